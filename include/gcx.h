@@ -1,0 +1,757 @@
+/*
+ * gcx.h - SM partitioning for NVIDIA GPUs
+ *
+ * gcx divides the streaming multiprocessors (SMs) of a GPU into partitions and hands out
+ * streams whose kernels run on one partition's SMs alone, by way of CUDA's green contexts.
+ * This header is the whole contract and the manual. The smallest use:
+ *
+ *     gcx_resource device, part[2];
+ *     gcx_context  ctx[2];
+ *     gcx_stream   stream[2];
+ *     const gcx_sm_request want[2] = {{.sm_count = 108}, {.sm_count = 24}};
+ *
+ *     gcx_device_get_resource(0, GCX_RESOURCE_SM, &device);
+ *     gcx_sm_split(&device, want, 2, GCX_SPLIT_DEFAULT, part, NULL);
+ *     for (int i = 0; i < 2; i++) {
+ *         gcx_context_create(&part[i], 1, NULL, &ctx[i]);
+ *         gcx_stream_create(ctx[i], NULL, &stream[i]);
+ *     }
+ *     cublasSetStream(handle, gcx_stream_native(stream[0]));
+ *
+ * The rules below hold for every function unless it says otherwise.
+ *
+ * Results. A gcx_result has the number and the name of a CUresult and can be cast to one. What
+ *   the driver answered passes through unchanged. After a failure no output parameter was written
+ *   and nothing was made, and gcx_last_error_message() says what was wrong, the values, and what
+ *   would work. Besides those listed at a function, each may return
+ *     GCX_ERROR_INVALID_VALUE    a pointer that must not be NULL is; struct_size is none
+ *                                that this version knows; a reserved field isn't 0
+ *     GCX_ERROR_INVALID_HANDLE   a handle is NULL, was destroyed, is of another type or
+ *                                was never given out
+ *     GCX_ERROR_NOT_INITIALIZED  this process is the child of a fork() and its parent had used
+ *                                gcx: CUDA can't be used there. Start it with exec
+ *     GCX_ERROR_OUT_OF_MEMORY    memory is exhausted, of the host or of the device
+ *     GCX_ERROR_UNKNOWN          a defect of gcx, its message says where
+ *   and what opening the driver can return, since the first call opens it:
+ *     GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it can't be loaded
+ *     GCX_ERROR_NOT_SUPPORTED              the driver is older than CUDA 12.4 and has no green
+ *                                          contexts
+ *     GCX_ERROR_NO_DEVICE                  the driver has no device
+ *
+ * Threads. Any function may be called from any thread at any time, also on the same object. No
+ *   function but gcx_context_push and gcx_context_pop changes the calling thread's current CUDA
+ *   context.
+ *
+ * Handles (gcx_context, gcx_stream, gcx_event) name objects; they aren't addresses. A stale or
+ *   forged one is an error, never a crash. Each handle that a function gives out is owned by the
+ *   caller and is destroyed once. Objects are counted: a stream keeps its context, and destroying
+ *   a handle never stops work that was submitted.
+ *
+ * Values (gcx_resource) only describe. They are copied and thrown away freely and need no destroy.
+ *
+ * Structs that begin with struct_size are filled in by the caller with sizeof, so that later
+ *   versions can add fields at the end: the _INIT macros do it.
+ *
+ * Sources. What is said here of the driver was measured on an NVIDIA H100 and an H200 with driver
+ *   580.159.04 (CUDA 13.0), see docs/measurements.md. What concerns drivers of CUDA 13.1 and newer
+ *   follows the text of cuda.h and was tested on the simulated driver alone; it is marked [13.1+].
+ */
+#ifndef GCX_H
+#define GCX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GCX_VERSION_MAJOR 0
+#define GCX_VERSION_MINOR 1
+#define GCX_VERSION_PATCH 0
+#define GCX_VERSION (GCX_VERSION_MAJOR * 10000 + GCX_VERSION_MINOR * 100 + GCX_VERSION_PATCH)
+
+#if defined(_WIN32)
+#define GCX_API
+#else
+#define GCX_API __attribute__((visibility("default")))
+#endif
+
+/* The start of a struct that grows: all zero but its size. */
+#ifdef __cplusplus
+#define GCX_STRUCT_INIT(type)                                                                      \
+    [] {                                                                                           \
+        type gcx_value = {};                                                                       \
+        gcx_value.struct_size = sizeof(type);                                                      \
+        return gcx_value;                                                                          \
+    }()
+#else
+#define GCX_STRUCT_INIT(type) {.struct_size = sizeof(type)}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream and
+ * CUevent are pointers to these. cudaStream_t and cudaEvent_t are the same pointers. */
+struct CUctx_st;
+struct CUgreenCtx_st;
+struct CUstream_st;
+struct CUevent_st;
+
+/* ------------------------------------------------------------------------------------------
+ * Version, results and messages
+ * ---------------------------------------------------------------------------------------- */
+
+/* The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
+ * patch. Compare with GCX_VERSION to tell a library older than the header. Opens no driver and
+ * can't fail. */
+GCX_API uint32_t gcx_version(void);
+
+/* Numbers and names are CUresult's. */
+typedef enum gcx_result {
+    GCX_SUCCESS = 0,
+    GCX_ERROR_INVALID_VALUE = 1,
+    GCX_ERROR_OUT_OF_MEMORY = 2,
+    GCX_ERROR_NOT_INITIALIZED = 3,
+    GCX_ERROR_DEINITIALIZED = 4,
+    GCX_ERROR_PROFILER_DISABLED = 5,
+    GCX_ERROR_PROFILER_NOT_INITIALIZED = 6,
+    GCX_ERROR_PROFILER_ALREADY_STARTED = 7,
+    GCX_ERROR_PROFILER_ALREADY_STOPPED = 8,
+    GCX_ERROR_STUB_LIBRARY = 34,
+    GCX_ERROR_CALL_REQUIRES_NEWER_DRIVER = 36,
+    GCX_ERROR_DEVICE_UNAVAILABLE = 46,
+    GCX_ERROR_MULTICAST_RESOURCE_FULL = 47,
+    GCX_ERROR_NO_DEVICE = 100,
+    GCX_ERROR_INVALID_DEVICE = 101,
+    GCX_ERROR_DEVICE_NOT_LICENSED = 102,
+    GCX_ERROR_INVALID_IMAGE = 200,
+    GCX_ERROR_INVALID_CONTEXT = 201,
+    GCX_ERROR_CONTEXT_ALREADY_CURRENT = 202,
+    GCX_ERROR_MAP_FAILED = 205,
+    GCX_ERROR_UNMAP_FAILED = 206,
+    GCX_ERROR_ARRAY_IS_MAPPED = 207,
+    GCX_ERROR_ALREADY_MAPPED = 208,
+    GCX_ERROR_NO_BINARY_FOR_GPU = 209,
+    GCX_ERROR_ALREADY_ACQUIRED = 210,
+    GCX_ERROR_NOT_MAPPED = 211,
+    GCX_ERROR_NOT_MAPPED_AS_ARRAY = 212,
+    GCX_ERROR_NOT_MAPPED_AS_POINTER = 213,
+    GCX_ERROR_ECC_UNCORRECTABLE = 214,
+    GCX_ERROR_UNSUPPORTED_LIMIT = 215,
+    GCX_ERROR_CONTEXT_ALREADY_IN_USE = 216,
+    GCX_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
+    GCX_ERROR_INVALID_PTX = 218,
+    GCX_ERROR_INVALID_GRAPHICS_CONTEXT = 219,
+    GCX_ERROR_NVLINK_UNCORRECTABLE = 220,
+    GCX_ERROR_JIT_COMPILER_NOT_FOUND = 221,
+    GCX_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+    GCX_ERROR_JIT_COMPILATION_DISABLED = 223,
+    GCX_ERROR_UNSUPPORTED_EXEC_AFFINITY = 224,
+    GCX_ERROR_UNSUPPORTED_DEVSIDE_SYNC = 225,
+    GCX_ERROR_CONTAINED = 226,
+    GCX_ERROR_INSUFFICIENT_LOADER_VERSION = 227,
+    GCX_ERROR_INVALID_SOURCE = 300,
+    GCX_ERROR_FILE_NOT_FOUND = 301,
+    GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND = 302,
+    GCX_ERROR_SHARED_OBJECT_INIT_FAILED = 303,
+    GCX_ERROR_OPERATING_SYSTEM = 304,
+    GCX_ERROR_INVALID_HANDLE = 400,
+    GCX_ERROR_ILLEGAL_STATE = 401,
+    GCX_ERROR_LOSSY_QUERY = 402,
+    GCX_ERROR_NOT_FOUND = 500,
+    GCX_ERROR_NOT_READY = 600,
+    GCX_ERROR_ILLEGAL_ADDRESS = 700,
+    GCX_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
+    GCX_ERROR_LAUNCH_TIMEOUT = 702,
+    GCX_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING = 703,
+    GCX_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
+    GCX_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
+    GCX_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
+    GCX_ERROR_CONTEXT_IS_DESTROYED = 709,
+    GCX_ERROR_ASSERT = 710,
+    GCX_ERROR_TOO_MANY_PEERS = 711,
+    GCX_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
+    GCX_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
+    GCX_ERROR_HARDWARE_STACK_ERROR = 714,
+    GCX_ERROR_ILLEGAL_INSTRUCTION = 715,
+    GCX_ERROR_MISALIGNED_ADDRESS = 716,
+    GCX_ERROR_INVALID_ADDRESS_SPACE = 717,
+    GCX_ERROR_INVALID_PC = 718,
+    GCX_ERROR_LAUNCH_FAILED = 719,
+    GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    GCX_ERROR_TENSOR_MEMORY_LEAK = 721,
+    GCX_ERROR_NOT_PERMITTED = 800,
+    GCX_ERROR_NOT_SUPPORTED = 801,
+    GCX_ERROR_SYSTEM_NOT_READY = 802,
+    GCX_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
+    GCX_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE = 804,
+    GCX_ERROR_MPS_CONNECTION_FAILED = 805,
+    GCX_ERROR_MPS_RPC_FAILURE = 806,
+    GCX_ERROR_MPS_SERVER_NOT_READY = 807,
+    GCX_ERROR_MPS_MAX_CLIENTS_REACHED = 808,
+    GCX_ERROR_MPS_MAX_CONNECTIONS_REACHED = 809,
+    GCX_ERROR_MPS_CLIENT_TERMINATED = 810,
+    GCX_ERROR_CDP_NOT_SUPPORTED = 811,
+    GCX_ERROR_CDP_VERSION_MISMATCH = 812,
+    GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+    GCX_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+    GCX_ERROR_STREAM_CAPTURE_MERGE = 902,
+    GCX_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+    GCX_ERROR_STREAM_CAPTURE_UNJOINED = 904,
+    GCX_ERROR_STREAM_CAPTURE_ISOLATION = 905,
+    GCX_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
+    GCX_ERROR_CAPTURED_EVENT = 907,
+    GCX_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
+    GCX_ERROR_TIMEOUT = 909,
+    GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
+    GCX_ERROR_EXTERNAL_DEVICE = 911,
+    GCX_ERROR_INVALID_CLUSTER_SIZE = 912,
+    GCX_ERROR_FUNCTION_NOT_LOADED = 913,
+    GCX_ERROR_INVALID_RESOURCE_TYPE = 914,
+    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION = 915,
+    GCX_ERROR_KEY_ROTATION = 916,
+    GCX_ERROR_STREAM_DETACHED = 917,
+    GCX_ERROR_GRAPH_RECAPTURE_FAILURE = 918,
+    GCX_ERROR_FABRIC_NOT_READY = 919,
+    GCX_ERROR_UNKNOWN = 999
+} gcx_result;
+
+/* "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number that
+ * this version has no name for. The string lives as long as the library. Opens no driver. */
+GCX_API const char *gcx_result_name(gcx_result result);
+
+/* What the result means in general, in one sentence. Lifetime as above. */
+GCX_API const char *gcx_result_string(gcx_result result);
+
+/* What went wrong in the last gcx function that failed in the calling thread: what was wrong,
+ * the values, what would work. Empty if none failed. The string belongs to the thread and is valid
+ * until its next gcx function fails; success leaves it alone. Opens no driver. */
+GCX_API const char *gcx_last_error_message(void);
+
+/* ------------------------------------------------------------------------------------------
+ * Diagnostics
+ * ---------------------------------------------------------------------------------------- */
+
+typedef enum gcx_log_level {
+    GCX_LOG_NONE = 0,
+    GCX_LOG_ERROR = 1,   /* something was lost or left behind */
+    GCX_LOG_WARNING = 2, /* it works, but likely not as meant */
+    GCX_LOG_INFO = 3,    /* which driver was opened, contexts made and given back */
+    GCX_LOG_DEBUG = 4    /* every failed call and its message */
+} gcx_log_level;
+
+/* message is valid during the call only. It may be called from any thread, also from several at
+ * once, and must not call gcx. */
+typedef void (*gcx_log_callback)(gcx_log_level level, const char *message, void *user_data);
+
+/* Sends diagnostics up to level to callback. NULL goes back to the default: nothing is
+ * printed, unless the environment's GCX_LOG is error, warning, info or debug, which prints to
+ * standard error. When the call returns, the callback before is no longer running and won't be
+ * called again.
+ * Errors: GCX_ERROR_INVALID_VALUE level is none of gcx_log_level. */
+GCX_API gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback callback,
+                                        void *user_data);
+
+/* ------------------------------------------------------------------------------------------
+ * The driver
+ * ---------------------------------------------------------------------------------------- */
+
+/* Chooses the driver library, before anything opened one. driver is
+ *   NULL or ""     the environment's GCX_DRIVER, if that is set, read as below; else libcuda.so.1
+ *   "sim:SPEC"     the simulated driver, e.g. "sim:h100@13.0", "sim:2xh100@12.4" or
+ *                  "sim:FILE" with what `gcx info --record` wrote
+ *   anything else  a path or name for dlopen
+ * and opens it. Calling it is optional: the first function that needs the driver opens it as with
+ * NULL. Nothing falls back in silence: without a driver each call says so.
+ * Errors: GCX_ERROR_ALREADY_ACQUIRED another driver is open already; those of opening (top). */
+GCX_API gcx_result gcx_driver_open(const char *driver);
+
+typedef struct gcx_driver_info {
+    uint32_t struct_size;
+    int32_t version;        /* of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0 */
+    int32_t header_version; /* CUDA_VERSION of the cuda.h that gcx was built with */
+    int32_t simulated;      /* 1: no GPU is involved */
+    char library[256];      /* what was opened */
+} gcx_driver_info;
+#define GCX_DRIVER_INFO_INIT GCX_STRUCT_INIT(gcx_driver_info)
+
+/* Fills *info. Errors: those of opening. */
+GCX_API gcx_result gcx_driver_get_info(gcx_driver_info *info);
+
+/* What a driver can do. What it lacks answers GCX_ERROR_NOT_SUPPORTED. */
+typedef enum gcx_capability {
+    GCX_CAPABILITY_GREEN_CONTEXTS = 0,   /* 12.4: everything that isn't named here */
+    GCX_CAPABILITY_STREAM_CREATE = 1,    /* 12.5: the driver makes a stream from a green context. gcx
+                                            makes streams on every driver; before 12.5 by making
+                                            the context current for a moment */
+    GCX_CAPABILITY_CONTEXT_ID = 2,       /* 13.0: cuGreenCtxGetId */
+    GCX_CAPABILITY_RESOURCE_DETAILS = 3, /* 13.0: the driver tells minimum and alignment of an SM
+                                            resource. Before, gcx derives them */
+    GCX_CAPABILITY_STRUCTURED_SPLIT = 4, /* 13.1: coscheduled counts in gcx_sm_request, backfill */
+    GCX_CAPABILITY_WORKQUEUES = 5,       /* 13.1: workqueue resources */
+    GCX_CAPABILITY_STREAM_RESOURCE = 6,  /* 13.1: the driver tells a stream's resources. gcx tells
+                                            those of its own streams on every driver */
+    GCX_CAPABILITY_LOCALITY_DOMAINS = 7, /* 13.4: locality domains in gcx_sm_request */
+    GCX_CAPABILITY_COUNT = 8
+} gcx_capability;
+
+typedef struct gcx_capability_info {
+    uint32_t struct_size;
+    int32_t available;        /* 1: the open driver has it */
+    int32_t required_version; /* of the driver: 13010 is CUDA 13.1 */
+    const char *name;         /* "structured split"; lives as long as the library */
+} gcx_capability_info;
+#define GCX_CAPABILITY_INFO_INIT GCX_STRUCT_INIT(gcx_capability_info)
+
+/* Fills *info. Errors: GCX_ERROR_INVALID_VALUE no such capability; those of opening. A driver
+ * that is too old for green contexts is one of the latter. */
+GCX_API gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info *info);
+
+/* The path of the simulated driver that "sim:" opens, for programs that start others on it. The
+ * string lives as long as the library. NULL with GCX_ERROR_FILE_NOT_FOUND's message, which
+ * says where it was looked for, if it isn't installed. Opens no driver. */
+GCX_API const char *gcx_simulator_path(void);
+
+/* ------------------------------------------------------------------------------------------
+ * Devices. A device is CUDA's ordinal, 0 to count - 1, after CUDA_VISIBLE_DEVICES.
+ * ---------------------------------------------------------------------------------------- */
+
+/* Errors: those of opening. */
+GCX_API gcx_result gcx_device_get_count(int32_t *count);
+
+typedef struct gcx_device_info {
+    uint32_t struct_size;
+    int32_t compute_capability_major;
+    int32_t compute_capability_minor;
+    uint32_t sm_count;
+    uint32_t min_partition_size;    /* SMs: the least that a coscheduled partition has */
+    uint32_t coscheduled_alignment; /* SMs: coscheduled partitions come in multiples of this */
+    uint32_t locality_domain_count; /* 1 where the driver doesn't tell */
+    char name[128];                 /* begins with "SIMULATED" on the simulated driver */
+    uint8_t uuid[16];
+} gcx_device_info;
+#define GCX_DEVICE_INFO_INIT GCX_STRUCT_INIT(gcx_device_info)
+
+/* Fills *info. Makes no context on the device.
+ * Errors: GCX_ERROR_INVALID_DEVICE no such device. */
+GCX_API gcx_result gcx_device_get_info(int32_t device, gcx_device_info *info);
+
+/* ------------------------------------------------------------------------------------------
+ * Resources
+ *
+ * An SM resource is a set of atoms: the smallest groups into which the driver splits the
+ * device. All resources of a device and family are made of the same atoms, whatever calls they
+ * came from, so that it is known whether two of them overlap, and sets can be joined and taken
+ * apart without the driver. The families differ in what the driver promises:
+ *   coscheduled  the default. An H100's atoms are 15 groups of 8 SMs and one odd group of 12.
+ *                Kernels with thread block clusters of up to 8 run on any of those of 8
+ *   fine         66 atoms of 2 SMs on an H100, any even count; clusters of up to 2
+ *   max-cluster  groups that the driver picks for the largest clusters
+ *   structured   [13.1+] the groups of one gcx_sm_split with coscheduled counts, backfill or
+ *                locality domains in its requests; two calls with the same requests give the same
+ *                groups. They can't be split further
+ * ---------------------------------------------------------------------------------------- */
+
+typedef enum gcx_resource_type {
+    GCX_RESOURCE_SM = 1,                  /* CU_DEV_RESOURCE_TYPE_SM */
+    GCX_RESOURCE_WORKQUEUE_CONFIG = 1000, /* [13.1+] CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG */
+    GCX_RESOURCE_WORKQUEUE = 10000        /* [13.1+] CU_DEV_RESOURCE_TYPE_WORKQUEUE */
+} gcx_resource_type;
+
+typedef enum gcx_sm_family {
+    GCX_SM_FAMILY_NONE = 0, /* not an SM resource */
+    GCX_SM_FAMILY_COSCHEDULED = 1,
+    GCX_SM_FAMILY_FINE = 2,
+    GCX_SM_FAMILY_MAX_CLUSTER = 3,
+    GCX_SM_FAMILY_STRUCTURED = 4
+} gcx_sm_family;
+
+/* A description of resources of one device: a value that is copied and thrown away at will. Two
+ * equal ones are equal byte for byte. It is valid in the process that made it. What isn't one, or
+ * was changed, is refused with GCX_ERROR_INVALID_RESOURCE_TYPE (all zero) or
+ * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION; any function that takes a resource can return these. */
+typedef struct gcx_resource {
+    uint64_t opaque[16];
+} gcx_resource;
+
+/* The whole device's resource of one type. Makes no context. GCX_RESOURCE_SM gives all SMs, as
+ * coscheduled; gcx_sm_split can split it in any family. GCX_RESOURCE_WORKQUEUE_CONFIG [13.1+] gives
+ * the device's default, to be changed by gcx_workqueue_configure.
+ * Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_RESOURCE_TYPE no such type, or
+ * GCX_RESOURCE_WORKQUEUE, which only a context has; GCX_ERROR_NOT_SUPPORTED workqueues on a driver
+ * before 13.1. */
+GCX_API gcx_result gcx_device_get_resource(int32_t device, gcx_resource_type type,
+                                           gcx_resource *resource);
+
+typedef enum gcx_workqueue_scope {
+    GCX_WORKQUEUE_SCOPE_DEVICE_CTX = 0,        /* share the device's workqueues with all contexts */
+    GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1 /* where possible, share none with other contexts
+                                                  that are balanced */
+} gcx_workqueue_scope;
+
+typedef struct gcx_resource_info {
+    uint32_t struct_size;
+    gcx_resource_type type;
+    int32_t device;
+    /* of GCX_RESOURCE_SM, else 0 */
+    gcx_sm_family family;
+    uint32_t sm_count;
+    uint32_t atom_count;
+    uint32_t min_partition_size;    /* SMs: the least that splitting this can give */
+    uint32_t coscheduled_alignment; /* SMs: the step of the sizes that splitting this can give */
+    uint32_t flags;                 /* GCX_SM_REQUEST_ flags it was made with */
+    uint32_t locality_domain_id;    /* valid with GCX_SM_REQUEST_LOCALITY_DOMAIN_ID in flags */
+    /* of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0 */
+    gcx_workqueue_scope workqueue_scope;
+    uint32_t workqueue_concurrency_limit; /* concurrent stream-ordered workloads expected */
+} gcx_resource_info;
+#define GCX_RESOURCE_INFO_INIT GCX_STRUCT_INIT(gcx_resource_info)
+
+/* Fills *info from the value, without the driver. */
+GCX_API gcx_result gcx_resource_get_info(const gcx_resource *resource, gcx_resource_info *info);
+
+/* [13.1+] Gives in *configured the workqueue configuration *config with another scope and
+ * concurrency limit (0: keep the one it has). May be the same variable.
+ * Errors: GCX_ERROR_INVALID_RESOURCE_TYPE *config isn't a workqueue configuration;
+ * GCX_ERROR_INVALID_VALUE no such scope. */
+GCX_API gcx_result gcx_workqueue_configure(const gcx_resource *config, gcx_workqueue_scope scope,
+                                           uint32_t concurrency_limit, gcx_resource *configured);
+
+/* ------------------------------------------------------------------------------------------
+ * Splitting
+ * ---------------------------------------------------------------------------------------- */
+
+/* Flags of one group, CUdevSmResourceGroup_flags. */
+#define GCX_SM_REQUEST_BACKFILL 0x1u                 /* [13.1+] */
+#define GCX_SM_REQUEST_LOCALITY_DOMAIN_ID 0x2u       /* [13.4+] */
+#define GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS 0x4u /* [13.4+] */
+#define GCX_LOCALITY_DOMAIN_ID_ANY 0xffffffffu
+
+/* What one group is to be: CU_DEV_SM_RESOURCE_GROUP_PARAMS. Zero whatever isn't set. sm_count
+ * alone works on every driver; any other field makes the whole split a structured one [13.1+],
+ * with CUDA's own rules for it, which round nothing. */
+typedef struct gcx_sm_request {
+    uint32_t sm_count;                       /* SMs; 0: what the other groups leave */
+    uint32_t coscheduled_sm_count;           /* [13.1+] SMs that are coscheduled; 0: the default */
+    uint32_t preferred_coscheduled_sm_count; /* [13.1+] SMs; where possible */
+    uint32_t flags;                          /* GCX_SM_REQUEST_ */
+    uint32_t locality_domain_id;             /* [13.4+] with GCX_SM_REQUEST_LOCALITY_DOMAIN_ID */
+    uint32_t reserved[11];                   /* 0 */
+} gcx_sm_request;
+
+/* Flags of a split. The first two are CUdevSmResourceSplitByCount_flags and choose the family. */
+#define GCX_SPLIT_DEFAULT 0x0u                     /* the family of the input */
+#define GCX_SPLIT_IGNORE_SM_COSCHEDULING 0x1u      /* fine */
+#define GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE 0x2u  /* max-cluster */
+#define GCX_SPLIT_EXACT 0x100u                     /* refuse a count that would be rounded */
+
+/* Divides input into one group for each request, disjoint, and what is left over. The same on every
+ * driver from 12.4 on:
+ *   - A count is rounded up to whole atoms (on an H100, 7 gives 8, 10 gives 16, 17 gives 24),
+ *     except that a count which the odd atom makes exact is given exactly (108 is 12 atoms of 8 and
+ *     the one of 12), if another atom is in it. The odd atom also steps in where rounding
+ *     up would not fit otherwise. GCX_SPLIT_EXACT refuses whatever would not give the count asked.
+ *   - Groups are filled in the order of the requests from the first atoms on, so that a larger
+ *     first group contains the smaller one of another split: growing moves nothing.
+ *   - Count 0 takes what the counted groups leave; several share it as evenly as atoms allow.
+ *   - input may be a whole device, a group, a remainder, or any union: splits of splits need no
+ *     context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
+ *     a whole device.
+ * Writes the groups to groups[0 .. request_count - 1] and what is left to *remainder, an
+ * SM resource of 0 SMs if nothing is. remainder may be NULL. Nothing is made on the device; the first
+ * split in a family asks the driver for its atoms (microseconds), later ones ask nothing.
+ * Errors:
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups don't fit, or a group would be empty; with
+ *       GCX_SPLIT_EXACT a count can't be met; another family than input's
+ *   GCX_ERROR_INVALID_RESOURCE_TYPE           input isn't an SM resource
+ *   GCX_ERROR_INVALID_VALUE                   request_count is 0; unknown flags; both families at
+ *       once; a structured split that breaks one of CUDA's rules
+ *   GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
+ *       domains (13.4) */
+GCX_API gcx_result gcx_sm_split(const gcx_resource *input, const gcx_sm_request *requests,
+                                uint32_t request_count, uint32_t flags, gcx_resource *groups,
+                                gcx_resource *remainder);
+
+/* What gcx_sm_split would give, in SMs, without making anything: the count of each group in
+ * sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. A plan
+ * and a split can't differ: they are one computation. Errors: those of gcx_sm_split. */
+GCX_API gcx_result gcx_sm_plan(const gcx_resource *input, const gcx_sm_request *requests,
+                               uint32_t request_count, uint32_t flags, uint32_t *sm_counts,
+                               uint32_t *remainder_sm_count);
+
+/* The SMs of a and b together, in *result; those of a without those of b; those of both. *result
+ * may be a or b. An empty result is a resource of 0 SMs.
+ * Errors: GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource;
+ * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION they are of two devices or families. */
+GCX_API gcx_result gcx_resource_union(const gcx_resource *a, const gcx_resource *b,
+                                      gcx_resource *result);
+GCX_API gcx_result gcx_resource_subtract(const gcx_resource *a, const gcx_resource *b,
+                                         gcx_resource *result);
+GCX_API gcx_result gcx_resource_intersect(const gcx_resource *a, const gcx_resource *b,
+                                          gcx_resource *result);
+
+/* How many SMs a and b share: 0 for two devices. Within a family this is always known. Across
+ * families it is known once gcx_device_map_sms has read which SMs the atoms hold.
+ * Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM
+ * resource. */
+GCX_API gcx_result gcx_resource_get_overlap(const gcx_resource *a, const gcx_resource *b,
+                                            uint32_t *sm_count);
+
+/* ------------------------------------------------------------------------------------------
+ * Contexts
+ *
+ * A context is a green context: SMs, and [13.1+] a workqueue configuration. gcx makes one green
+ * context for each set of resources, once, and keeps it: making one takes the driver 1 to 3 ms,
+ * waits for every kernel that runs on the device and loses 4 MiB of device memory for good when
+ * it is destroyed. A context for resources that had one before takes microseconds, waits
+ * for nothing and loses nothing. So two handles for equal resources stand for one green context, and
+ * synchronizing or recording one covers the work of both.
+ * The first context on a device retains its primary context, which gcx keeps.
+ * ---------------------------------------------------------------------------------------- */
+
+typedef struct gcx_context_s *gcx_context;
+typedef struct gcx_stream_s *gcx_stream;
+typedef struct gcx_event_s *gcx_event;
+
+typedef struct gcx_context_params {
+    uint32_t struct_size;
+    uint32_t flags; /* 0 */
+} gcx_context_params;
+#define GCX_CONTEXT_PARAMS_INIT GCX_STRUCT_INIT(gcx_context_params)
+
+/* A context over resource_count resources: one or several SM resources of one device and family,
+ * disjoint, and [13.1+] at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
+ * params may be NULL. The new handle is the caller's, to be given to gcx_context_destroy.
+ * Errors:
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, or one is given twice, or
+ *       they are of two devices or families, or hold no SMs
+ *   GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or are two workqueues
+ *   GCX_ERROR_INVALID_VALUE                   resource_count is 0
+ *   GCX_ERROR_NOT_SUPPORTED                   [13.1+] the odd atom together with atoms that don't run
+ *       up to the last: CUDA allows no such descriptor there */
+GCX_API gcx_result gcx_context_create(const gcx_resource *resources, uint32_t resource_count,
+                                      const gcx_context_params *params, gcx_context *context);
+
+/* Gives the handle up. Streams of the context stay usable and keep it, and work in flight finishes.
+ * The green context is kept for the next that asks for the same resources, within
+ * gcx_cache_set_limit.
+ * Errors: GCX_ERROR_CONTEXT_ALREADY_IN_USE the handle is current in the calling thread by
+ * gcx_context_push, or its green context is current and this is its last handle: pop it first. */
+GCX_API gcx_result gcx_context_destroy(gcx_context context);
+
+typedef struct gcx_context_info {
+    uint32_t struct_size;
+    int32_t device;
+    uint32_t sm_count;
+    uint32_t stream_count; /* live gcx streams of the green context, those of other handles too */
+    uint64_t id;           /* the same for two handles exactly if they share a green context; never
+                              used twice in a process. gcx's own, not cuGreenCtxGetId's */
+} gcx_context_info;
+#define GCX_CONTEXT_INFO_INIT GCX_STRUCT_INIT(gcx_context_info)
+
+/* Fills *info. Errors: GCX_ERROR_CONTEXT_IS_DESTROYED (below). */
+GCX_API gcx_result gcx_context_get_info(gcx_context context, gcx_context_info *info);
+
+/* The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
+ * workqueue configuration, or its workqueue, to be shared with another context.
+ * Errors: GCX_ERROR_INVALID_RESOURCE_TYPE no such type; GCX_ERROR_NOT_SUPPORTED workqueues on a
+ * driver before 13.1. */
+GCX_API gcx_result gcx_context_get_resource(gcx_context context, gcx_resource_type type,
+                                            gcx_resource *resource);
+
+/* The native handles, for any CUDA code; NULL on failure, with the reason in
+ * gcx_last_error_message(). They stay gcx's: never destroy them. They are valid as long as the
+ * handle or a stream of it is alive. cuCtxFromGreenCtx's context, and the green context itself. */
+GCX_API struct CUctx_st *gcx_context_native(gcx_context context);
+GCX_API struct CUgreenCtx_st *gcx_context_native_green(gcx_context context);
+
+/* A further handle for the context that gcx made behind a native one, the caller's to destroy.
+ * Errors: GCX_ERROR_NOT_FOUND native isn't one of gcx's contexts. */
+GCX_API gcx_result gcx_context_from_native(struct CUctx_st *native, gcx_context *context);
+
+/* Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
+ * off again. push holds the context until pop. *context, if not NULL, receives the handle that was
+ * pushed.
+ * Errors of pop: GCX_ERROR_INVALID_CONTEXT nothing was pushed in this thread, or another
+ * context is on top, since other code pushed or set one: take that off first. */
+GCX_API gcx_result gcx_context_push(gcx_context context);
+GCX_API gcx_result gcx_context_pop(gcx_context *context);
+
+/* The handle that the calling thread pushed last, if its context is current; else NULL, with success.
+ * It stays with its owner. */
+GCX_API gcx_result gcx_context_get_current(gcx_context *context);
+
+/* Waits until all work of the context's streams has finished. Blocks the calling thread. Errors of
+ * that work appear here with the driver's code. */
+GCX_API gcx_result gcx_context_synchronize(gcx_context context);
+
+/*
+ * When the device is reset. If the application or another library resets the device's primary context
+ * (cuDevicePrimaryCtxReset, cudaDeviceReset), the green contexts on it die. gcx notices when it
+ * next uses the device: live handles of contexts, streams and events answer
+ * GCX_ERROR_CONTEXT_IS_DESTROYED to everything but their destroy function, which succeeds, and new
+ * contexts are made anew. Resources stay valid.
+ */
+
+/* ------------------------------------------------------------------------------------------
+ * Streams
+ * ---------------------------------------------------------------------------------------- */
+
+typedef enum gcx_stream_sync {
+    GCX_STREAM_NON_BLOCKING = 0, /* CU_STREAM_NON_BLOCKING: no order with the default stream */
+    GCX_STREAM_BLOCKING = 1      /* CU_STREAM_DEFAULT: green contexts have no such streams */
+} gcx_stream_sync;
+
+typedef struct gcx_stream_params {
+    uint32_t struct_size;
+    gcx_stream_sync sync; /* GCX_STREAM_NON_BLOCKING */
+    int32_t priority; /* lower is more urgent; clamped to what the device has: 0 to -5 on an H100 */
+} gcx_stream_params;
+#define GCX_STREAM_PARAMS_INIT GCX_STRUCT_INIT(gcx_stream_params)
+
+/* A stream of the context, which it keeps. params NULL is GCX_STREAM_PARAMS_INIT. Takes
+ * microseconds, also while the device is busy. The handle is the caller's.
+ * Errors: GCX_ERROR_INVALID_VALUE sync isn't GCX_STREAM_NON_BLOCKING;
+ * GCX_ERROR_CONTEXT_IS_DESTROYED the device was reset. */
+GCX_API gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params *params,
+                                     gcx_stream *stream);
+
+/* A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
+ * waiting. It must outlive the handle; destroying the handle leaves it alone. NULL, which
+ * is CUDA's default stream, is refused with GCX_ERROR_INVALID_VALUE.
+ * Errors: what the driver says of a stream that isn't one, as far as it notices. */
+GCX_API gcx_result gcx_stream_from_native(struct CUstream_st *native, gcx_stream *stream);
+
+/* Gives the handle up and destroys its stream. Work in it finishes. Never waits. */
+GCX_API gcx_result gcx_stream_destroy(gcx_stream stream);
+
+/* The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
+ * gcx_last_error_message(). Valid until the handle is destroyed. */
+GCX_API struct CUstream_st *gcx_stream_native(gcx_stream stream);
+
+typedef struct gcx_stream_info {
+    uint32_t struct_size;
+    int32_t device;
+    int32_t priority;
+    uint32_t sm_count;   /* SMs that its kernels can run on */
+    uint64_t context_id; /* gcx_context_info.id; 0 if the context isn't gcx's */
+} gcx_stream_info;
+#define GCX_STREAM_INFO_INIT GCX_STRUCT_INIT(gcx_stream_info)
+
+/* Fills *info. */
+GCX_API gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info *info);
+
+/* The resource of the stream's context: gcx_context_get_resource, by the stream.
+ * Errors: those, and GCX_ERROR_NOT_FOUND the stream's green context wasn't made by gcx, so that its
+ * atoms aren't known; gcx_stream_get_info has its count. */
+GCX_API gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
+                                           gcx_resource *resource);
+
+/* Waits until the stream's work has finished. Blocks the calling thread. Errors of that work appear
+ * here with the driver's code. */
+GCX_API gcx_result gcx_stream_synchronize(gcx_stream stream);
+
+/* GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
+ * message. Never waits. */
+GCX_API gcx_result gcx_stream_query(gcx_stream stream);
+
+/* ------------------------------------------------------------------------------------------
+ * Order between streams and contexts. None of these blocks the calling thread but
+ * gcx_event_synchronize.
+ * ---------------------------------------------------------------------------------------- */
+
+#define GCX_EVENT_TIMING 0x1u /* it takes times, for gcx_event_get_elapsed; costs more */
+
+/* An event on a device; retains the primary context as contexts do. The handle is the caller's.
+ * Errors: GCX_ERROR_INVALID_DEVICE; GCX_ERROR_INVALID_VALUE unknown flags. */
+GCX_API gcx_result gcx_event_create(int32_t device, uint32_t flags, gcx_event *event);
+GCX_API gcx_result gcx_event_destroy(gcx_event event);
+
+/* The CUevent; NULL on failure. Valid until the handle is destroyed. */
+GCX_API struct CUevent_st *gcx_event_native(gcx_event event);
+
+/* Captures in the event the work submitted so far to the stream, or to all streams of the context.
+ * Recording again forgets what was captured before. */
+GCX_API gcx_result gcx_stream_record(gcx_stream stream, gcx_event event);
+GCX_API gcx_result gcx_context_record(gcx_context context, gcx_event event);
+
+/* Holds all later work of the stream, or of all streams of the context, until the event's work has
+ * finished. An event never recorded holds nothing. */
+GCX_API gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event);
+GCX_API gcx_result gcx_context_wait(gcx_context context, gcx_event event);
+
+/* Waits in the calling thread for the event's work. */
+GCX_API gcx_result gcx_event_synchronize(gcx_event event);
+
+/* GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
+ * message. */
+GCX_API gcx_result gcx_event_query(gcx_event event);
+
+/* Milliseconds between the two events' work. Both need GCX_EVENT_TIMING and to have finished.
+ * Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded; GCX_ERROR_NOT_READY. */
+GCX_API gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float *milliseconds);
+
+/* ------------------------------------------------------------------------------------------
+ * Kept contexts
+ * ---------------------------------------------------------------------------------------- */
+
+/* How many green contexts without handle or stream gcx keeps, over all devices: 64 at first. Each
+ * holds about 5 MiB of device memory, of which destroying it gives back about 1. Those
+ * beyond are destroyed, the longest unused first. 0 keeps none. Making a context ahead of time is
+ * gcx_context_create and gcx_context_destroy. */
+GCX_API gcx_result gcx_cache_set_limit(uint32_t kept_contexts);
+
+typedef struct gcx_cache_stats {
+    uint32_t struct_size;
+    uint32_t limit;
+    uint32_t in_use;   /* green contexts with a handle or stream */
+    uint32_t kept;     /* without */
+    uint64_t hits;     /* contexts given from kept ones or from ones in use */
+    uint64_t misses;   /* green contexts made */
+    uint64_t evicted;  /* destroyed by the limit */
+    uint64_t lost;     /* dead by a reset of the device */
+} gcx_cache_stats;
+#define GCX_CACHE_STATS_INIT GCX_STRUCT_INIT(gcx_cache_stats)
+
+/* Fills *stats, since the driver was opened. */
+GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats *stats);
+
+/* ------------------------------------------------------------------------------------------
+ * Probing: which SMs does it really run on?
+ *
+ * A kernel that fills the stream's SMs notes the number of each (%smid). Numbers are below
+ * GCX_MAX_SMS. Probing launches kernels for well under a millisecond each, beside whatever runs.
+ * ---------------------------------------------------------------------------------------- */
+
+#define GCX_MAX_SMS 1024u
+
+/* The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is the
+ * room in sm_ids, GCX_MAX_SMS suffices always. Waits for the stream. Probes again while fewer SMs
+ * than promised were seen, a few times: other work may have held them.
+ * Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
+ * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph. */
+GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t *sm_ids, uint32_t capacity,
+                                        uint32_t *count);
+
+/* Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
+ * not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
+ * context (above). Once a process and family; later calls return at once. For
+ * gcx_resource_get_sm_ids and for overlaps across families.
+ * Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster. */
+GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
+
+/* The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as
+ * above. Errors: GCX_ERROR_NOT_READY the family isn't mapped; GCX_ERROR_INVALID_RESOURCE_TYPE not
+ * an SM resource; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed. */
+GCX_API gcx_result gcx_resource_get_sm_ids(const gcx_resource *resource, uint32_t *sm_ids,
+                                           uint32_t capacity, uint32_t *count);
+
+/* The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its own.
+ * Errors: GCX_ERROR_INVALID_VALUE no such atom; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource. */
+GCX_API gcx_result gcx_resource_get_atom(const gcx_resource *resource, uint32_t index,
+                                         gcx_resource *atom);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

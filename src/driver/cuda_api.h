@@ -1,0 +1,110 @@
+/*
+ * The one place that includes cuda.h.
+ *
+ * gcx is built with the header of any CUDA Toolkit from 12.4 to 13.5 and talks to any driver
+ * from 12.4 on. What differs between those headers is declared here under names of our own,
+ * so that nothing else asks which header it was built with. The layouts and values are those
+ * of cuda.h 13.5; the size of CUdevResource and the place of its union never changed.
+ */
+#pragma once
+
+/* Keeps cuda.h from renaming functions to their newest variants: each variant is named as such. */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#undef __CUDA_API_VERSION_INTERNAL
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace gcx::cu {
+
+/* The newest driver API that this code was written against. */
+inline constexpr int kKnownVersion = 13050;
+
+/* CUdevResourceType */
+inline constexpr auto kResourceInvalid = static_cast<CUdevResourceType>(0);
+inline constexpr auto kResourceSm = static_cast<CUdevResourceType>(1);
+inline constexpr auto kResourceWorkqueueConfig = static_cast<CUdevResourceType>(1000);
+inline constexpr auto kResourceWorkqueue = static_cast<CUdevResourceType>(10000);
+
+/* CUgreenCtxCreate_flags */
+inline constexpr unsigned kGreenCtxDefaultStream = 1;
+
+/* flags of cuDevSmResourceSplitByCount */
+inline constexpr unsigned kSplitIgnoreCoscheduling = 1;
+inline constexpr unsigned kSplitMaxClusterSize = 2;
+
+/* CUdevSmResourceGroup_flags (13.1; the locality domains 13.4) */
+inline constexpr unsigned kGroupBackfill = 1;
+inline constexpr unsigned kGroupLocalityDomain = 2;
+inline constexpr unsigned kGroupLocalitySupplemental = 4;
+inline constexpr unsigned kLocalityDomainAny = ~0U;
+
+/* CUdevWorkqueueConfigScope (13.1) */
+inline constexpr unsigned kWorkqueueScopeDevice = 0;
+inline constexpr unsigned kWorkqueueScopeBalanced = 1;
+
+/* CUdevice_attribute (13.4) */
+inline constexpr auto kAttributeLocalityDomainCount = static_cast<CUdevice_attribute>(149);
+inline constexpr auto kAttributeLocalityDomainSmCount = static_cast<CUdevice_attribute>(157);
+
+/* CUresult values that came after 12.4 */
+inline constexpr auto kErrorStreamDetached = static_cast<CUresult>(917);
+
+/* CUdevSmResource as of 13.4. Before 13.0 the driver fills in the count alone. */
+struct SmFields {
+    uint32_t sm_count;
+    uint32_t min_partition_size;
+    uint32_t coscheduled_alignment;
+    uint32_t flags;
+    uint32_t locality_domain_id;
+};
+
+/* CUdevWorkqueueConfigResource (13.1) */
+struct WorkqueueFields {
+    int32_t device;
+    uint32_t concurrency_limit;
+    uint32_t scope;
+};
+
+/* CU_DEV_SM_RESOURCE_GROUP_PARAMS (13.1) */
+struct SmGroupParams {
+    uint32_t sm_count;
+    uint32_t coscheduled_sm_count;
+    uint32_t preferred_coscheduled_sm_count;
+    uint32_t flags;
+    uint32_t locality_domain_id;
+    uint32_t reserved[11];
+};
+static_assert(sizeof(SmGroupParams) == 64);
+
+inline constexpr std::size_t kResourceBytes = 144;
+inline constexpr std::size_t kResourceUnionOffset = 96;
+static_assert(sizeof(CUdevResource) == kResourceBytes);
+static_assert(offsetof(CUdevResource, sm) == kResourceUnionOffset);
+
+/* The union of a CUdevResource, read and written as bytes: its members differ by header. */
+template <class Fields>
+Fields get_fields(const CUdevResource& resource) {
+    Fields fields;
+    std::memcpy(&fields, reinterpret_cast<const char*>(&resource) + kResourceUnionOffset,
+                sizeof fields);
+    return fields;
+}
+
+template <class Fields>
+void set_fields(CUdevResource& resource, const Fields& fields) {
+    std::memcpy(reinterpret_cast<char*>(&resource) + kResourceUnionOffset, &fields, sizeof fields);
+}
+
+extern "C" {
+/* Functions that a 12.4 header does not declare. */
+typedef CUresult(CUDAAPI* GreenCtxStreamCreateFn)(CUstream*, CUgreenCtx, unsigned, int);
+typedef CUresult(CUDAAPI* GreenCtxGetIdFn)(CUgreenCtx, unsigned long long*);
+typedef CUresult(CUDAAPI* DevSmResourceSplitFn)(CUdevResource*, unsigned, const CUdevResource*,
+                                                CUdevResource*, unsigned, SmGroupParams*);
+typedef CUresult(CUDAAPI* StreamGetDevResourceFn)(CUstream, CUdevResource*, CUdevResourceType);
+}
+
+} // namespace gcx::cu
