@@ -217,15 +217,15 @@ typedef enum gcx_result {
 
 /* "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number that
  * this version has no name for. The string lives as long as the library. Opens no driver. */
-GCX_API const char *gcx_result_name(gcx_result result);
+GCX_API const char* gcx_result_name(gcx_result result);
 
 /* What the result means in general, in one sentence. Lifetime as above. */
-GCX_API const char *gcx_result_string(gcx_result result);
+GCX_API const char* gcx_result_string(gcx_result result);
 
 /* What went wrong in the last gcx function that failed in the calling thread: what was wrong,
  * the values, what would work. Empty if none failed. The string belongs to the thread and is valid
  * until its next gcx function fails; success leaves it alone. Opens no driver. */
-GCX_API const char *gcx_last_error_message(void);
+GCX_API const char* gcx_last_error_message(void);
 
 /* ------------------------------------------------------------------------------------------
  * Diagnostics
@@ -241,7 +241,7 @@ typedef enum gcx_log_level {
 
 /* message is valid during the call only. It may be called from any thread, also from several at
  * once, and must not call gcx. */
-typedef void (*gcx_log_callback)(gcx_log_level level, const char *message, void *user_data);
+typedef void (*gcx_log_callback)(gcx_log_level level, const char* message, void* user_data);
 
 /* Sends diagnostics up to level to callback. NULL goes back to the default: nothing is
  * printed, unless the environment's GCX_LOG is error, warning, info or debug, which prints to
@@ -249,7 +249,7 @@ typedef void (*gcx_log_callback)(gcx_log_level level, const char *message, void 
  * called again.
  * Errors: GCX_ERROR_INVALID_VALUE level is none of gcx_log_level. */
 GCX_API gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback callback,
-                                        void *user_data);
+                                        void* user_data);
 
 /* ------------------------------------------------------------------------------------------
  * The driver
@@ -263,7 +263,7 @@ GCX_API gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback ca
  * and opens it. Calling it is optional: the first function that needs the driver opens it as with
  * NULL. Nothing falls back in silence: without a driver each call says so.
  * Errors: GCX_ERROR_ALREADY_ACQUIRED another driver is open already; those of opening (top). */
-GCX_API gcx_result gcx_driver_open(const char *driver);
+GCX_API gcx_result gcx_driver_open(const char* driver);
 
 typedef struct gcx_driver_info {
     uint32_t struct_size;
@@ -275,15 +275,15 @@ typedef struct gcx_driver_info {
 #define GCX_DRIVER_INFO_INIT GCX_STRUCT_INIT(gcx_driver_info)
 
 /* Fills *info. Errors: those of opening. */
-GCX_API gcx_result gcx_driver_get_info(gcx_driver_info *info);
+GCX_API gcx_result gcx_driver_get_info(gcx_driver_info* info);
 
 /* What a driver can do. What it lacks answers GCX_ERROR_NOT_SUPPORTED. */
 typedef enum gcx_capability {
-    GCX_CAPABILITY_GREEN_CONTEXTS = 0,   /* 12.4: everything that isn't named here */
-    GCX_CAPABILITY_STREAM_CREATE = 1,    /* 12.5: the driver makes a stream from a green context. gcx
-                                            makes streams on every driver; before 12.5 by making
-                                            the context current for a moment */
-    GCX_CAPABILITY_CONTEXT_ID = 2,       /* 13.0: cuGreenCtxGetId */
+    GCX_CAPABILITY_GREEN_CONTEXTS = 0, /* 12.4: everything that isn't named here */
+    GCX_CAPABILITY_STREAM_CREATE = 1,  /* 12.5: the driver makes a stream from a green context. gcx
+                                          makes streams on every driver; before 12.5 by making
+                                          the context current for a moment */
+    GCX_CAPABILITY_CONTEXT_ID = 2,     /* 13.0: cuGreenCtxGetId */
     GCX_CAPABILITY_RESOURCE_DETAILS = 3, /* 13.0: the driver tells minimum and alignment of an SM
                                             resource. Before, gcx derives them */
     GCX_CAPABILITY_STRUCTURED_SPLIT = 4, /* 13.1: coscheduled counts in gcx_sm_request, backfill */
@@ -298,25 +298,25 @@ typedef struct gcx_capability_info {
     uint32_t struct_size;
     int32_t available;        /* 1: the open driver has it */
     int32_t required_version; /* of the driver: 13010 is CUDA 13.1 */
-    const char *name;         /* "structured split"; lives as long as the library */
+    const char* name;         /* "structured split"; lives as long as the library */
 } gcx_capability_info;
 #define GCX_CAPABILITY_INFO_INIT GCX_STRUCT_INIT(gcx_capability_info)
 
 /* Fills *info. Errors: GCX_ERROR_INVALID_VALUE no such capability; those of opening. A driver
  * that is too old for green contexts is one of the latter. */
-GCX_API gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info *info);
+GCX_API gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
 
 /* The path of the simulated driver that "sim:" opens, for programs that start others on it. The
  * string lives as long as the library. NULL with GCX_ERROR_FILE_NOT_FOUND's message, which
  * says where it was looked for, if it isn't installed. Opens no driver. */
-GCX_API const char *gcx_simulator_path(void);
+GCX_API const char* gcx_simulator_path(void);
 
 /* ------------------------------------------------------------------------------------------
  * Devices. A device is CUDA's ordinal, 0 to count - 1, after CUDA_VISIBLE_DEVICES.
  * ---------------------------------------------------------------------------------------- */
 
 /* Errors: those of opening. */
-GCX_API gcx_result gcx_device_get_count(int32_t *count);
+GCX_API gcx_result gcx_device_get_count(int32_t* count);
 
 typedef struct gcx_device_info {
     uint32_t struct_size;
@@ -333,7 +333,7 @@ typedef struct gcx_device_info {
 
 /* Fills *info. Makes no context on the device.
  * Errors: GCX_ERROR_INVALID_DEVICE no such device. */
-GCX_API gcx_result gcx_device_get_info(int32_t device, gcx_device_info *info);
+GCX_API gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info);
 
 /* ------------------------------------------------------------------------------------------
  * Resources
@@ -380,7 +380,7 @@ typedef struct gcx_resource {
  * GCX_RESOURCE_WORKQUEUE, which only a context has; GCX_ERROR_NOT_SUPPORTED workqueues on a driver
  * before 13.1. */
 GCX_API gcx_result gcx_device_get_resource(int32_t device, gcx_resource_type type,
-                                           gcx_resource *resource);
+                                           gcx_resource* resource);
 
 typedef enum gcx_workqueue_scope {
     GCX_WORKQUEUE_SCOPE_DEVICE_CTX = 0,        /* share the device's workqueues with all contexts */
@@ -407,22 +407,22 @@ typedef struct gcx_resource_info {
 #define GCX_RESOURCE_INFO_INIT GCX_STRUCT_INIT(gcx_resource_info)
 
 /* Fills *info from the value, without the driver. */
-GCX_API gcx_result gcx_resource_get_info(const gcx_resource *resource, gcx_resource_info *info);
+GCX_API gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info* info);
 
 /* [13.1+] Gives in *configured the workqueue configuration *config with another scope and
  * concurrency limit (0: keep the one it has). May be the same variable.
  * Errors: GCX_ERROR_INVALID_RESOURCE_TYPE *config isn't a workqueue configuration;
  * GCX_ERROR_INVALID_VALUE no such scope. */
-GCX_API gcx_result gcx_workqueue_configure(const gcx_resource *config, gcx_workqueue_scope scope,
-                                           uint32_t concurrency_limit, gcx_resource *configured);
+GCX_API gcx_result gcx_workqueue_configure(const gcx_resource* config, gcx_workqueue_scope scope,
+                                           uint32_t concurrency_limit, gcx_resource* configured);
 
 /* ------------------------------------------------------------------------------------------
  * Splitting
  * ---------------------------------------------------------------------------------------- */
 
 /* Flags of one group, CUdevSmResourceGroup_flags. */
-#define GCX_SM_REQUEST_BACKFILL 0x1u                 /* [13.1+] */
-#define GCX_SM_REQUEST_LOCALITY_DOMAIN_ID 0x2u       /* [13.4+] */
+#define GCX_SM_REQUEST_BACKFILL 0x1u                         /* [13.1+] */
+#define GCX_SM_REQUEST_LOCALITY_DOMAIN_ID 0x2u               /* [13.4+] */
 #define GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS 0x4u /* [13.4+] */
 #define GCX_LOCALITY_DOMAIN_ID_ANY 0xffffffffu
 
@@ -439,10 +439,10 @@ typedef struct gcx_sm_request {
 } gcx_sm_request;
 
 /* Flags of a split. The first two are CUdevSmResourceSplitByCount_flags and choose the family. */
-#define GCX_SPLIT_DEFAULT 0x0u                     /* the family of the input */
-#define GCX_SPLIT_IGNORE_SM_COSCHEDULING 0x1u      /* fine */
-#define GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE 0x2u  /* max-cluster */
-#define GCX_SPLIT_EXACT 0x100u                     /* refuse a count that would be rounded */
+#define GCX_SPLIT_DEFAULT 0x0u                    /* the family of the input */
+#define GCX_SPLIT_IGNORE_SM_COSCHEDULING 0x1u     /* fine */
+#define GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE 0x2u /* max-cluster */
+#define GCX_SPLIT_EXACT 0x100u                    /* refuse a count that would be rounded */
 
 /* Divides input into one group for each request, disjoint, and what is left over. The same on every
  * driver from 12.4 on:
@@ -457,8 +457,8 @@ typedef struct gcx_sm_request {
  *     context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
  *     a whole device.
  * Writes the groups to groups[0 .. request_count - 1] and what is left to *remainder, an
- * SM resource of 0 SMs if nothing is. remainder may be NULL. Nothing is made on the device; the first
- * split in a family asks the driver for its atoms (microseconds), later ones ask nothing.
+ * SM resource of 0 SMs if nothing is. remainder may be NULL. Nothing is made on the device; the
+ * first split in a family asks the driver for its atoms (microseconds), later ones ask nothing.
  * Errors:
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups don't fit, or a group would be empty; with
  *       GCX_SPLIT_EXACT a count can't be met; another family than input's
@@ -467,34 +467,34 @@ typedef struct gcx_sm_request {
  *       once; a structured split that breaks one of CUDA's rules
  *   GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
  *       domains (13.4) */
-GCX_API gcx_result gcx_sm_split(const gcx_resource *input, const gcx_sm_request *requests,
-                                uint32_t request_count, uint32_t flags, gcx_resource *groups,
-                                gcx_resource *remainder);
+GCX_API gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request* requests,
+                                uint32_t request_count, uint32_t flags, gcx_resource* groups,
+                                gcx_resource* remainder);
 
 /* What gcx_sm_split would give, in SMs, without making anything: the count of each group in
  * sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. A plan
  * and a split can't differ: they are one computation. Errors: those of gcx_sm_split. */
-GCX_API gcx_result gcx_sm_plan(const gcx_resource *input, const gcx_sm_request *requests,
-                               uint32_t request_count, uint32_t flags, uint32_t *sm_counts,
-                               uint32_t *remainder_sm_count);
+GCX_API gcx_result gcx_sm_plan(const gcx_resource* input, const gcx_sm_request* requests,
+                               uint32_t request_count, uint32_t flags, uint32_t* sm_counts,
+                               uint32_t* remainder_sm_count);
 
 /* The SMs of a and b together, in *result; those of a without those of b; those of both. *result
  * may be a or b. An empty result is a resource of 0 SMs.
  * Errors: GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource;
  * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION they are of two devices or families. */
-GCX_API gcx_result gcx_resource_union(const gcx_resource *a, const gcx_resource *b,
-                                      gcx_resource *result);
-GCX_API gcx_result gcx_resource_subtract(const gcx_resource *a, const gcx_resource *b,
-                                         gcx_resource *result);
-GCX_API gcx_result gcx_resource_intersect(const gcx_resource *a, const gcx_resource *b,
-                                          gcx_resource *result);
+GCX_API gcx_result gcx_resource_union(const gcx_resource* a, const gcx_resource* b,
+                                      gcx_resource* result);
+GCX_API gcx_result gcx_resource_subtract(const gcx_resource* a, const gcx_resource* b,
+                                         gcx_resource* result);
+GCX_API gcx_result gcx_resource_intersect(const gcx_resource* a, const gcx_resource* b,
+                                          gcx_resource* result);
 
 /* How many SMs a and b share: 0 for two devices. Within a family this is always known. Across
  * families it is known once gcx_device_map_sms has read which SMs the atoms hold.
  * Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM
  * resource. */
-GCX_API gcx_result gcx_resource_get_overlap(const gcx_resource *a, const gcx_resource *b,
-                                            uint32_t *sm_count);
+GCX_API gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b,
+                                            uint32_t* sm_count);
 
 /* ------------------------------------------------------------------------------------------
  * Contexts
@@ -503,14 +503,14 @@ GCX_API gcx_result gcx_resource_get_overlap(const gcx_resource *a, const gcx_res
  * context for each set of resources, once, and keeps it: making one takes the driver 1 to 3 ms,
  * waits for every kernel that runs on the device and loses 4 MiB of device memory for good when
  * it is destroyed. A context for resources that had one before takes microseconds, waits
- * for nothing and loses nothing. So two handles for equal resources stand for one green context, and
- * synchronizing or recording one covers the work of both.
- * The first context on a device retains its primary context, which gcx keeps.
+ * for nothing and loses nothing. So two handles for equal resources stand for one green context,
+ * and synchronizing or recording one covers the work of both. The first context on a device retains
+ * its primary context, which gcx keeps.
  * ---------------------------------------------------------------------------------------- */
 
-typedef struct gcx_context_s *gcx_context;
-typedef struct gcx_stream_s *gcx_stream;
-typedef struct gcx_event_s *gcx_event;
+typedef struct gcx_context_s* gcx_context;
+typedef struct gcx_stream_s* gcx_stream;
+typedef struct gcx_event_s* gcx_event;
 
 typedef struct gcx_context_params {
     uint32_t struct_size;
@@ -526,10 +526,10 @@ typedef struct gcx_context_params {
  *       they are of two devices or families, or hold no SMs
  *   GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or are two workqueues
  *   GCX_ERROR_INVALID_VALUE                   resource_count is 0
- *   GCX_ERROR_NOT_SUPPORTED                   [13.1+] the odd atom together with atoms that don't run
- *       up to the last: CUDA allows no such descriptor there */
-GCX_API gcx_result gcx_context_create(const gcx_resource *resources, uint32_t resource_count,
-                                      const gcx_context_params *params, gcx_context *context);
+ *   GCX_ERROR_NOT_SUPPORTED                   [13.1+] the odd atom together with atoms that don't
+ * run up to the last: CUDA allows no such descriptor there */
+GCX_API gcx_result gcx_context_create(const gcx_resource* resources, uint32_t resource_count,
+                                      const gcx_context_params* params, gcx_context* context);
 
 /* Gives the handle up. Streams of the context stay usable and keep it, and work in flight finishes.
  * The green context is kept for the next that asks for the same resources, within
@@ -549,24 +549,24 @@ typedef struct gcx_context_info {
 #define GCX_CONTEXT_INFO_INIT GCX_STRUCT_INIT(gcx_context_info)
 
 /* Fills *info. Errors: GCX_ERROR_CONTEXT_IS_DESTROYED (below). */
-GCX_API gcx_result gcx_context_get_info(gcx_context context, gcx_context_info *info);
+GCX_API gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info);
 
 /* The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
  * workqueue configuration, or its workqueue, to be shared with another context.
  * Errors: GCX_ERROR_INVALID_RESOURCE_TYPE no such type; GCX_ERROR_NOT_SUPPORTED workqueues on a
  * driver before 13.1. */
 GCX_API gcx_result gcx_context_get_resource(gcx_context context, gcx_resource_type type,
-                                            gcx_resource *resource);
+                                            gcx_resource* resource);
 
 /* The native handles, for any CUDA code; NULL on failure, with the reason in
  * gcx_last_error_message(). They stay gcx's: never destroy them. They are valid as long as the
  * handle or a stream of it is alive. cuCtxFromGreenCtx's context, and the green context itself. */
-GCX_API struct CUctx_st *gcx_context_native(gcx_context context);
-GCX_API struct CUgreenCtx_st *gcx_context_native_green(gcx_context context);
+GCX_API struct CUctx_st* gcx_context_native(gcx_context context);
+GCX_API struct CUgreenCtx_st* gcx_context_native_green(gcx_context context);
 
 /* A further handle for the context that gcx made behind a native one, the caller's to destroy.
  * Errors: GCX_ERROR_NOT_FOUND native isn't one of gcx's contexts. */
-GCX_API gcx_result gcx_context_from_native(struct CUctx_st *native, gcx_context *context);
+GCX_API gcx_result gcx_context_from_native(struct CUctx_st* native, gcx_context* context);
 
 /* Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
  * off again. push holds the context until pop. *context, if not NULL, receives the handle that was
@@ -574,20 +574,20 @@ GCX_API gcx_result gcx_context_from_native(struct CUctx_st *native, gcx_context 
  * Errors of pop: GCX_ERROR_INVALID_CONTEXT nothing was pushed in this thread, or another
  * context is on top, since other code pushed or set one: take that off first. */
 GCX_API gcx_result gcx_context_push(gcx_context context);
-GCX_API gcx_result gcx_context_pop(gcx_context *context);
+GCX_API gcx_result gcx_context_pop(gcx_context* context);
 
-/* The handle that the calling thread pushed last, if its context is current; else NULL, with success.
- * It stays with its owner. */
-GCX_API gcx_result gcx_context_get_current(gcx_context *context);
+/* The handle that the calling thread pushed last, if its context is current; else NULL, with
+ * success. It stays with its owner. */
+GCX_API gcx_result gcx_context_get_current(gcx_context* context);
 
 /* Waits until all work of the context's streams has finished. Blocks the calling thread. Errors of
  * that work appear here with the driver's code. */
 GCX_API gcx_result gcx_context_synchronize(gcx_context context);
 
 /*
- * When the device is reset. If the application or another library resets the device's primary context
- * (cuDevicePrimaryCtxReset, cudaDeviceReset), the green contexts on it die. gcx notices when it
- * next uses the device: live handles of contexts, streams and events answer
+ * When the device is reset. If the application or another library resets the device's primary
+ * context (cuDevicePrimaryCtxReset, cudaDeviceReset), the green contexts on it die. gcx notices
+ * when it next uses the device: live handles of contexts, streams and events answer
  * GCX_ERROR_CONTEXT_IS_DESTROYED to everything but their destroy function, which succeeds, and new
  * contexts are made anew. Resources stay valid.
  */
@@ -612,21 +612,21 @@ typedef struct gcx_stream_params {
  * microseconds, also while the device is busy. The handle is the caller's.
  * Errors: GCX_ERROR_INVALID_VALUE sync isn't GCX_STREAM_NON_BLOCKING;
  * GCX_ERROR_CONTEXT_IS_DESTROYED the device was reset. */
-GCX_API gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params *params,
-                                     gcx_stream *stream);
+GCX_API gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params* params,
+                                     gcx_stream* stream);
 
 /* A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
  * waiting. It must outlive the handle; destroying the handle leaves it alone. NULL, which
  * is CUDA's default stream, is refused with GCX_ERROR_INVALID_VALUE.
  * Errors: what the driver says of a stream that isn't one, as far as it notices. */
-GCX_API gcx_result gcx_stream_from_native(struct CUstream_st *native, gcx_stream *stream);
+GCX_API gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream* stream);
 
 /* Gives the handle up and destroys its stream. Work in it finishes. Never waits. */
 GCX_API gcx_result gcx_stream_destroy(gcx_stream stream);
 
 /* The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
  * gcx_last_error_message(). Valid until the handle is destroyed. */
-GCX_API struct CUstream_st *gcx_stream_native(gcx_stream stream);
+GCX_API struct CUstream_st* gcx_stream_native(gcx_stream stream);
 
 typedef struct gcx_stream_info {
     uint32_t struct_size;
@@ -638,13 +638,13 @@ typedef struct gcx_stream_info {
 #define GCX_STREAM_INFO_INIT GCX_STRUCT_INIT(gcx_stream_info)
 
 /* Fills *info. */
-GCX_API gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info *info);
+GCX_API gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info* info);
 
 /* The resource of the stream's context: gcx_context_get_resource, by the stream.
  * Errors: those, and GCX_ERROR_NOT_FOUND the stream's green context wasn't made by gcx, so that its
  * atoms aren't known; gcx_stream_get_info has its count. */
 GCX_API gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
-                                           gcx_resource *resource);
+                                           gcx_resource* resource);
 
 /* Waits until the stream's work has finished. Blocks the calling thread. Errors of that work appear
  * here with the driver's code. */
@@ -663,11 +663,11 @@ GCX_API gcx_result gcx_stream_query(gcx_stream stream);
 
 /* An event on a device; retains the primary context as contexts do. The handle is the caller's.
  * Errors: GCX_ERROR_INVALID_DEVICE; GCX_ERROR_INVALID_VALUE unknown flags. */
-GCX_API gcx_result gcx_event_create(int32_t device, uint32_t flags, gcx_event *event);
+GCX_API gcx_result gcx_event_create(int32_t device, uint32_t flags, gcx_event* event);
 GCX_API gcx_result gcx_event_destroy(gcx_event event);
 
 /* The CUevent; NULL on failure. Valid until the handle is destroyed. */
-GCX_API struct CUevent_st *gcx_event_native(gcx_event event);
+GCX_API struct CUevent_st* gcx_event_native(gcx_event event);
 
 /* Captures in the event the work submitted so far to the stream, or to all streams of the context.
  * Recording again forgets what was captured before. */
@@ -688,7 +688,7 @@ GCX_API gcx_result gcx_event_query(gcx_event event);
 
 /* Milliseconds between the two events' work. Both need GCX_EVENT_TIMING and to have finished.
  * Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded; GCX_ERROR_NOT_READY. */
-GCX_API gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float *milliseconds);
+GCX_API gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* milliseconds);
 
 /* ------------------------------------------------------------------------------------------
  * Kept contexts
@@ -703,17 +703,17 @@ GCX_API gcx_result gcx_cache_set_limit(uint32_t kept_contexts);
 typedef struct gcx_cache_stats {
     uint32_t struct_size;
     uint32_t limit;
-    uint32_t in_use;   /* green contexts with a handle or stream */
-    uint32_t kept;     /* without */
-    uint64_t hits;     /* contexts given from kept ones or from ones in use */
-    uint64_t misses;   /* green contexts made */
-    uint64_t evicted;  /* destroyed by the limit */
-    uint64_t lost;     /* dead by a reset of the device */
+    uint32_t in_use;  /* green contexts with a handle or stream */
+    uint32_t kept;    /* without */
+    uint64_t hits;    /* contexts given from kept ones or from ones in use */
+    uint64_t misses;  /* green contexts made */
+    uint64_t evicted; /* destroyed by the limit */
+    uint64_t lost;    /* dead by a reset of the device */
 } gcx_cache_stats;
 #define GCX_CACHE_STATS_INIT GCX_STRUCT_INIT(gcx_cache_stats)
 
 /* Fills *stats, since the driver was opened. */
-GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats *stats);
+GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
 
 /* ------------------------------------------------------------------------------------------
  * Probing: which SMs does it really run on?
@@ -729,8 +729,8 @@ GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats *stats);
  * than promised were seen, a few times: other work may have held them.
  * Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
  * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph. */
-GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t *sm_ids, uint32_t capacity,
-                                        uint32_t *count);
+GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t capacity,
+                                        uint32_t* count);
 
 /* Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
  * not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
@@ -741,14 +741,16 @@ GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 
 /* The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as
  * above. Errors: GCX_ERROR_NOT_READY the family isn't mapped; GCX_ERROR_INVALID_RESOURCE_TYPE not
- * an SM resource; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed. */
-GCX_API gcx_result gcx_resource_get_sm_ids(const gcx_resource *resource, uint32_t *sm_ids,
-                                           uint32_t capacity, uint32_t *count);
+ * an SM resource; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed.
+ */
+GCX_API gcx_result gcx_resource_get_sm_ids(const gcx_resource* resource, uint32_t* sm_ids,
+                                           uint32_t capacity, uint32_t* count);
 
 /* The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its own.
- * Errors: GCX_ERROR_INVALID_VALUE no such atom; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource. */
-GCX_API gcx_result gcx_resource_get_atom(const gcx_resource *resource, uint32_t index,
-                                         gcx_resource *atom);
+ * Errors: GCX_ERROR_INVALID_VALUE no such atom; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource.
+ */
+GCX_API gcx_result gcx_resource_get_atom(const gcx_resource* resource, uint32_t index,
+                                         gcx_resource* atom);
 
 #ifdef __cplusplus
 }

@@ -18,52 +18,53 @@ extern "C" {
 /* What is alive in the simulated driver, and what it has lost for good. Times are of the
  * simulated clock. */
 typedef struct gcx_sim_counts {
-    uint64_t primary_retains;    /* cuDevicePrimaryCtxRetain not yet released */
-    uint64_t contexts;           /* contexts of cuCtxCreate */
-    uint64_t green_contexts;     /* green contexts not yet destroyed */
-    uint64_t streams;            /* streams not yet destroyed */
-    uint64_t events;             /* events not yet destroyed */
-    uint64_t modules;            /* modules and libraries not yet unloaded */
-    uint64_t graphs;             /* graphs and executables not yet destroyed */
-    uint64_t allocations;        /* device and pinned allocations not yet freed */
-    uint64_t allocated_bytes;    /* their bytes */
-    uint64_t device_bytes_used;  /* what cuMemGetInfo counts as used, losses included */
-    uint64_t device_bytes_lost;  /* lost by creating and destroying green contexts */
-    uint64_t descriptors;        /* made by cuDevResourceGenerateDesc; they live for ever */
-    uint64_t calls;              /* driver calls since the last configure */
-    uint64_t clock_ns;           /* the simulated clock */
+    uint64_t primary_retains;   /* cuDevicePrimaryCtxRetain not yet released */
+    uint64_t contexts;          /* contexts of cuCtxCreate */
+    uint64_t green_contexts;    /* green contexts not yet destroyed */
+    uint64_t streams;           /* streams not yet destroyed */
+    uint64_t events;            /* events not yet destroyed */
+    uint64_t modules;           /* modules and libraries not yet unloaded */
+    uint64_t graphs;            /* graphs and executables not yet destroyed */
+    uint64_t allocations;       /* device and pinned allocations not yet freed */
+    uint64_t allocated_bytes;   /* their bytes */
+    uint64_t device_bytes_used; /* what cuMemGetInfo counts as used, losses included */
+    uint64_t device_bytes_lost; /* lost by creating and destroying green contexts */
+    uint64_t descriptors;       /* made by cuDevResourceGenerateDesc; they live for ever */
+    uint64_t calls;             /* driver calls since the last configure */
+    uint64_t clock_ns;          /* the simulated clock */
 } gcx_sim_counts;
 
 /* Starts a new simulated machine; every object of the old one is gone. spec is
  * [N x]GPU[,GPU...][@DRIVER]: "h100", "h100@12.4", "2xh100,a100@13.1", or the path of a file
- * that `gcx info --record` wrote, "path/to/file[@DRIVER]". "none@13.0" has no device. NULL takes the
- * environment's GCX_SIM, or else h100@13.0. Returns 0, or a CUresult with the reason in
+ * that `gcx info --record` wrote, "path/to/file[@DRIVER]". "none@13.0" has no device. NULL takes
+ * the environment's GCX_SIM, or else h100@13.0. Returns 0, or a CUresult with the reason in
  * gcx_sim_last_error(). Until it is called, the first driver call does it with NULL. */
-int gcx_sim_configure(const char *spec);
+int gcx_sim_configure(const char* spec);
 
-/* Why the last gcx_sim_ call of this thread failed; "" if none did. Valid until the thread's next call. */
-const char *gcx_sim_last_error(void);
+/* Why the last gcx_sim_ call of this thread failed; "" if none did. Valid until the thread's next
+ * call. */
+const char* gcx_sim_last_error(void);
 
 /* The specification in force. */
-const char *gcx_sim_spec(void);
+const char* gcx_sim_spec(void);
 
-/* The GPUs and driver versions that can be simulated: name and one line on each, by index; NULL past
- * the last. The strings live as long as the library. */
-const char *gcx_sim_gpu_name(size_t index);
-const char *gcx_sim_gpu_description(size_t index);
-const char *gcx_sim_driver_name(size_t index);
-const char *gcx_sim_driver_description(size_t index);
+/* The GPUs and driver versions that can be simulated: name and one line on each, by index; NULL
+ * past the last. The strings live as long as the library. */
+const char* gcx_sim_gpu_name(size_t index);
+const char* gcx_sim_gpu_description(size_t index);
+const char* gcx_sim_driver_name(size_t index);
+const char* gcx_sim_driver_description(size_t index);
 
 /* Makes the nth call (1: the next) of a driver function fail with a CUresult; function NULL
- * counts calls of any function. One such order at a time; nth 0 takes it back. Same by the environment:
- * GCX_SIM_FAIL=cuGreenCtxCreate:3:2 (function or *, nth, result). */
-int gcx_sim_fail(const char *function, uint64_t nth, int result);
+ * counts calls of any function. One such order at a time; nth 0 takes it back. Same by the
+ * environment: GCX_SIM_FAIL=cuGreenCtxCreate:3:2 (function or *, nth, result). */
+int gcx_sim_fail(const char* function, uint64_t nth, int result);
 
 /* How often a driver function was called since the last configure; NULL: all. */
-uint64_t gcx_sim_calls(const char *function);
+uint64_t gcx_sim_calls(const char* function);
 
 /* Fills counts as of now. */
-void gcx_sim_get_counts(gcx_sim_counts *counts);
+void gcx_sim_get_counts(gcx_sim_counts* counts);
 
 /* Moves the simulated clock on. */
 void gcx_sim_advance(uint64_t nanoseconds);
