@@ -1,0 +1,67 @@
+#include "api/common.hpp"
+
+#include <algorithm>
+
+namespace gcx {
+namespace {
+
+gcx_resource context_workqueue(Library& lib, const GreenContext& green, bool config) {
+    lib.driver.require(GCX_CAPABILITY_WORKQUEUES, "workqueue resources");
+    CUdevResource native{};
+    GCX_CALL(lib.driver, cuGreenCtxGetDevResource, green.green, &native,
+             config ? cu::kResourceWorkqueueConfig : cu::kResourceWorkqueue);
+    if (config)
+        return seal_workqueue_config(*green.key.device, native);
+    lib.cache.remember_workqueue(green.id, native);
+    ResourceWords words;
+    words.type = GCX_RESOURCE_WORKQUEUE;
+    words.device = green.key.device->ordinal();
+    words.workqueue.source_context = green.id;
+    return seal(words);
+}
+
+} // namespace
+
+gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& native) {
+    const auto fields = cu::get_fields<cu::WorkqueueFields>(native);
+    ResourceWords words;
+    words.type = GCX_RESOURCE_WORKQUEUE_CONFIG;
+    words.device = device.ordinal();
+    words.workqueue.scope = static_cast<gcx_workqueue_scope>(fields.scope);
+    words.workqueue.concurrency_limit = fields.concurrency_limit;
+    return seal(words);
+}
+
+gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type type) {
+    lib.cache.check_alive(green);
+    switch (type) {
+    case GCX_RESOURCE_SM:
+        return seal({green.key.device, green.key.family, green.key.set});
+    case GCX_RESOURCE_WORKQUEUE_CONFIG:
+        return context_workqueue(lib, green, true);
+    case GCX_RESOURCE_WORKQUEUE:
+        return context_workqueue(lib, green, false);
+    }
+    refuse_type(type);
+}
+
+void refuse_type(gcx_resource_type type) {
+    fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
+         format("there is no resource type %d; there are GCX_RESOURCE_SM (1), "
+                "GCX_RESOURCE_WORKQUEUE_CONFIG (1000) and GCX_RESOURCE_WORKQUEUE (10000)",
+                type));
+}
+
+void give_sm_ids(const std::vector<uint32_t>& ids, uint32_t* sm_ids, uint32_t capacity,
+                 uint32_t* count) {
+    if (count == nullptr || (sm_ids == nullptr && capacity != 0))
+        fail(GCX_ERROR_INVALID_VALUE, count == nullptr ? "count is NULL" : "sm_ids is NULL");
+    *count = static_cast<uint32_t>(ids.size());
+    if (ids.size() > capacity)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("there are %zu SMs, and room for %u; *count is what is needed", ids.size(),
+                    capacity));
+    std::copy(ids.begin(), ids.end(), sm_ids);
+}
+
+} // namespace gcx

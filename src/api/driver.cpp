@@ -1,0 +1,58 @@
+// Driver, capabilities and devices.
+
+#include "api/guard.hpp"
+
+#include <cstdio>
+
+using namespace gcx;
+
+gcx_result gcx_driver_open(const char* driver) {
+    GCX_BODY({ open_library(driver); });
+}
+
+gcx_result gcx_driver_get_info(gcx_driver_info* info) {
+    GCX_BODY({
+        check_size(info, "info");
+        const Driver& driver = library().driver;
+        info->version = driver.version();
+        info->header_version = CUDA_VERSION;
+        info->simulated = driver.simulated() ? 1 : 0;
+        std::snprintf(info->library, sizeof info->library, "%s", driver.library().c_str());
+    });
+}
+
+gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info) {
+    GCX_BODY({
+        check_size(info, "info");
+        if (capability < 0 || capability >= GCX_CAPABILITY_COUNT)
+            fail(GCX_ERROR_INVALID_VALUE, format("there is no capability %d; they go from 0 to %d",
+                                                 capability, GCX_CAPABILITY_COUNT - 1));
+        const Driver& driver = library().driver;
+        const CapabilityRow& row = capability_row(capability);
+        info->available = driver.has(capability) ? 1 : 0;
+        info->required_version = row.required_version;
+        info->name = row.name;
+    });
+}
+
+const char* gcx_simulator_path(void) {
+    static thread_local char path[1024];
+    const gcx_result result = guarded(__func__, [&] {
+        const std::string found = simulator_path();
+        if (found.size() >= sizeof path)
+            fail(GCX_ERROR_FILE_NOT_FOUND, "the path of the simulated driver is too long");
+        std::snprintf(path, sizeof path, "%s", found.c_str());
+    });
+    return result == GCX_SUCCESS ? path : nullptr;
+}
+
+gcx_result gcx_device_get_count(int32_t* count) {
+    GCX_BODY({ *not_null(count, "count") = library().device_count(); });
+}
+
+gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info) {
+    GCX_BODY({
+        check_size(info, "info");
+        library().device(device).get_info(*info);
+    });
+}

@@ -1,0 +1,68 @@
+// The edge between C and C++: errors become results, and the caller's structs are checked.
+#pragma once
+
+#include "api/library.hpp"
+
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+namespace gcx {
+
+// Keeps the message for gcx_last_error_message and gives back the result.
+gcx_result record_error(const char* function, gcx_result result, const char* message) noexcept;
+
+// Runs a function's body. The body returns nothing, or a gcx_result that needs no message.
+template <class Body>
+gcx_result guarded(const char* function, Body&& body) noexcept {
+    try {
+        if constexpr (std::is_void_v<decltype(body())>) {
+            body();
+            return GCX_SUCCESS;
+        } else {
+            return body();
+        }
+    } catch (const Error& error) {
+        return record_error(function, error.result, error.message.c_str());
+    } catch (const std::bad_alloc&) {
+        return record_error(function, GCX_ERROR_OUT_OF_MEMORY, "the host's memory is exhausted");
+    } catch (const std::exception& defect) {
+        return record_error(function, GCX_ERROR_UNKNOWN, defect.what());
+    } catch (...) {
+        return record_error(function, GCX_ERROR_UNKNOWN, "an exception of unknown type");
+    }
+}
+
+template <class T>
+T* not_null(T* pointer, const char* what) {
+    if (pointer == nullptr)
+        fail(GCX_ERROR_INVALID_VALUE, format("%s is NULL", what));
+    return pointer;
+}
+
+// Checks the struct_size of a struct that grows: at least what its first version had, and no
+// more than this version knows.
+template <class T>
+void check_size(const T* value, const char* what) {
+    not_null(value, what);
+    if (value->struct_size != sizeof(T))
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("%s->struct_size is %u; this version of gcx knows %zu. Begin with the struct's "
+                    "_INIT macro",
+                    what, value->struct_size, sizeof(T)));
+}
+
+template <class Handle>
+uint64_t bits_of(Handle handle) {
+    return reinterpret_cast<uint64_t>(handle);
+}
+template <class Handle>
+Handle handle_of(uint64_t bits) {
+    return reinterpret_cast<Handle>(
+        bits); // NOLINT(performance-no-int-to-ptr): handles aren't addresses
+}
+
+} // namespace gcx
+
+// The body of an API function: GCX_BODY({ ... }) with the function's own name in its messages.
+#define GCX_BODY(...) return gcx::guarded(__func__, [&]() __VA_ARGS__)

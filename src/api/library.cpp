@@ -1,0 +1,117 @@
+#include "api/library.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+
+namespace gcx {
+namespace {
+
+// No destructors but close_library's: other threads may be in here while the process exits.
+constinit std::atomic<Library*> open{nullptr};
+constinit std::mutex opening;
+constinit std::atomic<bool> closed{false};
+constinit std::atomic<bool> forked{false};
+constinit bool watching_forks = false; // guarded by opening
+
+void note_fork() {
+    forked.store(true, std::memory_order_relaxed);
+}
+
+std::string default_choice() {
+    const char* choice = std::getenv("GCX_DRIVER");
+    return choice != nullptr ? choice : "";
+}
+
+void refuse_after_fork() {
+    if (forked.load(std::memory_order_relaxed))
+        fail(
+            GCX_ERROR_NOT_INITIALIZED,
+            "this process was forked from one that used gcx, and CUDA does not work across a fork; "
+            "start it with exec, or use gcx only in the child");
+}
+
+Library& open_locked(const char* choice) {
+    if (closed.load())
+        fail(GCX_ERROR_DEINITIALIZED, "the process is exiting; gcx is closed");
+    if (!watching_forks && pthread_atfork(nullptr, nullptr, note_fork) != 0)
+        fail(GCX_ERROR_OUT_OF_MEMORY, "no memory to watch for forks");
+    watching_forks = true;
+    const std::string driver = choice != nullptr && *choice != '\0' ? choice : default_choice();
+    auto* fresh = new Library(driver);
+    open.store(fresh, std::memory_order_release);
+    return *fresh;
+}
+
+// At dlclose, and when the process exits.
+[[gnu::destructor]] void close_library() {
+    closed.store(true);
+    Library* const old = open.exchange(nullptr);
+    // With handles alive, other code may be using them still. After a fork, or when the driver is
+    // gone already, there is nothing to give back.
+    if (old == nullptr || forked.load() || old->in_use() || !old->driver.usable())
+        return;
+    delete old;
+}
+
+} // namespace
+
+Library::Library(const std::string& choice) : driver(choice), cache(driver), probe(driver) {
+    int count = 0;
+    GCX_CALL(driver, cuDeviceGetCount, &count);
+    for (int ordinal = 0; ordinal < count; ordinal++)
+        devices_.push_back(std::make_unique<Device>(driver, ordinal));
+}
+
+Device& Library::device(int32_t ordinal) {
+    if (ordinal < 0 || ordinal >= device_count())
+        fail(GCX_ERROR_INVALID_DEVICE,
+             format("there is no device %d; the driver has %d, counted from 0", ordinal,
+                    device_count()));
+    return *devices_[static_cast<std::size_t>(ordinal)];
+}
+
+SmResource Library::sm_resource(const gcx_resource* resource) {
+    const ResourceWords words = unseal(resource);
+    if (words.type != GCX_RESOURCE_SM)
+        fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
+             "the resource is a workqueue; this needs an SM resource");
+    Device& its_device = device(words.device);
+    return {&its_device, &its_device.family_of_number(words.family), words.set};
+}
+
+bool Library::in_use() {
+    return !contexts.empty() || !streams.empty() || !events.empty();
+}
+
+gcx_resource seal(const SmResource& resource) {
+    ResourceWords words;
+    words.type = GCX_RESOURCE_SM;
+    words.device = resource.device->ordinal();
+    words.family = resource.device->family_number(*resource.family);
+    words.set = resource.set;
+    return seal(words);
+}
+
+Library& library() {
+    refuse_after_fork();
+    if (Library* current = open.load(std::memory_order_acquire); current != nullptr)
+        return *current;
+    const std::lock_guard lock(opening);
+    if (Library* current = open.load(std::memory_order_acquire); current != nullptr)
+        return *current;
+    return open_locked(nullptr);
+}
+
+void open_library(const char* choice) {
+    refuse_after_fork();
+    const std::lock_guard lock(opening);
+    if (const Library* current = open.load(); current != nullptr)
+        fail(GCX_ERROR_ALREADY_ACQUIRED,
+             format("the driver %s is open already; choose one before anything else",
+                    current->driver.library().c_str()));
+    open_locked(choice);
+}
+
+} // namespace gcx

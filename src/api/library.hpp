@@ -1,0 +1,46 @@
+// Everything that lives while a driver is open.
+#pragma once
+
+#include "api/handle_table.hpp"
+#include "core/context_cache.hpp"
+#include "core/objects.hpp"
+#include "probe/probe.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gcx {
+
+class Library {
+  public:
+    explicit Library(const std::string& choice);
+
+    Device& device(int32_t ordinal);
+    int32_t device_count() const { return static_cast<int32_t>(devices_.size()); }
+    // What a gcx_resource stands for. Throws if it isn't an SM resource.
+    SmResource sm_resource(const gcx_resource* resource);
+    bool in_use();
+
+    // In the order in which they depend on each other.
+    const Driver driver;
+
+  private:
+    std::vector<std::unique_ptr<Device>> devices_;
+
+  public:
+    ContextCache cache;
+    Probe probe;
+    HandleTable<Context> contexts{1, "context"};
+    HandleTable<Stream> streams{2, "stream"};
+    HandleTable<Event> events{3, "event"};
+};
+
+gcx_resource seal(const SmResource& resource);
+
+// The open library; opens it with the default driver the first time.
+Library& library();
+// Opens a driver. Throws if one is open already.
+void open_library(const char* choice);
+
+} // namespace gcx

@@ -1,0 +1,204 @@
+// Streams and events.
+
+#include "api/common.hpp"
+#include "api/guard.hpp"
+
+using namespace gcx;
+
+namespace {
+
+CUresult ready_or_throw(const Driver& driver, CUresult result, const char* function) {
+    if (result != CUDA_ERROR_NOT_READY)
+        driver.check(result, function);
+    return result;
+}
+
+} // namespace
+
+gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params* params,
+                             gcx_stream* stream) {
+    GCX_BODY({
+        not_null(stream, "stream");
+        gcx_stream_params wanted = GCX_STREAM_PARAMS_INIT;
+        if (params != nullptr) {
+            check_size(params, "params");
+            wanted = *params;
+        }
+        if (wanted.sync != GCX_STREAM_NON_BLOCKING)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format(
+                     "params->sync is %d; a green context has only streams that don't wait for the "
+                     "default stream, GCX_STREAM_NON_BLOCKING (0)",
+                     wanted.sync));
+        Library& lib = library();
+        const auto pin = lib.contexts.pin(context);
+        lib.cache.check_alive(*pin->green);
+        auto object = std::make_unique<Stream>(lib.cache, *pin->green, wanted.priority);
+        *stream = handle_of<gcx_stream>(lib.streams.add(std::move(object)));
+    });
+}
+
+gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream* stream) {
+    GCX_BODY({
+        not_null(native, "native");
+        not_null(stream, "stream");
+        Library& lib = library();
+        auto object = std::make_unique<Stream>(lib.cache, lib.driver, native);
+        *stream = handle_of<gcx_stream>(lib.streams.add(std::move(object)));
+    });
+}
+
+gcx_result gcx_stream_destroy(gcx_stream stream) {
+    GCX_BODY({
+        Library& lib = library();
+        lib.streams.close(lib.streams.pin(stream));
+    });
+}
+
+struct CUstream_st* gcx_stream_native(gcx_stream stream) {
+    CUstream native = nullptr;
+    guarded(__func__, [&] {
+        const auto pin = library().streams.pin(stream);
+        pin->check_alive();
+        native = pin->native();
+    });
+    return native;
+}
+
+gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info* info) {
+    GCX_BODY({
+        check_size(info, "info");
+        const auto pin = library().streams.pin(stream);
+        pin->check_alive();
+        pin->get_info(*info);
+    });
+}
+
+gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
+                                   gcx_resource* resource) {
+    GCX_BODY({
+        not_null(resource, "resource");
+        Library& lib = library();
+        const auto pin = lib.streams.pin(stream);
+        if (pin->green() == nullptr)
+            fail(
+                GCX_ERROR_NOT_FOUND,
+                format("the stream is not of a context of gcx, so that its atoms aren't known; its "
+                       "kernels can run on %u SMs",
+                       pin->sm_count()));
+        *resource = resource_of(lib, *pin->green(), type);
+    });
+}
+
+gcx_result gcx_stream_synchronize(gcx_stream stream) {
+    GCX_BODY({
+        Library& lib = library();
+        const auto pin = lib.streams.pin(stream);
+        pin->check_alive();
+        GCX_CALL(lib.driver, cuStreamSynchronize, pin->native());
+    });
+}
+
+gcx_result gcx_stream_query(gcx_stream stream) {
+    GCX_BODY({
+        Library& lib = library();
+        const auto pin = lib.streams.pin(stream);
+        pin->check_alive();
+        return static_cast<gcx_result>(
+            ready_or_throw(lib.driver, lib.driver.cuStreamQuery(pin->native()), "cuStreamQuery"));
+    });
+}
+
+gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
+    GCX_BODY({
+        Library& lib = library();
+        const auto from = lib.streams.pin(stream);
+        const auto to = lib.events.pin(event);
+        from->check_alive();
+        to->check_alive();
+        GCX_CALL(lib.driver, cuEventRecord, to->native(), from->native());
+    });
+}
+
+gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event) {
+    GCX_BODY({
+        Library& lib = library();
+        const auto who = lib.streams.pin(stream);
+        const auto what = lib.events.pin(event);
+        who->check_alive();
+        what->check_alive();
+        GCX_CALL(lib.driver, cuStreamWaitEvent, who->native(), what->native(), 0);
+    });
+}
+
+gcx_result gcx_event_create(int32_t device, uint32_t flags, gcx_event* event) {
+    GCX_BODY({
+        not_null(event, "event");
+        if ((flags & ~GCX_EVENT_TIMING) != 0)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("flags is %#x; there is only GCX_EVENT_TIMING (1)", flags));
+        Library& lib = library();
+        auto object = std::make_unique<Event>(lib.device(device), flags);
+        *event = handle_of<gcx_event>(lib.events.add(std::move(object)));
+    });
+}
+
+gcx_result gcx_event_destroy(gcx_event event) {
+    GCX_BODY({
+        Library& lib = library();
+        lib.events.close(lib.events.pin(event));
+    });
+}
+
+struct CUevent_st* gcx_event_native(gcx_event event) {
+    CUevent native = nullptr;
+    guarded(__func__, [&] {
+        const auto pin = library().events.pin(event);
+        pin->check_alive();
+        native = pin->native();
+    });
+    return native;
+}
+
+gcx_result gcx_event_synchronize(gcx_event event) {
+    GCX_BODY({
+        Library& lib = library();
+        const auto pin = lib.events.pin(event);
+        pin->check_alive();
+        GCX_CALL(lib.driver, cuEventSynchronize, pin->native());
+    });
+}
+
+gcx_result gcx_event_query(gcx_event event) {
+    GCX_BODY({
+        Library& lib = library();
+        const auto pin = lib.events.pin(event);
+        pin->check_alive();
+        return static_cast<gcx_result>(
+            ready_or_throw(lib.driver, lib.driver.cuEventQuery(pin->native()), "cuEventQuery"));
+    });
+}
+
+gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* milliseconds) {
+    GCX_BODY({
+        not_null(milliseconds, "milliseconds");
+        Library& lib = library();
+        const auto from = lib.events.pin(start);
+        const auto to = lib.events.pin(end);
+        from->check_alive();
+        to->check_alive();
+        GCX_CALL(lib.driver, cuEventElapsedTime, milliseconds, from->native(), to->native());
+    });
+}
+
+gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t capacity,
+                                uint32_t* count) {
+    GCX_BODY({
+        not_null(count, "count");
+        Library& lib = library();
+        const auto pin = lib.streams.pin(stream);
+        pin->check_alive();
+        give_sm_ids(lib.probe.sms_of(pin->context(), pin->native(), pin->sm_count()), sm_ids,
+                    capacity, count);
+    });
+}

@@ -1,0 +1,252 @@
+#include "core/context_cache.hpp"
+
+#include "core/log.hpp"
+
+#include <algorithm>
+
+namespace gcx {
+
+ContextCache::~ContextCache() {
+    for (auto& [key, context] : entries_)
+        destroy(*context);
+    for (const Entry& context : apart_)
+        destroy(*context);
+}
+
+ContextCache::Ref ContextCache::get(const ContextKey& key) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        const auto it = entries_.find(key);
+        if (it == entries_.end())
+            break;
+        GreenContext& context = *it->second;
+        if (!context.made_) {
+            made_.wait(lock); // another thread makes it
+            continue;
+        }
+        if (alive(context)) {
+            stats_.hits++;
+            count(context, Use::handle, 1);
+            return Ref(*this, context, Use::handle);
+        }
+        bury(context);
+    }
+    GreenContext& context =
+        *entries_.emplace(key, std::make_unique<GreenContext>(key, next_id_++)).first->second;
+    lock.unlock();
+    try {
+        make(context);
+    } catch (...) {
+        lock.lock();
+        entries_.erase(key);
+        made_.notify_all();
+        throw;
+    }
+    lock.lock();
+    context.made_ = true;
+    stats_.misses++;
+    count(context, Use::handle, 1);
+    made_.notify_all();
+    return Ref(*this, context, Use::handle);
+}
+
+ContextCache::Ref ContextCache::make_for_once(const ContextKey& key) {
+    auto context = std::make_unique<GreenContext>(key, 0);
+    make(*context);
+    const std::lock_guard lock(mutex_);
+    context->made_ = true;
+    count(*context, Use::handle, 1);
+    apart_.push_back(std::move(context));
+    return Ref(*this, *apart_.back(), Use::handle);
+}
+
+ContextCache::Ref ContextCache::share(GreenContext& context, Use use) {
+    const std::lock_guard lock(mutex_);
+    count(context, use, 1);
+    return Ref(*this, context, use);
+}
+
+ContextCache::Ref ContextCache::find(CUcontext native, Use use) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [key, context] : entries_) {
+        if (context->made_ && context->native == native && alive(*context)) {
+            count(*context, use, 1);
+            return Ref(*this, *context, use);
+        }
+    }
+    return {};
+}
+
+bool ContextCache::is_alive(GreenContext& context) {
+    if (alive(context))
+        return true;
+    const std::lock_guard lock(mutex_);
+    bury(context);
+    return false;
+}
+
+void ContextCache::check_alive(GreenContext& context) {
+    if (!is_alive(context))
+        fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
+             format("the context of %u SMs died: the primary context of %s was reset. Destroy the "
+                    "handle and make a new context",
+                    context.sm_count(), context.key.device->label().c_str()));
+}
+
+bool ContextCache::last_handle(const GreenContext& context) {
+    const std::lock_guard lock(mutex_);
+    return context.handles_ == 1;
+}
+
+uint32_t ContextCache::stream_count(const GreenContext& context) {
+    const std::lock_guard lock(mutex_);
+    return context.streams_;
+}
+
+void ContextCache::remember_workqueue(uint64_t id, const CUdevResource& native) {
+    const std::lock_guard lock(mutex_);
+    workqueues_[id] = native;
+}
+
+void ContextCache::set_limit(uint32_t limit) {
+    const std::lock_guard lock(mutex_);
+    limit_ = limit;
+    if (const auto failed = evict())
+        driver_.check(*failed, "cuGreenCtxDestroy");
+}
+
+void ContextCache::get_stats(gcx_cache_stats& stats) {
+    const std::lock_guard lock(mutex_);
+    const uint32_t size = stats.struct_size;
+    stats = stats_;
+    stats.struct_size = size;
+    stats.limit = limit_;
+    stats.kept = kept();
+    stats.in_use = static_cast<uint32_t>(entries_.size()) - stats.kept;
+}
+
+void ContextCache::make(GreenContext& context) {
+    const Driver& driver = context.driver();
+    context.primary_ = context.key.device->hold_primary();
+    std::vector<CUdevResource> resources = native_resources(context.key);
+    CUdevResourceDesc descriptor = nullptr;
+    GCX_CALL(driver, cuDevResourceGenerateDesc, &descriptor, resources.data(),
+             static_cast<unsigned>(resources.size()));
+    GCX_CALL(driver, cuGreenCtxCreate, &context.green, descriptor, context.key.device->native(),
+             cu::kGreenCtxDefaultStream);
+    try {
+        GCX_CALL(driver, cuCtxFromGreenCtx, &context.native, context.green);
+        GCX_CALL(driver, cuCtxGetId, context.native, &context.native_id_);
+    } catch (...) {
+        driver.cuGreenCtxDestroy(context.green);
+        throw;
+    }
+    if (log::wanted(GCX_LOG_INFO))
+        log::write(GCX_LOG_INFO, format("made a context of %u SMs on %s", context.sm_count(),
+                                        context.key.device->label().c_str()));
+}
+
+std::vector<CUdevResource> ContextCache::native_resources(const ContextKey& key) {
+    std::vector<CUdevResource> resources = key.family->realise(key.set);
+    if (key.workqueue)
+        resources.push_back(native_workqueue(key));
+    return resources;
+}
+
+CUdevResource ContextCache::native_workqueue(const ContextKey& key) {
+    const Workqueue& wanted = *key.workqueue;
+    if (wanted.source_context != 0) {
+        const std::lock_guard lock(mutex_);
+        return workqueues_.at(wanted.source_context);
+    }
+    CUdevResource native{};
+    GCX_CALL(driver_, cuDeviceGetDevResource, key.device->native(), &native,
+             cu::kResourceWorkqueueConfig);
+    // The header: a workqueue's configuration is changed in place.
+    auto fields = cu::get_fields<cu::WorkqueueFields>(native);
+    fields.scope = static_cast<uint32_t>(wanted.scope);
+    fields.concurrency_limit = wanted.concurrency_limit;
+    cu::set_fields(native, fields);
+    return native;
+}
+
+bool ContextCache::alive(GreenContext& context) {
+    return !context.dead_.load(std::memory_order_acquire) &&
+           driver_.context_has_id(context.native, context.native_id_);
+}
+
+void ContextCache::count(GreenContext& context, Use use, int step) {
+    const auto add = [step](uint32_t& number) { number += static_cast<uint32_t>(step); };
+    add(context.users_);
+    if (use == Use::handle)
+        add(context.handles_);
+    if (use == Use::stream)
+        add(context.streams_);
+}
+
+void ContextCache::release(GreenContext& context, Use use) {
+    const std::lock_guard lock(mutex_);
+    count(context, use, -1);
+    if (context.users_ != 0)
+        return;
+    const auto it = std::find_if(apart_.begin(), apart_.end(),
+                                 [&](const Entry& entry) { return entry.get() == &context; });
+    if (it != apart_.end()) {
+        destroy(context);
+        apart_.erase(it);
+        return;
+    }
+    context.last_used_ = ++clock_;
+    if (const auto failed = evict())
+        log::write(GCX_LOG_WARNING, driver_.describe(*failed, "cuGreenCtxDestroy") +
+                                        "; the context stays kept and is destroyed later");
+}
+
+// Takes a dead context out of the cache. Users that it has keep the empty shell.
+void ContextCache::bury(GreenContext& context) {
+    if (context.dead_.exchange(true))
+        return;
+    stats_.lost++;
+    log::write(GCX_LOG_WARNING, format("a context of %u SMs died: %s was reset", context.sm_count(),
+                                       context.key.device->label().c_str()));
+    const auto it = entries_.find(context.key);
+    if (it == entries_.end() || it->second.get() != &context)
+        return;
+    if (context.users_ != 0)
+        apart_.push_back(std::move(it->second));
+    entries_.erase(it);
+}
+
+// Destroys kept contexts beyond the limit, the longest unused first.
+std::optional<CUresult> ContextCache::evict() {
+    for (uint32_t surplus = kept(); surplus > limit_; surplus--) {
+        const auto oldest =
+            std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+                const auto rank = [](const GreenContext& c) {
+                    return c.users_ == 0 && c.made_ ? c.last_used_ : UINT64_MAX;
+                };
+                return rank(*a.second) < rank(*b.second);
+            });
+        if (const CUresult result = destroy(*oldest->second); result != CUDA_SUCCESS)
+            return result;
+        stats_.evicted++;
+        entries_.erase(oldest);
+    }
+    return std::nullopt;
+}
+
+uint32_t ContextCache::kept() const {
+    return static_cast<uint32_t>(
+        std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
+            return entry.second->made_ && entry.second->users_ == 0;
+        }));
+}
+
+CUresult ContextCache::destroy(GreenContext& context) const {
+    if (context.dead_.load() || context.green == nullptr)
+        return CUDA_SUCCESS; // gone with the reset
+    const CUresult result = driver_.cuGreenCtxDestroy(context.green);
+    return result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? CUDA_SUCCESS : result;
+}
+
+} // namespace gcx

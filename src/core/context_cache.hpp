@@ -1,0 +1,139 @@
+// Green contexts: made once for each set of resources, and kept.
+#pragma once
+
+#include "core/device.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace gcx {
+
+// What a green context is made of: the cache's key.
+struct ContextKey {
+    Device* device = nullptr;
+    Family* family = nullptr;
+    AtomSet set;
+    std::optional<Workqueue> workqueue;
+    auto operator<=>(const ContextKey&) const = default;
+};
+
+class GreenContext {
+  public:
+    const ContextKey key;
+    const uint64_t id; // never used twice in a process
+    CUgreenCtx green = nullptr;
+    CUcontext native = nullptr;
+
+    GreenContext(ContextKey its_key, uint64_t its_id) : key(std::move(its_key)), id(its_id) {}
+
+    const Driver& driver() const { return key.device->driver(); }
+    uint32_t sm_count() const { return key.family->sm_count(key.set); }
+
+  private:
+    friend class ContextCache;
+    Device::PrimaryHold primary_;
+    unsigned long long native_id_ = 0;
+    std::atomic<bool> dead_{false};
+    // The rest is the cache's, under its mutex.
+    bool made_ = false;
+    uint32_t users_ = 0;
+    uint32_t handles_ = 0;
+    uint32_t streams_ = 0;
+    uint64_t last_used_ = 0;
+};
+
+class ContextCache {
+  public:
+    // What holds a context: a handle, a stream, or a thread that has it current.
+    enum class Use { handle, stream, current };
+
+    class Ref {
+      public:
+        Ref() = default;
+        Ref(Ref&& other) noexcept { *this = std::move(other); }
+        Ref& operator=(Ref&& other) noexcept {
+            std::swap(cache_, other.cache_);
+            std::swap(context_, other.context_);
+            std::swap(use_, other.use_);
+            return *this;
+        }
+        ~Ref() {
+            if (context_ != nullptr)
+                cache_->release(*context_, use_);
+        }
+        GreenContext* operator->() const { return context_; }
+        GreenContext& operator*() const { return *context_; }
+        explicit operator bool() const { return context_ != nullptr; }
+
+      private:
+        friend class ContextCache;
+        Ref(ContextCache& cache, GreenContext& context, Use use)
+            : cache_(&cache), context_(&context), use_(use) {}
+        ContextCache* cache_ = nullptr;
+        GreenContext* context_ = nullptr;
+        Use use_ = Use::handle;
+    };
+
+    explicit ContextCache(const Driver& driver) : driver_(driver) {}
+    // Destroys what is left, in use or not.
+    ~ContextCache();
+    ContextCache(const ContextCache&) = delete;
+    ContextCache& operator=(const ContextCache&) = delete;
+
+    // The context of a key, made now if there is none. Other threads are held up only if they want
+    // the same one.
+    Ref get(const ContextKey& key);
+    // One more use of a context that is in use.
+    Ref share(GreenContext& context, Use use);
+    // The context behind a native one, if it is one of these.
+    Ref find(CUcontext native, Use use);
+    // Makes a context that is not kept: for looking at the device.
+    Ref make_for_once(const ContextKey& key);
+
+    // Throws GCX_ERROR_CONTEXT_IS_DESTROYED if the device was reset under the context.
+    void check_alive(GreenContext& context);
+
+    // The same, as a question; a context found dead leaves the cache.
+    bool is_alive(GreenContext& context);
+
+    bool last_handle(const GreenContext& context);
+    uint32_t stream_count(const GreenContext& context);
+    // The native workqueue of a context, which may be gone since; by GreenContext::id.
+    void remember_workqueue(uint64_t id, const CUdevResource& native);
+
+    void set_limit(uint32_t limit);
+    void get_stats(gcx_cache_stats& stats);
+
+  private:
+    using Entry = std::unique_ptr<GreenContext>;
+
+    void make(GreenContext& context);
+    std::vector<CUdevResource> native_resources(const ContextKey& key);
+    CUdevResource native_workqueue(const ContextKey& key);
+    bool alive(GreenContext& context);
+    void release(GreenContext& context, Use use);
+    static void count(GreenContext& context, Use use, int step);
+    // These want the mutex.
+    void bury(GreenContext& context);
+    std::optional<CUresult> evict();
+    uint32_t kept() const;
+    CUresult destroy(GreenContext& context) const;
+
+    const Driver& driver_;
+    std::mutex mutex_;
+    std::condition_variable made_;
+    std::map<ContextKey, Entry> entries_;
+    std::list<Entry> apart_; // dead or made for once, until their last user lets go
+    std::map<uint64_t, CUdevResource> workqueues_;
+    uint32_t limit_ = 64;
+    uint64_t next_id_ = 1;
+    uint64_t clock_ = 0;
+    gcx_cache_stats stats_{};
+};
+
+} // namespace gcx

@@ -1,0 +1,167 @@
+#include "core/device.hpp"
+
+#include "core/log.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gcx {
+namespace {
+
+// Each keeps its groups for ever, so their number has an end.
+constexpr uint32_t kMostStructured = 4096;
+constexpr uint32_t kFirstStructured = GCX_SM_FAMILY_STRUCTURED;
+
+bool equal(const std::vector<cu::SmGroupParams>& a, const std::vector<cu::SmGroupParams>& b) {
+    return a.size() == b.size() &&
+           std::memcmp(a.data(), b.data(), a.size() * sizeof(cu::SmGroupParams)) == 0;
+}
+
+} // namespace
+
+Device::Device(const Driver& driver, int32_t ordinal) : driver_(driver), ordinal_(ordinal) {
+    GCX_CALL(driver, cuDeviceGet, &native_, ordinal);
+    char name[sizeof(gcx_device_info::name)] = "";
+    GCX_CALL(driver, cuDeviceGetName, name, static_cast<int>(sizeof name), native_);
+    name_ = name;
+    GCX_CALL(driver, cuDeviceGetUuid, &uuid_, native_);
+    GCX_CALL(driver, cuDeviceGetAttribute, &major_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+             native_);
+    GCX_CALL(driver, cuDeviceGetAttribute, &minor_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+             native_);
+    if (driver.has(GCX_CAPABILITY_LOCALITY_DOMAINS)) {
+        int domains = 1;
+        GCX_CALL(driver, cuDeviceGetAttribute, &domains, cu::kAttributeLocalityDomainCount,
+                 native_);
+        locality_domains_ = static_cast<uint32_t>(std::max(domains, 1));
+    }
+
+    CUdevResource resource{};
+    GCX_CALL(driver, cuDeviceGetDevResource, native_, &resource, cu::kResourceSm);
+    const auto fields = cu::get_fields<cu::SmFields>(resource);
+    sm_count_ = fields.sm_count;
+    if (driver.has(GCX_CAPABILITY_RESOURCE_DETAILS)) {
+        min_partition_size_ = fields.min_partition_size;
+        coscheduled_alignment_ = fields.coscheduled_alignment;
+    } else {
+        // What the CUDA documentation gives for each compute capability.
+        min_partition_size_ = major_ >= 9 ? 8 : major_ == 8 ? 4 : 2;
+        coscheduled_alignment_ = major_ >= 9 ? 8 : 2;
+    }
+}
+
+std::string Device::label() const {
+    return format("device %d", ordinal_);
+}
+
+void Device::get_info(gcx_device_info& info) const {
+    info.compute_capability_major = major_;
+    info.compute_capability_minor = minor_;
+    info.sm_count = sm_count_;
+    info.min_partition_size = min_partition_size_;
+    info.coscheduled_alignment = coscheduled_alignment_;
+    info.locality_domain_count = locality_domains_;
+    std::strncpy(info.name, name_.c_str(), sizeof info.name - 1);
+    info.name[sizeof info.name - 1] = '\0';
+    std::memcpy(info.uuid, uuid_.bytes, sizeof info.uuid);
+}
+
+Family& Device::family(gcx_sm_family kind) {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<Family>& family = families_[static_cast<uint32_t>(kind)];
+    if (family == nullptr) {
+        try {
+            family = std::make_unique<Family>(driver_, native_, kind, 1);
+        } catch (...) {
+            families_.erase(static_cast<uint32_t>(kind));
+            throw;
+        }
+    }
+    return *family;
+}
+
+Family& Device::structured_family(const std::vector<cu::SmGroupParams>& groups) {
+    const std::lock_guard lock(mutex_);
+    uint32_t number = kFirstStructured;
+    for (auto it = families_.lower_bound(kFirstStructured); it != families_.end(); ++it) {
+        if (equal(it->second->asked(), groups))
+            return *it->second;
+        number = it->first + 1;
+    }
+    if (number - kFirstStructured >= kMostStructured)
+        fail(GCX_ERROR_OUT_OF_MEMORY,
+             format("%s has had %u different structured splits, the most that gcx keeps",
+                    label().c_str(), kMostStructured));
+    auto family = std::make_unique<Family>(driver_, native_, groups);
+    return *families_.emplace(number, std::move(family)).first->second;
+}
+
+uint32_t Device::family_number(const Family& family) {
+    if (family.kind() != GCX_SM_FAMILY_STRUCTURED)
+        return static_cast<uint32_t>(family.kind());
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, candidate] : families_) {
+        if (candidate.get() == &family)
+            return number;
+    }
+    fail(GCX_ERROR_UNKNOWN, "a family is not among its device's");
+}
+
+Family& Device::family_of_number(uint32_t number) {
+    if (number < kFirstStructured)
+        return family(static_cast<gcx_sm_family>(number));
+    const std::lock_guard lock(mutex_);
+    return *families_.at(number);
+}
+
+bool Device::primary_is_current_locked() {
+    return primary_ != nullptr && driver_.context_has_id(primary_, primary_id_);
+}
+
+Device::PrimaryHold Device::hold_primary() {
+    const std::lock_guard lock(mutex_);
+    if (!primary_is_current_locked()) {
+        CUcontext context = nullptr;
+        GCX_CALL(driver_, cuDevicePrimaryCtxRetain, &context, native_);
+        unsigned long long id = 0;
+        if (const CUresult result = driver_.cuCtxGetId(context, &id); result != CUDA_SUCCESS) {
+            driver_.cuDevicePrimaryCtxRelease(native_);
+            driver_.check(result, "cuCtxGetId");
+        }
+        primary_ = context;
+        primary_id_ = id;
+        primary_epoch_++;
+        primary_holds_ = 0;
+    }
+    primary_holds_++;
+    PrimaryHold hold;
+    hold.device_ = this;
+    hold.epoch_ = primary_epoch_;
+    hold.context_ = primary_;
+    return hold;
+}
+
+bool Device::primary_alive(uint64_t epoch) {
+    const std::lock_guard lock(mutex_);
+    return epoch == primary_epoch_ && primary_is_current_locked();
+}
+
+void Device::release_primary(uint64_t epoch) noexcept {
+    const std::lock_guard lock(mutex_);
+    // Holds from before a reset hold nothing any more.
+    if (epoch != primary_epoch_ || --primary_holds_ != 0)
+        return;
+    bool alive = true; // unless the driver says that it isn't
+    try {
+        alive = primary_is_current_locked();
+    } catch (const Error& error) {
+        log::write(GCX_LOG_DEBUG, error.message);
+    }
+    primary_ = nullptr;
+    if (!alive)
+        return;
+    if (const CUresult result = driver_.cuDevicePrimaryCtxRelease(native_); result != CUDA_SUCCESS)
+        log::write(GCX_LOG_WARNING, driver_.describe(result, "cuDevicePrimaryCtxRelease"));
+}
+
+} // namespace gcx

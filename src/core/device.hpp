@@ -1,0 +1,87 @@
+// A device: what it is, its families of atoms, its primary context.
+#pragma once
+
+#include "core/family.hpp"
+#include "core/resource.hpp"
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace gcx {
+
+class Device {
+  public:
+    Device(const Driver& driver, int32_t ordinal);
+
+    const Driver& driver() const { return driver_; }
+    int32_t ordinal() const { return ordinal_; }
+    CUdevice native() const { return native_; }
+    // "device 0", for messages.
+    std::string label() const;
+    uint32_t sm_count() const { return sm_count_; }
+    void get_info(gcx_device_info& info) const;
+
+    // The family of a kind; asks the driver for its atoms the first time. Not of the structured.
+    Family& family(gcx_sm_family kind);
+    // The structured family of these groups: one for equal groups.
+    Family& structured_family(const std::vector<cu::SmGroupParams>& groups);
+    // Numbers name families within gcx_resource.
+    uint32_t family_number(const Family& family);
+    Family& family_of_number(uint32_t number);
+
+    // The primary context, held while the hold lives: gcx retains it once for all its holds.
+    class PrimaryHold {
+      public:
+        PrimaryHold() = default;
+        PrimaryHold(PrimaryHold&& other) noexcept { *this = std::move(other); }
+        PrimaryHold& operator=(PrimaryHold&& other) noexcept {
+            std::swap(device_, other.device_);
+            std::swap(epoch_, other.epoch_);
+            std::swap(context_, other.context_);
+            return *this;
+        }
+        ~PrimaryHold() {
+            if (device_ != nullptr)
+                device_->release_primary(epoch_);
+        }
+        CUcontext context() const { return context_; }
+        // Whether the device was not reset since.
+        bool alive() const { return device_ != nullptr && device_->primary_alive(epoch_); }
+
+      private:
+        friend class Device;
+        Device* device_ = nullptr;
+        uint64_t epoch_ = 0;
+        CUcontext context_ = nullptr;
+    };
+    PrimaryHold hold_primary();
+
+  private:
+    bool primary_alive(uint64_t epoch);
+    bool primary_is_current_locked();
+    void release_primary(uint64_t epoch) noexcept;
+
+    const Driver& driver_;
+    int32_t ordinal_;
+    CUdevice native_ = 0;
+    int major_ = 0;
+    int minor_ = 0;
+    uint32_t sm_count_ = 0;
+    uint32_t min_partition_size_ = 0;
+    uint32_t coscheduled_alignment_ = 0;
+    uint32_t locality_domains_ = 1;
+    std::string name_;
+    CUuuid uuid_{};
+
+    std::mutex mutex_;
+    // 1 to 3 are the kinds; structured families follow. Families never go away.
+    std::map<uint32_t, std::unique_ptr<Family>> families_;
+    CUcontext primary_ = nullptr; // null: not retained
+    unsigned long long primary_id_ = 0;
+    uint64_t primary_epoch_ = 0; // counts the times it was retained
+    uint32_t primary_holds_ = 0;
+};
+
+} // namespace gcx

@@ -1,0 +1,59 @@
+// A family: the atoms of one split of a device, and how a set of them becomes what the
+// driver makes a context of.
+#pragma once
+
+#include "core/planner.hpp"
+#include "driver/driver.hpp"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+namespace gcx {
+
+// Which SMs each atom holds, by atom.
+using SmMap = std::vector<std::vector<uint32_t>>;
+
+class Family {
+  public:
+    // The atoms that cuDevSmResourceSplitByCount gives in one of the three kinds.
+    Family(const Driver& driver, CUdevice device, gcx_sm_family kind, uint32_t least);
+    // The groups and the remainder of cuDevSmResourceSplit. counts of 0 are filled in.
+    Family(const Driver& driver, CUdevice device, std::vector<cu::SmGroupParams> groups);
+
+    gcx_sm_family kind() const { return kind_; }
+    // Of the structured family: the groups as asked for; else empty.
+    const std::vector<cu::SmGroupParams>& asked() const { return asked_; }
+    const std::vector<CUdevResource>& atoms() const { return atoms_; }
+
+    // Sizes. Of the structured family each atom has its own size and shape() is empty.
+    const AtomShape& shape() const { return shape_; }
+    uint32_t atom_count() const { return static_cast<uint32_t>(atoms_.size()); }
+    uint32_t sm_count(const AtomSet& set) const;
+    // What the driver says of the one atom in a set of the structured family.
+    void describe_atom(const AtomSet& set, gcx_resource_info& info) const;
+    AtomSet all() const { return AtomSet::first(atoms_.size()); }
+
+    // The native resources of a set, which cuDevResourceGenerateDesc takes together. Throws
+    // GCX_ERROR_NOT_SUPPORTED for a set that the driver's rules allow no descriptor of.
+    std::vector<CUdevResource> realise(const AtomSet& set) const;
+
+    // Null until the probe has read it. Set once, never changed.
+    const SmMap* sm_map() const { return sm_map_.load(std::memory_order_acquire); }
+    void set_sm_map(SmMap map);
+
+  private:
+    CUdevResource rest_after(uint32_t units) const;
+
+    const Driver& driver_;
+    gcx_sm_family kind_;
+    std::vector<cu::SmGroupParams> asked_;
+    CUdevResource device_resource_{};
+    std::vector<CUdevResource> atoms_;
+    AtomShape shape_;
+    uint32_t split_flags_ = 0;
+    std::unique_ptr<const SmMap> owned_map_;
+    std::atomic<const SmMap*> sm_map_{nullptr};
+};
+
+} // namespace gcx

@@ -1,0 +1,71 @@
+#include "core/resource.hpp"
+
+#include "core/error.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace gcx {
+namespace {
+
+enum Word : std::size_t { kCheck, kKind, kFamily, kWorkqueue, kSource, kSet, kUsed = kSet + 8 };
+static_assert(AtomSet::kWords == 8 && kUsed <= 16);
+
+// Random in each process, so that a value of another one is not taken for one of ours.
+uint64_t process_secret() {
+    static const uint64_t secret = [] {
+        std::random_device random;
+        return (uint64_t{random()} << 32) | random();
+    }();
+    return secret;
+}
+
+// Guards against damage and forgery by mistake, not by an adversary: a multiply-xorshift over
+// the words.
+uint64_t check_word(const gcx_resource& resource) {
+    uint64_t hash = process_secret();
+    for (std::size_t i = kCheck + 1; i < 16; i++) {
+        hash = (hash ^ resource.opaque[i]) * 0x9e3779b97f4a7c15U;
+        hash ^= hash >> 29;
+    }
+    return hash | 1; // never 0, which a zeroed value has
+}
+
+} // namespace
+
+gcx_resource seal(const ResourceWords& words) {
+    gcx_resource resource{};
+    resource.opaque[kKind] =
+        (uint64_t{static_cast<uint32_t>(words.type)} << 32) | static_cast<uint32_t>(words.device);
+    resource.opaque[kFamily] = words.family;
+    resource.opaque[kWorkqueue] = (uint64_t{static_cast<uint32_t>(words.workqueue.scope)} << 32) |
+                                  words.workqueue.concurrency_limit;
+    resource.opaque[kSource] = words.workqueue.source_context;
+    std::copy_n(words.set.words().data(), AtomSet::kWords, resource.opaque + kSet);
+    resource.opaque[kCheck] = check_word(resource);
+    return resource;
+}
+
+ResourceWords unseal(const gcx_resource* resource) {
+    if (resource == nullptr)
+        fail(GCX_ERROR_INVALID_VALUE, "the resource is NULL");
+    const bool zero = std::all_of(std::begin(resource->opaque), std::end(resource->opaque),
+                                  [](uint64_t word) { return word == 0; });
+    if (zero)
+        fail(GCX_ERROR_INVALID_RESOURCE_TYPE, "the resource is all zero: it was never filled in by "
+                                              "gcx_device_get_resource or a split");
+    if (resource->opaque[kCheck] != check_word(*resource))
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             "the resource is not one that gcx made in this process, or was changed since");
+    ResourceWords words;
+    words.type = static_cast<gcx_resource_type>(resource->opaque[kKind] >> 32);
+    words.device = static_cast<int32_t>(resource->opaque[kKind] & 0xffffffffU);
+    words.family = static_cast<uint32_t>(resource->opaque[kFamily]);
+    words.workqueue.scope = static_cast<gcx_workqueue_scope>(resource->opaque[kWorkqueue] >> 32);
+    words.workqueue.concurrency_limit = static_cast<uint32_t>(resource->opaque[kWorkqueue]);
+    words.workqueue.source_context = resource->opaque[kSource];
+    words.set = AtomSet::of_words(resource->opaque + kSet);
+    return words;
+}
+
+} // namespace gcx

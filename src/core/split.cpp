@@ -1,0 +1,136 @@
+#include "core/split.hpp"
+
+#include "core/error.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gcx {
+namespace {
+
+constexpr uint32_t kFamilyFlags =
+    GCX_SPLIT_IGNORE_SM_COSCHEDULING | GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+constexpr uint32_t kKnownFlags = kFamilyFlags | GCX_SPLIT_EXACT;
+constexpr uint32_t kLocalityFlags =
+    GCX_SM_REQUEST_LOCALITY_DOMAIN_ID | GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS;
+constexpr uint32_t kKnownRequestFlags = GCX_SM_REQUEST_BACKFILL | kLocalityFlags;
+
+bool is_structured(const gcx_sm_request& request) {
+    return request.coscheduled_sm_count != 0 || request.preferred_coscheduled_sm_count != 0 ||
+           request.flags != 0 || request.locality_domain_id != 0;
+}
+
+void check_requests(std::span<const gcx_sm_request> requests, uint32_t flags) {
+    if (requests.empty())
+        fail(GCX_ERROR_INVALID_VALUE, "there are no requests; a split needs at least one");
+    if ((flags & ~kKnownFlags) != 0)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("flags %#x: none but GCX_SPLIT_ flags are known", flags));
+    if ((flags & kFamilyFlags) == kFamilyFlags)
+        fail(GCX_ERROR_INVALID_VALUE, "GCX_SPLIT_IGNORE_SM_COSCHEDULING and "
+                                      "GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE exclude each "
+                                      "other");
+    for (std::size_t i = 0; i < requests.size(); i++) {
+        const gcx_sm_request& request = requests[i];
+        if (std::any_of(std::begin(request.reserved), std::end(request.reserved),
+                        [](uint32_t word) { return word != 0; }))
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("request %zu: reserved is not 0; set the whole request to zero first", i));
+        if ((request.flags & ~kKnownRequestFlags) != 0)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("request %zu: flags %#x: none but GCX_SM_REQUEST_ flags are known", i,
+                        request.flags));
+    }
+}
+
+gcx_sm_family family_for(const SmResource& input, uint32_t flags) {
+    if ((flags & GCX_SPLIT_IGNORE_SM_COSCHEDULING) != 0)
+        return GCX_SM_FAMILY_FINE;
+    if ((flags & GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE) != 0)
+        return GCX_SM_FAMILY_MAX_CLUSTER;
+    return input.family->kind();
+}
+
+const char* family_name(gcx_sm_family kind) {
+    static constexpr const char* kNames[] = {"no", "coscheduled", "fine", "max-cluster",
+                                             "structured"};
+    return kNames[kind];
+}
+
+SplitResult in_family(const SmResource& input, Family& family, std::vector<AtomSet> groups,
+                      const AtomSet& remainder) {
+    SplitResult result;
+    for (const AtomSet& group : groups)
+        result.groups.push_back({input.device, &family, group});
+    result.remainder = {input.device, &family, remainder};
+    return result;
+}
+
+SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_request> requests,
+                             uint32_t flags) {
+    Device& device = *input.device;
+    const Driver& driver = device.driver();
+    driver.require(GCX_CAPABILITY_STRUCTURED_SPLIT,
+                   "a split with coscheduled counts, flags or locality domains in its requests");
+    if ((flags & kFamilyFlags) != 0)
+        fail(GCX_ERROR_INVALID_VALUE,
+             "flags of a family and requests with coscheduled counts, flags or locality domains "
+             "exclude each other");
+    if (!(input.set == input.family->all()))
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("a structured split starts from a whole device; this resource has %u of the %u "
+                    "SMs of %s",
+                    input.family->sm_count(input.set), device.sm_count(), device.label().c_str()));
+    std::vector<cu::SmGroupParams> groups;
+    for (const gcx_sm_request& request : requests) {
+        if ((request.flags & kLocalityFlags) != 0 || request.locality_domain_id != 0)
+            driver.require(GCX_CAPABILITY_LOCALITY_DOMAINS, "a locality domain in a request");
+        cu::SmGroupParams group{};
+        static_assert(sizeof group == sizeof request);
+        std::memcpy(&group, &request, sizeof group);
+        groups.push_back(group);
+    }
+    Family& family = device.structured_family(groups);
+    std::vector<AtomSet> sets(requests.size());
+    for (std::size_t i = 0; i < sets.size(); i++)
+        sets[i].add(i);
+    return in_family(input, family, sets, family.all() - AtomSet::first(sets.size()));
+}
+
+} // namespace
+
+SplitResult split(const SmResource& input, std::span<const gcx_sm_request> requests,
+                  uint32_t flags) {
+    check_requests(requests, flags);
+    if (std::any_of(requests.begin(), requests.end(), is_structured))
+        return split_structured(input, requests, flags);
+
+    Device& device = *input.device;
+    const gcx_sm_family kind = family_for(input, flags);
+    SmResource from = input;
+    const bool whole = input.set == input.family->all();
+    if (kind != input.family->kind()) {
+        if (!whole)
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format(
+                     "a resource of the %s family can't be split as %s: their atoms are different "
+                     "SMs. Split the whole device so",
+                     family_name(input.family->kind()), family_name(kind)));
+        Family& family = device.family(kind);
+        from = {&device, &family, family.all()};
+    }
+    if (kind == GCX_SM_FAMILY_STRUCTURED)
+        fail(
+            GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+            "a group of a structured split can't be split further; split the whole device with all "
+            "groups at once");
+    std::vector<uint32_t> counts;
+    for (const gcx_sm_request& request : requests)
+        counts.push_back(request.sm_count);
+    const std::string where = whole ? device.label() : "this resource of " + device.label();
+    const Plan plan = make_plan(from.family->shape(), from.set, counts,
+                                (flags & GCX_SPLIT_EXACT) != 0, where.c_str());
+    return in_family(from, *from.family, plan.groups, plan.remainder);
+}
+
+} // namespace gcx

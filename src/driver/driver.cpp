@@ -1,0 +1,180 @@
+#include "driver/driver.hpp"
+
+#include "core/log.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <iterator>
+
+namespace gcx {
+namespace {
+
+constexpr CapabilityRow kCapabilities[] = {
+    {"green contexts", 12040},   {"stream creation", 12050},  {"context ids", 13000},
+    {"resource details", 13000}, {"structured split", 13010}, {"workqueues", 13010},
+    {"stream resources", 13010}, {"locality domains", 13040},
+};
+static_assert(std::size(kCapabilities) == GCX_CAPABILITY_COUNT);
+
+constexpr char kSimulatorPrefix[] = "sim:";
+
+const char* dl_reason() {
+    const char* reason = dlerror();
+    return reason != nullptr ? reason : "no reason given";
+}
+
+} // namespace
+
+const CapabilityRow& capability_row(gcx_capability capability) {
+    return kCapabilities[static_cast<std::size_t>(capability)];
+}
+
+std::string version_text(int version) {
+    return format("%d.%d", version / 1000, version % 1000 / 10);
+}
+
+Driver::Driver(const std::string& choice) {
+    load(choice);
+    try {
+        using VersionFn = CUresult(CUDAAPI*)(int*);
+        const auto get_version = reinterpret_cast<VersionFn>(dlsym(handle_, "cuDriverGetVersion"));
+        if (get_version == nullptr)
+            fail(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
+                 format("%s is no CUDA driver: it has no cuDriverGetVersion", library_.c_str()));
+        if (const CUresult result = get_version(&version_); result != CUDA_SUCCESS)
+            fail(static_cast<gcx_result>(result),
+                 format("cuDriverGetVersion of %s answered %d", library_.c_str(), result));
+        if (!has(GCX_CAPABILITY_GREEN_CONTEXTS))
+            fail(
+                GCX_ERROR_NOT_SUPPORTED,
+                format("the driver %s is CUDA %s; green contexts need a driver of CUDA %s or newer",
+                       library_.c_str(), version_text(version_).c_str(),
+                       version_text(capability_row(GCX_CAPABILITY_GREEN_CONTEXTS).required_version)
+                           .c_str()));
+        resolve();
+        const CUresult started = cuInit(0);
+        int devices = 0;
+        if (started == CUDA_SUCCESS)
+            GCX_CALL(*this, cuDeviceGetCount, &devices);
+        if (started == CUDA_ERROR_NO_DEVICE || (started == CUDA_SUCCESS && devices == 0)) {
+            const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+            fail(GCX_ERROR_NO_DEVICE,
+                 format("the driver %s (CUDA %s) has no device%s%s", library_.c_str(),
+                        version_text(version_).c_str(),
+                        visible != nullptr ? "; the environment has CUDA_VISIBLE_DEVICES=" : "",
+                        visible != nullptr ? visible : ""));
+        }
+        check(started, "cuInit");
+    } catch (...) {
+        dlclose(handle_);
+        throw;
+    }
+    if (log::wanted(GCX_LOG_INFO))
+        log::write(GCX_LOG_INFO,
+                   format("opened %s, CUDA %s%s", library_.c_str(), version_text(version_).c_str(),
+                          simulated_ ? ", SIMULATED" : ""));
+}
+
+Driver::~Driver() {
+    dlclose(handle_);
+}
+
+void Driver::load(const std::string& choice) {
+    std::string spec;
+    if (choice.rfind(kSimulatorPrefix, 0) == 0) {
+        spec = choice.substr(sizeof kSimulatorPrefix - 1);
+        library_ = simulator_path();
+    } else {
+        library_ = choice.empty() ? "libcuda.so.1" : choice;
+    }
+    // RTLD_LOCAL: the simulated driver's names must not stand in for another libcuda's.
+    handle_ = dlopen(library_.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_ == nullptr)
+        fail(GCX_ERROR_SHARED_OBJECT_INIT_FAILED,
+             format(
+                 "no CUDA driver: %s. Install NVIDIA's driver, or set GCX_DRIVER=sim:h100@13.0 to "
+                 "run on the simulated one",
+                 dl_reason()));
+    using ConfigureFn = int (*)(const char*);
+    using ErrorFn = const char* (*)();
+    const auto configure = reinterpret_cast<ConfigureFn>(dlsym(handle_, "gcx_sim_configure"));
+    simulated_ = configure != nullptr;
+    if (spec.empty())
+        return;
+    const int result = configure != nullptr ? configure(spec.c_str()) : 1;
+    if (result != 0) {
+        const auto why = reinterpret_cast<ErrorFn>(dlsym(handle_, "gcx_sim_last_error"));
+        const std::string reason = why != nullptr ? why() : "it is no simulated driver";
+        dlclose(handle_);
+        fail(static_cast<gcx_result>(result),
+             format("the simulated driver can't be set to \"%s\": %s", spec.c_str(),
+                    reason.c_str()));
+    }
+}
+
+void Driver::resolve() {
+    using GetProcAddressFn =
+        CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+    const auto get_address =
+        reinterpret_cast<GetProcAddressFn>(dlsym(handle_, "cuGetProcAddress_v2"));
+    const auto find = [&](const char* name, int since) -> void* {
+        if (version_ < since)
+            return nullptr;
+        void* address = nullptr;
+        CUdriverProcAddressQueryResult query = CU_GET_PROC_ADDRESS_SUCCESS;
+        if (get_address != nullptr &&
+            get_address(name, &address, since, CU_GET_PROC_ADDRESS_DEFAULT, &query) ==
+                CUDA_SUCCESS &&
+            address != nullptr)
+            return address;
+        address = dlsym(handle_, name);
+        if (address == nullptr)
+            fail(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
+                 format("the driver %s says that it is CUDA %s, but lacks %s of CUDA %s",
+                        library_.c_str(), version_text(version_).c_str(), name,
+                        version_text(since).c_str()));
+        return address;
+    };
+#define GCX_RESOLVE(member, name, since, type) member = reinterpret_cast<type>(find(name, since));
+    GCX_DRIVER_FUNCTIONS(GCX_RESOLVE)
+#undef GCX_RESOLVE
+}
+
+void Driver::require(gcx_capability capability, const char* what) const {
+    if (!has(capability))
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             format("%s: needs a driver of CUDA %s or newer, this one is CUDA %s", what,
+                    version_text(capability_row(capability).required_version).c_str(),
+                    version_text(version_).c_str()));
+}
+
+std::string Driver::describe(CUresult result, const char* function) const {
+    const char* name = nullptr;
+    const char* text = nullptr;
+    if (cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr)
+        name = "an unknown error";
+    if (cuGetErrorString(result, &text) != CUDA_SUCCESS || text == nullptr)
+        text = "no description";
+    return format("%s answered %s (%d, %s)", function, name, static_cast<int>(result), text);
+}
+
+void Driver::fail_with(CUresult result, const char* function) const {
+    fail(static_cast<gcx_result>(result), describe(result, function));
+}
+
+bool Driver::context_has_id(CUcontext context, unsigned long long id) const {
+    unsigned long long its_id = 0;
+    const CUresult result = cuCtxGetId(context, &its_id);
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT)
+        return false;
+    check(result, "cuCtxGetId");
+    return its_id == id;
+}
+
+bool Driver::usable() const {
+    CUcontext current = nullptr;
+    return cuCtxGetCurrent(&current) == CUDA_SUCCESS;
+}
+
+} // namespace gcx

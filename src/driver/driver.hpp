@@ -1,0 +1,138 @@
+// The CUDA driver: one library, opened by dlopen, its functions in one table, and what it can do.
+#pragma once
+
+#include "core/error.hpp"
+#include "driver/cuda_api.h"
+
+#include <string>
+
+// Each function that gcx calls: its name, the driver version whose variant of it is meant, and
+// its type. cuGetProcAddress is asked for that version, so that a newer driver gives the variant
+// that this code was written against; a driver older than that lacks it.
+#define GCX_DRIVER_FUNCTIONS(X)                                                                    \
+    X(cuGetErrorName, "cuGetErrorName", 6000, decltype(&::cuGetErrorName))                         \
+    X(cuGetErrorString, "cuGetErrorString", 6000, decltype(&::cuGetErrorString))                   \
+    X(cuInit, "cuInit", 2000, decltype(&::cuInit))                                                 \
+    X(cuDeviceGetCount, "cuDeviceGetCount", 2000, decltype(&::cuDeviceGetCount))                   \
+    X(cuDeviceGet, "cuDeviceGet", 2000, decltype(&::cuDeviceGet))                                  \
+    X(cuDeviceGetName, "cuDeviceGetName", 2000, decltype(&::cuDeviceGetName))                      \
+    X(cuDeviceGetUuid, "cuDeviceGetUuid", 11040, decltype(&::cuDeviceGetUuid_v2))                  \
+    X(cuDeviceGetAttribute, "cuDeviceGetAttribute", 2000, decltype(&::cuDeviceGetAttribute))       \
+    X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000,                                  \
+      decltype(&::cuDevicePrimaryCtxRetain))                                                       \
+    X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 11000,                               \
+      decltype(&::cuDevicePrimaryCtxRelease_v2))                                                   \
+    X(cuCtxGetCurrent, "cuCtxGetCurrent", 4000, decltype(&::cuCtxGetCurrent))                      \
+    X(cuCtxPushCurrent, "cuCtxPushCurrent", 4000, decltype(&::cuCtxPushCurrent_v2))                \
+    X(cuCtxPopCurrent, "cuCtxPopCurrent", 4000, decltype(&::cuCtxPopCurrent_v2))                   \
+    X(cuCtxGetDevice, "cuCtxGetDevice", 2000, decltype(&::cuCtxGetDevice))                         \
+    X(cuCtxGetId, "cuCtxGetId", 12000, decltype(&::cuCtxGetId))                                    \
+    X(cuCtxSynchronize, "cuCtxSynchronize", 2000, decltype(&::cuCtxSynchronize))                   \
+    X(cuCtxGetDevResource, "cuCtxGetDevResource", 12040, decltype(&::cuCtxGetDevResource))         \
+    X(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", 5050,                              \
+      decltype(&::cuStreamCreateWithPriority))                                                     \
+    X(cuStreamDestroy, "cuStreamDestroy", 4000, decltype(&::cuStreamDestroy_v2))                   \
+    X(cuStreamSynchronize, "cuStreamSynchronize", 2000, decltype(&::cuStreamSynchronize))          \
+    X(cuStreamQuery, "cuStreamQuery", 2000, decltype(&::cuStreamQuery))                            \
+    X(cuStreamGetPriority, "cuStreamGetPriority", 5050, decltype(&::cuStreamGetPriority))          \
+    X(cuStreamGetCtx, "cuStreamGetCtx", 9020, decltype(&::cuStreamGetCtx))                         \
+    X(cuStreamIsCapturing, "cuStreamIsCapturing", 10000, decltype(&::cuStreamIsCapturing))         \
+    X(cuStreamWaitEvent, "cuStreamWaitEvent", 3020, decltype(&::cuStreamWaitEvent))                \
+    X(cuEventCreate, "cuEventCreate", 2000, decltype(&::cuEventCreate))                            \
+    X(cuEventDestroy, "cuEventDestroy", 4000, decltype(&::cuEventDestroy_v2))                      \
+    X(cuEventRecord, "cuEventRecord", 2000, decltype(&::cuEventRecord))                            \
+    X(cuEventSynchronize, "cuEventSynchronize", 2000, decltype(&::cuEventSynchronize))             \
+    X(cuEventQuery, "cuEventQuery", 2000, decltype(&::cuEventQuery))                               \
+    X(cuEventElapsedTime, "cuEventElapsedTime", 2000, decltype(&::cuEventElapsedTime))             \
+    X(cuMemAllocAsync, "cuMemAllocAsync", 11020, decltype(&::cuMemAllocAsync))                     \
+    X(cuMemFreeAsync, "cuMemFreeAsync", 11020, decltype(&::cuMemFreeAsync))                        \
+    X(cuMemAlloc, "cuMemAlloc", 3020, decltype(&::cuMemAlloc_v2))                                  \
+    X(cuMemFree, "cuMemFree", 3020, decltype(&::cuMemFree_v2))                                     \
+    X(cuMemsetD32Async, "cuMemsetD32Async", 3020, decltype(&::cuMemsetD32Async))                   \
+    X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync", 3020, decltype(&::cuMemcpyDtoHAsync_v2))             \
+    X(cuLibraryLoadData, "cuLibraryLoadData", 12000, decltype(&::cuLibraryLoadData))               \
+    X(cuLibraryUnload, "cuLibraryUnload", 12000, decltype(&::cuLibraryUnload))                     \
+    X(cuLibraryGetKernel, "cuLibraryGetKernel", 12000, decltype(&::cuLibraryGetKernel))            \
+    X(cuLaunchKernel, "cuLaunchKernel", 4000, decltype(&::cuLaunchKernel))                         \
+    X(cuDeviceGetDevResource, "cuDeviceGetDevResource", 12040,                                     \
+      decltype(&::cuDeviceGetDevResource))                                                         \
+    X(cuDevSmResourceSplitByCount, "cuDevSmResourceSplitByCount", 12040,                           \
+      decltype(&::cuDevSmResourceSplitByCount))                                                    \
+    X(cuDevResourceGenerateDesc, "cuDevResourceGenerateDesc", 12040,                               \
+      decltype(&::cuDevResourceGenerateDesc))                                                      \
+    X(cuGreenCtxCreate, "cuGreenCtxCreate", 12040, decltype(&::cuGreenCtxCreate))                  \
+    X(cuGreenCtxDestroy, "cuGreenCtxDestroy", 12040, decltype(&::cuGreenCtxDestroy))               \
+    X(cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, decltype(&::cuCtxFromGreenCtx))               \
+    X(cuGreenCtxGetDevResource, "cuGreenCtxGetDevResource", 12040,                                 \
+      decltype(&::cuGreenCtxGetDevResource))                                                       \
+    X(cuGreenCtxRecordEvent, "cuGreenCtxRecordEvent", 12040, decltype(&::cuGreenCtxRecordEvent))   \
+    X(cuGreenCtxWaitEvent, "cuGreenCtxWaitEvent", 12040, decltype(&::cuGreenCtxWaitEvent))         \
+    X(cuGreenCtxStreamCreate, "cuGreenCtxStreamCreate", 12050, cu::GreenCtxStreamCreateFn)         \
+    X(cuDevSmResourceSplit, "cuDevSmResourceSplit", 13010, cu::DevSmResourceSplitFn)
+
+namespace gcx {
+
+struct CapabilityRow {
+    const char* name;
+    int required_version;
+};
+// By gcx_capability. The only place where a feature is tied to a driver's version.
+const CapabilityRow& capability_row(gcx_capability capability);
+
+// "13.0" for 13000.
+std::string version_text(int version);
+
+class Driver {
+  public:
+    // Opens a library: a path or name for dlopen, or "sim:SPEC". Throws with what is missing: the
+    // library, green contexts, a device.
+    explicit Driver(const std::string& choice);
+    ~Driver();
+    Driver(const Driver&) = delete;
+    Driver& operator=(const Driver&) = delete;
+
+    int version() const { return version_; }
+    bool simulated() const { return simulated_; }
+    const std::string& library() const { return library_; }
+    bool has(gcx_capability capability) const {
+        return version_ >= capability_row(capability).required_version;
+    }
+    // Throws GCX_ERROR_NOT_SUPPORTED, naming the version that has it.
+    void require(gcx_capability capability, const char* what) const;
+
+    // Throws an Error for any result but success: "cuGreenCtxCreate: CUDA_ERROR_... (text)".
+    void check(CUresult result, const char* function) const {
+        if (result != CUDA_SUCCESS)
+            fail_with(result, function);
+    }
+    std::string describe(CUresult result, const char* function) const;
+
+    // Whether a context is still the one that had this id: a reset destroys contexts, and the new
+    // primary context has another id. Throws what else the driver answers.
+    bool context_has_id(CUcontext context, unsigned long long id) const;
+
+    // Whether the driver still answers: it doesn't while the process exits.
+    bool usable() const;
+
+#define GCX_DECLARE(member, name, version, type) type member = nullptr;
+    GCX_DRIVER_FUNCTIONS(GCX_DECLARE)
+#undef GCX_DECLARE
+
+  private:
+    [[noreturn]] void fail_with(CUresult result, const char* function) const;
+    void load(const std::string& choice);
+    void resolve();
+
+    void* handle_ = nullptr;
+    int version_ = 0;
+    bool simulated_ = false;
+    std::string library_;
+};
+
+// Where the simulated driver is looked for, in order.
+std::string simulator_path();
+
+} // namespace gcx
+
+// A driver call that throws if it fails: GCX_CALL(driver, cuInit, 0).
+#define GCX_CALL(driver, function, ...) (driver).check((driver).function(__VA_ARGS__), #function)

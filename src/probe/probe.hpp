@@ -1,0 +1,35 @@
+// Which SMs do kernels of a stream really run on? Asked of the hardware by a kernel.
+#pragma once
+
+#include "core/device.hpp"
+#include "core/objects.hpp"
+
+#include <mutex>
+#include <vector>
+
+namespace gcx {
+
+class Probe {
+  public:
+    explicit Probe(const Driver& driver) : driver_(driver) {}
+    ~Probe();
+    Probe(const Probe&) = delete;
+    Probe& operator=(const Probe&) = delete;
+
+    // The SMs that kernels of the stream run on, ascending. Waits for the stream; tries a few times
+    // while fewer than expected were seen.
+    std::vector<uint32_t> sms_of(CUcontext context, CUstream stream, uint32_t expected);
+
+    // Reads which SMs the atoms of a family hold, unless that was done.
+    void map_family(ContextCache& cache, Device& device, Family& family);
+
+  private:
+    CUkernel kernel();
+
+    const Driver& driver_;
+    std::mutex mutex_;
+    CUlibrary library_ = nullptr;
+    CUkernel kernel_ = nullptr;
+};
+
+} // namespace gcx
