@@ -307,8 +307,8 @@ typedef struct gcx_capability_info {
 GCX_API gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
 
 /* The path of the simulated driver that "sim:" opens, for programs that start others on it. The
- * string lives as long as the library. NULL with GCX_ERROR_FILE_NOT_FOUND's message, which
- * says where it was looked for, if it isn't installed. Opens no driver. */
+ * string belongs to the thread and is valid until its next call of this. NULL if it isn't
+ * installed; gcx_last_error_message() then says where it was looked for. Opens no driver. */
 GCX_API const char* gcx_simulator_path(void);
 
 /* ------------------------------------------------------------------------------------------
@@ -345,7 +345,8 @@ GCX_API gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info);
  *   coscheduled  the default. An H100's atoms are 15 groups of 8 SMs and one odd group of 12.
  *                Kernels with thread block clusters of up to 8 run on any of those of 8
  *   fine         66 atoms of 2 SMs on an H100, any even count; clusters of up to 2
- *   max-cluster  groups that the driver picks for the largest clusters
+ *   max-cluster  compute capability 9.0 and newer. Groups that the driver picks for large clusters:
+ *                on an H200 5 of 24 SMs and an odd one of 12, clusters of up to 16
  *   structured   [13.1+] the groups of one gcx_sm_split with coscheduled counts, backfill or
  *                locality domains in its requests; two calls with the same requests give the same
  *                groups. They can't be split further
@@ -466,7 +467,7 @@ typedef struct gcx_sm_request {
  *   GCX_ERROR_INVALID_VALUE                   request_count is 0; unknown flags; both families at
  *       once; a structured split that breaks one of CUDA's rules
  *   GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
- *       domains (13.4) */
+ *       domains (13.4); the device has no clusters for the max-cluster family */
 GCX_API gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request* requests,
                                 uint32_t request_count, uint32_t flags, gcx_resource* groups,
                                 gcx_resource* remainder);

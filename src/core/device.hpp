@@ -59,6 +59,7 @@ class Device {
     PrimaryHold hold_primary();
 
   private:
+    uint32_t least_atom(gcx_sm_family kind) const;
     bool primary_alive(uint64_t epoch);
     bool primary_is_current_locked();
     void release_primary(uint64_t epoch) noexcept;

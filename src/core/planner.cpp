@@ -105,15 +105,16 @@ class Planner {
         std::string rounded;
         uint64_t total = 0;
         for (std::size_t i = 0; i < counts_.size(); i++) {
-            asked += format(i == 0 ? "%u" : " + %u", counts_[i]);
-            rounded += format(i == 0 ? "%llu" : " + %llu",
-                              static_cast<unsigned long long>(sms(shares[i])));
+            const char* plus = i == 0 ? "" : " + ";
+            asked += format("%s%u", plus, counts_[i]);
+            rounded += format("%s%llu", plus, static_cast<unsigned long long>(sms(shares[i])));
             total += sms(shares[i]);
         }
+        if (counts_.size() > 1)
+            rounded += format(" = %llu", static_cast<unsigned long long>(total));
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("asked for %s SMs, which is %s = %llu in whole atoms of %u; %s has %u",
-                    asked.c_str(), rounded.c_str(), static_cast<unsigned long long>(total),
-                    shape_.unit_size, where_, shape_.sm_count(input_)));
+             format("asked for %s SMs, in whole atoms of %u that is %s; %s has %u", asked.c_str(),
+                    shape_.unit_size, rounded.c_str(), where_, shape_.sm_count(input_)));
     }
 
     // Count 0: the rest, in shares as even as atoms allow. The last has the odd atom.

@@ -1,0 +1,59 @@
+// Checks for the tests: each counts, a failed one says where and what, and the process's
+// exit status tells. May be used from any thread.
+#pragma once
+
+#include <gcx.h>
+
+#include <atomic>
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <type_traits>
+
+namespace check {
+
+inline std::atomic<int> passed{0};
+inline std::atomic<int> failed{0};
+
+template <class T>
+std::string text(const T& value) {
+    std::ostringstream out;
+    if constexpr (std::is_same_v<T, gcx_result>)
+        out << gcx_result_name(value);
+    else if constexpr (std::is_enum_v<T>)
+        out << static_cast<long long>(value);
+    else
+        out << value;
+    return out.str();
+}
+
+inline bool count(bool holds, const char* file, int line, const std::string& what) {
+    if (holds) {
+        passed++;
+        return true;
+    }
+    failed++;
+    std::fprintf(stderr, "%s:%d: failed: %s\n", file, line, what.c_str());
+    if (const char* message = gcx_last_error_message(); *message != '\0')
+        std::fprintf(stderr, "    last error of gcx: %s\n", message);
+    return false;
+}
+
+template <class A, class B>
+bool equal(const A& a, const B& b, const char* file, int line, const char* what) {
+    const bool holds = a == b;
+    return count(holds, file, line,
+                 holds ? std::string() : std::string(what) + ": " + text(a) + " and " + text(b));
+}
+
+// Prints the sum and returns main's result. A run that checked nothing has failed.
+inline int summary(const char* name) {
+    std::printf("%s: %d passed, %d failed\n", name, passed.load(), failed.load());
+    return failed.load() == 0 && passed.load() != 0 ? 0 : 1;
+}
+
+} // namespace check
+
+#define CHECK(...) check::count(static_cast<bool>(__VA_ARGS__), __FILE__, __LINE__, #__VA_ARGS__)
+#define CHECK_EQ(a, b) check::equal((a), (b), __FILE__, __LINE__, #a " == " #b)
+#define CHECK_OK(call) CHECK_EQ(call, GCX_SUCCESS)

@@ -1,0 +1,100 @@
+// Which thread block clusters a partition allows follows from how it was split.
+
+#include "fixture.hpp"
+#include "tests.hpp"
+
+#include <cstdio>
+
+using namespace fixture;
+
+namespace {
+
+struct Clusters {
+    int largest;
+    int active[5]; // of 1, 2, 4, 8, 16
+    CUresult launch_of_8;
+};
+
+Clusters clusters_of(const char* label, const gcx_resource& resource) {
+    const Partition partition(resource);
+    Clusters result{raw::max_cluster_size(partition.native()), {}, CUDA_SUCCESS};
+    unsigned size = 1;
+    for (int& active : result.active) {
+        active = raw::active_clusters(partition.native(), size);
+        size *= 2;
+    }
+    result.launch_of_8 = raw::launch_cluster(partition.native(), 8);
+    std::printf("  %-34s %3u SMs: largest %2d, active %3d %3d %3d %3d %3d, clusters of 8: %s\n",
+                label, sm_count(resource), result.largest, result.active[0], result.active[1],
+                result.active[2], result.active[3], result.active[4],
+                raw::name_of(result.launch_of_8));
+    return result;
+}
+
+} // namespace
+
+void test_clusters() {
+    section("clusters, by family");
+    const Split parts = split(whole_device(), {108, 24});
+    // 108 is what a direct split of 24 leaves, which allows more than its atoms put together.
+    CHECK_EQ(clusters_of("108 of 108 + 24", parts.groups[0]).largest, 16);
+    const Clusters of_24 = clusters_of("24 of 108 + 24", parts.groups[1]);
+    CHECK_EQ(of_24.largest, 8);
+    CHECK_EQ(of_24.launch_of_8, CUDA_SUCCESS);
+    CHECK_EQ(clusters_of("the whole device", whole_device()).largest, 16);
+
+    const gcx_resource device = whole_device();
+    gcx_resource odd{};
+    CHECK_OK(gcx_resource_get_atom(&device, atom_count(device) - 1, &odd));
+    CHECK_EQ(clusters_of("the odd atom alone", odd).launch_of_8, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+
+    const Split fine = split(whole_device(), {24, 108}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
+    CHECK_EQ(clusters_of("fine, 24", fine.groups[0]).launch_of_8, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    clusters_of("fine, 108", fine.groups[1]);
+
+    const Split wide = split(whole_device(), {16, 16, 32}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
+    clusters_of("max-cluster, first 16", wide.groups[0]);
+    clusters_of("max-cluster, next 16", wide.groups[1]);
+    clusters_of("max-cluster, 32", wide.groups[2]);
+    clusters_of("max-cluster, the rest", wide.remainder);
+
+    section("direct splits for the largest clusters, by size");
+    for (const unsigned size : {8U, 16U, 24U, 32U}) {
+        CUdevResource all{};
+        CHECK_EQ(raw::cuDeviceGetDevResource(0, &all, gcx::cu::kResourceSm), CUDA_SUCCESS);
+        std::vector<CUdevResource> groups(32);
+        auto count = static_cast<unsigned>(groups.size());
+        CUdevResource rest{};
+        CHECK_EQ(raw::cuDevSmResourceSplitByCount(groups.data(), &count, &all, &rest,
+                                                  gcx::cu::kSplitMaxClusterSize, size),
+                 CUDA_SUCCESS);
+        const auto largest_of = [](std::vector<CUdevResource> resources) {
+            CUdevResourceDesc descriptor = nullptr;
+            CUgreenCtx green = nullptr;
+            CHECK_EQ(raw::cuDevResourceGenerateDesc(&descriptor, resources.data(),
+                                                    static_cast<unsigned>(resources.size())),
+                     CUDA_SUCCESS);
+            CHECK_EQ(raw::cuGreenCtxCreate(&green, descriptor, 0, 1), CUDA_SUCCESS);
+            CUcontext context = nullptr;
+            CUcontext old = nullptr;
+            CHECK_EQ(raw::cuCtxFromGreenCtx(&context, green), CUDA_SUCCESS);
+            CHECK_EQ(raw::cuCtxPushCurrent(context), CUDA_SUCCESS);
+            CUstream stream = nullptr;
+            CHECK_EQ(raw::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+            CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
+            const int largest = raw::max_cluster_size(stream);
+            CHECK_EQ(raw::cuStreamDestroy(stream), CUDA_SUCCESS);
+            CHECK_EQ(raw::cuGreenCtxDestroy(green), CUDA_SUCCESS);
+            return largest;
+        };
+        std::printf("  flags 2, groups of %2u: %2u groups; largest cluster", size, count);
+        for (unsigned i = 0; i < count; i++)
+            std::printf(" %d", largest_of({groups[i]}));
+        if (count > 1)
+            std::printf("; first two together %d", largest_of({groups[0], groups[1]}));
+        if (rest.type == gcx::cu::kResourceSm)
+            std::printf("; the rest of %u SMs %d",
+                        gcx::cu::get_fields<gcx::cu::SmFields>(rest).sm_count, largest_of({rest}));
+        std::printf("\n");
+    }
+}

@@ -1,0 +1,261 @@
+// Contexts, streams and events on a real GPU: kept ones, work in flight, load, memory, resets.
+
+#include "fixture.hpp"
+#include "tests.hpp"
+
+#include <cstdio>
+#include <thread>
+
+using namespace fixture;
+
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+void kept_contexts_are_the_same() {
+    const Split parts = split(whole_device(), {16});
+    CUcontext first = nullptr;
+    uint64_t id = 0;
+    for (int round = 0; round < 3; round++) {
+        const Partition partition(parts.groups[0]);
+        gcx_context_info info = GCX_CONTEXT_INFO_INIT;
+        CHECK_OK(gcx_context_get_info(partition.context, &info));
+        if (round == 0) {
+            first = gcx_context_native(partition.context);
+            id = info.id;
+        }
+        CHECK(gcx_context_native(partition.context) == first);
+        CHECK_EQ(info.id, id);
+        CHECK_EQ(info.sm_count, 16U);
+    }
+}
+
+void kept_contexts_wait_for_nobody() {
+    const Split parts = split(whole_device(), {24, 0});
+    {
+        const Partition made_before(parts.groups[0]);
+    }
+    const Partition busy(parts.groups[1]);
+    CHECK_EQ(raw::launch_spin(busy.native(), 300 * kMillisecond), CUDA_SUCCESS);
+    {
+        const Partition kept(parts.groups[0]);
+        CHECK_EQ(kept.probe().size(), 24U);
+    }
+    // All of that happened while the kernel beside it ran.
+    CHECK_EQ(gcx_stream_query(busy.stream), GCX_ERROR_NOT_READY);
+    CHECK_OK(gcx_stream_synchronize(busy.stream));
+    CHECK_EQ(gcx_stream_query(busy.stream), GCX_SUCCESS);
+}
+
+void destroying_never_stops_work() {
+    const Split parts = split(whole_device(), {8});
+    gcx_context context = nullptr;
+    gcx_stream stream = nullptr;
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_context_create(parts.groups.data(), 1, nullptr, &context));
+    CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+    CHECK_OK(gcx_event_create(0, 0, &event));
+    CHECK_EQ(raw::launch_spin(gcx_stream_native(stream), 100 * kMillisecond), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_record(stream, event));
+    CHECK_OK(gcx_context_destroy(context));
+    // The stream outlives the handle that it was made from.
+    CHECK_EQ(raw::launch_spin(gcx_stream_native(stream), kMillisecond), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_EQ(gcx_event_query(event), GCX_ERROR_NOT_READY);
+    CHECK_OK(gcx_event_synchronize(event));
+    CHECK_OK(gcx_event_destroy(event));
+    CHECK_EQ(gcx_stream_destroy(stream), GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(gcx_context_destroy(context), GCX_ERROR_INVALID_HANDLE);
+}
+
+void order_across_partitions() {
+    const Split parts = split(whole_device(), {24, 0});
+    const Partition first(parts.groups[0]);
+    const Partition second(parts.groups[1]);
+    gcx_event start = nullptr;
+    gcx_event middle = nullptr;
+    gcx_event end = nullptr;
+    for (gcx_event* event : {&start, &middle, &end})
+        CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, event));
+    CHECK_OK(gcx_stream_record(first.stream, start));
+    CHECK_EQ(raw::launch_spin(first.native(), 50 * kMillisecond), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_record(first.stream, middle));
+    CHECK_OK(gcx_stream_wait(second.stream, middle));
+    CHECK_OK(gcx_stream_record(second.stream, end));
+    CHECK_OK(gcx_stream_synchronize(second.stream));
+    CHECK_EQ(gcx_stream_query(first.stream), GCX_SUCCESS);
+    float milliseconds = 0;
+    CHECK_OK(gcx_event_get_elapsed(start, end, &milliseconds));
+    CHECK(milliseconds >= 50.0F);
+
+    // The same between contexts.
+    CHECK_EQ(raw::launch_spin(first.native(), 50 * kMillisecond), CUDA_SUCCESS);
+    CHECK_OK(gcx_context_record(first.context, middle));
+    CHECK_OK(gcx_context_wait(second.context, middle));
+    CHECK_OK(gcx_context_synchronize(second.context));
+    CHECK_EQ(raw::launch_spin(second.native(), 1), CUDA_SUCCESS);
+    CHECK_OK(gcx_context_synchronize(second.context));
+    CHECK_EQ(gcx_stream_query(first.stream), GCX_SUCCESS);
+    for (gcx_event event : {start, middle, end})
+        CHECK_OK(gcx_event_destroy(event));
+}
+
+void priorities() {
+    const Split parts = split(whole_device(), {8});
+    const Partition partition(parts.groups[0]);
+    for (const auto& [asked, given] : {std::pair{0, 0}, {-1, -1}, {-5, -5}, {-10, -5}, {10, 0}}) {
+        gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
+        params.priority = asked;
+        gcx_stream stream = nullptr;
+        gcx_stream_info info = GCX_STREAM_INFO_INIT;
+        CHECK_OK(gcx_stream_create(partition.context, &params, &stream));
+        CHECK_OK(gcx_stream_get_info(stream, &info));
+        CHECK_EQ(info.priority, given);
+        CHECK_EQ(info.sm_count, 8U);
+        CHECK_OK(gcx_stream_destroy(stream));
+    }
+}
+
+void current_context() {
+    const Split parts = split(whole_device(), {24});
+    const Partition partition(parts.groups[0]);
+    CUcontext before = nullptr;
+    CHECK_EQ(raw::cuCtxGetCurrent(&before), CUDA_SUCCESS);
+    CHECK_OK(gcx_context_push(partition.context));
+    CHECK_EQ(gcx_context_destroy(partition.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
+    // A stream that CUDA itself makes now stays in the partition.
+    CUstream plain = nullptr;
+    CHECK_EQ(raw::cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    gcx_stream stream = nullptr;
+    gcx_stream_info info = GCX_STREAM_INFO_INIT;
+    CHECK_OK(gcx_stream_from_native(plain, &stream));
+    CHECK_OK(gcx_stream_get_info(stream, &info));
+    CHECK_EQ(info.sm_count, 24U);
+    CHECK(info.context_id != 0);
+    gcx_resource resource{};
+    CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
+    CHECK(std::memcmp(&resource, parts.groups.data(), sizeof resource) == 0);
+    SmIds ids(GCX_MAX_SMS);
+    uint32_t count = 0;
+    CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
+    CHECK_EQ(count, 24U);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_EQ(raw::cuStreamDestroy(plain), CUDA_SUCCESS);
+    gcx_context popped = nullptr;
+    CHECK_OK(gcx_context_pop(&popped));
+    CHECK(popped == partition.context);
+    CUcontext after = nullptr;
+    CHECK_EQ(raw::cuCtxGetCurrent(&after), CUDA_SUCCESS);
+    CHECK(before == after);
+    CHECK_EQ(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
+}
+
+void streams_of_others() {
+    CUcontext old = nullptr;
+    CUstream plain = nullptr;
+    CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
+    CHECK_EQ(raw::cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
+    gcx_stream stream = nullptr;
+    gcx_stream_info info = GCX_STREAM_INFO_INIT;
+    gcx_resource resource{};
+    CHECK_OK(gcx_stream_from_native(plain, &stream));
+    CHECK_OK(gcx_stream_get_info(stream, &info));
+    CHECK_EQ(info.sm_count, 132U);
+    CHECK_EQ(info.context_id, 0U);
+    CHECK_EQ(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource), GCX_ERROR_NOT_FOUND);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_EQ(raw::cuStreamDestroy(plain), CUDA_SUCCESS);
+}
+
+void memory_stays_flat(int rounds) {
+    const gcx_resource device = whole_device();
+    uint64_t before = 0;
+    for (int round = 0; round < rounds; round++) {
+        const Split parts = split(device, {108, 24});
+        {
+            const Partition a(parts.groups[0]);
+            const Partition b(parts.groups[1]);
+        }
+        if (round == 0)
+            before = free_memory();
+    }
+    const uint64_t after = free_memory();
+    std::printf("  free after round 1: %llu, after round %d: %llu bytes\n",
+                static_cast<unsigned long long>(before), rounds,
+                static_cast<unsigned long long>(after));
+    CHECK_EQ(before, after);
+}
+
+void many_threads() {
+    const Split parts = split(whole_device(), {32, 0});
+    const Partition shared(parts.groups[0]);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 16; t++) {
+        threads.emplace_back([&] {
+            for (int round = 0; round < 50; round++) {
+                const Partition own(parts.groups[static_cast<std::size_t>(round % 2)]);
+                CHECK_EQ(raw::launch_spin(own.native(), 1000), CUDA_SUCCESS);
+                CHECK_OK(gcx_stream_synchronize(own.stream));
+                gcx_stream stream = nullptr;
+                CHECK_OK(gcx_stream_create(shared.context, nullptr, &stream));
+                CHECK_OK(gcx_context_push(shared.context));
+                CHECK_OK(gcx_context_pop(nullptr));
+                CHECK_OK(gcx_stream_destroy(stream));
+            }
+        });
+    }
+    for (std::thread& thread : threads)
+        thread.join();
+}
+
+// What a reset does to gcx: refused by the driver while green contexts live.
+void resets() {
+    const Split parts = split(whole_device(), {8});
+    {
+        const Partition partition(parts.groups[0]);
+        std::printf("  reset with a context alive: %s\n",
+                    raw::name_of(raw::cuDevicePrimaryCtxReset(0)));
+        CHECK_EQ(partition.probe().size(), 8U);
+    }
+    std::printf("  reset with contexts kept: %s\n", raw::name_of(raw::cuDevicePrimaryCtxReset(0)));
+    CHECK_OK(gcx_cache_set_limit(0));
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_create(0, 0, &event));
+    const CUresult reset = raw::cuDevicePrimaryCtxReset(0);
+    std::printf("  reset with none, and an event alive: %s\n", raw::name_of(reset));
+    CHECK_EQ(reset, CUDA_SUCCESS);
+    CHECK_EQ(gcx_event_query(event), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(gcx_event_destroy(event));
+    CHECK_OK(gcx_cache_set_limit(64));
+    const Partition anew(parts.groups[0]);
+    CHECK_EQ(anew.probe().size(), 8U);
+}
+
+} // namespace
+
+void test_contexts(bool quick) {
+    section("kept contexts are the same");
+    kept_contexts_are_the_same();
+    section("kept contexts wait for nobody");
+    kept_contexts_wait_for_nobody();
+    section("destroying never stops work");
+    destroying_never_stops_work();
+    section("order across partitions");
+    order_across_partitions();
+    section("priorities");
+    priorities();
+    section("the current context");
+    current_context();
+    section("streams of others");
+    streams_of_others();
+    section("device memory stays flat");
+    memory_stays_flat(quick ? 100 : 10000);
+    section("16 threads");
+    many_threads();
+}
+
+void test_resets() {
+    section("the device is reset");
+    resets();
+}

@@ -1,0 +1,68 @@
+// The CUDA driver itself, for what the GPU tests ask of it beside gcx: kernels of their own,
+// occupancy, memory, resets.
+#pragma once
+
+#include "driver/cuda_api.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace raw {
+
+#define RAW_FUNCTIONS(X)                                                                           \
+    X(cuInit, cuInit)                                                                              \
+    X(cuGetErrorName, cuGetErrorName)                                                              \
+    X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)                                          \
+    X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2)                                     \
+    X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2)                                         \
+    X(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState)                                      \
+    X(cuCtxGetCurrent, cuCtxGetCurrent)                                                            \
+    X(cuCtxSetCurrent, cuCtxSetCurrent)                                                            \
+    X(cuCtxPushCurrent, cuCtxPushCurrent_v2)                                                       \
+    X(cuCtxPopCurrent, cuCtxPopCurrent_v2)                                                         \
+    X(cuCtxGetId, cuCtxGetId)                                                                      \
+    X(cuMemGetInfo, cuMemGetInfo_v2)                                                               \
+    X(cuLibraryLoadData, cuLibraryLoadData)                                                        \
+    X(cuLibraryGetKernel, cuLibraryGetKernel)                                                      \
+    X(cuKernelGetFunction, cuKernelGetFunction)                                                    \
+    X(cuFuncSetAttribute, cuFuncSetAttribute)                                                      \
+    X(cuLaunchKernel, cuLaunchKernel)                                                              \
+    X(cuLaunchKernelEx, cuLaunchKernelEx)                                                          \
+    X(cuOccupancyMaxPotentialClusterSize, cuOccupancyMaxPotentialClusterSize)                      \
+    X(cuOccupancyMaxActiveClusters, cuOccupancyMaxActiveClusters)                                  \
+    X(cuStreamCreate, cuStreamCreate)                                                              \
+    X(cuStreamDestroy, cuStreamDestroy_v2)                                                         \
+    X(cuStreamQuery, cuStreamQuery)                                                                \
+    X(cuStreamSynchronize, cuStreamSynchronize)                                                    \
+    X(cuDeviceGetDevResource, cuDeviceGetDevResource)                                              \
+    X(cuDevSmResourceSplitByCount, cuDevSmResourceSplitByCount)                                    \
+    X(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc)                                        \
+    X(cuGreenCtxCreate, cuGreenCtxCreate)                                                          \
+    X(cuGreenCtxDestroy, cuGreenCtxDestroy)                                                        \
+    X(cuCtxFromGreenCtx, cuCtxFromGreenCtx)
+
+#define RAW_DECLARE(name, symbol) extern decltype(&::symbol) name;
+RAW_FUNCTIONS(RAW_DECLARE)
+#undef RAW_DECLARE
+
+// Loads the functions from libcuda.so.1 and the kernels, and keeps the device's primary context.
+// Ends the program if that fails.
+void load();
+
+// The primary context of device 0, retained by load().
+CUcontext primary();
+
+// "CUDA_ERROR_..." of a result.
+const char* name_of(CUresult result);
+
+// A kernel of one block and thread that lasts this long.
+CUresult launch_spin(CUstream stream, uint64_t nanoseconds);
+
+// The largest cluster that a kernel with blocks of 1024 threads could be launched with in the
+// stream, non-portable sizes allowed; how many clusters of a size are active at once; and such a
+// launch.
+int max_cluster_size(CUstream stream);
+int active_clusters(CUstream stream, unsigned size);
+CUresult launch_cluster(CUstream stream, unsigned size);
+
+} // namespace raw

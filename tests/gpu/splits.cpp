@@ -1,0 +1,146 @@
+// Splits on a real GPU: what was promised is what the probe sees.
+
+#include "fixture.hpp"
+#include "tests.hpp"
+
+#include <cstdio>
+
+using namespace fixture;
+
+namespace {
+
+// Makes all groups at once, probes each, and checks counts and disjointness.
+std::vector<SmIds> check_seen(const std::vector<gcx_resource>& groups) {
+    std::vector<std::unique_ptr<Partition>> partitions;
+    for (const gcx_resource& group : groups)
+        partitions.push_back(std::make_unique<Partition>(group));
+    std::vector<SmIds> seen;
+    for (std::size_t i = 0; i < groups.size(); i++) {
+        seen.push_back(partitions[i]->probe());
+        CHECK_EQ(seen.back().size(), sm_count(groups[i]));
+        CHECK(seen.back() == mapped_sms(groups[i]));
+    }
+    CHECK(disjoint(seen));
+    return seen;
+}
+
+void check_split(const std::vector<uint32_t>& asked, const std::vector<uint32_t>& given,
+                 uint32_t remainder, uint32_t flags = GCX_SPLIT_DEFAULT) {
+    const Split result = split(whole_device(), asked, flags);
+    for (std::size_t i = 0; i < given.size(); i++)
+        CHECK_EQ(sm_count(result.groups[i]), given[i]);
+    CHECK_EQ(sm_count(result.remainder), remainder);
+    std::vector<gcx_resource> all = result.groups;
+    if (remainder != 0)
+        all.push_back(result.remainder);
+    const std::vector<SmIds> seen = check_seen(all);
+    for (std::size_t i = 0; i < seen.size(); i++)
+        std::printf("  %3zu SMs: %s\n", seen[i].size(), ranges(seen[i]).c_str());
+}
+
+void map_families() {
+    for (const auto family :
+         {GCX_SM_FAMILY_COSCHEDULED, GCX_SM_FAMILY_FINE, GCX_SM_FAMILY_MAX_CLUSTER})
+        CHECK_OK(gcx_device_map_sms(0, family));
+    gcx_device_info info = GCX_DEVICE_INFO_INIT;
+    CHECK_OK(gcx_device_get_info(0, &info));
+    std::printf("  %s: %u SMs, minimum %u, alignment %u\n", info.name, info.sm_count,
+                info.min_partition_size, info.coscheduled_alignment);
+    CHECK_EQ(mapped_sms(whole_device()).size(), info.sm_count);
+    const gcx_resource device = whole_device();
+    for (uint32_t i = 0; i < atom_count(device); i++) {
+        gcx_resource atom{};
+        CHECK_OK(gcx_resource_get_atom(&device, i, &atom));
+        std::printf("  coscheduled atom %2u: %s\n", i, ranges(mapped_sms(atom)).c_str());
+    }
+}
+
+// For each atom as the first of a set that runs up to the last: realised as what a direct split
+// leaves, and seen to be just these atoms.
+void suffixes_are_their_atoms(uint32_t flags) {
+    gcx_resource rest = split(whole_device(), {0}, flags).groups[0];
+    while (atom_count(rest) > 1) {
+        gcx_resource first{};
+        CHECK_OK(gcx_resource_get_atom(&rest, 0, &first));
+        CHECK_OK(gcx_resource_subtract(&rest, &first, &rest));
+        const Partition partition(rest);
+        CHECK(partition.probe() == mapped_sms(rest));
+    }
+}
+
+void resplits() {
+    const Split halves = split(whole_device(), {64, 0});
+    const Split first = split(halves.groups[0], {24, 8});
+    const Split second = split(halves.groups[1], {20, 16});
+    CHECK_EQ(sm_count(first.remainder), 32U);
+    CHECK_EQ(sm_count(second.groups[0]), 20U); // the odd atom makes it exact
+    check_seen({first.groups[0], first.groups[1], first.remainder, second.groups[0],
+                second.groups[1], second.remainder});
+}
+
+void scattered_unions() {
+    const gcx_resource device = whole_device();
+    gcx_resource some{};
+    CHECK_OK(gcx_resource_get_atom(&device, 1, &some));
+    for (const uint32_t index : {4U, 9U, 15U}) { // 15 is the odd one
+        gcx_resource atom{};
+        CHECK_OK(gcx_resource_get_atom(&device, index, &atom));
+        CHECK_OK(gcx_resource_union(&some, &atom, &some));
+    }
+    gcx_resource others{};
+    CHECK_OK(gcx_resource_subtract(&device, &some, &others));
+    CHECK_EQ(sm_count(some), 36U);
+    check_seen({some, others});
+}
+
+void across_families() {
+    const Split coarse = split(whole_device(), {24});
+    const Split fine = split(whole_device(), {10, 122}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
+    uint32_t total = 0;
+    for (const gcx_resource& group : fine.groups) {
+        uint32_t overlap = 0;
+        CHECK_OK(gcx_resource_get_overlap(&coarse.groups[0], &group, &overlap));
+        total += overlap;
+    }
+    CHECK_EQ(total, 24U);
+}
+
+} // namespace
+
+void test_splits() {
+    section("atoms mapped");
+    map_families();
+    section("108 + 24");
+    check_split({108, 24}, {108, 24}, 0);
+    section("8 + 16 + 24 leaves 84");
+    check_split({8, 16, 24}, {8, 16, 24}, 84);
+    section("7, 10, 17 round up");
+    check_split({7, 10, 17}, {8, 16, 24}, 84);
+    section("fine: 10 + 122, 2 + 6 + 14");
+    check_split({10, 122}, {10, 122}, 0, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
+    check_split({2, 6, 14}, {2, 6, 14}, 110, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
+    section("max-cluster: 16 + 32");
+    check_split({16, 32}, {16, 32}, 84, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
+    section("the whole device, and three equal shares of it");
+    check_split({132}, {132}, 0);
+    check_split({0, 0, 0}, {48, 40, 44}, 0);
+    section("16 partitions at once");
+    check_split({8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 0},
+                {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 12}, 0);
+    section("sets up to the last atom, coscheduled and max-cluster");
+    suffixes_are_their_atoms(GCX_SPLIT_DEFAULT);
+    suffixes_are_their_atoms(GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
+    section("splits of splits");
+    resplits();
+    section("scattered unions, the odd atom among them");
+    scattered_unions();
+    section("overlap across families");
+    across_families();
+    section("133 SMs are refused");
+    const gcx_resource device = whole_device();
+    const gcx_sm_request too_many = {.sm_count = 133};
+    gcx_resource group{};
+    CHECK_EQ(gcx_sm_split(&device, &too_many, 1, 0, &group, nullptr),
+             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    std::printf("  %s\n", gcx_last_error_message());
+}

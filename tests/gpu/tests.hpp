@@ -1,0 +1,13 @@
+// The parts of the GPU suite.
+#pragma once
+
+// Names what is being checked, for the log of a run.
+void section(const char* name);
+
+void test_splits();
+void test_clusters();
+// quick: fewer rounds, for running under compute-sanitizer.
+void test_contexts(bool quick);
+// Last: it resets the device's primary context.
+void test_resets();
+void test_processes(const char* libgcx);
