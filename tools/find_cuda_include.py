@@ -31,7 +31,7 @@ def main() -> int:
             print(folder)
             return 0
     print(
-        "no cuda.h found: set CUDA_HOME, pass -Dcuda_include=FOLDER, or install the Python "
+        "no cuda.h found: set CUDA_HOME, pass -Dtoolkit_include=FOLDER, or install the Python "
         "package nvidia-cuda-runtime (pip install nvidia-cuda-runtime)",
         file=sys.stderr,
     )

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds, and runs all of them. May be run again, and then is
+# quick. The last line is "N passed, N failed". What there is: tests/run.sh --list; one part
+# alone: tests/run.sh PART...
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=tools/setup.sh
+. tools/setup.sh
+
+need g++ g++
+need gcc gcc
+need python3 python3
+need abidiff abigail-tools
+need shellcheck shellcheck
+need pkg-config pkg-config
+need nm binutils
+install_missing
+use_venv tests/requirements.txt
+exec python3 tests/suite.py "$@"
