@@ -31,7 +31,7 @@ CUresult begin(Machine& machine, CUstream handle, CUstreamCaptureMode mode, CUgr
         }
     } else {
         graph = &new_graph(machine);
-        graph->owned_by_capture = true;
+        graph->hidden = true;
     }
     auto made = std::make_unique<Capture>();
     made->id = machine.next_capture++;
@@ -97,10 +97,10 @@ CUresult end(Machine& machine, CUstream handle, CUgraph* out) {
     forget(machine, *capture);
     if (result != CUDA_SUCCESS) {
         if (own)
-            machine.graphs.erase(graph);
+            delete_graph(machine, graph);
         return result;
     }
-    machine.graphs[graph]->owned_by_capture = false;
+    machine.graphs[graph]->hidden = false;
     if (out != nullptr)
         *out = to_pointer<CUgraph>(graph);
     return CUDA_SUCCESS;
@@ -197,72 +197,70 @@ void invalidate_capture(Machine&, Capture& capture) {
 }
 
 GCX_SIM_API(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return begin(machine, stream, mode, nullptr, nullptr, 0);
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph,
             const CUgraphNode* dependencies, const CUgraphEdgeData*, std::size_t count,
             CUstreamCaptureMode mode) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (graph == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         return begin(machine, stream, mode, graph, dependencies, count);
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamEndCapture, CUstream stream, CUgraph* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
-        return end(machine, stream, out);
-    };
+    return call(__func__, [&](Machine& machine) -> CUresult { return end(machine, stream, out); });
 }
 
 GCX_SIM_API(cuStreamIsCapturing, CUstream handle, CUstreamCaptureStatus* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return get_info(machine, handle, {out, nullptr, nullptr, nullptr, nullptr});
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamGetCaptureInfo_v2, CUstream stream, CUstreamCaptureStatus* status,
             cuuint64_t* id, CUgraph* graph, const CUgraphNode** dependencies, std::size_t* count) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return get_info(machine, stream, {status, id, graph, dependencies, count});
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamGetCaptureInfo_v3, CUstream stream, CUstreamCaptureStatus* status,
             cuuint64_t* id, CUgraph* graph, const CUgraphNode** dependencies,
             const CUgraphEdgeData** edges, std::size_t* count) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (edges != nullptr)
             *edges = nullptr; /* every edge is a full one */
         return get_info(machine, stream, {status, id, graph, dependencies, count});
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamUpdateCaptureDependencies, CUstream stream, CUgraphNode* nodes,
             std::size_t count, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return update_dependencies(machine, stream, nodes, count, flags);
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamUpdateCaptureDependencies_v2, CUstream stream, CUgraphNode* nodes,
             const CUgraphEdgeData*, std::size_t count, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return update_dependencies(machine, stream, nodes, count, flags);
-    };
+    });
 }
 
 GCX_SIM_API(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode* mode) {
-    return GCX_SIM_ENTER[&](Machine&)->CUresult {
+    return call(__func__, [&](Machine&) -> CUresult {
         if (mode == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
         std::swap(current, *mode);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 } // namespace gcx::sim

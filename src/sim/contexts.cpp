@@ -186,7 +186,7 @@ void release_primary(Machine& machine, Device& device) {
 }
 
 GCX_SIM_API(cuDevicePrimaryCtxRetain, CUcontext* out, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Device* const device = machine.device(ordinal);
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
@@ -194,11 +194,11 @@ GCX_SIM_API(cuDevicePrimaryCtxRetain, CUcontext* out, CUdevice ordinal) {
             return CUDA_ERROR_INVALID_DEVICE;
         *out = to_pointer<CUcontext>(retain_primary(machine, *device).handle);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Device* const device = machine.device(ordinal);
         if (device == nullptr)
             return CUDA_ERROR_INVALID_DEVICE;
@@ -206,22 +206,22 @@ GCX_SIM_API(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal) {
             return CUDA_ERROR_INVALID_CONTEXT;
         release_primary(machine, *device);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuDevicePrimaryCtxReset_v2, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Device* const device = machine.device(ordinal);
         if (device == nullptr)
             return CUDA_ERROR_INVALID_DEVICE;
         reset_primary(machine, *device);
         /* The retains are the callers', and stay to be released. */
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuDevicePrimaryCtxSetFlags_v2, CUdevice ordinal, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Device* const device = machine.device(ordinal);
         if (device == nullptr)
             return CUDA_ERROR_INVALID_DEVICE;
@@ -229,11 +229,11 @@ GCX_SIM_API(cuDevicePrimaryCtxSetFlags_v2, CUdevice ordinal, unsigned flags) {
             return CUDA_ERROR_INVALID_VALUE;
         device->primary_flags = flags;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuDevicePrimaryCtxGetState, CUdevice ordinal, unsigned* flags, int* active) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Device* const device = machine.device(ordinal);
         if (device == nullptr)
             return CUDA_ERROR_INVALID_DEVICE;
@@ -242,35 +242,35 @@ GCX_SIM_API(cuDevicePrimaryCtxGetState, CUdevice ordinal, unsigned* flags, int* 
         *flags = device->primary_flags;
         *active = device->primary != nullptr ? 1 : 0;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxCreate_v2, CUcontext* out, unsigned flags, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return create_context(machine, out, flags, ordinal);
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxCreate_v3, CUcontext* out, CUexecAffinityParam* affinity, int count,
             unsigned flags, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         /* Execution affinity belongs to MPS, which is not simulated. */
         if (affinity != nullptr && count > 0)
             return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
         return create_context(machine, out, flags, ordinal);
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxCreate_v4, CUcontext* out, void* parameters, unsigned flags, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (parameters != nullptr) /* affinity and CIG are not simulated */
             return CUDA_ERROR_NOT_SUPPORTED;
         return create_context(machine, out, flags, ordinal);
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxDestroy_v2, CUcontext handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         if (const CUresult code = check_context(machine, handle, context); code != CUDA_SUCCESS)
             return code;
@@ -283,21 +283,21 @@ GCX_SIM_API(cuCtxDestroy_v2, CUcontext handle) {
         if (!stack.empty() && stack.back() == context->handle)
             stack.pop_back();
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxPushCurrent_v2, CUcontext handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         if (const CUresult code = check_context(machine, handle, context); code != CUDA_SUCCESS)
             return code;
         current_stack(machine).push_back(context->handle);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxPopCurrent_v2, CUcontext* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         auto& stack = current_stack(machine);
         if (stack.empty())
             return CUDA_ERROR_INVALID_CONTEXT;
@@ -305,11 +305,11 @@ GCX_SIM_API(cuCtxPopCurrent_v2, CUcontext* out) {
             *out = to_pointer<CUcontext>(stack.back());
         stack.pop_back();
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxSetCurrent, CUcontext handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         auto& stack = current_stack(machine);
         if (handle != nullptr) {
             Context* context = nullptr;
@@ -321,22 +321,22 @@ GCX_SIM_API(cuCtxSetCurrent, CUcontext handle) {
         if (handle != nullptr)
             stack.push_back(to_handle(handle));
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxGetCurrent, CUcontext* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         /* A destroyed context stays current, as recorded. */
         const auto& stack = current_stack(machine);
         *out = stack.empty() ? nullptr : to_pointer<CUcontext>(stack.back());
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxGetDevice, CUdevice* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Context* context = nullptr;
@@ -344,11 +344,11 @@ GCX_SIM_API(cuCtxGetDevice, CUdevice* out) {
         if (code == CUDA_SUCCESS)
             *out = context->device->ordinal;
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxGetDevice_v2, CUdevice* out, CUcontext handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Context* context = nullptr;
@@ -356,11 +356,11 @@ GCX_SIM_API(cuCtxGetDevice_v2, CUdevice* out, CUcontext handle) {
         if (code == CUDA_SUCCESS)
             *out = context->device->ordinal;
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxGetId, CUcontext handle, unsigned long long* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Context* context = nullptr;
@@ -368,11 +368,11 @@ GCX_SIM_API(cuCtxGetId, CUcontext handle, unsigned long long* out) {
         if (code == CUDA_SUCCESS)
             *out = context->id;
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxGetFlags, unsigned* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Context* context = nullptr;
@@ -381,11 +381,11 @@ GCX_SIM_API(cuCtxGetFlags, unsigned* out) {
             *out = context->kind == Context::Kind::Created ? context->flags
                                                            : context->device->primary_flags;
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxSetFlags, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = current_context(machine, context);
         if (code != CUDA_SUCCESS)
@@ -395,38 +395,38 @@ GCX_SIM_API(cuCtxSetFlags, unsigned flags) {
         (context->kind == Context::Kind::Created ? context->flags
                                                  : context->device->primary_flags) = flags;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxSynchronize) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = current_context(machine, context);
         return code == CUDA_SUCCESS ? synchronize(machine, *context) : code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxSynchronize_v2, CUcontext handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = get_context(machine, handle, context);
         return code == CUDA_SUCCESS ? synchronize(machine, *context) : code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxGetDevResource, CUcontext handle, CUdevResource* resource,
             CUdevResourceType type) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = get_context(machine, handle, context);
         return code == CUDA_SUCCESS
                    ? query_resource(machine, *context->device, context, resource, type)
                    : code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxGetApiVersion, CUcontext handle, unsigned* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Context* context = nullptr;
@@ -434,11 +434,11 @@ GCX_SIM_API(cuCtxGetApiVersion, CUcontext handle, unsigned* out) {
         if (code == CUDA_SUCCESS)
             *out = 3020; /* that of cuCtxCreate_v2 */
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxGetLimit, std::size_t* out, CUlimit limit) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Context* context = nullptr;
@@ -449,11 +449,11 @@ GCX_SIM_API(cuCtxGetLimit, std::size_t* out, CUlimit limit) {
         const auto found = context->limits.find(limit);
         *out = found == context->limits.end() ? default_limit(limit) : found->second;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxSetLimit, CUlimit limit, std::size_t value) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
             return code;
@@ -461,11 +461,11 @@ GCX_SIM_API(cuCtxSetLimit, CUlimit limit, std::size_t value) {
             return CUDA_ERROR_UNSUPPORTED_LIMIT;
         context->limits[limit] = value;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxGetCacheConfig, CUfunc_cache* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Context* context = nullptr;
@@ -473,21 +473,21 @@ GCX_SIM_API(cuCtxGetCacheConfig, CUfunc_cache* out) {
         if (code == CUDA_SUCCESS)
             *out = static_cast<CUfunc_cache>(context->cache_config);
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxSetCacheConfig, CUfunc_cache config) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = current_context(machine, context);
         if (code == CUDA_SUCCESS)
             context->cache_config = config;
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxGetStreamPriorityRange, int* least, int* greatest) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = current_context(machine, context);
         if (code != CUDA_SUCCESS)
@@ -497,11 +497,11 @@ GCX_SIM_API(cuCtxGetStreamPriorityRange, int* least, int* greatest) {
         if (greatest != nullptr)
             *greatest = -5; /* recorded: prio 0..-5 */
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         Context* other = nullptr;
         if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
@@ -515,11 +515,11 @@ GCX_SIM_API(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
         return context->peers.insert(other->device->ordinal).second
                    ? CUDA_SUCCESS
                    : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxDisablePeerAccess, CUcontext peer) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         Context* other = nullptr;
         if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
@@ -529,14 +529,14 @@ GCX_SIM_API(cuCtxDisablePeerAccess, CUcontext peer) {
         return context->peers.erase(other->device->ordinal) != 0
                    ? CUDA_SUCCESS
                    : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxResetPersistingL2Cache) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         return current_context(machine, context);
-    };
+    });
 }
 
 } // namespace gcx::sim

@@ -50,9 +50,8 @@ void fill_counts(const Machine& machine, gcx_sim_counts& counts) {
     counts.streams = machine.streams.size();
     counts.events = machine.events.size();
     counts.modules = machine.modules.size();
-    counts.graphs = machine.graph_execs.size() + count_if(machine.graphs, [](const Graph& graph) {
-                        return !graph.owned_by_capture;
-                    });
+    counts.graphs = machine.graph_execs.size() +
+                    count_if(machine.graphs, [](const Graph& graph) { return !graph.hidden; });
     for (const auto& [address, allocation] : machine.allocations) {
         if (allocation.kind == MemoryKind::Module)
             continue;
@@ -80,7 +79,7 @@ GCX_SIM_EXPORT const char* gcx_sim_last_error(void) {
 GCX_SIM_EXPORT const char* gcx_sim_spec(void) {
     const auto lock = lock_machine();
     thread_local std::string spec;
-    const Machine* const current = machine();
+    const Machine* const current = current_machine();
     spec = current == nullptr ? "" : current->spec;
     return spec.c_str();
 }
@@ -109,7 +108,7 @@ GCX_SIM_EXPORT int gcx_sim_fail(const char* function, std::uint64_t nth, int res
             "a call can fail with a CUresult above 0 only, not with " + std::to_string(result);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (machine() == nullptr) {
+    if (current_machine() == nullptr) {
         last_error() = "nothing can be simulated: GCX_SIM is wrong";
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -124,7 +123,7 @@ GCX_SIM_EXPORT int gcx_sim_fail(const char* function, std::uint64_t nth, int res
 
 GCX_SIM_EXPORT std::uint64_t gcx_sim_calls(const char* function) {
     const auto lock = lock_machine();
-    const Machine* const current = machine();
+    const Machine* const current = current_machine();
     if (current == nullptr)
         return 0;
     if (function == nullptr)
@@ -138,13 +137,13 @@ GCX_SIM_EXPORT void gcx_sim_get_counts(gcx_sim_counts* counts) {
         return;
     const auto lock = lock_machine();
     *counts = {};
-    if (const Machine* const current = machine(); current != nullptr)
+    if (const Machine* const current = current_machine(); current != nullptr)
         fill_counts(*current, *counts);
 }
 
 GCX_SIM_EXPORT void gcx_sim_advance(std::uint64_t nanoseconds) {
     const auto lock = lock_machine();
-    if (Machine* const current = machine(); current != nullptr)
+    if (Machine* const current = current_machine(); current != nullptr)
         current->clock_ns += nanoseconds;
 }
 

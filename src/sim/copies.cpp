@@ -1,5 +1,6 @@
 /* Copies, fills, and what can be asked about a pointer. */
 #include "sim/entry.hpp"
+#include "sim/graph.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -41,6 +42,19 @@ std::function<void(Machine&)> copy_effect(Place to, Place from, std::size_t byte
     };
 }
 
+/* What cuGraphMemcpyNodeGetParams tells. */
+std::string copy_parameters(Place to, Place from, std::size_t bytes) {
+    CUDA_MEMCPY3D p{};
+    p.srcMemoryType = from.on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
+    p.srcDevice = from.address;
+    p.dstMemoryType = to.on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
+    p.dstDevice = to.address;
+    p.WidthInBytes = bytes;
+    p.Height = 1;
+    p.Depth = 1;
+    return to_bytes(p);
+}
+
 CUresult copy(Machine& machine, Place to, Place from, std::size_t bytes, CUstream handle,
               bool wait) {
     Stream* stream = nullptr;
@@ -57,6 +71,7 @@ CUresult copy(Machine& machine, Place to, Place from, std::size_t bytes, CUstrea
     work.kind = Work::Kind::Memcpy;
     work.duration_ns = duration(!to.on_device || !from.on_device, bytes);
     work.effect = copy_effect(to, from, bytes);
+    work.parameters = copy_parameters(to, from, bytes);
     const CUresult code = submit(machine, *stream, std::move(work));
     if (code == CUDA_SUCCESS && wait)
         wait_until(machine, stream->busy_until);
@@ -72,27 +87,36 @@ struct Fill {
     std::size_t element;
 };
 
-CUresult fill(Machine& machine, const Fill& fill, CUstream handle, bool wait) {
-    Stream* stream = nullptr;
-    if (const CUresult code = check_stream(machine, handle, stream); code != CUDA_SUCCESS)
-        return code;
-    if (fill.width == 0 || fill.height == 0)
-        return CUDA_SUCCESS;
+CUresult fill_work(Machine& machine, const Fill& fill, Work& work) {
     const std::size_t row = fill.width * fill.element;
     if (fill.address % fill.element != 0 || (fill.height > 1 && fill.pitch < row))
         return CUDA_ERROR_INVALID_VALUE;
     const std::size_t bytes = fill.pitch * (fill.height - 1) + row;
     if (device_bytes(machine, fill.address, bytes) == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    Work work;
     work.kind = Work::Kind::Memset;
     work.duration_ns = duration(false, bytes);
+    work.parameters = to_bytes(CUDA_MEMSET_NODE_PARAMS{fill.address, fill.pitch, fill.value,
+                                                       static_cast<unsigned>(fill.element),
+                                                       fill.width, fill.height});
     work.effect = [=](Machine& later) {
         std::byte* const data = device_bytes(later, fill.address, bytes);
         for (std::size_t y = 0; data != nullptr && y < fill.height; y++)
             for (std::size_t x = 0; x < fill.width; x++)
                 std::memcpy(data + y * fill.pitch + x * fill.element, &fill.value, fill.element);
     };
+    return CUDA_SUCCESS;
+}
+
+CUresult fill(Machine& machine, const Fill& fill, CUstream handle, bool wait) {
+    Stream* stream = nullptr;
+    if (const CUresult code = check_stream(machine, handle, stream); code != CUDA_SUCCESS)
+        return code;
+    if (fill.width == 0 || fill.height == 0)
+        return CUDA_SUCCESS;
+    Work work;
+    if (const CUresult code = fill_work(machine, fill, work); code != CUDA_SUCCESS)
+        return code;
     const CUresult code = submit(machine, *stream, std::move(work));
     if (code == CUDA_SUCCESS && wait)
         wait_until(machine, stream->busy_until);
@@ -109,18 +133,12 @@ Place anywhere(CUdeviceptr address) {
     return {address, false};
 }
 
-bool copy_2d_places(const CUDA_MEMCPY2D& p, Place& to, Place& from) {
-    const auto place = [](CUmemorytype type, const void* host, CUdeviceptr device, Place& out) {
-        if (type == CU_MEMORYTYPE_HOST)
-            out = on_host(host);
-        else if (type == CU_MEMORYTYPE_DEVICE)
-            out = on_device(device);
-        else if (type == CU_MEMORYTYPE_UNIFIED)
-            out = anywhere(device);
-        return type != CU_MEMORYTYPE_ARRAY;
-    };
-    return place(p.dstMemoryType, p.dstHost, p.dstDevice, to) &&
-           place(p.srcMemoryType, p.srcHost, p.srcDevice, from);
+bool place_of(CUmemorytype type, const void* host, CUdeviceptr device, Place& place) {
+    if (type == CU_MEMORYTYPE_HOST)
+        place = on_host(host);
+    else
+        place = type == CU_MEMORYTYPE_DEVICE ? on_device(device) : anywhere(device);
+    return type != CU_MEMORYTYPE_ARRAY;
 }
 
 CUresult copy_2d(Machine& machine, const CUDA_MEMCPY2D* parameters, CUstream handle, bool wait) {
@@ -129,7 +147,8 @@ CUresult copy_2d(Machine& machine, const CUDA_MEMCPY2D* parameters, CUstream han
     if (parameters == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_MEMCPY2D& p = *parameters;
-    if (!copy_2d_places(p, to, from))
+    if (!place_of(p.dstMemoryType, p.dstHost, p.dstDevice, to) ||
+        !place_of(p.srcMemoryType, p.srcHost, p.srcDevice, from))
         return CUDA_ERROR_NOT_SUPPORTED; /* arrays are not simulated */
     if ((p.srcPitch != 0 && p.srcPitch < p.WidthInBytes) ||
         (p.dstPitch != 0 && p.dstPitch < p.WidthInBytes))
@@ -193,149 +212,176 @@ CUresult pointer_attribute(Machine& machine, void* out, CUpointer_attribute attr
 }
 
 } // namespace
+
+CUresult memset_work(Machine& machine, const CUDA_MEMSET_NODE_PARAMS& p, Work& work) {
+    if ((p.elementSize != 1 && p.elementSize != 2 && p.elementSize != 4) || p.width == 0 ||
+        p.height == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return fill_work(machine, {p.dst, p.pitch, p.width, p.height, p.value, p.elementSize}, work);
+}
+
+CUresult memcpy_work(Machine& machine, const CUDA_MEMCPY3D& p, Work& work) {
+    Place to;
+    Place from;
+    if (!place_of(p.dstMemoryType, p.dstHost, p.dstDevice, to) ||
+        !place_of(p.srcMemoryType, p.srcHost, p.srcDevice, from) || p.Height > 1 || p.Depth > 1)
+        return CUDA_ERROR_NOT_SUPPORTED; /* of copies in graphs, only rows are simulated */
+    to.address += p.dstXInBytes;
+    from.address += p.srcXInBytes;
+    std::byte* data = nullptr;
+    if (!resolve(machine, to, p.WidthInBytes, data) ||
+        !resolve(machine, from, p.WidthInBytes, data))
+        return CUDA_ERROR_INVALID_VALUE;
+    work.kind = Work::Kind::Memcpy;
+    work.duration_ns = duration(!to.on_device || !from.on_device, p.WidthInBytes);
+    work.effect = copy_effect(to, from, p.WidthInBytes);
+    work.parameters = to_bytes(p);
+    return CUDA_SUCCESS;
+}
+
 GCX_SIM_API(cuMemcpy, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy(machine, anywhere(to), anywhere(from), bytes, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpyAsync, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy(machine, anywhere(to), anywhere(from), bytes, stream, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpyHtoD_v2, CUdeviceptr to, const void* from, std::size_t bytes) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy(machine, on_device(to), on_host(from), bytes, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpyHtoDAsync_v2, CUdeviceptr to, const void* from, std::size_t bytes,
             CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy(machine, on_device(to), on_host(from), bytes, stream, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpyDtoH_v2, void* to, CUdeviceptr from, std::size_t bytes) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy(machine, on_host(to), on_device(from), bytes, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpyDtoHAsync_v2, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy(machine, on_host(to), on_device(from), bytes, stream, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpyDtoD_v2, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy(machine, on_device(to), on_device(from), bytes, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpyDtoDAsync_v2, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
             CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy(machine, on_device(to), on_device(from), bytes, stream, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpyPeer, CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext,
             std::size_t bytes) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy(machine, on_device(to), on_device(from), bytes, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpyPeerAsync, CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext,
             std::size_t bytes, CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy(machine, on_device(to), on_device(from), bytes, stream, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpy2D_v2, const CUDA_MEMCPY2D* parameters) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy_2d(machine, parameters, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpy2DUnaligned_v2, const CUDA_MEMCPY2D* parameters) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy_2d(machine, parameters, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemcpy2DAsync_v2, const CUDA_MEMCPY2D* parameters, CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return copy_2d(machine, parameters, stream, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemsetD8_v2, CUdeviceptr to, unsigned char value, std::size_t count) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return fill(machine, {to, count, count, 1, value, 1}, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemsetD16_v2, CUdeviceptr to, unsigned short value, std::size_t count) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return fill(machine, {to, count, count, 1, value, 2}, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemsetD32_v2, CUdeviceptr to, unsigned value, std::size_t count) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return fill(machine, {to, count, count, 1, value, 4}, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemsetD8Async, CUdeviceptr to, unsigned char value, std::size_t count,
             CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return fill(machine, {to, count, count, 1, value, 1}, stream, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemsetD16Async, CUdeviceptr to, unsigned short value, std::size_t count,
             CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return fill(machine, {to, count, count, 1, value, 2}, stream, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemsetD32Async, CUdeviceptr to, unsigned value, std::size_t count, CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return fill(machine, {to, count, count, 1, value, 4}, stream, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemsetD2D8_v2, CUdeviceptr to, std::size_t pitch, unsigned char value,
             std::size_t width, std::size_t height) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return fill(machine, {to, pitch, width, height, value, 1}, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemsetD2D32_v2, CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width,
             std::size_t height) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return fill(machine, {to, pitch, width, height, value, 4}, nullptr, true);
-    };
+    });
 }
 
 GCX_SIM_API(cuPointerGetAttribute, void* out, CUpointer_attribute attribute, CUdeviceptr address) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return pointer_attribute(machine, out, attribute, address);
-    };
+    });
 }
 
 GCX_SIM_API(cuPointerGetAttributes, unsigned count, CUpointer_attribute* attributes, void** outs,
             CUdeviceptr address) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (attributes == nullptr || outs == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         /* Of memory that CUDA knows nothing of, the attributes are zero. */
@@ -344,17 +390,17 @@ GCX_SIM_API(cuPointerGetAttributes, unsigned count, CUpointer_attribute* attribu
                 pointer_attribute(machine, outs[i], attributes[i], address) != CUDA_SUCCESS)
                 give(outs[i], 0);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuPointerSetAttribute, const void* value, CUpointer_attribute attribute,
             CUdeviceptr address) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
                        find_allocation(machine, address) != nullptr
                    ? CUDA_SUCCESS
                    : CUDA_ERROR_INVALID_VALUE;
-    };
+    });
 }
 
 } // namespace gcx::sim

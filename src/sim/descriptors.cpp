@@ -88,7 +88,7 @@ CUresult read_all(Machine& machine, const CUdevResource* resources, unsigned cou
 } // namespace
 GCX_SIM_API(cuDevResourceGenerateDesc, CUdevResourceDesc* out, CUdevResource* resources,
             unsigned count) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr || resources == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         if (count == 0)
@@ -101,17 +101,17 @@ GCX_SIM_API(cuDevResourceGenerateDesc, CUdevResourceDesc* out, CUdevResource* re
         machine.descriptors[handle] = std::move(descriptor);
         *out = to_pointer<CUdevResourceDesc>(handle);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetDevResource, CUdevice ordinal, CUdevResource* resource,
             CUdevResourceType type) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Device* const device = machine.device(ordinal);
         if (device == nullptr)
             return CUDA_ERROR_INVALID_DEVICE;
         return query_resource(machine, *device, nullptr, resource, type);
-    };
+    });
 }
 
 } // namespace gcx::sim

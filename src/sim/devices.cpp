@@ -147,45 +147,45 @@ CUresult with_device(Machine& machine, CUdevice ordinal, const void* out, const 
 
 } // namespace
 GCX_SIM_API(cuInit, unsigned flags) {
-    return GCX_SIM_ENTER_ANYTIME[&](Machine & machine)->CUresult {
+    return call_anytime(__func__, [&](Machine& machine) -> CUresult {
         if (flags != 0)
             return CUDA_ERROR_INVALID_VALUE;
         if (machine.devices.empty())
             return CUDA_ERROR_NO_DEVICE;
         machine.initialised = true;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuDriverGetVersion, int* out) {
-    return GCX_SIM_ENTER_ANYTIME[&](Machine & machine)->CUresult {
+    return call_anytime(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         *out = machine.driver->version;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetCount, int* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         *out = static_cast<int>(machine.devices.size());
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGet, CUdevice* out, int ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device&) {
             *out = ordinal;
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetName, char* out, int size, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device& device) {
             if (size <= 0)
                 return CUDA_ERROR_INVALID_VALUE;
@@ -193,46 +193,46 @@ GCX_SIM_API(cuDeviceGetName, char* out, int size, CUdevice ordinal) {
                           device.profile.name.c_str());
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetUuid, CUuuid* out, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device& device) {
             write_uuid(device, *out);
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetUuid_v2, CUuuid* out, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device& device) {
             write_uuid(device, *out);
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceTotalMem_v2, std::size_t* out, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device& device) {
             *out = device.profile.memory_bytes;
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetAttribute, int* out, CUdevice_attribute attribute, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device& device) {
             return get_attribute(machine, device, attribute, *out);
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceComputeCapability, int* major, int* minor, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, major, [&](const Device& device) {
             if (minor == nullptr)
                 return CUDA_ERROR_INVALID_VALUE;
@@ -240,22 +240,22 @@ GCX_SIM_API(cuDeviceComputeCapability, int* major, int* minor, CUdevice ordinal)
             *minor = device.profile.minor;
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetPCIBusId, char* out, int size, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device& device) {
             if (size < 13)
                 return CUDA_ERROR_INVALID_VALUE;
             std::snprintf(out, static_cast<std::size_t>(size), "0000:%02X:00.0", pci_bus(device));
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetByPCIBusId, CUdevice* out, const char* text) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr || text == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         const char* const colon = std::strchr(text, ':');
@@ -270,30 +270,30 @@ GCX_SIM_API(cuDeviceGetByPCIBusId, CUdevice* out, const char* text) {
             }
         }
         return CUDA_ERROR_INVALID_DEVICE;
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceCanAccessPeer, int* out, CUdevice ordinal, CUdevice peer) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device&) {
             if (machine.device(peer) == nullptr)
                 return CUDA_ERROR_INVALID_DEVICE;
             *out = peer != ordinal ? 1 : 0;
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetP2PAttribute, int* out, CUdevice_P2PAttribute attribute, CUdevice ordinal,
             CUdevice peer) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device&) {
             if (machine.device(peer) == nullptr || peer == ordinal)
                 return CUDA_ERROR_INVALID_DEVICE;
             *out = attribute == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : 1;
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 } // namespace gcx::sim

@@ -134,7 +134,7 @@ void order_failure(std::string_view function, std::uint64_t nth, CUresult result
     global().failure = {std::string(base_name(function)), nth, result};
 }
 
-Machine* machine() {
+Machine* current_machine() {
     Global& state = global();
     if (state.machine == nullptr && state.bad_spec.empty()) {
         std::string error;
@@ -171,7 +171,7 @@ CUresult Entry::begin(const char* function, bool anytime) {
     if (symbol.starts_with("sim_"))
         symbol.remove_prefix(4);
     const std::string_view base = base_name(symbol);
-    machine_ = machine();
+    machine_ = current_machine();
     if (machine_ == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     machine_->calls++;

@@ -1,7 +1,7 @@
 /*
  * How every driver function begins and ends.
  *
- * GCX_SIM_API(cuStreamQuery, CUstream stream) { return enter(...); } defines the exported function
+ * GCX_SIM_API(cuStreamQuery, CUstream stream) { return call(__func__, ...); } defines the function
  * cuStreamQuery. It gets its symbol by an assembler name, since headers of other versions
  * declare some of these functions otherwise.
  */
@@ -20,11 +20,6 @@
 #define GCX_SIM_API(name, ...)                                                                     \
     extern "C" GCX_SIM_EXPORT CUresult CUDAAPI sim_##name(__VA_ARGS__) __asm__(#name);             \
     CUresult CUDAAPI sim_##name(__VA_ARGS__)
-
-#define GCX_SIM_ENTER ::gcx::sim::Entry(static_cast<const char*>(__func__))->*
-
-/* The same for functions that work before cuInit. */
-#define GCX_SIM_ENTER_ANYTIME ::gcx::sim::Entry(static_cast<const char*>(__func__), true)->*
 
 namespace gcx::sim {
 
@@ -52,12 +47,8 @@ class Entry {
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
-    template <class Body>
-    CUresult operator->*(Body&& body) {
-        if (result_ != CUDA_SUCCESS)
-            return result_;
-        return std::forward<Body>(body)(*machine_);
-    }
+    CUresult result() const { return result_; }
+    Machine& machine() { return *machine_; }
 
   private:
     CUresult begin(const char* function, bool anytime);
@@ -67,9 +58,22 @@ class Entry {
     CUresult result_ = CUDA_SUCCESS;
 };
 
+template <class Body>
+CUresult call(const char* function, const Body& body) {
+    Entry entry(function);
+    return entry.result() == CUDA_SUCCESS ? body(entry.machine()) : entry.result();
+}
+
+/* The same for functions that work before cuInit. */
+template <class Body>
+CUresult call_anytime(const char* function, const Body& body) {
+    Entry entry(function, true);
+    return entry.result() == CUDA_SUCCESS ? body(entry.machine()) : entry.result();
+}
+
 /* The machine, made from the environment's specification if there is none; null if that is wrong.
  * The lock must be held. */
-Machine* machine();
+Machine* current_machine();
 
 /* The lock for the functions of control.cpp. */
 std::unique_lock<std::mutex> lock_machine();

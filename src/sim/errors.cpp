@@ -136,21 +136,21 @@ const ResultText* find_text(CUresult result) {
 
 } // namespace
 GCX_SIM_API(cuGetErrorName, CUresult result, const char** out) {
-    return GCX_SIM_ENTER_ANYTIME[&](Machine&)->CUresult {
+    return call_anytime(__func__, [&](Machine&) -> CUresult {
         const ResultText* const found = find_text(result);
         if (out != nullptr)
             *out = found == nullptr ? nullptr : found->name;
         return found == nullptr || out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuGetErrorString, CUresult result, const char** out) {
-    return GCX_SIM_ENTER_ANYTIME[&](Machine&)->CUresult {
+    return call_anytime(__func__, [&](Machine&) -> CUresult {
         const ResultText* const found = find_text(result);
         if (out != nullptr)
             *out = found == nullptr ? nullptr : found->text;
         return found == nullptr || out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    };
+    });
 }
 
 } // namespace gcx::sim

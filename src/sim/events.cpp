@@ -81,65 +81,64 @@ CUresult find_uncaptured(Machine& machine, CUevent handle, Event*& event) {
 
 } // namespace
 GCX_SIM_API(cuEventCreate, CUevent* out, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
-        return create_event(machine, out, flags);
-    };
+    return call(__func__,
+                [&](Machine& machine) -> CUresult { return create_event(machine, out, flags); });
 }
 
 GCX_SIM_API(cuEventDestroy_v2, CUevent handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return machine.events.erase(to_handle(handle)) != 0 ? CUDA_SUCCESS
                                                             : CUDA_ERROR_INVALID_HANDLE;
-    };
+    });
 }
 
 GCX_SIM_API(cuEventRecord, CUevent event, CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return record_event(machine, event, stream, 0);
-    };
+    });
 }
 
 GCX_SIM_API(cuEventRecordWithFlags, CUevent event, CUstream stream, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return record_event(machine, event, stream, flags);
-    };
+    });
 }
 
 GCX_SIM_API(cuEventQuery, CUevent handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Event* event = nullptr;
         if (const CUresult code = find_uncaptured(machine, handle, event); code != CUDA_SUCCESS)
             return code;
         return event->recorded && event->done_at > machine.clock_ns ? CUDA_ERROR_NOT_READY
                                                                     : CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuEventSynchronize, CUevent handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Event* event = nullptr;
         if (const CUresult code = find_uncaptured(machine, handle, event); code != CUDA_SUCCESS)
             return code;
         if (event->recorded)
             wait_until(machine, event->done_at);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuEventElapsedTime, float* out, CUevent begin, CUevent end) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return elapsed_time(machine, out, begin, end);
-    };
+    });
 }
 
 GCX_SIM_API(cuEventElapsedTime_v2, float* out, CUevent begin, CUevent end) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return elapsed_time(machine, out, begin, end);
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamWaitEvent, CUstream stream_handle, CUevent handle, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Stream* stream = nullptr;
         if (const CUresult code = check_stream(machine, stream_handle, stream);
             code != CUDA_SUCCESS)
@@ -162,7 +161,7 @@ GCX_SIM_API(cuStreamWaitEvent, CUstream stream_handle, CUevent handle, unsigned 
         if (event->recorded)
             stream->busy_until = std::max(stream->busy_until, event->done_at);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 } // namespace gcx::sim

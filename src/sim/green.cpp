@@ -131,7 +131,7 @@ Handle green_handle_of(Machine& machine, Context& context) {
 
 GCX_SIM_API(cuGreenCtxCreate, CUgreenCtx* out, CUdevResourceDesc handle, CUdevice ordinal,
             unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Device* const device = machine.device(ordinal);
         if (out == nullptr || !fits_flags(machine, flags))
             return CUDA_ERROR_INVALID_VALUE;
@@ -159,11 +159,11 @@ GCX_SIM_API(cuGreenCtxCreate, CUgreenCtx* out, CUdevResourceDesc handle, CUdevic
             apply(*descriptor, context);
         *out = to_pointer<CUgreenCtx>(context.green);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuGreenCtxDestroy, CUgreenCtx handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         if (const CUresult code = check_green(machine, handle, context); code != CUDA_SUCCESS)
             return code;
@@ -173,11 +173,11 @@ GCX_SIM_API(cuGreenCtxDestroy, CUgreenCtx handle) {
         end_green(machine, *context);
         release_primary(machine, device);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxFromGreenCtx, CUcontext* out, CUgreenCtx handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Context* context = nullptr;
@@ -185,22 +185,22 @@ GCX_SIM_API(cuCtxFromGreenCtx, CUcontext* out, CUgreenCtx handle) {
         if (code == CUDA_SUCCESS)
             *out = to_pointer<CUcontext>(context->handle);
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuGreenCtxGetDevResource, CUgreenCtx handle, CUdevResource* resource,
             CUdevResourceType type) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = check_green(machine, handle, context);
         return code == CUDA_SUCCESS
                    ? query_resource(machine, *context->device, context, resource, type)
                    : code;
-    };
+    });
 }
 
 GCX_SIM_API(cuGreenCtxGetId, CUgreenCtx handle, unsigned long long* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Context* context = nullptr;
@@ -208,39 +208,39 @@ GCX_SIM_API(cuGreenCtxGetId, CUgreenCtx handle, unsigned long long* out) {
         if (code == CUDA_SUCCESS)
             *out = context->green_id;
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuGreenCtxRecordEvent, CUgreenCtx handle, CUevent event) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = get_green(machine, handle, context);
         return code == CUDA_SUCCESS ? record_event(machine, *context, event) : code;
-    };
+    });
 }
 
 GCX_SIM_API(cuGreenCtxWaitEvent, CUgreenCtx handle, CUevent event) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = get_green(machine, handle, context);
         return code == CUDA_SUCCESS ? wait_event(machine, *context, event) : code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxRecordEvent, CUcontext handle, CUevent event) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = check_context(machine, handle, context);
         return code == CUDA_SUCCESS ? record_event(machine, *context, event) : code;
-    };
+    });
 }
 
 GCX_SIM_API(cuCtxWaitEvent, CUcontext handle, CUevent event) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         const CUresult code = check_context(machine, handle, context);
         return code == CUDA_SUCCESS ? wait_event(machine, *context, event) : code;
-    };
+    });
 }
 
 } // namespace gcx::sim

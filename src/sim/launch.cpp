@@ -205,26 +205,26 @@ void read_launch_attributes(const CUlaunchAttribute* attributes, unsigned count,
 GCX_SIM_API(cuLaunchKernel, CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
             void** parameters, void** extra) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const LaunchConfig config{
             {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, {0, 0, 0}, false};
         return launch(machine, function, stream, config, parameters, extra);
-    };
+    });
 }
 
 GCX_SIM_API(cuLaunchCooperativeKernel, CUfunction function, unsigned grid_x, unsigned grid_y,
             unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
             CUstream stream, void** parameters) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const LaunchConfig config{
             {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, {0, 0, 0}, true};
         return launch(machine, function, stream, config, parameters, nullptr);
-    };
+    });
 }
 
 GCX_SIM_API(cuLaunchKernelEx, const CUlaunchConfig* launch_config, CUfunction function,
             void** parameters, void** extra) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (launch_config == nullptr ||
             (launch_config->attrs == nullptr && launch_config->numAttrs))
             return CUDA_ERROR_INVALID_VALUE;
@@ -238,7 +238,7 @@ GCX_SIM_API(cuLaunchKernelEx, const CUlaunchConfig* launch_config, CUfunction fu
         read_launch_attributes(launch_config->attrs, launch_config->numAttrs, config, attributes);
         return launch(machine, function, launch_config->hStream, config, parameters, extra,
                       std::move(attributes));
-    };
+    });
 }
 
 } // namespace gcx::sim

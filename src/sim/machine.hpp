@@ -35,6 +35,12 @@ Handle to_handle(Pointer pointer) {
     return std::bit_cast<Handle>(pointer);
 }
 
+/* Parameters that are only kept, to be given back. */
+template <class T>
+std::string to_bytes(const T& value) {
+    return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
 template <class T>
 using Table = std::unordered_map<Handle, std::unique_ptr<T>>;
 
@@ -238,7 +244,7 @@ struct Work {
     bool by_kernel = false; /* named by a CUkernel: the node's context may be changed */
 
     Handle event = 0;
-    std::shared_ptr<const Graph> child;
+    Handle child = 0;       /* a hidden graph of the node's own */
     std::string parameters; /* of nodes whose parameters are only kept, as bytes */
 };
 
@@ -248,11 +254,12 @@ struct Node {
     Handle graph = 0;
     Work work;
     std::vector<Handle> dependencies;
+    std::vector<void*> argument_pointers; /* what a query of the parameters gave out */
 };
 
 struct Graph {
     Handle handle = 0;
-    bool owned_by_capture = false;
+    bool hidden = false; /* of a capture, or a child of a node */
     std::vector<std::unique_ptr<Node>> nodes;
 };
 

@@ -171,7 +171,7 @@ Machine::~Machine() {
 }
 
 GCX_SIM_API(cuMemGetInfo_v2, std::size_t* free_bytes, std::size_t* total_bytes) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (free_bytes == nullptr || total_bytes == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Context* context = nullptr;
@@ -181,11 +181,11 @@ GCX_SIM_API(cuMemGetInfo_v2, std::size_t* free_bytes, std::size_t* total_bytes) 
         *total_bytes = device.profile.memory_bytes;
         *free_bytes = device.profile.memory_bytes - device.memory_used;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemAlloc_v2, CUdeviceptr* out, std::size_t bytes) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Allocation* allocation = nullptr;
@@ -193,12 +193,12 @@ GCX_SIM_API(cuMemAlloc_v2, CUdeviceptr* out, std::size_t bytes) {
         if (code == CUDA_SUCCESS)
             *out = allocation->address;
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemAllocPitch_v2, CUdeviceptr* out, std::size_t* pitch, std::size_t width,
             std::size_t height, unsigned element) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr || pitch == nullptr || (element != 4 && element != 8 && element != 16))
             return CUDA_ERROR_INVALID_VALUE;
         const std::size_t row = (width + kAlignment - 1) / kAlignment * kAlignment;
@@ -210,11 +210,11 @@ GCX_SIM_API(cuMemAllocPitch_v2, CUdeviceptr* out, std::size_t* pitch, std::size_
             *pitch = row;
         }
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemAllocManaged, CUdeviceptr* out, std::size_t bytes, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
             return CUDA_ERROR_INVALID_VALUE;
         Allocation* allocation = nullptr;
@@ -222,40 +222,40 @@ GCX_SIM_API(cuMemAllocManaged, CUdeviceptr* out, std::size_t bytes, unsigned fla
         if (code == CUDA_SUCCESS)
             *out = allocation->address;
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemFree_v2, CUdeviceptr address) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (address == 0)
             return CUDA_SUCCESS;
         const Allocation* const allocation = find_allocation(machine, address);
         if (allocation != nullptr && allocation->device != nullptr)
             wait_until(machine, allocation->device->busy_until); /* cuMemFree synchronizes */
         return free_memory(machine, address, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemAllocHost_v2, void** out, std::size_t bytes) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return allocate_host(machine, out, bytes, 0);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemHostAlloc, void** out, std::size_t bytes, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return allocate_host(machine, out, bytes, flags);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemFreeHost, void* pointer) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return free_memory(machine, to_handle(pointer), true);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemHostRegister_v2, void* pointer, std::size_t bytes, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
             return code;
@@ -274,42 +274,42 @@ GCX_SIM_API(cuMemHostRegister_v2, void* pointer, std::size_t bytes, unsigned fla
         allocation.id = machine.next_allocation++;
         machine.allocations[allocation.address] = allocation;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemHostUnregister, void* pointer) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const auto found = machine.allocations.find(to_handle(pointer));
         if (found == machine.allocations.end() || found->second.kind != MemoryKind::Registered)
             return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
         drop_allocation(machine, found);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemHostGetDevicePointer_v2, CUdeviceptr* out, void* pointer, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Allocation* const allocation = find_allocation(machine, to_handle(pointer));
         if (out == nullptr || flags != 0 || allocation == nullptr ||
             (allocation->kind != MemoryKind::Host && allocation->kind != MemoryKind::Registered))
             return CUDA_ERROR_INVALID_VALUE;
         *out = to_handle(pointer);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemHostGetFlags, unsigned* out, void* pointer) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Allocation* const allocation = find_allocation(machine, to_handle(pointer));
         if (out == nullptr || allocation == nullptr || allocation->kind != MemoryKind::Host)
             return CUDA_ERROR_INVALID_VALUE;
         *out = allocation->flags;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemGetAddressRange_v2, CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Allocation* const allocation = find_allocation(machine, address);
         if (allocation == nullptr)
             return CUDA_ERROR_NOT_FOUND;
@@ -318,35 +318,35 @@ GCX_SIM_API(cuMemGetAddressRange_v2, CUdeviceptr* base, std::size_t* bytes, CUde
         if (bytes != nullptr)
             *bytes = allocation->bytes;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemAllocAsync, CUdeviceptr* out, std::size_t bytes, CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return allocate_async(machine, out, bytes, stream, nullptr);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemAllocFromPoolAsync, CUdeviceptr* out, std::size_t bytes, CUmemoryPool pool,
             CUstream stream) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (pool == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         return allocate_async(machine, out, bytes, stream, pool);
-    };
+    });
 }
 
 GCX_SIM_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Stream* stream = nullptr;
         if (const CUresult code = check_stream(machine, handle, stream); code != CUDA_SUCCESS)
             return code;
         return free_memory(machine, address, false);
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetDefaultMemPool, CUmemoryPool* out, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Device* const device = machine.device(ordinal);
         if (device == nullptr)
             return CUDA_ERROR_INVALID_DEVICE;
@@ -354,11 +354,11 @@ GCX_SIM_API(cuDeviceGetDefaultMemPool, CUmemoryPool* out, CUdevice ordinal) {
             return CUDA_ERROR_INVALID_VALUE;
         *out = to_pointer<CUmemoryPool>(default_pool(machine, *device).handle);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceGetMemPool, CUmemoryPool* out, CUdevice ordinal) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Device* const device = machine.device(ordinal);
         if (device == nullptr)
             return CUDA_ERROR_INVALID_DEVICE;
@@ -367,11 +367,11 @@ GCX_SIM_API(cuDeviceGetMemPool, CUmemoryPool* out, CUdevice ordinal) {
         default_pool(machine, *device);
         *out = to_pointer<CUmemoryPool>(device->current_pool);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuDeviceSetMemPool, CUdevice ordinal, CUmemoryPool handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Device* const device = machine.device(ordinal);
         const Pool* const pool = find(machine.pools, handle);
         if (device == nullptr)
@@ -381,11 +381,11 @@ GCX_SIM_API(cuDeviceSetMemPool, CUdevice ordinal, CUmemoryPool handle) {
         default_pool(machine, *device);
         device->current_pool = pool->handle;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemPoolCreate, CUmemoryPool* out, const CUmemPoolProps* properties) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr || properties == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Device* const device = machine.device(properties->location.id);
@@ -397,11 +397,11 @@ GCX_SIM_API(cuMemPoolCreate, CUmemoryPool* out, const CUmemPoolProps* properties
         *out = to_pointer<CUmemoryPool>(pool->handle);
         machine.pools[pool->handle] = std::move(pool);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemPoolDestroy, CUmemoryPool handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Pool* const pool = find(machine.pools, handle);
         if (pool == nullptr || pool->device->default_pool == pool->handle)
             return CUDA_ERROR_INVALID_VALUE;
@@ -409,17 +409,17 @@ GCX_SIM_API(cuMemPoolDestroy, CUmemoryPool handle) {
             pool->device->current_pool = pool->device->default_pool;
         machine.pools.erase(to_handle(handle));
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemPoolTrimTo, CUmemoryPool handle, std::size_t) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return find(machine.pools, handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute attribute, void* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Pool* const pool = find(machine.pools, handle);
         if (pool == nullptr || out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
@@ -449,12 +449,12 @@ GCX_SIM_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute attr
         default:
             return CUDA_ERROR_INVALID_VALUE;
         }
-    };
+    });
 }
 
 GCX_SIM_API(cuMemPoolSetAttribute, CUmemoryPool handle, CUmemPool_attribute attribute,
             void* value) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Pool* const pool = find(machine.pools, handle);
         if (pool == nullptr || value == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
@@ -466,13 +466,13 @@ GCX_SIM_API(cuMemPoolSetAttribute, CUmemoryPool handle, CUmemPool_attribute attr
             pool->attributes[attribute] = static_cast<std::uint64_t>(number);
         }
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuMemPoolSetAccess, CUmemoryPool handle, const CUmemAccessDesc*, std::size_t) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return find(machine.pools, handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    };
+    });
 }
 
 } // namespace gcx::sim

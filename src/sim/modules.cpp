@@ -199,42 +199,39 @@ Function* find_function(Machine& machine, Handle handle) {
 }
 
 GCX_SIM_API(cuModuleLoadData, CUmodule* out, const void* image) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
-        return load_module(machine, image, out);
-    };
+    return call(__func__,
+                [&](Machine& machine) -> CUresult { return load_module(machine, image, out); });
 }
 
 GCX_SIM_API(cuModuleLoadDataEx, CUmodule* out, const void* image, unsigned, CUjit_option*, void**) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
-        return load_module(machine, image, out);
-    };
+    return call(__func__,
+                [&](Machine& machine) -> CUresult { return load_module(machine, image, out); });
 }
 
 GCX_SIM_API(cuModuleLoadFatBinary, CUmodule* out, const void* image) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
-        return load_module(machine, image, out);
-    };
+    return call(__func__,
+                [&](Machine& machine) -> CUresult { return load_module(machine, image, out); });
 }
 
 GCX_SIM_API(cuModuleLoad, CUmodule* out, const char* path) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (path == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         std::vector<char> bytes;
         const CUresult code = load_file(path, bytes);
         return code == CUDA_SUCCESS ? load_module(machine, bytes.data(), out) : code;
-    };
+    });
 }
 
 GCX_SIM_API(cuModuleUnload, CUmodule handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Module* const module = find_module(machine, handle);
         return unload(machine, module == nullptr || module->is_library ? nullptr : module);
-    };
+    });
 }
 
 GCX_SIM_API(cuModuleGetFunction, CUfunction* out, CUmodule handle, const char* name) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr || name == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Module* const module = find_module(machine, handle);
@@ -245,38 +242,38 @@ GCX_SIM_API(cuModuleGetFunction, CUfunction* out, CUmodule handle, const char* n
             return CUDA_ERROR_NOT_FOUND;
         *out = to_pointer<CUfunction>(function->handle);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuModuleGetGlobal_v2, CUdeviceptr* address, std::size_t* bytes, CUmodule handle,
             const char* name) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return get_global(machine, find_module(machine, handle), address, bytes, name);
-    };
+    });
 }
 
 GCX_SIM_API(cuModuleGetFunctionCount, unsigned* out, CUmodule handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Module* const module = find_module(machine, handle);
         if (out == nullptr || module == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         *out = static_cast<unsigned>(module->kernels.size());
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuModuleGetLoadingMode, CUmoduleLoadingMode* out) {
-    return GCX_SIM_ENTER[&](Machine&)->CUresult {
+    return call(__func__, [&](Machine&) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         *out = CU_MODULE_LAZY_LOADING;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuLibraryLoadData, CUlibrary* out, const void* code_bytes, CUjit_option*, void**,
             unsigned, CUlibraryOption*, void**, unsigned) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Handle handle = 0;
@@ -284,12 +281,12 @@ GCX_SIM_API(cuLibraryLoadData, CUlibrary* out, const void* code_bytes, CUjit_opt
         if (code == CUDA_SUCCESS)
             *out = to_pointer<CUlibrary>(handle);
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuLibraryLoadFromFile, CUlibrary* out, const char* path, CUjit_option*, void**,
             unsigned, CUlibraryOption*, void**, unsigned) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr || path == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         std::vector<char> bytes;
@@ -300,17 +297,17 @@ GCX_SIM_API(cuLibraryLoadFromFile, CUlibrary* out, const char* path, CUjit_optio
         if (code == CUDA_SUCCESS)
             *out = to_pointer<CUlibrary>(handle);
         return code;
-    };
+    });
 }
 
 GCX_SIM_API(cuLibraryUnload, CUlibrary handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return unload(machine, find_library(machine, handle));
-    };
+    });
 }
 
 GCX_SIM_API(cuLibraryGetKernel, CUkernel* out, CUlibrary handle, const char* name) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr || name == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         Module* const library = find_library(machine, handle);
@@ -321,11 +318,11 @@ GCX_SIM_API(cuLibraryGetKernel, CUkernel* out, CUlibrary handle, const char* nam
             return CUDA_ERROR_NOT_FOUND;
         *out = to_pointer<CUkernel>(function->kernel);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuLibraryGetModule, CUmodule* out, CUlibrary handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
             return code;
@@ -336,28 +333,28 @@ GCX_SIM_API(cuLibraryGetModule, CUmodule* out, CUlibrary handle) {
             return CUDA_ERROR_INVALID_HANDLE;
         *out = to_pointer<CUmodule>(library->library_module);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuLibraryGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUlibrary handle,
             const char* name) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return get_global(machine, find_library(machine, handle), address, bytes, name);
-    };
+    });
 }
 
 GCX_SIM_API(cuLibraryGetKernelCount, unsigned* out, CUlibrary handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Module* const library = find_library(machine, handle);
         if (out == nullptr || library == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         *out = static_cast<unsigned>(library->kernels.size());
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuLibraryEnumerateKernels, CUkernel* out, unsigned count, CUlibrary handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Module* const library = find_library(machine, handle);
         if (out == nullptr || library == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
@@ -367,11 +364,11 @@ GCX_SIM_API(cuLibraryEnumerateKernels, CUkernel* out, unsigned count, CUlibrary 
             else
                 break;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuKernelGetFunction, CUfunction* out, CUkernel handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
             return code;
@@ -382,11 +379,11 @@ GCX_SIM_API(cuKernelGetFunction, CUfunction* out, CUkernel handle) {
             return CUDA_ERROR_INVALID_HANDLE;
         *out = to_pointer<CUfunction>(function->handle);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuKernelGetLibrary, CUlibrary* out, CUkernel handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Function* const function = find_function(machine, to_handle(handle));
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
@@ -394,82 +391,82 @@ GCX_SIM_API(cuKernelGetLibrary, CUlibrary* out, CUkernel handle) {
             return CUDA_ERROR_INVALID_HANDLE;
         *out = to_pointer<CUlibrary>(function->library);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuKernelGetAttribute, int* out, CUfunction_attribute attribute, CUkernel handle,
             CUdevice) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Function* const function = find_function(machine, to_handle(handle));
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         return function == nullptr ? CUDA_ERROR_INVALID_HANDLE
                                    : get_attribute(machine, *function, attribute, *out);
-    };
+    });
 }
 
 GCX_SIM_API(cuKernelSetAttribute, CUfunction_attribute attribute, int value, CUkernel handle,
             CUdevice) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Function* const function = find_function(machine, to_handle(handle));
         return function == nullptr ? CUDA_ERROR_INVALID_HANDLE
                                    : set_attribute(machine, *function, attribute, value);
-    };
+    });
 }
 
 GCX_SIM_API(cuKernelGetName, const char** out, CUkernel handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Function* const function = find_function(machine, to_handle(handle));
         if (out == nullptr || function == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         *out = function->code.name.c_str();
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuKernelGetParamInfo, CUkernel handle, std::size_t index, std::size_t* offset,
             std::size_t* size) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Function* const function = find_function(machine, to_handle(handle));
         return function == nullptr ? CUDA_ERROR_INVALID_VALUE
                                    : get_parameter(*function, index, offset, size);
-    };
+    });
 }
 
 GCX_SIM_API(cuKernelSetCacheConfig, CUkernel handle, CUfunc_cache, CUdevice) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return find_function(machine, to_handle(handle)) == nullptr ? CUDA_ERROR_INVALID_HANDLE
                                                                     : CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuFuncGetAttribute, int* out, CUfunction_attribute attribute, CUfunction handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Function* const function = find_function(machine, to_handle(handle));
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         return function == nullptr ? CUDA_ERROR_INVALID_HANDLE
                                    : get_attribute(machine, *function, attribute, *out);
-    };
+    });
 }
 
 GCX_SIM_API(cuFuncSetAttribute, CUfunction handle, CUfunction_attribute attribute, int value) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Function* const function = find_function(machine, to_handle(handle));
         return function == nullptr ? CUDA_ERROR_INVALID_HANDLE
                                    : set_attribute(machine, *function, attribute, value);
-    };
+    });
 }
 
 GCX_SIM_API(cuFuncSetCacheConfig, CUfunction handle, CUfunc_cache) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return find_function(machine, to_handle(handle)) == nullptr ? CUDA_ERROR_INVALID_HANDLE
                                                                     : CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuFuncGetModule, CUmodule* out, CUfunction handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Function* const function = find_function(machine, to_handle(handle));
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
@@ -477,42 +474,42 @@ GCX_SIM_API(cuFuncGetModule, CUmodule* out, CUfunction handle) {
             return CUDA_ERROR_INVALID_HANDLE;
         *out = to_pointer<CUmodule>(function->module);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuFuncGetName, const char** out, CUfunction handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Function* const function = find_function(machine, to_handle(handle));
         if (out == nullptr || function == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         *out = function->code.name.c_str();
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuFuncGetParamInfo, CUfunction handle, std::size_t index, std::size_t* offset,
             std::size_t* size) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         const Function* const function = find_function(machine, to_handle(handle));
         return function == nullptr ? CUDA_ERROR_INVALID_VALUE
                                    : get_parameter(*function, index, offset, size);
-    };
+    });
 }
 
 GCX_SIM_API(cuFuncIsLoaded, CUfunctionLoadingState* out, CUfunction handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr || find_function(machine, to_handle(handle)) == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         *out = CU_FUNCTION_LOADING_STATE_LOADED;
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuFuncLoad, CUfunction handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return find_function(machine, to_handle(handle)) == nullptr ? CUDA_ERROR_INVALID_VALUE
                                                                     : CUDA_SUCCESS;
-    };
+    });
 }
 
 } // namespace gcx::sim

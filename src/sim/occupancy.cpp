@@ -147,35 +147,35 @@ unsigned max_cluster_size(const Device& device, const Function& function,
 
 GCX_SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, int* out, CUfunction function, int threads,
             std::size_t shared) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return max_active_blocks(machine, out, function, threads, shared);
-    };
+    });
 }
 
 GCX_SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int* out, CUfunction function,
             int threads, std::size_t shared, unsigned) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return max_active_blocks(machine, out, function, threads, shared);
-    };
+    });
 }
 
 GCX_SIM_API(cuOccupancyMaxPotentialBlockSize, int* grid, int* block, CUfunction function,
             CUoccupancyB2DSize shared_of, std::size_t shared, int limit) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return best_block_size(machine, grid, block, function, shared_of, shared, limit);
-    };
+    });
 }
 
 GCX_SIM_API(cuOccupancyMaxPotentialBlockSizeWithFlags, int* grid, int* block, CUfunction function,
             CUoccupancyB2DSize shared_of, std::size_t shared, int limit, unsigned) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return best_block_size(machine, grid, block, function, shared_of, shared, limit);
-    };
+    });
 }
 
 GCX_SIM_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* out, CUfunction handle,
             int blocks, int threads) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
             return code;
@@ -188,12 +188,12 @@ GCX_SIM_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* out, CUfunctio
         *out = static_cast<std::size_t>(std::clamp<long long>(
             each, 0, profile.number("shared_memory_per_block_optin", 101376)));
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuOccupancyMaxPotentialClusterSize, int* out, CUfunction function,
             const CUlaunchConfig* launch) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         ClusterQuestion question;
         if (const CUresult code = read_question(machine, function, launch, question);
             code != CUDA_SUCCESS)
@@ -203,12 +203,12 @@ GCX_SIM_API(cuOccupancyMaxPotentialClusterSize, int* out, CUfunction function,
         *out = static_cast<int>(max_cluster_size(*question.context->device, *question.function,
                                                  question.context->fragments, question.config));
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 GCX_SIM_API(cuOccupancyMaxActiveClusters, int* out, CUfunction function,
             const CUlaunchConfig* launch) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         ClusterQuestion question;
         if (const CUresult code = read_question(machine, function, launch, question);
             code != CUDA_SUCCESS)
@@ -221,7 +221,7 @@ GCX_SIM_API(cuOccupancyMaxActiveClusters, int* out, CUfunction function,
         *out = static_cast<int>(active_clusters(*question.context->device, *question.function,
                                                 question.context->fragments, question.config));
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 } // namespace gcx::sim

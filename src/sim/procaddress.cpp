@@ -71,27 +71,27 @@ bool is_known_function(std::string_view function) {
 }
 
 GCX_SIM_API(cuGetProcAddress, const char* name, void** out, int version, cuuint64_t flags) {
-    return GCX_SIM_ENTER_ANYTIME[&](Machine & machine)->CUresult {
+    return call_anytime(__func__, [&](Machine& machine) -> CUresult {
         const CUresult code = get_address(machine, name, out, version, flags, nullptr);
         /* The first variant has no query result: an absent function is an error. */
         return code == CUDA_SUCCESS && *out == nullptr ? CUDA_ERROR_NOT_FOUND : code;
-    };
+    });
 }
 
 GCX_SIM_API(cuGetProcAddress_v2, const char* name, void** out, int version, cuuint64_t flags,
             int* status) {
-    return GCX_SIM_ENTER_ANYTIME[&](Machine & machine)->CUresult {
+    return call_anytime(__func__, [&](Machine& machine) -> CUresult {
         return get_address(machine, name, out, version, flags, status);
-    };
+    });
 }
 
 GCX_SIM_API(cuGetExportTable, const void** out, const CUuuid*) {
-    return GCX_SIM_ENTER_ANYTIME[&](Machine&)->CUresult {
+    return call_anytime(__func__, [&](Machine&) -> CUresult {
         /* The CUDA runtime's private tables: why a program that uses cudart cannot run here. */
         if (out != nullptr)
             *out = nullptr;
         return CUDA_ERROR_NOT_FOUND;
-    };
+    });
 }
 
 } // namespace gcx::sim

@@ -186,7 +186,7 @@ CUresult read_flags(const Profile& profile, unsigned flags, FamilyKind& kind) {
 GCX_SIM_API(cuDevSmResourceSplitByCount, CUdevResource* result, unsigned* groups,
             const CUdevResource* input, CUdevResource* remainder, unsigned flags,
             unsigned min_count) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         if (groups == nullptr || input == nullptr || (result != nullptr && *groups == 0))
             return CUDA_ERROR_INVALID_VALUE;
         SmResource source;
@@ -223,7 +223,7 @@ GCX_SIM_API(cuDevSmResourceSplitByCount, CUdevResource* result, unsigned* groups
                 make_part(machine, source, kind, split, false, SmList(next, plan.order.end())),
                 *remainder);
         return CUDA_SUCCESS;
-    };
+    });
 }
 
 } // namespace gcx::sim

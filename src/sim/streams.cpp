@@ -162,118 +162,117 @@ std::uint64_t context_busy_until(Machine& machine, const Context& context) {
 }
 
 GCX_SIM_API(cuStreamCreate, CUstream* out, unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_current(machine, [&](Context& context) {
             return create_stream(machine, context, out, flags, 0);
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamCreateWithPriority, CUstream* out, unsigned flags, int priority) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_current(machine, [&](Context& context) {
             return create_stream(machine, context, out, flags, priority);
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuGreenCtxStreamCreate, CUstream* out, CUgreenCtx handle, unsigned flags,
             int priority) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         Context* context = nullptr;
         if (const CUresult code = check_green(machine, handle, context); code != CUDA_SUCCESS)
             return code;
         if (flags != CU_STREAM_NON_BLOCKING) /* recorded: blocking ones are refused */
             return CUDA_ERROR_INVALID_VALUE;
         return create_stream(machine, *context, out, flags, priority);
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamDestroy_v2, CUstream handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
-        return destroy_stream(machine, handle);
-    };
+    return call(__func__,
+                [&](Machine& machine) -> CUresult { return destroy_stream(machine, handle); });
 }
 
 GCX_SIM_API(cuStreamQuery, CUstream handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](Stream& stream) {
             if (const CUresult code = refuse_capturing(machine, stream); code != CUDA_SUCCESS)
                 return code;
             const std::uint64_t ready = std::max(stream.busy_until, stream.context->busy_barrier);
             return ready > machine.clock_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamSynchronize, CUstream handle) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](Stream& stream) {
             if (const CUresult code = refuse_capturing(machine, stream); code != CUDA_SUCCESS)
                 return code;
             wait_until(machine, std::max(stream.busy_until, legacy_barrier(machine, stream)));
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamGetPriority, CUstream handle, int* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](const Stream& stream) {
             if (out == nullptr)
                 return CUDA_ERROR_INVALID_VALUE;
             *out = stream.priority;
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamGetFlags, CUstream handle, unsigned* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](const Stream& stream) {
             if (out == nullptr)
                 return CUDA_ERROR_INVALID_VALUE;
             *out = stream.flags;
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamGetId, CUstream handle, unsigned long long* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](const Stream& stream) {
             if (out == nullptr)
                 return CUDA_ERROR_INVALID_VALUE;
             *out = stream.id;
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamGetDevice, CUstream handle, CUdevice* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](const Stream& stream) {
             if (out == nullptr)
                 return CUDA_ERROR_INVALID_VALUE;
             *out = stream.context->device->ordinal;
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamGetCtx, CUstream handle, CUcontext* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](const Stream& stream) {
             if (out == nullptr)
                 return CUDA_ERROR_INVALID_VALUE;
             *out = to_pointer<CUcontext>(stream.context->handle);
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamGetCtx_v2, CUstream handle, CUcontext* out, CUgreenCtx* green) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](const Stream& stream) {
             /* The header: of a green context's stream the primary context, and the green one. */
             if (out == nullptr)
@@ -287,34 +286,34 @@ GCX_SIM_API(cuStreamGetCtx_v2, CUstream handle, CUcontext* out, CUgreenCtx* gree
                 *green = is_green ? to_pointer<CUgreenCtx>(stream.context->green) : nullptr;
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamGetGreenCtx, CUstream handle, CUgreenCtx* out) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](const Stream& stream) {
             if (out == nullptr)
                 return CUDA_ERROR_INVALID_VALUE;
             *out = to_pointer<CUgreenCtx>(green_handle_of(machine, *stream.context));
             return CUDA_SUCCESS;
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamGetDevResource, CUstream handle, CUdevResource* resource,
             CUdevResourceType type) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](const Stream& stream) {
             if (type != cu::kResourceSm) /* the header: workqueues are not told of streams */
                 return CUDA_ERROR_INVALID_RESOURCE_TYPE;
             return query_resource(machine, *stream.context->device, stream.context, resource, type);
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamAddCallback, CUstream handle, CUstreamCallback callback, void* data,
             unsigned flags) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](Stream& stream) {
             if (callback == nullptr || flags != 0)
                 return CUDA_ERROR_INVALID_VALUE;
@@ -325,17 +324,17 @@ GCX_SIM_API(cuStreamAddCallback, CUstream handle, CUstreamCallback callback, voi
             work.host = [=] { callback(handle, CUDA_SUCCESS, data); };
             return submit(machine, stream, std::move(work));
         });
-    };
+    });
 }
 
 GCX_SIM_API(cuStreamAttachMemAsync, CUstream handle, CUdeviceptr, std::size_t, unsigned) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [](const Stream&) { return CUDA_SUCCESS; });
-    };
+    });
 }
 
 GCX_SIM_API(cuLaunchHostFunc, CUstream handle, CUhostFn function, void* data) {
-    return GCX_SIM_ENTER[&](Machine & machine)->CUresult {
+    return call(__func__, [&](Machine& machine) -> CUresult {
         return with_stream(machine, handle, [&](Stream& stream) {
             if (function == nullptr)
                 return CUDA_ERROR_INVALID_VALUE;
@@ -344,7 +343,7 @@ GCX_SIM_API(cuLaunchHostFunc, CUstream handle, CUhostFn function, void* data) {
             work.host = [=] { function(data); };
             return submit(machine, stream, std::move(work));
         });
-    };
+    });
 }
 
 } // namespace gcx::sim
