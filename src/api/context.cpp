@@ -206,7 +206,7 @@ gcx_result gcx_context_push(gcx_context context) {
 
 gcx_result gcx_context_pop(gcx_context* context) {
     GCX_BODY({
-        Library& lib = library();
+        const Library& lib = library();
         if (pushed == nullptr)
             fail(GCX_ERROR_INVALID_CONTEXT,
                  "this thread has pushed no context with gcx_context_push");

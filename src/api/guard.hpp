@@ -53,13 +53,9 @@ void check_size(const T* value, const char* what) {
 }
 
 template <class Handle>
-uint64_t bits_of(Handle handle) {
-    return reinterpret_cast<uint64_t>(handle);
-}
-template <class Handle>
 Handle handle_of(uint64_t bits) {
-    return reinterpret_cast<Handle>(
-        bits); // NOLINT(performance-no-int-to-ptr): handles aren't addresses
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): handles aren't addresses
+    return reinterpret_cast<Handle>(bits);
 }
 
 } // namespace gcx

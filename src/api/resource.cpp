@@ -130,6 +130,7 @@ gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request* request
         not_null(groups, "groups");
         const SplitResult result = split_checked(input, requests, request_count, flags);
         std::vector<gcx_resource> sealed;
+        sealed.reserve(result.groups.size());
         for (const SmResource& group : result.groups)
             sealed.push_back(seal(group));
         if (remainder != nullptr)

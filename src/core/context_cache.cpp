@@ -149,18 +149,17 @@ void ContextCache::make(GreenContext& context) {
 std::vector<CUdevResource> ContextCache::native_resources(const ContextKey& key) {
     std::vector<CUdevResource> resources = key.family->realise(key.set);
     if (key.workqueue)
-        resources.push_back(native_workqueue(key));
+        resources.push_back(native_workqueue(*key.device, *key.workqueue));
     return resources;
 }
 
-CUdevResource ContextCache::native_workqueue(const ContextKey& key) {
-    const Workqueue& wanted = *key.workqueue;
+CUdevResource ContextCache::native_workqueue(const Device& device, const Workqueue& wanted) {
     if (wanted.source_context != 0) {
         const std::lock_guard lock(mutex_);
         return workqueues_.at(wanted.source_context);
     }
     CUdevResource native{};
-    GCX_CALL(driver_, cuDeviceGetDevResource, key.device->native(), &native,
+    GCX_CALL(driver_, cuDeviceGetDevResource, device.native(), &native,
              cu::kResourceWorkqueueConfig);
     // The header: a workqueue's configuration is changed in place.
     auto fields = cu::get_fields<cu::WorkqueueFields>(native);

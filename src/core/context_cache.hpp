@@ -29,7 +29,7 @@ class GreenContext {
     CUgreenCtx green = nullptr;
     CUcontext native = nullptr;
 
-    GreenContext(ContextKey its_key, uint64_t its_id) : key(std::move(its_key)), id(its_id) {}
+    GreenContext(const ContextKey& its_key, uint64_t its_id) : key(its_key), id(its_id) {}
 
     const Driver& driver() const { return key.device->driver(); }
     uint32_t sm_count() const { return key.family->sm_count(key.set); }
@@ -114,7 +114,7 @@ class ContextCache {
 
     void make(GreenContext& context);
     std::vector<CUdevResource> native_resources(const ContextKey& key);
-    CUdevResource native_workqueue(const ContextKey& key);
+    CUdevResource native_workqueue(const Device& device, const Workqueue& wanted);
     bool alive(GreenContext& context);
     void release(GreenContext& context, Use use);
     static void count(GreenContext& context, Use use, int step);

@@ -58,7 +58,10 @@ ResourceWords unseal(const gcx_resource* resource) {
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              "the resource is not one that gcx made in this process, or was changed since");
     ResourceWords words;
-    words.type = static_cast<gcx_resource_type>(resource->opaque[kKind] >> 32);
+    // One of the enumerators: the check word says that seal() wrote it.
+    words.type =
+        static_cast<gcx_resource_type>( // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
+            resource->opaque[kKind] >> 32);
     words.device = static_cast<int32_t>(resource->opaque[kKind] & 0xffffffffU);
     words.family = static_cast<uint32_t>(resource->opaque[kFamily]);
     words.workqueue.scope = static_cast<gcx_workqueue_scope>(resource->opaque[kWorkqueue] >> 32);

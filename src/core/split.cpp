@@ -57,7 +57,7 @@ const char* family_name(gcx_sm_family kind) {
     return kNames[kind];
 }
 
-SplitResult in_family(const SmResource& input, Family& family, std::vector<AtomSet> groups,
+SplitResult in_family(const SmResource& input, Family& family, const std::vector<AtomSet>& groups,
                       const AtomSet& remainder) {
     SplitResult result;
     for (const AtomSet& group : groups)
