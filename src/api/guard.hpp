@@ -40,8 +40,7 @@ T* not_null(T* pointer, const char* what) {
     return pointer;
 }
 
-// Checks the struct_size of a struct that grows: at least what its first version had, and no
-// more than this version knows.
+// Checks the struct_size of a struct that grows. There has been one size of each so far.
 template <class T>
 void check_size(const T* value, const char* what) {
     not_null(value, what);
