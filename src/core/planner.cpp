@@ -75,29 +75,36 @@ class Planner {
             refuse_rounding(shares);
         if (fits(shares))
             return shares;
-        if (has_odd_ && !exact_) {
-            // Rounding up does not fit. The odd atom may spare a group a unit or two.
+        if (has_odd_) {
+            // The units alone do not suffice. The odd atom may spare a group some of them.
             for (std::size_t i = 0; i < counts_.size(); i++) {
                 if (counts_[i] == 0)
                     continue;
                 const std::vector<Share> other = shares_with(i);
-                if (fits(other))
+                if (fits(other) && (!exact_ || rounded_group(other) == counts_.size()))
                     return other;
             }
         }
         refuse_size(shares);
     }
 
+    // The first group that would not have what it asked for; counts_.size() if there is none.
+    std::size_t rounded_group(const std::vector<Share>& shares) const {
+        std::size_t i = 0;
+        while (i < counts_.size() && sms(shares[i]) == counts_[i])
+            i++;
+        return i;
+    }
+
     void refuse_rounding(const std::vector<Share>& shares) const {
-        for (std::size_t i = 0; i < counts_.size(); i++) {
-            if (sms(shares[i]) == counts_[i])
-                continue;
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("group %zu: %u SMs can't be given exactly on %s, whose atoms have %u SMs; "
-                        "%llu can",
-                        i, counts_[i], where_, shape_.unit_size,
-                        static_cast<unsigned long long>(sms(shares[i]))));
-        }
+        const std::size_t i = rounded_group(shares);
+        if (i == counts_.size())
+            return;
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("group %zu: %u SMs can't be given exactly on %s, whose atoms have %u SMs; "
+                    "%llu can",
+                    i, counts_[i], where_, shape_.unit_size,
+                    static_cast<unsigned long long>(sms(shares[i]))));
     }
 
     [[noreturn]] void refuse_size(const std::vector<Share>& shares) const {
