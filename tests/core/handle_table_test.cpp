@@ -1,0 +1,251 @@
+// Handles: stale, foreign and forged ones are refused; threads that destroy and use one can't
+// hurt each other.
+
+#include "api/handle_table.hpp"
+
+#include "check.hpp"
+
+#include <atomic>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using gcx::Error;
+
+std::atomic<int> alive{0};
+std::atomic<bool> refuse_to_close{false};
+
+struct Thing {
+    explicit Thing(int its_value) : value(its_value) { alive++; }
+    ~Thing() {
+        alive--;
+        value = -1;
+    }
+    Thing(const Thing&) = delete;
+    Thing& operator=(const Thing&) = delete;
+    void close() {
+        if (refuse_to_close)
+            throw Error{GCX_ERROR_UNKNOWN, "it can't be closed now"};
+        closed++;
+    }
+    int value;
+    int closed = 0;
+};
+
+using Table = gcx::HandleTable<Thing>;
+
+// NOLINTNEXTLINE(performance-no-int-to-ptr): handles aren't addresses
+const void* pointer(uint64_t bits) {
+    return reinterpret_cast<const void*>(bits);
+}
+
+gcx_result pin_result(Table& table, uint64_t handle) {
+    try {
+        table.pin(pointer(handle));
+        return GCX_SUCCESS;
+    } catch (const Error& error) {
+        CHECK(!error.message.empty());
+        return error.result;
+    }
+}
+
+gcx_result close_result(Table& table, uint64_t handle) {
+    try {
+        table.close(table.pin(pointer(handle)));
+        return GCX_SUCCESS;
+    } catch (const Error& error) {
+        return error.result;
+    }
+}
+
+void handles_find_their_objects() {
+    Table table(1, "thing");
+    CHECK(table.empty());
+    std::vector<uint64_t> handles;
+    std::set<uint64_t> distinct;
+    for (int i = 0; i < 3000; i++) {
+        handles.push_back(table.add(std::make_unique<Thing>(i)));
+        distinct.insert(handles.back());
+    }
+    CHECK_EQ(distinct.size(), handles.size());
+    CHECK(!table.empty());
+    CHECK_EQ(alive.load(), 3000);
+    for (int i = 0; i < 3000; i++) {
+        const auto pin = table.pin(pointer(handles[static_cast<std::size_t>(i)]));
+        CHECK_EQ(pin->value, i);
+        CHECK_EQ(pin.handle(), handles[static_cast<std::size_t>(i)]);
+    }
+    for (const uint64_t handle : handles)
+        CHECK_EQ(close_result(table, handle), GCX_SUCCESS);
+    CHECK(table.empty());
+    CHECK_EQ(alive.load(), 0);
+}
+
+void stale_handles_are_refused() {
+    Table table(1, "thing");
+    const uint64_t handle = table.add(std::make_unique<Thing>(1));
+    CHECK_EQ(close_result(table, handle), GCX_SUCCESS);
+    CHECK_EQ(pin_result(table, handle), GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(close_result(table, handle), GCX_ERROR_INVALID_HANDLE);
+}
+
+void foreign_and_forged_handles_are_refused() {
+    Table table(1, "thing");
+    Table other(2, "other thing");
+    const uint64_t mine = table.add(std::make_unique<Thing>(1));
+    const uint64_t foreign = other.add(std::make_unique<Thing>(2));
+    CHECK_EQ(pin_result(table, foreign), GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(pin_result(other, mine), GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(pin_result(table, 0), GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(pin_result(table, UINT64_MAX), GCX_ERROR_INVALID_HANDLE);
+    for (int bit = 0; bit < 64; bit++)
+        CHECK_EQ(pin_result(table, mine ^ (uint64_t{1} << bit)), GCX_ERROR_INVALID_HANDLE);
+    std::mt19937_64 random(9);
+    for (int round = 0; round < 2000; round++)
+        CHECK_EQ(pin_result(table, random()), GCX_ERROR_INVALID_HANDLE);
+    // An address is no handle.
+    CHECK_EQ(pin_result(table, reinterpret_cast<uint64_t>(&table)), GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(close_result(table, mine), GCX_SUCCESS);
+    CHECK_EQ(close_result(other, foreign), GCX_SUCCESS);
+}
+
+void slots_are_used_again_under_new_handles() {
+    Table table(3, "thing");
+    std::set<uint64_t> seen;
+    uint64_t before = 0;
+    for (int generation = 0; generation < 20000; generation++) {
+        const uint64_t handle = table.add(std::make_unique<Thing>(generation));
+        CHECK(seen.insert(handle).second);
+        if (before != 0)
+            CHECK_EQ(pin_result(table, before), GCX_ERROR_INVALID_HANDLE);
+        CHECK_EQ(close_result(table, handle), GCX_SUCCESS);
+        before = handle;
+    }
+    CHECK_EQ(alive.load(), 0);
+    // It was one slot each time: handles differ in their generation alone.
+    std::set<uint64_t> indices;
+    for (const uint64_t handle : seen)
+        indices.insert(handle >> 32);
+    CHECK_EQ(indices.size(), 1U);
+}
+
+void tables_of_two_runs_give_different_handles() {
+    Table one(1, "thing");
+    Table other(1, "thing");
+    const uint64_t a = one.add(std::make_unique<Thing>(1));
+    const uint64_t b = other.add(std::make_unique<Thing>(2));
+    CHECK(a != b);
+    CHECK_EQ(pin_result(other, a), GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(close_result(one, a), GCX_SUCCESS);
+    CHECK_EQ(close_result(other, b), GCX_SUCCESS);
+}
+
+void pins_outlive_their_handles() {
+    Table table(1, "thing");
+    const uint64_t handle = table.add(std::make_unique<Thing>(5));
+    {
+        const auto pin = table.pin(pointer(handle));
+        CHECK_EQ(close_result(table, handle), GCX_SUCCESS);
+        CHECK_EQ(pin_result(table, handle), GCX_ERROR_INVALID_HANDLE);
+        CHECK_EQ(pin->value, 5);
+        CHECK_EQ(pin->closed, 0); // that waits for the pin
+        CHECK_EQ(alive.load(), 1);
+    }
+    CHECK_EQ(alive.load(), 0);
+}
+
+void a_failed_close_leaves_the_handle_as_it_was() {
+    Table table(1, "thing");
+    const uint64_t handle = table.add(std::make_unique<Thing>(6));
+    refuse_to_close = true;
+    CHECK_EQ(close_result(table, handle), GCX_ERROR_UNKNOWN);
+    refuse_to_close = false;
+    CHECK_EQ(table.pin(pointer(handle))->value, 6);
+    CHECK_EQ(close_result(table, handle), GCX_SUCCESS);
+    CHECK_EQ(alive.load(), 0);
+}
+
+// Every handle is closed by exactly one of the threads that try, and no pin sees a dead object.
+void threads_race_for_pins_and_closes() {
+    constexpr int kThreads = 8;
+    constexpr int kRounds = 3000;
+    constexpr std::size_t kSlots = 4;
+    Table table(1, "thing");
+    std::atomic<uint64_t> shared[kSlots] = {};
+    std::atomic<int> added{0};
+    std::atomic<int> closed{0};
+    std::atomic<int> dead_seen{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; t++) {
+        threads.emplace_back([&, t] {
+            std::mt19937 random(static_cast<unsigned>(t));
+            for (int round = 0; round < kRounds; round++) {
+                std::atomic<uint64_t>& slot = shared[random() % kSlots];
+                switch (random() % 4) {
+                case 0: {
+                    slot = table.add(std::make_unique<Thing>(round));
+                    added++;
+                    break;
+                }
+                case 1: {
+                    if (close_result(table, slot.load()) == GCX_SUCCESS)
+                        closed++;
+                    break;
+                }
+                default:
+                    try {
+                        const auto pin = table.pin(pointer(slot.load()));
+                        if (pin->value < 0)
+                            dead_seen++;
+                    } catch (const Error& error) {
+                        if (error.result != GCX_ERROR_INVALID_HANDLE)
+                            dead_seen++;
+                    }
+                }
+            }
+        });
+    }
+    for (std::thread& thread : threads)
+        thread.join();
+    CHECK_EQ(dead_seen.load(), 0);
+    CHECK(closed.load() > 0);
+    CHECK_EQ(alive.load(), added.load() - closed.load());
+    CHECK_EQ(table.empty(), added.load() == closed.load());
+}
+
+void one_of_many_closers_wins() {
+    Table table(1, "thing");
+    for (int round = 0; round < 200; round++) {
+        const uint64_t handle = table.add(std::make_unique<Thing>(round));
+        std::atomic<int> winners{0};
+        std::vector<std::thread> threads;
+        threads.reserve(8);
+        for (int t = 0; t < 8; t++)
+            threads.emplace_back(
+                [&] { winners += close_result(table, handle) == GCX_SUCCESS ? 1 : 0; });
+        for (std::thread& thread : threads)
+            thread.join();
+        CHECK_EQ(winners.load(), 1);
+    }
+    CHECK_EQ(alive.load(), 0);
+    CHECK(table.empty());
+}
+
+} // namespace
+
+int main() {
+    handles_find_their_objects();
+    stale_handles_are_refused();
+    foreign_and_forged_handles_are_refused();
+    slots_are_used_again_under_new_handles();
+    tables_of_two_runs_give_different_handles();
+    pins_outlive_their_handles();
+    a_failed_close_leaves_the_handle_as_it_was();
+    threads_race_for_pins_and_closes();
+    alive = 0; // the race's table took what was left with it
+    one_of_many_closers_wins();
+    return check::summary("handle_table");
+}

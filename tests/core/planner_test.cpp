@@ -1,0 +1,366 @@
+// make_plan against the rules that gcx.h documents at gcx_sm_split, which are written down here a
+// second time, by trying every holder of the odd atom.
+
+#include "core/planner.hpp"
+
+#include "core/error.hpp"
+
+#include "check.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace gcx;
+using Counts = std::vector<uint32_t>;
+
+struct NamedShape {
+    const char* name;
+    AtomShape shape;
+};
+
+const NamedShape kShapes[] = {
+    {"H100 coscheduled", {15, 8, 12}},
+    {"A100 coscheduled", {27, 4, 0}},
+    {"H100 fine", {66, 2, 0}},
+    {"H200 max-cluster", {5, 24, 12}},
+    {"odd atom of whole units", {14, 8, 16}},
+    {"odd atom below a unit", {18, 8, 4}},
+    {"one atom", {1, 8, 0}},
+    {"one atom and the odd one", {1, 8, 12}},
+    {"tiny", {2, 2, 1}},
+    {"single SMs", {5, 1, 0}},
+    {"large odd atom", {3, 4, 30}},
+    {"the most atoms", {511, 2, 4}},
+};
+
+uint32_t below(std::mt19937& random, uint32_t bound) {
+    return static_cast<uint32_t>(random() % bound);
+}
+
+struct Outcome {
+    std::optional<Plan> plan;
+    std::string message;
+};
+
+Outcome plan_of(const AtomShape& shape, const AtomSet& input, const Counts& counts, bool exact) {
+    try {
+        return {make_plan(shape, input, counts, exact, "here"), ""};
+    } catch (const Error& error) {
+        CHECK_EQ(error.result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(!error.message.empty());
+        return {std::nullopt, error.message};
+    }
+}
+
+// Unit atoms that a group needs, if it has the odd atom or not.
+uint64_t units_needed(const AtomShape& shape, uint64_t count, bool with_odd) {
+    const uint64_t rest = with_odd ? count - std::min(count, uint64_t{shape.odd_size}) : count;
+    return (rest + shape.unit_size - 1) / shape.unit_size;
+}
+
+struct Model {
+    const AtomShape& shape;
+    uint32_t units;
+    bool has_odd;
+    const Counts& counts;
+
+    // The units all groups need together when the group holder has the odd atom.
+    uint64_t units_with(std::optional<std::size_t> holder) const {
+        uint64_t total = 0;
+        for (std::size_t i = 0; i < counts.size(); i++)
+            total += counts[i] == 0 ? 0 : units_needed(shape, counts[i], holder == i);
+        return total;
+    }
+    bool exact_with(std::optional<std::size_t> holder) const {
+        for (std::size_t i = 0; i < counts.size(); i++) {
+            if (counts[i] == 0)
+                continue;
+            const bool odd = holder == i;
+            const uint64_t given =
+                units_needed(shape, counts[i], odd) * shape.unit_size + (odd ? shape.odd_size : 0);
+            if (given != counts[i])
+                return false;
+        }
+        return true;
+    }
+    // Whether any choice of the odd atom's holder fits, leaving an atom for each zero.
+    bool possible(bool exact) const {
+        const auto zeros = static_cast<uint64_t>(std::count(counts.begin(), counts.end(), 0U));
+        const auto fits = [&](std::optional<std::size_t> holder) {
+            const uint64_t used = units_with(holder);
+            if (used > units || (exact && !exact_with(holder)))
+                return false;
+            const uint64_t left = units - used + (has_odd && !holder ? 1 : 0);
+            return left >= zeros;
+        };
+        if (fits(std::nullopt))
+            return true;
+        for (std::size_t i = 0; has_odd && i < counts.size(); i++) {
+            if (counts[i] != 0 && fits(i))
+                return true;
+        }
+        return false;
+    }
+};
+
+// What holds for every plan. Returns whether it was made.
+bool check_plan(const AtomShape& shape, const AtomSet& input, const Counts& counts, bool exact) {
+    const bool has_odd = shape.odd_size != 0 && input.contains(shape.unit_count);
+    const auto units = static_cast<uint32_t>(input.count()) - (has_odd ? 1U : 0U);
+    const Model model{shape, units, has_odd, counts};
+    const Outcome outcome = plan_of(shape, input, counts, exact);
+    if (!outcome.plan) {
+        // With zeros the counted groups may take what leaves too little, so only counts alone
+        // are held to fit whenever they can.
+        if (std::count(counts.begin(), counts.end(), 0U) == 0 && model.possible(exact))
+            CHECK_EQ(outcome.message, "a plan, since one is possible");
+        return false;
+    }
+    const Plan& plan = *outcome.plan;
+    CHECK(model.possible(exact));
+    CHECK_EQ(plan.groups.size(), counts.size());
+    AtomSet used;
+    std::size_t atoms = 0;
+    uint32_t sms = 0;
+    for (std::size_t i = 0; i < counts.size(); i++) {
+        const AtomSet& group = plan.groups[i];
+        const uint32_t given = shape.sm_count(group);
+        const bool odd = has_odd && group.contains(shape.unit_count);
+        used = used | group;
+        atoms += group.count();
+        sms += given;
+        CHECK(!group.empty());
+        CHECK(given >= counts[i]);
+        if (counts[i] == 0)
+            continue;
+        if (exact)
+            CHECK_EQ(given, counts[i]);
+        // No group has a unit atom more than it needs.
+        CHECK_EQ(group.count() - (odd ? 1 : 0), units_needed(shape, counts[i], odd));
+    }
+    CHECK_EQ(used.count(), atoms); // disjoint
+    CHECK((used - input).empty());
+    CHECK(plan.remainder == input - used);
+    CHECK_EQ(sms + shape.sm_count(plan.remainder), shape.sm_count(input));
+    if (std::count(counts.begin(), counts.end(), 0U) != 0)
+        CHECK(plan.remainder.empty());
+    return true;
+}
+
+// What one count gives, by the text.
+std::optional<uint64_t> expected_single(const AtomShape& shape, uint32_t count) {
+    const uint64_t up = units_needed(shape, count, false);
+    const bool odd = shape.odd_size != 0;
+    if (odd && count % shape.unit_size != 0 && count > shape.odd_size &&
+        (count - shape.odd_size) % shape.unit_size == 0)
+        return count;
+    if (up <= shape.unit_count)
+        return up * shape.unit_size;
+    const uint64_t beside = units_needed(shape, count, true);
+    if (odd && beside <= shape.unit_count)
+        return beside * shape.unit_size + shape.odd_size;
+    return std::nullopt;
+}
+
+void every_single_count() {
+    for (const auto& [name, shape] : kShapes) {
+        const AtomSet all = shape.all();
+        const uint32_t total = shape.sm_count(all);
+        for (uint32_t count = 1; count <= total + 1; count++) {
+            check_plan(shape, all, {count}, false);
+            const Outcome outcome = plan_of(shape, all, {count}, false);
+            const std::optional<uint64_t> expected = expected_single(shape, count);
+            CHECK_EQ(outcome.plan.has_value(), expected.has_value());
+            if (outcome.plan && expected)
+                CHECK_EQ(shape.sm_count(outcome.plan->groups[0]), *expected);
+            if (!outcome.plan) {
+                CHECK(outcome.message.find(std::to_string(count)) != std::string::npos);
+                CHECK(outcome.message.find(std::to_string(total)) != std::string::npos);
+            }
+            check_plan(shape, all, {count, 0}, false);
+            check_plan(shape, all, {0, count}, false);
+        }
+        CHECK(!check_plan(shape, all, {total + 1}, false));
+        CHECK(check_plan(shape, all, {total}, false));
+    }
+}
+
+void exact_gives_the_count_or_refuses() {
+    for (const auto& [name, shape] : kShapes) {
+        const AtomSet all = shape.all();
+        const uint32_t total = shape.sm_count(all);
+        for (uint32_t count = 1; count <= total + 1; count++) {
+            const bool of_units =
+                count % shape.unit_size == 0 && count / shape.unit_size <= shape.unit_count;
+            const bool with_odd = shape.odd_size != 0 && count >= shape.odd_size &&
+                                  (count - shape.odd_size) % shape.unit_size == 0 &&
+                                  (count - shape.odd_size) / shape.unit_size <= shape.unit_count;
+            CHECK_EQ(check_plan(shape, all, {count}, true), of_units || with_odd);
+        }
+        // The whole input can always be given exactly.
+        CHECK(check_plan(shape, all, {total}, true));
+    }
+}
+
+void many_pairs_and_triples() {
+    std::mt19937 random(7);
+    for (const auto& [name, shape] : kShapes) {
+        const AtomSet all = shape.all();
+        const uint32_t total = shape.sm_count(all);
+        int made = 0;
+        for (int round = 0; round < 1500; round++) {
+            Counts counts(1 + random() % 4);
+            uint32_t left = total + total / 8 + 1;
+            for (uint32_t& count : counts) {
+                count = below(random, 6) == 0 ? 0 : 1 + below(random, left);
+                left = std::max(left - std::min(left, count), 1U);
+            }
+            made += check_plan(shape, all, counts, random() % 4 == 0) ? 1 : 0;
+        }
+        CHECK(made > 20);
+    }
+}
+
+void every_pair_of_an_h100() {
+    const AtomShape shape = kShapes[0].shape;
+    for (uint32_t a = 1; a <= 133; a++) {
+        for (uint32_t b = 1; b <= 133; b += 1 + b % 3)
+            check_plan(shape, shape.all(), {a, b}, false);
+    }
+}
+
+void the_contract_s_examples() {
+    const AtomShape h100 = kShapes[0].shape;
+    const auto sizes = [&](const Counts& counts, bool exact = false) {
+        const Outcome outcome = plan_of(h100, h100.all(), counts, exact);
+        Counts given;
+        if (outcome.plan) {
+            for (const AtomSet& group : outcome.plan->groups)
+                given.push_back(h100.sm_count(group));
+            given.push_back(h100.sm_count(outcome.plan->remainder));
+        }
+        return given;
+    };
+    CHECK(sizes({108, 24}) == Counts({108, 24, 0}));
+    CHECK(sizes({24, 108}) == Counts({24, 108, 0}));
+    CHECK(sizes({8, 16, 24}) == Counts({8, 16, 24, 84}));
+    CHECK(sizes({7, 10, 17}) == Counts({8, 16, 24, 84}));
+    CHECK(sizes({12}) == Counts({16, 116}));
+    CHECK(sizes({12}, true) == Counts({12, 120}));
+    CHECK(sizes({132}) == Counts({132, 0}));
+    CHECK(sizes({121}) == Counts({124, 8})); // 128 would not fit, 14 units and the odd atom do
+    CHECK(sizes({133}).empty());
+    CHECK(sizes({10}, true).empty());
+    CHECK(sizes({8, 0}) == Counts({8, 124, 0}));
+    CHECK(sizes({0, 0, 0}).size() == 4);
+}
+
+// Growing the first group moves nothing, as long as the odd atom isn't in it.
+void larger_first_groups_contain_smaller_ones() {
+    for (const auto& [name, shape] : kShapes) {
+        const AtomSet all = shape.all();
+        AtomSet before;
+        for (uint32_t count = 1; count <= shape.unit_count * shape.unit_size; count++) {
+            const Outcome outcome = plan_of(shape, all, {count}, false);
+            if (!outcome.plan || outcome.plan->groups[0].contains(shape.unit_count))
+                continue;
+            CHECK((before - outcome.plan->groups[0]).empty());
+            CHECK(outcome.plan->groups[0] == AtomSet::first(outcome.plan->groups[0].count()));
+            before = outcome.plan->groups[0];
+        }
+    }
+}
+
+// A group with the odd atom runs up to the last atom: what a direct split would leave.
+void groups_with_the_odd_atom_run_to_the_end() {
+    for (const auto& [name, shape] : kShapes) {
+        if (shape.odd_size == 0)
+            continue;
+        const AtomSet all = shape.all();
+        for (uint32_t units = 1; units <= shape.unit_count; units++) {
+            const uint32_t count = units * shape.unit_size + shape.odd_size;
+            const Outcome outcome = plan_of(shape, all, {count}, true);
+            CHECK(outcome.plan.has_value());
+            if (!outcome.plan || !outcome.plan->groups[0].contains(shape.unit_count))
+                continue;
+            CHECK(outcome.plan->groups[0] == all - AtomSet::first(shape.unit_count - units));
+        }
+    }
+}
+
+void zeros_share_evenly() {
+    for (const auto& [name, shape] : kShapes) {
+        const AtomSet all = shape.all();
+        const uint32_t atoms = shape.atom_count();
+        for (uint32_t zeros = 1; zeros <= std::min(atoms + 1, 40U); zeros++) {
+            const Outcome outcome = plan_of(shape, all, Counts(zeros, 0), false);
+            CHECK_EQ(outcome.plan.has_value(), zeros <= atoms);
+            if (!outcome.plan)
+                continue;
+            uint32_t least = UINT32_MAX;
+            uint32_t most = 0;
+            for (const AtomSet& group : outcome.plan->groups) {
+                least = std::min(least, shape.sm_count(group));
+                most = std::max(most, shape.sm_count(group));
+            }
+            CHECK(least > 0);
+            CHECK(most - least <= std::max(shape.unit_size, shape.odd_size));
+            CHECK(outcome.plan->remainder.empty());
+        }
+    }
+}
+
+// Groups, remainders and sets with holes are split like whole devices.
+void parts_are_split_like_devices() {
+    std::mt19937 random(8);
+    for (const auto& [name, shape] : kShapes) {
+        for (int round = 0; round < 200; round++) {
+            AtomSet input;
+            for (uint32_t atom = 0; atom < shape.atom_count(); atom++) {
+                if (random() % 3 != 0)
+                    input.add(atom);
+            }
+            const uint32_t total = shape.sm_count(input);
+            Counts counts(1 + random() % 3);
+            for (uint32_t& count : counts)
+                count = total == 0 ? 1 : below(random, total + 1);
+            check_plan(shape, input, counts, random() % 3 == 0);
+            CHECK(!check_plan(shape, input, {total + 1}, false));
+            CHECK_EQ(check_plan(shape, input, {0}, false), total != 0);
+            if (total != 0)
+                CHECK(check_plan(shape, input, {total}, true));
+        }
+    }
+}
+
+void huge_counts_are_refused_without_overflow() {
+    for (const auto& [name, shape] : kShapes) {
+        for (const uint32_t huge : {UINT32_MAX, UINT32_MAX - 7, 1U << 31}) {
+            CHECK(!check_plan(shape, shape.all(), {huge}, false));
+            CHECK(!check_plan(shape, shape.all(), {huge}, true));
+            CHECK(!check_plan(shape, shape.all(), {huge, huge}, false));
+            CHECK(!check_plan(shape, shape.all(), {8, huge, 0}, false));
+        }
+    }
+}
+
+} // namespace
+
+int main() {
+    every_single_count();
+    exact_gives_the_count_or_refuses();
+    many_pairs_and_triples();
+    every_pair_of_an_h100();
+    the_contract_s_examples();
+    larger_first_groups_contain_smaller_ones();
+    groups_with_the_odd_atom_run_to_the_end();
+    zeros_share_evenly();
+    parts_are_split_like_devices();
+    huge_counts_are_refused_without_overflow();
+    return check::summary("planner");
+}
