@@ -1,0 +1,86 @@
+#include "cli/driver.hpp"
+
+#include "cli/text.hpp"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace gcx::cli {
+namespace {
+
+constexpr std::string_view kMark = "SIMULATED ";
+
+/* What was asked for, until opening it tells. */
+bool simulated = false;
+
+} // namespace
+
+void check(gcx_result result) {
+    if (result != GCX_SUCCESS)
+        throw Failure(result, gcx_last_error_message());
+}
+
+gcx_driver_info open_driver(const Arguments& arguments) {
+    const auto given = arguments.get("--driver");
+    if (given && given->empty())
+        throw UsageError("--driver is empty; give a driver, e.g. --driver sim:h100@13.0 or "
+                         "--driver libcuda.so.1");
+    const char* const environment = std::getenv("GCX_DRIVER");
+    const std::string choice = given ? *given : environment != nullptr ? environment : "";
+    simulated = choice.starts_with("sim:");
+    check(gcx_driver_open(choice.c_str()));
+    gcx_driver_info info = GCX_DRIVER_INFO_INIT;
+    check(gcx_driver_get_info(&info));
+    simulated = info.simulated != 0;
+    return info;
+}
+
+bool is_simulated() {
+    return simulated;
+}
+
+Json report_start(const gcx_driver_info& driver) {
+    Json json = Json::object();
+    json.set("simulated", driver.simulated != 0);
+    json.set("driver", Json::object()
+                           .set("version", version_text(driver.version))
+                           .set("simulated", driver.simulated != 0)
+                           .set("library", driver.library)
+                           .set("header_version", version_text(driver.header_version)));
+    return json;
+}
+
+std::string banner(const gcx_driver_info& driver) {
+    if (driver.simulated == 0)
+        return "";
+    return format("SIMULATED: the driver is gcx's simulation of CUDA %s, no GPU is involved\n",
+                  version_text(driver.version).c_str());
+}
+
+std::string times_note(const gcx_driver_info& driver) {
+    if (driver.simulated == 0)
+        return "";
+    return "times are those of this machine's CPU running the SIMULATED driver; they say nothing "
+           "about a GPU\n";
+}
+
+gcx_device_info device_info(std::int32_t device) {
+    gcx_device_info info = GCX_DEVICE_INFO_INIT;
+    check(gcx_device_get_info(device, &info));
+    return info;
+}
+
+gcx_resource_info resource_info(const gcx_resource& resource) {
+    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+    check(gcx_resource_get_info(&resource, &info));
+    return info;
+}
+
+std::string plain_name(const gcx_device_info& device) {
+    std::string_view name = device.name;
+    while (name.starts_with(kMark))
+        name.remove_prefix(kMark.size());
+    return std::string(name);
+}
+
+} // namespace gcx::cli

@@ -1,0 +1,27 @@
+#include "cli/families.hpp"
+
+#include "cli/driver.hpp"
+
+namespace gcx::cli {
+
+Family read_family_atoms(std::int32_t device, const FamilyName& family) {
+    const gcx_resource whole = device_sms(device);
+    /* One group of all that there is: the whole device, as this family. */
+    const gcx_sm_request everything{};
+    gcx_resource all;
+    check(gcx_sm_split(&whole, &everything, 1, family.split_flags, &all, nullptr));
+    Family result;
+    result.info = resource_info(all);
+    for (std::uint32_t i = 0; i < result.info.atom_count; i++) {
+        check(gcx_resource_get_atom(&all, i, &result.atoms.emplace_back()));
+        result.sm_counts.push_back(resource_info(result.atoms.back()).sm_count);
+    }
+    return result;
+}
+
+std::size_t equal_atoms(const Family& family) {
+    const bool odd = family.sm_counts.back() != family.sm_counts.front();
+    return family.sm_counts.size() - (odd ? 1 : 0);
+}
+
+} // namespace gcx::cli

@@ -1,0 +1,24 @@
+/* A device's SMs as the atoms of each family. */
+#pragma once
+
+#include "cli/layout.hpp"
+
+#include <gcx.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace gcx::cli {
+
+struct Family {
+    gcx_resource_info info{};
+    std::vector<gcx_resource> atoms;
+    std::vector<std::uint32_t> sm_counts; /* of each atom */
+};
+
+Family read_family_atoms(std::int32_t device, const FamilyName& family);
+
+/* How many atoms the driver gives as equal groups: all, or all but the odd last one. */
+std::size_t equal_atoms(const Family& family);
+
+} // namespace gcx::cli

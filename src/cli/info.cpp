@@ -1,0 +1,149 @@
+/* gcx info: driver, devices, atoms, capabilities, environment. */
+#include "cli/driver.hpp"
+#include "cli/environment.hpp"
+#include "cli/families.hpp"
+#include "cli/files.hpp"
+#include "cli/record.hpp"
+#include "cli/report.hpp"
+#include "cli/text.hpp"
+
+namespace gcx::cli {
+namespace {
+
+/* "16 atoms: 15 of 8 SMs, 1 of 12". */
+std::string atoms_text(const Family& family) {
+    std::string text = count_of(family.sm_counts.size(), "atom") + ": ";
+    const char* separator = "";
+    for (std::size_t first = 0; first < family.sm_counts.size();) {
+        std::size_t last = first;
+        while (last < family.sm_counts.size() && family.sm_counts[last] == family.sm_counts[first])
+            last++;
+        text += format("%s%zu of %u", separator, last - first, family.sm_counts[first]);
+        text += first == 0 ? " SMs" : "";
+        separator = ", ";
+        first = last;
+    }
+    return text;
+}
+
+void add_families(std::int32_t device, Json& json, Report& report) {
+    Json families = Json::array();
+    for (const FamilyName& name : family_names) {
+        const std::string label = "  " + padded(name.name, 22);
+        /* A device can lack a family; the others are of use none the less. */
+        try {
+            const Family family = read_family_atoms(device, name);
+            families.add(Json::object()
+                             .set("name", name.name)
+                             .set("atom_count", family.info.atom_count)
+                             .set("atoms", family.sm_counts)
+                             .set("min_partition_size", family.info.min_partition_size)
+                             .set("alignment", family.info.coscheduled_alignment));
+            report.text += label + atoms_text(family) + "; " + std::string(name.promise) + "\n";
+        } catch (const Failure& failure) {
+            families.add(Json::object()
+                             .set("name", name.name)
+                             .set("error", Json::object()
+                                               .set("result", gcx_result_name(failure.result))
+                                               .set("code", static_cast<int>(failure.result))
+                                               .set("message", failure.what())));
+            report.text += label + "can't be had\n";
+            report.problems.push_back(format("device %d: the family %s: %s", device,
+                                             std::string(name.name).c_str(), failure.what()));
+        }
+    }
+    json.set("families", std::move(families));
+}
+
+std::string uuid_text(const gcx_device_info& info) {
+    std::string text = "GPU";
+    for (std::size_t i = 0; i < sizeof info.uuid; i++) {
+        const bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+        text += format(dash ? "-%02x" : "%02x", info.uuid[i]);
+    }
+    return text;
+}
+
+Json add_device(std::int32_t device, Report& report) {
+    const gcx_device_info info = device_info(device);
+    const std::string capability =
+        format("%d.%d", info.compute_capability_major, info.compute_capability_minor);
+    Json json = Json::object();
+    json.set("ordinal", device)
+        .set("name", info.name)
+        .set("compute_capability", capability)
+        .set("sm_count", info.sm_count)
+        .set("min_partition_size", info.min_partition_size)
+        .set("coscheduled_alignment", info.coscheduled_alignment)
+        .set("locality_domain_count", info.locality_domain_count)
+        .set("uuid", uuid_text(info));
+    report.text += format("device %d: %s\n", device, info.name);
+    report.text += "  compute capability    " + capability + "\n";
+    report.text += format("  SMs                   %u\n", info.sm_count);
+    report.text +=
+        format("  smallest partition    %s\n", count_of(info.min_partition_size, "SM").c_str());
+    report.text += format("  coscheduled           in steps of %s\n",
+                          count_of(info.coscheduled_alignment, "SM").c_str());
+    add_families(device, json, report);
+    return json;
+}
+
+void add_capabilities(Report& report) {
+    Json capabilities = Json::array();
+    report.text += "capabilities\n";
+    for (int i = 0; i < GCX_CAPABILITY_COUNT; i++) {
+        gcx_capability_info info = GCX_CAPABILITY_INFO_INIT;
+        check(gcx_capability_get_info(static_cast<gcx_capability>(i), &info));
+        const std::string required = version_text(info.required_version);
+        capabilities.add(Json::object()
+                             .set("name", info.name)
+                             .set("available", info.available != 0)
+                             .set("required_version", required));
+        report.text += format("  %-20s  %-3s  from CUDA %s\n", info.name,
+                              info.available != 0 ? "yes" : "no", required.c_str());
+    }
+    report.json.set("capabilities", std::move(capabilities));
+}
+
+std::string library_version() {
+    const std::uint32_t version = gcx_version();
+    return format("%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+}
+
+} // namespace
+
+Report run_info(const Arguments& arguments) {
+    const bool one = arguments.has("--device");
+    const auto device = static_cast<std::int32_t>(arguments.number("--device", 0, 1023, 0));
+    const auto record = arguments.get("--record");
+    if (record && record->empty())
+        throw UsageError("--record is empty; give the file to write, e.g. --record gpu.profile");
+    const gcx_driver_info driver = open_driver(arguments);
+    std::int32_t count = 0;
+    check(gcx_device_get_count(&count));
+
+    Report report;
+    report.json = report_start(driver);
+    report.json.set("version", library_version());
+    report.text = banner(driver);
+    report.text += "driver   CUDA " + version_text(driver.version) + "\n";
+    report.text += format("library  %s\n", driver.library);
+    report.text += "gcx      " + library_version() + ", built with the headers of CUDA " +
+                   version_text(driver.header_version) + "\n";
+    Json devices = Json::array();
+    for (std::int32_t i = one ? device : 0; i < (one ? device + 1 : count); i++)
+        devices.add(add_device(i, report));
+    report.json.set("devices", std::move(devices));
+    add_capabilities(report);
+    report.text += "environment\n" + environment_text();
+    report.json.set("environment", environment_json());
+    if (record) {
+        write_file(*record, record_profile(driver, device));
+        report.text += format("recorded device %d in %s; replay it with GCX_DRIVER=sim:%s\n",
+                              device, record->c_str(), record->c_str());
+        report.json.set("recorded", *record);
+    }
+    return report;
+}
+
+} // namespace gcx::cli

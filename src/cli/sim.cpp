@@ -1,0 +1,162 @@
+/* gcx sim: what the simulated driver has, and running other programs on it. */
+#include "cli/driver.hpp"
+#include "cli/report.hpp"
+#include "cli/text.hpp"
+
+#include <gcx_sim.h>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace gcx::cli {
+namespace {
+
+/* The functions of libgcx-sim that are used here. Not linked: it has libcuda's symbols too. */
+struct Simulator {
+    std::string path;
+    decltype(&gcx_sim_gpu_name) gpu_name = nullptr;
+    decltype(&gcx_sim_gpu_description) gpu_description = nullptr;
+    decltype(&gcx_sim_driver_name) driver_name = nullptr;
+    decltype(&gcx_sim_driver_description) driver_description = nullptr;
+    decltype(&gcx_sim_configure) configure = nullptr;
+    decltype(&gcx_sim_last_error) last_error = nullptr;
+};
+
+Simulator open_simulator() {
+    const char* const path = gcx_simulator_path();
+    if (path == nullptr)
+        throw Failure(GCX_ERROR_FILE_NOT_FOUND, gcx_last_error_message());
+    void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        const char* const reason = dlerror();
+        throw Failure(GCX_ERROR_SHARED_OBJECT_INIT_FAILED,
+                      format("can't load the simulated driver: %s", reason));
+    }
+    Simulator simulator;
+    simulator.path = path;
+    const auto find = [&]<class Function>(const char* name, Function& function) {
+        function = reinterpret_cast<Function>(dlsym(library, name));
+        if (function == nullptr)
+            throw Failure(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
+                          format("%s lacks %s: it is none of gcx %d.%d's simulated drivers", path,
+                                 name, GCX_VERSION_MAJOR, GCX_VERSION_MINOR));
+    };
+    find("gcx_sim_gpu_name", simulator.gpu_name);
+    find("gcx_sim_gpu_description", simulator.gpu_description);
+    find("gcx_sim_driver_name", simulator.driver_name);
+    find("gcx_sim_driver_description", simulator.driver_description);
+    find("gcx_sim_configure", simulator.configure);
+    find("gcx_sim_last_error", simulator.last_error);
+    return simulator;
+}
+
+/* One list of the simulator, both ways of printing it. */
+Json list(const char* (*name)(std::size_t), const char* (*description)(std::size_t),
+          std::string& text) {
+    Json json = Json::array();
+    for (std::size_t i = 0; name(i) != nullptr; i++) {
+        json.add(Json::object().set("name", name(i)).set("description", description(i)));
+        text += format("  %-9s %s\n", name(i), description(i));
+    }
+    return json;
+}
+
+std::string default_gpu(const Arguments& arguments) {
+    const auto gpu = arguments.get("--gpu");
+    if (gpu && gpu->empty())
+        throw UsageError("--gpu is empty; gcx sim list shows the GPUs, e.g. --gpu h100");
+    return gpu.value_or("h100");
+}
+
+/* GPU@VERSION, as the simulated driver reads it. A wrong one is refused before anything runs. */
+std::string read_spec(const Arguments& arguments, const Simulator& simulator) {
+    std::string spec = default_gpu(arguments);
+    if (const auto version = arguments.get("--driver"))
+        (spec += '@') += *version;
+    if (simulator.configure(spec.c_str()) != 0)
+        throw UsageError(format("%s; gcx sim list shows what there is, e.g. gcx sim run --gpu h100 "
+                                "--driver 13.0 -- gcx info",
+                                simulator.last_error()));
+    return spec;
+}
+
+std::string folder_of(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+void set_environment(const char* name, const std::string& value) {
+    if (setenv(name, value.c_str(), 1) != 0)
+        throw Failure(GCX_ERROR_OPERATING_SYSTEM,
+                      format("can't set %s: %s", name, std::strerror(errno)));
+}
+
+/* The folder that has libcuda.so.1, the simulated driver under the name that programs open. */
+void put_libcuda_first(const Simulator& simulator) {
+    const std::string folder = folder_of(simulator.path) + "/libcuda";
+    const std::string library = folder + "/libcuda.so.1";
+    if (access(library.c_str(), R_OK) != 0)
+        throw Failure(GCX_ERROR_FILE_NOT_FOUND,
+                      format("the simulated libcuda isn't installed: %s: %s", library.c_str(),
+                             std::strerror(errno)));
+    const char* const before = std::getenv("LD_LIBRARY_PATH");
+    const bool any = before != nullptr && *before != '\0';
+    set_environment("LD_LIBRARY_PATH", any ? folder + ":" + before : folder);
+}
+
+} // namespace
+
+Report run_sim_list(const Arguments& /*arguments*/) {
+    const Simulator simulator = open_simulator();
+    Report report;
+    report.text = "SIMULATED: what gcx's simulated driver can be\nGPUs\n";
+    Json gpus = list(simulator.gpu_name, simulator.gpu_description, report.text);
+    report.text += "driver versions\n";
+    Json drivers = list(simulator.driver_name, simulator.driver_description, report.text);
+    report.text +=
+        "use: GCX_DRIVER=sim:h100@13.0, several GPUs as 2xh100 or h100,a100; or gcx sim run "
+        "--gpu h100 --driver 13.0 -- COMMAND\n";
+    report.json.set("simulated", true)
+        .set("library", simulator.path)
+        .set("gpus", std::move(gpus))
+        .set("drivers", std::move(drivers));
+    return report;
+}
+
+Report run_sim_run(const Arguments& arguments) {
+    if (arguments.operands.empty())
+        throw UsageError("there is no command to run; e.g. gcx sim run --gpu h100 --driver 13.0 -- "
+                         "gcx info");
+    const Simulator simulator = open_simulator();
+    const std::string spec = read_spec(arguments, simulator);
+    put_libcuda_first(simulator);
+    set_environment("GCX_SIM", spec);
+    set_environment("GCX_DRIVER", "sim:" + spec);
+    std::fprintf(stderr, "SIMULATED: %s runs on gcx's simulated driver, %s; no GPU is involved\n",
+                 arguments.operands[0].c_str(), spec.c_str());
+
+    std::vector<char*> words;
+    words.reserve(arguments.operands.size() + 1);
+    for (const std::string& word : arguments.operands)
+        words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    execvp(words[0], words.data());
+    /* As shells have it, so that scripts can tell this from the command's own failures. */
+    const int reason = errno;
+    Report report;
+    report.status = reason == ENOENT ? 127 : 126;
+    report.problems.push_back(format("can't run %s: %s", words[0], std::strerror(reason)));
+    report.json.set("simulated", true)
+        .set("error", Json::object()
+                          .set("result", gcx_result_name(GCX_ERROR_OPERATING_SYSTEM))
+                          .set("code", static_cast<int>(GCX_ERROR_OPERATING_SYSTEM))
+                          .set("message", report.problems[0]));
+    return report;
+}
+
+} // namespace gcx::cli

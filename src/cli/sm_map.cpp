@@ -1,0 +1,96 @@
+#include "cli/sm_map.hpp"
+
+#include "cli/text.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+namespace gcx::cli {
+namespace {
+
+/* Black on one of the terminal's background colours; white on red for several partitions. */
+std::string painted(const std::string& text, int owner, bool colours) {
+    constexpr std::array kBackgrounds = {46, 43, 42, 45, 47, 104, 103, 102, 105, 106};
+    if (!colours || owner == SmMap::kNobody)
+        return text;
+    if (owner == SmMap::kSeveral)
+        return "\033[97;41m" + text + "\033[0m";
+    const auto index = static_cast<std::size_t>(owner) % kBackgrounds.size();
+    return format("\033[30;%dm%s\033[0m", kBackgrounds[index], text.c_str());
+}
+
+} // namespace
+
+std::vector<int> SmMap::owners() const {
+    /* A driver may number SMs beyond the device's count; they are shown too. */
+    std::uint32_t cells = sm_count;
+    for (const MapPartition& partition : partitions) {
+        if (!partition.seen.empty())
+            cells = std::max(cells, partition.seen.back() + 1);
+    }
+    std::vector<int> owner(cells, kNobody);
+    for (std::size_t i = 0; i < partitions.size(); i++) {
+        for (const std::uint32_t sm : partitions[i].seen)
+            owner[sm] = owner[sm] == kNobody ? static_cast<int>(i) : kSeveral;
+    }
+    return owner;
+}
+
+std::string SmMap::legend(const MapPartition& partition) {
+    std::string text = count_of(partition.sm_count, "SM");
+    if (partition.asked != std::to_string(partition.sm_count))
+        text += " (asked for " + partition.asked + ")";
+    if (partition.seen.size() == partition.sm_count)
+        return text + ", all seen";
+    return text + format(", %zu seen", partition.seen.size());
+}
+
+std::string SmMap::remainder_legend() const {
+    return count_of(remainder, "SM") + " in no partition";
+}
+
+std::string SmMap::cell_text(int owner) const {
+    if (owner == kNobody)
+        return ".";
+    return owner == kSeveral ? "!" : partitions[static_cast<std::size_t>(owner)].name;
+}
+
+std::string terminal_map(const SmMap& map, bool colours) {
+    const std::vector<int> owner = map.owners();
+    std::size_t width = 1;
+    for (const MapPartition& partition : map.partitions)
+        width = std::max(width, partition.name.size());
+    const auto cell = [&](int who) {
+        return painted(" " + padded(map.cell_text(who), width), who, colours);
+    };
+    std::string text;
+    for (std::size_t row = 0; row < owner.size(); row += kMapColumns) {
+        text += format("  SM %4zu ", row);
+        for (std::size_t sm = row; sm < std::min(row + kMapColumns, owner.size()); sm++)
+            text += cell(owner[sm]);
+        text += "\n";
+    }
+    for (std::size_t i = 0; i < map.partitions.size(); i++) {
+        const MapPartition& partition = map.partitions[i];
+        text += "  " + cell(static_cast<int>(i)) + "  " + SmMap::legend(partition) + ": " +
+                ranges(partition.seen) + "\n";
+    }
+    if (map.remainder != 0)
+        text += "  " + cell(SmMap::kNobody) + "  " + map.remainder_legend() + "\n";
+    if (std::find(owner.begin(), owner.end(), SmMap::kSeveral) != owner.end())
+        text += "  " + cell(SmMap::kSeveral) + "  seen in more than one partition\n";
+    return text;
+}
+
+bool wants_colours() {
+    const char* const refused = std::getenv("NO_COLOR");
+    const char* const terminal = std::getenv("TERM");
+    return isatty(STDOUT_FILENO) != 0 && (refused == nullptr || *refused == '\0') &&
+           terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+} // namespace gcx::cli

@@ -1,0 +1,136 @@
+/* The map of SMs as SVG. */
+#include "cli/sm_map.hpp"
+#include "cli/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace gcx::cli {
+namespace {
+
+constexpr std::size_t kMargin = 24;
+constexpr std::size_t kTop = 74;
+constexpr std::size_t kCell = 34;
+constexpr std::size_t kInner = kCell - 4;
+
+/* Both looks in one file: the reader's preference chooses. */
+constexpr std::string_view kStyle =
+    "<style>\n"
+    "svg { font-family: system-ui, sans-serif; font-size: 14px }\n"
+    ".paper { fill: #ffffff } text { fill: #1c1c1c }\n"
+    ".title { font-size: 18px; font-weight: 600 } .note { fill: #5a5a5a }\n"
+    ".free { fill: #dcdcdc } .several { fill: #d00000 }\n"
+    ".name, .id, .free-id { text-anchor: middle }\n"
+    ".name { fill: #ffffff; font-size: 12px; font-weight: 600 }\n"
+    ".id { fill: #ffffff; font-size: 9px } .free-id { fill: #5a5a5a; font-size: 9px }\n"
+    "@media (prefers-color-scheme: dark) {\n"
+    ".paper { fill: #16181c } text { fill: #ececec } .note { fill: #a8a8a8 }\n"
+    ".free { fill: #3a3d42 } .free-id { fill: #b8b8b8 } .name, .id { fill: #ffffff }\n"
+    "}\n"
+    "</style>\n";
+
+std::string colour_of(std::size_t partition) {
+    /* White letters are readable on each, and colour-blind eyes tell them apart. */
+    constexpr std::array<std::string_view, 6> kColours = {"#0067a5", "#b34700", "#00785a",
+                                                          "#9c4079", "#6b5b00", "#4b4fa8"};
+    if (partition < kColours.size())
+        return std::string(kColours[partition]);
+    /* Further ones by turning the hue by the golden angle, so that neighbours differ. */
+    return format("hsl(%zu,55%%,36%%)", partition * 137 % 360);
+}
+
+std::string escaped(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '&')
+            out += "&amp;";
+        else if (c == '<')
+            out += "&lt;";
+        else if (c == '>')
+            out += "&gt;";
+        else
+            out += c;
+    }
+    return out;
+}
+
+/* The attributes that colour a cell of an owner. */
+std::string paint(int owner) {
+    if (owner == SmMap::kNobody)
+        return "class=\"free\"";
+    if (owner == SmMap::kSeveral)
+        return "class=\"several\"";
+    return format("fill=\"%s\"", colour_of(static_cast<std::size_t>(owner)).c_str());
+}
+
+std::string cell(const SmMap& map, std::size_t sm, int owner) {
+    const std::size_t x = kMargin + sm % kMapColumns * kCell;
+    const std::size_t y = kTop + sm / kMapColumns * kCell;
+    const std::size_t middle = x + kInner / 2;
+    const bool free = owner == SmMap::kNobody;
+    const std::string name = free ? "" : map.cell_text(owner);
+    std::string text =
+        format("<g class=\"sm\" data-sm=\"%zu\" data-partition=\"%s\">"
+               "<title>SM %zu%s%s</title>"
+               "<rect %s x=\"%zu\" y=\"%zu\" width=\"%zu\" height=\"%zu\" rx=\"4\"/>",
+               sm, name.c_str(), sm, free ? "" : ": ", name.c_str(), paint(owner).c_str(), x, y,
+               kInner, kInner);
+    if (!free)
+        text += format("<text class=\"name\" x=\"%zu\" y=\"%zu\">%s</text>", middle, y + 14,
+                       name.c_str());
+    text += format("<text class=\"%s\" x=\"%zu\" y=\"%zu\">%zu</text></g>\n",
+                   free ? "free-id" : "id", middle, y + 25, sm);
+    return text;
+}
+
+std::string key(std::size_t y, int owner, const std::string& text) {
+    return format("<rect %s x=\"%zu\" y=\"%zu\" width=\"16\" height=\"16\" rx=\"3\"/>"
+                  "<text x=\"%zu\" y=\"%zu\">%s</text>\n",
+                  paint(owner).c_str(), kMargin, y - 13, kMargin + 26, y, escaped(text).c_str());
+}
+
+/* Moves y below what it draws. */
+std::string legend(const SmMap& map, bool overlap, std::size_t& y) {
+    constexpr std::size_t kLine = 24;
+    std::string text;
+    for (std::size_t i = 0; i < map.partitions.size(); i++, y += kLine)
+        text += key(y, static_cast<int>(i),
+                    map.partitions[i].name + ": " + SmMap::legend(map.partitions[i]));
+    if (map.remainder != 0) {
+        text += key(y, SmMap::kNobody, map.remainder_legend());
+        y += kLine;
+    }
+    if (overlap) {
+        text += key(y, SmMap::kSeveral, "seen in more than one partition");
+        y += kLine;
+    }
+    return text;
+}
+
+} // namespace
+
+std::string svg_map(const SmMap& map) {
+    const std::vector<int> owner = map.owners();
+    const bool overlap = std::find(owner.begin(), owner.end(), SmMap::kSeveral) != owner.end();
+    std::string body;
+    for (std::size_t sm = 0; sm < owner.size(); sm++)
+        body += cell(map, sm, owner[sm]);
+    const std::size_t rows = (owner.size() + kMapColumns - 1) / kMapColumns;
+    std::size_t bottom = kTop + rows * kCell + 30;
+    body += legend(map, overlap, bottom);
+
+    const std::size_t width = 2 * kMargin + kMapColumns * kCell;
+    std::string svg = format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" "
+                             "height=\"%zu\" viewBox=\"0 0 %zu %zu\" role=\"img\">\n",
+                             width, bottom, width, bottom);
+    svg += kStyle;
+    svg += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
+    svg += format("<text class=\"title\" x=\"%zu\" y=\"34\">%s</text>\n", kMargin,
+                  escaped(map.title).c_str());
+    svg += format("<text class=\"note\" x=\"%zu\" y=\"56\">%s</text>\n", kMargin,
+                  escaped(map.device).c_str());
+    return svg + body + "</svg>\n";
+}
+
+} // namespace gcx::cli

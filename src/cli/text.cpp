@@ -1,0 +1,67 @@
+#include "cli/text.hpp"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+namespace gcx::cli {
+
+std::string format(const char* pattern, ...) {
+    std::va_list measured;
+    std::va_list printed;
+    va_start(measured, pattern);
+    va_copy(printed, measured);
+    const int length = std::vsnprintf(nullptr, 0, pattern, measured);
+    va_end(measured);
+    std::string text(static_cast<std::size_t>(std::max(length, 0)), '\0');
+    std::vsnprintf(text.data(), text.size() + 1, pattern, printed);
+    va_end(printed);
+    return text;
+}
+
+std::string count_of(std::uint64_t count, std::string_view noun) {
+    std::string text = std::to_string(count);
+    text += ' ';
+    text += noun;
+    if (count != 1)
+        text += 's';
+    return text;
+}
+
+std::string padded(std::string_view text, std::size_t width) {
+    std::string result(text);
+    if (result.size() < width)
+        result.append(width - result.size(), ' ');
+    return result;
+}
+
+std::string version_text(int version) {
+    return format("%d.%d", version / 1000, version % 1000 / 10);
+}
+
+std::string ranges(const std::vector<std::uint32_t>& ids) {
+    std::string text;
+    for (std::size_t first = 0; first < ids.size();) {
+        std::size_t last = first;
+        while (last + 1 < ids.size() && ids[last + 1] == ids[last] + 1)
+            last++;
+        if (!text.empty())
+            text += ' ';
+        text += std::to_string(ids[first]);
+        if (last > first) {
+            text += '-';
+            text += std::to_string(ids[last]);
+        }
+        first = last + 1;
+    }
+    return text;
+}
+
+std::string partition_name(std::size_t index) {
+    std::string name;
+    for (std::size_t rest = index + 1; rest > 0; rest = (rest - 1) / 26)
+        name.insert(name.begin(), static_cast<char>('A' + (rest - 1) % 26));
+    return name;
+}
+
+} // namespace gcx::cli

@@ -1,0 +1,116 @@
+/* gcx verify: shows on which SMs each partition's kernels really run. */
+#include "cli/driver.hpp"
+#include "cli/files.hpp"
+#include "cli/layout.hpp"
+#include "cli/partition.hpp"
+#include "cli/report.hpp"
+#include "cli/sm_map.hpp"
+#include "cli/text.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+namespace gcx::cli {
+namespace {
+
+/* More at once would be more threads than a machine likes, and show nothing new. */
+constexpr std::size_t kProbesAtOnce = 16;
+
+/* Several at once: partitions that are disjoint only one after the other would show here. */
+void probe_together(std::vector<Partition>& partitions, std::size_t first) {
+    const std::size_t last = std::min(first + kProbesAtOnce, partitions.size());
+    std::vector<std::exception_ptr> errors(last - first);
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = first; i < last; i++)
+            threads.emplace_back([&partitions, &errors, first, i] {
+                try {
+                    partitions[i].seen = probe(partitions[i].stream);
+                } catch (...) {
+                    errors[i - first] = std::current_exception();
+                }
+            });
+    }
+    for (const std::exception_ptr& error : errors) {
+        if (error)
+            std::rethrow_exception(error);
+    }
+}
+
+/* All contexts are alive before the first probe, as they would be in use. */
+std::vector<Partition> make_and_probe(const Split& made) {
+    std::vector<Partition> partitions(made.groups.size());
+    for (std::size_t i = 0; i < partitions.size(); i++) {
+        check(gcx_context_create(&made.groups[i], 1, nullptr, partitions[i].context.out()));
+        check(gcx_stream_create(partitions[i].context.get(), nullptr, partitions[i].stream.out()));
+    }
+    for (std::size_t first = 0; first < partitions.size(); first += kProbesAtOnce)
+        probe_together(partitions, first);
+    return partitions;
+}
+
+SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Split& made,
+             const std::vector<Partition>& partitions) {
+    const gcx_device_info device = device_info(layout.device);
+    SmMap map;
+    map.title = count_of(device.sm_count, "SM") + " in " +
+                count_of(partitions.size(), "partition") + ", " + std::string(layout.family->name);
+    map.device = (driver.simulated != 0 ? "SIMULATED " : "") + plain_name(device) + ", CUDA " +
+                 version_text(driver.version);
+    map.sm_count = device.sm_count;
+    map.remainder = made.remainder_sm_count;
+    for (std::size_t i = 0; i < partitions.size(); i++)
+        map.partitions.push_back({partition_name(i), request_text(layout.requests[i]),
+                                  made.sm_counts[i], partitions[i].seen});
+    return map;
+}
+
+void fill_json(Report& report, const Layout& layout, const Split& made,
+               const std::vector<Partition>& partitions) {
+    Json groups = Json::array();
+    for (std::size_t i = 0; i < partitions.size(); i++)
+        groups.add(Json::object()
+                       .set("requested", layout.requests[i].sm_count)
+                       .set("sm_count", made.sm_counts[i])
+                       .set("seen", partitions[i].seen));
+    Json problems = Json::array();
+    for (const std::string& problem : report.problems)
+        problems.add(problem);
+    report.json.set("ok", report.problems.empty());
+    set_layout(report.json, layout);
+    report.json.set("groups", std::move(groups))
+        .set("overlap", overlap_of(partitions))
+        .set("remainder", made.remainder_sm_count)
+        .set("problems", std::move(problems));
+}
+
+} // namespace
+
+Report run_verify(const Arguments& arguments) {
+    const Layout layout = read_layout(arguments);
+    const auto svg = arguments.get("--svg");
+    if (svg && svg->empty())
+        throw UsageError("--svg is empty; give the file to write, e.g. --svg sms.svg");
+    const gcx_driver_info driver = open_driver(arguments);
+    const Split made = split(device_sms(layout.device), layout);
+    const std::vector<Partition> partitions = make_and_probe(made);
+    const SmMap map = map_of(driver, layout, made, partitions);
+
+    Report report;
+    report.problems = find_problems(layout, made, partitions);
+    report.json = report_start(driver);
+    fill_json(report, layout, made, partitions);
+    report.text = banner(driver) + layout_line(layout) + terminal_map(map, wants_colours());
+    report.text += report.problems.empty()
+                       ? "ok: each partition ran on as many SMs as promised, and no SM is in two\n"
+                       : "FAILED: " + count_of(report.problems.size(), "problem") + "\n";
+    if (svg) {
+        write_file(*svg, svg_map(map));
+        report.text += "wrote " + *svg + "\n";
+        report.json.set("svg", *svg);
+    }
+    return report;
+}
+
+} // namespace gcx::cli
