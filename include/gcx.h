@@ -570,10 +570,10 @@ GCX_API struct CUgreenCtx_st* gcx_context_native_green(gcx_context context);
 GCX_API gcx_result gcx_context_from_native(struct CUctx_st* native, gcx_context* context);
 
 /* Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
- * off again. push holds the context until pop. *context, if not NULL, receives the handle that was
- * pushed.
- * Errors of pop: GCX_ERROR_INVALID_CONTEXT nothing was pushed in this thread, or another
- * context is on top, since other code pushed or set one: take that off first. */
+ * off again. push holds the context until pop, for ever if the thread ends without one. *context,
+ * if not NULL, receives the handle that was pushed. Errors of pop: GCX_ERROR_INVALID_CONTEXT
+ * nothing was pushed in this thread, or another context is on top, since other code pushed or set
+ * one: take that off first. */
 GCX_API gcx_result gcx_context_push(gcx_context context);
 GCX_API gcx_result gcx_context_pop(gcx_context* context);
 

@@ -188,17 +188,10 @@ void ContextCache::release(GreenContext& context, Use use) {
     count(context, use, -1);
     if (context.users_ != 0)
         return;
-    const auto it = std::find_if(apart_.begin(), apart_.end(),
-                                 [&](const Entry& entry) { return entry.get() == &context; });
-    if (it != apart_.end()) {
-        destroy(context);
-        apart_.erase(it);
-        return;
-    }
     context.last_used_ = ++clock_;
     if (const auto failed = evict())
         log::write(GCX_LOG_WARNING, driver_.describe(*failed, "cuGreenCtxDestroy") +
-                                        "; the context stays kept and is destroyed later");
+                                        "; the context is destroyed later");
 }
 
 // Takes a dead context out of the cache. Users that it has keep the empty shell.
@@ -216,8 +209,18 @@ void ContextCache::bury(GreenContext& context) {
     entries_.erase(it);
 }
 
-// Destroys kept contexts beyond the limit, the longest unused first.
+// Destroys what nobody uses: contexts that stand apart, and kept ones beyond the limit, the longest
+// unused first. Stops at the first that the driver refuses to destroy; the next call tries again.
 std::optional<CUresult> ContextCache::evict() {
+    for (auto it = apart_.begin(); it != apart_.end();) {
+        if ((*it)->users_ != 0) {
+            ++it;
+            continue;
+        }
+        if (const CUresult result = destroy(**it); result != CUDA_SUCCESS)
+            return result;
+        it = apart_.erase(it);
+    }
     for (uint32_t surplus = kept(); surplus > limit_; surplus--) {
         const auto oldest =
             std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {

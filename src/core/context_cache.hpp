@@ -128,7 +128,7 @@ class ContextCache {
     std::mutex mutex_;
     std::condition_variable made_;
     std::map<ContextKey, Entry> entries_;
-    std::list<Entry> apart_; // dead or made for once, until their last user lets go
+    std::list<Entry> apart_; // dead, or made for once: gone when their last user is
     std::map<uint64_t, CUdevResource> workqueues_;
     uint32_t limit_ = 64;
     uint64_t next_id_ = 1;

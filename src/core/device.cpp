@@ -175,8 +175,13 @@ void Device::release_primary(uint64_t epoch) noexcept {
     primary_ = nullptr;
     if (!alive)
         return;
-    if (const CUresult result = driver_.cuDevicePrimaryCtxRelease(native_); result != CUDA_SUCCESS)
-        log::write(GCX_LOG_WARNING, driver_.describe(result, "cuDevicePrimaryCtxRelease"));
+    CUresult result = CUDA_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        result = driver_.cuDevicePrimaryCtxRelease(native_);
+        if (result == CUDA_SUCCESS)
+            return;
+    }
+    log::write(GCX_LOG_WARNING, driver_.describe(result, "cuDevicePrimaryCtxRelease"));
 }
 
 } // namespace gcx

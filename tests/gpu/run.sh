@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Runs the GPU suite from a build that was made here or carried here:
+#     tests/gpu/run.sh BUILD [FOLDER FOR LOGS]
+# Needs a GPU of 132 SMs (H100 SXM, H200), whose figures the checks name. Ends with "N passed, N failed".
+set -uo pipefail
+build=${1:?usage: tests/gpu/run.sh BUILD [FOLDER FOR LOGS]}
+logs=${2:-$build/gpu-logs}
+mkdir -p "$logs"
+gcx=$build/src/cli/gcx
+export LD_LIBRARY_PATH=$build/src${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+unset GCX_DRIVER
+passed=0
+failed=0
+
+# step NAME COMMAND...: one test; its output goes to the log folder and to the terminal.
+step() {
+    local name=$1
+    shift
+    printf '== %s: %s\n' "$name" "$*"
+    if "$@" 2>&1 | tee "$logs/$name.log"; then
+        passed=$((passed + 1))
+    else
+        printf 'FAILED: %s\n' "$name"
+        failed=$((failed + 1))
+    fi
+}
+
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+date -u +%Y-%m-%d
+step suite "$build/tests/gpu/gcx-gpu-tests" "$build/src/libgcx.so.0"
+step info "$gcx" info
+step plan "$gcx" plan --sms 108,24
+step split "$gcx" split --sms 108,24
+step verify "$gcx" verify --sms 108,24 --svg "$logs/verify.svg"
+step verify-fine "$gcx" verify --sms 10,122 --family fine
+step verify-json "$gcx" verify --sms 8,16,24 --json
+step record "$gcx" info --record "$logs/recorded.profile"
+step replay env GCX_DRIVER="sim:$logs/recorded.profile" "$gcx" verify --sms 108,24
+step example-split "$build/examples/split"
+step example-dlopen "$build/examples/dlopen" "$build/src/libgcx.so.0"
+step bench "$gcx" bench
+if command -v compute-sanitizer >/dev/null; then
+    step memcheck compute-sanitizer --tool memcheck --error-exitcode 9 --leak-check full \
+        "$build/tests/gpu/gcx-gpu-tests" --quick
+    step memcheck-verify compute-sanitizer --tool memcheck --error-exitcode 9 \
+        "$gcx" verify --sms 108,24
+    step racecheck compute-sanitizer --tool racecheck --error-exitcode 9 "$gcx" verify --sms 108,24
+else
+    printf 'skipped: compute-sanitizer is not installed\n'
+fi
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]
