@@ -54,7 +54,7 @@ class Bench {
         memory.rounds = rounds;
         check_raw(raw_.DeviceGetDevResource(device_, &raw_whole_, RawDriver::kResourceTypeSm),
                   "cuDeviceGetDevResource");
-        const Family atoms = read_family_atoms(ordinal, family_names[0]);
+        const Family atoms = find_family(ordinal, family_names[0]).value();
         atom_count_ = static_cast<unsigned>(std::min<std::size_t>(equal_atoms(atoms), 31));
         atom_sms_ = atoms.sm_counts.front();
         small_ = std::max(1U, static_cast<unsigned>(atoms.atoms.size()) / 5) * atom_sms_;
@@ -266,6 +266,7 @@ class Bench {
     void measure_rounds() {
         progress("split, two contexts, two streams, destroy");
         round_of_gcx();
+        round_of_driver();
         /* After the first round gcx takes no more memory (measure_memory shows it), so that what
          * is lost here is the driver's. */
         const std::size_t before = used_memory();

@@ -4,12 +4,16 @@
 
 namespace gcx::cli {
 
-Family read_family_atoms(std::int32_t device, const FamilyName& family) {
+std::optional<Family> find_family(std::int32_t device, const FamilyName& family) {
     const gcx_resource whole = device_sms(device);
     /* One group of all that there is: the whole device, as this family. */
     const gcx_sm_request everything{};
     gcx_resource all;
-    check(gcx_sm_split(&whole, &everything, 1, family.split_flags, &all, nullptr));
+    const gcx_result found =
+        gcx_sm_split(&whole, &everything, 1, family.split_flags, &all, nullptr);
+    if (found == GCX_ERROR_NOT_SUPPORTED)
+        return std::nullopt;
+    check(found);
     Family result;
     result.info = resource_info(all);
     for (std::uint32_t i = 0; i < result.info.atom_count; i++) {

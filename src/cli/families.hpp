@@ -6,6 +6,7 @@
 #include <gcx.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace gcx::cli {
@@ -16,7 +17,9 @@ struct Family {
     std::vector<std::uint32_t> sm_counts; /* of each atom */
 };
 
-Family read_family_atoms(std::int32_t device, const FamilyName& family);
+/* Nothing if the device has no such family: clusters came with compute capability 9.0. The reason
+ * is gcx's last message. */
+std::optional<Family> find_family(std::int32_t device, const FamilyName& family);
 
 /* How many atoms the driver gives as equal groups: all, or all but the odd last one. */
 std::size_t equal_atoms(const Family& family);

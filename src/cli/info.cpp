@@ -30,27 +30,22 @@ void add_families(std::int32_t device, Json& json, Report& report) {
     Json families = Json::array();
     for (const FamilyName& name : family_names) {
         const std::string label = "  " + padded(name.name, 22);
-        /* A device can lack a family; the others are of use none the less. */
-        try {
-            const Family family = read_family_atoms(device, name);
-            families.add(Json::object()
-                             .set("name", name.name)
-                             .set("atom_count", family.info.atom_count)
-                             .set("atoms", family.sm_counts)
-                             .set("min_partition_size", family.info.min_partition_size)
-                             .set("alignment", family.info.coscheduled_alignment));
-            report.text += label + atoms_text(family) + "; " + std::string(name.promise) + "\n";
-        } catch (const Failure& failure) {
-            families.add(Json::object()
-                             .set("name", name.name)
-                             .set("error", Json::object()
-                                               .set("result", gcx_result_name(failure.result))
-                                               .set("code", static_cast<int>(failure.result))
-                                               .set("message", failure.what())));
-            report.text += label + "can't be had\n";
-            report.problems.push_back(format("device %d: the family %s: %s", device,
-                                             std::string(name.name).c_str(), failure.what()));
+        const auto family = find_family(device, name);
+        if (!family) {
+            const char* const why = gcx_last_error_message();
+            families.add(
+                Json::object().set("name", name.name).set("available", false).set("message", why));
+            report.text += label + "not on this device\n";
+            continue;
         }
+        families.add(Json::object()
+                         .set("name", name.name)
+                         .set("available", true)
+                         .set("atom_count", family->info.atom_count)
+                         .set("atoms", family->sm_counts)
+                         .set("min_partition_size", family->info.min_partition_size)
+                         .set("alignment", family->info.coscheduled_alignment));
+        report.text += label + atoms_text(*family) + "; " + std::string(name.promise) + "\n";
     }
     json.set("families", std::move(families));
 }
@@ -82,8 +77,8 @@ Json add_device(std::int32_t device, Report& report) {
     report.text += format("  SMs                   %u\n", info.sm_count);
     report.text +=
         format("  smallest partition    %s\n", count_of(info.min_partition_size, "SM").c_str());
-    report.text += format("  coscheduled           in steps of %s\n",
-                          count_of(info.coscheduled_alignment, "SM").c_str());
+    report.text +=
+        format("  coscheduled steps     %s\n", count_of(info.coscheduled_alignment, "SM").c_str());
     add_families(device, json, report);
     return json;
 }

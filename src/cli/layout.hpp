@@ -29,8 +29,8 @@ inline constexpr Option kSmsOption = {
 inline constexpr Option kDeviceOption = {"--device", "N", "the device's ordinal; 0 if not given"};
 inline constexpr Option kFamilyOption = {
     "--family", "NAME",
-    "coscheduled (clusters of up to 8 work), fine (any even count) or max-cluster; coscheduled if "
-    "not given"};
+    "coscheduled (large clusters work), fine (the smallest steps) or max-cluster (for the largest "
+    "clusters); coscheduled if not given"};
 inline constexpr Option kExactOption = {"--exact", "",
                                         "refuse a count that would have to be rounded up"};
 

@@ -74,11 +74,13 @@ std::string record_profile(const gcx_driver_info& driver, std::int32_t device) {
                        "that a kernel saw on each atom.\n";
     text += device_lines(driver, device);
     for (const FamilyName& name : family_names) {
+        const auto family = find_family(device, name);
+        if (!family)
+            continue;
         check(gcx_device_map_sms(device, name.family));
-        const Family family = read_family_atoms(device, name);
         text += "\nfamily " + std::string(name.name) + "\n";
-        for (std::size_t i = 0; i < family.atoms.size(); i++)
-            text += sm_line(i < equal_atoms(family) ? "group" : "remainder", family.atoms[i]);
+        for (std::size_t i = 0; i < family->atoms.size(); i++)
+            text += sm_line(i < equal_atoms(*family) ? "group" : "remainder", family->atoms[i]);
     }
     return text;
 }
