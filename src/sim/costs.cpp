@@ -25,13 +25,13 @@ constexpr Cost kCosts[] = {
     {"cuGreenCtxCreate", 1'450'000},        /* probe: medians 1454.2, 1449.3, 1395.7 us */
     {"cuGreenCtxDestroy", 15'000},          /* probe: 13.8 to 15.5 us */
     {"cuGreenCtxRecordEvent", 145},         /* sets-and-graphs: record and wait 0.29 us */
-    {"cuGreenCtxStreamCreate", 4'100},      /* probe: 3.7 to 5.7 us */
+    {"cuGreenCtxStreamCreate", 4'600},      /* probe: 3.7 to 5.7 us */
     {"cuGreenCtxWaitEvent", 145},
     {"cuLaunchCooperativeKernel", 3'610},
     {"cuLaunchKernel", 3'610}, /* probe: launch, plain stream */
     {"cuLaunchKernelEx", 3'610},
-    {"cuStreamCreate", 4'100},
-    {"cuStreamCreateWithPriority", 4'100},
+    {"cuStreamCreate", 4'600},
+    {"cuStreamCreateWithPriority", 4'600},
     {"cuStreamDestroy", 7'000},     /* probe: 5.9 to 8.0 us */
     {"cuStreamSynchronize", 5'900}, /* probe: round trip 9.55 us less the launch */
     {"cuStreamWaitEvent", 130},

@@ -163,7 +163,7 @@ class Parser {
         if (field == "group")
             family_->groups.push_back(std::move(sms));
         else
-            family_->remainder = std::move(sms);
+            family_->remainder.insert(family_->remainder.end(), sms.begin(), sms.end());
         return true;
     }
 
@@ -275,11 +275,18 @@ class Parser {
         return total == profile_.sm_count && set == profile_.all();
     }
 
-    /* A recording knows no GPCs: what is known to be coscheduled are its groups, and pairs. */
+    /* A recording knows no GPCs: what is known to be coscheduled are its groups, those made for
+     * large clusters before others, and pairs. */
     void derive_gpcs() {
         if (!profile_.gpcs.empty())
             return;
-        const Family& known = profile_.families[kCoscheduled];
+        const auto first_size = [&](FamilyKind kind) {
+            const Family& family = profile_.families[kind];
+            return family.groups.empty() ? 0 : family.groups[0].size();
+        };
+        const Family& known = first_size(kMaxCluster) > first_size(kCoscheduled)
+                                  ? profile_.families[kMaxCluster]
+                                  : profile_.families[kCoscheduled];
         profile_.gpcs = known.groups;
         for (std::size_t i = 0; i < known.remainder.size(); i += 2)
             profile_.gpcs.emplace_back(

@@ -1,27 +1,30 @@
 #include "sim/resource.hpp"
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
 namespace gcx::sim {
 namespace {
 
-/* The hidden bytes. The union's visible fields are part of the checksum. */
+/* The hidden bytes. The union's visible fields are part of the checksum. A mask of what the
+ * resource holds begins at byte 24, as it does in the real driver's (misuse log, R25). */
 struct Hidden {
     std::uint32_t checksum;
     std::uint16_t device;
     std::uint8_t origin;
     std::uint8_t family;
     std::uint64_t split;
+    std::uint8_t sms[kMaxSms / 8];
     std::uint64_t context;
     std::uint32_t epoch;
     std::uint16_t reported;
     std::uint8_t structured;
     std::uint8_t reserved;
-    std::uint8_t sms[kMaxSms / 8];
 };
 static_assert(sizeof(Hidden) <= 92 - 4);
 constexpr std::size_t kHiddenOffset = 8;
+static_assert(kHiddenOffset + offsetof(Hidden, sms) == 24);
 
 std::uint32_t checksum(const CUdevResource& resource) {
     /* FNV-1a over all but the checksum and the pointer at the end. */

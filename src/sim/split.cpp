@@ -134,7 +134,8 @@ CUresult make_plan(const Profile& profile, FamilyKind kind, const SmSet& input, 
     const unsigned wanted = std::max(min_count, rule.minimum);
     plan.count =
         std::min((wanted + rule.granularity - 1) / rule.granularity * rule.granularity, total);
-    const Family family = family_within(profile, kind, input);
+    /* Recorded: flag 2 gives as many groups as flag 0. */
+    const Family family = family_within(profile, kind == kMaxCluster ? kCoscheduled : kind, input);
     /* The SMs outside atoms may complete a group, but each group holds one atom at least. */
     plan.max_groups =
         std::min(total / plan.count, std::max(1U, static_cast<unsigned>(family.groups.size())));

@@ -1,0 +1,88 @@
+/* What the tests of the simulated driver share. They call it as any program calls libcuda. */
+#pragma once
+
+#include "check.hpp"
+#include "driver/cuda_api.h"
+#include "gcx_sim.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sim_test {
+
+namespace cu = gcx::cu;
+
+/* Functions that the oldest header does not declare. */
+struct LaterFunctions {
+    cu::GreenCtxStreamCreateFn green_stream_create;
+    cu::GreenCtxGetIdFn green_get_id;
+    cu::DevSmResourceSplitFn split;
+    cu::StreamGetDevResourceFn stream_get_dev_resource;
+};
+const LaterFunctions& later();
+
+extern const char* const kPtx; /* gcx_probe, gcx_spin and nothing_known(int) */
+
+std::string name_of(CUresult result);
+std::string join(const std::vector<unsigned>& sms);   /* "0 1 16" */
+std::string ranges(const std::vector<unsigned>& sms); /* "0-1 16-17" */
+std::uint64_t clock_ns();
+
+CUdevResource query(CUdevice device = 0);
+unsigned sm_count(const CUdevResource& resource);
+cu::SmFields fields(const CUdevResource& resource);
+int type_of(const CUdevResource& resource);
+
+struct Split {
+    CUresult result = CUDA_SUCCESS;
+    unsigned count = 0; /* what nbGroups held afterwards */
+    std::vector<CUdevResource> groups;
+    CUdevResource remainder{};
+};
+Split split(const CUdevResource& input, unsigned groups, unsigned flags, unsigned min_count);
+
+CUdevResourceDesc describe(std::vector<CUdevResource> resources, CUresult* result = nullptr);
+
+/* A green context with a stream. Destroyed at the end unless that was done before. */
+struct Partition {
+    Partition() = default;
+    explicit Partition(std::vector<CUdevResource> resources);
+    Partition(const Partition&) = delete;
+    Partition& operator=(const Partition&) = delete;
+    Partition(Partition&& other) noexcept;
+    Partition& operator=(Partition&&) = delete;
+    ~Partition();
+    void destroy_stream();
+    CUresult destroy_context();
+
+    CUresult result = CUDA_SUCCESS;
+    CUgreenCtx green = nullptr;
+    CUcontext context = nullptr;
+    CUstream stream = nullptr;
+};
+
+/* Holds the primary context of a device, current, and the kernels. */
+struct Primary {
+    explicit Primary(CUdevice device = 0);
+    Primary(const Primary&) = delete;
+    Primary& operator=(const Primary&) = delete;
+    ~Primary();
+    /* The SMs that a kernel on the stream runs on. */
+    std::vector<unsigned> sms(CUstream stream);
+    CUresult spin(CUstream stream, std::uint64_t nanoseconds);
+    CUresult launch_cluster(CUstream stream, unsigned cluster);
+    int max_cluster(CUstream stream, bool non_portable, unsigned threads);
+    int active_clusters(CUstream stream, unsigned cluster, unsigned threads);
+
+    CUdevice device = 0;
+    CUcontext context = nullptr;
+    CUmodule module = nullptr;
+    CUfunction probe = nullptr;
+    CUfunction spinner = nullptr;
+    CUfunction unknown = nullptr;
+    CUdeviceptr counts = 0;
+    static constexpr unsigned kMaxSms = 256;
+};
+
+} // namespace sim_test
