@@ -88,10 +88,10 @@ class Parser {
             refuse_option(name);
         at_++;
         if (invocation_.arguments.has(name))
-            throw UsageError(format("%s is given twice; give it once, %s", option->name.data(),
-                                    example_of(command()).c_str()));
+            throw UsageError(std::string(name) + " is given twice; give it once, " +
+                             example_of(command()));
         if (option->value.empty() && equals != std::string_view::npos)
-            throw UsageError(format("%s takes no value", option->name.data()));
+            throw UsageError(std::string(name) + " takes no value");
         invocation_.arguments.put(name, option->value.empty() ? "" : value_of(*option, word));
         invocation_.help = invocation_.help || option->name == "--help";
     }
@@ -103,9 +103,9 @@ class Parser {
         /* A value may begin with one dash, so that "--sms -3" is a bad number; two begin the next
          * option. */
         if (at_ == words_.size() || std::string_view(words_[at_]).starts_with("--"))
-            throw UsageError(format("%s needs a value: %s %s, %s", option.name.data(),
-                                    option.name.data(), option.value.data(),
-                                    example_of(command()).c_str()));
+            throw UsageError(std::string(option.name) +
+                             " needs a value: " + std::string(option.name) + " " +
+                             std::string(option.value) + ", " + example_of(command()));
         return words_[at_++];
     }
 
@@ -127,10 +127,9 @@ class Parser {
         if (command() == nullptr)
             throw UsageError("there is no command before --; " + example_of(nullptr));
         if (command()->operands.empty())
-            throw UsageError(
-                format("gcx %s doesn't know what \"%s\" is for: it takes options alone, "
-                       "%s",
-                       command()->name.data(), rest[0], example_of(command()).c_str()));
+            throw UsageError("gcx " + std::string(command()->name) + " doesn't know what \"" +
+                             rest[0] + "\" is for: it takes options alone, " +
+                             example_of(command()));
         invocation_.arguments.operands.assign(rest.begin(), rest.end());
     }
 

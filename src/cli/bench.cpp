@@ -54,14 +54,14 @@ class Bench {
         memory.rounds = rounds;
         check_raw(raw_.DeviceGetDevResource(device_, &raw_whole_, RawDriver::kResourceTypeSm),
                   "cuDeviceGetDevResource");
-        const Family atoms = find_family(ordinal, family_names[0]).value();
+        const Family atoms = find_family(ordinal, family_names[0]).value_or(Family());
+        if (atoms.atoms.size() < 2)
+            throw Failure(GCX_ERROR_NOT_SUPPORTED,
+                          format("device %d has %s: two partitions need two", ordinal,
+                                 count_of(atoms.atoms.size(), "atom").c_str()));
         atom_count_ = static_cast<unsigned>(std::min<std::size_t>(equal_atoms(atoms), 31));
         atom_sms_ = atoms.sm_counts.front();
         small_ = std::max(1U, static_cast<unsigned>(atoms.atoms.size()) / 5) * atom_sms_;
-        if (atoms.atoms.size() < 2)
-            throw Failure(GCX_ERROR_NOT_SUPPORTED,
-                          format("device %d has %zu atom of %u SMs: two partitions need two",
-                                 ordinal, atoms.atoms.size(), atom_sms_));
     }
 
     void run() {

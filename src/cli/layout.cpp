@@ -15,18 +15,18 @@ gcx_sm_request read_count(const std::string& all, std::string_view text, std::si
     if (text == "rest")
         return request;
     std::string wrong;
-    const auto count = parse_number(text);
+    const std::uint32_t count = parse_number(text).value_or(0);
     if (text.empty())
         wrong = format("count %zu is empty", position);
-    else if (!count)
+    else if (!parse_number(text))
         wrong = format("\"%s\" is no count of SMs", std::string(text).c_str());
-    else if (*count == 0)
+    else if (count == 0)
         wrong = "a partition of 0 SMs can run nothing";
-    else if (*count > GCX_MAX_SMS)
-        wrong = format("%u SMs are more than any GPU has (%u at most)", *count, GCX_MAX_SMS);
+    else if (count > GCX_MAX_SMS)
+        wrong = format("%u SMs are more than any GPU has (%u at most)", count, GCX_MAX_SMS);
     if (!wrong.empty())
         throw UsageError("--sms " + all + ": " + wrong + "; " + std::string(kSmsExample));
-    request.sm_count = *count;
+    request.sm_count = count;
     return request;
 }
 
@@ -112,7 +112,8 @@ void set_layout(Json& json, const Layout& layout) {
 std::string layout_line(const Layout& layout) {
     const gcx_device_info device = device_info(layout.device);
     return format("device %d: %s, %s, %s\n", layout.device, plain_name(device).c_str(),
-                  count_of(device.sm_count, "SM").c_str(), layout.family->name.data());
+                  count_of(device.sm_count, "SM").c_str(),
+                  std::string(layout.family->name).c_str());
 }
 
 std::string request_text(const gcx_sm_request& request) {
