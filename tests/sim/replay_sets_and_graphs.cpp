@@ -1,0 +1,453 @@
+/* Replays facts/h200-driver580-sets-and-graphs.txt: its lists line by line, its prose as checks. */
+#include "facts.hpp"
+#include "support.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace sim_test;
+
+namespace {
+
+std::vector<unsigned> sms_of(Primary& primary, std::vector<CUdevResource> resources) {
+    const Partition part(std::move(resources));
+    return primary.sms(part.stream);
+}
+
+void nested_sets(Facts& facts, Primary& primary, const CUdevResource& device) {
+    facts.state("NVIDIA H200, driver 580.159.04 (CUDA 13.0), one die. smid sets", true);
+    bool nested = true;
+    std::vector<unsigned> before;
+    for (unsigned count = 8; count <= 128; count += 8) {
+        const std::vector<unsigned> sms = sms_of(primary, {split(device, 1, 0, count).groups[0]});
+        nested = nested && std::includes(sms.begin(), sms.end(), before.begin(), before.end()) &&
+                 sms == sms_of(primary, {split(device, 1, 0, count).groups[0]});
+        facts.expect(format("k=%-3u %s", count, ranges(sms).c_str()));
+        before = sms;
+    }
+    facts.state("Each set contains the one before it; the same k gives the same set again.",
+                nested);
+}
+
+void atoms(Facts& facts, Primary& primary, const CUdevResource& device) {
+    const Split coarse = split(device, 32, 0, 8);
+    facts.state("nb=32, k=8, flags=0: 15 groups and a remainder", coarse.groups.size() == 15);
+    for (std::size_t i = 0; i < 8; i++) {
+        std::string line =
+            format("g%zu ", i) + ranges(sms_of(primary, {coarse.groups[i]})) + "      ";
+        if (i + 8 < coarse.groups.size()) {
+            line += format("g%zu ", i + 8) + ranges(sms_of(primary, {coarse.groups[i + 8]}));
+        } else {
+            const std::vector<unsigned> rest = sms_of(primary, {coarse.remainder});
+            line += "remainder " + ranges(rest) + format(" (%zu SMs)", rest.size());
+        }
+        facts.expect(line);
+    }
+    const Split fine = split(device, 80, 1, 2);
+    std::string line =
+        format("nb=80, k=2, flags=1 (ignore coscheduling): %zu groups, %s;", fine.groups.size(),
+               type_of(fine.remainder) == 0 ? "no remainder" : "a remainder");
+    for (std::size_t i = 0; i < 4; i++)
+        line += format(" g%zu %s%s", i, ranges(sms_of(primary, {fine.groups[i]})).c_str(),
+                       i < 3 ? "," : ";");
+    line += " groups 10..14 in one descriptor: " +
+            ranges(sms_of(primary, {fine.groups.begin() + 10, fine.groups.begin() + 15}));
+    facts.expect(line);
+}
+
+/* Everything that the statements about graphs are made with. */
+struct Bench {
+    explicit Bench(Primary& owner) : primary(owner) {
+        const CUdevResource device = query();
+        const Split made = split(device, 1, 0, 24);
+        parts.reserve(2);
+        parts.emplace_back(std::vector<CUdevResource>{made.groups[0]});
+        parts.emplace_back(std::vector<CUdevResource>{made.remainder});
+        CHECK_OK(cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
+        CHECK_OK(cuLibraryLoadData(&library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0));
+        CHECK_OK(cuLibraryGetKernel(&kernel, library, "gcx_probe"));
+        CHECK_OK(cuKernelGetFunction(&kernel_function, kernel));
+    }
+    Bench(const Bench&) = delete;
+    Bench& operator=(const Bench&) = delete;
+    ~Bench() {
+        CHECK_OK(cuLibraryUnload(library));
+        CHECK_OK(cuStreamDestroy_v2(plain));
+    }
+
+    CUresult launch(CUfunction function, CUstream stream) {
+        return cuLaunchKernel(function, 1024, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr);
+    }
+
+    CUgraph capture(CUfunction function, CUstream stream) {
+        CUgraph graph = nullptr;
+        CHECK_OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        CHECK_OK(launch(function, stream));
+        CHECK_OK(cuStreamEndCapture(stream, &graph));
+        return graph;
+    }
+
+    static CUgraphNode first_node(CUgraph graph) {
+        CUgraphNode node = nullptr;
+        std::size_t count = 1;
+        CHECK_OK(cuGraphGetNodes(graph, &node, &count));
+        return node;
+    }
+
+    std::size_t sms_of_exec(CUgraphExec exec, CUstream stream) {
+        std::vector<std::uint32_t> seen(Primary::kMaxSms);
+        CHECK_OK(cuMemsetD32_v2(primary.counts, 0, Primary::kMaxSms));
+        CHECK_OK(cuGraphLaunch(exec, stream));
+        CHECK_OK(cuStreamSynchronize(stream));
+        CHECK_OK(cuMemcpyDtoH_v2(seen.data(), primary.counts, seen.size() * 4));
+        return static_cast<std::size_t>(
+            std::count_if(seen.begin(), seen.end(), [](std::uint32_t n) { return n != 0; }));
+    }
+
+    /* The SMs that a graph uses when launched on the plain stream. */
+    std::size_t sms_of_graph(CUgraph graph) {
+        CUgraphExec exec = nullptr;
+        CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+        const std::size_t seen = sms_of_exec(exec, plain);
+        CHECK_OK(cuGraphExecDestroy(exec));
+        return seen;
+    }
+
+    /* A clone whose node names its kernel by CUkernel and the partition's context. */
+    std::size_t sms_when_moved(CUgraph graph, const Partition& part, bool keep_function) {
+        CUgraph clone = nullptr;
+        CUgraphNode node = nullptr;
+        CHECK_OK(cuGraphClone(&clone, graph));
+        CHECK_OK(cuGraphNodeFindInClone(&node, first_node(graph), clone));
+        CUDA_KERNEL_NODE_PARAMS_v2 parameters;
+        CHECK_OK(cuGraphKernelNodeGetParams_v2(node, &parameters));
+        CHECK(parameters.kern != nullptr);
+        if (!keep_function)
+            parameters.func = nullptr;
+        parameters.ctx = part.context;
+        CHECK_OK(cuGraphKernelNodeSetParams_v2(node, &parameters));
+        const std::size_t seen = sms_of_graph(clone);
+        CHECK_OK(cuGraphDestroy(clone));
+        return seen;
+    }
+
+    Primary& primary;
+    std::vector<Partition> parts; /* 24 and 108 SMs */
+    CUstream plain = nullptr;
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr;
+    CUfunction kernel_function = nullptr;
+    std::uint32_t max_sms = Primary::kMaxSms;
+    std::uint32_t spin_ns = 1000;
+    void* arguments[3] = {&primary.counts, &max_sms, &spin_ns};
+};
+
+bool captured_on(Bench& bench) {
+    bool holds = true;
+    CUgraph graph = bench.capture(bench.primary.probe, bench.plain);
+    holds = holds && bench.sms_of_graph(graph) == 132;
+    CHECK_OK(cuGraphDestroy(graph));
+    graph = bench.capture(bench.primary.probe, bench.parts[0].stream);
+    CUgraphExec exec = nullptr;
+    CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (CUstream stream : {bench.plain, bench.parts[0].stream, bench.parts[1].stream})
+        holds = holds && bench.sms_of_exec(exec, stream) == 24;
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuGraphDestroy(graph));
+    return holds;
+}
+
+bool moved(Bench& bench, bool keep_function) {
+    CUgraph graph = bench.capture(bench.kernel_function, bench.plain);
+    const bool holds = keep_function
+                           ? bench.sms_when_moved(graph, bench.parts[0], true) == 132
+                           : bench.sms_when_moved(graph, bench.parts[0], false) == 24 &&
+                                 bench.sms_when_moved(graph, bench.parts[1], false) == 108;
+    CHECK_OK(cuGraphDestroy(graph));
+    return holds;
+}
+
+/* A node of a module's kernel, taken to a partition in the two ways that work. */
+bool rebuilt(Bench& bench) {
+    CUgraph graph = bench.capture(bench.primary.probe, bench.plain);
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters;
+    CHECK_OK(cuGraphKernelNodeGetParams_v2(Bench::first_node(graph), &parameters));
+    bool holds = parameters.kern == nullptr;
+
+    CUgraph relaunched = nullptr;
+    CUgraph ended = nullptr;
+    CHECK_OK(cuGraphCreate(&relaunched, 0));
+    CHECK_OK(cuStreamBeginCaptureToGraph(bench.parts[0].stream, relaunched, nullptr, nullptr, 0,
+                                         CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK_OK(cuLaunchKernel(parameters.func, parameters.gridDimX, 1, 1, parameters.blockDimX, 1, 1,
+                            parameters.sharedMemBytes, bench.parts[0].stream,
+                            parameters.kernelParams, nullptr));
+    CHECK_OK(cuStreamEndCapture(bench.parts[0].stream, &ended));
+    holds = holds && ended == relaunched && bench.sms_of_graph(relaunched) == 24;
+    CHECK_OK(cuGraphDestroy(relaunched));
+
+    CUgraph added = nullptr;
+    CUgraphNode node = nullptr;
+    CHECK_OK(cuGraphCreate(&added, 0));
+    CHECK_OK(cuCtxPushCurrent_v2(bench.parts[0].context));
+    CHECK_OK(cuGraphAddKernelNode_v2(&node, added, nullptr, 0, &parameters));
+    CHECK_OK(cuCtxPopCurrent_v2(nullptr));
+    holds = holds && bench.sms_of_graph(added) == 24;
+    CHECK_OK(cuGraphDestroy(added));
+    CHECK_OK(cuGraphDestroy(graph));
+    return holds;
+}
+
+bool attributes_not_copied(Bench& bench) {
+    CUgraph one = bench.capture(bench.primary.probe, bench.parts[0].stream);
+    CUgraph two = bench.capture(bench.primary.probe, bench.parts[1].stream);
+    const bool holds =
+        cuGraphKernelNodeCopyAttributes(Bench::first_node(two), Bench::first_node(one)) ==
+        CUDA_ERROR_INVALID_VALUE;
+    CHECK_OK(cuGraphKernelNodeCopyAttributes(Bench::first_node(one), Bench::first_node(one)));
+    CHECK_OK(cuGraphDestroy(one));
+    CHECK_OK(cuGraphDestroy(two));
+    return holds;
+}
+
+bool executable_stays(Bench& bench) {
+    CUgraph one = bench.capture(bench.kernel_function, bench.parts[0].stream);
+    CUgraph two = bench.capture(bench.kernel_function, bench.parts[1].stream);
+    CUgraphExec exec = nullptr;
+    CHECK_OK(cuGraphInstantiateWithFlags(&exec, one, 0));
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters;
+    CHECK_OK(cuGraphKernelNodeGetParams_v2(Bench::first_node(one), &parameters));
+    CHECK_OK(cuGraphExecKernelNodeSetParams_v2(exec, Bench::first_node(one), &parameters));
+    parameters.func = nullptr;
+    parameters.ctx = bench.parts[1].context;
+    const CUresult set =
+        cuGraphExecKernelNodeSetParams_v2(exec, Bench::first_node(one), &parameters);
+    CUgraphExecUpdateResultInfo info{};
+    const CUresult updated = cuGraphExecUpdate_v2(exec, two, &info);
+    CHECK_OK(cuGraphExecUpdate_v2(exec, one, nullptr));
+    const bool holds = set == CUDA_ERROR_INVALID_VALUE &&
+                       updated == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE &&
+                       static_cast<int>(info.result) == 7;
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuGraphDestroy(one));
+    CHECK_OK(cuGraphDestroy(two));
+    return holds;
+}
+
+bool within_a_quarter(double measured, double simulated) {
+    check_cost("graphs", measured, simulated);
+    return std::abs(measured - simulated) <= measured / 4;
+}
+
+double used_bytes() {
+    gcx_sim_counts counts;
+    gcx_sim_get_counts(&counts);
+    return static_cast<double>(counts.device_bytes_used);
+}
+
+template <class Body>
+double taken_us(const Body& body) {
+    const std::uint64_t before = clock_ns();
+    body();
+    return static_cast<double>(clock_ns() - before) / 1000;
+}
+
+bool graph_costs(Bench& bench) {
+    CUgraph small = bench.capture(bench.primary.probe, bench.plain);
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters;
+    const CUgraphNode node = Bench::first_node(small);
+    CHECK_OK(cuGraphKernelNodeGetParams_v2(node, &parameters));
+    const double set =
+        taken_us([&] { CHECK_OK(cuGraphKernelNodeSetParams_v2(node, &parameters)); });
+    CUgraph large = nullptr;
+    CUgraph clone = nullptr;
+    CUgraphExec exec = nullptr;
+    CHECK_OK(cuGraphCreate(&large, 0));
+    for (int i = 0; i < 1000; i++) {
+        CUgraphNode added = nullptr;
+        CHECK_OK(cuGraphAddKernelNode_v2(&added, large, nullptr, 0, &parameters));
+    }
+    const double cloned = taken_us([&] { CHECK_OK(cuGraphClone(&clone, large)); });
+    const double made = taken_us([&] { CHECK_OK(cuGraphInstantiateWithFlags(&exec, large, 0)); });
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuGraphDestroy(clone));
+    CHECK_OK(cuGraphDestroy(large));
+    CUgraph three = nullptr;
+    CHECK_OK(cuGraphCreate(&three, 0));
+    for (int i = 0; i < 3; i++) {
+        CUgraphNode added = nullptr;
+        CHECK_OK(cuGraphAddKernelNode_v2(&added, three, nullptr, 0, &parameters));
+    }
+    const double before = used_bytes();
+    CHECK_OK(cuGraphInstantiateWithFlags(&exec, three, 0));
+    const double mib = (used_bytes() - before) / 1048576;
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuGraphDestroy(three));
+    CHECK_OK(cuGraphDestroy(small));
+    return within_a_quarter(0.13, set) && within_a_quarter(1100, cloned) &&
+           within_a_quarter(3300, made) && within_a_quarter(0.12, mib);
+}
+
+bool outlives_context(Bench& bench) {
+    Partition part({split(query(), 1, 0, 24).groups[0]});
+    CUgraph graph = bench.capture(bench.primary.probe, part.stream);
+    CUgraphExec exec = nullptr;
+    CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    part.destroy_stream();
+    CHECK_OK(part.destroy_context());
+    const bool holds = cuGraphLaunch(exec, bench.plain) == CUDA_SUCCESS &&
+                       cuStreamSynchronize(bench.plain) == CUDA_SUCCESS;
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuGraphDestroy(graph));
+    return holds;
+}
+
+/* The times are those of real kernels; what can be told is what the nodes are. */
+bool node_kinds(Bench& bench) {
+    CUgraph graph = nullptr;
+    CHECK_OK(cuStreamBeginCapture_v2(bench.plain, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK_OK(cuMemsetD32Async(bench.primary.counts, 0, 4, bench.plain));
+    CHECK_OK(bench.launch(bench.primary.probe, bench.plain));
+    CHECK_OK(cuStreamEndCapture(bench.plain, &graph));
+    CUgraphNode nodes[2];
+    std::size_t count = 2;
+    CHECK_OK(cuGraphGetNodes(graph, nodes, &count));
+    CUgraphNodeType type{};
+    CHECK_OK(cuGraphNodeGetType(nodes[0], &type));
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters;
+    CHECK_OK(cuGraphKernelNodeGetParams_v2(nodes[1], &parameters));
+    CHECK_OK(cuGraphDestroy(graph));
+    return count == 2 && type == CU_GRAPH_NODE_TYPE_MEMSET && parameters.kern == nullptr;
+}
+
+void graphs(Facts& facts, Bench& bench) {
+    facts.expect("");
+    facts.expect("CUDA graphs");
+    facts.state("captured on a plain stream: 132 SMs;", captured_on(bench));
+    facts.state("kernel node whose params.kern is not NULL", moved(bench, false));
+    facts.state("the same with func left set: ctx is ignored, 132 SMs.", moved(bench, true));
+    facts.state("kernel node whose params.kern is NULL", rebuilt(bench));
+    facts.state("cuGraphKernelNodeCopyAttributes(new, old) between nodes of different contexts",
+                attributes_not_copied(bench));
+    facts.state("cuGraphExecKernelNodeSetParams to another context: CUDA_ERROR_INVALID_VALUE.",
+                executable_stays(bench));
+    facts.state("costs: set params 0.13 us a node;", graph_costs(bench));
+    facts.state("an executable whose green context has been destroyed still launches",
+                outlives_context(bench));
+    facts.state("torch 2.11 CUDAGraph(keep_graph=True), retargeted to 24 / 108 SMs",
+                node_kinds(bench));
+}
+
+bool event_costs(Bench& bench) {
+    CUevent event = nullptr;
+    CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    const double streams = taken_us([&] {
+        CHECK_OK(cuEventRecord(event, bench.parts[0].stream));
+        CHECK_OK(cuStreamWaitEvent(bench.parts[1].stream, event, 0));
+    });
+    const double greens = taken_us([&] {
+        CHECK_OK(cuGreenCtxRecordEvent(bench.parts[0].green, event));
+        CHECK_OK(cuGreenCtxWaitEvent(bench.parts[1].green, event));
+    });
+    CHECK_OK(cuEventDestroy_v2(event));
+    return within_a_quarter(0.26, streams) && within_a_quarter(0.29, greens);
+}
+
+bool ids_in_order() {
+    const CUdevResource group = split(query(), 1, 0, 8).groups[0];
+    const Partition one({group});
+    const Partition two({group});
+    unsigned long long first = 0;
+    unsigned long long second = 0;
+    CHECK_OK(later().green_get_id(one.green, &first));
+    CHECK_OK(later().green_get_id(two.green, &second));
+    return first > 0 && first < 1000 && second == first + 1;
+}
+
+bool same_function(Bench& bench) {
+    bool holds = true;
+    for (const Partition& part : bench.parts) {
+        CHECK_OK(cuCtxPushCurrent_v2(part.context));
+        CUfunction of_module = nullptr;
+        CUfunction of_kernel = nullptr;
+        CHECK_OK(cuModuleGetFunction(&of_module, bench.primary.module, "gcx_probe"));
+        CHECK_OK(cuKernelGetFunction(&of_kernel, bench.kernel));
+        holds = holds && of_module == bench.primary.probe && of_kernel == bench.kernel_function;
+        CHECK_OK(cuCtxPopCurrent_v2(nullptr));
+    }
+    return holds;
+}
+
+bool waits_for_kernels(Bench& bench) {
+    const CUdevResource group = split(query(), 1, 0, 8).groups[0];
+    /* 44.4 ms: the 50 ms kernel had run for a while when the creation began. */
+    CHECK_OK(bench.primary.spin(bench.plain, 50'000'000));
+    gcx_sim_advance(5'600'000);
+    const double beside = taken_us([&] { const Partition part({group}); });
+    CHECK_OK(cuCtxSynchronize());
+    /* facts of driver-facts: 88 ms beside a 90 ms kernel of another partition */
+    CHECK_OK(bench.primary.spin(bench.parts[0].stream, 90'000'000));
+    gcx_sim_advance(2'000'000);
+    const double other = taken_us([&] { const Partition part({group}); });
+    CHECK_OK(cuCtxSynchronize());
+    for (int i = 0; i < 64; i++)
+        CHECK_OK(bench.primary.spin(bench.plain, 10'000));
+    const double queue = taken_us([&] { const Partition part({group}); });
+    return within_a_quarter(44'400, beside) && within_a_quarter(88'000, other) &&
+           within_a_quarter(2'000, queue);
+}
+
+bool idle_goes_at_once(Bench& bench) {
+    Partition part({split(query(), 1, 0, 8).groups[0]});
+    CHECK_OK(bench.primary.spin(bench.parts[0].stream, 50'000'000));
+    const double stream = taken_us([&] { part.destroy_stream(); });
+    const double context = taken_us([&] { CHECK_OK(part.destroy_context()); });
+    const bool still_busy = cuStreamQuery(bench.parts[0].stream) == CUDA_ERROR_NOT_READY;
+    CHECK_OK(cuCtxSynchronize());
+    return still_busy && stream < 20 && context < 30;
+}
+
+bool busy_goes_at_once(Bench& bench) {
+    Partition part({split(query(), 1, 0, 8).groups[0]});
+    CHECK_OK(bench.primary.spin(part.stream, 50'000'000));
+    const double context = taken_us([&] { CHECK_OK(part.destroy_context()); });
+    const bool holds = context < 60 &&
+                       cuStreamQuery(part.stream) == CUDA_ERROR_CONTEXT_IS_DESTROYED &&
+                       cuStreamSynchronize(part.stream) == CUDA_ERROR_CONTEXT_IS_DESTROYED &&
+                       cuStreamDestroy_v2(part.stream) == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    part.stream = nullptr;
+    return holds;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 2)
+        return 2;
+    CHECK_EQ(gcx_sim_configure("h200@13.0"), 0);
+    CHECK_OK(cuInit(0));
+    Facts facts(argv[1], {});
+    {
+        Primary primary;
+        nested_sets(facts, primary, query());
+        atoms(facts, primary, query());
+        Bench bench(primary);
+        graphs(facts, bench);
+        facts.expect("");
+        facts.state("events: record on one partition's stream + wait on another's: 0.26 us;",
+                    event_costs(bench));
+        facts.state("cuGreenCtxGetId: small integers", ids_in_order());
+        facts.state("cuModuleGetFunction and cuKernelGetFunction give the same CUfunction",
+                    same_function(bench));
+        facts.expect("");
+        facts.expect("creation and destruction under load");
+        facts.state("cuGreenCtxCreate while a plain stream of the primary context runs a 50 ms",
+                    waits_for_kernels(bench));
+        facts.state("destroying an idle context's stream and the context while another partition",
+                    idle_goes_at_once(bench));
+        facts.state("destroying a context with work in flight: 29 us, no wait;",
+                    busy_goes_at_once(bench));
+    }
+    facts.summary();
+    return check::summary("replay of sets and graphs");
+}
