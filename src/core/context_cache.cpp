@@ -130,8 +130,19 @@ void ContextCache::make(GreenContext& context) {
     context.primary_ = context.key.device->hold_primary();
     std::vector<CUdevResource> resources = native_resources(context.key);
     CUdevResourceDesc descriptor = nullptr;
-    GCX_CALL(driver, cuDevResourceGenerateDesc, &descriptor, resources.data(),
-             static_cast<unsigned>(resources.size()));
+    const CUresult described = driver.cuDevResourceGenerateDesc(
+        &descriptor, resources.data(), static_cast<unsigned>(resources.size()));
+    // From 13.1 on the header wants one smCoscheduledAlignment in a descriptor, which a remainder
+    // does not share with groups.
+    if (described == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION &&
+        driver.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             format("a driver of CUDA %s makes no context of these %u SMs: the odd atom and atoms "
+                    "that don't run up to the last can't go together there, nor groups of a "
+                    "structured split that were asked for differently. gcx_sm_split gives the odd "
+                    "atom only together with the last ones",
+                    version_text(driver.version()).c_str(), context.sm_count()));
+    driver.check(described, "cuDevResourceGenerateDesc");
     GCX_CALL(driver, cuGreenCtxCreate, &context.green, descriptor, context.key.device->native(),
              cu::kGreenCtxDefaultStream);
     try {

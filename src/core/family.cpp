@@ -1,5 +1,9 @@
 #include "core/family.hpp"
 
+#include <array>
+#include <bit>
+#include <cstring>
+
 namespace gcx {
 namespace {
 
@@ -22,6 +26,56 @@ unsigned flags_of(gcx_sm_family kind) {
     default:
         return 0;
     }
+}
+
+// The part of the struct that is the driver's own. From its first byte on it holds a mask of
+// the resource's SMs (seen on a driver of CUDA 13.0, docs/measurements.md). Only ever compared.
+class Private {
+  public:
+    Private() = default;
+    explicit Private(const CUdevResource& resource) {
+        std::memcpy(words_.data(), reinterpret_cast<const char*>(&resource) + kOffset,
+                    sizeof words_);
+    }
+    bool operator==(const Private&) const = default;
+    Private operator|(const Private& other) const {
+        Private both;
+        for (std::size_t i = 0; i < words_.size(); i++)
+            both.words_[i] = words_[i] | other.words_[i];
+        return both;
+    }
+    // Whether the masks have a bit in common.
+    bool meets(const Private& other) const {
+        uint64_t common = 0;
+        for (std::size_t i = 0; i < kMaskWords; i++)
+            common |= words_[i] & other.words_[i];
+        return common != 0;
+    }
+    // Whether the mask has a bit for each SM, or for each pair of them.
+    bool counts(uint32_t sms) const {
+        uint32_t bits = 0;
+        for (std::size_t i = 0; i < kMaskWords; i++)
+            bits += static_cast<uint32_t>(std::popcount(words_[i]));
+        return bits == sms || bits * 2 == sms;
+    }
+
+  private:
+    static constexpr std::size_t kOffset = 24;
+    static constexpr std::size_t kMaskWords = 4;
+    std::array<uint64_t, (cu::kResourceUnionOffset - kOffset) / sizeof(uint64_t)> words_{};
+};
+
+// Whether this driver keeps masks there: each atom but the odd one has as many bits as it
+// should, and no two atoms share one. (Part of the odd one's SMs are noted elsewhere.)
+bool masks_are_known(const std::vector<CUdevResource>& atoms, uint32_t units) {
+    Private all;
+    for (std::size_t i = 0; i < atoms.size(); i++) {
+        const Private part(atoms[i]);
+        if (part.meets(all) || (i < units && !part.counts(sms_of(atoms[i]))))
+            return false;
+        all = all | part;
+    }
+    return true;
 }
 
 void refuse_too_many(std::size_t atoms) {
@@ -52,6 +106,7 @@ Family::Family(const Driver& driver, CUdevice device, gcx_sm_family kind, uint32
     shape_ = {groups, sms_of(atoms_.front()), sms_of(remainder)};
     if (shape_.odd_size != 0)
         atoms_.push_back(remainder);
+    masks_known_ = masks_are_known(atoms_, shape_.unit_count);
 }
 
 Family::Family(const Driver& driver, CUdevice device, std::vector<cu::SmGroupParams> groups)
@@ -84,19 +139,21 @@ void Family::describe_atom(const AtomSet& set, gcx_resource_info& info) const {
     });
 }
 
-// What the driver leaves after the first units atoms. Asked for fewer groups, it gives the same
-// first ones (measured for every number of groups in all three kinds, see docs/measurements.md),
-// so this is exactly the other atoms.
-CUdevResource Family::rest_after(uint32_t units) const {
+// What the driver leaves when it splits off that many groups of the atoms' size, if it is exactly
+// the atoms after the first so many. That it is can't be taken for granted: asked for fewer groups
+// of 24 for the largest clusters, an H200 gives others than the first ones. So the driver's own
+// masks are compared.
+std::optional<CUdevResource> Family::rest_after(uint32_t units) const {
     std::vector<CUdevResource> groups(units);
     unsigned count = units;
     CUdevResource remainder{};
     GCX_CALL(driver_, cuDevSmResourceSplitByCount, groups.data(), &count, &device_resource_,
              &remainder, split_flags_, shape_.unit_size);
-    if (count != units)
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("the driver split off %u groups of %u SMs where it had given %u before", count,
-                    shape_.unit_size, shape_.unit_count));
+    Private expected;
+    for (std::size_t atom = units; atom < atoms_.size(); atom++)
+        expected = expected | Private(atoms_[atom]);
+    if (count != units || !masks_known_ || Private(remainder) != expected)
+        return std::nullopt;
     return remainder;
 }
 
@@ -110,26 +167,10 @@ std::vector<CUdevResource> Family::realise(const AtomSet& set) const {
         // every driver takes, and which allows larger clusters than its atoms put together.
         const auto units = static_cast<uint32_t>(set.count()) - 1;
         const uint32_t before = shape_.unit_count - units;
-        if (set == all() - AtomSet::first(before))
-            return {rest_after(before)};
-    }
-    if (set.count() > 1 && (with_odd || kind_ == GCX_SM_FAMILY_STRUCTURED) &&
-        driver_.has(GCX_CAPABILITY_STRUCTURED_SPLIT)) {
-        // From 13.1 on the header wants one smCoscheduledAlignment in a descriptor, which a
-        // remainder does not share with the groups, nor groups that were asked for differently.
-        const uint32_t alignment = cu::get_fields<cu::SmFields>(atoms_[0]).coscheduled_alignment;
-        bool same = true;
-        set.for_each([&](std::size_t atom) {
-            same = same &&
-                   cu::get_fields<cu::SmFields>(atoms_[atom]).coscheduled_alignment == alignment;
-        });
-        if (!same)
-            fail(GCX_ERROR_NOT_SUPPORTED,
-                 format(
-                     "a driver of CUDA %s allows no context of %u SMs that are atoms of different "
-                     "alignment; keep the odd atom together with the last ones, as gcx_sm_split "
-                     "does",
-                     version_text(driver_.version()).c_str(), sm_count(set)));
+        if (set == all() - AtomSet::first(before)) {
+            if (const auto rest = rest_after(before))
+                return {*rest};
+        }
     }
     std::vector<CUdevResource> native;
     set.for_each([&](std::size_t atom) { native.push_back(atoms_[atom]); });

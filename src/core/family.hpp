@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace gcx {
@@ -34,8 +35,8 @@ class Family {
     void describe_atom(const AtomSet& set, gcx_resource_info& info) const;
     AtomSet all() const { return AtomSet::first(atoms_.size()); }
 
-    // The native resources of a set, which cuDevResourceGenerateDesc takes together. Throws
-    // GCX_ERROR_NOT_SUPPORTED for a set that the driver's rules allow no descriptor of.
+    // The native resources of a set, for cuDevResourceGenerateDesc: a single one where one is known
+    // to be the same set.
     std::vector<CUdevResource> realise(const AtomSet& set) const;
 
     // Null until the probe has read it. Set once, never changed.
@@ -43,7 +44,7 @@ class Family {
     void set_sm_map(SmMap map);
 
   private:
-    CUdevResource rest_after(uint32_t units) const;
+    std::optional<CUdevResource> rest_after(uint32_t units) const;
 
     const Driver& driver_;
     gcx_sm_family kind_;
@@ -52,6 +53,7 @@ class Family {
     std::vector<CUdevResource> atoms_;
     AtomShape shape_;
     uint32_t split_flags_ = 0;
+    bool masks_known_ = false;
     std::unique_ptr<const SmMap> owned_map_;
     std::atomic<const SmMap*> sm_map_{nullptr};
 };

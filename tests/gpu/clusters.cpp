@@ -52,10 +52,10 @@ void test_clusters() {
     CHECK_EQ(clusters_of("fine, 24", fine.groups[0]).launch_of_8, CUDA_ERROR_INVALID_CLUSTER_SIZE);
     clusters_of("fine, 108", fine.groups[1]);
 
-    const Split wide = split(whole_device(), {16, 16, 32}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
-    clusters_of("max-cluster, first 16", wide.groups[0]);
-    clusters_of("max-cluster, next 16", wide.groups[1]);
-    clusters_of("max-cluster, 32", wide.groups[2]);
+    const Split wide = split(whole_device(), {24, 24, 48}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
+    CHECK_EQ(clusters_of("max-cluster, 24", wide.groups[0]).largest, 16);
+    clusters_of("max-cluster, the next 24", wide.groups[1]);
+    CHECK_EQ(clusters_of("max-cluster, 48", wide.groups[2]).largest, 16);
     clusters_of("max-cluster, the rest", wide.remainder);
 
     section("direct splits for the largest clusters, by size");

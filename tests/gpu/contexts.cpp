@@ -237,10 +237,12 @@ void resets() {
 void test_contexts(bool quick) {
     section("kept contexts are the same");
     kept_contexts_are_the_same();
-    section("kept contexts wait for nobody");
-    kept_contexts_wait_for_nobody();
-    section("destroying never stops work");
-    destroying_never_stops_work();
+    if (!quick) { // compute-sanitizer lets no kernel run beside the host
+        section("kept contexts wait for nobody");
+        kept_contexts_wait_for_nobody();
+        section("destroying never stops work");
+        destroying_never_stops_work();
+    }
     section("order across partitions");
     order_across_partitions();
     section("priorities");

@@ -41,6 +41,7 @@ step example-dlopen "$build/examples/dlopen" "$build/src/libgcx.so.0"
 step bench "$gcx" bench
 if command -v compute-sanitizer >/dev/null; then
     step memcheck compute-sanitizer --tool memcheck --error-exitcode 9 --leak-check full \
+        --report-api-errors no \
         "$build/tests/gpu/gcx-gpu-tests" --quick
     step memcheck-verify compute-sanitizer --tool memcheck --error-exitcode 9 \
         "$gcx" verify --sms 108,24
