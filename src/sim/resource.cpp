@@ -7,31 +7,34 @@
 namespace gcx::sim {
 namespace {
 
-/* The hidden bytes. The union's visible fields are part of the checksum. A mask of what the
- * resource holds begins at byte 24, as it does in the real driver's (misuse log, R25). */
+/* The hidden bytes. The union's visible fields are part of the checksum. As in the real driver's
+ * (misuse log, R25), a mask of what the resource holds begins at byte 24, and in groups and
+ * remainders nothing else follows it. */
 struct Hidden {
+    std::uint32_t epoch;
     std::uint32_t checksum;
-    std::uint16_t device;
+    std::uint8_t device;
+    std::uint8_t structured;
     std::uint8_t origin;
     std::uint8_t family;
-    std::uint64_t split;
-    std::uint8_t sms[kMaxSms / 8];
-    std::uint64_t context;
-    std::uint32_t epoch;
+    std::uint32_t split;
     std::uint16_t reported;
-    std::uint8_t structured;
-    std::uint8_t reserved;
+    std::uint16_t reserved;
+    std::uint8_t sms[kMaxSms / 8];
+    std::uint8_t padding[64 - kMaxSms / 8];
+    std::uint8_t context[8];
 };
-static_assert(sizeof(Hidden) <= 92 - 4);
-constexpr std::size_t kHiddenOffset = 8;
+static_assert(sizeof(Hidden) == 92);
+constexpr std::size_t kHiddenOffset = 4;
 static_assert(kHiddenOffset + offsetof(Hidden, sms) == 24);
+constexpr std::size_t kChecksumOffset = kHiddenOffset + offsetof(Hidden, checksum);
 
 std::uint32_t checksum(const CUdevResource& resource) {
     /* FNV-1a over all but the checksum and the pointer at the end. */
     const auto* bytes = reinterpret_cast<const unsigned char*>(&resource);
     std::uint64_t hash = 0xcbf29ce484222325;
     for (std::size_t i = 0; i < cu::kResourceBytes - sizeof(void*); i++) {
-        if (i >= kHiddenOffset && i < kHiddenOffset + sizeof(std::uint32_t))
+        if (i >= kChecksumOffset && i < kChecksumOffset + sizeof(std::uint32_t))
             continue;
         hash = (hash ^ bytes[i]) * 0x100000001b3;
     }
@@ -121,11 +124,11 @@ void write_resource(const Machine& machine, const SmResource& resource, CUdevRes
     cu::set_fields(out, fields);
 
     Hidden hidden{};
-    hidden.device = static_cast<std::uint16_t>(resource.device);
+    hidden.device = static_cast<std::uint8_t>(resource.device);
     hidden.origin = static_cast<std::uint8_t>(resource.origin);
     hidden.family = static_cast<std::uint8_t>(resource.family);
-    hidden.split = resource.split;
-    hidden.context = resource.context;
+    hidden.split = static_cast<std::uint32_t>(resource.split);
+    std::memcpy(hidden.context, &resource.context, sizeof hidden.context);
     hidden.epoch = static_cast<std::uint32_t>(machine.epoch);
     hidden.reported = static_cast<std::uint16_t>(resource.reported);
     hidden.structured = resource.structured ? 1 : 0;
@@ -153,7 +156,7 @@ CUresult read_resource(const Machine& machine, const CUdevResource& in, SmResour
     resource.origin = static_cast<ResourceOrigin>(hidden.origin);
     resource.family = static_cast<FamilyKind>(hidden.family);
     resource.split = hidden.split;
-    resource.context = hidden.context;
+    std::memcpy(&resource.context, hidden.context, sizeof hidden.context);
     resource.structured = hidden.structured != 0;
     resource.reported = hidden.reported;
     for (std::size_t sm = 0; sm < kMaxSms; sm++)
