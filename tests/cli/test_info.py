@@ -1,0 +1,171 @@
+"""gcx info: driver, devices, families, capabilities, environment; and no driver at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from .command import (
+    DRIVERS,
+    FAMILIES,
+    H100,
+    SM_COUNTS,
+    WITHOUT_CLUSTERS,
+    fail,
+    fail_json,
+    succeed,
+    succeed_json,
+)
+
+CAPABILITIES = {
+    "12.4": 1,
+    "12.5": 2,
+    "12.8": 2,
+    "13.0": 4,
+    "13.1": 7,
+    "13.4": 8,
+    "13.5": 8,
+}
+VARIABLES = [
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "CUDA_MPS_PIPE_DIRECTORY",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+    "CUDA_MPS_ENABLE_PER_CTX_DEVICE_MULTIPROCESSOR_PARTITIONING",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+]
+
+
+def test_schema() -> None:
+    info = succeed_json("info")
+    assert info["simulated"] is True
+    assert info["driver"]["version"] == "13.0"
+    assert info["driver"]["simulated"] is True
+    assert info["driver"]["library"].endswith("libgcx-sim.so")
+    assert info["driver"]["header_version"].split(".")[0] in {"12", "13"}
+    (device,) = info["devices"]
+    assert device["ordinal"] == 0
+    assert device["name"] == "SIMULATED NVIDIA H100 80GB HBM3"
+    assert device["compute_capability"] == "9.0"
+    assert device["sm_count"] == 132
+    assert device["min_partition_size"] == 8
+    assert device["coscheduled_alignment"] == 8
+
+
+@pytest.mark.parametrize("gpu", SM_COUNTS)
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_every_machine(gpu: str, driver: str) -> None:
+    info = succeed_json("info", driver=f"sim:{gpu}@{driver}")
+    assert info["driver"]["version"] == driver
+    (device,) = info["devices"]
+    assert device["sm_count"] == SM_COUNTS[gpu]
+    assert device["name"].startswith("SIMULATED ")
+    assert [family["name"] for family in device["families"]] == FAMILIES
+    for family in device["families"]:
+        lacks = family["name"] == "max-cluster" and gpu in WITHOUT_CLUSTERS
+        assert family["available"] is not lacks
+        if lacks:
+            assert "compute capability 9.0" in family["message"]
+            continue
+        assert family["atom_count"] == len(family["atoms"])
+        assert sum(family["atoms"]) == SM_COUNTS[gpu]
+    available = [each["available"] for each in info["capabilities"]]
+    assert available.count(True) == CAPABILITIES[driver]
+
+
+def test_atoms_of_an_h100() -> None:
+    families = succeed_json("info")["devices"][0]["families"]
+    atoms = {family["name"]: family["atoms"] for family in families}
+    assert atoms["coscheduled"] == [8] * 15 + [12]
+    assert atoms["fine"] == [2] * 66
+
+
+def test_capabilities_name_the_driver_they_need() -> None:
+    for capability in succeed_json("info", driver="sim:h100@13.1")["capabilities"]:
+        required = tuple(int(part) for part in capability["required_version"].split("."))
+        assert capability["available"] is (required <= (13, 1)), capability
+
+
+def test_text() -> None:
+    text = succeed("info", driver="sim:h100@12.8")
+    assert text.startswith("SIMULATED")
+    assert "CUDA 12.8" in text
+    assert "device 0: SIMULATED NVIDIA H100 80GB HBM3" in text
+    for word in [*FAMILIES, "structured split", "13.1", "workqueues", "capabilities"]:
+        assert word in text
+
+
+def test_devices() -> None:
+    machine = "sim:2xh100,a100@13.0"
+    devices = succeed_json("info", driver=machine)["devices"]
+    assert [device["ordinal"] for device in devices] == [0, 1, 2]
+    assert [device["sm_count"] for device in devices] == [132, 132, 108]
+    (device,) = succeed_json("info", "--device", "2", driver=machine)["devices"]
+    assert device == devices[2]
+    document, _ = fail_json("info", "--device", "3", driver=machine)
+    assert document["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"
+
+
+def test_environment() -> None:
+    listed = {each["name"]: each for each in succeed_json("info")["environment"]}
+    assert list(listed) == VARIABLES
+    assert all(each["value"] is None and each["effect"] for each in listed.values())
+    set_values = {name: f"{index}" for index, name in enumerate(VARIABLES)}
+    for each in succeed_json("info", env=set_values)["environment"]:
+        assert each["value"] == set_values[each["name"]]
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_environment_in_text(name: str) -> None:
+    assert name not in succeed("info")
+    assert f"{name}=0" in succeed("info", env={name: "0"})
+
+
+def test_environment_that_is_no_text() -> None:
+    """Any bytes may be in a variable; the JSON stays valid."""
+    strange = 'a"b\\c\n\udcff\udc80\x01é'
+    (value,) = [
+        each["value"]
+        for each in succeed_json("info", env={"CUDA_MPS_PIPE_DIRECTORY": strange})["environment"]
+        if each["name"] == "CUDA_MPS_PIPE_DIRECTORY"
+    ]
+    assert value.startswith('a"b\\c\n')
+    assert value.endswith("\x01é")
+
+
+def test_no_driver() -> None:
+    message = fail("info", driver="/nonexistent.so")
+    assert "/nonexistent.so" in message
+    assert "sim:" in message, "it says what would work"
+    document, _ = fail_json("info", driver="/nonexistent.so")
+    assert document["error"]["result"] == "GCX_ERROR_SHARED_OBJECT_INIT_FAILED"
+    assert document["error"]["code"] == 303
+    assert document["simulated"] is False
+
+
+@pytest.mark.parametrize("line", ["info", "plan --sms 8", "split --sms 8", "verify --sms 8"])
+@pytest.mark.parametrize(
+    ("machine", "result", "said"),
+    [
+        ("/nonexistent.so", "GCX_ERROR_SHARED_OBJECT_INIT_FAILED", "/nonexistent.so"),
+        ("sim:h100@12.2", "GCX_ERROR_NOT_SUPPORTED", "12.4"),
+        ("sim:none@13.0", "GCX_ERROR_NO_DEVICE", "no device"),
+        ("sim:h999", "GCX_ERROR_INVALID_VALUE", '"h999"'),
+        ("sim:h100@9.9", "GCX_ERROR_INVALID_VALUE", '"9.9"'),
+        ("sim:/nonexistent.profile", "GCX_ERROR_INVALID_VALUE", "/nonexistent.profile"),
+    ],
+)
+def test_drivers_that_can_not_be_used(line: str, machine: str, result: str, said: str) -> None:
+    message = fail(*line.split(), driver=machine)
+    assert said in message
+    assert ("SIMULATED" in message) is machine.startswith("sim:")
+    document, _ = fail_json(*line.split(), driver=machine)
+    assert document["error"]["result"] == result
+    assert document["simulated"] is machine.startswith("sim:")
+
+
+def test_driver_that_is_no_driver() -> None:
+    fail("info", driver="libm.so.6")
+
+
+def test_the_driver_option() -> None:
+    assert succeed_json("info", "--driver", H100, driver=None)["driver"]["version"] == "13.0"

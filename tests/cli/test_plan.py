@@ -1,0 +1,130 @@
+"""gcx plan: the numbers, on every simulated GPU and driver."""
+
+from __future__ import annotations
+
+import pytest
+
+from .command import (
+    DRIVERS,
+    FAMILIES,
+    H100,
+    MACHINES,
+    SM_COUNTS,
+    WITHOUT_CLUSTERS,
+    fail,
+    fail_json,
+    succeed,
+    succeed_json,
+)
+
+
+def counts_of(sms: str, driver: str = H100, *more: str) -> tuple[list[int], int]:
+    """The counts of the groups and of the remainder that a plan gives."""
+    plan = succeed_json("plan", "--sms", sms, *more, driver=driver)
+    return [group["sm_count"] for group in plan["groups"]], plan["remainder"]
+
+
+def test_schema() -> None:
+    plan = succeed_json("plan", "--sms", "10,rest")
+    assert plan["simulated"] is True
+    assert plan["driver"]["version"] == "13.0"
+    assert plan["driver"]["simulated"] is True
+    assert plan["device"] == 0
+    assert plan["family"] == "coscheduled"
+    assert plan["groups"] == [
+        {"requested": 10, "sm_count": 16},
+        {"requested": 0, "sm_count": 116},
+    ]
+    assert plan["remainder"] == 0
+    assert type(plan["remainder"]) is int
+
+
+def test_text() -> None:
+    lines = succeed("plan", "--sms", "10,24").splitlines()
+    assert lines[0].startswith("SIMULATED")
+    assert "NVIDIA H100 80GB HBM3" in lines[1]
+    rows = [line.split() for line in lines[3:]]
+    assert rows[0][:3] == ["A", "10", "16"]
+    assert "rounded up" in lines[3]
+    assert rows[1] == ["B", "24", "24"]
+    assert rows[2] == ["remainder", "92"]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("gpu", ["h100", "h200"])
+def test_on_every_driver(gpu: str, driver: str) -> None:
+    machine = f"sim:{gpu}@{driver}"
+    assert counts_of("108,24", machine) == ([108, 24], 0)
+    assert counts_of("24,108", machine) == ([24, 108], 0)
+    assert counts_of("8,16,24", machine) == ([8, 16, 24], 84)
+    assert counts_of("7,10,17", machine) == ([8, 16, 24], 84)
+    assert counts_of("132", machine) == ([132], 0)
+    assert counts_of("24,rest", machine) == ([24, 108], 0)
+    assert counts_of("10,122", machine, "--family", "fine") == ([10, 122], 0)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sums(machine: str, family: str) -> None:
+    """Groups and remainder add up to the device; no group is smaller than asked."""
+    gpu = machine.removeprefix("sim:").split("@")[0]
+    total = SM_COUNTS[gpu]
+    if family == "max-cluster" and gpu in WITHOUT_CLUSTERS:
+        message = fail("plan", "--sms", "8", "--family", family, driver=machine)
+        assert "compute capability 9.0" in message
+        return
+    for asked in ([1], [2, 2], [total // 2], [total // 4, total // 4], [total]):
+        sms = ",".join(str(count) for count in asked)
+        counts, remainder = counts_of(sms, machine, "--family", family)
+        assert sum(counts) + remainder == total
+        assert all(given >= wanted for given, wanted in zip(counts, asked))
+    counts, remainder = counts_of("2,rest", machine, "--family", family)
+    assert (sum(counts), remainder) == (total, 0)
+
+
+def test_several_share_the_rest() -> None:
+    counts, remainder = counts_of("32,rest,rest")
+    assert counts[0] == 32
+    assert sum(counts) + remainder == 132
+    assert abs(counts[1] - counts[2]) <= 12
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_too_many(driver: str) -> None:
+    message = fail("plan", "--sms", "133", driver=f"sim:h100@{driver}")
+    assert "SIMULATED" in message
+    assert "133" in message
+    assert "132" in message
+    document, _ = fail_json("plan", "--sms", "133", driver=f"sim:h100@{driver}")
+    assert document["simulated"] is True
+    assert document["error"]["result"] == "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION"
+    assert document["error"]["code"] == 915
+    assert "133" in document["error"]["message"]
+    assert "132" in document["error"]["message"]
+
+
+def test_too_many_together() -> None:
+    message = fail("plan", "--sms", "108,32")
+    assert "132" in message
+
+
+def test_nothing_left_for_the_rest() -> None:
+    fail("plan", "--sms", "132,rest")
+
+
+def test_exact() -> None:
+    assert counts_of("108,24", H100, "--exact") == ([108, 24], 0)
+    message = fail("plan", "--sms", "10,24", "--exact")
+    assert "10" in message
+    assert "16" in message
+
+
+def test_devices() -> None:
+    machine = "sim:a100,2xh100@13.0"
+    for device, total in enumerate([108, 132, 132]):
+        plan = succeed_json("plan", "--sms", "16", "--device", str(device), driver=machine)
+        assert plan["device"] == device
+        assert plan["groups"][0]["sm_count"] + plan["remainder"] == total
+    document, _ = fail_json("plan", "--sms", "16", "--device", "3", driver=machine)
+    assert document["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"
+    assert document["error"]["code"] == 101

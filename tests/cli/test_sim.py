@@ -1,0 +1,143 @@
+"""gcx sim: what can be simulated, and running other programs on it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from .command import DRIVERS, SM_COUNTS, fail, gcx, program, succeed, succeed_json
+
+SHOW = "import os, json; print(json.dumps(dict(os.environ)))"
+
+
+def test_list() -> None:
+    text = succeed("sim", "list", driver="/nonexistent.so")
+    assert "SIMULATED" in text
+    names = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
+    assert names[: len(SM_COUNTS)] == list(SM_COUNTS)
+    assert names[len(SM_COUNTS) :] == ["12.2", *DRIVERS]
+
+
+def test_list_in_json() -> None:
+    listed = succeed_json("sim", "list")
+    assert listed["simulated"] is True
+    assert [gpu["name"] for gpu in listed["gpus"]] == list(SM_COUNTS)
+    assert [driver["name"] for driver in listed["drivers"]] == ["12.2", *DRIVERS]
+    assert all(each["description"] for each in listed["gpus"] + listed["drivers"])
+    assert Path(listed["library"]).is_file()
+
+
+def test_everything_listed_can_be_simulated() -> None:
+    listed = succeed_json("sim", "list")
+    for gpu in listed["gpus"]:
+        assert succeed_json("info", driver=f"sim:{gpu['name']}")["simulated"] is True
+    for driver in listed["drivers"][1:]:
+        info = succeed_json("info", driver=f"sim:h100@{driver['name']}")
+        assert info["driver"]["version"] == driver["name"]
+
+
+def test_environment_of_the_command() -> None:
+    done = gcx(
+        "sim", "run", "--gpu", "2xh100", "--driver", "12.4", "--", sys.executable, "-c", SHOW,
+        env={"LD_LIBRARY_PATH": "/somewhere"},
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr.startswith("SIMULATED")
+    assert done.stderr.count("\n") == 1
+    env = json.loads(done.stdout)
+    assert env["GCX_SIM"] == "2xh100@12.4"
+    assert env["GCX_DRIVER"] == "sim:2xh100@12.4"
+    folder, rest = env["LD_LIBRARY_PATH"].split(":", 1)
+    assert rest == "/somewhere"
+    assert (Path(folder) / "libcuda.so.1").exists()
+
+
+def test_defaults() -> None:
+    done = gcx("sim", "run", "--", sys.executable, "-c", SHOW)
+    env = json.loads(done.stdout)
+    assert env["GCX_DRIVER"] == f"sim:{env['GCX_SIM']}"
+    assert env["GCX_SIM"].startswith("h100")
+    assert ":" not in env["LD_LIBRARY_PATH"]
+
+
+def test_a_program_that_never_heard_of_gcx() -> None:
+    """It opens libcuda.so.1 by name, as any CUDA program does, and finds the simulation."""
+    source = (
+        "import ctypes\n"
+        "cuda = ctypes.CDLL('libcuda.so.1')\n"
+        "count, version = ctypes.c_int(), ctypes.c_int()\n"
+        "name = ctypes.create_string_buffer(100)\n"
+        "assert cuda.cuInit(0) == 0\n"
+        "assert cuda.cuDeviceGetCount(ctypes.byref(count)) == 0\n"
+        "assert cuda.cuDriverGetVersion(ctypes.byref(version)) == 0\n"
+        "assert cuda.cuDeviceGetName(name, 100, 1) == 0\n"
+        "print(count.value, version.value, name.value.decode())\n"
+    )
+    done = gcx(
+        "sim", "run", "--gpu", "h100,a100", "--driver", "12.8", "--", sys.executable, "-c", source
+    )
+    assert done.stdout.startswith("2 12080 SIMULATED NVIDIA A100"), done
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 77, 255])
+def test_exit_status_is_the_command_s(status: int) -> None:
+    done = gcx("sim", "run", "--", "/bin/sh", "-c", f"echo out; echo err >&2; exit {status}")
+    assert done.returncode == status
+    assert done.stdout == "out\n"
+    assert done.stderr.endswith("err\n")
+
+
+def test_commands_that_can_not_run(tmp_path: Path) -> None:
+    """127 and 126, as shells have it."""
+    done = gcx("sim", "run", "--", "/nonexistent/program")
+    assert done.returncode == 127
+    assert "/nonexistent/program" in done.stderr
+    plain = tmp_path / "plain.txt"
+    plain.write_text("no program")
+    done = gcx("sim", "run", "--", str(plain))
+    assert done.returncode == 126
+    assert str(plain) in done.stderr
+
+
+def test_the_command_keeps_its_options() -> None:
+    """Behind -- nothing is gcx's: neither --json nor --help nor --driver."""
+    for option in ("--json", "--help", "--driver", "--version", "-h", "--"):
+        done = gcx("sim", "run", "--", "echo", option, "--gpu")
+        assert done.stdout == f"{option} --gpu\n"
+        assert done.returncode == 0
+
+
+def test_gcx_itself() -> None:
+    done = gcx(
+        "sim", "run", "--gpu", "a100", "--driver", "12.5", "--", program(), "info", "--json",
+        driver="/nonexistent.so",
+    )  # fmt: skip
+    info = json.loads(done.stdout)
+    assert info["driver"]["version"] == "12.5"
+    assert info["devices"][0]["sm_count"] == SM_COUNTS["a100"]
+
+
+def test_recording(tmp_path: Path) -> None:
+    """A recording keeps its driver's version unless another is asked for."""
+    path = tmp_path / "gpu.profile"
+    succeed("info", "--record", str(path), driver="sim:a100@12.8")
+    line = ["sim", "run", "--gpu", str(path)]
+    done = gcx(*line, "--", program(), "info", "--json")
+    assert json.loads(done.stdout)["driver"]["version"] == "12.8"
+    done = gcx(*line, "--driver", "13.4", "--", program(), "info", "--json")
+    assert json.loads(done.stdout)["driver"]["version"] == "13.4"
+
+
+def test_wrong_machines_run_nothing(tmp_path: Path) -> None:
+    witness = tmp_path / "ran"
+    for line in (["--gpu", "h999"], ["--driver", "9.9"], ["--gpu", "/nonexistent.profile"]):
+        fail("sim", "run", *line, "--", "touch", str(witness), status=2)
+    assert not witness.exists()
+
+
+def test_missing_simulator() -> None:
+    message = fail("sim", "list", env={"GCX_SIM_LIBRARY": "/nonexistent/libgcx-sim.so"})
+    assert "/nonexistent/libgcx-sim.so" in message

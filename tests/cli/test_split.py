@@ -1,0 +1,81 @@
+"""gcx split: makes it all, times each step, takes it all down."""
+
+from __future__ import annotations
+
+import pytest
+
+from .command import DRIVERS, MACHINES, fail, fail_json, succeed, succeed_json
+
+
+def test_schema() -> None:
+    split = succeed_json("split", "--sms", "108,24")
+    assert split["simulated"] is True
+    assert split["driver"]["simulated"] is True
+    assert split["device"] == 0
+    assert split["remainder"] == 0
+    assert [group["sm_count"] for group in split["groups"]] == [108, 24]
+    assert [len(group["seen"]) for group in split["groups"]] == [108, 24]
+    assert split["split_us"] >= 0
+    for group in split["groups"]:
+        assert all(group[step] > 0 for step in ("context_us", "stream_us", "kernel_us"))
+    assert split["take_down_us"] >= 0
+    assert split["released"] is True
+    assert split["cache"]["in_use"] == 0
+    assert split["cache"]["kept"] == 0
+    assert split["cache"]["misses"] == 2
+    assert split["cache"]["evicted"] == 2
+
+
+def test_text() -> None:
+    text = succeed("split", "--sms", "108,24")
+    assert text.startswith("SIMULATED")
+    assert "say nothing about a GPU" in text
+    assert "everything taken down" in text
+    assert "2 made, 2 destroyed, 0 in use, 0 kept" in text
+    rows = [line.split() for line in text.splitlines()]
+    (first,) = [row for row in rows if row[0] == "A"]
+    (second,) = [row for row in rows if row[0] == "B"]
+    assert first[1:4] == ["108", "108", "108"]
+    assert second[1:4] == ["24", "24", "24"]
+    assert all(float(time) > 0 for time in first[4:] + second[4:])
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_as_planned(machine: str) -> None:
+    for sms in ("4,rest", "6,4"):
+        plan = succeed_json("plan", "--sms", sms, driver=machine)
+        split = succeed_json("split", "--sms", sms, driver=machine)
+        assert [(group["requested"], group["sm_count"]) for group in split["groups"]] == [
+            (group["requested"], group["sm_count"]) for group in plan["groups"]
+        ]
+        assert split["remainder"] == plan["remainder"]
+        assert split["released"] is True
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_refused(driver: str) -> None:
+    document, _ = fail_json("split", "--sms", "133", driver=f"sim:h100@{driver}")
+    assert document["error"]["result"] == "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION"
+
+
+@pytest.mark.parametrize(
+    ("function", "nth", "code"),
+    [
+        ("cuInit", 1, 999),
+        ("cuDeviceGetDevResource", 1, 999),
+        ("cuDevSmResourceSplitByCount", 1, 915),
+        ("cuDevResourceGenerateDesc", 2, 2),
+        ("cuGreenCtxCreate", 1, 2),
+        ("cuGreenCtxCreate", 2, 2),
+        ("cuGreenCtxStreamCreate", 2, 2),
+        ("cuLaunchKernel", 2, 719),
+    ],
+)
+def test_driver_calls_that_fail(function: str, nth: int, code: int) -> None:
+    """The driver's answer passes through, and names the function."""
+    injected = {"GCX_SIM_FAIL": f"{function}:{nth}:{code}"}
+    message = fail("split", "--sms", "108,24", env=injected)
+    assert "SIMULATED" in message
+    assert function in message
+    document, _ = fail_json("split", "--sms", "108,24", env=injected)
+    assert document["error"]["code"] == code

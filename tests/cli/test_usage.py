@@ -1,0 +1,206 @@
+"""Command lines: what is wrong with them is said, with status 2; help is everywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .command import H100, SM_COUNTS, environment, fail, fail_json, gcx, program, succeed
+
+COMMANDS = ["info", "plan", "split", "verify", "bench", "sim list", "sim run"]
+SPLITTING = ["plan", "split", "verify"]
+
+WRONG_COUNTS = {
+    "108,,24": "2 is empty",
+    ",108": "1 is empty",
+    "108,": "2 is empty",
+    "-3": '"-3"',
+    "1e9": '"1e9"',
+    "12x": '"12x"',
+    " 8": '" 8"',
+    "+8": '"+8"',
+    "0x10": '"0x10"',
+    "8.0": '"8.0"',
+    "8;8": '"8;8"',
+    "4294967297": '"4294967297"',
+    "99999": "99999",
+    "0": "0 SMs",
+    "Rest": '"Rest"',
+}
+
+WRONG_LINES = {
+    "": "gcx help",
+    "frobnicate": '"frobnicate"',
+    "sim": "sim list",
+    "sim frobnicate": "sim list",
+    "sim run": "no command",
+    "sim run --": "no command",
+    "plan": "--sms is missing",
+    "split": "--sms is missing",
+    "verify": "--sms is missing",
+    "plan --sms": "--sms needs a value",
+    "plan --sms --exact": "--sms needs a value",
+    "plan --sms 8 --sms 16": "--sms is given twice",
+    "plan --sms 8 --bogus": "unknown option --bogus",
+    "plan --sms 8 -x": "unknown option -x",
+    "plan --sms 8 16": '"16"',
+    "plan --sms 8 --json=yes": "--json takes no value",
+    "plan --sms 8 --exact=1": "--exact takes no value",
+    "plan --sms 8 --device x": '"x"',
+    "plan --sms 8 --device -1": '"-1"',
+    "plan --sms 8 --device": "--device needs a value",
+    "plan --sms 8 --family structured": "coscheduled, fine and max-cluster",
+    "plan --sms 8 --svg a.svg": "unknown option --svg",
+    "info extra": '"extra"',
+    "info --sms 8": "unknown option --sms",
+    "info --record": "--record needs a value",
+    "info --record=": "--record is empty",
+    "info --driver=": "--driver is empty",
+    "verify --sms 8 --svg": "--svg needs a value",
+    "verify --sms 8 --svg=": "--svg is empty",
+    "bench --rounds 0": '"0"',
+    "bench --rounds many": '"many"',
+    "bench --rounds 1e3": '"1e3"',
+    "sim list extra": '"extra"',
+    "sim run --gpu h999 -- true": '"h999"',
+    "sim run --gpu= -- true": "--gpu is empty",
+    "sim run --driver 9.9 -- true": '"9.9"',
+    "help frobnicate": '"frobnicate"',
+    "help plan split": "one command at a time",
+    "--bogus": "unknown option --bogus",
+    "-- plan": "no command before --",
+}
+
+
+@pytest.mark.parametrize("command", SPLITTING)
+@pytest.mark.parametrize(("counts", "said"), WRONG_COUNTS.items())
+def test_wrong_counts(command: str, counts: str, said: str) -> None:
+    message = fail(command, "--sms", counts, status=2)
+    assert said in message
+    assert "--sms 108,24" in message, "it says what would work"
+    assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize(("line", "said"), WRONG_LINES.items())
+def test_wrong_lines(line: str, said: str) -> None:
+    message = fail(*line.split(), status=2)
+    assert said in message
+    assert message.count("\n") == 1
+
+
+def test_wrong_usage_opens_no_driver() -> None:
+    """A mistake is found without a driver, and doesn't hide behind its absence."""
+    assert "count 2 is empty" in fail("plan", "--sms", "8,,8", status=2, driver="/nonexistent.so")
+
+
+@pytest.mark.parametrize("line", ["plan --sms 8,,8", "frobnicate", "plan", "info --bogus"])
+def test_wrong_usage_in_json(line: str) -> None:
+    document, _ = fail_json(*line.split(), status=2)
+    assert document["error"]["result"] == "GCX_ERROR_INVALID_VALUE"
+    assert document["error"]["code"] == 1
+
+
+def test_unknown_commands_and_options_are_told_the_known() -> None:
+    message = fail("frobnicate", status=2)
+    assert all(command in message for command in COMMANDS)
+    message = fail("verify", "--bogus", status=2)
+    assert all(option in message for option in ["--sms", "--svg", "--device", "--json"])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(command: str) -> None:
+    """help COMMAND, --help and -h give one text; they need no driver."""
+    words = command.split()
+    text = succeed("help", *words, driver=None)
+    assert f"gcx {command}" in text
+    for line in ([*words, "--help"], [*words, "-h"], ["--help", *words]):
+        assert succeed(*line, driver="/nonexistent.so") == text
+
+
+def test_help_overview() -> None:
+    text = succeed("help", driver=None)
+    assert all(command in text for command in COMMANDS)
+    assert "--driver" in text
+    assert "exit status" in text
+    assert succeed("--help", driver=None) == text
+    assert succeed("-h", driver=None) == text
+
+
+def test_version() -> None:
+    header = Path(__file__).resolve().parents[2] / "include" / "gcx.h"
+    parts = dict.fromkeys(["MAJOR", "MINOR", "PATCH"], "")
+    for line in header.read_text().splitlines():
+        for part in parts:
+            if line.startswith(f"#define GCX_VERSION_{part} "):
+                parts[part] = line.split()[-1]
+    version = ".".join(parts.values())
+    assert succeed("--version", driver="/nonexistent.so") == f"gcx {version}\n"
+
+
+def test_options_before_and_after_the_command() -> None:
+    expected = succeed("plan", "--sms", "108,24", "--json")
+    assert succeed("--json", "plan", "--sms=108,24") == expected
+    for line in (
+        ["--driver", H100, "--json", "plan", "--sms", "108,24"],
+        [f"--driver={H100}", "plan", "--json", "--sms", "108,24"],
+        ["plan", "--sms", "108,24", "--json", "--driver", H100],
+    ):
+        assert succeed(*line, driver=None) == expected
+
+
+def test_the_option_wins_over_the_environment() -> None:
+    text = succeed("plan", "--sms", "8", "--driver", "sim:a100@12.8", driver="/nonexistent.so")
+    assert f"{SM_COUNTS['a100']} SMs" in text
+
+
+FULL_LINES = [
+    "info",
+    "plan --sms 8",
+    "plan --sms 8 --json",
+    "split --sms 8",
+    "verify --sms 8",
+    "verify --sms 8 --json",
+    "bench --rounds 2",
+    "sim list",
+    "help",
+    "--version",
+]
+
+
+@pytest.mark.parametrize("line", FULL_LINES)
+def test_a_full_disk_is_an_error(line: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [program(), *line.split()],
+            env=environment({"GCX_DRIVER": H100}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "standard output" in done.stderr
+    assert os.strerror(28) in done.stderr
+
+
+def test_closed_output_is_an_error() -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$0" plan --sms 8 >&-', program()],
+        env=environment({"GCX_DRIVER": H100}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "standard output" in done.stderr
+
+
+def test_nothing_is_simulated_unasked() -> None:
+    """Without a driver each command says so; there is no silent fall-back."""
+    done = gcx("info", driver="libgcx-no-such-driver.so.1")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "libgcx-no-such-driver.so.1" in done.stderr

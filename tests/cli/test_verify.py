@@ -1,0 +1,252 @@
+"""gcx verify: the SMs seen, the map, the picture; and that it notices a driver that lies."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from .command import (
+    DRIVERS,
+    FAMILIES,
+    H100,
+    MACHINES,
+    SM_COUNTS,
+    Json,
+    environment,
+    fail,
+    fail_json,
+    gcx,
+    program,
+    succeed,
+    succeed_json,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+ESCAPE = "\x1b"
+
+
+def check_verified(verified: Json, total: int) -> None:
+    """What a verification that holds says of itself."""
+    assert verified["ok"] is True
+    assert verified["overlap"] == 0
+    assert type(verified["overlap"]) is int
+    assert verified["problems"] == []
+    seen: list[int] = []
+    for group in verified["groups"]:
+        assert set(group) == {"requested", "sm_count", "seen"}
+        assert len(group["seen"]) == group["sm_count"] >= group["requested"]
+        assert group["seen"] == sorted(group["seen"])
+        seen += group["seen"]
+    assert len(set(seen)) == len(seen)
+    assert all(0 <= sm < total for sm in seen)
+    assert len(seen) + verified["remainder"] == total
+
+
+def test_schema() -> None:
+    verified = succeed_json("verify", "--sms", "8,16,24")
+    assert verified["simulated"] is True
+    assert verified["driver"]["version"] == "13.0"
+    assert verified["device"] == 0
+    check_verified(verified, 132)
+    assert [group["sm_count"] for group in verified["groups"]] == [8, 16, 24]
+    assert verified["groups"][0]["seen"] == [0, 1, 16, 17, 32, 33, 48, 49]
+    assert verified["remainder"] == 84
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("gpu", ["h100", "h200"])
+def test_108_and_24(gpu: str, driver: str) -> None:
+    verified = succeed_json("verify", "--sms", "108,24", driver=f"sim:{gpu}@{driver}")
+    check_verified(verified, 132)
+    assert [group["sm_count"] for group in verified["groups"]] == [108, 24]
+    assert verified["remainder"] == 0
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_machine(machine: str) -> None:
+    """Verified is what was planned, in each family that the machine has."""
+    gpu = machine.removeprefix("sim:").split("@")[0]
+    for family in FAMILIES:
+        line = ["--sms", "3,6,rest", "--family", family]
+        plan = gcx("plan", *line, "--json", driver=machine)
+        if plan.returncode != 0:
+            fail("verify", *line, driver=machine)
+            continue
+        verified = succeed_json("verify", *line, driver=machine)
+        check_verified(verified, SM_COUNTS[gpu])
+        planned = [group["sm_count"] for group in json.loads(plan.stdout)["groups"]]
+        assert [group["sm_count"] for group in verified["groups"]] == planned
+
+
+def test_fine() -> None:
+    verified = succeed_json("verify", "--sms", "10,122", "--family", "fine")
+    check_verified(verified, 132)
+    assert [group["sm_count"] for group in verified["groups"]] == [10, 122]
+
+
+def test_many_partitions() -> None:
+    verified = succeed_json("verify", "--sms", ",".join(["2"] * 66), "--family", "fine")
+    check_verified(verified, 132)
+    assert len(verified["groups"]) == 66
+
+
+def test_another_device() -> None:
+    machine = "sim:h100,orin@13.0"
+    verified = succeed_json("verify", "--sms", "4,rest", "--device", "1", driver=machine)
+    assert verified["device"] == 1
+    check_verified(verified, 16)
+
+
+def test_text() -> None:
+    text = succeed("verify", "--sms", "108,16")
+    lines = text.splitlines()
+    assert lines[0].startswith("SIMULATED")
+    rows = [line for line in lines if re.match(r"\s+SM +\d+ ", line)]
+    cells = [cell for row in rows for cell in row.split()[2:]]
+    assert len(cells) == 132
+    assert (cells.count("A"), cells.count("B"), cells.count(".")) == (108, 16, 8)
+    assert "108 SMs" in text
+    assert "8 SMs in no partition" in text
+    assert lines[-1].startswith("ok")
+
+
+def test_the_map_shows_the_sms_seen() -> None:
+    group = succeed_json("verify", "--sms", "24")["groups"][0]
+    rows = [line for line in succeed("verify", "--sms", "24").splitlines() if " SM " in line]
+    cells = [cell for row in rows for cell in row.split()[2:] if cell in {"A", "."}]
+    assert [sm for sm, cell in enumerate(cells) if cell == "A"] == group["seen"]
+
+
+def on_a_terminal(*words: str, **env: str) -> str:
+    """The command's output when standard output is a terminal."""
+    ours, its = pty.openpty()
+    process = subprocess.Popen(
+        [program(), *words], env=environment({"GCX_DRIVER": H100, **env}), stdout=its
+    )
+    os.close(its)
+    output = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # what Linux answers when the other side has closed
+            break
+        if not part:
+            break
+        output += part
+    os.close(ours)
+    assert process.wait() == 0
+    return output.decode()
+
+
+def test_colours_only_on_a_terminal() -> None:
+    line = ["verify", "--sms", "108,24"]
+    coloured = on_a_terminal(*line, TERM="xterm-256color")
+    assert ESCAPE in coloured
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured).replace("\r\n", "\n")
+    assert plain == succeed(*line), "the colours are all that differs"
+    assert ESCAPE not in on_a_terminal(*line, TERM="xterm-256color", NO_COLOR="1")
+    assert ESCAPE not in on_a_terminal(*line, TERM="dumb")
+    assert ESCAPE not in on_a_terminal(*line, "--json", TERM="xterm-256color")
+    assert ESCAPE not in succeed(*line, env={"TERM": "xterm-256color"})
+
+
+@pytest.mark.parametrize("gpu", SM_COUNTS)
+def test_svg(gpu: str, tmp_path: Path) -> None:
+    path = tmp_path / "map.svg"
+    line = ["verify", "--sms", "4,8", "--svg", str(path)]
+    verified = succeed_json(*line, driver=f"sim:{gpu}@13.0")
+    assert verified["svg"] == str(path)
+    root = ElementTree.parse(path).getroot()
+    assert root.tag == f"{SVG}svg"
+    text = " ".join(root.itertext())
+    assert "SIMULATED" in text
+    name = succeed_json("info", driver=f"sim:{gpu}@13.0")["devices"][0]["name"]
+    assert name in text
+    cells = [each for each in root.iter() if each.get("data-sm") is not None]
+    assert [int(each.get("data-sm", "")) for each in cells] == list(range(SM_COUNTS[gpu]))
+    for letter, group in zip("AB", verified["groups"]):
+        of_group = [each for each in cells if each.get("data-partition") == letter]
+        assert [int(each.get("data-sm", "")) for each in of_group] == group["seen"]
+    raw = path.read_text()
+    assert "prefers-color-scheme: dark" in raw
+    outside = re.findall(r"(?:href|src|url)\s*[=(]", raw)
+    assert outside == [], "the picture needs no other file"
+
+
+def test_svg_in_text(tmp_path: Path) -> None:
+    path = tmp_path / "map.svg"
+    assert str(path) in succeed("verify", "--sms", "8", "--svg", str(path))
+    assert path.exists()
+
+
+@pytest.mark.parametrize("path", ["/nonexistent/map.svg", "/dev/full", "/"])
+def test_svg_that_can_not_be_written(path: str) -> None:
+    assert path in fail("verify", "--sms", "8", "--svg", path)
+    document, _ = fail_json("verify", "--sms", "8", "--svg", path)
+    assert document["error"]["result"] == "GCX_ERROR_OPERATING_SYSTEM"
+
+
+def test_driver_that_fails() -> None:
+    """The second partition's kernel can't be launched."""
+    injected = {"GCX_SIM_FAIL": "cuLaunchKernel:2:719"}
+    assert "cuLaunchKernel" in fail("verify", "--sms", "108,24", env=injected)
+    document, _ = fail_json("verify", "--sms", "108,24", env=injected)
+    assert document["error"]["result"] == "GCX_ERROR_LAUNCH_FAILED"
+
+
+@pytest.fixture(scope="module")
+def liar(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The driver that lies, built; as environment variables."""
+    library = tmp_path_factory.mktemp("liar") / "libliar.so"
+    source = Path(__file__).with_name("liar.c")
+    done = subprocess.run(
+        ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-shared", "-fPIC",
+         "-o", str(library), str(source), "-ldl"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    simulation = succeed_json("sim", "list")["library"]
+    return {"GCX_DRIVER": str(library), "LIAR_LIBRARY": simulation, "GCX_SIM": "h100@13.0"}
+
+
+def test_the_liar_without_a_lie(liar: dict[str, str]) -> None:
+    check_verified(
+        succeed_json("verify", "--sms", "8,8", driver=None, env={**liar, "LIAR": "no"}), 132
+    )
+
+
+@pytest.mark.parametrize("command", ["verify", "split"])
+def test_sms_that_are_not_seen(command: str, liar: dict[str, str]) -> None:
+    done = gcx(command, "--sms", "16,8", "--json", driver=None, env={**liar, "LIAR": "fewer"})
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert [len(group["seen"]) for group in document["groups"]] == [15, 7]
+    for letter, promised, seen in (("A", 16, 15), ("B", 8, 7)):
+        assert re.search(rf"partition {letter}\b.*\b{promised}\b.*\b{seen}\b", done.stderr)
+    if command == "verify":
+        assert document["ok"] is False
+        assert len(document["problems"]) == 2
+
+
+def test_partitions_that_share_an_sm(liar: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "map.svg"
+    line = ["verify", "--sms", "16,8", "--svg", str(path)]
+    done = gcx(*line, "--json", driver=None, env={**liar, "LIAR": "shared"})
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert document["ok"] is False
+    assert document["overlap"] == 1
+    assert "share 1 SM: 0" in done.stderr
+    assert "seen in more than one partition" in path.read_text()
+    done = gcx(*line, driver=None, env={**liar, "LIAR": "shared"})
+    assert done.returncode == 1
+    assert "FAILED" in done.stdout
+    assert "\nok" not in done.stdout
+    assert re.search(r"SM +0 +!", done.stdout)
