@@ -36,9 +36,8 @@ static int lying_copy(void* host, uint64_t device, size_t bytes, void* stream) {
     return 0;
 }
 
-__attribute__((visibility("default"))) int cuGetProcAddress_v2(const char* name, void** address,
-                                                               int version, uint64_t flags,
-                                                               int* status);
+__attribute__((visibility("default"))) int
+cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flags, int* status);
 
 int cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flags,
                         int* status) {
