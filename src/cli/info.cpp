@@ -137,6 +137,11 @@ Report run_info(const Arguments& arguments) {
         report.text += format("recorded device %d in %s; replay it with GCX_DRIVER=sim:%s\n",
                               device, record->c_str(), record->c_str());
         report.json.set("recorded", *record);
+        const std::uint32_t domains = device_info(device).locality_domain_count;
+        if (domains > 1)
+            report.text += format("not recorded: which SMs each of the %u locality domains holds, "
+                                  "which the driver doesn't tell; the replay has one\n",
+                                  domains);
     }
     return report;
 }

@@ -64,6 +64,7 @@ void add_groups(Report& report, const Layout& layout, const Split& made,
                    partitions[i].seen.size(), times[i].context, times[i].stream, times[i].kernel);
     }
     report.text += format("remainder         %3u\n", made.remainder_sm_count);
+    report.text += "the first context's time includes making the device's primary context\n";
     report.json.set("groups", std::move(groups)).set("remainder", made.remainder_sm_count);
 }
 
