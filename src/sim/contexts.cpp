@@ -168,14 +168,8 @@ void reset_primary(Machine& machine, Device& device) {
     std::erase_if(machine.events, [&](const auto& entry) {
         return entry.second->context != nullptr && !entry.second->context->alive;
     });
-    for (auto it = machine.streams.begin(); it != machine.streams.end();) {
-        if (it->second->context->alive) {
-            ++it;
-            continue;
-        }
-        machine.dead_streams.insert(it->first);
-        it = machine.streams.erase(it);
-    }
+    for (const auto& [handle, stream] : machine.streams)
+        stream->gone = stream->gone || !stream->context->alive;
     device.primary = nullptr;
     device.memory_used -= std::min(device.memory_used, kContextBytes);
 }

@@ -47,7 +47,7 @@ void fill_counts(const Machine& machine, gcx_sim_counts& counts) {
     });
     /* Each live green context retains the primary one; that hold is its own, not a caller's. */
     counts.primary_retains -= std::min(counts.primary_retains, counts.green_contexts);
-    counts.streams = machine.streams.size();
+    counts.streams = count_if(machine.streams, [](const Stream& stream) { return !stream.gone; });
     counts.events = machine.events.size();
     counts.modules = machine.modules.size();
     counts.graphs = machine.graph_execs.size() +

@@ -85,7 +85,7 @@ struct Stream {
     std::uint64_t id = 0;
     std::uint64_t busy_until = 0;
     Capture* capture = nullptr;
-    std::map<int, std::string> attributes;
+    bool gone = false; /* went with its primary context; the handle is still known as such */
 };
 
 /* Work that may take part in one cluster: SMs of one GPC that came with one resource. */

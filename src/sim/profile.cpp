@@ -214,25 +214,25 @@ class Parser {
     }
 
     bool read_number(const std::string& field, const Words& words) {
+        unsigned* const own = field == "sm_count"                ? &profile_.sm_count
+                              : field == "min_partition_size"    ? &profile_.min_partition_size
+                              : field == "coscheduled_alignment" ? &profile_.coscheduled_alignment
+                              : field == "locality_domain_sm_count"
+                                  ? &profile_.locality_domain_sm_count
+                                  : nullptr;
+        if (own == nullptr && field != "memory_bytes" && !number_fields().contains(field))
+            return fail("unknown field \"" + field + "\"");
         long long value = 0;
         if (words.size() != 2 || !to_number(words[1], value) || value < 0)
             return fail("\"" + field + "\" wants one number");
-        if (field == "sm_count") {
-            if (value < 2 || value > static_cast<long long>(kMaxSms))
-                return fail("sm_count must be 2 to " + std::to_string(kMaxSms));
-            profile_.sm_count = static_cast<unsigned>(value);
-        } else if (field == "min_partition_size") {
-            profile_.min_partition_size = static_cast<unsigned>(value);
-        } else if (field == "coscheduled_alignment") {
-            profile_.coscheduled_alignment = static_cast<unsigned>(value);
-        } else if (field == "locality_domain_sm_count") {
-            profile_.locality_domain_sm_count = static_cast<unsigned>(value);
-        } else if (field == "memory_bytes") {
+        if (field == "memory_bytes") {
             profile_.memory_bytes = static_cast<std::uint64_t>(value);
-        } else if (number_fields().contains(field)) {
+        } else if (own == nullptr) {
             profile_.numbers[field] = value;
         } else {
-            return fail("unknown field \"" + field + "\"");
+            if (value < 2 || value > static_cast<long long>(kMaxSms))
+                return fail("\"" + field + "\" must be 2 to " + std::to_string(kMaxSms));
+            *own = static_cast<unsigned>(value);
         }
         return true;
     }

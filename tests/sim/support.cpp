@@ -77,6 +77,10 @@ std::uint64_t clock_ns() {
     return counts.clock_ns;
 }
 
+CUdeviceptr to_device(const void* pointer) {
+    return std::bit_cast<CUdeviceptr>(pointer);
+}
+
 CUdevResource query(CUdevice device) {
     CUdevResource resource;
     CHECK_OK(cuDeviceGetDevResource(device, &resource, cu::kResourceSm));

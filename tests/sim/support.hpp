@@ -29,6 +29,9 @@ std::string join(const std::vector<unsigned>& sms);   /* "0 1 16" */
 std::string ranges(const std::vector<unsigned>& sms); /* "0-1 16-17" */
 std::uint64_t clock_ns();
 
+/* A host pointer, as functions that take any pointer want it. */
+CUdeviceptr to_device(const void* pointer);
+
 CUdevResource query(CUdevice device = 0);
 unsigned sm_count(const CUdevResource& resource);
 cu::SmFields fields(const CUdevResource& resource);

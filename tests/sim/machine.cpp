@@ -1,0 +1,458 @@
+/* Every simulated GPU with every driver, counts, failures by order, specifications, profiles. */
+#include "support.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <set>
+
+using namespace sim_test;
+
+namespace {
+
+gcx_sim_counts counts() {
+    gcx_sim_counts now;
+    gcx_sim_get_counts(&now);
+    return now;
+}
+
+void check_nothing_alive(const std::string& where) {
+    const gcx_sim_counts now = counts();
+    const std::uint64_t alive = now.primary_retains + now.contexts + now.green_contexts +
+                                now.streams + now.events + now.modules + now.graphs +
+                                now.allocations + now.allocated_bytes;
+    if (!CHECK_EQ(alive, std::uint64_t{0}))
+        std::fprintf(stderr, "  after %s\n", where.c_str());
+}
+
+int attribute(CUdevice_attribute which) {
+    int value = -1;
+    CHECK_OK(cuDeviceGetAttribute(&value, which, 0));
+    return value;
+}
+
+/* All groups and the remainder: disjoint, together the whole device. */
+void check_partition(Primary& primary, const Split& made, unsigned total) {
+    CHECK_OK(made.result);
+    std::set<unsigned> seen;
+    unsigned told = 0;
+    std::vector<CUdevResource> parts = made.groups;
+    if (type_of(made.remainder) != 0)
+        parts.push_back(made.remainder);
+    for (const CUdevResource& resource : parts) {
+        const Partition part({resource});
+        const std::vector<unsigned> sms = primary.sms(part.stream);
+        CHECK_EQ(sms.size(), sm_count(resource));
+        told += sm_count(resource);
+        for (const unsigned sm : sms)
+            CHECK(seen.insert(sm).second);
+    }
+    CHECK_EQ(told, total);
+    CHECK_EQ(seen.size(), total);
+}
+
+struct Expected {
+    unsigned minimum;
+    unsigned alignment;
+};
+
+Expected expected_rules() {
+    const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    return major >= 9 ? Expected{8, 8} : Expected{4, 2};
+}
+
+void green_contexts(int version) {
+    const Expected rules = expected_rules();
+    const CUdevResource device = query();
+    const auto total = static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    CHECK_EQ(sm_count(device), total);
+    const bool tells = version >= 13000;
+    CHECK_EQ(fields(device).min_partition_size, tells ? rules.minimum : 0);
+    CHECK_EQ(fields(device).coscheduled_alignment, tells ? rules.alignment : 0);
+    Primary primary;
+    check_partition(primary, split(device, total, 0, 0), total);
+    check_partition(primary, split(device, total, 1, 2), total);
+    const unsigned half = total / 2 / rules.alignment * rules.alignment;
+    check_partition(primary, split(device, 2, 0, half), total);
+    /* Splits are nested, and follow the alignment. */
+    std::vector<unsigned> before;
+    for (unsigned count = rules.minimum; count <= total; count += rules.alignment) {
+        const Split made = split(device, 1, 0, count);
+        CHECK_EQ(sm_count(made.groups[0]), count);
+        const Partition part({made.groups[0]});
+        const std::vector<unsigned> sms = primary.sms(part.stream);
+        CHECK(std::includes(sms.begin(), sms.end(), before.begin(), before.end()));
+        before = sms;
+    }
+    CHECK_EQ(split(device, 1, 0, total + 1).result, static_cast<CUresult>(915));
+    CUdevResource queue;
+    CHECK_EQ(cuDeviceGetDevResource(0, &queue, cu::kResourceWorkqueueConfig),
+             version >= 13010 ? CUDA_SUCCESS : static_cast<CUresult>(914));
+    CUgreenCtx green = nullptr;
+    CUstream stream = nullptr;
+    CHECK_OK(cuGreenCtxCreate(&green, describe({device}), 0, 1));
+    const CUresult made = later().green_stream_create(&stream, green, CU_STREAM_NON_BLOCKING, 0);
+    CHECK_EQ(made, version >= 12050 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
+    if (made == CUDA_SUCCESS)
+        CHECK_OK(cuStreamDestroy_v2(stream));
+    unsigned long long id = 0;
+    CHECK_EQ(later().green_get_id(green, &id),
+             version >= 13000 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_OK(cuGreenCtxDestroy(green));
+}
+
+/* cuGetProcAddress agrees with what the functions themselves answer. */
+void symbols(int version) {
+    const std::pair<const char*, int> since[] = {
+        {"cuGreenCtxCreate", 12040},       {"cuGreenCtxStreamCreate", 12050},
+        {"cuGreenCtxGetId", 12090},        {"cuDevSmResourceSplit", 13010},
+        {"cuStreamGetDevResource", 13010}, {"cuStreamSynchronize", 2000}};
+    for (const auto& [name, first] : since) {
+        void* address = nullptr;
+        CUdriverProcAddressQueryResult status{};
+        CHECK_OK(cuGetProcAddress_v2(name, &address, version, 0, &status));
+        CHECK_EQ(address != nullptr, version >= first);
+        CHECK_EQ(static_cast<int>(status), version >= first ? 0 : 1);
+    }
+}
+
+void every_machine() {
+    for (std::size_t gpu = 0; gcx_sim_gpu_name(gpu) != nullptr; gpu++) {
+        for (std::size_t driver = 0; gcx_sim_driver_name(driver) != nullptr; driver++) {
+            const std::string spec =
+                std::string(gcx_sim_gpu_name(gpu)) + "@" + gcx_sim_driver_name(driver);
+            CHECK_EQ(gcx_sim_configure(spec.c_str()), 0);
+            CHECK_EQ(std::string(gcx_sim_spec()), spec);
+            CHECK_OK(cuInit(0));
+            int version = 0;
+            CHECK_OK(cuDriverGetVersion(&version));
+            char name[64];
+            CHECK_OK(cuDeviceGetName(name, sizeof name, 0));
+            CHECK_EQ(std::strncmp(name, "SIMULATED ", 10), 0);
+            symbols(version);
+            if (version >= 12040) {
+                green_contexts(version);
+            } else {
+                CUdevResource resource;
+                CHECK_EQ(cuDeviceGetDevResource(0, &resource, cu::kResourceSm),
+                         CUDA_ERROR_NOT_SUPPORTED);
+            }
+            check_nothing_alive(spec);
+        }
+    }
+}
+
+void specifications() {
+    CHECK_EQ(gcx_sim_configure("2xh100,a100@13.1"), 0);
+    CHECK_OK(cuInit(0));
+    int devices = 0;
+    CHECK_OK(cuDeviceGetCount(&devices));
+    CHECK_EQ(devices, 3);
+    CUuuid first;
+    CUuuid second;
+    CHECK_OK(cuDeviceGetUuid_v2(&first, 0));
+    CHECK_OK(cuDeviceGetUuid_v2(&second, 1));
+    CHECK(std::memcmp(&first, &second, sizeof first) != 0);
+    CHECK_EQ(sm_count(query(2)), 108U);
+
+    CHECK_EQ(gcx_sim_configure(" 2 x H100 @ 12.4 "), 0);
+    CHECK_EQ(gcx_sim_configure("none@13.0"), 0);
+    CHECK_EQ(cuInit(0), CUDA_ERROR_NO_DEVICE);
+    for (const auto& [spec, reason] : {std::pair("v100", "h100"), std::pair("h100@11.8", "13.5"),
+                                       std::pair("no/such/file", "no/such/file"),
+                                       std::pair("0xh100", "64"), std::pair("9999xh100", "64")}) {
+        CHECK_EQ(gcx_sim_configure(spec), static_cast<int>(CUDA_ERROR_INVALID_VALUE));
+        CHECK(std::strstr(gcx_sim_last_error(), reason) != nullptr);
+    }
+    /* A refused specification leaves the machine as it was. */
+    CHECK_EQ(std::string(gcx_sim_spec()), "none@13.0");
+    CHECK_EQ(gcx_sim_configure("h100"), 0);
+    CHECK_EQ(std::string(gcx_sim_last_error()), "");
+    int version = 0;
+    CHECK_OK(cuDriverGetVersion(&version));
+    CHECK_EQ(version, 13000);
+    CUdevResource resource;
+    CHECK_EQ(cuDeviceGetDevResource(0, &resource, cu::kResourceSm), CUDA_ERROR_NOT_INITIALIZED);
+}
+
+/* What was made by one machine is unknown to the next. */
+void new_machines() {
+    CHECK_EQ(gcx_sim_configure("h100"), 0);
+    CHECK_OK(cuInit(0));
+    const CUdevResource old = query();
+    CUgreenCtx green = nullptr;
+    CUcontext context = nullptr;
+    CHECK_OK(cuGreenCtxCreate(&green, nullptr, 0, 1));
+    CHECK_OK(cuCtxFromGreenCtx(&context, green));
+    CHECK_OK(cuCtxSetCurrent(context));
+    CHECK_EQ(gcx_sim_configure("h100"), 0);
+    CHECK_OK(cuInit(0));
+    CHECK_EQ(split(old, 1, 0, 8).result, static_cast<CUresult>(915));
+    CHECK_EQ(cuGreenCtxDestroy(green), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_OK(cuCtxGetCurrent(&context));
+    CHECK(context == nullptr);
+    check_nothing_alive("a new machine");
+}
+
+void failures() {
+    CHECK_EQ(gcx_sim_configure("h100@13.5"), 0);
+    CHECK_OK(cuInit(0));
+    /* Each function by its name, at the nth call, once. */
+    for (const char* name : {"cuDeviceGetCount", "cuDeviceGet", "cuDriverGetVersion"}) {
+        int value = 0;
+        const auto call = [&] {
+            if (std::strcmp(name, "cuDeviceGetCount") == 0)
+                return cuDeviceGetCount(&value);
+            return std::strcmp(name, "cuDeviceGet") == 0 ? cuDeviceGet(&value, 0)
+                                                         : cuDriverGetVersion(&value);
+        };
+        CHECK_EQ(gcx_sim_fail(name, 2, 999), 0);
+        CHECK_OK(call());
+        CHECK_EQ(call(), CUDA_ERROR_UNKNOWN);
+        CHECK_OK(call());
+        CHECK_EQ(gcx_sim_fail(name, 1, 999), 0);
+        CHECK_EQ(gcx_sim_fail(name, 0, 0), 0);
+        CHECK_OK(call());
+    }
+    int value = 0;
+    CHECK_EQ(gcx_sim_fail(nullptr, 1, 2), 0);
+    CHECK_EQ(cuDeviceGetCount(&value), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQ(gcx_sim_fail("*", 2, 2), 0);
+    CHECK_OK(cuDeviceGetCount(&value));
+    /* Names of errors never fail, and do not count. */
+    CHECK_EQ(name_of(CUDA_ERROR_UNKNOWN), "CUDA_ERROR_UNKNOWN");
+    CHECK_EQ(cuDeviceGetCount(&value), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQ(gcx_sim_fail("cuNoSuchFunction", 1, 1), static_cast<int>(CUDA_ERROR_NOT_FOUND));
+    CHECK_EQ(gcx_sim_fail("cuInit", 1, 0), static_cast<int>(CUDA_ERROR_INVALID_VALUE));
+
+    const std::uint64_t before = gcx_sim_calls("cuDeviceGetCount");
+    const std::uint64_t all = gcx_sim_calls(nullptr);
+    CHECK_OK(cuDeviceGetCount(&value));
+    CHECK_EQ(gcx_sim_calls("cuDeviceGetCount"), before + 1);
+    CHECK_EQ(gcx_sim_calls(nullptr), all + 1);
+    CHECK_EQ(counts().calls, all + 1);
+    CHECK_EQ(gcx_sim_calls("cuNoSuchFunction"), std::uint64_t{0});
+}
+
+/* Each exported function: an ordered failure reaches its caller before it looks at an argument. */
+void every_function_fails(const char* list) {
+    std::ifstream file(list);
+    CHECK(file.good());
+    int tested = 0;
+    for (std::string line; std::getline(file, line);) {
+        char base[96];
+        char symbol[96];
+        int since = 0;
+        if (std::sscanf(line.c_str(), "%*[FP](%95[^,], %95[^,], %d", base, symbol, &since) != 3)
+            continue;
+        if (std::strncmp(base, "cuGetError", 10) == 0)
+            continue;
+        void* address = nullptr;
+        CHECK_OK(cuGetProcAddress_v2(base, &address, 13050, 0, nullptr));
+        CHECK(address != nullptr);
+        CHECK_EQ(gcx_sim_fail(symbol, 1, 999), 0);
+        /* Integer and pointer arguments are passed alike; none is read. */
+        using AnyFunction = CUresult (*)(void*, void*, void*, void*, void*, void*, void*, void*,
+                                         void*, void*, void*, void*);
+        AnyFunction function = nullptr;
+        static_assert(sizeof function == sizeof address);
+        std::memcpy(&function, &address, sizeof function);
+        CHECK_EQ(function(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                          nullptr, nullptr, nullptr, nullptr),
+                 CUDA_ERROR_UNKNOWN);
+        tested++;
+    }
+    CHECK(tested > 200);
+    std::printf("%d functions fail by order\n", tested);
+}
+
+void clock_and_costs() {
+    CHECK_EQ(gcx_sim_configure("h100"), 0);
+    CHECK_OK(cuInit(0));
+    Primary primary;
+    CUstream stream = nullptr;
+    CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK_OK(primary.spin(stream, 1'000'000));
+    CHECK_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+    /* Polling comes to an end. */
+    int polls = 0;
+    while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY && polls < 100000)
+        polls++;
+    CHECK(polls > 10 && polls < 100000);
+    CHECK_OK(primary.spin(stream, 5'000'000));
+    gcx_sim_advance(5'000'000);
+    CHECK_OK(cuStreamQuery(stream));
+
+    CUevent begin = nullptr;
+    CUevent end = nullptr;
+    CHECK_OK(cuEventCreate(&begin, CU_EVENT_DEFAULT));
+    CHECK_OK(cuEventCreate(&end, CU_EVENT_DEFAULT));
+    CHECK_OK(cuEventRecord(begin, stream));
+    CHECK_OK(primary.spin(stream, 3'000'000));
+    CHECK_OK(cuEventRecord(end, stream));
+    CHECK_EQ(cuEventQuery(end), CUDA_ERROR_NOT_READY);
+    CHECK_OK(cuEventSynchronize(end));
+    float milliseconds = 0;
+    CHECK_OK(cuEventElapsedTime(&milliseconds, begin, end));
+    CHECK(milliseconds > 2.99F && milliseconds < 3.1F);
+    CHECK_OK(cuEventDestroy_v2(begin));
+    CHECK_OK(cuEventDestroy_v2(end));
+
+    /* 2048 blocks of 1 us, two at once on each of 132 SMs: 8 rounds. */
+    const std::uint64_t before = clock_ns();
+    CHECK_EQ(primary.sms(stream).size(), std::size_t{132});
+    const double us = static_cast<double>(clock_ns() - before) / 1000;
+    CHECK(us > 8 && us < 25);
+    CHECK_OK(cuStreamDestroy_v2(stream));
+}
+
+void memory() {
+    CHECK_EQ(gcx_sim_configure("2xh100"), 0);
+    CHECK_OK(cuInit(0));
+    const Primary primary;
+    std::vector<std::uint32_t> host(256);
+    for (std::uint32_t i = 0; i < host.size(); i++)
+        host[i] = i;
+    CUdeviceptr memory = 0;
+    CHECK_OK(cuMemAlloc_v2(&memory, 1024));
+    CHECK_EQ(counts().allocated_bytes, std::uint64_t{1024 + Primary::kMaxSms * 4});
+    CHECK_OK(cuMemcpyHtoD_v2(memory, host.data(), 1024));
+    std::vector<std::uint32_t> back(256);
+    CHECK_OK(cuMemcpyDtoH_v2(back.data(), memory + 512, 512));
+    CHECK_EQ(back[0], 128U);
+    CHECK_EQ(cuMemcpyDtoH_v2(back.data(), memory + 512, 513), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuMemcpyHtoD_v2(memory - 1, host.data(), 4), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuMemsetD32_v2(memory + 2, 1, 4), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuMemsetD32_v2(memory, 7, 256));
+    CHECK_OK(cuMemcpy(to_device(back.data()), memory, 1024));
+    CHECK_EQ(back[255], 7U);
+    unsigned type = 0;
+    CHECK_OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory));
+    CHECK_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
+    CHECK_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, to_device(back.data())),
+             CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuMemFree_v2(memory));
+    CHECK_EQ(cuMemFree_v2(memory), CUDA_ERROR_INVALID_VALUE);
+    std::size_t free_bytes = 0;
+    std::size_t total = 0;
+    CHECK_OK(cuMemGetInfo_v2(&free_bytes, &total));
+    CHECK_EQ(cuMemAlloc_v2(&memory, free_bytes + 1), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_OK(cuMemAlloc_v2(&memory, free_bytes / 2)); /* tens of GB that nothing touches */
+    CHECK_OK(cuMemFree_v2(memory));
+    void* pinned = nullptr;
+    CHECK_OK(cuMemHostAlloc(&pinned, 4096, 0));
+    std::memset(pinned, 1, 4096);
+    CHECK_OK(cuMemFreeHost(pinned));
+    CHECK_OK(cuMemAllocAsync(&memory, 64, nullptr));
+    CHECK_OK(cuMemFreeAsync(memory, nullptr));
+}
+
+void primary_reset() {
+    CHECK_EQ(gcx_sim_configure("h100"), 0);
+    CHECK_OK(cuInit(0));
+    CUcontext first = nullptr;
+    CUcontext second = nullptr;
+    unsigned long long first_id = 0;
+    unsigned long long second_id = 0;
+    CHECK_OK(cuDevicePrimaryCtxRetain(&first, 0));
+    CHECK_OK(cuCtxGetId(first, &first_id));
+    CUgreenCtx green = nullptr;
+    CHECK_OK(cuGreenCtxCreate(&green, nullptr, 0, 1));
+    CHECK_OK(cuDevicePrimaryCtxReset_v2(0));
+    CHECK_EQ(cuGreenCtxDestroy(green), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_EQ(cuCtxPushCurrent_v2(first), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(cuDevicePrimaryCtxRetain(&second, 0));
+    CHECK_OK(cuCtxGetId(second, &second_id));
+    CHECK(second_id != first_id);
+    CHECK_OK(cuDevicePrimaryCtxRelease_v2(0));
+    CHECK_OK(cuDevicePrimaryCtxRelease_v2(0));
+    check_nothing_alive("a reset");
+}
+
+/* A recording without GPCs, and the errors of a wrong one. */
+void profiles(const std::string& folder) {
+    const std::string path = folder + "/recorded.profile";
+    const auto write = [&](const std::string& text) {
+        std::ofstream file(path);
+        file << text;
+    };
+    const std::string good = "gcx-profile 1\n# a comment\nname Tiny GPU\ndriver 12.8\n"
+                             "compute_capability 9.0\nsm_count 20\nmemory_bytes 1073741824\n"
+                             "family coscheduled\ngroup 0 1 4 5 8 9 12 13\n"
+                             "group 2 3 6 7 10 11 14 15\nremainder 16 17 18 19\n";
+    write(good);
+    CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
+    CHECK_OK(cuInit(0));
+    int version = 0;
+    CHECK_OK(cuDriverGetVersion(&version));
+    CHECK_EQ(version, 12080);
+    {
+        Primary primary;
+        const Split made = split(query(), 20, 0, 8);
+        CHECK_EQ(made.groups.size(), std::size_t{2});
+        const Partition part({made.groups[1]});
+        CHECK_EQ(join(primary.sms(part.stream)), "2 3 6 7 10 11 14 15");
+        check_partition(primary, split(query(), 20, 1, 2), 20);
+    }
+    CHECK_EQ(gcx_sim_configure((path + "@13.1").c_str()), 0);
+    for (const auto& [text, reason] : {
+             std::pair(std::string("sm_count 4\n"), "line 1"),
+             std::pair(good + "group 0\n", "line 12: an SM is in two groups"),
+             std::pair(good + "color green\n", "line 12: unknown field"),
+             std::pair(good + "family fine\ngroup 20\n", "line 13: \"20\" is no SM"),
+             std::pair(good + "family fine\ngroup 0 1\n", "does not hold each SM once"),
+             std::pair(std::string("gcx-profile 1\nname X\n"), "ends without"),
+         }) {
+        write(text);
+        CHECK_EQ(gcx_sim_configure(path.c_str()), static_cast<int>(CUDA_ERROR_INVALID_VALUE));
+        if (!CHECK(std::strstr(gcx_sim_last_error(), reason) != nullptr))
+            std::fprintf(stderr, "  %s\n", gcx_sim_last_error());
+    }
+}
+
+void host_functions_and_modules() {
+    CHECK_EQ(gcx_sim_configure("h100"), 0);
+    CHECK_OK(cuInit(0));
+    const Primary primary;
+    int called = 0;
+    CHECK_OK(cuLaunchHostFunc(nullptr, [](void* data) { ++*static_cast<int*>(data); }, &called));
+    CHECK_EQ(called, 1);
+    CUfunction function = nullptr;
+    CHECK_EQ(cuModuleGetFunction(&function, primary.module, "no_such_kernel"),
+             CUDA_ERROR_NOT_FOUND);
+    CUmodule module = nullptr;
+    CHECK_EQ(cuModuleLoadData(&module, "no image at all"), CUDA_ERROR_INVALID_PTX);
+    CUdeviceptr global = 0;
+    std::size_t bytes = 0;
+    CHECK_OK(cuModuleGetGlobal_v2(&global, &bytes, primary.module, "a_global"));
+    CHECK_EQ(bytes, std::size_t{12});
+    /* Cooperative launches are limited by the partition. */
+    const Partition part({split(query(), 1, 0, 24).groups[0]});
+    std::uint32_t value = 0;
+    void* arguments[] = {&value};
+    const auto cooperative = [&](unsigned blocks, CUstream stream) {
+        return cuLaunchCooperativeKernel(primary.unknown, blocks, 1, 1, 1024, 1, 1, 0, stream,
+                                         arguments);
+    };
+    CHECK_OK(cooperative(48, part.stream));
+    CHECK_EQ(cooperative(49, part.stream), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    CHECK_OK(cooperative(264, nullptr));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 3)
+        return 2;
+    every_machine();
+    specifications();
+    new_machines();
+    failures();
+    every_function_fails(argv[1]);
+    clock_and_costs();
+    memory();
+    primary_reset();
+    profiles(argv[2]);
+    host_functions_and_modules();
+    return check::summary("machines");
+}

@@ -1,0 +1,247 @@
+/* Descriptors, green contexts, streams, workqueues */
+#include "rules.hpp"
+
+#include <cstring>
+
+namespace sim_test {
+namespace {
+
+CUresult described(std::vector<CUdevResource> resources) {
+    CUresult result = CUDA_SUCCESS;
+    describe(std::move(resources), &result);
+    return result;
+}
+
+CUdevResource workqueue(CUdevResourceType type, CUcontext context = nullptr) {
+    CUdevResource resource{};
+    if (context != nullptr)
+        CHECK_OK(cuCtxGetDevResource(context, &resource, type));
+    else
+        CHECK_OK(cuDeviceGetDevResource(0, &resource, type));
+    return resource;
+}
+
+cu::WorkqueueFields queue_fields(const CUdevResource& resource) {
+    return cu::get_fields<cu::WorkqueueFields>(resource);
+}
+
+} // namespace
+
+std::vector<Rule> descriptor_rules() {
+    return {
+        {"groups of one split call and one alignment may go together",
+         [] {
+             const Split made = split(query(), 32, 0, 8);
+             CHECK_EQ(described({made.groups[0], made.groups[3], made.groups[14]}), kOk);
+             const Structured other = structured({{.sm_count = 64}, {.sm_count = 24}});
+             CHECK_EQ(described({other.groups[0], other.groups[1]}), kOk);
+         }},
+        {"groups of different split calls may not",
+         [] {
+             CHECK_EQ(
+                 described({split(query(), 1, 0, 8).groups[0], split(query(), 2, 0, 8).groups[1]}),
+                 kImpossible);
+         }},
+        {"a group and a remainder of another smCoscheduledAlignment may not",
+         [] {
+             const Split made = split(query(), 1, 0, 24);
+             CHECK_EQ(described({made.groups[0], made.remainder}), kImpossible);
+         }},
+        {"a group and a remainder of the same smCoscheduledAlignment may",
+         [] {
+             const Split made = split(query(), 1, 1, 24);
+             CHECK_EQ(described({made.groups[0], made.remainder}), kOk);
+         }},
+        {"groups of different coscheduledSmCount may not",
+         [] {
+             const Structured made =
+                 structured({{.sm_count = 32, .coscheduled_sm_count = 16}, {.sm_count = 24}});
+             CHECK_EQ(described({made.groups[0], made.groups[1]}), kImpossible);
+         }},
+        {"groups of different localityDomainId may not",
+         [] {
+             CHECK_EQ(gcx_sim_configure("b200@13.4"), 0);
+             CHECK_OK(cuInit(0));
+             const Structured made = structured(
+                 {{.sm_count = 8, .flags = cu::kGroupLocalityDomain},
+                  {.sm_count = 8, .flags = cu::kGroupLocalityDomain, .locality_domain_id = 1},
+                  {.sm_count = 8, .flags = cu::kGroupLocalityDomain}});
+             CHECK_EQ(described({made.groups[0], made.groups[1]}), kImpossible);
+             CHECK_EQ(described({made.groups[0], made.groups[2]}), kOk);
+         }},
+        {"resources of different devices may not",
+         [] {
+             CHECK_EQ(gcx_sim_configure("2xh100@13.5"), 0);
+             CHECK_OK(cuInit(0));
+             CHECK_EQ(described({query(0), query(1)}), kImpossible);
+         }},
+        {"the same group twice is refused",
+         [] {
+             const CUdevResource group = split(query(), 1, 0, 24).groups[0];
+             CHECK_EQ(described({group, group}), kImpossible);
+         }},
+        {"groups tell their alignment from 13.1 on, and no more of it before",
+         [] {
+             const Split now = split(query(), 1, 0, 24);
+             CHECK_EQ(fields(now.groups[0]).coscheduled_alignment, 8U);
+             CHECK_EQ(fields(now.remainder).coscheduled_alignment, 2U);
+             CHECK_EQ(gcx_sim_configure("h100@13.0"), 0);
+             CHECK_OK(cuInit(0));
+             CHECK_EQ(fields(split(query(), 1, 0, 24).groups[0]).coscheduled_alignment, 0U);
+         }},
+        {"a remainder of a split by count may not be split again",
+         [] { CHECK_EQ(split(split(query(), 1, 0, 24).remainder, 1, 0, 8).result, kImpossible); }},
+    };
+}
+
+std::vector<Rule> context_rules() {
+    return {
+        {"CU_GREEN_CTX_NONE is a supported flag",
+         [] {
+             CUgreenCtx green = nullptr;
+             CHECK_EQ(cuGreenCtxCreate(&green, describe({query()}), 0, 0), kOk);
+             CHECK_EQ(cuGreenCtxDestroy(green), kOk);
+             CHECK_EQ(cuGreenCtxCreate(&green, describe({query()}), 0, 2), kInvalid);
+         }},
+        {"calls with streams of a destroyed green context answer STREAM_DETACHED",
+         [] {
+             Primary primary;
+             Partition part({query()});
+             CHECK_OK(part.destroy_context());
+             CHECK_EQ(static_cast<int>(cuStreamQuery(part.stream)), 917);
+             CHECK_EQ(static_cast<int>(cuStreamSynchronize(part.stream)), 917);
+             CHECK_EQ(static_cast<int>(primary.spin(part.stream, 1)), 917);
+             part.destroy_stream();
+         }},
+        {"but for cuStreamDestroy, which works",
+         [] {
+             Partition part({query()});
+             CHECK_OK(part.destroy_context());
+             CHECK_EQ(cuStreamDestroy_v2(part.stream), kOk);
+             part.stream = nullptr;
+         }},
+        {"destroying a green context invalidates the captures on its streams",
+         [] {
+             const Primary primary;
+             Partition part({query()});
+             CUstream stream = nullptr;
+             CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+             CUevent event = nullptr;
+             CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+             CHECK_OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+             CHECK_OK(cuEventRecord(event, stream));
+             CHECK_OK(cuStreamWaitEvent(part.stream, event, 0));
+             CHECK_OK(part.destroy_context());
+             CUgraph graph = nullptr;
+             CHECK_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+             CHECK(graph == nullptr);
+             CHECK_OK(cuEventDestroy_v2(event));
+             CHECK_OK(cuStreamDestroy_v2(stream));
+         }},
+        {"the green context retains the primary context until it is destroyed",
+         [] {
+             unsigned flags = 0;
+             int active = 0;
+             CUgreenCtx green = nullptr;
+             CHECK_OK(cuGreenCtxCreate(&green, nullptr, 0, 1));
+             CHECK_OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+             CHECK_EQ(active, 1);
+             CHECK_OK(cuGreenCtxDestroy(green));
+             CHECK_OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+             CHECK_EQ(active, 0);
+         }},
+        {"creation makes nothing current",
+         [] {
+             CUcontext before = nullptr;
+             CUcontext after = nullptr;
+             CHECK_OK(cuCtxGetCurrent(&before));
+             const Partition part({query()});
+             CHECK_OK(cuCtxGetCurrent(&after));
+             CHECK(before == after);
+         }},
+        {"cuGreenCtxGetId of NULL is that of the current green context",
+         [] {
+             const Partition part({query()});
+             unsigned long long named = 0;
+             unsigned long long current = 0;
+             CHECK_EQ(later().green_get_id(nullptr, &current), CUDA_ERROR_INVALID_CONTEXT);
+             CHECK_OK(cuCtxPushCurrent_v2(part.context));
+             CHECK_OK(later().green_get_id(part.green, &named));
+             CHECK_OK(later().green_get_id(nullptr, &current));
+             CHECK_OK(cuCtxPopCurrent_v2(nullptr));
+             CHECK_EQ(named, current);
+         }},
+        {"cuStreamGetGreenCtx gives the green context, and NULL for a plain stream",
+         [] {
+             const Primary primary;
+             const Partition part({query()});
+             CUgreenCtx green = nullptr;
+             CHECK_OK(cuStreamGetGreenCtx(part.stream, &green));
+             CHECK(green == part.green);
+             CHECK_OK(cuStreamGetGreenCtx(nullptr, &green));
+             CHECK(green == nullptr);
+         }},
+        {"cuStreamGetDevResource tells the SMs, and INVALID_RESOURCE_TYPE for workqueues",
+         [] {
+             const Partition part({split(query(), 1, 0, 24).groups[0]});
+             CUdevResource resource;
+             CHECK_OK(later().stream_get_dev_resource(part.stream, &resource, cu::kResourceSm));
+             CHECK_EQ(sm_count(resource), 24U);
+             for (const auto type : {cu::kResourceWorkqueueConfig, cu::kResourceWorkqueue})
+                 CHECK_EQ(later().stream_get_dev_resource(part.stream, &resource, type),
+                          kWrongType);
+         }},
+        {"a workqueue configuration can be queried from the device, changed in place and used",
+         [] {
+             CUdevResource config = workqueue(cu::kResourceWorkqueueConfig);
+             cu::WorkqueueFields wanted = queue_fields(config);
+             CHECK_EQ(wanted.scope, cu::kWorkqueueScopeDevice);
+             CHECK_EQ(wanted.device, 0);
+             wanted.concurrency_limit = 3;
+             wanted.scope = cu::kWorkqueueScopeBalanced;
+             cu::set_fields(config, wanted);
+             const Partition part({split(query(), 1, 0, 24).groups[0], config});
+             CHECK_EQ(part.result, kOk);
+             const cu::WorkqueueFields got =
+                 queue_fields(workqueue(cu::kResourceWorkqueueConfig, part.context));
+             CHECK_EQ(got.concurrency_limit, 3U);
+             CHECK_EQ(got.scope, cu::kWorkqueueScopeBalanced);
+         }},
+        {"an existing workqueue comes from a context, and can be given to another",
+         [] {
+             CUdevResource config = workqueue(cu::kResourceWorkqueueConfig);
+             cu::WorkqueueFields balanced = queue_fields(config);
+             balanced.scope = cu::kWorkqueueScopeBalanced;
+             cu::set_fields(config, balanced);
+             const Split made = split(query(), 2, 0, 24);
+             const Partition one({made.groups[0], config});
+             const CUdevResource queue = workqueue(cu::kResourceWorkqueue, one.context);
+             const Partition two({made.groups[1], queue});
+             const CUdevResource shared = workqueue(cu::kResourceWorkqueue, two.context);
+             CHECK_EQ(std::memcmp(&queue, &shared, sizeof queue), 0);
+             CUdevResource none;
+             CHECK_EQ(cuDeviceGetDevResource(0, &none, cu::kResourceWorkqueue), kWrongType);
+         }},
+        {"a scope or limit that cannot be is refused",
+         [] {
+             CUdevResource config = workqueue(cu::kResourceWorkqueueConfig);
+             cu::WorkqueueFields wrong = queue_fields(config);
+             wrong.scope = 2;
+             cu::set_fields(config, wrong);
+             CHECK_EQ(described({query(), config}), kInvalid);
+             wrong.scope = 0;
+             wrong.concurrency_limit = 0;
+             cu::set_fields(config, wrong);
+             CHECK_EQ(described({query(), config}), kInvalid);
+         }},
+        {"before 13.1 workqueues are of INVALID_RESOURCE_TYPE",
+         [] {
+             CUdevResource config = workqueue(cu::kResourceWorkqueueConfig);
+             CHECK_EQ(gcx_sim_configure("h100@13.0"), 0);
+             CHECK_OK(cuInit(0));
+             CHECK_EQ(described({query(), config}), kWrongType);
+         }},
+    };
+}
+
+} // namespace sim_test
