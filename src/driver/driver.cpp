@@ -118,17 +118,22 @@ void Driver::resolve() {
         CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
     const auto get_address =
         reinterpret_cast<GetProcAddressFn>(dlsym(handle_, "cuGetProcAddress_v2"));
+    if (get_address == nullptr)
+        fail(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
+             format("the driver %s says that it is CUDA %s, but lacks cuGetProcAddress_v2",
+                    library_.c_str(), version_text(version_).c_str()));
+    // Never dlsym instead: by its plain name it has the oldest variant, whose arguments may differ.
     const auto find = [&](const char* name, int since) -> void* {
         if (version_ < since)
             return nullptr;
         void* address = nullptr;
         CUdriverProcAddressQueryResult query = CU_GET_PROC_ADDRESS_SUCCESS;
-        if (get_address != nullptr &&
-            get_address(name, &address, since, CU_GET_PROC_ADDRESS_DEFAULT, &query) ==
-                CUDA_SUCCESS &&
-            address != nullptr)
-            return address;
-        address = dlsym(handle_, name);
+        const CUresult result =
+            get_address(name, &address, since, CU_GET_PROC_ADDRESS_DEFAULT, &query);
+        if (result != CUDA_SUCCESS)
+            fail(static_cast<gcx_result>(result),
+                 format("cuGetProcAddress of %s answered %d for %s", library_.c_str(), result,
+                        name));
         if (address == nullptr)
             fail(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
                  format("the driver %s says that it is CUDA %s, but lacks %s of CUDA %s",
