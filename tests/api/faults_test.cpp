@@ -1,0 +1,420 @@
+// Every driver call made to fail in turn, in every operation: an error with a message or a right
+// success; then the operation works; and once everything was given up, nothing is left behind.
+
+#include "support.hpp"
+
+#include <array>
+#include <cstring>
+
+using namespace support;
+
+namespace {
+
+// What an operation works on. Whatever it makes goes in here too, so that it can be given up.
+struct State {
+    gcx_resource sm{};
+    gcx_resource other_sm{};
+    gcx_context context = nullptr;
+    gcx_context second = nullptr;
+    gcx_stream stream = nullptr;
+    gcx_stream own_stream = nullptr;
+    gcx_event start = nullptr;
+    gcx_event end = nullptr;
+    gcx_event event = nullptr;
+    int pushed = 0;
+    CUcontext primary = nullptr; // of the application
+    CUstream plain = nullptr;    // the application's
+};
+
+template <class Handle, class Destroy>
+void give_up(Handle& handle, Destroy destroy) {
+    if (handle != nullptr)
+        CHECK_OK(destroy(handle));
+    handle = nullptr;
+}
+
+void give_up_all(State& state) {
+    for (; state.pushed > 0; state.pushed--)
+        CHECK_OK(gcx_context_pop(nullptr));
+    for (gcx_event* event : {&state.start, &state.end, &state.event})
+        give_up(*event, gcx_event_destroy);
+    for (gcx_stream* stream : {&state.stream, &state.own_stream})
+        give_up(*stream, gcx_stream_destroy);
+    for (gcx_context* context : {&state.context, &state.second})
+        give_up(*context, gcx_context_destroy);
+    if (state.plain != nullptr) {
+        CHECK_EQ(NATIVE(cuStreamDestroy)(state.plain), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+    }
+    state.plain = nullptr;
+}
+
+// Preparations, which don't fail.
+void nothing(State&) {
+}
+void resources(State& state) {
+    const Split made = split(whole_device(), {24, 108});
+    state.sm = made.groups[0];
+    state.other_sm = made.groups[1];
+}
+void context(State& state) {
+    resources(state);
+    CHECK_OK(gcx_context_create(&state.sm, 1, nullptr, &state.context));
+}
+void kept_context(State& state) {
+    context(state);
+    give_up(state.context, gcx_context_destroy);
+}
+void stream(State& state) {
+    context(state);
+    CHECK_OK(gcx_stream_create(state.context, nullptr, &state.stream));
+}
+void last_stream(State& state) {
+    stream(state);
+    give_up(state.context, gcx_context_destroy);
+}
+void events(State& state) {
+    stream(state);
+    CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, &state.start));
+    CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, &state.end));
+}
+void recorded(State& state) {
+    events(state);
+    CHECK_OK(gcx_stream_record(state.stream, state.start));
+    CHECK_OK(gcx_stream_record(state.stream, state.end));
+    CHECK_OK(gcx_stream_synchronize(state.stream));
+}
+void pushed(State& state) {
+    context(state);
+    CHECK_OK(gcx_context_push(state.context));
+    state.pushed = 1;
+}
+void plain_stream(State& state) {
+    resources(state);
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&state.primary, 0), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(state.primary), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuStreamCreate)(&state.plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CUcontext popped = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+}
+void plain_handle(State& state) {
+    plain_stream(state);
+    CHECK_OK(gcx_stream_from_native(state.plain, &state.stream));
+}
+
+gcx_result split_in(uint32_t flags) {
+    const gcx_sm_request request = requests_for({24})[0];
+    gcx_resource whole{};
+    gcx_resource group{};
+    gcx_result result = gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole);
+    if (result == GCX_SUCCESS)
+        result = gcx_sm_split(&whole, &request, 1, flags, &group, nullptr);
+    return result;
+}
+
+gcx_result structured(State&) {
+    gcx_sm_request request = requests_for({16})[0];
+    request.coscheduled_sm_count = 8;
+    gcx_resource whole{};
+    gcx_resource group{};
+    const gcx_result result = gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole);
+    return result != GCX_SUCCESS ? result : gcx_sm_split(&whole, &request, 1, 0, &group, nullptr);
+}
+
+gcx_result with_workqueue(State& state) {
+    gcx_resource both[2] = {state.sm, {}};
+    gcx_result result = gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &both[1]);
+    if (result == GCX_SUCCESS)
+        result =
+            gcx_workqueue_configure(&both[1], GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED, 2, &both[1]);
+    if (result == GCX_SUCCESS)
+        result = gcx_context_create(both, 2, nullptr, &state.second);
+    return result;
+}
+
+gcx_result probe(gcx_stream stream, uint32_t expected) {
+    uint32_t ids[GCX_MAX_SMS];
+    uint32_t count = 0;
+    const gcx_result result = gcx_stream_probe_sms(stream, ids, GCX_MAX_SMS, &count);
+    if (result == GCX_SUCCESS)
+        CHECK_EQ(count, expected);
+    return result;
+}
+
+// A destroy function that fails leaves the handle as it was; success takes it away.
+template <class Handle, class Destroy>
+gcx_result destroyed(Handle& handle, Destroy destroy) {
+    const gcx_result result = destroy(handle);
+    if (result == GCX_SUCCESS)
+        handle = nullptr;
+    return result;
+}
+
+struct Operation {
+    const char* name;
+    void (*prepare)(State&);
+    gcx_result (*run)(State&);
+    int since = 12040;
+};
+
+const Operation kOperations[] = {
+    {"driver info", nothing,
+     [](State&) {
+         gcx_driver_info info = GCX_DRIVER_INFO_INIT;
+         return gcx_driver_get_info(&info);
+     }},
+    {"device info", nothing,
+     [](State&) {
+         gcx_device_info info = GCX_DEVICE_INFO_INIT;
+         return gcx_device_get_info(0, &info);
+     }},
+    {"device resource", nothing,
+     [](State&) {
+         gcx_resource resource{};
+         return gcx_device_get_resource(0, GCX_RESOURCE_SM, &resource);
+     }},
+    {"split", nothing, [](State&) { return split_in(GCX_SPLIT_DEFAULT); }},
+    {"fine split", nothing, [](State&) { return split_in(GCX_SPLIT_IGNORE_SM_COSCHEDULING); }},
+    {"max-cluster split", nothing,
+     [](State&) { return split_in(GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE); }},
+    {"structured split", nothing, structured, 13010},
+    {"context create, the first", resources,
+     [](State& state) { return gcx_context_create(&state.sm, 1, nullptr, &state.context); }},
+    {"context create, of the odd atom", resources,
+     [](State& state) { return gcx_context_create(&state.other_sm, 1, nullptr, &state.context); }},
+    {"context create, one more", context,
+     [](State& state) { return gcx_context_create(&state.other_sm, 1, nullptr, &state.second); }},
+    {"context create, one in use", context,
+     [](State& state) { return gcx_context_create(&state.sm, 1, nullptr, &state.second); }},
+    {"context create, a kept one", kept_context,
+     [](State& state) { return gcx_context_create(&state.sm, 1, nullptr, &state.second); }},
+    {"context create, with a workqueue", resources, with_workqueue, 13010},
+    {"context workqueue", context,
+     [](State& state) {
+         gcx_resource queue{};
+         return gcx_context_get_resource(state.context, GCX_RESOURCE_WORKQUEUE, &queue);
+     },
+     13010},
+    {"context info", context,
+     [](State& state) {
+         gcx_context_info info = GCX_CONTEXT_INFO_INIT;
+         return gcx_context_get_info(state.context, &info);
+     }},
+    {"context resource", context,
+     [](State& state) {
+         gcx_resource resource{};
+         return gcx_context_get_resource(state.context, GCX_RESOURCE_SM, &resource);
+     }},
+    {"context native", context,
+     [](State& state) {
+         return gcx_context_native(state.context) != nullptr ? GCX_SUCCESS : GCX_ERROR_UNKNOWN;
+     }},
+    {"context native green", context,
+     [](State& state) {
+         return gcx_context_native_green(state.context) != nullptr ? GCX_SUCCESS
+                                                                   : GCX_ERROR_UNKNOWN;
+     }},
+    {"context push", context,
+     [](State& state) {
+         const gcx_result result = gcx_context_push(state.context);
+         state.pushed += result == GCX_SUCCESS ? 1 : 0;
+         return result;
+     }},
+    {"context pop", pushed,
+     [](State& state) {
+         const gcx_result result = gcx_context_pop(nullptr);
+         state.pushed -= result == GCX_SUCCESS ? 1 : 0;
+         return result;
+     }},
+    {"context get current", pushed,
+     [](State&) {
+         gcx_context current = nullptr;
+         return gcx_context_get_current(&current);
+     }},
+    {"context synchronize", stream,
+     [](State& state) { return gcx_context_synchronize(state.context); }},
+    {"context destroy", context,
+     [](State& state) { return destroyed(state.context, gcx_context_destroy); }},
+    {"context destroy, keeping none", context,
+     [](State& state) {
+         const gcx_result result = gcx_cache_set_limit(0);
+         return result != GCX_SUCCESS ? result : destroyed(state.context, gcx_context_destroy);
+     }},
+    {"context record", events,
+     [](State& state) { return gcx_context_record(state.context, state.start); }},
+    {"context wait", recorded,
+     [](State& state) { return gcx_context_wait(state.context, state.start); }},
+    {"stream create", context,
+     [](State& state) { return gcx_stream_create(state.context, nullptr, &state.stream); }},
+    {"stream destroy", stream,
+     [](State& state) { return destroyed(state.stream, gcx_stream_destroy); }},
+    {"stream destroy, the last of its context", last_stream,
+     [](State& state) { return destroyed(state.stream, gcx_stream_destroy); }},
+    {"stream destroy, keeping none", last_stream,
+     [](State& state) {
+         const gcx_result result = gcx_cache_set_limit(0);
+         return result != GCX_SUCCESS ? result : destroyed(state.stream, gcx_stream_destroy);
+     }},
+    {"stream native", stream,
+     [](State& state) {
+         return gcx_stream_native(state.stream) != nullptr ? GCX_SUCCESS : GCX_ERROR_UNKNOWN;
+     }},
+    {"stream info", stream,
+     [](State& state) {
+         gcx_stream_info info = GCX_STREAM_INFO_INIT;
+         return gcx_stream_get_info(state.stream, &info);
+     }},
+    {"stream resource", stream,
+     [](State& state) {
+         gcx_resource resource{};
+         return gcx_stream_get_resource(state.stream, GCX_RESOURCE_SM, &resource);
+     }},
+    {"stream synchronize", stream,
+     [](State& state) { return gcx_stream_synchronize(state.stream); }},
+    {"stream query", stream, [](State& state) { return gcx_stream_query(state.stream); }},
+    {"stream record", events,
+     [](State& state) { return gcx_stream_record(state.stream, state.start); }},
+    {"stream wait", recorded,
+     [](State& state) { return gcx_stream_wait(state.stream, state.start); }},
+    {"stream from native", plain_stream,
+     [](State& state) { return gcx_stream_from_native(state.plain, &state.stream); }},
+    {"stream from native, of gcx", stream,
+     [](State& state) {
+         const CUstream native = gcx_stream_native(state.stream);
+         return native == nullptr ? GCX_ERROR_UNKNOWN
+                                  : gcx_stream_from_native(native, &state.own_stream);
+     }},
+    {"foreign stream info", plain_handle,
+     [](State& state) {
+         gcx_stream_info info = GCX_STREAM_INFO_INIT;
+         return gcx_stream_get_info(state.stream, &info);
+     }},
+    {"event create", resources,
+     [](State& state) { return gcx_event_create(0, GCX_EVENT_TIMING, &state.event); }},
+    {"event destroy", events,
+     [](State& state) { return destroyed(state.start, gcx_event_destroy); }},
+    {"event destroy, with the primary context",
+     [](State& state) { CHECK_OK(gcx_event_create(0, 0, &state.event)); },
+     [](State& state) { return destroyed(state.event, gcx_event_destroy); }},
+    {"event native", events,
+     [](State& state) {
+         return gcx_event_native(state.start) != nullptr ? GCX_SUCCESS : GCX_ERROR_UNKNOWN;
+     }},
+    {"event synchronize", recorded,
+     [](State& state) { return gcx_event_synchronize(state.start); }},
+    {"event query", recorded, [](State& state) { return gcx_event_query(state.start); }},
+    {"event elapsed", recorded,
+     [](State& state) {
+         float milliseconds = 0;
+         return gcx_event_get_elapsed(state.start, state.end, &milliseconds);
+     }},
+    {"probe, the first", stream, [](State& state) { return probe(state.stream, 24); }},
+    {"probe, one more",
+     [](State& state) {
+         stream(state);
+         CHECK_OK(probe(state.stream, 24));
+     },
+     [](State& state) { return probe(state.stream, 24); }},
+    {"foreign probe", plain_handle, [](State& state) { return probe(state.stream, 132); }},
+    {"map", nothing, [](State&) { return gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED); }},
+    {"fine map", nothing, [](State&) { return gcx_device_map_sms(0, GCX_SM_FAMILY_FINE); }},
+    {"cache limit 0", kept_context, [](State&) { return gcx_cache_set_limit(0); }},
+    {"cache limit 0, of three",
+     [](State& state) {
+         for (const gcx_resource& group : split(whole_device(), {8, 16, 24}).groups) {
+             CHECK_OK(gcx_context_create(&group, 1, nullptr, &state.context));
+             give_up(state.context, gcx_context_destroy);
+         }
+     },
+     [](State&) { return gcx_cache_set_limit(0); }},
+};
+
+// Runs an operation with its nth driver call failing. 0: none. Returns its number of calls.
+uint64_t run_once(const Operation& operation, const std::string& spec, uint64_t nth,
+                  CUresult injected) {
+    CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
+    const gcx_sim_counts before = sim::counts();
+    State state;
+    operation.prepare(state);
+    if (nth != 0)
+        sim::fail(nullptr, nth, injected);
+    const uint64_t calls = sim::calls();
+    const gcx_result result = operation.run(state);
+    const uint64_t made = sim::calls() - calls;
+    sim::fail(nullptr, 0, CUDA_SUCCESS);
+    if (nth == 0)
+        CHECK_OK(result);
+    else if (result != GCX_SUCCESS)
+        CHECK(*gcx_last_error_message() != '\0');
+    // A failure changed nothing, so the same works now. A handle that is gone was given up.
+    CHECK_OK(gcx_cache_set_limit(64));
+    if (result != GCX_SUCCESS)
+        CHECK_OK(operation.run(state));
+    give_up_all(state);
+    CHECK_OK(gcx_cache_set_limit(0));
+    const gcx_sim_counts after = sim::counts();
+    CHECK_EQ(left_behind(before, after), std::string());
+    CHECK(after.modules <= before.modules + 1); // the probe's kernel, which is kept
+    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CUcontext current = nullptr;
+    CHECK_EQ(NATIVE(cuCtxGetCurrent)(&current), CUDA_SUCCESS);
+    CHECK(current == nullptr);
+    return made;
+}
+
+void every_call_of_an_operation_fails(const Operation& operation, const std::string& spec,
+                                      CUresult injected) {
+    const uint64_t calls =
+        answer_of_child([&] { return run_once(operation, spec, 0, CUDA_SUCCESS); });
+    for (uint64_t nth = 1; nth <= calls; nth++) {
+        const std::string name =
+            spec + ": " + operation.name + ", call " + std::to_string(nth) + " fails";
+        in_child(name, [&] { run_once(operation, spec, nth, injected); });
+    }
+}
+
+// Opening: ordered by the environment, since it begins before anything can be ordered.
+void every_call_of_opening_fails(const std::string& spec) {
+    const std::string choice = "sim:" + spec;
+    const uint64_t calls = answer_of_child([&] {
+        CHECK_OK(gcx_driver_open(choice.c_str()));
+        return sim::calls();
+    });
+    CHECK(calls > 10);
+    for (uint64_t nth = 1; nth <= calls; nth++) {
+        for (const char* result : {"999", "2"}) {
+            in_child(spec + ": opening, call " + std::to_string(nth) + " fails", [&] {
+                const std::string order = "*:" + std::to_string(nth) + ":" + result;
+                setenv("GCX_SIM_FAIL", order.c_str(), 1);
+                sim_symbol("cuInit"); // keeps the library, and so the order is given once
+                int32_t count = -1;
+                const gcx_result opened = gcx_driver_open(choice.c_str());
+                if (opened == GCX_SUCCESS) {
+                    CHECK_OK(gcx_device_get_count(&count));
+                } else {
+                    CHECK_EQ(static_cast<int>(opened), std::atoi(result));
+                    CHECK(*gcx_last_error_message() != '\0');
+                    CHECK_OK(gcx_driver_open(choice.c_str()));
+                    CHECK_OK(gcx_device_get_count(&count));
+                }
+                CHECK_EQ(count, 1);
+                CHECK_EQ(left_behind(gcx_sim_counts{}, sim::counts()), std::string());
+            });
+        }
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const std::string driver = argc > 1 ? argv[1] : "13.0";
+    const std::string spec = "h100@" + driver;
+    every_call_of_opening_fails(spec);
+    for (const Operation& operation : kOperations) {
+        if (version_of(driver) < operation.since)
+            continue;
+        for (const CUresult injected : {CUDA_ERROR_UNKNOWN, CUDA_ERROR_OUT_OF_MEMORY})
+            every_call_of_an_operation_fails(operation, spec, injected);
+    }
+    return check::summary("faults");
+}

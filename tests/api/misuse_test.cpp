@@ -1,0 +1,685 @@
+// Misuse: each case is an error with a message, or a success where that is right; never a crash, a
+// hang or a wrong success.
+
+#include "support.hpp"
+
+#include <cstring>
+#include <limits>
+#include <memory>
+
+using namespace support;
+
+namespace {
+
+// One of each, to be given up at the end.
+struct Objects {
+    gcx_resource resource = split(whole_device(), {8}).groups[0];
+    gcx_context context = nullptr;
+    gcx_stream stream = nullptr;
+    gcx_event event = nullptr;
+
+    Objects() {
+        CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
+        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+        CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, &event));
+    }
+    void destroy() const {
+        CHECK_OK(gcx_event_destroy(event));
+        CHECK_OK(gcx_stream_destroy(stream));
+        CHECK_OK(gcx_context_destroy(context));
+    }
+};
+
+template <class T>
+T sized() {
+    T value{};
+    value.struct_size = sizeof(T);
+    return value;
+}
+
+void null_pointers() {
+    const Objects made;
+    const gcx_resource& r = made.resource;
+    const gcx_sm_request request = requests_for({8})[0];
+    gcx_resource out{};
+    uint32_t number = 0;
+    uint32_t ids[GCX_MAX_SMS];
+    float milliseconds = 0;
+    constexpr gcx_result kNull = GCX_ERROR_INVALID_VALUE;
+
+    CHECK_REFUSED(gcx_driver_get_info(nullptr), kNull);
+    CHECK_REFUSED(gcx_capability_get_info(GCX_CAPABILITY_CONTEXT_ID, nullptr), kNull);
+    CHECK_REFUSED(gcx_device_get_count(nullptr), kNull);
+    CHECK_REFUSED(gcx_device_get_info(0, nullptr), kNull);
+    CHECK_REFUSED(gcx_device_get_resource(0, GCX_RESOURCE_SM, nullptr), kNull);
+    auto info = sized<gcx_resource_info>();
+    CHECK_REFUSED(gcx_resource_get_info(nullptr, &info), kNull);
+    CHECK_REFUSED(gcx_resource_get_info(&r, nullptr), kNull);
+    CHECK_REFUSED(gcx_workqueue_configure(nullptr, GCX_WORKQUEUE_SCOPE_DEVICE_CTX, 0, &out), kNull);
+    CHECK_REFUSED(gcx_workqueue_configure(&r, GCX_WORKQUEUE_SCOPE_DEVICE_CTX, 0, nullptr), kNull);
+    CHECK_REFUSED(gcx_sm_split(nullptr, &request, 1, 0, &out, &out), kNull);
+    CHECK_REFUSED(gcx_sm_split(&r, nullptr, 1, 0, &out, &out), kNull);
+    CHECK_REFUSED(gcx_sm_split(&r, &request, 1, 0, nullptr, &out), kNull);
+    CHECK_REFUSED(gcx_sm_split(&r, nullptr, 0, 0, &out, &out), kNull);
+    CHECK_REFUSED(gcx_sm_split(&r, &request, 0, 0, &out, &out), kNull);
+    CHECK_OK(gcx_sm_split(&r, &request, 1, 0, &out, nullptr)); // may be
+    CHECK_REFUSED(gcx_sm_plan(nullptr, &request, 1, 0, &number, &number), kNull);
+    CHECK_REFUSED(gcx_sm_plan(&r, nullptr, 1, 0, &number, &number), kNull);
+    CHECK_OK(gcx_sm_plan(&r, &request, 1, 0, nullptr, nullptr)); // may be
+    for (const auto combine : {gcx_resource_union, gcx_resource_subtract, gcx_resource_intersect}) {
+        CHECK_REFUSED(combine(nullptr, &r, &out), kNull);
+        CHECK_REFUSED(combine(&r, nullptr, &out), kNull);
+        CHECK_REFUSED(combine(&r, &r, nullptr), kNull);
+    }
+    CHECK_REFUSED(gcx_resource_get_overlap(nullptr, &r, &number), kNull);
+    CHECK_REFUSED(gcx_resource_get_overlap(&r, nullptr, &number), kNull);
+    CHECK_REFUSED(gcx_resource_get_overlap(&r, &r, nullptr), kNull);
+    gcx_context context = nullptr;
+    gcx_stream stream = nullptr;
+    CHECK_REFUSED(gcx_context_create(nullptr, 1, nullptr, &context), kNull);
+    CHECK_REFUSED(gcx_context_create(nullptr, 0, nullptr, &context), kNull);
+    CHECK_REFUSED(gcx_context_create(&r, 0, nullptr, &context), kNull);
+    CHECK_REFUSED(gcx_context_create(&r, 1, nullptr, nullptr), kNull);
+    CHECK_REFUSED(gcx_context_get_info(made.context, nullptr), kNull);
+    CHECK_REFUSED(gcx_context_get_resource(made.context, GCX_RESOURCE_SM, nullptr), kNull);
+    CHECK_REFUSED(gcx_context_from_native(nullptr, &context), kNull);
+    CHECK_REFUSED(gcx_context_from_native(gcx_context_native(made.context), nullptr), kNull);
+    CHECK_REFUSED(gcx_context_get_current(nullptr), kNull);
+    CHECK_REFUSED(gcx_stream_create(made.context, nullptr, nullptr), kNull);
+    CHECK_REFUSED(gcx_stream_from_native(nullptr, &stream), kNull);
+    CHECK_REFUSED(gcx_stream_from_native(gcx_stream_native(made.stream), nullptr), kNull);
+    CHECK_REFUSED(gcx_stream_get_info(made.stream, nullptr), kNull);
+    CHECK_REFUSED(gcx_stream_get_resource(made.stream, GCX_RESOURCE_SM, nullptr), kNull);
+    CHECK_REFUSED(gcx_event_create(0, 0, nullptr), kNull);
+    CHECK_REFUSED(gcx_event_get_elapsed(made.event, made.event, nullptr), kNull);
+    CHECK_REFUSED(gcx_cache_get_stats(nullptr), kNull);
+    CHECK_REFUSED(gcx_stream_probe_sms(made.stream, nullptr, 8, &number), kNull);
+    CHECK_REFUSED(gcx_stream_probe_sms(made.stream, ids, 8, nullptr), kNull);
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+    CHECK_REFUSED(gcx_resource_get_sm_ids(nullptr, ids, 8, &number), kNull);
+    CHECK_REFUSED(gcx_resource_get_sm_ids(&r, nullptr, 8, &number), kNull);
+    CHECK_REFUSED(gcx_resource_get_sm_ids(&r, ids, 8, nullptr), kNull);
+    CHECK_REFUSED(gcx_resource_get_atom(nullptr, 0, &out), kNull);
+    CHECK_REFUSED(gcx_resource_get_atom(&r, 0, nullptr), kNull);
+    CHECK_EQ(milliseconds, 0.0F);
+    made.destroy();
+}
+
+// Each function that takes a struct that grows, with a wrong size of it. The struct stays as it is.
+template <class T, class Call>
+void wrong_sizes(Call call) {
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, sizeof(T) - 1, sizeof(T) + 1,
+                                   sizeof(T) + 8, std::size_t{0xffffffffU}}) {
+        T value;
+        std::memset(static_cast<void*>(&value), 0, sizeof value);
+        value.struct_size = static_cast<uint32_t>(size);
+        T before = value;
+        CHECK_REFUSED(call(&value), GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has(std::to_string(sizeof(T))));
+        CHECK_EQ(std::memcmp(&before, &value, sizeof value), 0);
+    }
+    T right;
+    std::memset(static_cast<void*>(&right), 0, sizeof right);
+    right.struct_size = sizeof(T);
+    CHECK_OK(call(&right));
+    CHECK_EQ(right.struct_size, sizeof(T));
+}
+
+void struct_sizes() {
+    const Objects made;
+    wrong_sizes<gcx_driver_info>([](auto* info) { return gcx_driver_get_info(info); });
+    wrong_sizes<gcx_capability_info>(
+        [](auto* info) { return gcx_capability_get_info(GCX_CAPABILITY_CONTEXT_ID, info); });
+    wrong_sizes<gcx_device_info>([](auto* info) { return gcx_device_get_info(0, info); });
+    wrong_sizes<gcx_resource_info>(
+        [&](auto* info) { return gcx_resource_get_info(&made.resource, info); });
+    wrong_sizes<gcx_context_info>(
+        [&](auto* info) { return gcx_context_get_info(made.context, info); });
+    wrong_sizes<gcx_stream_info>(
+        [&](auto* info) { return gcx_stream_get_info(made.stream, info); });
+    wrong_sizes<gcx_cache_stats>([](auto* stats) { return gcx_cache_get_stats(stats); });
+    wrong_sizes<gcx_context_params>([&](auto* params) {
+        gcx_context context = nullptr;
+        const gcx_result result = gcx_context_create(&made.resource, 1, params, &context);
+        CHECK_EQ(result == GCX_SUCCESS, context != nullptr);
+        if (result == GCX_SUCCESS)
+            CHECK_OK(gcx_context_destroy(context));
+        return result;
+    });
+    wrong_sizes<gcx_stream_params>([&](auto* params) {
+        gcx_stream stream = nullptr;
+        const gcx_result result = gcx_stream_create(made.context, params, &stream);
+        CHECK_EQ(result == GCX_SUCCESS, stream != nullptr);
+        if (result == GCX_SUCCESS)
+            CHECK_OK(gcx_stream_destroy(stream));
+        return result;
+    });
+    made.destroy();
+}
+
+// Every function that takes a handle of one type, with one that isn't.
+void refuse_context(gcx_context bad, const Objects& made) {
+    constexpr gcx_result kBad = GCX_ERROR_INVALID_HANDLE;
+    auto info = sized<gcx_context_info>();
+    gcx_resource resource{};
+    gcx_stream stream = nullptr;
+    CHECK_REFUSED(gcx_context_get_info(bad, &info), kBad);
+    CHECK_REFUSED(gcx_context_get_resource(bad, GCX_RESOURCE_SM, &resource), kBad);
+    CHECK(gcx_context_native(bad) == nullptr);
+    CHECK(message_has("gcx_context_native:"));
+    CHECK(gcx_context_native_green(bad) == nullptr);
+    CHECK(message_has("gcx_context_native_green:"));
+    CHECK_REFUSED(gcx_context_push(bad), kBad);
+    CHECK_REFUSED(gcx_context_synchronize(bad), kBad);
+    CHECK_REFUSED(gcx_context_record(bad, made.event), kBad);
+    CHECK_REFUSED(gcx_context_wait(bad, made.event), kBad);
+    CHECK_REFUSED(gcx_stream_create(bad, nullptr, &stream), kBad);
+    CHECK_REFUSED(gcx_context_destroy(bad), kBad);
+    CHECK(stream == nullptr);
+}
+
+void refuse_stream(gcx_stream bad, const Objects& made) {
+    constexpr gcx_result kBad = GCX_ERROR_INVALID_HANDLE;
+    auto info = sized<gcx_stream_info>();
+    gcx_resource resource{};
+    uint32_t ids[GCX_MAX_SMS];
+    uint32_t count = 99;
+    CHECK(gcx_stream_native(bad) == nullptr);
+    CHECK(message_has("gcx_stream_native:"));
+    CHECK_REFUSED(gcx_stream_get_info(bad, &info), kBad);
+    CHECK_REFUSED(gcx_stream_get_resource(bad, GCX_RESOURCE_SM, &resource), kBad);
+    CHECK_REFUSED(gcx_stream_synchronize(bad), kBad);
+    CHECK_REFUSED(gcx_stream_query(bad), kBad);
+    CHECK_REFUSED(gcx_stream_record(bad, made.event), kBad);
+    CHECK_REFUSED(gcx_stream_wait(bad, made.event), kBad);
+    CHECK_REFUSED(gcx_stream_probe_sms(bad, ids, GCX_MAX_SMS, &count), kBad);
+    CHECK_REFUSED(gcx_stream_destroy(bad), kBad);
+    CHECK_EQ(count, 99U);
+}
+
+void refuse_event(gcx_event bad, const Objects& made) {
+    constexpr gcx_result kBad = GCX_ERROR_INVALID_HANDLE;
+    float milliseconds = 5;
+    CHECK(gcx_event_native(bad) == nullptr);
+    CHECK(message_has("gcx_event_native:"));
+    CHECK_REFUSED(gcx_stream_record(made.stream, bad), kBad);
+    CHECK_REFUSED(gcx_stream_wait(made.stream, bad), kBad);
+    CHECK_REFUSED(gcx_context_record(made.context, bad), kBad);
+    CHECK_REFUSED(gcx_context_wait(made.context, bad), kBad);
+    CHECK_REFUSED(gcx_event_synchronize(bad), kBad);
+    CHECK_REFUSED(gcx_event_query(bad), kBad);
+    CHECK_REFUSED(gcx_event_get_elapsed(bad, made.event, &milliseconds), kBad);
+    CHECK_REFUSED(gcx_event_get_elapsed(made.event, bad, &milliseconds), kBad);
+    CHECK_REFUSED(gcx_event_destroy(bad), kBad);
+    CHECK_EQ(milliseconds, 5.0F);
+}
+
+void handles() {
+    const Objects made;
+    const Objects gone;
+    gone.destroy();
+    // Stale, and so also destroyed twice.
+    refuse_context(gone.context, made);
+    refuse_stream(gone.stream, made);
+    refuse_event(gone.event, made);
+    // Of other types.
+    refuse_context(foreign<gcx_context>(made.stream), made);
+    refuse_context(foreign<gcx_context>(made.event), made);
+    refuse_stream(foreign<gcx_stream>(made.context), made);
+    refuse_stream(foreign<gcx_stream>(made.event), made);
+    refuse_event(foreign<gcx_event>(made.context), made);
+    refuse_event(foreign<gcx_event>(made.stream), made);
+    // CUDA's own.
+    refuse_context(foreign<gcx_context>(gcx_context_native(made.context)), made);
+    refuse_stream(foreign<gcx_stream>(gcx_stream_native(made.stream)), made);
+    refuse_event(foreign<gcx_event>(gcx_event_native(made.event)), made);
+    // Forged, near and far from real ones.
+    const auto context = reinterpret_cast<uint64_t>(made.context);
+    const auto stream = reinterpret_cast<uint64_t>(made.stream);
+    const auto event = reinterpret_cast<uint64_t>(made.event);
+    int on_stack = 0;
+    for (const uint64_t change : {uint64_t{1}, uint64_t{1} << 31, uint64_t{1} << 32,
+                                  uint64_t{1} << 45, uint64_t{1} << 60, uint64_t{1} << 63}) {
+        refuse_context(forged<gcx_context>(context ^ change), made);
+        refuse_stream(forged<gcx_stream>(stream ^ change), made);
+        refuse_event(forged<gcx_event>(event ^ change), made);
+    }
+    for (const uint64_t bits : {uint64_t{0}, uint64_t{1}, UINT64_MAX, uint64_t{0xdeadbeef},
+                                reinterpret_cast<uint64_t>(&on_stack)}) {
+        refuse_context(forged<gcx_context>(bits), made);
+        refuse_stream(forged<gcx_stream>(bits), made);
+        refuse_event(forged<gcx_event>(bits), made);
+    }
+    made.destroy();
+    refuse_context(made.context, gone);
+}
+
+void children_outlive_their_parents() {
+    const Objects made;
+    CHECK_OK(gcx_context_destroy(made.context));
+    auto info = sized<gcx_stream_info>();
+    CHECK_OK(gcx_stream_get_info(made.stream, &info));
+    CHECK_EQ(info.sm_count, 8U);
+    CHECK_OK(gcx_stream_record(made.stream, made.event));
+    CHECK_OK(gcx_stream_synchronize(made.stream));
+    CHECK_OK(gcx_event_synchronize(made.event));
+    uint32_t ids[GCX_MAX_SMS];
+    uint32_t count = 0;
+    CHECK_OK(gcx_stream_probe_sms(made.stream, ids, GCX_MAX_SMS, &count));
+    CHECK_EQ(count, 8U);
+    // Even if nothing is kept.
+    CHECK_OK(gcx_cache_set_limit(0));
+    CHECK_OK(gcx_stream_synchronize(made.stream));
+    CHECK_EQ(sim::counts().green_contexts, 1U);
+    CHECK_OK(gcx_stream_destroy(made.stream));
+    CHECK_EQ(sim::counts().green_contexts, 0U);
+    CHECK_OK(gcx_event_destroy(made.event));
+}
+
+void current_contexts_are_not_destroyed() {
+    const Objects made;
+    const CUcontext native = gcx_context_native(made.context);
+    CHECK_OK(gcx_context_push(made.context));
+    CHECK_REFUSED(gcx_context_destroy(made.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
+    CHECK(message_has("gcx_context_pop"));
+    gcx_context current = nullptr;
+    CHECK_OK(gcx_context_get_current(&current));
+    CHECK(current == made.context);
+    // Below another one it is in use still.
+    CUcontext popped = nullptr;
+    {
+        const Partition other(split(whole_device(), {16}).groups[0]);
+        CHECK_EQ(NATIVE(cuCtxPushCurrent)(gcx_context_native(other.context)), CUDA_SUCCESS);
+        CHECK_REFUSED(gcx_context_destroy(made.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
+        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    }
+    CHECK_OK(gcx_context_pop(&current));
+    CHECK(current == made.context);
+
+    CHECK_EQ(NATIVE(cuCtxSetCurrent)(native), CUDA_SUCCESS);
+    CHECK_REFUSED(gcx_context_destroy(made.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
+    // A second handle is not the last one, and can go.
+    gcx_context second = nullptr;
+    CHECK_OK(gcx_context_from_native(native, &second));
+    CHECK_OK(gcx_context_destroy(second));
+    CHECK_EQ(NATIVE(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
+    made.destroy();
+}
+
+void push_and_pop() {
+    const Objects made;
+    gcx_context context = made.context;
+    gcx_context other = nullptr;
+    const gcx_resource resource = split(whole_device(), {8, 16}).groups[1];
+    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &other));
+    CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
+    CHECK_REFUSED(gcx_context_pop(&context), GCX_ERROR_INVALID_CONTEXT);
+    CHECK(context == made.context);
+    CHECK_OK(gcx_context_get_current(&context));
+    CHECK(context == nullptr);
+
+    // Nested, also the same one twice.
+    for (gcx_context pushed : {made.context, other, other, made.context})
+        CHECK_OK(gcx_context_push(pushed));
+    for (gcx_context expected : {made.context, other, other, made.context}) {
+        CHECK_OK(gcx_context_pop(&context));
+        CHECK(context == expected);
+    }
+    CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
+
+    // Another context on top, by other code: pushed between, and set.
+    CUcontext popped = nullptr;
+    CHECK_OK(gcx_context_push(made.context));
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(gcx_context_native(other)), CUDA_SUCCESS);
+    CHECK_OK(gcx_context_get_current(&context));
+    CHECK(context == nullptr);
+    CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
+    CHECK(message_has("another context"));
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK(popped == gcx_context_native(other));
+    CHECK_OK(gcx_context_pop(nullptr));
+    CHECK_OK(gcx_context_push(made.context));
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS); // other code took it off
+    CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(popped), CUDA_SUCCESS);
+    CHECK_OK(gcx_context_pop(nullptr));
+
+    // No other function changes what is current.
+    CHECK_EQ(NATIVE(cuCtxSetCurrent)(gcx_context_native(other)), CUDA_SUCCESS);
+    CHECK_OK(gcx_context_synchronize(made.context));
+    CHECK_OK(gcx_stream_synchronize(made.stream));
+    uint32_t ids[GCX_MAX_SMS];
+    uint32_t count = 0;
+    CHECK_OK(gcx_stream_probe_sms(made.stream, ids, GCX_MAX_SMS, &count));
+    CHECK_EQ(NATIVE(cuCtxGetCurrent)(&popped), CUDA_SUCCESS);
+    CHECK(popped == gcx_context_native(other));
+    CHECK_EQ(NATIVE(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_OK(gcx_context_destroy(other));
+    made.destroy();
+}
+
+void contexts_of_unfit_resources() {
+    const gcx_resource whole = whole_device();
+    const Split two = split(whole, {24, 24});
+    const Split fine = split(whole, {24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
+    const gcx_resource larger = split(whole, {32}).groups[0];
+    gcx_resource empty{};
+    CHECK_OK(gcx_resource_subtract(&whole, &whole, &empty));
+    constexpr gcx_result kUnfit = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    gcx_context context = nullptr;
+    const uint64_t misses = cache_stats().misses;
+    const auto refuse = [&](std::vector<gcx_resource> resources) {
+        CHECK_REFUSED(gcx_context_create(resources.data(), static_cast<uint32_t>(resources.size()),
+                                         nullptr, &context),
+                      kUnfit);
+        CHECK(context == nullptr);
+    };
+    refuse({two.groups[0], larger}); // overlap
+    CHECK(message_has("24"));
+    refuse({two.groups[0], two.groups[0]}); // the same twice
+    refuse({two.groups[0], two.groups[1], two.groups[0]});
+    refuse({two.groups[0], fine.groups[0]}); // two families
+    CHECK(message_has("family"));
+    refuse({empty});
+    refuse({empty, empty});
+    CHECK_EQ(cache_stats().misses, misses);
+    // An empty one beside another adds nothing, in its family.
+    const gcx_resource with_empty[] = {two.groups[0], empty};
+    CHECK_OK(gcx_context_create(with_empty, 2, nullptr, &context));
+    CHECK_OK(gcx_context_destroy(context));
+    gcx_resource out{};
+    uint32_t count = 0;
+    for (const auto combine : {gcx_resource_union, gcx_resource_subtract, gcx_resource_intersect})
+        CHECK_REFUSED(combine(two.groups.data(), fine.groups.data(), &out), kUnfit);
+    CHECK_REFUSED(gcx_resource_get_overlap(two.groups.data(), fine.groups.data(), &count),
+                  GCX_ERROR_NOT_READY);
+}
+
+void two_devices() {
+    const gcx_resource first = split(whole_device(0), {24}).groups[0];
+    const gcx_resource second = split(whole_device(1), {24}).groups[0];
+    CHECK_EQ(info_of(second).device, 1);
+    CHECK(std::memcmp(&first, &second, sizeof first) != 0);
+    const gcx_resource both[] = {first, second};
+    gcx_context context = nullptr;
+    gcx_resource out{};
+    CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK(message_has("device 0") && message_has("device 1"));
+    for (const auto combine : {gcx_resource_union, gcx_resource_subtract, gcx_resource_intersect})
+        CHECK_REFUSED(combine(&first, &second, &out), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_EQ(overlap(first, second), 0U);
+    const Partition one(first);
+    const Partition other(second);
+    CHECK_EQ(one.probe().size(), 24U);
+    CHECK_EQ(other.probe().size(), 24U);
+    auto info = sized<gcx_stream_info>();
+    CHECK_OK(gcx_stream_get_info(other.stream, &info));
+    CHECK_EQ(info.device, 1);
+    for (const int32_t device : {-1, 2, 1000, std::numeric_limits<int32_t>::min()}) {
+        auto device_info = sized<gcx_device_info>();
+        gcx_event event = nullptr;
+        CHECK_REFUSED(gcx_device_get_info(device, &device_info), GCX_ERROR_INVALID_DEVICE);
+        CHECK_REFUSED(gcx_device_get_resource(device, GCX_RESOURCE_SM, &out),
+                      GCX_ERROR_INVALID_DEVICE);
+        CHECK_REFUSED(gcx_event_create(device, 0, &event), GCX_ERROR_INVALID_DEVICE);
+        CHECK_REFUSED(gcx_device_map_sms(device, GCX_SM_FAMILY_FINE), GCX_ERROR_INVALID_DEVICE);
+        CHECK(message_has(std::to_string(device)));
+    }
+}
+
+// Every function that takes a resource, with one that isn't.
+void refuse_resource(const gcx_resource& bad, const gcx_resource& good, gcx_result expected) {
+    const gcx_sm_request request = requests_for({8})[0];
+    auto info = sized<gcx_resource_info>();
+    gcx_resource out{};
+    gcx_context context = nullptr;
+    uint32_t number = 7;
+    uint32_t ids[GCX_MAX_SMS];
+    CHECK_REFUSED(gcx_resource_get_info(&bad, &info), expected);
+    CHECK_REFUSED(gcx_sm_split(&bad, &request, 1, 0, &out, &out), expected);
+    CHECK_REFUSED(gcx_sm_plan(&bad, &request, 1, 0, &number, &number), expected);
+    CHECK_REFUSED(gcx_resource_union(&bad, &good, &out), expected);
+    CHECK_REFUSED(gcx_resource_subtract(&good, &bad, &out), expected);
+    CHECK_REFUSED(gcx_resource_intersect(&bad, &bad, &out), expected);
+    CHECK_REFUSED(gcx_resource_get_overlap(&good, &bad, &number), expected);
+    CHECK_REFUSED(gcx_context_create(&bad, 1, nullptr, &context), expected);
+    const gcx_resource both[] = {good, bad};
+    CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context), expected);
+    CHECK_REFUSED(gcx_resource_get_sm_ids(&bad, ids, GCX_MAX_SMS, &number), expected);
+    CHECK_REFUSED(gcx_resource_get_atom(&bad, 0, &out), expected);
+    CHECK_REFUSED(gcx_workqueue_configure(&bad, GCX_WORKQUEUE_SCOPE_DEVICE_CTX, 1, &out), expected);
+    CHECK(context == nullptr);
+    CHECK_EQ(number, 7U);
+    const gcx_resource untouched{};
+    CHECK_EQ(std::memcmp(&out, &untouched, sizeof out), 0);
+}
+
+void forged_resources() {
+    const Split two = split(whole_device(), {24, 24});
+    const gcx_resource& good = two.groups[1];
+    refuse_resource(gcx_resource{}, good, GCX_ERROR_INVALID_RESOURCE_TYPE);
+    gcx_resource bad;
+    std::memset(&bad, 0xff, sizeof bad);
+    refuse_resource(bad, good, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    for (std::size_t byte = 0; byte < sizeof bad; byte++) {
+        bad = two.groups[0];
+        reinterpret_cast<unsigned char*>(&bad)[byte] ^= 0xffU;
+        refuse_resource(bad, good, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    }
+}
+
+// A value that another process sealed: the child's bytes come back by the exit of it.
+void resources_of_another_process() {
+    const uint64_t check = answer_of_child([] {
+        CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+        return whole_device().opaque[0];
+    });
+    on_machine("h100@13.0", [&] {
+        gcx_resource mine = whole_device();
+        CHECK(mine.opaque[0] != check);
+        mine.opaque[0] = check;
+        refuse_resource(mine, whole_device(), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    });
+}
+
+void unknown_enums_and_flags() {
+    const Objects made;
+    const gcx_resource whole = whole_device();
+    constexpr gcx_result kInvalid = GCX_ERROR_INVALID_VALUE;
+    gcx_resource out{};
+    gcx_stream stream = nullptr;
+    gcx_event event = nullptr;
+    gcx_context context = nullptr;
+    auto capability = sized<gcx_capability_info>();
+    for (const int bad : {-1, 8, 1000})
+        CHECK_REFUSED(gcx_capability_get_info(no_such<gcx_capability>(bad), &capability), kInvalid);
+    for (const int bad : {-1, 0, 2, 999, 9999}) {
+        const auto type = no_such<gcx_resource_type>(bad);
+        CHECK_REFUSED(gcx_device_get_resource(0, type, &out), GCX_ERROR_INVALID_RESOURCE_TYPE);
+        CHECK_REFUSED(gcx_context_get_resource(made.context, type, &out),
+                      GCX_ERROR_INVALID_RESOURCE_TYPE);
+        CHECK_REFUSED(gcx_stream_get_resource(made.stream, type, &out),
+                      GCX_ERROR_INVALID_RESOURCE_TYPE);
+    }
+    CHECK_REFUSED(gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE, &out),
+                  GCX_ERROR_INVALID_RESOURCE_TYPE);
+    for (const int bad : {-1, 0, 4, 5, 77})
+        CHECK_REFUSED(gcx_device_map_sms(0, no_such<gcx_sm_family>(bad)), kInvalid);
+    for (const int bad : {1, 2, -1}) {
+        auto params = sized<gcx_stream_params>();
+        params.sync = no_such<gcx_stream_sync>(bad); // GCX_STREAM_BLOCKING is 1
+        CHECK_REFUSED(gcx_stream_create(made.context, &params, &stream), kInvalid);
+    }
+    auto params = sized<gcx_context_params>();
+    params.flags = 1;
+    CHECK_REFUSED(gcx_context_create(&whole, 1, &params, &context), kInvalid);
+    for (const uint32_t bad : {2U, 3U, 0x80000000U})
+        CHECK_REFUSED(gcx_event_create(0, bad, &event), kInvalid);
+    for (const uint32_t bad : {3U, 4U, 8U, 0x200U, 0x80000000U})
+        CHECK_REFUSED(try_split(whole, {8}, bad).result, kInvalid);
+    gcx_sm_request request = requests_for({8})[0];
+    request.flags = 8;
+    CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, 0, &out, nullptr), kInvalid);
+    for (uint32_t& word : request.reserved) {
+        request = requests_for({8})[0];
+        word = 1;
+        CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, 0, &out, nullptr), kInvalid);
+        CHECK(message_has("reserved"));
+    }
+    CHECK_REFUSED(gcx_log_set_callback(no_such<gcx_log_level>(5), nullptr, nullptr), kInvalid);
+    CHECK_REFUSED(gcx_log_set_callback(no_such<gcx_log_level>(-1), nullptr, nullptr), kInvalid);
+    CHECK_REFUSED(try_split(whole, {0, 132}).result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_REFUSED(try_split(whole, {UINT32_MAX}).result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_REFUSED(try_split(whole, std::vector<uint32_t>(5000, 0)).result,
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    gcx_resource atom{};
+    CHECK_REFUSED(gcx_resource_get_atom(&whole, 16, &atom), kInvalid);
+    CHECK_REFUSED(gcx_resource_get_atom(&whole, UINT32_MAX, &atom), kInvalid);
+    made.destroy();
+}
+
+void too_little_room() {
+    const Objects made;
+    uint32_t ids[8] = {5, 5, 5, 5, 5, 5, 5, 5};
+    uint32_t count = 0;
+    CHECK_REFUSED(gcx_stream_probe_sms(made.stream, ids, 7, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(count, 8U);
+    CHECK_EQ(ids[0], 5U);
+    count = 0;
+    CHECK_REFUSED(gcx_stream_probe_sms(made.stream, nullptr, 0, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(count, 8U);
+    CHECK_OK(gcx_stream_probe_sms(made.stream, ids, 8, &count));
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+    count = 0;
+    CHECK_REFUSED(gcx_resource_get_sm_ids(&made.resource, ids, 7, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(count, 8U);
+    CHECK(message_has("8") && message_has("7"));
+    CHECK_OK(gcx_resource_get_sm_ids(&made.resource, ids, 8, &count));
+    made.destroy();
+}
+
+void natives_that_are_not_gcx_s() {
+    gcx_context context = nullptr;
+    CUcontext primary = nullptr;
+    CHECK_OK(sms(whole_device()) == 132 ? GCX_SUCCESS : GCX_ERROR_UNKNOWN);
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
+    CHECK_REFUSED(gcx_context_from_native(primary, &context), GCX_ERROR_NOT_FOUND);
+    CHECK_REFUSED(gcx_context_from_native(forged<CUcontext>(0x1234), &context),
+                  GCX_ERROR_NOT_FOUND);
+    gcx_stream stream = nullptr;
+    CHECK(gcx_stream_from_native(forged<CUstream>(0x123450), &stream) != GCX_SUCCESS);
+    CHECK(stream == nullptr);
+
+    // Someone else's stream, of the whole device.
+    CUstream native = nullptr;
+    CHECK_EQ(NATIVE(cuCtxSetCurrent)(primary), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuStreamCreate)(&native, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_from_native(native, &stream));
+    auto info = sized<gcx_stream_info>();
+    CHECK_OK(gcx_stream_get_info(stream, &info));
+    CHECK_EQ(info.sm_count, 132U);
+    CHECK_EQ(info.context_id, 0U);
+    gcx_resource resource{};
+    CHECK_REFUSED(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource), GCX_ERROR_NOT_FOUND);
+    CHECK(message_has("132"));
+    CHECK_OK(gcx_stream_synchronize(stream));
+    uint32_t ids[GCX_MAX_SMS];
+    uint32_t count = 0;
+    CHECK_OK(gcx_stream_probe_sms(stream, ids, GCX_MAX_SMS, &count));
+    CHECK_EQ(count, 132U);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_EQ(NATIVE(cuStreamQuery)(native), CUDA_SUCCESS); // it was left alone
+    CHECK_EQ(NATIVE(cuStreamDestroy)(native), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+
+    // A stream of a context of gcx, by its native handle.
+    const Objects made;
+    CHECK_OK(gcx_stream_from_native(gcx_stream_native(made.stream), &stream));
+    CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
+    CHECK_EQ(std::memcmp(&resource, &made.resource, sizeof resource), 0);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_OK(gcx_stream_synchronize(made.stream));
+    made.destroy();
+}
+
+void events_out_of_order() {
+    const Objects made;
+    gcx_event plain = nullptr;
+    gcx_event fresh = nullptr;
+    float milliseconds = 3;
+    CHECK_OK(gcx_event_create(0, 0, &plain));
+    CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, &fresh));
+    CHECK_OK(gcx_stream_record(made.stream, plain));
+    CHECK_OK(gcx_stream_record(made.stream, made.event));
+    CHECK_OK(gcx_event_synchronize(made.event));
+    CHECK_REFUSED(gcx_event_get_elapsed(plain, made.event, &milliseconds),
+                  GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_event_get_elapsed(made.event, fresh, &milliseconds),
+                  GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(milliseconds, 3.0F);
+    CHECK_OK(gcx_stream_wait(made.stream, fresh)); // never recorded: holds nothing
+    CHECK_OK(gcx_context_wait(made.context, fresh));
+    CHECK_OK(gcx_event_synchronize(fresh));
+    CHECK_OK(gcx_event_query(fresh));
+    CHECK_OK(gcx_context_record(made.context, fresh));
+    CHECK_OK(gcx_context_synchronize(made.context));
+    CHECK_OK(gcx_event_get_elapsed(made.event, fresh, &milliseconds));
+    CHECK(milliseconds >= 0.0F);
+    CHECK_OK(gcx_event_destroy(plain));
+    CHECK_OK(gcx_event_destroy(fresh));
+    made.destroy();
+}
+
+void priorities_are_clamped() {
+    const Objects made;
+    for (const auto& [asked, given] : {std::pair{0, 0}, {-1, -1}, {-5, -5}, {-99, -5}, {7, 0}}) {
+        auto params = sized<gcx_stream_params>();
+        params.priority = asked;
+        gcx_stream stream = nullptr;
+        auto info = sized<gcx_stream_info>();
+        CHECK_OK(gcx_stream_create(made.context, &params, &stream));
+        CHECK_OK(gcx_stream_get_info(stream, &info));
+        CHECK_EQ(info.priority, given);
+        CHECK_OK(gcx_stream_destroy(stream));
+    }
+    made.destroy();
+}
+
+} // namespace
+
+int main() {
+    for (const char* driver : {"12.4", "12.8", "13.0", "13.5"}) {
+        const std::string h100 = std::string("h100@") + driver;
+        const std::pair<const char*, void (*)()> cases[] = {
+            {"null_pointers", null_pointers},
+            {"struct_sizes", struct_sizes},
+            {"handles", handles},
+            {"children_outlive_their_parents", children_outlive_their_parents},
+            {"current_contexts_are_not_destroyed", current_contexts_are_not_destroyed},
+            {"push_and_pop", push_and_pop},
+            {"contexts_of_unfit_resources", contexts_of_unfit_resources},
+            {"forged_resources", forged_resources},
+            {"unknown_enums_and_flags", unknown_enums_and_flags},
+            {"too_little_room", too_little_room},
+            {"natives_that_are_not_gcx_s", natives_that_are_not_gcx_s},
+            {"events_out_of_order", events_out_of_order},
+            {"priorities_are_clamped", priorities_are_clamped},
+        };
+        for (const auto& [name, body] : cases) {
+            on_machine(h100, [&, body = body, name = name] {
+                const int failed = check::failed;
+                const gcx_sim_counts before = sim::counts();
+                body();
+                CHECK_OK(gcx_cache_set_limit(0));
+                CHECK_EQ(left_behind(before, sim::counts()), std::string());
+                if (check::failed != failed)
+                    std::fprintf(stderr, "    in %s\n", name);
+            });
+        }
+        on_machine(std::string("2xh100@") + driver, two_devices);
+    }
+    resources_of_another_process();
+    return check::summary("misuse");
+}

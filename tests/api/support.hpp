@@ -1,0 +1,125 @@
+// What the tests of the API share: a process for each simulated machine, the simulation's controls
+// and native functions, and short ways to split and to make objects.
+#pragma once
+
+#include "check.hpp"
+
+#include <gcx.h>
+#include <gcx_sim.h>
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace support {
+
+// A process opens one driver, and gcx can't be used across a fork: so each simulated machine gets
+// a child, forked before gcx is used. The child's checks count here. A child that crashes,
+// hangs or leaks is a failed check.
+void in_child(const std::string& name, const std::function<void()>& body, unsigned seconds = 100);
+
+// The same, and the machine is opened first. spec as in "sim:SPEC".
+void on_machine(const std::string& spec, const std::function<void()>& body);
+
+// What a child found out, for the parent: one number.
+uint64_t answer_of_child(const std::function<uint64_t()>& body);
+
+// The GPUs and driver versions that can be simulated.
+struct Catalogue {
+    std::vector<std::string> gpus;
+    std::vector<std::string> drivers;
+};
+Catalogue catalogue();
+// 13010 for "13.1".
+int version_of(const std::string& driver);
+
+// A function of the simulated driver, by name; null if it has none.
+void* sim_symbol(const char* name);
+template <class Function>
+Function sim_function(const char* name) {
+    return reinterpret_cast<Function>(sim_symbol(name));
+}
+
+#define SUPPORT_TEXT(x) #x
+#define SUPPORT_NAME(x) SUPPORT_TEXT(x)
+// The simulated driver's own function, for what other code in the process does: NATIVE(cuInit)(0).
+// The headers rename functions to their newest variants by macros, so the name is expanded first.
+#define NATIVE(function) support::sim_function<decltype(&::function)>(SUPPORT_NAME(function))
+
+namespace sim {
+gcx_sim_counts counts();
+uint64_t calls(const char* function = nullptr);
+void fail(const char* function, uint64_t nth, CUresult result);
+} // namespace sim
+
+// What must be as before once everything was given up. Descriptors live as long as the process,
+// and lost bytes are lost.
+std::string left_behind(const gcx_sim_counts& before, const gcx_sim_counts& after);
+
+// Whether the last message holds a text.
+bool message_has(const std::string& text);
+// Counts a check: this result, with a message of its own.
+bool refused(gcx_result got, gcx_result expected, const char* file, int line, const char* call);
+#define CHECK_REFUSED(call, expected)                                                              \
+    support::refused((call), (expected), __FILE__, __LINE__, #call)
+
+using SmIds = std::vector<uint32_t>;
+
+gcx_resource whole_device(int32_t device = 0);
+
+struct Split {
+    gcx_result result = GCX_SUCCESS;
+    std::vector<gcx_resource> groups;
+    gcx_resource remainder{};
+};
+std::vector<gcx_sm_request> requests_for(const std::vector<uint32_t>& counts);
+Split try_split(const gcx_resource& from, const std::vector<uint32_t>& counts,
+                uint32_t flags = GCX_SPLIT_DEFAULT);
+Split split(const gcx_resource& from, const std::vector<uint32_t>& counts,
+            uint32_t flags = GCX_SPLIT_DEFAULT);
+
+gcx_resource_info info_of(const gcx_resource& resource);
+uint32_t sms(const gcx_resource& resource);
+std::vector<uint32_t> sizes(const Split& split); // of the groups, then the remainder
+uint32_t overlap(const gcx_resource& a, const gcx_resource& b);
+gcx_cache_stats cache_stats();
+
+// A context and a stream of it, given up at the end.
+class Partition {
+  public:
+    explicit Partition(const gcx_resource& resource);
+    ~Partition();
+    Partition(const Partition&) = delete;
+    Partition& operator=(const Partition&) = delete;
+    SmIds probe() const;
+
+    gcx_context context = nullptr;
+    gcx_stream stream = nullptr;
+};
+
+// A value that is none of an enum's, as C lets a caller pass it.
+template <class Enum>
+Enum no_such(int number) {
+    static_assert(sizeof(Enum) == sizeof number);
+    Enum value;
+    std::memcpy(&value, &number, sizeof value);
+    return value;
+}
+
+// NOLINTBEGIN(performance-no-int-to-ptr): handles aren't addresses
+template <class Handle>
+Handle forged(uint64_t bits) {
+    return reinterpret_cast<Handle>(bits);
+}
+template <class To, class From>
+To foreign(From handle) {
+    return reinterpret_cast<To>(handle);
+}
+// NOLINTEND(performance-no-int-to-ptr)
+
+} // namespace support
