@@ -1,0 +1,37 @@
+"""Compiles the public headers alone with every compiler there is, in the strictest way.
+
+Usage: header.py INCLUDE
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+COMPILERS = ["gcc", "clang", "clang-19", "cc"]
+STANDARDS = {"c99": "c", "c11": "c", "c++17": "c++", "c++20": "c++"}
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow",
+            "-Wno-missing-field-initializers"]  # fmt: skip
+
+
+def main() -> int:
+    include = sys.argv[1]
+    tried = 0
+    failed = 0
+    for compiler in filter(shutil.which, COMPILERS):
+        for standard, language in STANDARDS.items():
+            for source in ("header.c", "header_sim.c"):
+                command = [compiler, "-x", language, f"-std={standard}", *WARNINGS, "-I", include,
+                           "-fsyntax-only", str(Path(__file__).parent / source)]  # fmt: skip
+                tried += 1
+                if subprocess.run(command, check=False).returncode != 0:
+                    print(f"failed: {' '.join(command)}", file=sys.stderr)
+                    failed += 1
+    print(f"{tried - failed} passed, {failed} failed")
+    return 1 if failed or not tried else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

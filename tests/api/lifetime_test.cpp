@@ -1,0 +1,675 @@
+// What happens over time: kept contexts, resets of the device, forks, threads, exits, logging.
+
+#include "support.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <thread>
+
+using namespace support;
+
+namespace {
+
+gcx_context make_context(const gcx_resource& resource) {
+    gcx_context context = nullptr;
+    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
+    return context;
+}
+
+uint64_t id_of(gcx_context context) {
+    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
+    CHECK_OK(gcx_context_get_info(context, &info));
+    return info.id;
+}
+
+void equal_resources_share_a_context() {
+    const gcx_resource whole = whole_device();
+    const Split two = split(whole, {24, 24});
+    gcx_resource both{};
+    CHECK_OK(gcx_resource_union(&two.groups[0], &two.groups[1], &both));
+    const gcx_context a = make_context(both);
+    const gcx_context b = make_context(split(whole, {48}).groups[0]);
+    gcx_context c = nullptr;
+    CHECK_OK(gcx_context_create(two.groups.data(), 2, nullptr, &c));
+    CHECK(a != b && b != c && a != c);
+    CHECK_EQ(id_of(a), id_of(b));
+    CHECK_EQ(id_of(a), id_of(c));
+    CHECK_EQ(sim::counts().green_contexts, 1U);
+    CHECK_EQ(cache_stats().misses, 1U);
+    CHECK_EQ(cache_stats().hits, 2U);
+    CHECK_EQ(cache_stats().in_use, 1U);
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_stream_create(a, nullptr, &stream));
+    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
+    CHECK_OK(gcx_context_get_info(b, &info));
+    CHECK_EQ(info.stream_count, 1U);
+    CHECK_EQ(info.sm_count, 48U);
+    gcx_context d = nullptr;
+    CHECK_OK(gcx_context_from_native(gcx_context_native(a), &d));
+    CHECK_EQ(id_of(d), id_of(a));
+    CHECK_OK(gcx_stream_destroy(stream));
+    for (gcx_context context : {a, b, c, d})
+        CHECK_OK(gcx_context_destroy(context));
+    CHECK_EQ(cache_stats().in_use, 0U);
+    CHECK_EQ(cache_stats().kept, 1U);
+}
+
+void kept_contexts_cost_no_driver_context() {
+    const Split made = split(whole_device(), {24, 0});
+    for (int round = 0; round < 50; round++) {
+        const Partition one(made.groups[0]);
+        const Partition other(made.groups[1]);
+    }
+    CHECK_EQ(sim::calls("cuGreenCtxCreate"), 2U);
+    CHECK_EQ(sim::calls("cuGreenCtxDestroy"), 0U);
+    CHECK_EQ(sim::counts().streams, 0U);
+    CHECK_EQ(cache_stats().hits, 98U);
+}
+
+void the_longest_unused_goes_first() {
+    std::vector<gcx_resource> resources;
+    for (uint32_t count = 8; count <= 64; count += 8)
+        resources.push_back(split(whole_device(), {count}).groups[0]);
+    CHECK_OK(gcx_cache_set_limit(3));
+    std::vector<uint64_t> ids;
+    const auto use = [&](std::size_t index) {
+        const gcx_context context = make_context(resources[index]);
+        const uint64_t id = id_of(context);
+        CHECK_OK(gcx_context_destroy(context));
+        return id;
+    };
+    for (std::size_t i = 0; i < 3; i++)
+        ids.push_back(use(i));
+    CHECK_EQ(use(0), ids[0]); // now the 1 is the longest unused
+    use(3);
+    gcx_cache_stats stats = cache_stats();
+    CHECK_EQ(stats.kept, 3U);
+    CHECK_EQ(stats.evicted, 1U);
+    CHECK_EQ(stats.limit, 3U);
+    CHECK_EQ(use(0), ids[0]);
+    CHECK_EQ(use(2), ids[2]);
+    CHECK(use(1) != ids[1]); // it went, and an id is never used again
+    // What is in use isn't counted by the limit, and never goes.
+    std::vector<gcx_context> held;
+    for (const gcx_resource& resource : resources)
+        held.push_back(make_context(resource));
+    CHECK_OK(gcx_cache_set_limit(0));
+    CHECK_EQ(cache_stats().in_use, resources.size());
+    CHECK_EQ(cache_stats().kept, 0U);
+    for (const gcx_context context : held) {
+        CHECK_OK(gcx_context_synchronize(context));
+        CHECK_OK(gcx_context_destroy(context));
+    }
+    CHECK_EQ(sim::counts().green_contexts, 0U);
+    CHECK_EQ(sim::counts().primary_retains, 0U);
+    stats = cache_stats();
+    CHECK_EQ(stats.in_use + stats.kept, 0U);
+    CHECK_EQ(stats.lost, 0U);
+}
+
+struct Live {
+    gcx_context context;
+    gcx_stream stream;
+    gcx_event event = nullptr;
+    explicit Live(const gcx_resource& resource) : context(make_context(resource)) {
+        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+        CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, &event));
+        CHECK_OK(gcx_stream_record(stream, event));
+    }
+};
+
+// Everything but the destroy functions, of objects that died.
+void check_dead(const Live& dead) {
+    constexpr gcx_result kDead = GCX_ERROR_CONTEXT_IS_DESTROYED;
+    gcx_context_info context_info = GCX_CONTEXT_INFO_INIT;
+    gcx_stream_info stream_info = GCX_STREAM_INFO_INIT;
+    gcx_resource resource{};
+    gcx_stream stream = nullptr;
+    uint32_t ids[GCX_MAX_SMS];
+    uint32_t count = 0;
+    float milliseconds = 0;
+    CHECK_REFUSED(gcx_context_get_info(dead.context, &context_info), kDead);
+    CHECK(message_has("reset"));
+    CHECK_REFUSED(gcx_context_get_resource(dead.context, GCX_RESOURCE_SM, &resource), kDead);
+    CHECK_REFUSED(gcx_context_push(dead.context), kDead);
+    CHECK_REFUSED(gcx_context_synchronize(dead.context), kDead);
+    CHECK_REFUSED(gcx_context_record(dead.context, dead.event), kDead);
+    CHECK_REFUSED(gcx_context_wait(dead.context, dead.event), kDead);
+    CHECK(gcx_context_native(dead.context) == nullptr);
+    CHECK(gcx_context_native_green(dead.context) == nullptr);
+    CHECK_REFUSED(gcx_stream_create(dead.context, nullptr, &stream), kDead);
+    CHECK_REFUSED(gcx_stream_get_info(dead.stream, &stream_info), kDead);
+    CHECK_REFUSED(gcx_stream_get_resource(dead.stream, GCX_RESOURCE_SM, &resource), kDead);
+    CHECK_REFUSED(gcx_stream_synchronize(dead.stream), kDead);
+    CHECK_REFUSED(gcx_stream_query(dead.stream), kDead);
+    CHECK_REFUSED(gcx_stream_record(dead.stream, dead.event), kDead);
+    CHECK_REFUSED(gcx_stream_wait(dead.stream, dead.event), kDead);
+    CHECK_REFUSED(gcx_stream_probe_sms(dead.stream, ids, GCX_MAX_SMS, &count), kDead);
+    CHECK(gcx_stream_native(dead.stream) == nullptr);
+    CHECK_REFUSED(gcx_event_synchronize(dead.event), kDead);
+    CHECK_REFUSED(gcx_event_query(dead.event), kDead);
+    CHECK_REFUSED(gcx_event_get_elapsed(dead.event, dead.event, &milliseconds), kDead);
+    CHECK(gcx_event_native(dead.event) == nullptr);
+}
+
+void destroy_live(const Live& live) {
+    CHECK_OK(gcx_stream_destroy(live.stream));
+    CHECK_OK(gcx_event_destroy(live.event));
+    CHECK_OK(gcx_context_destroy(live.context));
+}
+
+// Whether the driver refuses a reset while a green context is alive, as that of 13.0 does on an
+// H200. gcx has to be right with both kinds.
+bool refuses_resets(const std::string& spec) {
+    return answer_of_child([&] {
+               CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
+               const Partition partition(split(whole_device(), {24}).groups[0]);
+               const CUresult result = NATIVE(cuDevicePrimaryCtxReset)(0);
+               CHECK(result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_PERMITTED);
+               return uint64_t{result == CUDA_ERROR_NOT_PERMITTED};
+           }) != 0;
+}
+
+// A driver that lets a reset through.
+void a_reset_under_gcx() {
+    const Split made = split(whole_device(), {24, 24, 0});
+    const Live live(made.groups[0]);
+    const gcx_context kept = make_context(made.groups[1]);
+    const uint64_t kept_id = id_of(kept);
+    CHECK_OK(gcx_context_destroy(kept));
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    check_dead(live);
+    // Resources stay valid, and new contexts of them work beside the dead handles.
+    const Live fresh(made.groups[0]);
+    CHECK(id_of(fresh.context) != 0);
+    const gcx_context again = make_context(made.groups[1]);
+    CHECK(id_of(again) != kept_id);
+    CHECK_OK(gcx_stream_synchronize(fresh.stream));
+    check_dead(live);
+    uint32_t ids[GCX_MAX_SMS];
+    uint32_t count = 0;
+    CHECK_OK(gcx_stream_probe_sms(fresh.stream, ids, GCX_MAX_SMS, &count));
+    CHECK_EQ(count, 24U);
+    CHECK_EQ(cache_stats().lost, 2U);
+    destroy_live(live);
+    CHECK_OK(gcx_stream_synchronize(fresh.stream));
+    destroy_live(fresh);
+    CHECK_OK(gcx_context_destroy(again));
+    // Twice, with nothing between, and while one is pushed.
+    const Live pushed(made.groups[0]);
+    CHECK_OK(gcx_context_push(pushed.context));
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    gcx_context popped = nullptr;
+    CHECK_OK(gcx_context_pop(&popped));
+    CHECK(popped == pushed.context);
+    check_dead(pushed);
+    destroy_live(pushed);
+    CHECK_OK(gcx_cache_set_limit(0));
+    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CHECK_EQ(sim::counts().green_contexts, 0U);
+    CHECK_EQ(sim::counts().streams, 0U);
+    CHECK_EQ(sim::counts().events, 0U);
+}
+
+// A driver that refuses a reset while a green context is alive.
+void a_reset_is_refused_while_contexts_are_kept() {
+    const Split made = split(whole_device(), {24});
+    {
+        const Partition partition(made.groups[0]);
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_ERROR_NOT_PERMITTED);
+        CHECK_EQ(partition.probe().size(), 24U);
+    }
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_ERROR_NOT_PERMITTED);
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_create(0, 0, &event));
+    CHECK_OK(gcx_cache_set_limit(0));
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_REFUSED(gcx_event_query(event), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(gcx_event_destroy(event));
+    const Partition partition(made.groups[0]);
+    CHECK_EQ(partition.probe().size(), 24U);
+}
+
+// Calls in the child of a fork that came after gcx was used. Counts those that went wrong.
+int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
+    int wrong = 0;
+    const auto expect = [&](gcx_result result) {
+        wrong += result == GCX_ERROR_NOT_INITIALIZED && message_has("fork") ? 0 : 1;
+    };
+    gcx_driver_info driver = GCX_DRIVER_INFO_INIT;
+    gcx_capability_info capability = GCX_CAPABILITY_INFO_INIT;
+    gcx_device_info device = GCX_DEVICE_INFO_INIT;
+    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+    gcx_context_info context_info = GCX_CONTEXT_INFO_INIT;
+    gcx_stream_info stream_info = GCX_STREAM_INFO_INIT;
+    gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
+    gcx_resource out{};
+    gcx_context context = nullptr;
+    gcx_stream stream = nullptr;
+    gcx_event event = nullptr;
+    uint32_t number = 0;
+    int32_t count = 0;
+    float milliseconds = 0;
+    uint32_t ids[GCX_MAX_SMS];
+    const gcx_sm_request request = requests_for({8})[0];
+    expect(gcx_driver_open(nullptr));
+    expect(gcx_driver_get_info(&driver));
+    expect(gcx_capability_get_info(GCX_CAPABILITY_CONTEXT_ID, &capability));
+    expect(gcx_device_get_count(&count));
+    expect(gcx_device_get_info(0, &device));
+    expect(gcx_device_get_resource(0, GCX_RESOURCE_SM, &out));
+    expect(gcx_resource_get_info(&resource, &info));
+    expect(gcx_sm_split(&resource, &request, 1, 0, &out, nullptr));
+    expect(gcx_sm_plan(&resource, &request, 1, 0, &number, nullptr));
+    expect(gcx_resource_union(&resource, &resource, &out));
+    expect(gcx_resource_subtract(&resource, &resource, &out));
+    expect(gcx_resource_intersect(&resource, &resource, &out));
+    expect(gcx_resource_get_overlap(&resource, &resource, &number));
+    expect(gcx_resource_get_sm_ids(&resource, ids, GCX_MAX_SMS, &number));
+    expect(gcx_resource_get_atom(&resource, 0, &out));
+    expect(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+    expect(gcx_context_create(&resource, 1, nullptr, &context));
+    expect(gcx_context_get_info(live.context, &context_info));
+    expect(gcx_context_get_resource(live.context, GCX_RESOURCE_SM, &out));
+    wrong += gcx_context_native(live.context) == nullptr ? 0 : 1;
+    wrong += gcx_context_native_green(live.context) == nullptr ? 0 : 1;
+    expect(gcx_context_from_native(forged<struct CUctx_st*>(64), &context));
+    expect(gcx_context_push(live.context));
+    expect(gcx_context_pop(nullptr));
+    expect(gcx_context_get_current(&context));
+    expect(gcx_context_synchronize(live.context));
+    expect(gcx_context_record(live.context, live.event));
+    expect(gcx_context_wait(live.context, live.event));
+    expect(gcx_stream_create(live.context, nullptr, &stream));
+    expect(gcx_stream_from_native(forged<struct CUstream_st*>(64), &stream));
+    wrong += gcx_stream_native(live.stream) == nullptr ? 0 : 1;
+    expect(gcx_stream_get_info(live.stream, &stream_info));
+    expect(gcx_stream_get_resource(live.stream, GCX_RESOURCE_SM, &out));
+    expect(gcx_stream_synchronize(live.stream));
+    expect(gcx_stream_query(live.stream));
+    expect(gcx_stream_record(live.stream, live.event));
+    expect(gcx_stream_wait(live.stream, live.event));
+    expect(gcx_stream_probe_sms(live.stream, ids, GCX_MAX_SMS, &number));
+    expect(gcx_event_create(0, 0, &event));
+    wrong += gcx_event_native(live.event) == nullptr ? 0 : 1;
+    expect(gcx_event_synchronize(live.event));
+    expect(gcx_event_query(live.event));
+    expect(gcx_event_get_elapsed(live.event, live.event, &milliseconds));
+    expect(gcx_event_destroy(live.event));
+    expect(gcx_stream_destroy(live.stream));
+    expect(gcx_context_destroy(live.context));
+    expect(gcx_cache_set_limit(0));
+    expect(gcx_cache_get_stats(&stats));
+    // These need no driver and work.
+    wrong += gcx_version() == GCX_VERSION ? 0 : 1;
+    wrong += gcx_result_name(GCX_ERROR_UNKNOWN) != nullptr ? 0 : 1;
+    wrong += gcx_simulator_path() != nullptr ? 0 : 1;
+    return wrong;
+}
+
+void after_a_fork() {
+    const gcx_resource resource = split(whole_device(), {24}).groups[0];
+    const Live live(resource);
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(30); // a hang ends so
+        _exit(std::min(wrong_calls_after_fork(live, resource), 100));
+    }
+    int status = -1;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 0);
+    // The parent goes on.
+    CHECK_OK(gcx_stream_synchronize(live.stream));
+    destroy_live(live);
+}
+
+// While other threads are inside gcx.
+void after_a_fork_beside_threads() {
+    const gcx_resource resource = split(whole_device(), {24}).groups[0];
+    const Live live(resource);
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; t++) {
+        threads.emplace_back([&] {
+            while (!stop) {
+                const gcx_context context = make_context(resource);
+                CHECK_OK(gcx_context_destroy(context));
+            }
+        });
+    }
+    for (int round = 0; round < 5; round++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(30);
+            gcx_driver_info info = GCX_DRIVER_INFO_INIT;
+            _exit(gcx_driver_get_info(&info) == GCX_ERROR_NOT_INITIALIZED &&
+                          gcx_stream_synchronize(live.stream) == GCX_ERROR_NOT_INITIALIZED
+                      ? 0
+                      : 1);
+        }
+        int status = -1;
+        CHECK_EQ(waitpid(child, &status, 0), child);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    stop = true;
+    for (std::thread& thread : threads)
+        thread.join();
+    destroy_live(live);
+}
+
+// Sixteen threads do all sorts of things with the same few objects, which come and go.
+void sixteen_threads_on_the_same_objects() {
+    constexpr int kThreads = 16;
+    constexpr int kRounds = 400;
+    constexpr std::size_t kSlots = 3;
+    const Split made = split(whole_device(), {8, 16, 24});
+    std::atomic<gcx_context> contexts[kSlots] = {};
+    std::atomic<gcx_stream> streams[kSlots] = {};
+    std::atomic<gcx_event> events[kSlots] = {};
+    std::atomic<int> wrong{0};
+    std::atomic<int> right{0};
+    const auto run = [&](unsigned seed) {
+        std::mt19937 random(seed);
+        // A stale handle is an error here, and whatever else is not right.
+        const auto expect = [&](gcx_result result) {
+            const bool fine = result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE ||
+                              result == GCX_ERROR_NOT_READY;
+            (fine ? right : wrong)++;
+            if (!fine)
+                std::fprintf(stderr, "%s: %s\n", gcx_result_name(result), gcx_last_error_message());
+        };
+        for (int round = 0; round < kRounds; round++) {
+            const std::size_t slot = random() % kSlots;
+            const gcx_resource& resource = made.groups[slot];
+            gcx_context context = contexts[slot];
+            gcx_stream stream = streams[slot];
+            gcx_event event = events[slot];
+            switch (random() % 14) {
+            case 0: {
+                gcx_context fresh = nullptr;
+                expect(gcx_context_create(&resource, 1, nullptr, &fresh));
+                if (gcx_context old = contexts[slot].exchange(fresh); old != nullptr)
+                    expect(gcx_context_destroy(old));
+                break;
+            }
+            case 1: {
+                gcx_stream fresh = nullptr;
+                expect(gcx_stream_create(context, nullptr, &fresh));
+                if (fresh == nullptr)
+                    break;
+                if (gcx_stream old = streams[slot].exchange(fresh); old != nullptr)
+                    expect(gcx_stream_destroy(old));
+                break;
+            }
+            case 2: {
+                gcx_event fresh = nullptr;
+                expect(gcx_event_create(0, 0, &fresh));
+                if (gcx_event old = events[slot].exchange(fresh); old != nullptr)
+                    expect(gcx_event_destroy(old));
+                break;
+            }
+            case 3: {
+                gcx_stream_info info = GCX_STREAM_INFO_INIT;
+                expect(gcx_stream_get_info(stream, &info));
+                break;
+            }
+            case 4: {
+                gcx_context_info info = GCX_CONTEXT_INFO_INIT;
+                expect(gcx_context_get_info(context, &info));
+                break;
+            }
+            case 5:
+                expect(gcx_stream_record(stream, event));
+                break;
+            case 6:
+                expect(gcx_stream_wait(stream, event));
+                break;
+            case 7:
+                expect(gcx_context_record(context, event));
+                break;
+            case 8:
+                expect(gcx_stream_synchronize(stream));
+                break;
+            case 9:
+                if (gcx_context_push(context) == GCX_SUCCESS)
+                    expect(gcx_context_pop(nullptr));
+                break;
+            case 10:
+                expect(gcx_cache_set_limit(static_cast<uint32_t>(random() % 3)));
+                break;
+            case 11: {
+                uint32_t ids[GCX_MAX_SMS];
+                uint32_t count = 0;
+                expect(gcx_stream_probe_sms(stream, ids, GCX_MAX_SMS, &count));
+                break;
+            }
+            case 12:
+                expect(try_split(resource, {8, 0}).result == GCX_SUCCESS || sms(resource) == 8
+                           ? GCX_SUCCESS
+                           : GCX_ERROR_UNKNOWN);
+                break;
+            default:
+                expect(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+                expect(gcx_event_query(event));
+            }
+        }
+    };
+    std::vector<std::thread> threads;
+    threads.reserve(kThreads);
+    for (unsigned t = 0; t < kThreads; t++)
+        threads.emplace_back(run, t);
+    for (std::thread& thread : threads)
+        thread.join();
+    CHECK_EQ(wrong.load(), 0);
+    CHECK(right.load() > kThreads * kRounds / 2);
+    for (std::size_t slot = 0; slot < kSlots; slot++) {
+        if (gcx_stream stream = streams[slot]; stream != nullptr)
+            CHECK_OK(gcx_stream_destroy(stream));
+        if (gcx_event event = events[slot]; event != nullptr)
+            CHECK_OK(gcx_event_destroy(event));
+        if (gcx_context context = contexts[slot]; context != nullptr)
+            CHECK_OK(gcx_context_destroy(context));
+    }
+}
+
+// Many threads that ask for one context at once get one.
+void one_context_for_many_threads() {
+    const gcx_resource resource = split(whole_device(), {40}).groups[0];
+    std::atomic<bool> go{false};
+    std::vector<gcx_context> made(16);
+    std::vector<std::thread> threads;
+    for (gcx_context& context : made) {
+        threads.emplace_back([&] {
+            while (!go)
+                std::this_thread::yield();
+            context = make_context(resource);
+        });
+    }
+    go = true;
+    for (std::thread& thread : threads)
+        thread.join();
+    CHECK_EQ(sim::counts().green_contexts, 1U);
+    CHECK_EQ(cache_stats().misses, 1U);
+    for (gcx_context context : made)
+        CHECK_OK(gcx_context_destroy(context));
+}
+
+// The first call opens the driver, whichever thread's it is.
+void the_first_calls_of_many_threads() {
+    in_child("first calls", [] {
+        setenv("GCX_DRIVER", "sim:h100@13.0", 1);
+        std::vector<std::thread> threads;
+        std::atomic<int> opened{0};
+        for (int t = 0; t < 16; t++) {
+            threads.emplace_back([&] {
+                int32_t count = 0;
+                opened += gcx_device_get_count(&count) == GCX_SUCCESS && count == 1 ? 1 : 0;
+            });
+        }
+        for (std::thread& thread : threads)
+            thread.join();
+        CHECK_EQ(opened.load(), 16);
+        CHECK_EQ(sim::calls("cuInit"), 1U);
+    });
+}
+
+void messages_belong_to_threads() {
+    gcx_resource out{};
+    CHECK_REFUSED(gcx_device_get_resource(77, GCX_RESOURCE_SM, &out), GCX_ERROR_INVALID_DEVICE);
+    std::thread([] {
+        CHECK_EQ(std::string(gcx_last_error_message()), std::string());
+        int32_t count = 0;
+        CHECK_OK(gcx_device_get_count(&count));
+        CHECK_REFUSED(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has("gcx_device_get_count"));
+    }).join();
+    CHECK(message_has("77"));
+    CHECK_OK(gcx_device_get_resource(0, GCX_RESOURCE_SM, &out));
+    CHECK(message_has("77")); // success leaves it alone
+}
+
+// A thread that exits with a context pushed keeps it in use, and nothing breaks.
+void a_thread_exits_with_a_context_pushed() {
+    const gcx_resource resource = split(whole_device(), {24}).groups[0];
+    const gcx_context context = make_context(resource);
+    std::thread([&] { CHECK_OK(gcx_context_push(context)); }).join();
+    CHECK_OK(gcx_context_synchronize(context));
+    const Partition partition(resource);
+    CHECK_EQ(partition.probe().size(), 24U);
+    CHECK_OK(gcx_context_destroy(context));
+    gcx_context current = nullptr;
+    CHECK_OK(gcx_context_get_current(&current));
+    CHECK(current == nullptr);
+}
+
+struct Heard {
+    std::mutex mutex;
+    std::vector<std::pair<gcx_log_level, std::string>> lines;
+    bool has(gcx_log_level level, const std::string& text) {
+        const std::lock_guard lock(mutex);
+        return std::any_of(lines.begin(), lines.end(), [&](const auto& line) {
+            return line.first == level && line.second.find(text) != std::string::npos;
+        });
+    }
+};
+
+void hear(gcx_log_level level, const char* message, void* user_data) {
+    auto* heard = static_cast<Heard*>(user_data);
+    const std::lock_guard lock(heard->mutex);
+    heard->lines.emplace_back(level, message);
+}
+
+void diagnostics_go_to_the_callback() {
+    in_child("log", [] {
+        Heard heard;
+        CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, hear, &heard));
+        CHECK_OK(gcx_driver_open("sim:h100@12.4"));
+        CHECK(heard.has(GCX_LOG_INFO, "12.4"));
+        const gcx_resource resource = split(whole_device(), {24}).groups[0];
+        const gcx_context context = make_context(resource);
+        CHECK(heard.has(GCX_LOG_INFO, "24 SMs"));
+        CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE);
+        CHECK(heard.has(GCX_LOG_DEBUG, "gcx_device_get_count"));
+        CHECK_OK(gcx_context_destroy(context));
+        CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, hear, &heard));
+        heard.lines.clear();
+        CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE);
+        CHECK(heard.lines.empty());
+        // A context that can't be destroyed stays kept, and that is said.
+        CHECK_OK(gcx_cache_set_limit(0));
+        const gcx_context unlucky = make_context(resource);
+        sim::fail("cuGreenCtxDestroy", 1, CUDA_ERROR_UNKNOWN);
+        CHECK_OK(gcx_context_destroy(unlucky));
+        CHECK(heard.has(GCX_LOG_WARNING, "cuGreenCtxDestroy"));
+        CHECK_EQ(cache_stats().kept, 1U);
+        CHECK_OK(gcx_cache_set_limit(0));
+        CHECK_EQ(cache_stats().kept, 0U);
+        CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
+        heard.lines.clear();
+        CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE);
+        CHECK(heard.lines.empty());
+    });
+}
+
+// What a child prints to standard error.
+std::string errors_of(const std::function<void()>& body) {
+    int ends[2];
+    if (pipe(ends) != 0)
+        return "no pipe";
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        alarm(30);
+        body();
+        std::exit(0);
+    }
+    close(ends[1]);
+    std::string text;
+    char buffer[512];
+    for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
+        text.append(buffer, static_cast<std::size_t>(got));
+    close(ends[0]);
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return text;
+}
+
+void exits_with_live_objects_are_quiet() {
+    CHECK_EQ(errors_of([] {
+                 gcx_driver_open("sim:h100@13.0");
+                 // Static, so that the process still has them when it exits.
+                 static const Live live(split(whole_device(), {24}).groups[0]);
+                 gcx_context_push(live.context);
+                 gcx_context_pop(nullptr);
+             }),
+             std::string());
+    CHECK_EQ(errors_of([] {
+                 gcx_driver_open("sim:h100@13.0");
+                 const Partition kept(split(whole_device(), {24}).groups[0]);
+             }),
+             std::string());
+    // The library prints only when it was asked to.
+    const std::string asked = errors_of([] {
+        setenv("GCX_LOG", "info", 1);
+        gcx_driver_open("sim:h100@13.0");
+    });
+    CHECK(asked.find("SIMULATED") != std::string::npos);
+    const std::string wrong = errors_of([] {
+        setenv("GCX_LOG", "loud", 1);
+        gcx_driver_open("sim:h100@13.0");
+    });
+    CHECK(wrong.find("GCX_LOG=loud") != std::string::npos);
+}
+
+} // namespace
+
+int main() {
+    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+        const std::string h100 = std::string("h100@") + driver;
+        on_machine(h100, equal_resources_share_a_context);
+        on_machine(h100, kept_contexts_cost_no_driver_context);
+        on_machine(h100, the_longest_unused_goes_first);
+        on_machine(h100, refuses_resets(h100) ? a_reset_is_refused_while_contexts_are_kept
+                                              : a_reset_under_gcx);
+        on_machine(h100, after_a_fork);
+        on_machine(h100, after_a_fork_beside_threads);
+        on_machine(h100, sixteen_threads_on_the_same_objects);
+        on_machine(h100, one_context_for_many_threads);
+        on_machine(h100, messages_belong_to_threads);
+        on_machine(h100, a_thread_exits_with_a_context_pushed);
+    }
+    the_first_calls_of_many_threads();
+    diagnostics_go_to_the_callback();
+    exits_with_live_objects_are_quiet();
+    return check::summary("lifetime");
+}
