@@ -53,11 +53,10 @@ use_venv() {
     local stamp
     stamp=.venv/$(basename "$requirements").stamp
     if [ ! -x .venv/bin/python3 ]; then
-        python3 -m venv .venv 2>/dev/null || {
-            missing_packages+=(python3-venv)
-            install_missing
-            python3 -m venv --clear .venv || die "python3 -m venv failed"
-        }
+        # Debian leaves ensurepip, which venv needs, to a package of its own.
+        python3 -c 'import ensurepip' 2>/dev/null || missing_packages+=(python3-venv)
+        install_missing
+        python3 -m venv --clear .venv || die "python3 -m venv failed"
     fi
     if ! cmp -s "$requirements" "$stamp"; then
         note "installing the Python packages of $requirements into .venv"
