@@ -452,7 +452,8 @@ typedef struct gcx_sm_request {
  *     the one of 12), if another atom is in it. The odd atom also steps in where rounding
  *     up would not fit otherwise. GCX_SPLIT_EXACT refuses whatever would not give the count asked.
  *   - Groups are filled in the order of the requests from the first atoms on, so that a larger
- *     first group contains the smaller one of another split: growing moves nothing.
+ *     first group contains the smaller one of another split: growing moves nothing. A group with
+ *     the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.
  *   - Count 0 takes what the counted groups leave; several share it as evenly as atoms allow.
  *   - input may be a whole device, a group, a remainder, or any union: splits of splits need no
  *     context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
