@@ -13,7 +13,6 @@ constinit std::atomic<Library*> open{nullptr};
 constinit std::mutex opening;
 constinit std::atomic<bool> closed{false};
 constinit std::atomic<bool> forked{false};
-constinit Library* abandoned = nullptr; // kept at the end, and known to leak checkers
 constinit bool watching_forks = false; // guarded by opening
 // What was not closed stays reachable, so that it doesn't count as leaked.
 [[gnu::used]] constinit Library* left_open = nullptr;
