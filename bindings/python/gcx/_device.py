@@ -1,0 +1,142 @@
+"""Devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gcx import _gcx
+from gcx._errors import InvalidValueError, ResourceConfigurationError
+from gcx._request import FAMILIES, family_flag, whole
+from gcx._resource import Resources, SMResource, WorkqueueResource
+
+if TYPE_CHECKING:
+    from gcx._context import Context
+
+
+class Device:
+    """A GPU.
+
+    Args:
+        ordinal: CUDA's number of it, after CUDA_VISIBLE_DEVICES.
+
+    Raises:
+        InvalidDeviceError: There is no such device.
+        DriverNotFoundError: There is no driver library.
+        NotSupportedError: The driver is older than CUDA 12.4.
+    """
+
+    __slots__ = ("_info", "_ordinal")
+
+    def __init__(self, ordinal: int = 0) -> None:
+        self._ordinal = ordinal_of(ordinal)
+        self._info = _gcx.gcx_device_get_info(self._ordinal)
+
+    @property
+    def ordinal(self) -> int:
+        """CUDA's number of the device."""
+        return self._ordinal
+
+    @property
+    def name(self) -> str:
+        """As the driver reports it; begins with "SIMULATED" on the simulated driver."""
+        return self._info[6]
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """Major and minor: (9, 0) for an H100."""
+        return self._info[0], self._info[1]
+
+    @property
+    def sm_count(self) -> int:
+        """How many SMs the device has."""
+        return self._info[2]
+
+    @property
+    def locality_domain_count(self) -> int:
+        """How many locality domains the device has; 1 where the driver doesn't tell."""
+        return self._info[5]
+
+    @property
+    def uuid(self) -> str:
+        """As nvidia-smi prints it: "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"."""
+        digits = self._info[7].hex()
+        parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+        return "GPU-" + "-".join(parts)
+
+    @property
+    def resources(self) -> Resources:
+        """The whole device's: `.sm` all SMs, `.workqueue` the default configuration."""
+        ordinal = self._ordinal
+        return Resources(
+            f"device {ordinal}", lambda kind: _gcx.gcx_device_get_resource(ordinal, kind)
+        )
+
+    def create_context(self, resources: Iterable[SMResource | WorkqueueResource]) -> Context:
+        """A context over resources of this device, see gcx.Context.
+
+        Raises:
+            ResourceConfigurationError: One is of another device.
+        """
+        from gcx._context import Context
+
+        wanted = tuple(resources)
+        for resource in wanted:
+            if (
+                isinstance(resource, (SMResource, WorkqueueResource))
+                and resource.device != self._ordinal
+            ):
+                raise ResourceConfigurationError(
+                    f"{resource!r} is of device {resource.device}, the context is to be on device "
+                    f"{self._ordinal}"
+                )
+        return Context(wanted)
+
+    def map_sms(self, family: str = "coscheduled") -> None:
+        """Finds out which SMs each atom of a family holds, for SMResource.sm_ids and for overlaps
+        between families. Makes a few contexts for a moment, each at the cost of a first one (1 to
+        3 ms, waits for running kernels, 4 MiB of device memory); once a process and family."""
+        if family is None:
+            raise TypeError("family must be a string, not NoneType")
+        family_flag(family)
+        _gcx.gcx_device_map_sms(self._ordinal, FAMILIES[family])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Device):
+            return NotImplemented
+        return self._ordinal == other._ordinal
+
+    def __hash__(self) -> int:
+        return hash((Device, self._ordinal))
+
+    def __index__(self) -> int:
+        return self._ordinal
+
+    def __repr__(self) -> str:
+        return f"<gcx.Device {self._ordinal}: {self.name}, {self.sm_count} SMs>"
+
+
+def ordinal_of(device: object) -> int:
+    """The ordinal of whatever names a device: an int, a gcx.Device, a torch.device("cuda:1") or a
+    cuda.core Device."""
+    if type(device) is int and 0 <= device <= 0x7FFFFFFF:
+        return device
+    if isinstance(device, Device):
+        return device._ordinal
+    number = device
+    if getattr(device, "type", None) == "cuda":
+        number = getattr(device, "index", None)
+        if number is None:
+            raise InvalidValueError(f"{device!r} names no device; give its number, as 'cuda:0' does")
+    elif not hasattr(device, "__index__"):
+        number = getattr(device, "device_id", device)
+    return whole(number, "a device", 0, 0x7FFFFFFF)
+
+
+def devices() -> list[Device]:
+    """All devices of the driver, in its order.
+
+    Raises:
+        NoDeviceError, DriverNotFoundError, NotSupportedError: As opening the driver.
+    """
+    return [Device(ordinal) for ordinal in range(_gcx.gcx_device_get_count())]

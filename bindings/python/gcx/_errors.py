@@ -1,0 +1,198 @@
+"""The exceptions: one class for each kind of error, all of them gcx.Error."""
+
+from __future__ import annotations
+
+from gcx import _gcx
+
+
+class Error(Exception):
+    """Something that gcx or the driver refused.
+
+    Attributes:
+        code: The result's number, which is that of a CUresult: 915.
+        name: Its name: "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION".
+        message: What was wrong, with the values, and what would work.
+    """
+
+    code: int = 999
+    name: str = "GCX_ERROR_UNKNOWN"
+
+    def __init__(self, message: str = "", code: int | None = None, name: str | None = None) -> None:
+        super().__init__(message, code, name)
+        self.message = message
+        if code is not None:
+            self.code = code
+            self.name = name if name is not None else _gcx.gcx_result_name(code)
+
+    def __str__(self) -> str:
+        if not self.message:
+            return f"{self.name} ({self.code}): {_gcx.gcx_result_string(self.code)}"
+        return f"{self.message} [{self.name}, {self.code}]"
+
+
+class InvalidValueError(Error, ValueError):
+    """A value that can't be: a count of no SMs, an unknown family."""
+
+    code = 1
+    name = "GCX_ERROR_INVALID_VALUE"
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Memory is exhausted, of the host or of the device."""
+
+    code = 2
+    name = "GCX_ERROR_OUT_OF_MEMORY"
+
+
+class NotInitializedError(Error):
+    """This process is the child of a fork() and its parent had used gcx; CUDA can't be used
+    there. Use the start method "spawn"."""
+
+    code = 3
+    name = "GCX_ERROR_NOT_INITIALIZED"
+
+
+class DeinitializedError(Error):
+    """The driver is shutting down, since the process ends."""
+
+    code = 4
+    name = "GCX_ERROR_DEINITIALIZED"
+
+
+class NoDeviceError(Error):
+    """The driver has no device."""
+
+    code = 100
+    name = "GCX_ERROR_NO_DEVICE"
+
+
+class InvalidDeviceError(Error, ValueError):
+    """There is no device with this ordinal."""
+
+    code = 101
+    name = "GCX_ERROR_INVALID_DEVICE"
+
+
+class InvalidContextError(Error):
+    """Another context is current than the call needs, or none."""
+
+    code = 201
+    name = "GCX_ERROR_INVALID_CONTEXT"
+
+
+class DriverAlreadyOpenError(Error):
+    """Another driver is open already; a process uses one."""
+
+    code = 210
+    name = "GCX_ERROR_ALREADY_ACQUIRED"
+
+
+class ContextInUseError(Error):
+    """The context is current, so that it can't be closed."""
+
+    code = 216
+    name = "GCX_ERROR_CONTEXT_ALREADY_IN_USE"
+
+
+class DriverNotFoundError(Error):
+    """There is no driver library, or it can't be loaded."""
+
+    code = 303
+    name = "GCX_ERROR_SHARED_OBJECT_INIT_FAILED"
+
+
+class InvalidHandleError(Error):
+    """The object is closed, or isn't what the call takes."""
+
+    code = 400
+    name = "GCX_ERROR_INVALID_HANDLE"
+
+
+class NotFoundError(Error):
+    """What was asked for isn't known to gcx: a context or the SMs of a stream that others made."""
+
+    code = 500
+    name = "GCX_ERROR_NOT_FOUND"
+
+
+class NotReadyError(Error):
+    """It isn't known yet, or hasn't finished yet."""
+
+    code = 600
+    name = "GCX_ERROR_NOT_READY"
+
+
+class ContextDestroyedError(Error):
+    """The device was reset, which ended its contexts, streams and events. Make them anew."""
+
+    code = 709
+    name = "GCX_ERROR_CONTEXT_IS_DESTROYED"
+
+
+class LaunchError(Error):
+    """A kernel failed, which the driver reports at a later call: an illegal address, a trap."""
+
+    code = 719
+    name = "GCX_ERROR_LAUNCH_FAILED"
+
+
+class NotPermittedError(Error):
+    """The driver does not permit this here and now."""
+
+    code = 800
+    name = "GCX_ERROR_NOT_PERMITTED"
+
+
+class NotSupportedError(Error):
+    """The driver or the device lacks it; the message says which version has it."""
+
+    code = 801
+    name = "GCX_ERROR_NOT_SUPPORTED"
+
+
+class CaptureError(Error):
+    """The call can't be made while a stream captures a graph, or broke the capture."""
+
+    code = 900
+    name = "GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+
+
+class InvalidResourceTypeError(Error):
+    """A resource is of another type than the call takes."""
+
+    code = 914
+    name = "GCX_ERROR_INVALID_RESOURCE_TYPE"
+
+
+class ResourceConfigurationError(Error):
+    """The resources can't be split or combined like this: they don't fit, or overlap, or are of two
+    devices or families."""
+
+    code = 915
+    name = "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION"
+
+
+_LAUNCH_CODES = (700, 701, 702, 714, 715, 716, 717, 718, 719, 720)
+_CAPTURE_CODES = range(900, 909)
+_CLASSES: dict[int, type[Error]] = {
+    **dict.fromkeys(_LAUNCH_CODES, LaunchError),
+    **dict.fromkeys(_CAPTURE_CODES, CaptureError),
+    **{kind.code: kind for kind in Error.__subclasses__()},
+    34: DriverNotFoundError,
+    301: DriverNotFoundError,
+    302: DriverNotFoundError,
+    46: NoDeviceError,
+}
+
+
+def make_error(code: int, name: str, message: str) -> Error:
+    """The exception for a result that isn't success."""
+    return _CLASSES.get(code, Error)(message, code, name)
+
+
+def closed(kind: str) -> InvalidHandleError:
+    """The exception for using an object after it was closed."""
+    return InvalidHandleError(f"this gcx.{kind} is closed; make a new one")
+
+
+_gcx.set_error_factory(make_error)

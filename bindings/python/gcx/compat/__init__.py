@@ -1,0 +1,1 @@
+"""The interfaces of other packages, on gcx: for moving over without rewriting."""
