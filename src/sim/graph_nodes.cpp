@@ -56,6 +56,12 @@ CUresult set_kernel(Machine& machine, CUgraphNode handle,
     Work work = node->work;
     if (const CUresult code = change_kernel(machine, *parameters, work); code != CUDA_SUCCESS)
         return code;
+    /* What a query of the parameters gave out points to the node's arguments, for as long as it
+     * lives. */
+    if (work.arguments.size() == node->work.arguments.size()) {
+        std::copy(work.arguments.begin(), work.arguments.end(), node->work.arguments.begin());
+        work.arguments = std::move(node->work.arguments);
+    }
     node->work = std::move(work);
     return CUDA_SUCCESS;
 }

@@ -100,7 +100,6 @@ struct Context {
     bool alive = true;
     std::uint64_t id = 0;
     unsigned flags = 0;
-    unsigned attached = 1;          /* cuCtxAttach and cuCtxDetach */
     std::uint64_t busy_barrier = 0; /* all later work starts after it */
     SmSet sms;
     unsigned reported_sms = 0; /* the same group twice is counted twice and used once */
