@@ -8,5 +8,5 @@ import sys
 from gcx._driver import command
 
 if __name__ == "__main__":
-    program = str(command())
+    program = command()
     os.execv(program, [program, *sys.argv[1:]])

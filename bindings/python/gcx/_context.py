@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -42,18 +43,19 @@ class _Owned:
         """Gives it up. Work that was submitted finishes. Closing again does nothing."""
         handle = self._handle
         if handle:
-            try:
-                type(self)._destroy(handle)
+            try:  # noqa: SIM105 - suppress takes as long as the whole call
+                self._destroy(handle)
             except InvalidHandleError:
                 pass  # Another thread closed it meanwhile.
             self._handle = 0
 
     def __del__(self) -> None:
-        try:
-            if self._handle:
-                type(self)._destroy(self._handle)
-        except Exception:
-            pass  # There is nobody to tell; after a fork and at exit it is to be expected.
+        handle = self._handle
+        if handle:
+            try:  # noqa: SIM105
+                self._destroy(handle)
+            except Exception:
+                pass  # There is nobody to tell; after a fork and at exit it is to be expected.
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a gcx.{type(self).__name__} can't be pickled: it lives in this process")
@@ -213,9 +215,7 @@ class Stream(_Owned):
     def resources(self) -> Resources:
         """Those of its context: `.sm`, `.workqueue`."""
         self._live()
-        return Resources(
-            "a stream", lambda kind: _gcx.gcx_stream_get_resource(self._live(), kind)
-        )
+        return Resources("a stream", lambda kind: _gcx.gcx_stream_get_resource(self._live(), kind))
 
     def synchronize(self) -> None:
         """Waits in the calling thread until its work has finished. Errors of that work appear
@@ -356,8 +356,8 @@ class Context(_Owned):
     waits for running kernels. Its streams keep it: closing it gives up the handle alone.
 
     Args:
-        resources: An SM resource; or several disjoint ones of one device and family, and at most one
-            workqueue resource (drivers of CUDA 13.1 and newer).
+        resources: An SM resource; or several disjoint ones of one device and family, and at most
+            one workqueue resource (drivers of CUDA 13.1 and newer).
 
     Raises:
         ResourceConfigurationError: They overlap, are of two devices or families, or hold no SMs.
@@ -367,9 +367,7 @@ class Context(_Owned):
     __slots__ = ()
     _destroy = staticmethod(_gcx.gcx_context_destroy)
 
-    def __init__(
-        self, resources: SMResource | Iterable[SMResource | WorkqueueResource]
-    ) -> None:
+    def __init__(self, resources: SMResource | Iterable[SMResource | WorkqueueResource]) -> None:
         self._handle = 0
         if isinstance(resources, SMResource):
             self._handle = _gcx.gcx_context_create((resources._handle,))
@@ -524,6 +522,9 @@ class Context(_Owned):
         return f"<gcx.Context {number}: {sm_count} SMs of device {device}>"
 
 
+SMResource._context_type = Context
+
+
 def current_context() -> Context | None:
     """The context that the calling thread made current last, if it is current."""
     if _gcx.gcx_context_get_current() == 0:
@@ -558,8 +559,8 @@ def native_of(stream: object) -> int:
             pointer = getattr(pointer, "value", pointer)
             return whole(int(pointer or 0), "a native stream", 0, (1 << 64) - 1)
     raise TypeError(
-        "expected a stream: an int, or an object with __cuda_stream__ or of PyTorch, CuPy or Numba, "
-        f"not {type(stream).__name__}"
+        "expected a stream: an int, or an object with __cuda_stream__ or of PyTorch, CuPy or "
+        f"Numba, not {type(stream).__name__}"
     )
 
 
@@ -579,8 +580,6 @@ def _wait_for(what: object, wait: Callable[[int], None]) -> None:
 
 def _keeping(wrapper: Any, stream: Stream) -> Any:
     """Another library's stream, which keeps ours as long as it lives, where it can."""
-    try:
+    with suppress(AttributeError):
         wrapper._gcx_stream = stream
-    except AttributeError:
-        pass
     return wrapper

@@ -127,7 +127,7 @@ def ordinal_of(device: object) -> int:
     if getattr(device, "type", None) == "cuda":
         number = getattr(device, "index", None)
         if number is None:
-            raise InvalidValueError(f"{device!r} names no device; give its number, as 'cuda:0' does")
+            raise InvalidValueError(f"{device!r} has no number; name one, as in 'cuda:0'")
     elif not hasattr(device, "__index__"):
         number = getattr(device, "device_id", device)
     return whole(number, "a device", 0, 0x7FFFFFFF)

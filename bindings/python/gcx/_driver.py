@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from gcx import _gcx
 from gcx._errors import Error
 from gcx._request import whole
 
-_FOLDER = Path(__file__).parent
+_FOLDER = __file__.rpartition("/")[0]
 #: What open_driver was given, for the command in a process of its own.
 _opened: str | None = None
 
@@ -105,9 +104,9 @@ def set_cache_limit(kept_contexts: int) -> None:
     _gcx.gcx_cache_set_limit(whole(kept_contexts, "kept_contexts"))
 
 
-def command() -> Path:
+def command() -> str:
     """The program that `python -m gcx` runs."""
-    return _FOLDER / "bin" / "gcx"
+    return f"{_FOLDER}/bin/gcx"
 
 
 def info() -> dict[str, Any]:
@@ -121,7 +120,7 @@ def info() -> dict[str, Any]:
     import json
     import subprocess
 
-    arguments = [str(command()), "info", "--json"]
+    arguments = [command(), "info", "--json"]
     if _opened:
         arguments += ["--driver", _opened]
     else:

@@ -31,7 +31,9 @@ class Partition:
         workqueue: WorkqueueResource | None = None,
     ) -> None:
         if not isinstance(resource, SMResource):
-            raise TypeError(f"a partition is made of a gcx.SMResource, not {type(resource).__name__}")
+            raise TypeError(
+                f"a partition is made of a gcx.SMResource, not {type(resource).__name__}"
+            )
         self.resource = resource
         self.context = Context(resource if workqueue is None else (resource, workqueue))
         self.stream = Stream(self.context, priority)

@@ -86,8 +86,8 @@ class SplitOptions:
     group; sequences must agree in length. With scalars alone it is one group.
 
     Args:
-        count: SMs of a group. None takes what the other groups leave; several share it. Counts alone
-            work on every driver and are rounded up to what the device can give.
+        count: SMs of a group. None takes what the other groups leave; several share it. Counts
+            alone work on every driver and are rounded up to what the device can give.
         coscheduled_sm_count: SMs that are guaranteed to run a cluster together. Drivers of CUDA
             13.1 and newer, as the fields below; CUDA's own rules hold then, which round nothing.
         preferred_coscheduled_sm_count: The same, where possible.
@@ -194,16 +194,15 @@ def requests_of(
     wanted: SplitOptions | Count | Sequence[Count],
 ) -> Sequence[int | tuple[int, int, int, int, int]]:
     """The requests for C of whatever a split takes."""
-    if isinstance(wanted, SplitOptions):
-        return wanted._requests
-    if _is_list(wanted):
-        counts = list(wanted)  # type: ignore[arg-type]
-        if not counts:
+    if isinstance(wanted, (list, tuple)):
+        if not wanted:
             raise InvalidValueError("the list of counts is empty; a split has at least one group")
         return [
             count if type(count) is int and 0 < count <= _MOST else count_of(count)
-            for count in counts
+            for count in wanted
         ]
+    if isinstance(wanted, SplitOptions):
+        return wanted._requests
     if wanted is None or hasattr(wanted, "__index__"):
         return [count_of(wanted)]
     if hasattr(wanted, "__iter__") and not isinstance(wanted, (str, bytes, bytearray)):

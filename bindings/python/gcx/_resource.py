@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, overload
 
 from gcx import _gcx
 from gcx._errors import (
@@ -65,7 +65,7 @@ class _Resource:
         return self._field(1)
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
+        if not isinstance(other, _Resource):
             return NotImplemented
         return self._handle == other._handle
 
@@ -74,8 +74,8 @@ class _Resource:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"a gcx.{type(self).__name__} can't be pickled: it is valid in this process alone. Send "
-            "its counts, and split again there"
+            f"a gcx.{type(self).__name__} can't be pickled: it is valid in this process alone. "
+            "Send its counts, and split again there"
         )
 
     def __copy__(self) -> Any:
@@ -162,6 +162,8 @@ class SMResource(_Resource):
 
     __slots__ = ()
     _types = (_gcx.GCX_RESOURCE_SM,)
+    #: Set by the module of contexts, which needs this one.
+    _context_type: ClassVar[type[Context]]
 
     @property
     def sm_count(self) -> int:
@@ -281,9 +283,7 @@ class SMResource(_Resource):
 
     def context(self, workqueue: WorkqueueResource | None = None) -> Context:
         """A context over these SMs, see gcx.Context."""
-        from gcx._context import Context
-
-        return Context(self if workqueue is None else (self, workqueue))
+        return self._context_type(self if workqueue is None else (self, workqueue))
 
     def __or__(self, other: SMResource) -> SMResource:
         if not isinstance(other, SMResource):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gcx import _gcx
 from gcx._context import Stream
 from gcx._device import Device
+from gcx._errors import InvalidValueError
 from gcx._partition import Partition, split
 from gcx._request import Count, SplitOptions
 
@@ -139,7 +139,9 @@ class Verification:
                 marks.append(mark.rjust(width))
             lines.append(f"  SM {row:4} " + "".join(f" {mark}" for mark in marks))
         for group in self.groups:
-            lines.append(f"  {group.name.rjust(width + 1)}  {group.legend()}: {_ranges(group.seen)}")
+            lines.append(
+                f"  {group.name.rjust(width + 1)}  {group.legend()}: {_ranges(group.seen)}"
+            )
         if self.unused:
             lines.append(f"  {'.'.rjust(width + 1)}  {len(self.unused)} SMs in no group")
         if self.overlap:
@@ -172,7 +174,7 @@ class Verification:
         for paint, text in legend:
             body.append(
                 f'<rect {paint} x="{margin}" y="{y - 13}" width="16" height="16" rx="3"/>'
-                f'<text x="{margin + 26}" y="{y}">{escape(text)}</text>'
+                f'<text x="{margin + 26}" y="{y}">{_escape(text)}</text>'
             )
             y += 24
         width = 2 * margin + _COLUMNS * cell
@@ -184,8 +186,8 @@ class Verification:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y}" '
             f'viewBox="0 0 {width} {y}" role="img">\n{_STYLE}'
             '<rect class="paper" width="100%" height="100%"/>\n'
-            f'<text class="title" x="{margin}" y="34">{escape(title)}</text>\n'
-            f'<text class="note" x="{margin}" y="56">{escape(self.device_name)}, '
+            f'<text class="title" x="{margin}" y="34">{_escape(title)}</text>\n'
+            f'<text class="note" x="{margin}" y="56">{_escape(self.device_name)}, '
             f"{self.sm_count} SMs</text>\n" + "\n".join(body) + "\n</svg>\n"
         )
 
@@ -193,7 +195,11 @@ class Verification:
         return self.svg()
 
     def _repr_html_(self) -> str:
-        return f"{self.svg()}<p>{escape(self._verdict())}</p>"
+        return f"{self.svg()}<p>{_escape(self._verdict())}</p>"
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _paint(names: list[str], indices: dict[str, int]) -> str:
@@ -241,7 +247,12 @@ def _letters(index: int) -> str:
 
 
 def verify(
-    what: Partition | Stream | Iterable[Partition | Stream] | SplitOptions | Count | Sequence[Count],
+    what: Partition
+    | Stream
+    | Iterable[Partition | Stream]
+    | SplitOptions
+    | Count
+    | Sequence[Count],
     device: object = 0,
     *,
     family: str | None = None,
@@ -259,17 +270,17 @@ def verify(
         As split and Stream.sm_ids; TypeError, InvalidValueError (a ValueError) for a mixture, and
         streams of two devices.
     """
-    if isinstance(what, (Partition, Stream)):
-        what = [what]
-    elif not isinstance(what, SplitOptions) and hasattr(what, "__iter__"):
-        what = list(what)
-        if what and all(isinstance(item, (Partition, Stream)) for item in what):
-            return _probe([item for item in what if isinstance(item, (Partition, Stream))])
-    if isinstance(what, list) and what and isinstance(what[0], (Partition, Stream)):
-        if not all(isinstance(item, (Partition, Stream)) for item in what):
-            raise TypeError("verify takes partitions and streams, or counts, not a mixture")
-        return _probe([item for item in what if isinstance(item, (Partition, Stream))])
-    parts = split(what, device, family=family)  # type: ignore[arg-type]
+    given: Any = what
+    if isinstance(given, (Partition, Stream)):
+        return _probe([given])
+    if not isinstance(given, SplitOptions) and hasattr(given, "__iter__"):
+        given = list(given)
+        streams = [item for item in given if isinstance(item, (Partition, Stream))]
+        if streams:
+            if len(streams) != len(given):
+                raise TypeError("verify takes partitions and streams, or counts, not a mixture")
+            return _probe(streams)
+    parts = split(given, device, family=family)
     try:
         return _probe(parts)
     finally:
@@ -278,14 +289,12 @@ def verify(
 
 
 def _probe(items: Sequence[Partition | Stream]) -> Verification:
-    from gcx._errors import InvalidValueError
-
     streams = [item.stream if isinstance(item, Partition) else item for item in items]
     devices = {stream.device for stream in streams}
     if len(devices) > 1:
         raise InvalidValueError(
-            f"the streams are of the devices {', '.join(map(str, sorted(devices)))}; verify those of "
-            "each on its own"
+            f"the streams are of the devices {', '.join(map(str, sorted(devices)))}; verify those "
+            "of each on its own"
         )
     groups = tuple(
         VerifiedGroup(_letters(index), stream.sm_count, stream.sm_ids())

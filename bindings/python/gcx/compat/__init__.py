@@ -1,1 +1,5 @@
-"""The interfaces of other packages, on gcx: for moving over without rewriting."""
+"""The interfaces of other packages on top of gcx, to move over without rewriting.
+
+gcx.compat.flashinfer has the functions of flashinfer.green_ctx, gcx.compat.torch the class of
+torch.cuda.green_contexts. Both need PyTorch, which is imported at the first call.
+"""

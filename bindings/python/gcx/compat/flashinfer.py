@@ -1,1 +1,248 @@
-"""placeholder"""
+"""The functions of flashinfer.green_ctx, on gcx.
+
+    -from flashinfer.green_ctx import split_device_green_ctx_by_sm_count
+    +from gcx.compat.flashinfer import split_device_green_ctx_by_sm_count
+
+The same arguments, results and exceptions, with these differences:
+
+- unequal counts work on every driver from CUDA 12.4 on, [108, 24] among them: where the counts use
+  the whole device there is no remainder, so that as many streams come back as counts were given. A
+  count that the device can give exactly isn't rounded: 108 stays 108 on an H100;
+- a resource has the fields of CUdevResource that people read (`.sm.smCount`,
+  `.sm.minSmPartitionSize`, `.sm.smCoscheduledAlignment`) and `.resource`, the gcx.SMResource;
+- splitting again the same way makes no new green contexts. A stream is reused once its torch object
+  is gone; none is destroyed, so that memory PyTorch holds for it stays valid.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from typing import Any
+
+import gcx
+
+__all__ = [
+    "split_device_green_ctx",
+    "split_device_green_ctx_by_locality_domain",
+    "split_device_green_ctx_by_sm_count",
+]
+
+
+class SmFields:
+    """The fields of a CUdevSmResource.
+
+    Attributes:
+        smCount: How many SMs.
+        minSmPartitionSize: The fewest SMs that splitting it can give.
+        smCoscheduledAlignment: The step of the sizes that splitting it can give.
+        flags: CUdevSmResourceGroup_flags.
+    """
+
+    __slots__ = ("flags", "minSmPartitionSize", "smCoscheduledAlignment", "smCount")
+
+    def __init__(self, resource: gcx.SMResource) -> None:
+        self.smCount = resource.sm_count
+        self.minSmPartitionSize = resource.min_partition_size
+        self.smCoscheduledAlignment = resource.coscheduled_alignment
+        self.flags = resource.flags
+
+    def __repr__(self) -> str:
+        return f"smCount : {self.smCount}"
+
+
+class DeviceResource:
+    """What stands for a CUdevResource.
+
+    Attributes:
+        sm: The fields of its SMs.
+        resource: The gcx.SMResource.
+    """
+
+    __slots__ = ("resource", "sm")
+
+    def __init__(self, resource: gcx.SMResource) -> None:
+        self.resource = resource
+        self.sm = SmFields(resource)
+
+    def __repr__(self) -> str:
+        return f"sm : {self.sm!r}"
+
+
+# Streams whose torch object is gone, by the SMs they run on.
+_idle: dict[bytes, list[gcx.Stream]] = {}
+_lock = Lock()
+
+
+def _give_back(key: bytes, stream: gcx.Stream) -> None:
+    with _lock:
+        _idle.setdefault(key, []).append(stream)
+
+
+def _torch_stream(resource: gcx.SMResource) -> Any:
+    key = resource.handle
+    with _lock:
+        idle = _idle.get(key)
+        stream = idle.pop() if idle else None
+    if stream is None:
+        with resource.context() as context:
+            stream = context.stream()
+    wrapper = stream.torch()
+    finalizer: Any = weakref.finalize(wrapper, _give_back, key, stream)
+    finalizer.atexit = False
+    return wrapper
+
+
+def _hand_out(resources: Iterable[gcx.SMResource]) -> tuple[list[Any], list[DeviceResource]]:
+    wanted = [resource for resource in resources if resource]
+    return [_torch_stream(resource) for resource in wanted], [
+        DeviceResource(resource) for resource in wanted
+    ]
+
+
+def _device(dev: Any) -> gcx.Device:
+    """The device of a torch.device, a number, or a string like "cuda:0"."""
+    if isinstance(dev, str):
+        import torch
+
+        dev = torch.device(dev)
+    index = getattr(dev, "index", dev)
+    if index is None:
+        import torch
+
+        index = torch.cuda.current_device()
+    return gcx.Device(index)
+
+
+def _positive(value: object, what: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}: {value!r}")
+    number: int = value.__index__()
+    if number <= 0:
+        raise ValueError(f"{what} must be positive, not {number}")
+    return number
+
+
+def _as_runtime_error(call: Callable[[], Any], explain: Callable[[], str]) -> Any:
+    try:
+        return call()
+    except gcx.Error as error:
+        name = error.name.replace("GCX_", "CUDA_", 1)
+        raise RuntimeError(
+            f"CUDA error code={error.code}({name}): {explain()}{error.message}"
+        ) from error
+
+
+def _rounding(sms: gcx.SMResource, counts: Sequence[int]) -> str:
+    least, step = sms.min_partition_size, sms.coscheduled_alignment
+    rounded = [max(least, (count + step - 1) // step * step) for count in counts]
+    return (
+        f"{list(counts)} SMs round up to {rounded}, {sum(rounded)} together; the device has "
+        f"{sms.sm_count} (at least {least}, in steps of {step}). "
+    )
+
+
+def _split_counts(
+    device: gcx.Device, counts: Sequence[int]
+) -> tuple[list[Any], list[DeviceResource]]:
+    sms = device.resources.sm
+
+    def make() -> tuple[list[Any], list[DeviceResource]]:
+        groups, remainder = sms.split(counts)
+        return _hand_out([*groups, remainder])
+
+    answer: tuple[list[Any], list[DeviceResource]] = _as_runtime_error(
+        make, lambda: _rounding(sms, counts)
+    )
+    return answer
+
+
+def split_device_green_ctx(
+    dev: Any, num_groups: int, min_count: int
+) -> tuple[list[Any], list[DeviceResource]]:
+    """Splits a device into groups of equal size, and what is left.
+
+    Args:
+        dev: A torch.device.
+        num_groups: How many groups.
+        min_count: SMs of each group, rounded up to what the device can give.
+
+    Returns:
+        A torch stream and a resource for each group, and for the remainder as the last, if there
+        is one.
+
+    Raises:
+        ValueError: num_groups or min_count isn't positive.
+        RuntimeError: The groups don't fit; the message has the rounded counts and the device's
+            size. Or the driver refused.
+    """
+    groups = _positive(num_groups, "num_groups")
+    count = _positive(min_count, "min_count")
+    device = _as_runtime_error(lambda: _device(dev), str)
+    if groups > device.sm_count:
+        raise RuntimeError(
+            f"CUDA error code=915(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION): {groups} groups of "
+            f"{count} SMs; the device has {device.sm_count} SMs"
+        )
+    return _split_counts(device, [count] * groups)
+
+
+def split_device_green_ctx_by_sm_count(
+    dev: Any, sm_counts: Sequence[int]
+) -> tuple[list[Any], list[DeviceResource]]:
+    """Splits a device into groups of the counts given, and what is left.
+
+    Args:
+        dev: A torch.device.
+        sm_counts: SMs of each group, each rounded up to what the device can give: on compute
+            capability 9.0 7 gives 8, 10 gives 16, 17 gives 24.
+
+    Returns:
+        A torch stream and a resource for each count, and for the remainder as the last, if there
+        is one.
+
+    Raises:
+        ValueError: sm_counts is empty, or a count isn't positive.
+        RuntimeError: The counts don't fit; the message has the rounded counts and the device's
+            size. Or the driver refused.
+    """
+    counts = [_positive(count, "a count of sm_counts") for count in sm_counts]
+    if not counts:
+        raise ValueError("sm_counts is empty; name at least one count")
+    return _split_counts(_as_runtime_error(lambda: _device(dev), str), counts)
+
+
+def split_device_green_ctx_by_locality_domain(
+    dev: Any, backfill: bool = True
+) -> tuple[list[Any], list[DeviceResource]]:
+    """One group for each locality domain of a device, in their order.
+
+    Args:
+        dev: A torch.device.
+        backfill: Whether each group gets an equal share of all SMs, filled up with SMs that belong
+            to no domain; otherwise it has its domain's own SMs alone.
+
+    Returns:
+        A torch stream and a resource for each domain.
+
+    Raises:
+        RuntimeError: The device has fewer than two locality domains, or the driver is older than
+            CUDA 13.4 and tells none.
+    """
+    device = _as_runtime_error(lambda: _device(dev), str)
+    domains = device.locality_domain_count
+    if domains < 2:
+        raise RuntimeError(
+            f"{device.name} has fewer than two locality domains, or its driver is older than CUDA "
+            "13.4 and doesn't tell them"
+        )
+    options = gcx.SplitOptions(
+        count=device.sm_count // domains if backfill else None,
+        backfill=bool(backfill),
+        locality_domain=list(range(domains)),
+    )
+    answer: tuple[list[Any], list[DeviceResource]] = _as_runtime_error(
+        lambda: _hand_out(device.resources.sm.split(options).groups), str
+    )
+    return answer

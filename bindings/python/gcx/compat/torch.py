@@ -1,1 +1,205 @@
-"""placeholder"""
+"""The class of torch.cuda.green_contexts, on gcx.
+
+    -from torch.cuda.green_contexts import GreenContext
+    +from gcx.compat.torch import GreenContext
+
+Takes the arguments of all versions of PyTorch that have it. What differs:
+
+- it works with every build of PyTorch, on every driver from CUDA 12.4 on, and any SM count that
+  the device can give;
+- `sm_count` and `resource` say what the context got, and `sm_partition` takes a gcx.SMResource:
+  make disjoint contexts of the groups of one split;
+- a second context of the same size costs microseconds and loses no device memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import gcx
+
+__all__ = ["GreenContext"]
+
+_STREAMS = 32
+_SCOPES = {"device_ctx": "device_ctx", "balanced": "green_ctx_balanced"}
+
+
+class GreenContext:
+    """A part of a device's SMs for PyTorch's work.
+
+    Args:
+        num_sms: How many SMs, rounded up to what the device can give; None: all of them.
+        sm_partition: The SMs themselves, in place of a number.
+        workqueue_scope: "device_ctx" or "balanced"; drivers of CUDA 13.1 and newer.
+        workqueue_concurrency_limit: How many concurrent stream-ordered workloads are expected;
+            needs workqueue_scope.
+        device_id: The device's number; None: PyTorch's current device.
+
+    Raises:
+        RuntimeError: Neither num_sms nor sm_partition nor workqueue_scope is given.
+        gcx.Error: What gcx.SMResource.split and gcx.Context raise.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_sms: int | None = None,
+        sm_partition: gcx.SMResource | None = None,
+        workqueue_scope: str | None = None,
+        workqueue_concurrency_limit: int | None = None,
+        device_id: int | None = None,
+    ) -> None:
+        if num_sms is None and sm_partition is None and workqueue_scope is None:
+            raise RuntimeError("give num_sms, sm_partition or workqueue_scope")
+        if num_sms is not None and sm_partition is not None:
+            raise RuntimeError("give num_sms or sm_partition, not both")
+        if workqueue_concurrency_limit is not None and workqueue_scope is None:
+            raise RuntimeError("workqueue_concurrency_limit needs workqueue_scope")
+        if sm_partition is not None and device_id is None:
+            device_id = sm_partition.device
+        device = gcx.Device(_current_device() if device_id is None else device_id)
+        resource = device.resources.sm if sm_partition is None else sm_partition
+        if num_sms is not None:
+            resource = resource.split([num_sms]).groups[0]
+        resources: list[gcx.SMResource | gcx.WorkqueueResource] = [resource]
+        if workqueue_scope is not None:
+            if workqueue_scope not in _SCOPES:
+                raise ValueError(
+                    f"workqueue_scope must be one of {', '.join(map(repr, _SCOPES))}, "
+                    f"not {workqueue_scope!r}"
+                )
+            resources.append(
+                device.resources.workqueue.configured(
+                    "device_ctx" if workqueue_scope == "device_ctx" else "green_ctx_balanced",
+                    workqueue_concurrency_limit,
+                )
+            )
+        self._resource = resource
+        self._context = device.create_context(resources)
+        self._streams: list[gcx.Stream] = []
+        self._handed_out = 0
+        self._lock = threading.Lock()
+        self._parent = threading.local()
+
+    @staticmethod
+    def create(
+        num_sms: int | None = None,
+        device_id: int | None = None,
+        *,
+        sm_partition: gcx.SMResource | None = None,
+        workqueue_scope: str | None = None,
+        workqueue_concurrency_limit: int | None = None,
+    ) -> GreenContext:
+        """The same as the class; num_sms and device_id may go by position, as they did at first."""
+        return GreenContext(
+            num_sms=num_sms,
+            sm_partition=sm_partition,
+            workqueue_scope=workqueue_scope,
+            workqueue_concurrency_limit=workqueue_concurrency_limit,
+            device_id=device_id,
+        )
+
+    @staticmethod
+    def max_workqueue_concurrency(device_id: int | None = None) -> int:
+        """The device's default limit of concurrent stream-ordered workloads.
+
+        Raises:
+            gcx.NotSupportedError: The driver is older than CUDA 13.1.
+        """
+        device = gcx.Device(_current_device() if device_id is None else device_id)
+        return device.resources.workqueue.concurrency_limit
+
+    @property
+    def device_id(self) -> int:
+        """The device's number."""
+        return self._resource.device
+
+    @property
+    def sm_count(self) -> int:
+        """How many SMs the context has."""
+        return self._resource.sm_count
+
+    @property
+    def resource(self) -> gcx.SMResource:
+        """Which SMs the context has."""
+        return self._resource
+
+    sm_partition = resource
+
+    def Stream(self) -> Any:
+        """A torch stream of this context, one of 32 in turn. The order with other streams is the
+        caller's, by events."""
+        return self._stream(1 + self._next()).torch()
+
+    def _next(self) -> int:
+        with self._lock:
+            self._handed_out += 1
+            return (self._handed_out - 1) % _STREAMS
+
+    def _stream(self, number: int) -> gcx.Stream:
+        """Stream 0 is that of set_context."""
+        with self._lock:
+            while len(self._streams) <= number:
+                self._streams.append(self._context.stream())
+            return self._streams[number]
+
+    def set_context(self) -> None:
+        """Makes the context current in the calling thread, and one of its streams PyTorch's
+        current one. That waits for what was submitted to the stream that was current.
+
+        Raises:
+            RuntimeError: It is set already in this thread.
+        """
+        import torch
+
+        if getattr(self._parent, "stream", None) is not None:
+            raise RuntimeError("this green context is set already in this thread; pop it first")
+        parent = torch.cuda.current_stream(self.device_id)
+        event = torch.cuda.Event()
+        event.record(parent)
+        self._context.push()
+        try:
+            stream = self._stream(0).torch()
+            stream.wait_event(event)
+            torch.cuda.set_stream(stream)
+        except BaseException:
+            self._context.pop()
+            raise
+        self._parent.stream = parent
+
+    def pop_context(self) -> None:
+        """Makes current again what was before set_context. The stream that was current waits for
+        what was submitted meanwhile.
+
+        Raises:
+            RuntimeError: The context isn't the current one of this thread.
+        """
+        import torch
+
+        parent = getattr(self._parent, "stream", None)
+        if parent is None or gcx.current_context() is not self._context:
+            raise RuntimeError("this green context isn't the current context of this thread")
+        event = torch.cuda.Event()
+        event.record(self._stream(0).torch())
+        self._context.pop()
+        self._parent.stream = None
+        parent.wait_event(event)
+        torch.cuda.set_stream(parent)
+
+    def close(self) -> None:
+        """Gives the context up; streams that were handed out keep it.
+
+        Raises:
+            gcx.ContextInUseError: It is current.
+        """
+        self._context.close()
+
+    def __repr__(self) -> str:
+        return f"<GreenContext of {self.sm_count} SMs on device {self.device_id}>"
+
+
+def _current_device() -> int:
+    import torch
+
+    return int(torch.cuda.current_device())
