@@ -73,6 +73,13 @@
 #define GCX_API __attribute__((visibility("default")))
 #endif
 
+/* C lets a caller pass any int as an enum; so does C++ with this. */
+#ifdef __cplusplus
+#define GCX_ENUM_OF_INT : int
+#else
+#define GCX_ENUM_OF_INT
+#endif
+
 /* The start of a struct that grows: all zero but its size. */
 #ifdef __cplusplus
 #define GCX_STRUCT_INIT(type)                                                                      \
@@ -106,7 +113,7 @@ struct CUevent_st;
 GCX_API uint32_t gcx_version(void);
 
 /* Numbers and names are CUresult's. */
-typedef enum gcx_result {
+typedef enum gcx_result GCX_ENUM_OF_INT {
     GCX_SUCCESS = 0,
     GCX_ERROR_INVALID_VALUE = 1,
     GCX_ERROR_OUT_OF_MEMORY = 2,
@@ -231,7 +238,7 @@ GCX_API const char* gcx_last_error_message(void);
  * Diagnostics
  * ---------------------------------------------------------------------------------------- */
 
-typedef enum gcx_log_level {
+typedef enum gcx_log_level GCX_ENUM_OF_INT {
     GCX_LOG_NONE = 0,
     GCX_LOG_ERROR = 1,   /* something was lost or left behind */
     GCX_LOG_WARNING = 2, /* it works, but likely not as meant */
@@ -278,7 +285,7 @@ typedef struct gcx_driver_info {
 GCX_API gcx_result gcx_driver_get_info(gcx_driver_info* info);
 
 /* What a driver can do. What it lacks answers GCX_ERROR_NOT_SUPPORTED. */
-typedef enum gcx_capability {
+typedef enum gcx_capability GCX_ENUM_OF_INT {
     GCX_CAPABILITY_GREEN_CONTEXTS = 0, /* 12.4: everything that isn't named here */
     GCX_CAPABILITY_STREAM_CREATE = 1,  /* 12.5: the driver makes a stream from a green context. gcx
                                           makes streams on every driver; before 12.5 by making
@@ -352,13 +359,13 @@ GCX_API gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info);
  *                groups. They can't be split further
  * ---------------------------------------------------------------------------------------- */
 
-typedef enum gcx_resource_type {
+typedef enum gcx_resource_type GCX_ENUM_OF_INT {
     GCX_RESOURCE_SM = 1,                  /* CU_DEV_RESOURCE_TYPE_SM */
     GCX_RESOURCE_WORKQUEUE_CONFIG = 1000, /* [13.1+] CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG */
     GCX_RESOURCE_WORKQUEUE = 10000        /* [13.1+] CU_DEV_RESOURCE_TYPE_WORKQUEUE */
 } gcx_resource_type;
 
-typedef enum gcx_sm_family {
+typedef enum gcx_sm_family GCX_ENUM_OF_INT {
     GCX_SM_FAMILY_NONE = 0, /* not an SM resource */
     GCX_SM_FAMILY_COSCHEDULED = 1,
     GCX_SM_FAMILY_FINE = 2,
@@ -383,7 +390,7 @@ typedef struct gcx_resource {
 GCX_API gcx_result gcx_device_get_resource(int32_t device, gcx_resource_type type,
                                            gcx_resource* resource);
 
-typedef enum gcx_workqueue_scope {
+typedef enum gcx_workqueue_scope GCX_ENUM_OF_INT {
     GCX_WORKQUEUE_SCOPE_DEVICE_CTX = 0,        /* share the device's workqueues with all contexts */
     GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1 /* where possible, share none with other contexts
                                                   that are balanced */
@@ -598,7 +605,7 @@ GCX_API gcx_result gcx_context_synchronize(gcx_context context);
  * Streams
  * ---------------------------------------------------------------------------------------- */
 
-typedef enum gcx_stream_sync {
+typedef enum gcx_stream_sync GCX_ENUM_OF_INT {
     GCX_STREAM_NON_BLOCKING = 0, /* CU_STREAM_NON_BLOCKING: no order with the default stream */
     GCX_STREAM_BLOCKING = 1      /* CU_STREAM_DEFAULT: green contexts have no such streams */
 } gcx_stream_sync;
