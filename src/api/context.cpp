@@ -5,6 +5,8 @@
 
 #include "core/scoped_current.hpp"
 
+#include <pthread.h>
+
 #include <optional>
 #include <vector>
 
@@ -17,13 +19,46 @@ struct Pushed {
     ContextCache::Ref green;
 };
 
-// What this thread has pushed. A plain pointer that is null while nothing is: a thread_local with
-// a destructor would keep the library from being unloaded while the thread lives.
+// What this thread has pushed; null while nothing is. A key of pthreads tells when the thread ends:
+// a thread_local with a destructor would keep the library from being unloaded while the thread
+// lives.
 thread_local std::vector<Pushed>* pushed = nullptr;
+
+// CUDA's stack of contexts ends with its thread, and so does what gcx held for it.
+void forget_pushed(void* stack) {
+    pushed = nullptr;
+    if (library_answers())
+        delete static_cast<std::vector<Pushed>*>(stack);
+}
+
+class ThreadEnds {
+  public:
+    ThreadEnds() {
+        if (pthread_key_create(&key_, forget_pushed) != 0)
+            fail(GCX_ERROR_OUT_OF_MEMORY, "the process has no pthread_key_t left");
+    }
+    ~ThreadEnds() { pthread_key_delete(key_); }
+    ThreadEnds(const ThreadEnds&) = delete;
+    ThreadEnds& operator=(const ThreadEnds&) = delete;
+
+    void watch(std::vector<Pushed>* stack) const {
+        if (pthread_setspecific(key_, stack) != 0)
+            fail(GCX_ERROR_OUT_OF_MEMORY, "no memory to watch the thread's end");
+    }
+
+  private:
+    pthread_key_t key_ = 0;
+};
+
+const ThreadEnds& thread_ends() {
+    static const ThreadEnds ends;
+    return ends;
+}
 
 void drop_last_pushed() {
     pushed->pop_back();
     if (pushed->empty()) {
+        thread_ends().watch(nullptr);
         delete pushed;
         pushed = nullptr;
     }
@@ -197,7 +232,14 @@ gcx_result gcx_context_push(gcx_context context) {
         auto fresh = pushed == nullptr ? std::make_unique<std::vector<Pushed>>() : nullptr;
         std::vector<Pushed>& stack = pushed != nullptr ? *pushed : *fresh;
         stack.reserve(stack.size() + 1);
-        GCX_CALL(lib.driver, cuCtxPushCurrent, green.native);
+        if (fresh != nullptr)
+            thread_ends().watch(fresh.get());
+        if (const CUresult result = lib.driver.cuCtxPushCurrent(green.native);
+            result != CUDA_SUCCESS) {
+            if (fresh != nullptr)
+                thread_ends().watch(nullptr);
+            lib.driver.check(result, "cuCtxPushCurrent");
+        }
         stack.push_back(std::move(entry));
         if (fresh != nullptr)
             pushed = fresh.release();

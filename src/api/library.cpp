@@ -108,6 +108,11 @@ Library& library() {
     return open_locked(nullptr);
 }
 
+bool library_answers() {
+    return open.load(std::memory_order_acquire) != nullptr &&
+           !forked.load(std::memory_order_relaxed);
+}
+
 void open_library(const char* choice) {
     refuse_after_fork();
     const std::lock_guard lock(opening);

@@ -40,6 +40,8 @@ gcx_resource seal(const SmResource& resource);
 
 // The open library; opens it with the default driver the first time.
 Library& library();
+// Whether a library is open and may be used: false while the process exits, and after a fork.
+bool library_answers();
 // Opens a driver. Throws if one is open already.
 void open_library(const char* choice);
 

@@ -536,15 +536,39 @@ void messages_belong_to_threads() {
     CHECK(message_has("77")); // success leaves it alone
 }
 
-// A thread that exits with a context pushed keeps it in use, and nothing breaks.
+// A thread that exits with contexts pushed holds them no longer.
 void a_thread_exits_with_a_context_pushed() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const gcx_context context = make_context(resource);
-    std::thread([&] { CHECK_OK(gcx_context_push(context)); }).join();
+    std::thread([&] {
+        CHECK_OK(gcx_context_push(context));
+        CHECK_OK(gcx_context_push(context));
+    }).join();
     CHECK_OK(gcx_context_synchronize(context));
-    const Partition partition(resource);
-    CHECK_EQ(partition.probe().size(), 24U);
+    {
+        const Partition partition(resource);
+        CHECK_EQ(partition.probe().size(), 24U);
+    }
+    CHECK_EQ(cache_stats().in_use, 1U);
     CHECK_OK(gcx_context_destroy(context));
+    CHECK_EQ(cache_stats().in_use, 0U);
+    // The handle may be gone before the thread: then the thread was the last to hold it.
+    CHECK_OK(gcx_cache_set_limit(0));
+    const gcx_context other = make_context(resource);
+    std::atomic<int> step{0};
+    std::thread holder([&] {
+        CHECK_OK(gcx_context_push(other));
+        step = 1;
+        while (step != 2)
+            std::this_thread::yield();
+    });
+    while (step != 1)
+        std::this_thread::yield();
+    CHECK_OK(gcx_context_destroy(other));
+    CHECK_EQ(sim::counts().green_contexts, 1U);
+    step = 2;
+    holder.join();
+    CHECK_EQ(sim::counts().green_contexts, 0U);
     gcx_context current = nullptr;
     CHECK_OK(gcx_context_get_current(&current));
     CHECK(current == nullptr);
