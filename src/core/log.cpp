@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <shared_mutex>
+#include <type_traits>
 
 namespace gcx::log {
 namespace {
@@ -33,10 +34,13 @@ struct Sink {
     void* user_data = nullptr;
 };
 
-// Never destroyed: other threads may log while the process exits.
+// Never destroyed: other threads may log while the process exits. Nor allocated: it goes when the
+// library is unloaded.
+static_assert(std::is_trivially_destructible_v<Sink>);
+constinit Sink the_sink;
+
 Sink& sink() {
-    static auto* const the_sink = new Sink;
-    return *the_sink;
+    return the_sink;
 }
 
 int current_level() {
