@@ -149,7 +149,8 @@ void reset_primary(Machine& machine, Device& device) {
         return;
     Context* const primary = device.primary;
     kill_context(machine, *primary);
-    /* Assumed: the green contexts on it go with it, and with each its hold on the primary. */
+    /* Assumed, where the driver lets a reset through at all: the green contexts on it go with it,
+     * and with each its hold on the primary. */
     for (const auto& [handle, context] : machine.contexts) {
         if (context->kind == Context::Kind::Green && context->device == &device && context->alive) {
             end_green(machine, *context);
@@ -208,6 +209,14 @@ GCX_SIM_API(cuDevicePrimaryCtxReset_v2, CUdevice ordinal) {
         Device* const device = machine.device(ordinal);
         if (device == nullptr)
             return CUDA_ERROR_INVALID_DEVICE;
+        const bool in_use =
+            std::any_of(machine.contexts.begin(), machine.contexts.end(), [&](const auto& entry) {
+                const Context& context = *entry.second;
+                return context.kind == Context::Kind::Green && context.device == device &&
+                       context.alive;
+            });
+        if (in_use && machine.has(kRefusesResets))
+            return CUDA_ERROR_NOT_PERMITTED;
         reset_primary(machine, *device);
         /* The retains are the callers', and stay to be released. */
         return CUDA_SUCCESS;

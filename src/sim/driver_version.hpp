@@ -24,6 +24,7 @@ const DriverVersion* find_driver_version(int version);
 enum Capability : int {
     kHasGreenContexts = 12040,
     kHasSmResourceFields = 13000, /* minimum, alignment and flags, not the count alone */
+    kRefusesResets = 13000,       /* of the primary context, while a green context lives */
     kHasStructuredSplit = 13010,  /* and groups that carry their alignment */
     kHasWorkqueues = 13010,
     kChecksDescriptors = 13010,      /* one split call, equal alignments */
