@@ -1,7 +1,7 @@
 """cuda-bindings on the simulated driver: a program that has never heard of gcx.
 
-GCX_SIM_LIBDIR names the folder with the simulation's libcuda.so.1. Each driver version runs in a process of
-its own, since a process loads libcuda once.
+GCX_SIM_LIBDIR names the folder with the simulation's libcuda.so.1. Each driver version runs in a
+process of its own, since a process loads libcuda once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
 
-LIBDIR = os.environ.get("GCX_SIM_LIBDIR")
+LIBDIR = os.environ.get("GCX_SIM_LIBDIR", "")
 pytestmark = pytest.mark.skipif(
     not LIBDIR, reason="GCX_SIM_LIBDIR does not name the folder of the simulated libcuda.so.1"
 )
