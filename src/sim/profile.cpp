@@ -275,18 +275,11 @@ class Parser {
         return total == profile_.sm_count && set == profile_.all();
     }
 
-    /* A recording knows no GPCs: what is known to be coscheduled are its groups, those made for
-     * large clusters before others, and pairs. */
+    /* A recording knows no GPCs: what is known to be coscheduled are its groups, and pairs. */
     void derive_gpcs() {
         if (!profile_.gpcs.empty())
             return;
-        const auto first_size = [&](FamilyKind kind) {
-            const Family& family = profile_.families[kind];
-            return family.groups.empty() ? 0 : family.groups[0].size();
-        };
-        const Family& known = first_size(kMaxCluster) > first_size(kCoscheduled)
-                                  ? profile_.families[kMaxCluster]
-                                  : profile_.families[kCoscheduled];
+        const Family& known = profile_.families[kCoscheduled];
         profile_.gpcs = known.groups;
         for (std::size_t i = 0; i < known.remainder.size(); i += 2)
             profile_.gpcs.emplace_back(

@@ -143,6 +143,11 @@ CUresult make_plan(const Profile& profile, FamilyKind kind, const SmSet& input, 
     plan.order = dealt_order(family, plan.count, in_turn ? plan.max_groups : 1);
     if (kind == kMaxCluster && profile.major >= 9)
         put_max_cluster_first(profile, input, plan);
+    /* A recording may have larger groups of flag 2 than the rule knows to make. */
+    const Family& recorded = profile.families[kMaxCluster];
+    if (kind == kMaxCluster && input == profile.all() && recorded.groups[0].size() == plan.count &&
+        plan.count > rule.minimum)
+        plan.order = dealt_order(recorded, plan.count, 1);
     return CUDA_SUCCESS;
 }
 

@@ -411,6 +411,16 @@ void profiles(const std::string& folder) {
         check_partition(primary, split(query(), 20, 1, 2), 20);
     }
     CHECK_EQ(gcx_sim_configure((path + "@13.1").c_str()), 0);
+    /* Recorded groups of flag 2 are given as they were. */
+    write(good + "family max-cluster\ngroup 0 1 2 3 4 5 6 7 8 9 10 11 16 17 18 19\n"
+                 "remainder 12 13 14 15\n");
+    CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
+    CHECK_OK(cuInit(0));
+    {
+        Primary primary;
+        const Partition part({split(query(), 1, 2, 16).groups[0]});
+        CHECK_EQ(join(primary.sms(part.stream)), "0 1 2 3 4 5 6 7 8 9 10 11 16 17 18 19");
+    }
     for (const auto& [text, reason] : {
              std::pair(std::string("sm_count 4\n"), "line 1"),
              std::pair(good + "group 0\n", "line 12: an SM is in two groups"),
