@@ -44,9 +44,15 @@ def flags(prefix: Path) -> list[str]:
     """Compiler flags for a program that uses gcx, from the pkg-config file."""
     folder = library_folder(prefix) / "pkgconfig"
     done = run(
-        "pkg-config", "--define-prefix", "--cflags", "--libs", "gcx",
+        "pkg-config",
+        "--cflags",
+        "--libs",
+        "gcx",
         PKG_CONFIG_PATH=str(folder),
-    )  # fmt: skip
+        PKG_CONFIG_SYSROOT_DIR=str(prefix.parent.parent),
+        PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1",
+        PKG_CONFIG_ALLOW_SYSTEM_LIBS="1",
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
