@@ -382,9 +382,10 @@ void every_call_of_opening_fails(const std::string& spec) {
     });
     CHECK(calls > 10);
     for (uint64_t nth = 1; nth <= calls; nth++) {
-        for (const char* result : {"999", "2"}) {
+        for (const CUresult injected : {CUDA_ERROR_UNKNOWN, CUDA_ERROR_OUT_OF_MEMORY}) {
             in_child(spec + ": opening, call " + std::to_string(nth) + " fails", [&] {
-                const std::string order = "*:" + std::to_string(nth) + ":" + result;
+                const std::string order =
+                    "*:" + std::to_string(nth) + ":" + std::to_string(injected);
                 setenv("GCX_SIM_FAIL", order.c_str(), 1);
                 sim_symbol("cuInit"); // keeps the library, and so the order is given once
                 int32_t count = -1;
@@ -392,7 +393,7 @@ void every_call_of_opening_fails(const std::string& spec) {
                 if (opened == GCX_SUCCESS) {
                     CHECK_OK(gcx_device_get_count(&count));
                 } else {
-                    CHECK_EQ(static_cast<int>(opened), std::atoi(result));
+                    CHECK_EQ(static_cast<int>(opened), static_cast<int>(injected));
                     CHECK(*gcx_last_error_message() != '\0');
                     CHECK_OK(gcx_driver_open(choice.c_str()));
                     CHECK_OK(gcx_device_get_count(&count));

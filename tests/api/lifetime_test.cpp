@@ -73,10 +73,12 @@ void kept_contexts_cost_no_driver_context() {
 
 void the_longest_unused_goes_first() {
     std::vector<gcx_resource> resources;
+    resources.reserve(8);
     for (uint32_t count = 8; count <= 64; count += 8)
         resources.push_back(split(whole_device(), {count}).groups[0]);
     CHECK_OK(gcx_cache_set_limit(3));
     std::vector<uint64_t> ids;
+    ids.reserve(3);
     const auto use = [&](std::size_t index) {
         const gcx_context context = make_context(resources[index]);
         const uint64_t id = id_of(context);
@@ -96,6 +98,7 @@ void the_longest_unused_goes_first() {
     CHECK(use(1) != ids[1]); // it went, and an id is never used again
     // What is in use isn't counted by the limit, and never goes.
     std::vector<gcx_context> held;
+    held.reserve(resources.size());
     for (const gcx_resource& resource : resources)
         held.push_back(make_context(resource));
     CHECK_OK(gcx_cache_set_limit(0));
@@ -337,6 +340,7 @@ void after_a_fork_beside_threads() {
     const Live live(resource);
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
+    threads.reserve(3);
     for (int t = 0; t < 3; t++) {
         threads.emplace_back([&] {
             while (!stop) {
@@ -486,6 +490,7 @@ void one_context_for_many_threads() {
     std::atomic<bool> go{false};
     std::vector<gcx_context> made(16);
     std::vector<std::thread> threads;
+    threads.reserve(made.size());
     for (gcx_context& context : made) {
         threads.emplace_back([&] {
             while (!go)
@@ -507,6 +512,7 @@ void the_first_calls_of_many_threads() {
     in_child("first calls", [] {
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
         std::vector<std::thread> threads;
+        threads.reserve(16);
         std::atomic<int> opened{0};
         for (int t = 0; t < 16; t++) {
             threads.emplace_back([&] {

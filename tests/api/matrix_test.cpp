@@ -345,7 +345,7 @@ void workqueues(const std::string& driver, const gcx_device_info& device) {
     gcx_resource queue{};
     CHECK_OK(gcx_context_get_resource(context, GCX_RESOURCE_WORKQUEUE, &queue));
     CHECK_EQ(info_of(queue).type, GCX_RESOURCE_WORKQUEUE);
-    gcx_resource other = split(whole_device(), {1, 1}).groups[1];
+    const gcx_resource other = split(whole_device(), {1, 1}).groups[1];
     const gcx_resource shared[] = {other, queue};
     gcx_context second = nullptr;
     gcx_context plain = nullptr;
@@ -487,8 +487,10 @@ int main(int argc, char** argv) {
                 one_machine(gpu, driver);
                 continue;
             }
-            in_child(gpu + "@" + driver, [&] {
-                CHECK_REFUSED(gcx_driver_open(("sim:" + gpu + "@" + driver).c_str()),
+            std::string spec = gpu;
+            spec.append("@").append(driver);
+            in_child(spec, [&] {
+                CHECK_REFUSED(gcx_driver_open(spec.insert(0, "sim:").c_str()),
                               GCX_ERROR_NOT_SUPPORTED);
                 CHECK(message_has(driver));
             });

@@ -208,6 +208,7 @@ uint32_t sms(const gcx_resource& resource) {
 
 std::vector<uint32_t> sizes(const Split& split) {
     std::vector<uint32_t> list;
+    list.reserve(split.groups.size() + 1);
     for (const gcx_resource& group : split.groups)
         list.push_back(sms(group));
     list.push_back(sms(split.remainder));

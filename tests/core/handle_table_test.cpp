@@ -37,10 +37,11 @@ struct Thing {
 
 using Table = gcx::HandleTable<Thing>;
 
-// NOLINTNEXTLINE(performance-no-int-to-ptr): handles aren't addresses
+// NOLINTBEGIN(performance-no-int-to-ptr): handles aren't addresses
 const void* pointer(uint64_t bits) {
     return reinterpret_cast<const void*>(bits);
 }
+// NOLINTEND(performance-no-int-to-ptr)
 
 gcx_result pin_result(Table& table, uint64_t handle) {
     try {
@@ -179,6 +180,7 @@ void threads_race_for_pins_and_closes() {
     std::atomic<int> closed{0};
     std::atomic<int> dead_seen{0};
     std::vector<std::thread> threads;
+    threads.reserve(kThreads);
     for (int t = 0; t < kThreads; t++) {
         threads.emplace_back([&, t] {
             std::mt19937 random(static_cast<unsigned>(t));
