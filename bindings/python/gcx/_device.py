@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 from gcx import _gcx
 from gcx._errors import InvalidValueError, ResourceConfigurationError
@@ -28,7 +28,7 @@ class Device:
 
     __slots__ = ("_info", "_ordinal")
 
-    def __init__(self, ordinal: int = 0) -> None:
+    def __init__(self, ordinal: SupportsIndex = 0) -> None:
         self._ordinal = ordinal_of(ordinal)
         self._info = _gcx.gcx_device_get_info(self._ordinal)
 
@@ -130,6 +130,11 @@ def ordinal_of(device: object) -> int:
             raise InvalidValueError(f"{device!r} has no number; name one, as in 'cuda:0'")
     elif not hasattr(device, "__index__"):
         number = getattr(device, "device_id", device)
+    if isinstance(number, bool) or not hasattr(number, "__index__"):
+        raise TypeError(
+            "a device is an int, a gcx.Device or a torch.device, "
+            f"not {type(device).__name__}: {device!r}"
+        )
     return whole(number, "a device", 0, 0x7FFFFFFF)
 
 

@@ -4,6 +4,33 @@ from __future__ import annotations
 
 from gcx import _gcx
 
+# The messages speak of the C functions; printed they name what stands for them here.
+_PYTHON_NAMES = {
+    "gcx_capability_get_info": "gcx.driver_info",
+    "gcx_context_create": "gcx.Context",
+    "gcx_context_destroy": "Context.close",
+    "gcx_context_get_resource": "Context.resources",
+    "gcx_context_pop": "Context.pop",
+    "gcx_context_push": "Context.push",
+    "gcx_device_get_resource": "Device.resources",
+    "gcx_device_map_sms": "Device.map_sms",
+    "gcx_driver_open": "gcx.open_driver",
+    "gcx_event_create": "gcx.Event",
+    "gcx_event_get_elapsed": "Event.elapsed",
+    "gcx_resource_get_overlap": "SMResource.overlap",
+    "gcx_resource_get_sm_ids": "SMResource.sm_ids",
+    "gcx_resource_intersect": "the operator &",
+    "gcx_resource_subtract": "the operator -",
+    "gcx_resource_union": "the operator |",
+    "gcx_sm_plan": "SMResource.plan",
+    "gcx_sm_split": "SMResource.split",
+    "gcx_stream_create": "Context.stream",
+    "gcx_stream_from_native": "Stream.from_native",
+    "gcx_stream_get_resource": "Stream.resources",
+    "gcx_stream_probe_sms": "Stream.sm_ids",
+    "gcx_workqueue_configure": "WorkqueueResource.configured",
+}
+
 
 class Error(Exception):
     """Something that gcx or the driver refused.
@@ -11,7 +38,8 @@ class Error(Exception):
     Attributes:
         code: The result's number, which is that of a CUresult: 915.
         name: Its name: "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION".
-        message: What was wrong, with the values, and what would work.
+        message: What was wrong, with the values, and what would work, in the C library's
+            words.
     """
 
     code: int = 999
@@ -27,7 +55,11 @@ class Error(Exception):
     def __str__(self) -> str:
         if not self.message:
             return f"{self.name} ({self.code}): {_gcx.gcx_result_string(self.code)}"
-        return f"{self.message} [{self.name}, {self.code}]"
+        text = self.message
+        for name, here in _PYTHON_NAMES.items():
+            if name in text:
+                text = text.replace(name, here)
+        return f"{text} [{self.name}, {self.code}]"
 
 
 class InvalidValueError(Error, ValueError):

@@ -13,6 +13,8 @@ from gcx._errors import InvalidValueError
 Count = Union[int, None]
 
 _MOST = 0xFFFFFFFF
+# These can be iterated, but the order or the items are not what was meant.
+NO_LISTS = (str, bytes, bytearray, dict, set, frozenset)
 
 FAMILIES = {
     "coscheduled": _gcx.GCX_SM_FAMILY_COSCHEDULED,
@@ -205,7 +207,7 @@ def requests_of(
         return wanted._requests
     if wanted is None or hasattr(wanted, "__index__"):
         return [count_of(wanted)]
-    if hasattr(wanted, "__iter__") and not isinstance(wanted, (str, bytes, bytearray)):
+    if hasattr(wanted, "__iter__") and not isinstance(wanted, NO_LISTS):
         return requests_of(list(wanted))
     raise TypeError(
         "a split takes counts like [24, None] or gcx.SplitOptions, "

@@ -10,7 +10,7 @@ from gcx._context import Stream
 from gcx._device import Device
 from gcx._errors import InvalidValueError
 from gcx._partition import Partition, split
-from gcx._request import Count, SplitOptions
+from gcx._request import NO_LISTS, Count, SplitOptions
 
 _COLUMNS = 16
 # White letters are readable on each, and colour-blind eyes tell them apart.
@@ -247,12 +247,7 @@ def _letters(index: int) -> str:
 
 
 def verify(
-    what: Partition
-    | Stream
-    | Iterable[Partition | Stream]
-    | SplitOptions
-    | Count
-    | Sequence[Count],
+    what: Partition | Stream | SplitOptions | Count | Iterable[object],
     device: object = 0,
     *,
     family: str | None = None,
@@ -273,7 +268,7 @@ def verify(
     given: Any = what
     if isinstance(given, (Partition, Stream)):
         return _probe([given])
-    if not isinstance(given, SplitOptions) and hasattr(given, "__iter__"):
+    if hasattr(given, "__iter__") and not isinstance(given, NO_LISTS):
         given = list(given)
         streams = [item for item in given if isinstance(item, (Partition, Stream))]
         if streams:

@@ -1,0 +1,162 @@
+"""The short way, and the proof."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+from xml.etree import ElementTree
+
+import gcx
+import pytest
+
+
+def test_the_short_way() -> None:
+    decode, prefill = gcx.split([24, None])
+    assert (decode.sm_count, prefill.sm_count) == (24, 108)
+    assert decode.resource.overlap(prefill.resource) == 0
+    assert decode.stream.sm_count == 24
+    assert decode.device == 0
+    with decode, prefill:
+        assert decode.context.stream_count == 1
+    assert decode.closed
+    assert decode.stream.closed
+    assert "closed" in repr(decode)
+    assert "108 SMs" in repr(gcx.split([108])[0])
+
+
+def test_the_short_way_takes_what_split_takes() -> None:
+    (fine,) = gcx.split(10, family="fine", priority=-2)
+    assert (fine.sm_count, fine.resource.family, fine.stream.priority) == (10, "fine", -2)
+    assert [part.sm_count for part in gcx.split(gcx.SplitOptions([8, None]))] == [8, 124]
+    with pytest.raises(gcx.ResourceConfigurationError):
+        gcx.split([10], exact=True)
+
+
+class TorchDevice:
+    """What a torch.device looks like."""
+
+    def __init__(self, index: int | None, kind: str = "cuda") -> None:
+        self.index = index
+        self.type = kind
+
+
+def test_a_torch_device_names_a_device() -> None:
+    (part,) = gcx.split([8], device=TorchDevice(0))
+    assert part.device == 0
+    with pytest.raises(gcx.InvalidDeviceError):
+        gcx.split([8], device=TorchDevice(3))
+    with pytest.raises(ValueError, match="cuda:0"):
+        gcx.split([8], device=TorchDevice(None))
+    with pytest.raises(TypeError):
+        gcx.split([8], device=TorchDevice(0, "cpu"))
+
+
+def test_a_failing_split_makes_nothing(script: Any) -> None:
+    """The driver has no memory for the second context, then none for the second stream."""
+    for function in ("cuGreenCtxCreate", "cuGreenCtxStreamCreate"):
+        code = f"""
+import ctypes, gcx
+gcx.Device(0)
+sim = ctypes.CDLL(gcx.driver_info().library)
+for part in gcx.split([8]):
+    part.close()
+gcx.set_cache_limit(0)
+gcx.set_cache_limit(64)
+sim.gcx_sim_fail(b"{function}", ctypes.c_uint64(2), 2)
+try:
+    gcx.split([16, 24])
+except MemoryError as error:
+    assert isinstance(error, gcx.OutOfMemoryError)
+else:
+    raise SystemExit("no error")
+del error
+import gc; gc.collect()
+assert gcx.cache_stats().in_use == 0, gcx.cache_stats()
+"""
+        code = code.replace("del error\n", "")
+        script(code, "sim:h100@13.0")
+
+
+def test_closing_a_current_partition_is_refused() -> None:
+    (part,) = gcx.split([24])
+    with part.context.make_current(), pytest.raises(gcx.ContextInUseError):
+        part.close()
+    assert not part.closed
+    assert not part.stream.closed
+    part.close()
+    with pytest.raises(gcx.InvalidHandleError, match="closed"), part:
+        pass
+
+
+def test_partition_of_a_resource(sms: gcx.SMResource) -> None:
+    with gcx.Partition(sms.split([24]).groups[0], priority=-1) as part:
+        assert part.stream.priority == -1
+    with pytest.raises(TypeError):
+        gcx.Partition(24)  # type: ignore[arg-type]
+
+
+def test_beyond_4_verify_shows_which_sms_are_used() -> None:
+    parts = gcx.split([24, None])
+    proof = gcx.verify(parts)
+    assert proof
+    assert proof.ok
+    assert proof.simulated
+    assert [group.sm_count for group in proof.groups] == [24, 108]
+    assert [len(group.seen) for group in proof.groups] == [24, 108]
+    assert not proof.problems
+    assert not proof.overlap
+    assert not proof.unused
+    text = str(proof)
+    assert text.startswith("SIMULATED")
+    assert "A  24 SMs, all seen" in text
+    assert text.count("A") >= 24
+    assert text.splitlines()[-1].startswith("ok: ")
+    assert "24, 108" in repr(proof)
+
+
+def test_beyond_4_verify_finds_an_overlap(sms: gcx.SMResource) -> None:
+    with gcx.Partition(sms.split([24]).groups[0]) as one:
+        with gcx.Partition(sms.split([16]).groups[0]) as two:
+            proof = gcx.verify([one, two.stream])
+        assert not proof.ok
+        assert len(proof.overlap) == 16
+        assert "A and B share the SMs" in proof.problems[0]
+        assert len(proof.unused) == 108
+        assert "NOT ok" in str(proof)
+        assert "!" in str(proof)
+        assert "108 SMs in no group" in str(proof)
+
+
+def test_verify_of_counts_and_of_one_stream() -> None:
+    proof = gcx.verify([8, 8])
+    assert proof.ok
+    assert len(proof.unused) == 116
+    assert gcx.verify(24).groups[0].sm_count == 24
+    assert gcx.verify(gcx.SplitOptions([8]), family="fine").ok
+    (part,) = gcx.split([8])
+    assert gcx.verify(part).groups[0].seen == gcx.verify(part.stream).groups[0].seen
+    with pytest.raises(TypeError, match="mixture"):
+        gcx.verify([part, 24])
+    many = gcx.verify([2] * 30, family="fine")
+    assert [group.name for group in many.groups][25:28] == ["Z", "AA", "AB"]
+    ElementTree.fromstring(many.svg())
+
+
+def test_the_picture(sms: gcx.SMResource) -> None:
+    with gcx.Partition(sms.split([24]).groups[0]) as one, gcx.Partition(one.resource) as two:
+        for proof in (gcx.verify([24, 24]), gcx.verify([one, two])):
+            root = ElementTree.fromstring(proof.svg())
+            cells = [node.attrib for node in root.iter() if node.attrib.get("class") == "sm"]
+            assert len(cells) == 132
+            assert "SIMULATED" in proof.svg()
+            assert proof._repr_svg_() == proof.svg()
+            assert proof.svg() in proof._repr_html_()
+            owners = {cell["data-partition"] for cell in cells}
+            assert owners == ({"A", "B", ""} if proof.ok else {"!", ""})
+
+
+def test_garbage_gives_everything_back() -> None:
+    for _ in range(100):
+        gcx.split([24, None])
+    gc.collect()
+    assert gcx.cache_stats().in_use == 0
