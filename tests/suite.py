@@ -19,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 MAIN = BUILD / "tests"
+# The compile commands are GCC 12's, some of whose warnings Clang does not know.
+GCC_ONLY = "--extra-arg=-Wno-unknown-warning-option"
 # Everything else is built with 13.5.
 HEADERS = {
     "12.4": "nvidia-cuda-runtime-cu12==12.4.127",
@@ -201,7 +203,7 @@ def part_tidy(suite: Suite) -> None:
     sources = [file for file in tracked("src/*.cpp") if file.suffix == ".cpp"]
 
     def check(file: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
-        return file, execute(["clang-tidy", "--quiet", "-p", MAIN, file])
+        return file, execute(["clang-tidy", "--quiet", "-p", MAIN, GCC_ONLY, file])
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for file, done in pool.map(check, sources):
