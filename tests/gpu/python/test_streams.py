@@ -1,0 +1,194 @@
+"""Row 4 and interoperation: gcx's streams in other libraries, and theirs in gcx."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gcx
+import pytest
+
+_SOURCE = """
+extern "C" __global__ void note_sms(unsigned* seen, long long cycles) {
+    unsigned sm;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    if (threadIdx.x == 0) atomicAdd(&seen[sm], 1u);
+    for (const long long end = clock64() + cycles; clock64() < end;) {}
+}
+"""
+
+
+class NoteSms:
+    """Launches the kernel in a CuPy stream, and reads what it noted."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        self._kernel = cupy.RawKernel(_SOURCE, "note_sms")
+
+    def launch(self, stream: Any, cycles: int = 20_000) -> Any:
+        """Fills the SMs of the stream several times over."""
+        with stream:
+            seen = self._cupy.zeros(1024, dtype=self._cupy.uint32)
+            self._kernel((4096,), (64,), (seen, self._cupy.int64(cycles)))
+        return seen
+
+    def sms(self, stream: Any) -> set[int]:
+        """The SMs that it ran on."""
+        seen = self.launch(stream)
+        stream.synchronize()
+        return {int(number) for number in self._cupy.nonzero(seen)[0]}
+
+
+@pytest.fixture
+def cupy() -> Any:
+    return pytest.importorskip("cupy", reason="CuPy isn't installed")
+
+
+def test_beyond_4_verify_on_silicon(parts: list[gcx.Partition]) -> None:
+    proof = gcx.verify(parts)
+    assert proof.ok, str(proof)
+    assert not proof.simulated
+    print(proof)
+
+
+@pytest.mark.parametrize("counts", [[108, 24], [8, 16, 24, None], [10, None], [None]])
+def test_row_1_any_split(counts: list[int | None]) -> None:
+    if sum(count or 0 for count in counts) > gcx.Device(0).sm_count:
+        pytest.skip(f"the device has {gcx.Device(0).sm_count} SMs")
+    proof = gcx.verify(counts)
+    assert proof.ok, str(proof)
+
+
+def test_a_stream_in_cupy(parts: list[gcx.Partition], cupy: Any) -> None:
+    note = NoteSms(cupy)
+    seen = [note.sms(part.stream.cupy()) for part in parts]
+    for part, sms in zip(parts, seen):
+        assert sms == set(part.stream.sm_ids())
+    assert not seen[0] & seen[1]
+
+
+def test_a_stream_of_cupy(cupy: Any) -> None:
+    theirs = cupy.cuda.Stream(non_blocking=True)
+    with gcx.Stream.from_native(theirs) as stream:
+        assert stream.native == theirs.ptr
+        assert stream.sm_count == gcx.Device(0).sm_count
+        assert stream.query()
+
+
+def test_a_stream_in_torch(parts: list[gcx.Partition], torch: Any) -> None:
+    x = torch.randn(2048, 2048, device="cuda")
+    expected = x @ x
+    torch.cuda.synchronize()
+    for part in parts:
+        with torch.cuda.stream(part.stream.torch()):
+            assert torch.cuda.current_stream().cuda_stream == part.stream.native
+            y = x @ x
+        part.stream.synchronize()
+        torch.testing.assert_close(y, expected, rtol=1e-3, atol=1e-2)
+
+
+def test_torch_takes_a_gcx_stream_as_it_is(parts: list[gcx.Partition], torch: Any) -> None:
+    before = torch.cuda.current_stream()
+    with torch.cuda.stream(parts[0].stream):
+        assert torch.cuda.current_stream().cuda_stream == parts[0].stream.native
+        y = torch.ones(1000, device="cuda") * 2
+    assert torch.cuda.current_stream() == before
+    parts[0].stream.synchronize()
+    assert y.sum().item() == 2000
+
+
+def test_a_stream_of_torch(parts: list[gcx.Partition], torch: Any) -> None:
+    theirs = torch.cuda.Stream()
+    with gcx.Stream.from_native(theirs) as stream:
+        assert stream.native == theirs.cuda_stream
+        assert stream.sm_count == gcx.Device(0).sm_count
+    parts[0].stream.wait(theirs)
+    with gcx.Stream.from_native(parts[0].stream.torch()) as stream:
+        assert stream.sm_count == 24
+        assert stream.resources.sm == parts[0].resource
+
+
+def test_a_stream_in_numba_and_back(parts: list[gcx.Partition]) -> None:
+    cuda = pytest.importorskip("numba.cuda", reason="Numba isn't installed")
+    numpy = pytest.importorskip("numpy")
+
+    @cuda.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def double(x: Any) -> None:
+        i = cuda.grid(1)
+        if i < x.size:
+            x[i] = x[i] * 2
+
+    for part in parts:
+        theirs = part.stream.numba()
+        x = cuda.to_device(numpy.array([1.0, 2.0, 3.0] * 100), stream=theirs)
+        double[10, 64, theirs](x)
+        result = x.copy_to_host(stream=theirs)
+        part.stream.synchronize()
+        assert list(result[:3]) == [2.0, 4.0, 6.0]
+        with gcx.Stream.from_native(theirs) as stream:
+            assert stream.native == part.stream.native
+    with gcx.Stream.from_native(cuda.stream()) as stream:
+        assert stream.sm_count == gcx.Device(0).sm_count
+
+
+def test_a_stream_in_cuda_core_and_back(parts: list[gcx.Partition]) -> None:
+    core = pytest.importorskip("cuda.core", reason="cuda.core isn't installed")
+    if not hasattr(core, "Device"):
+        core = pytest.importorskip("cuda.core.experimental", reason="cuda.core has no Device")
+    device = core.Device(0)
+    device.set_current()
+    for part in parts:
+        theirs = device.create_stream(part.stream)
+        assert int(theirs.handle) == part.stream.native
+        theirs.sync()
+        with gcx.Stream.from_native(theirs) as stream:
+            assert stream.sm_count == part.sm_count
+    with gcx.Stream.from_native(device.create_stream()) as stream:
+        assert stream.sm_count == gcx.Device(0).sm_count
+
+
+def test_row_4_priorities(parts: list[gcx.Partition]) -> None:
+    with parts[0].context.stream(-5) as stream:
+        assert stream.priority < 0
+        assert stream.sm_count == 24
+
+
+def test_memory_used_across_partitions(parts: list[gcx.Partition], torch: Any) -> None:
+    """What the documentation shows: the consumer waits, and record_stream keeps the memory from
+    being handed out again while the other partition reads it."""
+    producer, consumer = (part.stream.torch() for part in parts)
+    for round_ in range(20):
+        with torch.cuda.stream(producer):
+            x = torch.full((4 << 20,), float(round_), device="cuda")
+        consumer.wait_stream(producer)
+        with torch.cuda.stream(consumer):
+            for _ in range(10):
+                y = x * 1
+            x.record_stream(consumer)
+        del x
+        with torch.cuda.stream(producer):
+            torch.full((4 << 20,), -1.0, device="cuda")
+        consumer.synchronize()
+        assert y.min().item() == y.max().item() == float(round_)
+
+
+def test_order_between_partitions(parts: list[gcx.Partition], cupy: Any) -> None:
+    """A stream that waits for another sees what that wrote."""
+    note = NoteSms(cupy)
+    first, second = (part.stream.cupy() for part in parts)
+    seen = note.launch(first, cycles=2_000_000)
+    parts[1].stream.wait(parts[0].stream)
+    with second:
+        copy = seen.copy()
+    second.synchronize()
+    assert int(copy.sum()) == 4096
+
+
+def test_row_8_everything_works_on_after_misuse(parts: list[gcx.Partition]) -> None:
+    resource = parts[0].resource
+    with pytest.raises(gcx.ResourceConfigurationError):
+        gcx.Context([resource, resource])
+    with parts[0].context.make_current(), pytest.raises(gcx.ContextInUseError):
+        parts[0].close()
+    with pytest.raises(gcx.ResourceConfigurationError):
+        gcx.split([10_000])
+    assert gcx.verify(parts).ok
