@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -158,6 +159,22 @@ def part_command(suite: Suite) -> None:
         suite.pytest("cuda-bindings", ROOT / "tests" / "sim", main_env())
 
 
+def part_python(suite: Suite) -> None:
+    """The Python package, as installed from its wheel, on four simulated drivers."""
+    wheels, site = BUILD / "wheel", BUILD / "site"
+    for folder in (wheels, site):
+        shutil.rmtree(folder, ignore_errors=True)
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    if not suite.run("wheel", [*pip, "wheel", ROOT, "--no-deps", "-w", wheels]):
+        return
+    install = [*pip, "install", "--no-index", "--no-deps", "--target", site]
+    if not suite.run("install the wheel", [*install, *wheels.glob("gcx-*.whl")]):
+        return
+    for driver in ("12.4", "13.0", "13.1", "13.5"):
+        env = {"PYTHONPATH": str(site), "GCX_DRIVER": f"sim:h100@{driver}"}
+        suite.pytest(f"python-{driver}", ROOT / "bindings" / "python" / "tests", env)
+
+
 def part_headers(suite: Suite) -> None:
     """Builds with the oldest and the newest CUDA headers, and tests there."""
     for version, package in HEADERS.items():
@@ -216,6 +233,7 @@ PARTS: dict[str, Callable[[Suite], None]] = {
     "style": part_style,
     "units": part_units,
     "command": part_command,
+    "python": part_python,
     "headers": part_headers,
     "address": part_address,
     "thread": part_thread,
