@@ -14,6 +14,9 @@ need abidiff abigail-tools
 need shellcheck shellcheck
 need pkg-config pkg-config
 need nm binutils
+need git git
+python_headers=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])' 2>/dev/null || true)
+need_file "${python_headers:-/nowhere}/Python.h" python3-dev
 install_missing
 use_venv tests/requirements.txt
 exec python3 tests/suite.py "$@"
