@@ -22,20 +22,21 @@
     X(PROFILER_ALREADY_STARTED)                                                                               \
     X(PROFILER_ALREADY_STOPPED)                                                                               \
     X(STUB_LIBRARY)                                                                                           \
-    X(DEVICE_UNAVAILABLE) X(NO_DEVICE) X(INVALID_DEVICE) X(DEVICE_NOT_LICENSED) X(                            \
-        INVALID_IMAGE) X(INVALID_CONTEXT) X(CONTEXT_ALREADY_CURRENT) X(MAP_FAILED) X(UNMAP_FAILED)            \
-        X(ARRAY_IS_MAPPED) X(ALREADY_MAPPED) X(NO_BINARY_FOR_GPU) X(ALREADY_ACQUIRED) X(                      \
-            NOT_MAPPED) X(NOT_MAPPED_AS_ARRAY) X(NOT_MAPPED_AS_POINTER) X(ECC_UNCORRECTABLE)                  \
-            X(UNSUPPORTED_LIMIT) X(CONTEXT_ALREADY_IN_USE) X(PEER_ACCESS_UNSUPPORTED) X(                      \
-                INVALID_PTX) X(INVALID_GRAPHICS_CONTEXT) X(NVLINK_UNCORRECTABLE)                              \
-                X(JIT_COMPILER_NOT_FOUND) X(UNSUPPORTED_PTX_VERSION) X(JIT_COMPILATION_DISABLED) X(           \
-                    UNSUPPORTED_EXEC_AFFINITY) X(UNSUPPORTED_DEVSIDE_SYNC) X(INVALID_SOURCE)                  \
-                    X(FILE_NOT_FOUND) X(SHARED_OBJECT_SYMBOL_NOT_FOUND) X(SHARED_OBJECT_INIT_FAILED) X(       \
-                        OPERATING_SYSTEM) X(INVALID_HANDLE) X(ILLEGAL_STATE) X(LOSSY_QUERY)                   \
-                        X(NOT_FOUND) X(NOT_READY) X(ILLEGAL_ADDRESS) X(LAUNCH_OUT_OF_RESOURCES) X(            \
-                            LAUNCH_TIMEOUT) X(LAUNCH_INCOMPATIBLE_TEXTURING)                                  \
-                            X(PEER_ACCESS_ALREADY_ENABLED) X(PEER_ACCESS_NOT_ENABLED) X(                      \
-                                PRIMARY_CONTEXT_ACTIVE) X(CONTEXT_IS_DESTROYED) X(ASSERT) X(TOO_MANY_PEERS)   \
+    X(DEVICE_UNAVAILABLE)                                                                                     \
+    X(NO_DEVICE) X(INVALID_DEVICE) X(DEVICE_NOT_LICENSED) X(INVALID_IMAGE) X(INVALID_CONTEXT) X(              \
+        CONTEXT_ALREADY_CURRENT) X(MAP_FAILED) X(UNMAP_FAILED) X(ARRAY_IS_MAPPED) X(ALREADY_MAPPED)           \
+        X(NO_BINARY_FOR_GPU) X(ALREADY_ACQUIRED) X(NOT_MAPPED) X(NOT_MAPPED_AS_ARRAY) X(                      \
+            NOT_MAPPED_AS_POINTER) X(ECC_UNCORRECTABLE) X(UNSUPPORTED_LIMIT) X(CONTEXT_ALREADY_IN_USE)        \
+            X(PEER_ACCESS_UNSUPPORTED) X(INVALID_PTX) X(INVALID_GRAPHICS_CONTEXT) X(                          \
+                NVLINK_UNCORRECTABLE) X(JIT_COMPILER_NOT_FOUND) X(UNSUPPORTED_PTX_VERSION)                    \
+                X(JIT_COMPILATION_DISABLED) X(UNSUPPORTED_EXEC_AFFINITY) X(UNSUPPORTED_DEVSIDE_SYNC) X(       \
+                    INVALID_SOURCE) X(FILE_NOT_FOUND) X(SHARED_OBJECT_SYMBOL_NOT_FOUND)                       \
+                    X(SHARED_OBJECT_INIT_FAILED) X(OPERATING_SYSTEM) X(INVALID_HANDLE) X(                     \
+                        ILLEGAL_STATE) X(LOSSY_QUERY) X(NOT_FOUND) X(NOT_READY) X(ILLEGAL_ADDRESS)            \
+                        X(LAUNCH_OUT_OF_RESOURCES) X(LAUNCH_TIMEOUT) X(                                       \
+                            LAUNCH_INCOMPATIBLE_TEXTURING) X(PEER_ACCESS_ALREADY_ENABLED)                     \
+                            X(PEER_ACCESS_NOT_ENABLED) X(PRIMARY_CONTEXT_ACTIVE) X(                           \
+                                CONTEXT_IS_DESTROYED) X(ASSERT) X(TOO_MANY_PEERS)                             \
                                 X(HOST_MEMORY_ALREADY_REGISTERED) X(HOST_MEMORY_NOT_REGISTERED) X(            \
                                     HARDWARE_STACK_ERROR) X(ILLEGAL_INSTRUCTION) X(MISALIGNED_ADDRESS)        \
                                     X(INVALID_ADDRESS_SPACE) X(INVALID_PC) X(LAUNCH_FAILED) X(                \

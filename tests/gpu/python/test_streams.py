@@ -111,7 +111,7 @@ def test_a_stream_in_numba_and_back(parts: list[gcx.Partition]) -> None:
     cuda = pytest.importorskip("numba.cuda", reason="Numba isn't installed")
     numpy = pytest.importorskip("numpy")
 
-    @cuda.jit  # type: ignore[untyped-decorator, unused-ignore]
+    @cuda.jit  # type: ignore[misc, untyped-decorator, unused-ignore]
     def double(x: Any) -> None:
         i = cuda.grid(1)
         if i < x.size:
