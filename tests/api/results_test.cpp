@@ -23,7 +23,8 @@
     X(PROFILER_ALREADY_STOPPED)                                                                               \
     X(STUB_LIBRARY)                                                                                           \
     X(DEVICE_UNAVAILABLE)                                                                                     \
-    X(NO_DEVICE) X(INVALID_DEVICE) X(DEVICE_NOT_LICENSED) X(INVALID_IMAGE) X(INVALID_CONTEXT) X(              \
+    X(NO_DEVICE)                                                                                              \
+    X(INVALID_DEVICE) X(DEVICE_NOT_LICENSED) X(INVALID_IMAGE) X(INVALID_CONTEXT) X(                           \
         CONTEXT_ALREADY_CURRENT) X(MAP_FAILED) X(UNMAP_FAILED) X(ARRAY_IS_MAPPED) X(ALREADY_MAPPED)           \
         X(NO_BINARY_FOR_GPU) X(ALREADY_ACQUIRED) X(NOT_MAPPED) X(NOT_MAPPED_AS_ARRAY) X(                      \
             NOT_MAPPED_AS_POINTER) X(ECC_UNCORRECTABLE) X(UNSUPPORTED_LIMIT) X(CONTEXT_ALREADY_IN_USE)        \

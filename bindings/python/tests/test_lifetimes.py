@@ -21,7 +21,7 @@ import pytest
 class Alive(ctypes.Structure):
     """What is alive in the simulated driver: gcx_sim_counts."""
 
-    _fields_ = [  # noqa: RUF012: the name and the type are ctypes'
+    _fields_ = [  # noqa: RUF012
         (name, ctypes.c_uint64)
         for name in (
             *("primary_retains", "contexts", "green_contexts", "streams", "events", "modules"),
