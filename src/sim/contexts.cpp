@@ -158,7 +158,7 @@ void reset_primary(Machine& machine, Device& device) {
         }
     }
     for (auto it = machine.allocations.begin(); it != machine.allocations.end();) {
-        Allocation& allocation = it->second;
+        const Allocation& allocation = it->second;
         const bool dies = allocation.context != nullptr && !allocation.context->alive &&
                           allocation.device == &device;
         it = dies ? drop_allocation(machine, it) : std::next(it);
@@ -176,7 +176,10 @@ void reset_primary(Machine& machine, Device& device) {
 }
 
 void release_primary(Machine& machine, Device& device) {
-    if (device.primary_retains > 0 && --device.primary_retains == 0)
+    if (device.primary_retains == 0)
+        return;
+    device.primary_retains--;
+    if (device.primary_retains == 0)
         reset_primary(machine, device);
 }
 

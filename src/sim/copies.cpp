@@ -167,7 +167,8 @@ CUresult copy_2d(Machine& machine, const CUDA_MEMCPY2D* parameters, CUstream han
 
 template <class Value>
 CUresult give(void* out, Value value) {
-    std::memcpy(out, &value, sizeof value);
+    std::memcpy(out, &value,
+                sizeof value); // NOLINT(bugprone-sizeof-expression): the pointer is copied
     return CUDA_SUCCESS;
 }
 
