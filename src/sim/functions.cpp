@@ -25,6 +25,8 @@ extern const std::size_t kFunctionCount;
 
 namespace gcx::sim {
 
+// The arguments are names of functions.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 const FunctionRow kFunctions[] = {
 #define F(base, symbol, since) {#base, #symbol, since, &symbol, nullptr},
 #define P(base, symbol, since, per_thread) {#base, #symbol, since, &symbol, &per_thread},
@@ -32,6 +34,7 @@ const FunctionRow kFunctions[] = {
 #undef F
 #undef P
 };
+// NOLINTEND(bugprone-macro-parentheses)
 const std::size_t kFunctionCount = sizeof(kFunctions) / sizeof(kFunctions[0]);
 
 } // namespace gcx::sim

@@ -47,7 +47,7 @@ CUresult instantiate(Machine& machine, CUgraphExec* out, CUgraph handle, unsigne
 std::uint64_t run_graph(Machine& machine, Stream& stream, const Graph& graph, std::uint64_t start);
 
 std::uint64_t run_node(Machine& machine, Stream& stream, Node& node, std::uint64_t start) {
-    Work& work = node.work;
+    const Work& work = node.work;
     Event* const event =
         work.event == 0 ? nullptr : find(machine.events, to_pointer<CUevent>(work.event));
     switch (work.kind) {

@@ -58,7 +58,7 @@ bool read_declaration(std::string_view text, std::string& name, std::size_t& ali
     std::size_t element = 0;
     align = 0;
     while (true) {
-        std::string_view word = take_word(text);
+        const std::string_view word = take_word(text);
         if (word.empty())
             return false;
         if (word == ".align") {
