@@ -46,8 +46,6 @@
     X(cuEventElapsedTime, "cuEventElapsedTime", 2000, decltype(&::cuEventElapsedTime))             \
     X(cuMemAllocAsync, "cuMemAllocAsync", 11020, decltype(&::cuMemAllocAsync))                     \
     X(cuMemFreeAsync, "cuMemFreeAsync", 11020, decltype(&::cuMemFreeAsync))                        \
-    X(cuMemAlloc, "cuMemAlloc", 3020, decltype(&::cuMemAlloc_v2))                                  \
-    X(cuMemFree, "cuMemFree", 3020, decltype(&::cuMemFree_v2))                                     \
     X(cuMemsetD32Async, "cuMemsetD32Async", 3020, decltype(&::cuMemsetD32Async))                   \
     X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync", 3020, decltype(&::cuMemcpyDtoHAsync_v2))             \
     X(cuLibraryLoadData, "cuLibraryLoadData", 12000, decltype(&::cuLibraryLoadData))               \
