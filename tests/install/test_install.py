@@ -36,7 +36,8 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def library_folder(prefix: Path) -> Path:
-    return next(prefix.glob("lib/**/libgcx.so.0")).parent
+    # Meson names it lib, lib64 or lib/x86_64-linux-gnu, by the system.
+    return next(prefix.glob("lib*/**/libgcx.so.0")).parent
 
 
 @pytest.fixture(scope="module")
