@@ -146,13 +146,12 @@ class Stream(_Owned):
     ...     y = model(x)
     """
 
-    __slots__ = ("_foreign", "_pointer")
+    __slots__ = ("_foreign",)
     _destroy = staticmethod(_gcx.gcx_stream_destroy)
 
     def __init__(self, context: Context, priority: int = 0) -> None:
         self._handle = 0
         self._foreign: object = None
-        self._pointer = 0
         if not isinstance(context, Context):
             raise TypeError(f"a stream is made of a gcx.Context, not of {type(context).__name__}")
         if priority != 0 or type(priority) is not int:
@@ -175,17 +174,13 @@ class Stream(_Owned):
         self = cls.__new__(cls)
         self._handle = 0
         self._foreign = stream
-        self._pointer = 0
         self._handle = _gcx.gcx_stream_from_native(pointer)
         return self
 
     @property
     def native(self) -> int:
         """The CUstream, which is a cudaStream_t too, as an int. Valid until close."""
-        handle = self._live()
-        if not self._pointer:
-            self._pointer = _native(handle, _gcx.gcx_stream_native, _gcx.gcx_stream_get_info)
-        return self._pointer
+        return _native(self._live(), _gcx.gcx_stream_native, _gcx.gcx_stream_get_info)
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol's version, 0, and the native stream."""

@@ -199,10 +199,10 @@ def requests_of(
     if isinstance(wanted, (list, tuple)):
         if not wanted:
             raise InvalidValueError("the list of counts is empty; a split has at least one group")
-        return [
-            count if type(count) is int and 0 < count <= _MOST else count_of(count)
-            for count in wanted
-        ]
+        for count in wanted:
+            if type(count) is not int or not 0 < count <= _MOST:
+                return [count_of(count) for count in wanted]
+        return wanted  # Nearly always: a split takes microseconds, which checks should not double.
     if isinstance(wanted, SplitOptions):
         return wanted._requests
     if wanted is None or hasattr(wanted, "__index__"):

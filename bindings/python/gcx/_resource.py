@@ -250,11 +250,11 @@ class SMResource(_Resource):
                 CUDA's rules.
         """
         requests = requests_of(options)
-        flags = self._flags(family, exact)
+        flags = 0 if family is None and exact is False else self._flags(family, exact)
         if dry_run:
             return Plan(*_gcx.gcx_sm_plan(self._handle, requests, flags))
         groups, remainder = _gcx.gcx_sm_split(self._handle, requests, flags)
-        return Split(tuple([_sm(group) for group in groups]), _sm(remainder))
+        return Split(tuple(map(_sm, groups)), _sm(remainder))
 
     def plan(
         self,

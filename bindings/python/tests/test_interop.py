@@ -18,7 +18,10 @@ from gcx.compat.torch import GreenContext
 
 
 class FakeStream:
-    """A torch stream, as far as gcx looks at one."""
+    """A torch stream, as far as gcx looks at one. It takes attributes, but no weak references:
+    PyTorch's own leave those dangling."""
+
+    __slots__ = ("__dict__",)
 
     def __init__(self, stream_ptr: int, device: Any = None) -> None:
         self.cuda_stream = stream_ptr

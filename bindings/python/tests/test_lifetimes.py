@@ -481,3 +481,36 @@ def test_beyond_3_repartitioning_makes_no_new_contexts(sms: gcx.SMResource) -> N
     after = alive()
     assert gcx.cache_stats().misses == misses
     assert after.device_bytes_used == before.device_bytes_used
+
+
+_RESET = """
+import ctypes, sys, types
+import gcx
+from gcx.compat import flashinfer
+
+class Stream:
+    def __init__(self, pointer, device): self.cuda_stream = pointer
+
+sys.modules["torch"] = types.SimpleNamespace(cuda=types.SimpleNamespace(ExternalStream=Stream))
+part = gcx.split([24])[0]
+flashinfer.split_device_green_ctx(0, 1, 24)  # Thrown away, so that its streams are kept.
+assert ctypes.CDLL(gcx.driver_info().library).cuDevicePrimaryCtxReset_v2(0) == 0
+for use in (lambda: part.stream.native, lambda: part.stream.torch(), part.stream.synchronize,
+            part.context.stream, lambda: part.context.native):
+    try:
+        use()
+    except gcx.ContextDestroyedError:
+        continue
+    raise SystemExit("a stream outlived the reset")
+part.close()
+streams, _ = flashinfer.split_device_green_ctx(0, 1, 24)
+for stream in streams:
+    with gcx.Stream.from_native(stream) as again:
+        again.synchronize()
+print(gcx.verify([24, None]).ok)
+"""
+
+
+def test_a_reset_of_the_device_is_noticed(script: Any) -> None:
+    """On a driver that permits it while green contexts live, as the simulated 12.4 does."""
+    assert script(_RESET, driver="sim:h100@12.4") == "True\n"

@@ -16,9 +16,8 @@ The same arguments, results and exceptions, with these differences:
 
 from __future__ import annotations
 
-import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from threading import Lock
 from typing import Any
 
 import gcx
@@ -70,28 +69,42 @@ class DeviceResource:
         return f"sm : {self.sm!r}"
 
 
-# Streams whose torch object is gone, by the SMs they run on.
-_idle: dict[bytes, list[gcx.Stream]] = {}
-_lock = Lock()
+# Streams whose torch object is gone, by the SMs they run on. Appending and popping need no lock,
+# which a finalizer could not wait for.
+_idle: dict[bytes, deque[gcx.Stream]] = {}
 
 
-def _give_back(key: bytes, stream: gcx.Stream) -> None:
-    with _lock:
-        _idle.setdefault(key, []).append(stream)
+class _Lease:
+    """What a torch stream keeps as long as it lives, to give its stream back afterwards.
+
+    Not weakref.finalize: PyTorch's streams take weak references, but don't clear them when they go
+    (seen with 2.11), so that the callback never comes and the interpreter crashes at its exit.
+    """
+
+    __slots__ = ("_idle", "_stream")
+
+    def __init__(self, stream: gcx.Stream, idle: deque[gcx.Stream]) -> None:
+        self._stream = stream
+        self._idle = idle
+
+    def __del__(self) -> None:
+        self._idle.append(self._stream)
 
 
 def _torch_stream(resource: gcx.SMResource) -> Any:
-    key = resource.handle
-    with _lock:
-        idle = _idle.get(key)
-        stream = idle.pop() if idle else None
-    if stream is None:
-        with resource.context() as context:
-            stream = context.stream()
-    wrapper = stream.torch()
-    finalizer: Any = weakref.finalize(wrapper, _give_back, key, stream)
-    finalizer.atexit = False
-    return wrapper
+    idle = _idle.setdefault(resource.handle, deque())
+    while True:
+        try:
+            stream = idle.popleft()  # The one most likely to have finished its work.
+        except IndexError:
+            with resource.context() as context:
+                stream = context.stream()
+        try:
+            wrapper = stream.torch()
+        except gcx.ContextDestroyedError:
+            continue  # The device was reset meanwhile.
+        wrapper._gcx_lease = _Lease(stream, idle)
+        return wrapper
 
 
 def _hand_out(resources: Iterable[gcx.SMResource]) -> tuple[list[Any], list[DeviceResource]]:
