@@ -279,13 +279,17 @@ class Stream(_Owned):
         return _keeping(torch.cuda.ExternalStream(self.native, device=self.device), self)
 
     def cupy(self) -> Any:
-        """A cupy.cuda.ExternalStream of this stream.
+        """A CuPy stream of this one.
 
         Raises:
             ImportError: CuPy isn't installed.
         """
         import cupy
 
+        # CuPy 14 deprecates the class that older ones have alone.
+        from_external = getattr(cupy.cuda.Stream, "from_external", None)
+        if from_external is not None:
+            return _keeping(from_external(self), self)
         return _keeping(cupy.cuda.ExternalStream(self.native, self.device), self)
 
     def numba(self) -> Any:

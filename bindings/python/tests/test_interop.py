@@ -166,13 +166,17 @@ def test_conveniences_import_lazily(
         def __init__(self, *arguments: Any) -> None:
             made.append(arguments)
 
-    cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(ExternalStream=External))
+    old = types.SimpleNamespace(ExternalStream=External, Stream=External)
+    cupy = types.SimpleNamespace(cuda=old)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     numba = types.SimpleNamespace(cuda=types.SimpleNamespace(external_stream=External))
     monkeypatch.setitem(sys.modules, "numba", numba)
     part.stream.cupy()
     part.stream.numba()
     assert made == [(part.stream.native, 0), (part.stream.native,)]
+    cupy.cuda = types.SimpleNamespace(Stream=types.SimpleNamespace(from_external=External))
+    part.stream.cupy()
+    assert made[2:] == [(part.stream,)]
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(ImportError):
         part.stream.cupy()

@@ -223,4 +223,4 @@ def test_row_1_an_elementwise_kernel_on_few_sms(torch: Any) -> None:
                   f"{beside:9.3f}  {beside / alone:12.2f}  {product_alone:17.3f}  "
                   f"{start.elapsed_time(end) / products:9.3f}")  # fmt: skip
             assert still_busy, "the product ended before the elementwise kernel"
-            assert alone > whole
+            assert alone > 2 * whole or small.sm_count > 32

@@ -108,11 +108,8 @@ def test_a_stream_of_torch(parts: list[gcx.Partition], torch: Any) -> None:
 
 
 def test_a_stream_in_numba_and_back(parts: list[gcx.Partition]) -> None:
-    try:
-        import numpy
-        from numba import cuda
-    except Exception as error:  # An older Numba fails with AttributeError in a newer NumPy.
-        pytest.skip(f"Numba can't be imported here: {type(error).__name__}: {error}")
+    cuda = pytest.importorskip("numba.cuda", reason="Numba isn't installed")
+    numpy = pytest.importorskip("numpy")
 
     @cuda.jit  # type: ignore[misc, untyped-decorator, unused-ignore]
     def double(x: Any) -> None:
@@ -120,6 +117,10 @@ def test_a_stream_in_numba_and_back(parts: list[gcx.Partition]) -> None:
         if i < x.size:
             x[i] = x[i] * 2
 
+    try:
+        double[1, 64](cuda.to_device(numpy.ones(64)))
+    except Exception as error:  # A Numba that is older than NumPy fails with AttributeError.
+        pytest.skip(f"Numba itself doesn't work here: {type(error).__name__}: {error}")
     for part in parts:
         theirs = part.stream.numba()
         x = cuda.to_device(numpy.array([1.0, 2.0, 3.0] * 100), stream=theirs)
