@@ -50,12 +50,11 @@ class _Owned:
             self._handle = 0
 
     def __del__(self) -> None:
-        handle = self._handle
-        if handle:
-            try:  # noqa: SIM105
-                self._destroy(handle)
-            except Exception:
-                pass  # There is nobody to tell; after a fork and at exit it is to be expected.
+        try:
+            if self._handle:
+                self._destroy(self._handle)
+        except Exception:
+            pass  # Never made; or there is nobody to tell: after a fork, at exit.
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a gcx.{type(self).__name__} can't be pickled: it lives in this process")
@@ -93,7 +92,6 @@ class Event(_Owned):
     _destroy = staticmethod(_gcx.gcx_event_destroy)
 
     def __init__(self, device: object = 0, *, timing: bool = False) -> None:
-        self._handle = 0
         flags = _gcx.GCX_EVENT_TIMING if flag_of(timing, "timing") else 0
         self._handle = _gcx.gcx_event_create(ordinal_of(device), flags)
 
@@ -150,7 +148,6 @@ class Stream(_Owned):
     _destroy = staticmethod(_gcx.gcx_stream_destroy)
 
     def __init__(self, context: Context, priority: int = 0) -> None:
-        self._handle = 0
         self._foreign: object = None
         if not isinstance(context, Context):
             raise TypeError(f"a stream is made of a gcx.Context, not of {type(context).__name__}")
@@ -172,7 +169,6 @@ class Stream(_Owned):
         """
         pointer = native_of(stream)
         self = cls.__new__(cls)
-        self._handle = 0
         self._foreign = stream
         self._handle = _gcx.gcx_stream_from_native(pointer)
         return self
@@ -367,7 +363,6 @@ class Context(_Owned):
     _destroy = staticmethod(_gcx.gcx_context_destroy)
 
     def __init__(self, resources: SMResource | Iterable[SMResource | WorkqueueResource]) -> None:
-        self._handle = 0
         if isinstance(resources, SMResource):
             self._handle = _gcx.gcx_context_create((resources._handle,))
             return
@@ -396,7 +391,6 @@ class Context(_Owned):
             NotFoundError: It isn't one of gcx's.
         """
         self = cls.__new__(cls)
-        self._handle = 0
         self._handle = _gcx.gcx_context_from_native(whole(native, "native", 1, (1 << 64) - 1))
         return self
 

@@ -34,7 +34,7 @@ class _Resource:
     __slots__ = ("_handle", "_info")
 
     _handle: bytes
-    _info: tuple[int, ...] | None
+    _info: tuple[int, ...]
     _types: tuple[int, ...] = ()
 
     def __init__(self, handle: bytes) -> None:
@@ -54,10 +54,11 @@ class _Resource:
         return self._handle
 
     def _field(self, number: int) -> int:
-        info = self._info
-        if info is None:
-            info = self._info = _gcx.gcx_resource_get_info(self._handle)
-        return info[number]
+        try:
+            return self._info[number]
+        except AttributeError:  # Nobody asked before.
+            self._info = _gcx.gcx_resource_get_info(self._handle)
+            return self._info[number]
 
     @property
     def device(self) -> int:
@@ -343,14 +344,12 @@ def _sm(handle: bytes) -> SMResource:
     """An SM resource of what the C API gave, which needs no check."""
     resource = _new(SMResource)
     resource._handle = handle
-    resource._info = None
     return resource
 
 
 def _workqueue(handle: bytes) -> WorkqueueResource:
     resource = _new(WorkqueueResource)
     resource._handle = handle
-    resource._info = None
     return resource
 
 
