@@ -22,7 +22,8 @@ bool equal(const std::vector<cu::SmGroupParams>& a, const std::vector<cu::SmGrou
 
 } // namespace
 
-Device::Device(const Driver& driver, int32_t ordinal) : driver_(driver), ordinal_(ordinal) {
+Device::Device(const Driver& driver, int32_t ordinal)
+    : driver_(driver), ordinal_(ordinal), label_(format("device %d", ordinal)) {
     GCX_CALL(driver, cuDeviceGet, &native_, ordinal);
     char name[sizeof(gcx_device_info::name)] = "";
     GCX_CALL(driver, cuDeviceGetName, name, static_cast<int>(sizeof name), native_);
@@ -51,10 +52,6 @@ Device::Device(const Driver& driver, int32_t ordinal) : driver_(driver), ordinal
         min_partition_size_ = major_ >= 9 ? 8 : major_ == 8 ? 4 : 2;
         coscheduled_alignment_ = major_ >= 9 ? 8 : 2;
     }
-}
-
-std::string Device::label() const {
-    return format("device %d", ordinal_);
 }
 
 void Device::get_info(gcx_device_info& info) const {

@@ -19,7 +19,7 @@ class Device {
     int32_t ordinal() const { return ordinal_; }
     CUdevice native() const { return native_; }
     // "device 0", for messages.
-    std::string label() const;
+    const std::string& label() const { return label_; }
     uint32_t sm_count() const { return sm_count_; }
     void get_info(gcx_device_info& info) const;
 
@@ -66,6 +66,7 @@ class Device {
 
     const Driver& driver_;
     int32_t ordinal_;
+    std::string label_;
     CUdevice native_ = 0;
     int major_ = 0;
     int minor_ = 0;

@@ -160,6 +160,7 @@ class Planner {
     // runs up to the last atom is what a direct split leaves, see Family::realise.
     Plan place(const std::vector<Share>& shares) const {
         std::vector<std::size_t> atoms;
+        atoms.reserve(input_.count());
         input_.for_each([&](std::size_t atom) {
             if (!shape_.is_odd(atom))
                 atoms.push_back(atom);

@@ -60,6 +60,7 @@ const char* family_name(gcx_sm_family kind) {
 SplitResult in_family(const SmResource& input, Family& family, const std::vector<AtomSet>& groups,
                       const AtomSet& remainder) {
     SplitResult result;
+    result.groups.reserve(groups.size());
     for (const AtomSet& group : groups)
         result.groups.push_back({input.device, &family, group});
     result.remainder = {input.device, &family, remainder};
@@ -125,6 +126,7 @@ SplitResult split(const SmResource& input, std::span<const gcx_sm_request> reque
             "a group of a structured split can't be split further; split the whole device with all "
             "groups at once");
     std::vector<uint32_t> counts;
+    counts.reserve(requests.size());
     for (const gcx_sm_request& request : requests)
         counts.push_back(request.sm_count);
     const std::string where = whole ? device.label() : "this resource of " + device.label();
