@@ -168,59 +168,64 @@ def test_a_context_that_is_kept_waits_for_no_kernel(torch: Any) -> None:
     assert took < 1000
 
 
-def test_row_1_an_elementwise_kernel_on_few_sms(torch: Any) -> None:
-    """Why it takes longer there than its share of the SMs promises: beside a matrix product on the
-    other SMs, alone, and on the whole device."""
-    x = torch.zeros(1 << 26, device="cuda")
+@pytest.mark.parametrize("mib", [16, 256])
+def test_row_1_an_elementwise_kernel_on_few_sms(torch: Any, mib: int) -> None:
+    """What it takes there, alone and beside a matrix product on the other SMs, and what its share
+    of the SMs would promise: for tensors that the L2 cache holds, and for larger ones."""
+    x = torch.zeros(mib << 18, device="cuda")
     y = torch.empty_like(x)
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     b, c = torch.randn_like(a), torch.empty_like(a)
     moved = 2 * x.numel() * x.element_size()
-    products = 12
+    rounds, products = 2560 // mib, 12
 
-    def milliseconds(stream: Any, rounds: int, call: Callable[[], object]) -> float:
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        with torch.cuda.stream(stream):
-            start.record()
-            for _ in range(rounds):
-                call()
-            end.record()
-        end.synchronize()
-        return float(start.elapsed_time(end)) / rounds
+    class Timed:
+        """Milliseconds of each of a number of calls in a stream."""
 
-    def elementwise(stream: Any, rounds: int = 5) -> float:
-        return milliseconds(stream, rounds, lambda: torch.mul(x, 2.0, out=y))
+        def __init__(self, stream: Any, calls: int, call: Callable[[], object]) -> None:
+            self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            self._calls = calls
+            with torch.cuda.stream(stream):
+                self._start.record()
+                for _ in range(calls):
+                    call()
+                self._end.record()
 
-    def product(stream: Any) -> float:
-        return milliseconds(stream, products, lambda: torch.mm(a, b, out=c))
+        def running(self) -> bool:
+            return not self._end.query()
+
+        def each(self) -> float:
+            self._end.synchronize()
+            return float(self._start.elapsed_time(self._end)) / self._calls
+
+    def elementwise(stream: Any) -> Timed:
+        return Timed(stream, rounds, lambda: torch.mul(x, 2.0, out=y))
+
+    def product(stream: Any) -> Timed:
+        return Timed(stream, products, lambda: torch.mm(a, b, out=c))
 
     plain = torch.cuda.Stream()
-    elementwise(plain)
-    product(plain)
-    whole = statistics.median(elementwise(plain) for _ in range(5))
-    print(f"elementwise on the whole device: {whole:.3f} ms, {moved / whole / 1e9:.2f} TB/s")
+    elementwise(plain).each()
+    product(plain).each()
+    whole = statistics.median(elementwise(plain).each() for _ in range(5))
+    print(f"elementwise, {mib} MiB to {mib} MiB, whole device: {whole:.4f} ms, "
+          f"{moved / whole / 1e9:.2f} TB/s")  # fmt: skip
     print("SMs  alone ms  TB/s  by share ms  beside ms  beside/alone  product: alone ms  beside ms")
     for count in (8, 16, 24, 32, 48, 64):
         small, rest = gcx.split([count, None])
         with small, rest:
             few, many = small.stream.torch(), rest.stream.torch()
-            elementwise(few, 1)
-            product(many)
-            alone = statistics.median(elementwise(few) for _ in range(5))
-            product_alone = product(many)
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            with torch.cuda.stream(many):
-                start.record()
-                for _ in range(products):
-                    torch.mm(a, b, out=c)
-                end.record()
-            beside = elementwise(few, 3)
-            still_busy = not end.query()
-            end.synchronize()
+            elementwise(few).each()
+            product(many).each()
+            alone = statistics.median(elementwise(few).each() for _ in range(5))
+            product_alone = product(many).each()
+            load = product(many)
+            beside = elementwise(few).each()
+            assert load.running(), "the product ended before the elementwise kernels"
+            product_beside = load.each()
             torch.cuda.empty_cache()
-            share = whole * gcx.Device(0).sm_count / small.sm_count
-            print(f"{small.sm_count:3}  {alone:8.3f}  {moved / alone / 1e9:4.2f}  {share:11.3f}  "
-                  f"{beside:9.3f}  {beside / alone:12.2f}  {product_alone:17.3f}  "
-                  f"{start.elapsed_time(end) / products:9.3f}")  # fmt: skip
-            assert still_busy, "the product ended before the elementwise kernel"
-            assert alone > 2 * whole or small.sm_count > 32
+        share = whole * gcx.Device(0).sm_count / small.sm_count
+        print(f"{small.sm_count:3}  {alone:8.4f}  {moved / alone / 1e9:4.2f}  {share:11.4f}  "
+              f"{beside:9.4f}  {beside / alone:12.2f}  {product_alone:17.3f}  "
+              f"{product_beside:9.3f}")  # fmt: skip
+        assert alone > 2 * whole or small.sm_count > 16
