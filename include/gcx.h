@@ -617,8 +617,10 @@ typedef struct gcx_stream_params {
 } gcx_stream_params;
 #define GCX_STREAM_PARAMS_INIT GCX_STRUCT_INIT(gcx_stream_params)
 
-/* A stream of the context, which it keeps. params NULL is GCX_STREAM_PARAMS_INIT. Takes
- * microseconds, also while the device is busy. The handle is the caller's.
+/* A stream of the context, which it keeps, and nobody else's while the handle lives: one that was
+ * given up before, if there is one of this priority whose work has finished, or a new one. params
+ * NULL is GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy, and breaks no
+ * graph capture. The handle is the caller's.
  * Errors: GCX_ERROR_INVALID_VALUE sync isn't GCX_STREAM_NON_BLOCKING;
  * GCX_ERROR_CONTEXT_IS_DESTROYED the device was reset. */
 GCX_API gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params* params,
@@ -630,11 +632,16 @@ GCX_API gcx_result gcx_stream_create(gcx_context context, const gcx_stream_param
  * Errors: what the driver says of a stream that isn't one, as far as it notices. */
 GCX_API gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream* stream);
 
-/* Gives the handle up and destroys its stream. Work in it finishes. Never waits. */
+/* Gives the handle up. Work in the stream finishes. Never waits. The green context keeps up to 32
+ * such streams, about 0.02 MiB each, and they go when it does, see gcx_cache_set_limit. So what a
+ * library holds by stream stays valid, as PyTorch's cached memory, which ends the process if the
+ * stream of its pinned memory is gone. A stream that captures a graph, or whose attributes were
+ * changed (cuStreamSetAttribute), is destroyed. */
 GCX_API gcx_result gcx_stream_destroy(gcx_stream stream);
 
 /* The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
- * gcx_last_error_message(). Valid until the handle is destroyed. */
+ * gcx_last_error_message(). Valid until the handle is destroyed: don't submit to it afterwards, it
+ * may be someone else's then. Never destroy it. */
 GCX_API struct CUstream_st* gcx_stream_native(gcx_stream stream);
 
 typedef struct gcx_stream_info {
@@ -704,9 +711,9 @@ GCX_API gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* 
  * ---------------------------------------------------------------------------------------- */
 
 /* How many green contexts without handle or stream gcx keeps, over all devices: 64 at first. Each
- * holds about 5 MiB of device memory, of which destroying it gives back about 1. Those
- * beyond are destroyed, the longest unused first. 0 keeps none. Making a context ahead of time is
- * gcx_context_create and gcx_context_destroy. */
+ * holds about 5 MiB of device memory, of which destroying it gives back about 1, and those of its
+ * streams that were given up. Those beyond are destroyed, the longest unused first. 0 keeps none.
+ * Making a context ahead of time is gcx_context_create and gcx_context_destroy. */
 GCX_API gcx_result gcx_cache_set_limit(uint32_t kept_contexts);
 
 typedef struct gcx_cache_stats {

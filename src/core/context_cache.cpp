@@ -112,7 +112,7 @@ void ContextCache::set_limit(uint32_t limit) {
     const std::lock_guard lock(mutex_);
     limit_ = limit;
     if (const auto failed = evict())
-        driver_.check(*failed, "cuGreenCtxDestroy");
+        driver_.check(failed->result, failed->function);
 }
 
 void ContextCache::get_stats(gcx_cache_stats& stats) {
@@ -201,7 +201,7 @@ void ContextCache::release(GreenContext& context, Use use) {
         return;
     context.last_used_ = ++clock_;
     if (const auto failed = evict())
-        log::write(GCX_LOG_WARNING, driver_.describe(*failed, "cuGreenCtxDestroy") +
+        log::write(GCX_LOG_WARNING, driver_.describe(failed->result, failed->function) +
                                         "; the context is destroyed later");
 }
 
@@ -222,14 +222,14 @@ void ContextCache::bury(GreenContext& context) {
 
 // Destroys what nobody uses: contexts that stand apart, and kept ones beyond the limit, the longest
 // unused first. Stops at the first that the driver refuses to destroy; the next call tries again.
-std::optional<CUresult> ContextCache::evict() {
+std::optional<ContextCache::Refusal> ContextCache::evict() {
     for (auto it = apart_.begin(); it != apart_.end();) {
         if ((*it)->users_ != 0) {
             ++it;
             continue;
         }
-        if (const CUresult result = destroy(**it); result != CUDA_SUCCESS)
-            return result;
+        if (const auto refusal = destroy(**it))
+            return refusal;
         it = apart_.erase(it);
     }
     for (uint32_t surplus = kept(); surplus > limit_; surplus--) {
@@ -240,8 +240,8 @@ std::optional<CUresult> ContextCache::evict() {
                 };
                 return rank(*a.second) < rank(*b.second);
             });
-        if (const CUresult result = destroy(*oldest->second); result != CUDA_SUCCESS)
-            return result;
+        if (const auto refusal = destroy(*oldest->second))
+            return refusal;
         stats_.evicted++;
         entries_.erase(oldest);
     }
@@ -255,11 +255,16 @@ uint32_t ContextCache::kept() const {
         }));
 }
 
-CUresult ContextCache::destroy(GreenContext& context) const {
+std::optional<ContextCache::Refusal> ContextCache::destroy(GreenContext& context) const {
     if (context.dead_.load() || context.green == nullptr)
-        return CUDA_SUCCESS; // gone with the reset
+        return std::nullopt; // gone with the reset
+    // First: a stream of a destroyed context can't be destroyed any more.
+    if (const CUresult result = context.idle_streams.destroy(driver_); result != CUDA_SUCCESS)
+        return Refusal{result, "cuStreamDestroy"};
     const CUresult result = driver_.cuGreenCtxDestroy(context.green);
-    return result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? CUDA_SUCCESS : result;
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_CONTEXT_IS_DESTROYED)
+        return Refusal{result, "cuGreenCtxDestroy"};
+    return std::nullopt;
 }
 
 } // namespace gcx

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/device.hpp"
+#include "core/idle_streams.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -28,6 +29,7 @@ class GreenContext {
     const uint64_t id; // never used twice in a process
     CUgreenCtx green = nullptr;
     CUcontext native = nullptr;
+    IdleStreams idle_streams;
 
     GreenContext(const ContextKey& its_key, uint64_t its_id) : key(its_key), id(its_id) {}
 
@@ -111,6 +113,11 @@ class ContextCache {
 
   private:
     using Entry = std::unique_ptr<GreenContext>;
+    // What the driver would not destroy.
+    struct Refusal {
+        CUresult result;
+        const char* function;
+    };
 
     void make(GreenContext& context);
     std::vector<CUdevResource> native_resources(const ContextKey& key);
@@ -120,9 +127,9 @@ class ContextCache {
     static void count(GreenContext& context, Use use, int step);
     // These want the mutex.
     void bury(GreenContext& context);
-    std::optional<CUresult> evict();
+    std::optional<Refusal> evict();
     uint32_t kept() const;
-    CUresult destroy(GreenContext& context) const;
+    std::optional<Refusal> destroy(GreenContext& context) const;
 
     const Driver& driver_;
     std::mutex mutex_;

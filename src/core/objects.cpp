@@ -27,8 +27,12 @@ bool gone(CUresult result) {
 
 Stream::Stream(ContextCache& cache, GreenContext& context, int priority)
     : cache_(cache), driver_(context.driver()),
-      green_(cache.share(context, ContextCache::Use::stream)), owned_(true) {
-    native_ = create_stream(driver_, context, priority);
+      green_(cache.share(context, ContextCache::Use::stream)), owned_(true), priority_(priority) {
+    native_ = context.idle_streams.take(driver_, priority);
+    if (native_ == nullptr) {
+        native_ = create_stream(driver_, context, priority);
+        context.idle_streams.learn(driver_, native_, priority);
+    }
 }
 
 Stream::Stream(ContextCache& cache, const Driver& driver, CUstream native)
@@ -38,7 +42,8 @@ Stream::Stream(ContextCache& cache, const Driver& driver, CUstream native)
 }
 
 void Stream::close() {
-    if (owned_ && native_ != nullptr && cache_.is_alive(*green_)) {
+    if (owned_ && native_ != nullptr && cache_.is_alive(*green_) &&
+        !green_->idle_streams.keep(driver_, native_, priority_)) {
         const CUresult result = driver_.cuStreamDestroy(native_);
         if (!gone(result))
             driver_.check(result, "cuStreamDestroy");

@@ -19,7 +19,8 @@ class Stream {
     // Someone else's stream.
     Stream(ContextCache& cache, const Driver& driver, CUstream native);
 
-    // Gives the stream up. Throws, and changes nothing, if the driver refuses.
+    // Gives the stream up: to the next who wants one of its context, or to the driver. Throws, and
+    // changes nothing, if the driver refuses.
     void close();
 
     CUstream native() const { return native_; }
@@ -38,6 +39,7 @@ class Stream {
     CUstream native_ = nullptr;
     CUcontext foreign_ = nullptr;
     bool owned_;
+    int priority_ = 0; // as asked for
 };
 
 class Event {

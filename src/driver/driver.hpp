@@ -37,6 +37,9 @@
     X(cuStreamGetPriority, "cuStreamGetPriority", 5050, decltype(&::cuStreamGetPriority))          \
     X(cuStreamGetCtx, "cuStreamGetCtx", 9020, decltype(&::cuStreamGetCtx))                         \
     X(cuStreamIsCapturing, "cuStreamIsCapturing", 10000, decltype(&::cuStreamIsCapturing))         \
+    X(cuStreamGetAttribute, "cuStreamGetAttribute", 11000, decltype(&::cuStreamGetAttribute))      \
+    X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010,               \
+      decltype(&::cuThreadExchangeStreamCaptureMode))                                              \
     X(cuStreamWaitEvent, "cuStreamWaitEvent", 3020, decltype(&::cuStreamWaitEvent))                \
     X(cuEventCreate, "cuEventCreate", 2000, decltype(&::cuEventCreate))                            \
     X(cuEventDestroy, "cuEventDestroy", 4000, decltype(&::cuEventDestroy_v2))                      \

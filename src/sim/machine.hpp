@@ -85,6 +85,7 @@ struct Stream {
     std::uint64_t id = 0;
     std::uint64_t busy_until = 0;
     Capture* capture = nullptr;
+    std::map<CUstreamAttrID, CUstreamAttrValue> attributes; /* those that were set */
     bool gone = false; /* went with its primary context; the handle is still known as such */
 };
 
@@ -275,6 +276,7 @@ struct Capture {
     bool into_existing = false;
     bool invalid = false;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    std::thread::id thread; /* that began it */
     Stream* origin = nullptr;
     std::map<Stream*, std::vector<Handle>>
         tips; /* the nodes that each stream's next node follows */
@@ -343,6 +345,8 @@ std::uint64_t context_busy_until(Machine& machine, const Context& context);
 CUresult capture_work(Machine& machine, Stream& stream, Work work); /* capture.cpp */
 CUresult join_capture(Machine& machine, Stream& stream, const Event& event);
 void invalidate_capture(Machine& machine, Capture& capture);
+/* For calls that a capture forbids: ends the capture that does. */
+CUresult refuse_during_capture(Machine& machine);
 
 /* launch.cpp */
 std::uint64_t kernel_duration(Machine& machine, const Work& work);

@@ -3,6 +3,7 @@
 #include "sim/resource.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace gcx::sim {
 namespace {
@@ -70,6 +71,34 @@ CUresult destroy_stream(Machine& machine, CUstream handle) {
     machine.dead_streams.insert(stream->handle);
     machine.streams.erase(stream->handle);
     return CUDA_SUCCESS;
+}
+
+bool is_stream_attribute(CUstreamAttrID attribute) {
+    switch (attribute) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What a new stream has was measured on 13.0. */
+CUstreamAttrValue attribute_of(const Stream& stream, CUstreamAttrID attribute) {
+    CUstreamAttrValue value{};
+    const auto set = stream.attributes.find(attribute);
+    if (set != stream.attributes.end())
+        value = set->second;
+    else if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+        value.priority = stream.priority;
+    else if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
+        std::memset(&value.syncPolicy, 0xff, sizeof value.syncPolicy); /* -1, which has no name */
+    else if (attribute == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
+        value.memSyncDomainMap.remote = 1;
+    return value;
 }
 
 Stream& thread_stream(Machine& machine, Context& context) {
@@ -199,6 +228,8 @@ GCX_SIM_API(cuStreamQuery, CUstream handle) {
         return with_stream(machine, handle, [&](Stream& stream) {
             if (const CUresult code = refuse_capturing(machine, stream); code != CUDA_SUCCESS)
                 return code;
+            if (const CUresult code = refuse_during_capture(machine); code != CUDA_SUCCESS)
+                return code;
             const std::uint64_t ready = std::max(stream.busy_until, stream.context->busy_barrier);
             return ready > machine.clock_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
         });
@@ -223,6 +254,45 @@ GCX_SIM_API(cuStreamGetPriority, CUstream handle, int* out) {
                 return CUDA_ERROR_INVALID_VALUE;
             *out = stream.priority;
             return CUDA_SUCCESS;
+        });
+    });
+}
+
+GCX_SIM_API(cuStreamGetAttribute, CUstream handle, CUstreamAttrID attribute,
+            CUstreamAttrValue* out) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        return with_stream(machine, handle, [&](const Stream& stream) {
+            if (out == nullptr || !is_stream_attribute(attribute))
+                return CUDA_ERROR_INVALID_VALUE;
+            *out = attribute_of(stream, attribute);
+            return CUDA_SUCCESS;
+        });
+    });
+}
+
+GCX_SIM_API(cuStreamSetAttribute, CUstream handle, CUstreamAttrID attribute,
+            const CUstreamAttrValue* value) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        return with_stream(machine, handle, [&](Stream& stream) {
+            if (value == nullptr || !is_stream_attribute(attribute))
+                return CUDA_ERROR_INVALID_VALUE;
+            if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+                stream.priority = clamp_priority(value->priority);
+            else
+                stream.attributes[attribute] = *value;
+            return CUDA_SUCCESS;
+        });
+    });
+}
+
+GCX_SIM_API(cuStreamCopyAttributes, CUstream to, CUstream from) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        return with_stream(machine, to, [&](Stream& target) {
+            return with_stream(machine, from, [&](const Stream& source) {
+                target.attributes = source.attributes;
+                target.priority = source.priority;
+                return CUDA_SUCCESS;
+            });
         });
     });
 }

@@ -137,8 +137,8 @@ class Stream(_Owned):
     """A CUDA stream whose kernels run on a partition's SMs alone; made by Context.stream.
 
     It keeps its context. Any library takes it: it has `__cuda_stream__`, `native`, `torch()`,
-    `cupy()` and `numba()`, and torch.cuda.stream() takes it as it is. Keep it as long as the other
-    library uses it, memory that was allocated in it included.
+    `cupy()` and `numba()`, and torch.cuda.stream() takes it as it is. Keep it as long as work is
+    submitted to it. Memory that another library allocated in it may live longer.
 
     >>> with torch.cuda.stream(part.stream):
     ...     y = model(x)

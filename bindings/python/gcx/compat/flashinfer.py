@@ -10,13 +10,12 @@ The same arguments, results and exceptions, with these differences:
   count that the device can give exactly isn't rounded: 108 stays 108 on an H100;
 - a resource has the fields of CUdevResource that people read (`.sm.smCount`,
   `.sm.minSmPartitionSize`, `.sm.smCoscheduledAlignment`) and `.resource`, the gcx.SMResource;
-- splitting again the same way makes no new green contexts. A stream is reused once its torch object
-  is gone; none is destroyed, so that memory PyTorch holds for it stays valid.
+- splitting again the same way makes no new green contexts, and no new streams once the torch
+  objects of the former ones are gone.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -69,42 +68,9 @@ class DeviceResource:
         return f"sm : {self.sm!r}"
 
 
-# Streams whose torch object is gone, by the SMs they run on. Appending and popping need no lock,
-# which a finalizer could not wait for.
-_idle: dict[bytes, deque[gcx.Stream]] = {}
-
-
-class _Lease:
-    """What a torch stream keeps as long as it lives, to give its stream back afterwards.
-
-    Not weakref.finalize: PyTorch's streams take weak references, but don't clear them when they go
-    (seen with 2.11), so that the callback never comes and the interpreter crashes at its exit.
-    """
-
-    __slots__ = ("_idle", "_stream")
-
-    def __init__(self, stream: gcx.Stream, idle: deque[gcx.Stream]) -> None:
-        self._stream = stream
-        self._idle = idle
-
-    def __del__(self) -> None:
-        self._idle.append(self._stream)
-
-
 def _torch_stream(resource: gcx.SMResource) -> Any:
-    idle = _idle.setdefault(resource.handle, deque())
-    while True:
-        try:
-            stream = idle.popleft()  # The one most likely to have finished its work.
-        except IndexError:
-            with resource.context() as context:
-                stream = context.stream()
-        try:
-            wrapper = stream.torch()
-        except gcx.ContextDestroyedError:
-            continue  # The device was reset meanwhile.
-        wrapper._gcx_lease = _Lease(stream, idle)
-        return wrapper
+    with resource.context() as context:
+        return context.stream().torch()
 
 
 def _hand_out(resources: Iterable[gcx.SMResource]) -> tuple[list[Any], list[DeviceResource]]:

@@ -1,0 +1,96 @@
+#include "core/idle_streams.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace gcx {
+namespace {
+
+constexpr std::array kAttributes = {
+    CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+    CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+    CU_LAUNCH_ATTRIBUTE_PRIORITY,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+};
+
+// While it lives, calls that a graph capture forbids elsewhere are let through in this thread, and
+// don't break the capture. For calls that have nothing to do with what is captured.
+class RelaxedCapture {
+  public:
+    explicit RelaxedCapture(const Driver& driver) : driver_(driver) {
+        driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+    }
+    ~RelaxedCapture() { driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
+    RelaxedCapture(const RelaxedCapture&) = delete;
+    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+  private:
+    const Driver& driver_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+} // namespace
+
+std::optional<IdleStreams::Attributes> IdleStreams::attributes_of(const Driver& driver,
+                                                                  CUstream stream) {
+    Attributes values{};
+    static_assert(values.size() == kAttributes.size());
+    for (std::size_t i = 0; i < values.size(); i++) {
+        if (driver.cuStreamGetAttribute(stream, kAttributes[i], &values[i]) != CUDA_SUCCESS)
+            return std::nullopt;
+    }
+    return values;
+}
+
+CUstream IdleStreams::take(const Driver& driver, int priority) {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty())
+        return nullptr;
+    const RelaxedCapture relaxed(driver);
+    const auto found = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) {
+        return idle.priority == priority && driver.cuStreamQuery(idle.stream) == CUDA_SUCCESS;
+    });
+    if (found == idle_.end())
+        return nullptr;
+    CUstream stream = found->stream;
+    idle_.erase(found);
+    return stream;
+}
+
+void IdleStreams::learn(const Driver& driver, CUstream stream, int priority) {
+    const std::lock_guard lock(mutex_);
+    if (fresh_.contains(priority))
+        return;
+    if (const auto attributes = attributes_of(driver, stream))
+        fresh_.emplace(priority, *attributes);
+}
+
+bool IdleStreams::keep(const Driver& driver, CUstream stream, int priority) {
+    CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (driver.cuStreamIsCapturing(stream, &capturing) != CUDA_SUCCESS ||
+        capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+        return false;
+    const auto attributes = attributes_of(driver, stream);
+    const std::lock_guard lock(mutex_);
+    const auto fresh = fresh_.find(priority);
+    if (!attributes || fresh == fresh_.end() || idle_.size() >= kMost ||
+        std::memcmp(&*attributes, &fresh->second, sizeof(Attributes)) != 0)
+        return false;
+    idle_.push_back({stream, priority});
+    return true;
+}
+
+CUresult IdleStreams::destroy(const Driver& driver) {
+    const std::lock_guard lock(mutex_);
+    while (!idle_.empty()) {
+        const CUresult result = driver.cuStreamDestroy(idle_.front().stream);
+        if (result != CUDA_SUCCESS && result != CUDA_ERROR_CONTEXT_IS_DESTROYED)
+            return result;
+        idle_.pop_front();
+    }
+    return CUDA_SUCCESS;
+}
+
+} // namespace gcx
