@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
     test_splits();
     test_clusters();
     test_contexts(quick);
+    test_captures(quick);
     if (!quick)
         test_resets();
     return check::summary("gpu");

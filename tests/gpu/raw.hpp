@@ -34,6 +34,19 @@ namespace raw {
     X(cuStreamDestroy, cuStreamDestroy_v2)                                                         \
     X(cuStreamQuery, cuStreamQuery)                                                                \
     X(cuStreamSynchronize, cuStreamSynchronize)                                                    \
+    X(cuStreamBeginCapture, cuStreamBeginCapture_v2)                                               \
+    X(cuStreamEndCapture, cuStreamEndCapture)                                                      \
+    X(cuStreamIsCapturing, cuStreamIsCapturing)                                                    \
+    X(cuStreamGetAttribute, cuStreamGetAttribute)                                                  \
+    X(cuStreamSetAttribute, cuStreamSetAttribute)                                                  \
+    X(cuGraphDestroy, cuGraphDestroy)                                                              \
+    X(cuEventCreate, cuEventCreate)                                                                \
+    X(cuEventQuery, cuEventQuery)                                                                  \
+    X(cuEventSynchronize, cuEventSynchronize)                                                      \
+    X(cuEventDestroy, cuEventDestroy_v2)                                                           \
+    X(cuCtxSynchronize, cuCtxSynchronize)                                                          \
+    X(cuMemAlloc, cuMemAlloc_v2)                                                                   \
+    X(cuMemFree, cuMemFree_v2)                                                                     \
     X(cuDeviceGetDevResource, cuDeviceGetDevResource)                                              \
     X(cuDevSmResourceSplitByCount, cuDevSmResourceSplitByCount)                                    \
     X(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc)                                        \

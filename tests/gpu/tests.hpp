@@ -8,6 +8,7 @@ void test_splits();
 void test_clusters();
 // quick: fewer rounds, for running under compute-sanitizer.
 void test_contexts(bool quick);
+void test_captures(bool quick);
 // Last: it resets the device's primary context.
 void test_resets();
 void test_processes(const char* libgcx);

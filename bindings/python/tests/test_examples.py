@@ -1,0 +1,147 @@
+"""The programs in examples/python, as far as they go without a GPU."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import gcx
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
+COMPUTE = ("latency", "overlap_copy", "persistent", "triton_autotune", "two_matmuls")
+
+
+def run(name: str, *arguments: str, driver: str | None = None) -> tuple[int, str, str]:
+    """Status, standard output and standard error of an example, run as a user runs it."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    if driver is not None:
+        environment["GCX_DRIVER"] = driver
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py"), *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def one_line(text: str) -> str:
+    """The text, which has to be a single line."""
+    assert text.endswith("\n")
+    assert text.count("\n") == 1, text
+    return text
+
+
+def test_each_example_is_known_here_and_in_the_readme() -> None:
+    names = {path.stem for path in EXAMPLES.glob("*.py")} - {"common"}
+    assert names == {"split", *COMPUTE}
+    readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\((\w+)\.py\)", readme)) == names
+
+
+def test_split() -> None:
+    status, out, err = run("split")
+    assert (status, err) == (0, "")
+    assert out.startswith("SIMULATED: no GPU is involved\n")
+    assert "asked for 24: got 24 SMs, and 108 are left" in out
+    assert ".".join(map(str, gcx.driver_info().version)) in out
+    assert "ok: each group ran on as many SMs as promised" in out
+
+
+def test_split_says_what_it_got() -> None:
+    status, out, _ = run("split", "--sms", "10")
+    assert status == 0
+    assert "asked for 10: got 16 SMs, and 116 are left" in out
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [("0", "at least 1, not 0"), ("200", "asked for 200"), ("132", "no SMs are left")],
+)
+def test_a_wrong_count_is_told_in_gcx_words(count: str, words: str) -> None:
+    status, _, err = run("split", "--sms", count)
+    assert status == 2
+    assert re.match(rf"split\.py: .*{words}.*\[GCX_ERROR_\w+, \d+\]$", one_line(err))
+
+
+@pytest.mark.parametrize("name", COMPUTE)
+def test_what_computes_refuses_the_simulated_driver(name: str) -> None:
+    status, out, err = run(name)
+    assert status == 2
+    assert "SIMULATED" in out
+    line = one_line(err)
+    assert line.startswith(f"{name}.py: needs a GPU")
+    assert "GCX_DRIVER" in line
+
+
+@pytest.mark.parametrize("name", ["split", *COMPUTE])
+def test_without_a_driver(name: str) -> None:
+    status, _, err = run(name, driver="/nowhere/libcuda.so.1")
+    assert status == 2
+    assert "/nowhere/libcuda.so.1" in one_line(err)
+
+
+@pytest.mark.parametrize("name", ["split", *COMPUTE])
+def test_without_gcx(name: str) -> None:
+    code = f"""
+import runpy, sys
+sys.path.insert(0, {str(EXAMPLES)!r})
+sys.modules["gcx"] = None
+sys.argv = [{str(EXAMPLES / name) + ".py"!r}]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert re.match(rf"{name}\.py: needs the package gcx .*pip install", one_line(done.stderr))
+
+
+@pytest.mark.parametrize("module", ["torch", "cupy", "triton"])
+def test_a_library_that_is_missing(module: str) -> None:
+    code = f"""
+import sys
+sys.path.insert(0, {str(EXAMPLES)!r})
+sys.modules[{module!r}] = None
+import common
+common.run(lambda: common.library({module!r}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert re.search(rf"needs {module} .*pip install {module}", one_line(done.stderr))
+
+
+@pytest.mark.parametrize("name", ["split", *COMPUTE])
+def test_help(name: str) -> None:
+    status, out, err = run(name, "--help", driver="/nowhere/libcuda.so.1")
+    assert (status, err) == (0, "")
+    assert "--sms" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("latency", ["--launches", "0"]),
+        ("overlap_copy", ["--chunks", "-1"]),
+        ("overlap_copy", ["--mib", "1", "--chunks", "1000000"]),
+        ("persistent", ["--steps", "many"]),
+        ("split", ["--sms", "few"]),
+        ("triton_autotune", ["--size", "128", "128", "100"]),
+        ("two_matmuls", ["--small", "512", "0"]),
+    ],
+)
+def test_wrong_arguments(name: str, arguments: list[str]) -> None:
+    status, _, err = run(name, *arguments)
+    assert status == 2
+    assert err.startswith("usage: ")
+    assert arguments[0] in err or arguments[-1] in err

@@ -1,0 +1,231 @@
+"""A latency-critical kernel beside a heavy one that fills the GPU.
+
+The distribution of the critical kernel's latency in a plain stream, in a stream of the highest
+priority, in a partition of its own, and alone on the GPU. Latency is wall time, from the call that
+launches to the return of the stream's synchronize(): what a caller waits for, Python's part (which
+the row "alone" shows) included. Launches come at random moments of the heavy kernels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import math
+import random
+import time
+from collections import deque
+from typing import Any
+
+import common
+import gcx
+
+# Both kernels are this one: dependent multiply-adds, which take what they take, wherever the
+# memory's bandwidth goes. Eight blocks fill an SM, so that nothing fits beside them.
+SOURCE = """
+extern "C" __global__ void __launch_bounds__(256, 8) work(float* out, int rounds) {
+    float x = threadIdx.x;
+    for (int i = 0; i < rounds; i++) x = x * 0.999f + 1.0f;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}
+"""
+THREADS = 256
+CRITICAL_BLOCKS, CRITICAL_ROUNDS = 24, 5_000  # About 10 us.
+HEAVY_WAVES, HEAVY_ROUNDS = 8, 50_000  # Blocks of about 0.4 ms, 8 after each other: 3 ms.
+AHEAD = 16  # Heavy kernels in the queue: some 50 ms, by which Python may be late.
+ALONE, PLAIN, PRIORITY, OWN = "alone", "plain streams", "stream priority", "own partition"
+
+
+class Heavy:
+    """Work that never ends: a stream with kernels always ahead."""
+
+    def __init__(self, cupy: Any, kernel: Any, blocks: int, stream: Any) -> None:
+        self.cupy, self.kernel, self.blocks, self.stream = cupy, kernel, blocks, stream
+        self.out = cupy.empty(blocks * THREADS, dtype=cupy.float32)
+        self.queue: deque[Any] = deque()
+        self.finished = 0
+
+    def top_up(self) -> None:
+        while self.queue and self.queue[0].done:
+            self.queue.popleft()
+            self.finished += 1
+        while len(self.queue) < AHEAD:
+            with self.stream:
+                rounds = self.cupy.int32(HEAVY_ROUNDS)
+                self.kernel((self.blocks,), (THREADS,), (self.out, rounds))
+            self.queue.append(self.stream.record(self.cupy.cuda.Event(disable_timing=True)))
+
+    @property
+    def running(self) -> bool:
+        return bool(self.queue) and not self.queue[-1].done
+
+    def stop(self) -> None:
+        self.stream.synchronize()
+        self.queue.clear()
+
+
+class Case:
+    """One way to run the critical kernel, and what was measured of it."""
+
+    def __init__(self, name: str, stream: Any, heavy: Heavy | None) -> None:
+        self.name, self.stream, self.heavy = name, stream, heavy
+        self.latencies: list[float] = []  # In us.
+        self.heavy_kernels, self.seconds = 0, 0.0
+
+    def measure(self, cupy: Any, kernel: Any, out: Any, launches: int, pause: float) -> None:
+        rounds = cupy.int32(CRITICAL_ROUNDS)
+        heavy, warm_up = self.heavy, 10
+        with self.stream:
+            for number in range(-warm_up, launches):
+                if heavy is not None:
+                    heavy.top_up()
+                if number == 0:
+                    began, finished = time.perf_counter(), heavy.finished if heavy else 0
+                until = time.perf_counter() + random.uniform(0, pause)
+                while time.perf_counter() < until:
+                    pass  # Sleeping would add the time of waking up to the next launch.
+                start = time.perf_counter_ns()
+                kernel((CRITICAL_BLOCKS,), (THREADS,), (out, rounds))
+                self.stream.synchronize()
+                took = time.perf_counter_ns() - start
+                common.check(
+                    heavy is None or heavy.running,
+                    f"{self.name}: the heavy stream ran dry, so the critical kernel was alone",
+                )
+                if number >= 0:
+                    self.latencies.append(took / 1e3)
+            self.seconds += time.perf_counter() - began
+        if heavy is not None:
+            heavy.top_up()
+            self.heavy_kernels += heavy.finished - finished
+            heavy.stop()
+
+    def percentile(self, share: float) -> float:
+        ordered = sorted(self.latencies)
+        return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def plot(cases: list[Case], title: str, path: str) -> bool:
+    """The distributions as an SVG; False without matplotlib."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        print(f"no plot without matplotlib ({error}): pip install matplotlib. As text:")
+        return False
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.fonttype"] = "none"  # Text stays text.
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
+    for case in cases:
+        # Some 200 points, and the slowest 20 launches each: enough for the eye, and a small file.
+        ordered, count = sorted(case.latencies), len(case.latencies)
+        chosen = sorted({*range(0, count, count // 200 + 1), *range(max(0, count - 20), count)})
+        label = f"{case.name}: p50 {case.percentile(0.5):.0f}, p99 {case.percentile(0.99):.0f} us"
+        axes.step(
+            [ordered[number] for number in chosen],
+            [(number + 1) / count for number in chosen],
+            where="post",
+            label=label,
+        )
+    axes.set(xscale="log", xlabel="latency, us", ylabel="share of launches", ylim=(0, 1.02))
+    axes.set_title(title)
+    axes.grid(alpha=0.3, which="both")
+    axes.xaxis.set_major_formatter("{x:g}")
+    figure.legend(loc="outside lower center", ncols=2, fontsize="small")
+    figure.savefig(path, format="svg", metadata={"Date": None})
+    print(f"wrote {path}")
+    return True
+
+
+def histogram(cases: list[Case]) -> None:
+    """The same as text: a line for each case, columns of equal ratio."""
+    columns, marks = 60, " .:-=+*#%@"
+    low = min(min(case.latencies) for case in cases)
+    step = math.log(max(max(case.latencies) for case in cases) / low) / columns or 1.0
+    for case in cases:
+        counts = [0] * columns
+        for latency in case.latencies:
+            counts[min(columns - 1, int(math.log(latency / low) / step))] += 1
+        most = max(counts)
+        line = "".join(marks[math.ceil(9 * count / most)] for count in counts)
+        print(f"  {case.name:15} |{line}|")
+    print(f"  {'':15}  {low:.0f} us{'':46}{low * math.exp(step * columns):8.0f} us, log scale")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sms", type=int, default=24, help="SMs for the critical kernel (24)")
+    parser.add_argument(
+        "--launches", type=common.positive, default=1000, help="in each case (1000)"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="write the distributions as an SVG")
+    arguments = parser.parse_args()
+    device = common.start()
+    cupy = common.library("cupy")
+
+    kernel = cupy.RawKernel(SOURCE, "work")
+    out = cupy.empty(CRITICAL_BLOCKS * THREADS, dtype=cupy.float32)
+    per_sm = cupy.cuda.Device(0).attributes["MaxThreadsPerMultiProcessor"] // THREADS
+    blocks = HEAVY_WAVES * per_sm * device.sm_count
+
+    own, rest = gcx.split([arguments.sms, None])
+    with own, rest:
+        plain = cupy.cuda.Stream(non_blocking=True)
+        urgent = cupy.cuda.Stream(non_blocking=True, priority=-5)  # Clamped to the highest.
+        beside = Heavy(cupy, kernel, blocks, cupy.cuda.Stream(non_blocking=True))
+        apart = Heavy(cupy, kernel, blocks, rest.stream.cupy())
+        cases = [
+            Case(ALONE, plain, None),
+            Case(PLAIN, plain, beside),
+            Case(PRIORITY, urgent, beside),
+            Case(OWN, own.stream.cupy(), apart),
+        ]
+        cupy.cuda.Device(0).synchronize()
+        with beside.stream:
+            for launches in (20, 10):  # The first compile, and bring the clock up.
+                beside.stream.synchronize()
+                start = time.perf_counter()
+                for _ in range(launches):
+                    kernel((blocks,), (THREADS,), (beside.out, cupy.int32(HEAVY_ROUNDS)))
+        beside.stream.synchronize()
+        heavy_s = (time.perf_counter() - start) / 10
+        print(f"heavy: {heavy_s * 1e3:.2f} ms on the whole GPU; partitions: critical "
+              f"{own.sm_count} SMs, heavy {rest.sm_count}")  # fmt: skip
+
+        gc.disable()  # A collection would be a latency of Python's.
+        turns = 5  # In turns, so that a drift of the clocks meets all.
+        for _ in range(turns):
+            for case in cases:
+                case.measure(cupy, kernel, out, math.ceil(arguments.launches / turns), heavy_s)
+        gc.enable()
+
+    by_name = {case.name: case for case in cases}
+    rates = {case.name: case.heavy_kernels / case.seconds for case in cases}
+    common.check(all(rates[name] > 0 for name in rates if name != ALONE), "no heavy kernel ended")
+    print(f"latency in us, {len(cases[0].latencies)} launches in each case:")
+    common.table(
+        ("", "p50", "p90", "p99", "max", "p99/alone", "heavy kernels/s"),
+        [
+            (
+                case.name,
+                *(f"{case.percentile(share):.1f}" for share in (0.5, 0.9, 0.99, 1)),
+                f"{case.percentile(0.99) / cases[0].percentile(0.99):.1f}",
+                f"{rates[case.name]:.0f}" if case.heavy else "-",
+            )
+            for case in cases
+        ],
+    )
+    ratios = [
+        by_name[n].percentile(0.99) / by_name[OWN].percentile(0.99) for n in (PLAIN, PRIORITY)
+    ]
+    print(f"p99 beside the heavy kernels: plain streams {ratios[0]:.1f} times, stream priority "
+          f"{ratios[1]:.1f} times that of the partition")  # fmt: skip
+    print(f"its price: the heavy kernels ran at {rates[OWN] / rates[PLAIN]:.2f} of their rate in "
+          f"plain streams, on {rest.sm_count / device.sm_count:.2f} of the SMs")  # fmt: skip
+    title = f"A critical kernel beside a heavy one, {device.name}"
+    if arguments.plot and not plot(cases, title, arguments.plot):
+        histogram(cases)
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,0 +1,145 @@
+"""The programs in examples/python, each run as a user runs it, with small sizes.
+
+Each prints what it said: pytest -s."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import gcx
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
+
+
+def run(name: str, *arguments: str, needs: tuple[str, ...] = (), status: int = 0) -> str:
+    for module in needs:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} isn't installed")
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    print(done.stdout)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    if status == 0:
+        assert "SIMULATED" not in done.stdout
+        assert gcx.Device(0).name in done.stdout
+    return done.stdout + done.stderr
+
+
+def rows(text: str) -> dict[str, list[float]]:
+    """The lines of a table whose cells are numbers, by their first cell; the last wins."""
+    found = {}
+    for line in text.splitlines():
+        cells = re.split(r"\s{2,}", line.strip())
+        if len(cells) > 1 and all(re.fullmatch(r"-|[\d.]+", cell) for cell in cells[1:]):
+            found[cells[0]] = [float("nan") if cell == "-" else float(cell) for cell in cells[1:]]
+    return found
+
+
+@pytest.fixture(scope="module")
+def rest() -> int:
+    """SMs that a partition of 24 leaves."""
+    return gcx.Device(0).resources.sm.plan([24, None]).groups[1]
+
+
+def test_split(rest: int) -> None:
+    text = run("split")
+    assert f"got 24 SMs, and {rest} are left" in text
+    assert "ok: each group ran on as many SMs as promised" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "needs"),
+    [
+        ("latency", ("cupy",)),
+        ("overlap_copy", ("torch",)),
+        ("persistent", ("cupy",)),
+        ("split", ()),
+        ("triton_autotune", ("torch", "triton")),
+        ("two_matmuls", ("torch",)),
+    ],
+)
+def test_a_wrong_count_is_told_in_gcx_words(name: str, needs: tuple[str, ...]) -> None:
+    text = run(name, "--sms", "10000", needs=needs, status=2)
+    assert f"{name}.py: " in text
+    assert "10000" in text
+    assert "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION" in text
+
+
+def test_two_matmuls(rest: int) -> None:
+    text = run("two_matmuls", "--small", "512", "2048", "--rounds", "5", needs=("torch",))
+    assert f"partitions of 24 and {rest} SMs" in text
+    for size in (512, 2048):
+        part = text[text.index(f"x {size}^3 beside") :]
+        times = rows(part[: part.index("\n\n")])
+        assert set(times) == {"one after the other", "two plain streams", "two partitions"}
+        for small, big, both, ratio in times.values():
+            assert 0 < small <= both * 1.01
+            assert 0 < big <= both * 1.01
+            assert 0.1 < ratio < 10
+        in_order = times["one after the other"]
+        assert in_order[0] < in_order[1]  # The small ones come first there.
+        assert f"{size}^3: for both together the split" in text
+
+
+def test_latency(rest: int, tmp_path: Path) -> None:
+    plot = tmp_path / "latency.svg"
+    text = run("latency", "--launches", "300", "--plot", str(plot), needs=("cupy",))
+    assert f"critical 24 SMs, heavy {rest} SMs" in text
+    cases = rows(text)
+    assert set(cases) == {"alone", "plain streams", "stream priority", "own partition"}
+    for p50, p90, p99, most, *_ in cases.values():
+        assert 0 < p50 <= p90 <= p99 <= most
+    p50s = {name: cells[0] for name, cells in cases.items()}
+    assert p50s["own partition"] < p50s["stream priority"] < p50s["plain streams"]
+    assert cases["own partition"][2] < cases["plain streams"][2]
+    assert cases["own partition"][5] > 0
+    if plot.exists():
+        assert ElementTree.parse(plot).getroot().tag.endswith("svg")
+    else:
+        assert "no plot without matplotlib" in text
+        assert text.count("|") == 8
+
+
+def test_triton_autotune(rest: int) -> None:
+    text = run("triton_autotune", needs=("torch", "triton"))
+    assert "the results agree with PyTorch's" in text
+    for name in ("24 SMs", f"{rest} SMs"):
+        (verdict,) = re.findall(rf"^{name}: .*$", text, re.MULTILINE)
+        assert "is the best here too" in verdict or "another configuration is best" in verdict
+    (few,) = re.findall(r"^  24 SMs +([\d.]+)", text, re.MULTILINE)
+    (whole,) = re.findall(r"^  whole GPU +([\d.]+)", text, re.MULTILINE)
+    assert float(few) > 2 * float(whole)  # The tuned kernel really ran on 24 SMs.
+
+
+def test_persistent(rest: int) -> None:
+    text = run("persistent", "--steps", "200", needs=("cupy",))
+    for count in (24, rest):
+        (answer,) = re.findall(rf"blocks on {count} SMs: (.*)$", text, re.MULTILINE)
+        assert answer == "refused: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
+        for how in ("alone", "both at once"):
+            assert re.search(rf"{count} SMs, {how} +\d+ +[\d.]+ +right", text)
+    assert re.search(r"both ran for the same [\d.]+ ms", text)
+
+
+def test_overlap_copy() -> None:
+    text = run("overlap_copy", "--mib", "128", needs=("torch",))
+    assert "24 SMs; 128 MiB in 16 chunks" in text
+    times = {name: cells[0] for name, cells in rows(text).items()}
+    alone = ("copies in alone", "compute alone", "copies out alone")
+    assert times["overlapped"] < times["one stream"]
+    assert times["overlapped"] > 0.8 * max(times[name] for name in alone)
