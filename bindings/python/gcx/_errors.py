@@ -32,8 +32,8 @@ _PYTHON_NAMES = {
 }
 
 
-class Error(Exception):
-    """Something that gcx or the driver refused.
+class Error(RuntimeError):
+    """Something that gcx or the driver refused. A RuntimeError, as PyTorch and CuPy raise.
 
     Attributes:
         code: The result's number, which is that of a CUresult: 915.
