@@ -86,6 +86,13 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
     for (const gcx_sm_request& request : requests) {
         if ((request.flags & kLocalityFlags) != 0 || request.locality_domain_id != 0)
             driver.require(GCX_CAPABILITY_LOCALITY_DOMAINS, "a locality domain in a request");
+        if ((request.flags & GCX_SM_REQUEST_LOCALITY_DOMAIN_ID) != 0 &&
+            request.locality_domain_id != GCX_LOCALITY_DOMAIN_ID_ANY &&
+            request.locality_domain_id >= device.locality_domain_count())
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("request %zu: locality domain %u; %s has %u, counted from 0", groups.size(),
+                        request.locality_domain_id, device.label().c_str(),
+                        device.locality_domain_count()));
         cu::SmGroupParams group{};
         static_assert(sizeof group == sizeof request);
         std::memcpy(&group, &request, sizeof group);

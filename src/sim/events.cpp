@@ -109,6 +109,8 @@ GCX_SIM_API(cuEventQuery, CUevent handle) {
         Event* event = nullptr;
         if (const CUresult code = find_uncaptured(machine, handle, event); code != CUDA_SUCCESS)
             return code;
+        if (const CUresult code = refuse_during_capture(machine); code != CUDA_SUCCESS)
+            return code;
         return event->recorded && event->done_at > machine.clock_ns ? CUDA_ERROR_NOT_READY
                                                                     : CUDA_SUCCESS;
     });
@@ -118,6 +120,8 @@ GCX_SIM_API(cuEventSynchronize, CUevent handle) {
     return call(__func__, [&](Machine& machine) -> CUresult {
         Event* event = nullptr;
         if (const CUresult code = find_uncaptured(machine, handle, event); code != CUDA_SUCCESS)
+            return code;
+        if (const CUresult code = refuse_during_capture(machine); code != CUDA_SUCCESS)
             return code;
         if (event->recorded)
             wait_until(machine, event->done_at);

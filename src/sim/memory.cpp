@@ -188,6 +188,8 @@ GCX_SIM_API(cuMemAlloc_v2, CUdeviceptr* out, std::size_t bytes) {
     return call(__func__, [&](Machine& machine) -> CUresult {
         if (out == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
+        if (const CUresult code = refuse_during_capture(machine); code != CUDA_SUCCESS)
+            return code;
         Allocation* allocation = nullptr;
         const CUresult code = allocate_current(machine, bytes, MemoryKind::Device, allocation);
         if (code == CUDA_SUCCESS)
@@ -227,6 +229,8 @@ GCX_SIM_API(cuMemAllocManaged, CUdeviceptr* out, std::size_t bytes, unsigned fla
 
 GCX_SIM_API(cuMemFree_v2, CUdeviceptr address) {
     return call(__func__, [&](Machine& machine) -> CUresult {
+        if (const CUresult code = refuse_during_capture(machine); code != CUDA_SUCCESS)
+            return code;
         if (address == 0)
             return CUDA_SUCCESS;
         const Allocation* const allocation = find_allocation(machine, address);

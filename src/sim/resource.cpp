@@ -83,11 +83,10 @@ CUresult query_workqueue(Machine& machine, const Device& device, const Context* 
                        cu::WorkqueueFields{device.ordinal, queue.concurrency_limit, queue.scope});
         return CUDA_SUCCESS;
     }
-    if (context == nullptr) /* a pre-existing workqueue is one of a context */
-        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    /* The header speaks of contexts alone, but cuda.core asks devices too: their shared one. */
     write_invalid_resource(out);
     out.type = cu::kResourceWorkqueue;
-    const Handle id = queue.id != 0 ? queue.id : context->device->workqueue;
+    const Handle id = queue.id != 0 ? queue.id : device.workqueue;
     cu::set_fields(out, id);
     return CUDA_SUCCESS;
 }

@@ -241,6 +241,8 @@ GCX_SIM_API(cuStreamSynchronize, CUstream handle) {
         return with_stream(machine, handle, [&](Stream& stream) {
             if (const CUresult code = refuse_capturing(machine, stream); code != CUDA_SUCCESS)
                 return code;
+            if (const CUresult code = refuse_during_capture(machine); code != CUDA_SUCCESS)
+                return code;
             wait_until(machine, std::max(stream.busy_until, legacy_barrier(machine, stream)));
             return CUDA_SUCCESS;
         });

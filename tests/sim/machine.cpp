@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <set>
+#include <thread>
+#include <utility>
 
 using namespace sim_test;
 
@@ -309,6 +312,67 @@ void clock_and_costs() {
     CHECK_OK(cuStreamDestroy_v2(stream));
 }
 
+/* Measured on 13.0, see docs/measurements.md: what has nothing to do with a capture breaks it all
+ * the same, in its own thread unless it is relaxed, and in others if it is global. */
+void captures_forbid() {
+    CHECK_EQ(gcx_sim_configure("h100"), 0);
+    CHECK_OK(cuInit(0));
+    Primary primary;
+    CUstream captured = nullptr;
+    CUstream other = nullptr;
+    CUevent event = nullptr;
+    CUdeviceptr address = 0;
+    CHECK_OK(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+    CHECK_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUcontext context = nullptr;
+    CHECK_OK(cuCtxGetCurrent(&context));
+    const std::vector<std::function<CUresult()>> forbidden = {
+        [&] { return cuStreamQuery(other); },        [&] { return cuStreamSynchronize(other); },
+        [&] { return cuEventQuery(event); },         [&] { return cuEventSynchronize(event); },
+        [&] { return cuMemAlloc_v2(&address, 64); }, [&] { return cuMemFree_v2(0); },
+    };
+    const auto in_another_thread = [&](const std::function<CUresult()>& call) {
+        CUresult result = CUDA_ERROR_UNKNOWN;
+        std::thread([&] {
+            CHECK_OK(cuCtxSetCurrent(context));
+            result = call();
+        }).join();
+        return result;
+    };
+    const auto check_capture = [&](CUstreamCaptureMode mode, bool breaks, const auto& act) {
+        CHECK_OK(cuStreamBeginCapture_v2(captured, mode));
+        CHECK_EQ(act(), breaks ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS);
+        CUgraph graph = nullptr;
+        CHECK_EQ(cuStreamEndCapture(captured, &graph),
+                 breaks ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS);
+        if (graph != nullptr)
+            CHECK_OK(cuGraphDestroy(graph));
+        if (address != 0)
+            CHECK_OK(cuMemFree_v2(std::exchange(address, 0)));
+    };
+    for (const auto& call : forbidden) {
+        const auto elsewhere = [&] { return in_another_thread(call); };
+        check_capture(CU_STREAM_CAPTURE_MODE_GLOBAL, true, call);
+        check_capture(CU_STREAM_CAPTURE_MODE_GLOBAL, true, elsewhere);
+        check_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, true, call);
+        check_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, false, elsewhere);
+        check_capture(CU_STREAM_CAPTURE_MODE_RELAXED, false, call);
+        check_capture(CU_STREAM_CAPTURE_MODE_RELAXED, false, elsewhere);
+        /* A thread that says it knows what it does is let through. */
+        check_capture(CU_STREAM_CAPTURE_MODE_GLOBAL, false, [&] {
+            CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+            CHECK_OK(cuThreadExchangeStreamCaptureMode(&mode));
+            const CUresult result = call();
+            CHECK_OK(cuThreadExchangeStreamCaptureMode(&mode));
+            return result;
+        });
+    }
+    CHECK_OK(cuEventDestroy_v2(event));
+    CHECK_OK(cuStreamDestroy_v2(captured));
+    CHECK_OK(cuStreamDestroy_v2(other));
+}
+
 void memory() {
     CHECK_EQ(gcx_sim_configure("2xh100"), 0);
     CHECK_OK(cuInit(0));
@@ -479,6 +543,7 @@ int main(int argc, char** argv) {
     failures();
     every_function_fails(argv[1]);
     clock_and_costs();
+    captures_forbid();
     memory();
     primary_reset_refused();
     primary_reset();

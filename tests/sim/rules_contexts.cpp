@@ -219,8 +219,13 @@ std::vector<Rule> context_rules() {
              const Partition two({made.groups[1], queue});
              const CUdevResource shared = workqueue(cu::kResourceWorkqueue, two.context);
              CHECK_EQ(std::memcmp(&queue, &shared, sizeof queue), 0);
-             CUdevResource none;
-             CHECK_EQ(cuDeviceGetDevResource(0, &none, cu::kResourceWorkqueue), kWrongType);
+         }},
+        {"a device's existing workqueue is the one that contexts share (cuda.core asks for it)",
+         [] {
+             const CUdevResource shared = workqueue(cu::kResourceWorkqueue);
+             const Partition plain({split(query(), 1, 0, 24).groups[0]});
+             const CUdevResource its = workqueue(cu::kResourceWorkqueue, plain.context);
+             CHECK_EQ(std::memcmp(&shared, &its, sizeof its), 0);
          }},
         {"a scope or limit that cannot be is refused",
          [] {

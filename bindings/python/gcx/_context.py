@@ -230,11 +230,16 @@ class Stream(_Owned):
         to the other stream, has finished. The calling thread does not wait.
 
         Args:
-            what: A gcx.Event or gcx.Stream, or a stream of another library as from_native takes.
+            what: A gcx.Event or gcx.Stream, or a stream of another library as from_native takes;
+                of PyTorch also the default stream, for `stream.wait(torch.cuda.current_stream())`.
         """
         handle = self._live()
         if isinstance(what, Event):
             _gcx.gcx_stream_wait(handle, what._live())
+            return
+        if hasattr(what, "record_event") and getattr(what, "cuda_stream", None) == 0:
+            # It has no context that gcx could record an event in; PyTorch has.
+            self.torch().wait_event(what.record_event())
             return
         _wait_for(what, lambda event: _gcx.gcx_stream_wait(handle, event))
 
@@ -439,13 +444,21 @@ class Context(_Owned):
             "a context", lambda kind: _gcx.gcx_context_get_resource(self._live(), kind)
         )
 
-    def stream(self, priority: int = 0) -> Stream:
-        """A stream of this context. It doesn't wait for the default stream: green contexts have
-        non-blocking streams alone.
+    def stream(self, priority: int = 0, *, nonblocking: bool = True) -> Stream:
+        """A stream of this context.
 
         Args:
             priority: Lower is more urgent; clamped to what the device has.
+            nonblocking: True. Green contexts have no streams that wait for the default stream.
+
+        Raises:
+            InvalidValueError: nonblocking is False.
         """
+        if nonblocking is not True and not flag_of(nonblocking, "nonblocking"):
+            raise InvalidValueError(
+                "a green context has no blocking streams, which wait for the default stream; "
+                "leave nonblocking True, and order streams by wait()"
+            )
         return Stream(self, priority)
 
     def push(self) -> None:

@@ -12,6 +12,7 @@ _PYTHON_NAMES = {
     "gcx_context_get_resource": "Context.resources",
     "gcx_context_pop": "Context.pop",
     "gcx_context_push": "Context.push",
+    "gcx_device_get_info": "gcx.Device",
     "gcx_device_get_resource": "Device.resources",
     "gcx_device_map_sms": "Device.map_sms",
     "gcx_driver_open": "gcx.open_driver",

@@ -30,6 +30,15 @@ class FakeStream:
 
     def wait_event(self, event: FakeEvent) -> None:
         self.waited.append(event)
+        everything_waited_for.append((self.cuda_stream, event))
+
+    def record_event(self) -> FakeEvent:
+        event = FakeEvent()
+        event.record(self)
+        return event
+
+
+everything_waited_for: list[tuple[int, FakeEvent]] = []
 
 
 class FakeEvent:
@@ -65,6 +74,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.SimpleNamespace]:
     monkeypatch.setitem(sys.modules, "torch", module)
     yield module
     state.current = None
+    everything_waited_for.clear()
 
 
 @pytest.fixture
@@ -82,6 +92,18 @@ def test_the_protocol_of_streams(part: gcx.Partition) -> None:
         0,
         1,
     )
+
+
+def test_waiting_for_the_default_stream(part: gcx.Partition, torch: Any) -> None:
+    """PyTorch's current stream is usually that one, which has no context of its own."""
+    default = torch.cuda.current_stream()
+    assert default.cuda_stream == 0
+    part.stream.wait(default)
+    ((who, event),) = everything_waited_for
+    assert (who, event.stream) == (part.stream.native, default)
+    for wait in (part.stream.wait, part.context.wait):
+        with pytest.raises(gcx.InvalidValueError):
+            wait(types.SimpleNamespace(ptr=0))
 
 
 class Protocol:
@@ -350,8 +372,12 @@ def test_row_3_what_is_refused(torch: Any) -> None:
         GreenContext()
     with pytest.raises(RuntimeError, match="workqueue_scope"):
         GreenContext(num_sms=8, workqueue_concurrency_limit=2)
-    with pytest.raises(RuntimeError, match="not both"):
+    with pytest.raises(ValueError, match="not both"):
         GreenContext(num_sms=8, sm_partition=gcx.Device(0).resources.sm)
+    with pytest.raises(TypeError, match="int"):
+        GreenContext(sm_partition=24)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match=r"gcx\.Device: .*device 7"):
+        GreenContext(num_sms=8, device_id=7)
     with pytest.raises(TypeError):
         GreenContext.create("24")  # type: ignore[arg-type]
     with pytest.raises(gcx.ResourceConfigurationError):

@@ -110,6 +110,16 @@ def test_row_2_a_stream_keeps_its_context(group: gcx.SMResource) -> None:
     stream.close()
 
 
+def test_row_2_streams_are_non_blocking_only(group: gcx.SMResource) -> None:
+    with group.context() as context, context.stream(nonblocking=True) as stream:
+        assert stream.sm_count == group.sm_count
+        with pytest.raises(ValueError, match="no blocking streams"):
+            context.stream(nonblocking=False)
+        with pytest.raises(TypeError, match="nonblocking"):
+            context.stream(nonblocking=0)  # type: ignore[arg-type]
+        assert context.stream_count == 1
+
+
 @pytest.mark.parametrize("priority", [0, -1, -5, -1000, 1000, -(2**31)])
 def test_row_4_priorities_are_clamped(group: gcx.SMResource, priority: int) -> None:
     with group.context() as context, context.stream(priority) as stream:

@@ -79,6 +79,17 @@ except gcx.NotSupportedError as error:
     assert script(code, "sim:b200@13.1") == "True\n"
 
 
+def test_row_2_a_locality_domain_that_is_not_there(script: Any) -> None:
+    code = """
+import gcx
+try:
+    gcx.split(gcx.SplitOptions(count=16, locality_domain=[0, 1]))
+except ValueError as error:
+    print(error)
+"""
+    assert "request 1: locality domain 1; device 0 has 1" in script(code, "sim:h100@13.5")
+
+
 def test_families(sms: gcx.SMResource) -> None:
     fine, rest = sms.split([10], family="fine")
     assert (fine[0].sm_count, rest.sm_count, fine[0].family) == (10, 122, "fine")

@@ -37,8 +37,11 @@ class GreenContext:
         device_id: The device's number; None: PyTorch's current device.
 
     Raises:
-        RuntimeError: Neither num_sms nor sm_partition nor workqueue_scope is given.
-        gcx.Error: What gcx.SMResource.split and gcx.Context raise.
+        RuntimeError: Neither num_sms nor sm_partition nor workqueue_scope is given; or what
+            gcx.SMResource.split and gcx.Context raise, a gcx.Error.
+        ValueError: Both num_sms and sm_partition are given; an unknown scope; sm_partition is of
+            another device than device_id.
+        TypeError: sm_partition is no gcx.SMResource.
     """
 
     def __init__(
@@ -53,10 +56,18 @@ class GreenContext:
         if num_sms is None and sm_partition is None and workqueue_scope is None:
             raise RuntimeError("give num_sms, sm_partition or workqueue_scope")
         if num_sms is not None and sm_partition is not None:
-            raise RuntimeError("give num_sms or sm_partition, not both")
+            raise ValueError("give num_sms or sm_partition, not both")
+        if sm_partition is not None and not isinstance(sm_partition, gcx.SMResource):
+            raise TypeError(
+                f"sm_partition must be a gcx.SMResource, not {type(sm_partition).__name__}"
+            )
         if workqueue_concurrency_limit is not None and workqueue_scope is None:
             raise RuntimeError("workqueue_concurrency_limit needs workqueue_scope")
-        if sm_partition is not None and device_id is None:
+        if sm_partition is not None:
+            if device_id is not None and gcx.Device(device_id).ordinal != sm_partition.device:
+                raise ValueError(
+                    f"sm_partition is of device {sm_partition.device}, not of {device_id}"
+                )
             device_id = sm_partition.device
         device = gcx.Device(_current_device() if device_id is None else device_id)
         resource = device.resources.sm if sm_partition is None else sm_partition
@@ -169,8 +180,8 @@ class GreenContext:
         self._parent.stream = parent
 
     def pop_context(self) -> None:
-        """Makes current again what was before set_context. The stream that was current waits for
-        what was submitted meanwhile.
+        """Makes current again what was before set_context. The stream that was current then waits
+        for what was submitted to the one that is current now.
 
         Raises:
             RuntimeError: The context isn't the current one of this thread.
@@ -181,7 +192,7 @@ class GreenContext:
         if parent is None or gcx.current_context() is not self._context:
             raise RuntimeError("this green context isn't the current context of this thread")
         event = torch.cuda.Event()
-        event.record(self._stream(0).torch())
+        event.record(torch.cuda.current_stream(self.device_id))
         self._context.pop()
         self._parent.stream = None
         parent.wait_event(event)
