@@ -69,7 +69,28 @@ def rows(page: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
+def fences(path: Path) -> list[str]:
+    """The Python blocks of any page."""
+    return re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), re.M | re.S)
+
+
 ALL = [(page, heading) for page in PAGES for heading in programs(page)]
+
+
+def test_the_lines_of_the_readme(script: Any) -> None:
+    (block,) = fences(DOCS.parent / "README.md")
+    printed = script(block)
+    assert "<gcx.Stream on 24 SMs of device 0" in printed
+    assert "ok: each group ran on as many SMs as promised" in printed
+
+
+def test_the_long_way(script: Any) -> None:
+    """What docs/python.md calls so; the blocks after it go on with its names."""
+    long_way, workqueues, order = fences(DOCS / "python.md")[1:4]
+    older = gcx.driver_info().version < (13, 1)
+    parts = "decode, prefill = gcx.split([24, None])\n"
+    code = f"import gcx\n{long_way}{'' if older else workqueues}{parts}{order}"
+    assert script(code) == "Plan(groups=(16, 116), remainder=0)\n"
 
 
 def test_what_the_pages_hold() -> None:

@@ -99,7 +99,7 @@ def test_two_matmuls(rest: int) -> None:
 def test_latency(rest: int, tmp_path: Path) -> None:
     plot = tmp_path / "latency.svg"
     text = run("latency", "--launches", "300", "--plot", str(plot), needs=("cupy",))
-    assert f"critical 24 SMs, heavy {rest} SMs" in text
+    assert f"critical 24 SMs, heavy {rest}" in text
     cases = rows(text)
     assert set(cases) == {"alone", "plain streams", "stream priority", "own partition"}
     for p50, p90, p99, most, *_ in cases.values():
