@@ -56,11 +56,14 @@ class Error(RuntimeError):
     def __str__(self) -> str:
         if not self.message:
             return f"{self.name} ({self.code}): {_gcx.gcx_result_string(self.code)}"
+        return f"{self.in_python()} [{self.name}, {self.code}]"
+
+    def in_python(self) -> str:
+        """The message with Python's names for what the C library names."""
         text = self.message
         for name, here in _PYTHON_NAMES.items():
-            if name in text:
-                text = text.replace(name, here)
-        return f"{text} [{self.name}, {self.code}]"
+            text = text.replace(name, here)
+        return text
 
 
 class InvalidValueError(Error, ValueError):

@@ -109,7 +109,7 @@ def _as_runtime_error(call: Callable[[], Any], explain: Callable[[], str]) -> An
     except gcx.Error as error:
         name = error.name.replace("GCX_", "CUDA_", 1)
         raise RuntimeError(
-            f"CUDA error code={error.code}({name}): {explain()}{error.message}"
+            f"CUDA error code={error.code}({name}): {explain()}{error.in_python()}"
         ) from error
 
 
