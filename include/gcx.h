@@ -42,6 +42,10 @@
  *   function but gcx_context_push and gcx_context_pop changes the calling thread's current CUDA
  *   context.
  *
+ * Graph captures. No function breaks a capture that its stream, event or context takes no part in,
+ * in the same thread or another, though CUDA forbids querying and synchronizing meanwhile. What
+ * takes part in one can't be waited for: GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+ *
  * Handles (gcx_context, gcx_stream, gcx_event) name objects; they aren't addresses. A stale or
  *   forged one is an error, never a crash. Each handle that a function gives out is owned by the
  *   caller and is destroyed once. Objects are counted: a stream keeps its context, and destroying
@@ -619,9 +623,8 @@ typedef struct gcx_stream_params {
 
 /* A stream of the context, which it keeps, and nobody else's while the handle lives: one that was
  * given up before, if there is one of this priority whose work has finished, or a new one. params
- * NULL is GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy, and breaks no
- * graph capture. The handle is the caller's.
- * Errors: GCX_ERROR_INVALID_VALUE sync isn't GCX_STREAM_NON_BLOCKING;
+ * NULL is GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy. The handle is
+ * the caller's. Errors: GCX_ERROR_INVALID_VALUE sync isn't GCX_STREAM_NON_BLOCKING;
  * GCX_ERROR_CONTEXT_IS_DESTROYED the device was reset. */
 GCX_API gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params* params,
                                      gcx_stream* stream);

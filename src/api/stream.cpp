@@ -2,6 +2,7 @@
 
 #include "api/common.hpp"
 #include "api/guard.hpp"
+#include "core/relaxed_capture.hpp"
 
 using namespace gcx;
 
@@ -95,6 +96,7 @@ gcx_result gcx_stream_synchronize(gcx_stream stream) {
         Library& lib = library();
         const auto pin = lib.streams.pin(stream);
         pin->check_alive();
+        const RelaxedCapture relaxed(lib.driver);
         GCX_CALL(lib.driver, cuStreamSynchronize, pin->native());
     });
 }
@@ -104,6 +106,7 @@ gcx_result gcx_stream_query(gcx_stream stream) {
         Library& lib = library();
         const auto pin = lib.streams.pin(stream);
         pin->check_alive();
+        const RelaxedCapture relaxed(lib.driver);
         return static_cast<gcx_result>(
             ready_or_throw(lib.driver, lib.driver.cuStreamQuery(pin->native()), "cuStreamQuery"));
     });
@@ -165,6 +168,7 @@ gcx_result gcx_event_synchronize(gcx_event event) {
         Library& lib = library();
         const auto pin = lib.events.pin(event);
         pin->check_alive();
+        const RelaxedCapture relaxed(lib.driver);
         GCX_CALL(lib.driver, cuEventSynchronize, pin->native());
     });
 }
@@ -174,6 +178,7 @@ gcx_result gcx_event_query(gcx_event event) {
         Library& lib = library();
         const auto pin = lib.events.pin(event);
         pin->check_alive();
+        const RelaxedCapture relaxed(lib.driver);
         return static_cast<gcx_result>(
             ready_or_throw(lib.driver, lib.driver.cuEventQuery(pin->native()), "cuEventQuery"));
     });

@@ -1,8 +1,9 @@
 #include "core/idle_streams.hpp"
 
+#include "core/relaxed_capture.hpp"
+
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace gcx {
 namespace {
@@ -13,22 +14,6 @@ constexpr std::array kAttributes = {
     CU_LAUNCH_ATTRIBUTE_PRIORITY,
     CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
     CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
-};
-
-// While it lives, calls that a graph capture forbids elsewhere are let through in this thread, and
-// don't break the capture. For calls that have nothing to do with what is captured.
-class RelaxedCapture {
-  public:
-    explicit RelaxedCapture(const Driver& driver) : driver_(driver) {
-        driver_.cuThreadExchangeStreamCaptureMode(&mode_);
-    }
-    ~RelaxedCapture() { driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
-    RelaxedCapture(const RelaxedCapture&) = delete;
-    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
-  private:
-    const Driver& driver_;
-    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "probe/probe.hpp"
 
 #include "core/log.hpp"
+#include "core/relaxed_capture.hpp"
 #include "core/scoped_current.hpp"
 #include "probe/kernel.hpp"
 
@@ -88,6 +89,7 @@ std::vector<uint32_t> Probe::sms_of(CUcontext context, CUstream stream, uint32_t
         fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
              "the stream is capturing a graph, and a probe has to run now; end the capture first");
 
+    const RelaxedCapture relaxed(driver_); // other streams may be captured
     const CUkernel probe = kernel();
     const ScopedCurrent current(driver_, context);
     const Counts counts(driver_, stream);

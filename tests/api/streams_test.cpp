@@ -132,9 +132,10 @@ void a_capturing_stream_is_not_kept() {
 
 // A capture forbids some calls to the thread that captures, and in global mode to all others. What
 // gcx asks of streams that have nothing to do with it must not break it.
-void captures_go_on_while_streams_come_and_go() {
+void captures_go_on_beside_gcx() {
     const Bench bench;
     bench.next();
+    const gcx_resource elsewhere = split(whole_device(), {24, 32}).groups[1];
     for (const CUstreamCaptureMode mode :
          {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
           CU_STREAM_CAPTURE_MODE_RELAXED}) {
@@ -144,6 +145,18 @@ void captures_go_on_while_streams_come_and_go() {
         const auto come_and_go = [&] {
             for (int round = 0; round < 3; round++)
                 CHECK(bench.next() != native);
+            const Partition other(elsewhere);
+            gcx_event event = nullptr;
+            CHECK_OK(gcx_event_create(0, 0, &event));
+            CHECK_OK(gcx_stream_record(other.stream, event));
+            CHECK_OK(gcx_event_synchronize(event));
+            CHECK_OK(gcx_event_query(event));
+            CHECK_OK(gcx_event_destroy(event));
+            CHECK_OK(gcx_stream_synchronize(other.stream));
+            CHECK_OK(gcx_stream_query(other.stream));
+            CHECK_OK(gcx_context_synchronize(other.context));
+            CHECK_EQ(other.probe().size(), 32U);
+            CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
         };
         come_and_go();
         std::thread(come_and_go).join();
@@ -222,7 +235,7 @@ int main() {
         on_machine(h100, a_stream_at_work_is_not_given_out);
         on_machine(h100, a_changed_stream_is_not_kept);
         on_machine(h100, a_capturing_stream_is_not_kept);
-        on_machine(h100, captures_go_on_while_streams_come_and_go);
+        on_machine(h100, captures_go_on_beside_gcx);
         on_machine(h100, no_more_than_32_are_kept);
         on_machine(h100, they_go_with_their_context);
         on_machine(h100, threads_share_them);

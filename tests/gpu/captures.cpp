@@ -41,6 +41,7 @@ void captures_survive_gcx() {
         const Partition made_before(parts.groups[0]);
     }
     for (const auto& [mode, name] : kModes) {
+        const Partition bystander(parts.groups[0]);
         const Partition capturing(parts.groups[1]);
         CHECK_EQ(raw::cuStreamBeginCapture(capturing.native(), mode), CUDA_SUCCESS);
         const auto come_and_go = [&] {
@@ -50,15 +51,33 @@ void captures_survive_gcx() {
                 gcx_stream_info info = GCX_STREAM_INFO_INIT;
                 CHECK_OK(gcx_stream_get_info(kept.stream, &info));
                 CHECK_EQ(info.sm_count, 24U);
+                CHECK_OK(gcx_stream_synchronize(kept.stream));
+                CHECK_OK(gcx_stream_query(kept.stream));
+                gcx_event event = nullptr;
+                CHECK_OK(gcx_event_create(0, 0, &event));
+                CHECK_OK(gcx_stream_record(kept.stream, event));
+                CHECK_OK(gcx_event_synchronize(event));
+                CHECK_OK(gcx_event_query(event));
+                CHECK_OK(gcx_event_destroy(event));
+                CHECK_EQ(kept.probe().size(), 24U);
             }
+            CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
+            CHECK_OK(gcx_context_synchronize(bystander.context));
         };
         come_and_go();
         in_another_thread(come_and_go);
         CHECK_EQ(raw::launch_spin(capturing.native(), 1000), CUDA_SUCCESS);
-        CHECK_EQ(status_of(capturing.native()), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+        if (!CHECK_EQ(status_of(capturing.native()), CU_STREAM_CAPTURE_STATUS_ACTIVE))
+            std::printf("   in %s mode\n", name);
         CUgraph graph = nullptr;
         CHECK_EQ(raw::cuStreamEndCapture(capturing.native(), &graph), CUDA_SUCCESS);
         CHECK_EQ(raw::cuGraphDestroy(graph), CUDA_SUCCESS);
+
+        // What takes part in a capture can't be waited for, in any mode.
+        CHECK_EQ(raw::cuStreamBeginCapture(capturing.native(), mode), CUDA_SUCCESS);
+        CHECK_EQ(gcx_stream_synchronize(capturing.stream), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        CHECK_EQ(raw::cuStreamEndCapture(capturing.native(), &graph),
+                 CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     }
 }
 
