@@ -147,8 +147,6 @@ void what_a_capture_forbids() {
         {"cuCtxSynchronize", [] { return raw::cuCtxSynchronize(); }},
         {"cuMemAlloc", [&] { return raw::cuMemAlloc(&memory, 4096); }},
         {"cuMemFree", [&] { return raw::cuMemFree(std::exchange(memory, 0)); }},
-        {"gcx_stream_query",
-         [&] { return static_cast<CUresult>(static_cast<int>(gcx_stream_query(other))); }},
         {"gcx_context_create, the first of its SMs",
          [&] {
              gcx_context context = nullptr;
@@ -157,6 +155,12 @@ void what_a_capture_forbids() {
              if (result == GCX_SUCCESS)
                  CHECK_OK(gcx_context_destroy(context));
              return static_cast<CUresult>(static_cast<int>(result));
+         }},
+        {"gcx_cache_set_limit, which destroys contexts",
+         [] {
+             const auto result = static_cast<int>(gcx_cache_set_limit(0));
+             CHECK_OK(gcx_cache_set_limit(64));
+             return static_cast<CUresult>(result);
          }},
     };
     for (const auto& [name, call] : calls) {
