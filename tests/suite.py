@@ -108,10 +108,11 @@ def execute(
 
 
 def build(suite: Suite, folder: Path, *options: str) -> bool:
-    """Configures a build, unless that was done, and builds it."""
+    """Configures a build, unless that was done, and builds it. Warnings are errors here, but not
+    for users, whose compilers may know more of them."""
     name = folder.name
     if not (folder / "build.ninja").exists() and not suite.run(
-        f"configure {name}", ["meson", "setup", folder, *options]
+        f"configure {name}", ["meson", "setup", folder, "-Dwerror=true", *options]
     ):
         return False
     return suite.run(f"build {name}", ["ninja", "-C", folder])

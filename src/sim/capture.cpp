@@ -196,8 +196,8 @@ CUresult capture_work(Machine& machine, Stream& stream, Work work) {
     if (capture.invalid)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     Graph& graph = *machine.graphs[capture.graph];
-    const Node& node = add_node(graph, std::move(work), capture.tips[&stream]);
-    capture.tips[&stream] = {node.handle};
+    const Handle node = add_node(graph, std::move(work), capture.tips[&stream]).handle;
+    capture.tips[&stream] = {node};
     return CUDA_SUCCESS;
 }
 
