@@ -12,6 +12,7 @@ from typing import Any
 import gcx
 import pytest
 from gcx.compat import flashinfer
+from gcx.compat.torch import GreenContext
 
 
 def _with_gcx(sms: gcx.SMResource, counts: list[int]) -> None:
@@ -119,6 +120,21 @@ def test_repartitioning_beside_cuda_core() -> None:
         pytest.skip(f"cuda.core can't do this here: {type(error).__name__}: {error}")
     sms = gcx.Device(0).resources.sm
     _side_by_side("cuda.core", theirs_once, lambda: _with_gcx(sms, [24, 24]))
+
+
+def test_repartitioning_beside_torch(torch: Any) -> None:
+    """PyTorch's class splits in create, without disjointness, and destroys with the object."""
+    theirs = pytest.importorskip("torch.cuda.green_contexts", reason="PyTorch has no GreenContext")
+    torch.zeros(1, device="cuda")
+
+    def once(kind: Any) -> None:
+        contexts = kind.create(num_sms=24, device_id=0), kind.create(num_sms=24, device_id=0)
+        for context in contexts:
+            context.Stream()
+
+    sms = gcx.Device(0).resources.sm
+    _side_by_side("PyTorch", lambda: once(theirs.GreenContext), lambda: _with_gcx(sms, [24, 24]))
+    _side_by_side("PyTorch", lambda: once(theirs.GreenContext), lambda: once(GreenContext))
 
 
 def test_device_memory_is_flat_over_10000_rounds(torch: Any) -> None:
