@@ -20,13 +20,16 @@ constexpr std::array kAttributes = {
 
 std::optional<IdleStreams::Attributes> IdleStreams::attributes_of(const Driver& driver,
                                                                   CUstream stream) {
-    Attributes values{};
-    static_assert(values.size() == kAttributes.size());
-    for (std::size_t i = 0; i < values.size(); i++) {
-        if (driver.cuStreamGetAttribute(stream, kAttributes[i], &values[i]) != CUDA_SUCCESS)
+    Attributes attributes{};
+    static_assert(attributes.size() == kAttributes.size());
+    for (std::size_t i = 0; i < attributes.size(); i++) {
+        CUlaunchAttributeValue value; // the driver fills in as much as the attribute has
+        std::memset(&value, 0, sizeof value);
+        if (driver.cuStreamGetAttribute(stream, kAttributes[i], &value) != CUDA_SUCCESS)
             return std::nullopt;
+        std::memcpy(attributes[i].data(), &value, sizeof value);
     }
-    return values;
+    return attributes;
 }
 
 CUstream IdleStreams::take(const Driver& driver, int priority) {
@@ -61,7 +64,7 @@ bool IdleStreams::keep(const Driver& driver, CUstream stream, int priority) {
     const std::lock_guard lock(mutex_);
     const auto fresh = fresh_.find(priority);
     if (!attributes || fresh == fresh_.end() || idle_.size() >= kMost ||
-        std::memcmp(&*attributes, &fresh->second, sizeof(Attributes)) != 0)
+        *attributes != fresh->second)
         return false;
     idle_.push_back({stream, priority});
     return true;

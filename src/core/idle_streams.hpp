@@ -35,7 +35,8 @@ class IdleStreams {
         CUstream stream;
         int priority;
     };
-    using Attributes = std::array<CUlaunchAttributeValue, 5>;
+    // Values as bytes: they are compared, not read.
+    using Attributes = std::array<std::array<std::byte, sizeof(CUlaunchAttributeValue)>, 5>;
     static std::optional<Attributes> attributes_of(const Driver& driver, CUstream stream);
 
     std::mutex mutex_;
