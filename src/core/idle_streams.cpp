@@ -16,6 +16,13 @@ constexpr std::array kAttributes = {
     CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
 };
 
+// A capturing stream must not be queried: that would break the capture of one who still uses it.
+bool is_capturing(const Driver& driver, CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 } // namespace
 
 std::optional<IdleStreams::Attributes> IdleStreams::attributes_of(const Driver& driver,
@@ -38,7 +45,8 @@ CUstream IdleStreams::take(const Driver& driver, int priority) {
         return nullptr;
     const RelaxedCapture relaxed(driver);
     const auto found = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) {
-        return idle.priority == priority && driver.cuStreamQuery(idle.stream) == CUDA_SUCCESS;
+        return idle.priority == priority && !is_capturing(driver, idle.stream) &&
+               driver.cuStreamQuery(idle.stream) == CUDA_SUCCESS;
     });
     if (found == idle_.end())
         return nullptr;
@@ -56,9 +64,7 @@ void IdleStreams::learn(const Driver& driver, CUstream stream, int priority) {
 }
 
 bool IdleStreams::keep(const Driver& driver, CUstream stream, int priority) {
-    CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (driver.cuStreamIsCapturing(stream, &capturing) != CUDA_SUCCESS ||
-        capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+    if (is_capturing(driver, stream))
         return false;
     const auto attributes = attributes_of(driver, stream);
     const std::lock_guard lock(mutex_);

@@ -128,6 +128,15 @@ void a_capturing_stream_is_not_kept() {
     CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_EQ(sim::counts().streams, 0U);
+
+    // Nor given out, if its former owner captures in it still; and that capture is left alone.
+    native = bench.next();
+    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK(bench.next() != native);
+    CUgraph graph = nullptr;
+    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    CHECK_EQ(bench.next(), native);
 }
 
 // A capture forbids some calls to the thread that captures, and in global mode to all others. What
