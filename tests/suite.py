@@ -193,6 +193,18 @@ def part_headers(suite: Suite) -> None:
             suite.meson_test(f"CUDA {version} headers", folder)
 
 
+def part_meson(suite: Suite) -> None:
+    """Configures with the oldest Meson that meson.build admits, and without its warnings."""
+    site, folder = BUILD / "oldest-meson" / "site", BUILD / "oldest-meson" / "build"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    if not site.exists() and not suite.run("Meson 1.3", [*pip, "--target", site, "meson==1.3.0"]):
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    setup = ["-m", "mesonbuild.mesonmain", "setup", "--fatal-meson-warnings"]
+    env = {"PYTHONPATH": str(site)}
+    suite.run("configure with Meson 1.3", [sys.executable, *setup, folder], env)
+
+
 def sanitized(suite: Suite, name: str, sanitizers: str, env: dict[str, str]) -> None:
     folder = BUILD / name
     # Line numbers are all that reports need; more of both would double the time to compile.
@@ -238,6 +250,7 @@ PARTS: dict[str, Callable[[Suite], None]] = {
     "command": part_command,
     "python": part_python,
     "headers": part_headers,
+    "meson": part_meson,
     "address": part_address,
     "thread": part_thread,
     "tidy": part_tidy,
