@@ -76,8 +76,13 @@ std::string default_gpu(const Arguments& arguments) {
 /* GPU@VERSION, as the simulated driver reads it. A wrong one is refused before anything runs. */
 std::string read_spec(const Arguments& arguments, const Simulator& simulator) {
     std::string spec = default_gpu(arguments);
-    if (const auto version = arguments.get("--driver"))
+    if (const auto version = arguments.get("--driver")) {
+        if (version->starts_with("sim:"))
+            throw UsageError(format("--driver %s: sim run takes the version alone, and the GPU by "
+                                    "itself, e.g. gcx sim run --gpu h100 --driver 13.0 -- gcx info",
+                                    version->c_str()));
         (spec += '@') += *version;
+    }
     if (simulator.configure(spec.c_str()) != 0)
         throw UsageError(format("%s; gcx sim list shows what there is, e.g. gcx sim run --gpu h100 "
                                 "--driver 13.0 -- gcx info",

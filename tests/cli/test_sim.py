@@ -135,6 +135,8 @@ def test_wrong_machines_run_nothing(tmp_path: Path) -> None:
     witness = tmp_path / "ran"
     for line in (["--gpu", "h999"], ["--driver", "9.9"], ["--gpu", "/nonexistent.profile"]):
         fail("sim", "run", *line, "--", "touch", str(witness), status=2)
+    message = fail("--driver", "sim:a100@13.0", "sim", "run", "--", "touch", str(witness), status=2)
+    assert "the version alone" in message
     assert not witness.exists()
 
 
