@@ -112,6 +112,14 @@ for call in (lambda: one | two, lambda: gcx.Context([one, two]),
         assert "device" in str(error), error
     else:
         raise SystemExit("no error")
+from gcx.compat.torch import GreenContext
+assert GreenContext(sm_partition=two).device_id == 1
+try:
+    GreenContext(sm_partition=two, device_id=0)
+except ValueError as error:
+    assert "of device 1, not of 0" in str(error), error
+else:
+    raise SystemExit("no error")
 (part,) = gcx.split([8], device=gcx.Device(1))
 assert part.device == part.stream.device == part.context.device == 1
 (other,) = gcx.split([8])
