@@ -133,7 +133,65 @@ def _event_of(value: object) -> int:
     return value._live()
 
 
-class Stream(_Owned):
+class _Ordered(_Owned):
+    """What work is submitted to: a stream, or a context with all its streams."""
+
+    __slots__ = ()
+
+    _get_info: Callable[[int], tuple[int, int, int, int]]
+    _get_resource: Callable[[int, int], bytes]
+    _synchronize: Callable[[int], None]
+    _record: Callable[[int, int], None]
+    _wait: Callable[[int, int], None]
+
+    @property
+    def device(self) -> int:
+        """The ordinal of the device."""
+        return self._get_info(self._live())[0]
+
+    @property
+    def resources(self) -> Resources:
+        """Those of the context: `.sm`, `.workqueue`."""
+        self._live()
+        return Resources(
+            f"a {type(self).__name__.lower()}",
+            lambda kind: self._get_resource(self._live(), kind),
+        )
+
+    def synchronize(self) -> None:
+        """Waits in the calling thread until all its work has finished, a context's that of all its
+        streams. Errors of that work appear here."""
+        self._synchronize(self._live())
+
+    def record(self, event: Event | None = None) -> Event:
+        """Captures the work submitted so far in the event, or in a new one, and returns it."""
+        handle = self._live()
+        if event is None:
+            event = Event(self.device)
+        self._record(handle, _event_of(event))
+        return event
+
+    def wait(self, what: object) -> None:
+        """Holds all later work, a context's that of all its streams, until the event's work, or
+        what was submitted so far to the other stream or context, has finished. The calling thread
+        does not wait.
+
+        Args:
+            what: A gcx.Event, Stream or Context, or a stream of another library as
+                Stream.from_native takes.
+        """
+        handle = self._live()
+        if isinstance(what, Event):
+            self._wait(handle, what._live())
+        elif isinstance(what, _Ordered):
+            with what.record() as event:
+                self._wait(handle, event._live())
+        else:
+            with Stream.from_native(what) as stream, stream.record() as event:
+                self._wait(handle, event._live())
+
+
+class Stream(_Ordered):
     """A CUDA stream whose kernels run on a partition's SMs alone; made by Context.stream.
 
     It keeps its context. Any library takes it: it has `__cuda_stream__`, `native`, `torch()`,
@@ -146,6 +204,11 @@ class Stream(_Owned):
 
     __slots__ = ("_foreign",)
     _destroy = staticmethod(_gcx.gcx_stream_destroy)
+    _get_info = staticmethod(_gcx.gcx_stream_get_info)
+    _get_resource = staticmethod(_gcx.gcx_stream_get_resource)
+    _synchronize = staticmethod(_gcx.gcx_stream_synchronize)
+    _record = staticmethod(_gcx.gcx_stream_record)
+    _wait = staticmethod(_gcx.gcx_stream_wait)
 
     def __init__(self, context: Context, priority: int = 0) -> None:
         self._foreign: object = None
@@ -183,65 +246,38 @@ class Stream(_Owned):
         return 0, self.native
 
     @property
-    def device(self) -> int:
-        """The ordinal of the device."""
-        return _gcx.gcx_stream_get_info(self._live())[0]
-
-    @property
     def priority(self) -> int:
         """Lower is more urgent: 0 to -5 on an H100."""
-        return _gcx.gcx_stream_get_info(self._live())[1]
+        return self._get_info(self._live())[1]
 
     @property
     def sm_count(self) -> int:
         """How many SMs its kernels can run on."""
-        return _gcx.gcx_stream_get_info(self._live())[2]
+        return self._get_info(self._live())[2]
 
     @property
     def context_id(self) -> int:
         """The id of its context, as Context.id; 0 if the context isn't gcx's."""
-        return _gcx.gcx_stream_get_info(self._live())[3]
-
-    @property
-    def resources(self) -> Resources:
-        """Those of its context: `.sm`, `.workqueue`."""
-        self._live()
-        return Resources("a stream", lambda kind: _gcx.gcx_stream_get_resource(self._live(), kind))
-
-    def synchronize(self) -> None:
-        """Waits in the calling thread until its work has finished. Errors of that work appear
-        here."""
-        _gcx.gcx_stream_synchronize(self._live())
+        return self._get_info(self._live())[3]
 
     def query(self) -> bool:
         """Whether all its work has finished. Never waits."""
         return _gcx.gcx_stream_query(self._live())
-
-    def record(self, event: Event | None = None) -> Event:
-        """Captures the work submitted so far in the event, or in a new one, and returns it."""
-        handle = self._live()
-        if event is None:
-            event = Event(self.device)
-        _gcx.gcx_stream_record(handle, _event_of(event))
-        return event
 
     def wait(self, what: object) -> None:
         """Holds all later work of this stream until the event's work, or what was submitted so far
         to the other stream, has finished. The calling thread does not wait.
 
         Args:
-            what: A gcx.Event or gcx.Stream, or a stream of another library as from_native takes;
-                of PyTorch also the default stream, for `stream.wait(torch.cuda.current_stream())`.
+            what: A gcx.Event, Stream or Context, or a stream of another library as from_native
+                takes; of PyTorch also the default stream, for
+                `stream.wait(torch.cuda.current_stream())`.
         """
-        handle = self._live()
-        if isinstance(what, Event):
-            _gcx.gcx_stream_wait(handle, what._live())
-            return
         if hasattr(what, "record_event") and getattr(what, "cuda_stream", None) == 0:
             # It has no context that gcx could record an event in; PyTorch has.
             self.torch().wait_event(what.record_event())
             return
-        _wait_for(what, lambda event: _gcx.gcx_stream_wait(handle, event))
+        super().wait(what)
 
     def sm_ids(self) -> tuple[int, ...]:
         """The numbers of the SMs that its kernels really run on, ascending, from the hardware: a
@@ -349,7 +385,7 @@ class _Pushed(threading.local):
 _pushed = _Pushed()
 
 
-class Context(_Owned):
+class Context(_Ordered):
     """A green context: SMs to run on, and perhaps a workqueue configuration.
 
     Making one for resources that had one before takes microseconds; the first takes 1 to 3 ms and
@@ -366,6 +402,11 @@ class Context(_Owned):
 
     __slots__ = ()
     _destroy = staticmethod(_gcx.gcx_context_destroy)
+    _get_info = staticmethod(_gcx.gcx_context_get_info)
+    _get_resource = staticmethod(_gcx.gcx_context_get_resource)
+    _synchronize = staticmethod(_gcx.gcx_context_synchronize)
+    _record = staticmethod(_gcx.gcx_context_record)
+    _wait = staticmethod(_gcx.gcx_context_wait)
 
     def __init__(self, resources: SMResource | Iterable[SMResource | WorkqueueResource]) -> None:
         if isinstance(resources, SMResource):
@@ -416,33 +457,20 @@ class Context(_Owned):
         return True
 
     @property
-    def device(self) -> int:
-        """The ordinal of the device."""
-        return _gcx.gcx_context_get_info(self._live())[0]
-
-    @property
     def sm_count(self) -> int:
         """How many SMs it has."""
-        return _gcx.gcx_context_get_info(self._live())[1]
+        return self._get_info(self._live())[1]
 
     @property
     def stream_count(self) -> int:
         """Live gcx streams of the green context, those of other handles for it too."""
-        return _gcx.gcx_context_get_info(self._live())[2]
+        return self._get_info(self._live())[2]
 
     @property
     def id(self) -> int:
         """The same for two contexts exactly if they share a green context, as those over equal
         resources do."""
-        return _gcx.gcx_context_get_info(self._live())[3]
-
-    @property
-    def resources(self) -> Resources:
-        """What it was made of: `.sm`, `.workqueue`."""
-        self._live()
-        return Resources(
-            "a context", lambda kind: _gcx.gcx_context_get_resource(self._live(), kind)
-        )
+        return self._get_info(self._live())[3]
 
     def stream(self, priority: int = 0, *, nonblocking: bool = True) -> Stream:
         """A stream of this context.
@@ -486,33 +514,6 @@ class Context(_Owned):
         """For `with`: the context is current in the calling thread inside, and what was current
         before is again afterwards."""
         return _Current(self)
-
-    def synchronize(self) -> None:
-        """Waits in the calling thread until the work of all its streams has finished. Errors of
-        that work appear here."""
-        _gcx.gcx_context_synchronize(self._live())
-
-    def record(self, event: Event | None = None) -> Event:
-        """Captures the work submitted so far to all its streams in the event, or in a new one, and
-        returns it."""
-        handle = self._live()
-        if event is None:
-            event = Event(self.device)
-        _gcx.gcx_context_record(handle, _event_of(event))
-        return event
-
-    def wait(self, what: object) -> None:
-        """Holds all later work of all its streams until the event's or the stream's work has
-        finished. The calling thread does not wait.
-
-        Args:
-            what: As Stream.wait.
-        """
-        handle = self._live()
-        if isinstance(what, Event):
-            _gcx.gcx_context_wait(handle, what._live())
-            return
-        _wait_for(what, lambda event: _gcx.gcx_context_wait(handle, event))
 
     def __enter__(self) -> Context:
         self._live()
@@ -568,20 +569,6 @@ def native_of(stream: object) -> int:
         "expected a stream: an int, or an object with __cuda_stream__ or of PyTorch, CuPy or "
         f"Numba, not {type(stream).__name__}"
     )
-
-
-def _wait_for(what: object, wait: Callable[[int], None]) -> None:
-    """Records what was submitted to a stream so far, and has something wait for it."""
-    if isinstance(what, Stream):
-        with what.record() as event:
-            wait(event._live())
-        return
-    if isinstance(what, Context):
-        with what.record() as event:
-            wait(event._live())
-        return
-    with Stream.from_native(what) as stream, stream.record() as event:
-        wait(event._live())
 
 
 def _keeping(wrapper: Any, stream: Stream) -> Any:
