@@ -1,8 +1,8 @@
 // Everything that lives while a driver is open.
 #pragma once
 
-#include "api/handle_table.hpp"
 #include "core/context_cache.hpp"
+#include "core/handle_table.hpp"
 #include "core/objects.hpp"
 #include "probe/probe.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "api/guard.hpp"
 
-#include "core/log.hpp"
+#include "base/log.hpp"
 
 #include <algorithm>
 #include <cstdio>

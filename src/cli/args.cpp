@@ -34,7 +34,7 @@ std::string example_of(const Command* command) {
     return "e.g. " + std::string(command != nullptr ? command->example : "gcx plan --sms 108,24");
 }
 
-/* One pass over the words, from the left. */
+// One pass over the words, from the left.
 class Parser {
   public:
     Parser(std::span<const Command> commands, std::span<char* const> words)
@@ -100,8 +100,8 @@ class Parser {
         const std::size_t equals = word.find('=');
         if (equals != std::string_view::npos)
             return std::string(word.substr(equals + 1));
-        /* A value may begin with one dash, so that "--sms -3" is a bad number; two begin the next
-         * option. */
+        // A value may begin with one dash, so that "--sms -3" is a bad number; two begin the next
+        // option.
         if (at_ == words_.size() || std::string_view(words_[at_]).starts_with("--"))
             throw UsageError(std::string(option.name) +
                              " needs a value: " + std::string(option.name) + " " +
@@ -181,8 +181,8 @@ void Arguments::put(std::string_view option, std::string value) {
     options_.insert_or_assign(std::string(option), std::move(value));
 }
 
-std::uint32_t Arguments::number(std::string_view option, std::uint32_t least, std::uint32_t most,
-                                std::uint32_t otherwise) const {
+uint32_t Arguments::number(std::string_view option, uint32_t least, uint32_t most,
+                           uint32_t otherwise) const {
     const auto text = get(option);
     if (!text)
         return otherwise;
@@ -195,8 +195,8 @@ std::uint32_t Arguments::number(std::string_view option, std::uint32_t least, st
     return *value;
 }
 
-std::optional<std::uint32_t> parse_number(std::string_view text) {
-    std::uint32_t value = 0;
+std::optional<uint32_t> parse_number(std::string_view text) {
+    uint32_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size())
         return std::nullopt;

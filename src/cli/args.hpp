@@ -1,4 +1,4 @@
-/* The command line: what the commands take, as data, and what was given. */
+// The command line: what the commands take, as data, and what was given.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,18 @@
 
 namespace gcx::cli {
 
-/* The command line was wrong: exit status 2. The message says what was wrong and what would work.
- */
+// The command line was wrong: exit status 2. The message says what was wrong and what would work.
 struct UsageError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
 struct Option {
-    std::string_view name;  /* "--sms" */
-    std::string_view value; /* what it takes, "COUNTS"; empty: it is a switch */
+    std::string_view name;  // "--sms"
+    std::string_view value; // what it takes, "COUNTS"; empty: it is a switch
     std::string_view help;
 };
 
-/* Options that every command takes. */
+// Options that every command takes.
 extern const std::span<const Option> global_options;
 
 class Arguments {
@@ -32,11 +31,11 @@ class Arguments {
     bool has(std::string_view option) const { return options_.contains(option); }
     std::optional<std::string> get(std::string_view option) const;
 
-    /* The value of an option as a number from least to most, otherwise if it wasn't given. */
-    std::uint32_t number(std::string_view option, std::uint32_t least, std::uint32_t most,
-                         std::uint32_t otherwise) const;
+    // The value of an option as a number from least to most, otherwise if it wasn't given.
+    uint32_t number(std::string_view option, uint32_t least, uint32_t most,
+                    uint32_t otherwise) const;
 
-    /* What followed the options. */
+    // What followed the options.
     std::vector<std::string> operands;
 
     void put(std::string_view option, std::string value);
@@ -48,9 +47,9 @@ class Arguments {
 struct Report;
 
 struct Command {
-    std::string_view name; /* "plan", "sim run" */
+    std::string_view name; // "plan", "sim run"
     std::string_view summary;
-    std::string_view operands; /* "-- COMMAND [ARGUMENT...]"; empty: it takes none */
+    std::string_view operands; // "-- COMMAND [ARGUMENT...]"; empty: it takes none
     std::string_view description;
     std::string_view example;
     std::span<const Option> options;
@@ -58,22 +57,22 @@ struct Command {
 };
 
 struct Invocation {
-    const Command* command = nullptr; /* null: gcx --help or --version */
+    const Command* command = nullptr; // null: gcx --help or --version
     bool help = false;
     bool version = false;
     Arguments arguments;
 };
 
-/* Reads the words after the program's name. */
+// Reads the words after the program's name.
 Invocation parse(std::span<const Command> commands, std::span<char* const> words);
 
-/* A whole number without sign, and nothing else. */
-std::optional<std::uint32_t> parse_number(std::string_view text);
+// A whole number without sign, and nothing else.
+std::optional<uint32_t> parse_number(std::string_view text);
 
 std::string help_text(std::span<const Command> commands);
 std::string help_text(const Command& command);
 
-/* The command with a name of one or two words, "sim run"; throws UsageError. */
+// The command with a name of one or two words, "sim run"; throws UsageError.
 const Command& find_command(std::span<const Command> commands, std::span<const std::string> words);
 
 } // namespace gcx::cli

@@ -1,4 +1,4 @@
-/* gcx bench: gcx against the driver's own calls, in one run. */
+// gcx bench: gcx against the driver's own calls, in one run.
 #include "cli/driver.hpp"
 #include "cli/families.hpp"
 #include "cli/layout.hpp"
@@ -18,12 +18,12 @@
 namespace gcx::cli {
 namespace {
 
-constexpr std::uint32_t kDefaultRounds = 10000;
-constexpr std::uint32_t kMostRounds = 10'000'000;
-/* What gcx keeps at first, see gcx_cache_set_limit. */
-constexpr std::uint32_t kKept = 64;
+constexpr uint32_t kDefaultRounds = 10000;
+constexpr uint32_t kMostRounds = 10'000'000;
+// What gcx keeps at first, see gcx_cache_set_limit.
+constexpr uint32_t kKept = 64;
 
-/* Tells a person who waits what is going on; not in a log. */
+// Tells a person who waits what is going on; not in a log.
 void progress(const char* what) {
     if (isatty(STDERR_FILENO) != 0)
         std::fprintf(stderr, "\r\033[Kmeasuring: %s", what);
@@ -35,7 +35,7 @@ void end_progress() {
 }
 
 struct Memory {
-    std::uint32_t rounds = 0;
+    uint32_t rounds = 0;
     std::size_t used_before_second = 0;
     std::size_t used_after_last = 0;
     double driver_bytes_per_round = 0;
@@ -47,7 +47,7 @@ struct Memory {
 
 class Bench {
   public:
-    Bench(const gcx_driver_info& driver, std::int32_t ordinal, std::uint32_t rounds)
+    Bench(const gcx_driver_info& driver, int32_t ordinal, uint32_t rounds)
         : raw_(driver), device_(raw_.device(ordinal)), whole_(device_sms(ordinal)),
           cheap_rounds_(std::clamp(rounds / 10, 20U, 10000U)),
           costly_rounds_(std::clamp(rounds / 400, 5U, 100U)) {
@@ -65,7 +65,7 @@ class Bench {
     }
 
     void run() {
-        /* Holds the memory meter's context, and with it the device's primary one. */
+        // Holds the memory meter's context, and with it the device's primary one.
         Context meter;
         check(gcx_context_create(&whole_, 1, nullptr, meter.out()));
         const Pushed current(meter.get());
@@ -103,19 +103,19 @@ class Bench {
         comparisons.push_back(compare("resource query", cheap_rounds_, gcx, driver));
     }
 
-    /* Sets of atoms of which none comes twice, as long as there are that many. */
-    std::uint32_t fresh_set() {
-        const std::uint32_t sets = (1U << atom_count_) - 1;
+    // Sets of atoms of which none comes twice, as long as there are that many.
+    uint32_t fresh_set() {
+        const uint32_t sets = (1U << atom_count_) - 1;
         if (used_sets_.size() == sets)
             used_sets_.clear();
         while (true) {
-            const std::uint32_t set = static_cast<std::uint32_t>(random_()) % sets + 1;
+            const uint32_t set = static_cast<uint32_t>(random_()) % sets + 1;
             if (used_sets_.insert(set).second)
                 return set;
         }
     }
 
-    double first_context_of_gcx(std::uint32_t set) {
+    double first_context_of_gcx(uint32_t set) {
         Stopwatch watch;
         std::vector<gcx_sm_request> requests(atom_count_);
         for (gcx_sm_request& request : requests)
@@ -129,14 +129,14 @@ class Bench {
                 chosen.push_back(groups[i]);
         }
         Context context;
-        check(gcx_context_create(chosen.data(), static_cast<std::uint32_t>(chosen.size()), nullptr,
+        check(gcx_context_create(chosen.data(), static_cast<uint32_t>(chosen.size()), nullptr,
                                  context.out()));
         const double time = watch.lap();
         context.destroy();
         return time;
     }
 
-    double first_context_of_driver(std::uint32_t set) {
+    double first_context_of_driver(uint32_t set) {
         Stopwatch watch;
         std::vector<RawResource> groups(atom_count_);
         unsigned count = atom_count_;
@@ -157,9 +157,9 @@ class Bench {
 
     void measure_first_contexts() {
         progress("first contexts");
-        /* Nothing is kept, so that each context is made, and destroyed on both sides. */
+        // Nothing is kept, so that each context is made, and destroyed on both sides.
         check(gcx_cache_set_limit(0));
-        std::uint32_t set = 0;
+        uint32_t set = 0;
         bool second = false;
         const auto next_set = [&] {
             if (!second)
@@ -226,7 +226,7 @@ class Bench {
         comparisons.push_back(compare("stream (create, destroy)", cheap_rounds_, gcx, driver));
     }
 
-    /* Split in two, a context and a stream in each, all destroyed. */
+    // Split in two, a context and a stream in each, all destroyed.
     double round_of_gcx() {
         Stopwatch watch;
         const gcx_sm_request requests[2] = {{.sm_count = small_}, {}};
@@ -267,8 +267,8 @@ class Bench {
         progress("split, two contexts, two streams, destroy");
         round_of_gcx();
         round_of_driver();
-        /* After the first round gcx takes no more memory (measure_memory shows it), so that what
-         * is lost here is the driver's. */
+        // After the first round gcx takes no more memory (measure_memory shows it), so that what
+        // is lost here is the driver's.
         const std::size_t before = used_memory();
         comparisons.push_back(compare(
             "split, 2 contexts, 2 streams, destroy", costly_rounds_, [&] { return round_of_gcx(); },
@@ -281,7 +281,7 @@ class Bench {
         progress("device memory over many rounds");
         round_of_gcx();
         memory.used_before_second = used_memory();
-        for (std::uint32_t round = 1; round < memory.rounds; round++)
+        for (uint32_t round = 1; round < memory.rounds; round++)
             round_of_gcx();
         memory.used_after_last = used_memory();
     }
@@ -293,7 +293,7 @@ class Bench {
         return total - free;
     }
 
-    /* Splits the device by one group, as gcx's rounds do; returns the remainder. */
+    // Splits the device by one group, as gcx's rounds do; returns the remainder.
     RawResource split_raw(RawResource& group) const {
         RawResource remainder;
         unsigned count = 1;
@@ -323,20 +323,20 @@ class Bench {
     int device_;
     gcx_resource whole_;
     RawResource raw_whole_;
-    std::uint32_t cheap_rounds_;
-    std::uint32_t costly_rounds_;
-    unsigned atom_count_ = 0; /* equal ones */
+    uint32_t cheap_rounds_;
+    uint32_t costly_rounds_;
+    unsigned atom_count_ = 0; // equal ones
     unsigned atom_sms_ = 0;
-    unsigned small_ = 0; /* SMs of the smaller of two partitions */
-    std::set<std::uint32_t> used_sets_;
+    unsigned small_ = 0; // SMs of the smaller of two partitions
+    std::set<uint32_t> used_sets_;
     std::minstd_rand random_;
 };
 
 } // namespace
 
 Report run_bench(const Arguments& arguments) {
-    const auto device = static_cast<std::int32_t>(arguments.number("--device", 0, 1023, 0));
-    const std::uint32_t rounds = arguments.number("--rounds", 2, kMostRounds, kDefaultRounds);
+    const auto device = static_cast<int32_t>(arguments.number("--device", 0, 1023, 0));
+    const uint32_t rounds = arguments.number("--rounds", 2, kMostRounds, kDefaultRounds);
     const gcx_driver_info driver = open_driver(arguments);
     Bench bench(driver, device, rounds);
     bench.run();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kMark = "SIMULATED ";
 
-/* What was asked for, until opening it tells. */
+// What was asked for, until opening it tells.
 bool simulated = false;
 
 } // namespace
@@ -64,7 +64,7 @@ std::string times_note(const gcx_driver_info& driver) {
            "about a GPU\n";
 }
 
-gcx_device_info device_info(std::int32_t device) {
+gcx_device_info device_info(int32_t device) {
     gcx_device_info info = GCX_DEVICE_INFO_INIT;
     check(gcx_device_get_info(device, &info));
     return info;

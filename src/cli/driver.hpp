@@ -1,4 +1,4 @@
-/* gcx's own functions, as the command uses them: results as exceptions, handles with an owner. */
+// gcx's own functions, as the command uses them: results as exceptions, handles with an owner.
 #pragma once
 
 #include "cli/args.hpp"
@@ -12,39 +12,39 @@
 
 namespace gcx::cli {
 
-/* Something that was asked for failed: exit status 1. */
+// Something that was asked for failed: exit status 1.
 struct Failure : std::runtime_error {
     Failure(gcx_result code, const std::string& message)
         : std::runtime_error(message), result(code) {}
     gcx_result result;
 };
 
-/* Throws Failure with gcx's own message if result isn't GCX_SUCCESS. */
+// Throws Failure with gcx's own message if result isn't GCX_SUCCESS.
 void check(gcx_result result);
 
-/* Opens the driver that --driver or the environment names. */
+// Opens the driver that --driver or the environment names.
 gcx_driver_info open_driver(const Arguments& arguments);
 
-/* Whether what is or would be opened is the simulated driver, as far as it is known. */
+// Whether what is or would be opened is the simulated driver, as far as it is known.
 bool is_simulated();
 
-/* An object with what every report begins with: simulated and driver. */
+// An object with what every report begins with: simulated and driver.
 Json report_start(const gcx_driver_info& driver);
 
-/* The same for people: a line that says SIMULATED, or nothing. */
+// The same for people: a line that says SIMULATED, or nothing.
 std::string banner(const gcx_driver_info& driver);
 
-/* What to think of times, where they are no GPU's: a line, or nothing. */
+// What to think of times, where they are no GPU's: a line, or nothing.
 std::string times_note(const gcx_driver_info& driver);
 
-gcx_device_info device_info(std::int32_t device);
+gcx_device_info device_info(int32_t device);
 gcx_resource_info resource_info(const gcx_resource& resource);
 
-/* "NVIDIA H100 80GB HBM3": without the mark that the simulated driver's names begin with, since
- * the banner says it already. */
+// "NVIDIA H100 80GB HBM3": without the mark that the simulated driver's names begin with, since
+// the banner says it already.
 std::string plain_name(const gcx_device_info& device);
 
-/* Owns a handle. */
+// Owns a handle.
 template <class Handle, gcx_result (*Destroy)(Handle)>
 class Owned {
   public:
@@ -71,7 +71,7 @@ class Owned {
 using Context = Owned<gcx_context, gcx_context_destroy>;
 using Stream = Owned<gcx_stream, gcx_stream_destroy>;
 
-/* Makes a context current in the calling thread for a scope. */
+// Makes a context current in the calling thread for a scope.
 class Pushed {
   public:
     explicit Pushed(gcx_context context) { check(gcx_context_push(context)); }

@@ -4,9 +4,9 @@
 
 namespace gcx::cli {
 
-std::optional<Family> find_family(std::int32_t device, const FamilyName& family) {
+std::optional<Family> find_family(int32_t device, const FamilyName& family) {
     const gcx_resource whole = device_sms(device);
-    /* One group of all that there is: the whole device, as this family. */
+    // One group of all that there is: the whole device, as this family.
     const gcx_sm_request everything{};
     gcx_resource all;
     const gcx_result found =
@@ -16,7 +16,7 @@ std::optional<Family> find_family(std::int32_t device, const FamilyName& family)
     check(found);
     Family result;
     result.info = resource_info(all);
-    for (std::uint32_t i = 0; i < result.info.atom_count; i++) {
+    for (uint32_t i = 0; i < result.info.atom_count; i++) {
         check(gcx_resource_get_atom(&all, i, &result.atoms.emplace_back()));
         result.sm_counts.push_back(resource_info(result.atoms.back()).sm_count);
     }

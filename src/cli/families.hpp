@@ -1,4 +1,4 @@
-/* A device's SMs as the atoms of each family. */
+// A device's SMs as the atoms of each family.
 #pragma once
 
 #include "cli/layout.hpp"
@@ -14,14 +14,14 @@ namespace gcx::cli {
 struct Family {
     gcx_resource_info info{};
     std::vector<gcx_resource> atoms;
-    std::vector<std::uint32_t> sm_counts; /* of each atom */
+    std::vector<uint32_t> sm_counts; // of each atom
 };
 
-/* Nothing if the device has no such family: clusters came with compute capability 9.0. The reason
- * is gcx's last message. */
-std::optional<Family> find_family(std::int32_t device, const FamilyName& family);
+// Nothing if the device has no such family: clusters came with compute capability 9.0. The reason
+// is gcx's last message.
+std::optional<Family> find_family(int32_t device, const FamilyName& family);
 
-/* How many atoms the driver gives as equal groups: all, or all but the odd last one. */
+// How many atoms the driver gives as equal groups: all, or all but the odd last one.
 std::size_t equal_atoms(const Family& family);
 
 } // namespace gcx::cli

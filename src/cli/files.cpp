@@ -20,7 +20,7 @@ void write_file(const std::string& path, const std::string& content) {
         refuse("write");
     const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
     const int reason = errno;
-    /* A full disk may show only here. */
+    // A full disk may show only here.
     const bool closed = std::fclose(file) == 0;
     if (!written)
         errno = reason;

@@ -1,4 +1,4 @@
-/* gcx info: driver, devices, atoms, capabilities, environment. */
+// gcx info: driver, devices, atoms, capabilities, environment.
 #include "cli/driver.hpp"
 #include "cli/environment.hpp"
 #include "cli/families.hpp"
@@ -10,7 +10,7 @@
 namespace gcx::cli {
 namespace {
 
-/* "16 atoms: 15 of 8 SMs, 1 of 12". */
+// "16 atoms: 15 of 8 SMs, 1 of 12".
 std::string atoms_text(const Family& family) {
     std::string text = count_of(family.sm_counts.size(), "atom") + ": ";
     const char* separator = "";
@@ -26,7 +26,7 @@ std::string atoms_text(const Family& family) {
     return text;
 }
 
-void add_families(std::int32_t device, Json& json, Report& report) {
+void add_families(int32_t device, Json& json, Report& report) {
     Json families = Json::array();
     for (const FamilyName& name : family_names) {
         const std::string label = "  " + padded(name.name, 22);
@@ -59,7 +59,7 @@ std::string uuid_text(const gcx_device_info& info) {
     return text;
 }
 
-Json add_device(std::int32_t device, Report& report) {
+Json add_device(int32_t device, Report& report) {
     const gcx_device_info info = device_info(device);
     const std::string capability =
         format("%d.%d", info.compute_capability_major, info.compute_capability_minor);
@@ -101,7 +101,7 @@ void add_capabilities(Report& report) {
 }
 
 std::string library_version() {
-    const std::uint32_t version = gcx_version();
+    const uint32_t version = gcx_version();
     return format("%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
 }
 
@@ -109,12 +109,12 @@ std::string library_version() {
 
 Report run_info(const Arguments& arguments) {
     const bool one = arguments.has("--device");
-    const auto device = static_cast<std::int32_t>(arguments.number("--device", 0, 1023, 0));
+    const auto device = static_cast<int32_t>(arguments.number("--device", 0, 1023, 0));
     const auto record = arguments.get("--record");
     if (record && record->empty())
         throw UsageError("--record is empty; give the file to write, e.g. --record gpu.profile");
     const gcx_driver_info driver = open_driver(arguments);
-    std::int32_t count = 0;
+    int32_t count = 0;
     check(gcx_device_get_count(&count));
 
     Report report;
@@ -126,7 +126,7 @@ Report run_info(const Arguments& arguments) {
     report.text += "gcx      " + library_version() + ", built with the headers of CUDA " +
                    version_text(driver.header_version) + "\n";
     Json devices = Json::array();
-    for (std::int32_t i = one ? device : 0; i < (one ? device + 1 : count); i++)
+    for (int32_t i = one ? device : 0; i < (one ? device + 1 : count); i++)
         devices.add(add_device(i, report));
     report.json.set("devices", std::move(devices));
     add_capabilities(report);
@@ -137,7 +137,7 @@ Report run_info(const Arguments& arguments) {
         report.text += format("recorded device %d in %s; replay it with GCX_DRIVER=sim:%s\n",
                               device, record->c_str(), record->c_str());
         report.json.set("recorded", *record);
-        const std::uint32_t domains = device_info(device).locality_domain_count;
+        const uint32_t domains = device_info(device).locality_domain_count;
         if (domains > 1)
             report.text += format("not recorded: which SMs each of the %u locality domains holds, "
                                   "which the driver doesn't tell; the replay has one\n",

@@ -9,8 +9,8 @@
 namespace gcx::cli {
 namespace {
 
-/* The length of the UTF-8 character that text begins with; 0 if it begins with none. A path or an
- * argument can hold any bytes, JSON can't. */
+// The length of the UTF-8 character that text begins with; 0 if it begins with none. A path or an
+// argument can hold any bytes, JSON can't.
 std::size_t utf8_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned char first = byte(0);
@@ -57,15 +57,15 @@ std::string quoted(std::string_view text) {
 
 } // namespace
 
-/* JSON has no infinities. */
+// JSON has no infinities.
 Json::Json(double value) : text_(std::isfinite(value) ? format("%.6g", value) : "null") {
 }
 
 Json::Json(std::string_view value) : text_(quoted(value)) {
 }
 
-Json::Json(const std::vector<std::uint32_t>& values) : kind_(Kind::array) {
-    for (const std::uint32_t value : values)
+Json::Json(const std::vector<uint32_t>& values) : kind_(Kind::array) {
+    for (const uint32_t value : values)
         add(value);
 }
 

@@ -15,7 +15,7 @@ gcx_sm_request read_count(const std::string& all, std::string_view text, std::si
     if (text == "rest")
         return request;
     std::string wrong;
-    const std::uint32_t count = parse_number(text).value_or(0);
+    const uint32_t count = parse_number(text).value_or(0);
     if (text.empty())
         wrong = format("count %zu is empty", position);
     else if (!parse_number(text))
@@ -74,20 +74,20 @@ const std::array<FamilyName, 3> family_names = {{
      "picked by the driver for the largest clusters"},
 }};
 
-std::uint32_t Layout::split_flags() const {
+uint32_t Layout::split_flags() const {
     return family->split_flags | (exact ? GCX_SPLIT_EXACT : 0U);
 }
 
 Layout read_layout(const Arguments& arguments) {
     Layout layout;
     layout.requests = read_sms(arguments);
-    layout.device = static_cast<std::int32_t>(arguments.number("--device", 0, 1023, 0));
+    layout.device = static_cast<int32_t>(arguments.number("--device", 0, 1023, 0));
     layout.family = read_family(arguments);
     layout.exact = arguments.has("--exact");
     return layout;
 }
 
-gcx_resource device_sms(std::int32_t device) {
+gcx_resource device_sms(int32_t device) {
     gcx_resource whole;
     check(gcx_device_get_resource(device, GCX_RESOURCE_SM, &whole));
     return whole;
@@ -97,7 +97,7 @@ Split split(const gcx_resource& whole, const Layout& layout) {
     Split result;
     result.groups.resize(layout.requests.size());
     check(gcx_sm_split(&whole, layout.requests.data(),
-                       static_cast<std::uint32_t>(layout.requests.size()), layout.split_flags(),
+                       static_cast<uint32_t>(layout.requests.size()), layout.split_flags(),
                        result.groups.data(), &result.remainder));
     for (const gcx_resource& group : result.groups)
         result.sm_counts.push_back(resource_info(group).sm_count);

@@ -1,4 +1,4 @@
-/* What --sms, --device, --family and --exact ask for, and its split. */
+// What --sms, --device, --family and --exact ask for, and its split.
 #pragma once
 
 #include "cli/args.hpp"
@@ -17,13 +17,13 @@ namespace gcx::cli {
 
 struct FamilyName {
     std::string_view name;
-    std::uint32_t split_flags;
+    uint32_t split_flags;
     gcx_sm_family family;
     std::string_view promise;
 };
 extern const std::array<FamilyName, 3> family_names;
 
-/* The options that plan, split and verify share. */
+// The options that plan, split and verify share.
 inline constexpr Option kSmsOption = {
     "--sms", "COUNTS", "the SMs of each partition, e.g. 108,24; rest takes what the others leave"};
 inline constexpr Option kDeviceOption = {"--device", "N", "the device's ordinal; 0 if not given"};
@@ -35,35 +35,35 @@ inline constexpr Option kExactOption = {"--exact", "",
                                         "refuse a count that would have to be rounded up"};
 
 struct Layout {
-    std::int32_t device = 0;
+    int32_t device = 0;
     const FamilyName* family = nullptr;
     bool exact = false;
     std::vector<gcx_sm_request> requests;
 
-    std::uint32_t split_flags() const;
+    uint32_t split_flags() const;
 };
 
-/* Throws UsageError. Opens no driver. */
+// Throws UsageError. Opens no driver.
 Layout read_layout(const Arguments& arguments);
 
-/* The device's SMs. */
-gcx_resource device_sms(std::int32_t device);
+// The device's SMs.
+gcx_resource device_sms(int32_t device);
 
 struct Split {
     std::vector<gcx_resource> groups;
-    std::vector<std::uint32_t> sm_counts;
+    std::vector<uint32_t> sm_counts;
     gcx_resource remainder{};
-    std::uint32_t remainder_sm_count = 0;
+    uint32_t remainder_sm_count = 0;
 };
 Split split(const gcx_resource& whole, const Layout& layout);
 
-/* device and family, as members of a report. */
+// device and family, as members of a report.
 void set_layout(Json& json, const Layout& layout);
 
-/* "device 0: NVIDIA H100 80GB HBM3, 132 SMs, coscheduled". */
+// "device 0: NVIDIA H100 80GB HBM3, 132 SMs, coscheduled".
 std::string layout_line(const Layout& layout);
 
-/* What was asked for a group: "108", or "rest". */
+// What was asked for a group: "108", or "rest".
 std::string request_text(const gcx_sm_request& request);
 
 } // namespace gcx::cli

@@ -1,4 +1,4 @@
-/* The command gcx: chooses what to run, prints what it reports, and says how it went. */
+// The command gcx: chooses what to run, prints what it reports, and says how it went.
 #include "cli/args.hpp"
 #include "cli/driver.hpp"
 #include "cli/layout.hpp"
@@ -38,7 +38,7 @@ constexpr std::array kSimRunOptions = {
     Option{"--driver", "VERSION", "the CUDA version of the driver, e.g. 13.0"},
 };
 
-/* It needs the table that it is part of, so that main runs it. */
+// It needs the table that it is part of, so that main runs it.
 Report run_help(const Arguments& arguments);
 
 constexpr std::array kCommands = {
@@ -100,8 +100,8 @@ Report version_report() {
     return report;
 }
 
-/* Where a descriptor of the first three is closed, the next file opened would take its place, and
- * what is meant for the terminal would end up in it. Returns whether standard output was open. */
+// Where a descriptor of the first three is closed, the next file opened would take its place, and
+// what is meant for the terminal would end up in it. Returns whether standard output was open.
 bool hold_standard_descriptors() {
     const bool open_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
     for (int descriptor = 0; descriptor <= 2; descriptor++) {
@@ -116,7 +116,7 @@ void complain(const std::string& command, const std::string& message) {
                  is_simulated() ? "SIMULATED: " : "", message.c_str());
 }
 
-/* False, with a message, if not all of it could be written. */
+// False, with a message, if not all of it could be written.
 bool print(const std::string& command, const std::string& text) {
     errno = 0;
     if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
@@ -147,7 +147,7 @@ class Program {
     }
 
   private:
-    /* Before the words are understood: a mistake in them is reported in JSON as well. */
+    // Before the words are understood: a mistake in them is reported in JSON as well.
     static bool asks_for_json(std::span<char* const> words) {
         for (const std::string_view word : words) {
             if (word == "--")
@@ -163,7 +163,7 @@ class Program {
         json_ = invocation.arguments.has("--json");
         if (invocation.command != nullptr)
             command_ = invocation.command->name;
-        /* The output of sim run is the command's own affair. */
+        // The output of sim run is the command's own affair.
         const bool needs_output = command_ != "sim run" || invocation.help;
         if (needs_output && !open_output_)
             throw Failure(GCX_ERROR_OPERATING_SYSTEM,

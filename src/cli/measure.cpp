@@ -18,12 +18,12 @@ double median(std::vector<double> values) {
 
 } // namespace
 
-Comparison compare(const std::string& name, std::uint32_t rounds, const Timed& gcx,
+Comparison compare(const std::string& name, uint32_t rounds, const Timed& gcx,
                    const Timed& driver) {
     std::vector<double> gcx_times;
     std::vector<double> driver_times;
     std::vector<double> ratios;
-    for (std::uint32_t round = 0; round < rounds; round++) {
+    for (uint32_t round = 0; round < rounds; round++) {
         const bool gcx_first = round % 2 == 0;
         if (gcx_first)
             gcx_times.push_back(gcx());

@@ -10,8 +10,8 @@ namespace {
 void check_counts(std::vector<std::string>& problems, const Layout& layout, const Split& made,
                   std::size_t index, const Partition& partition) {
     const std::string name = "partition " + partition_name(index);
-    const std::uint32_t asked = layout.requests[index].sm_count;
-    const std::uint32_t promised = made.sm_counts[index];
+    const uint32_t asked = layout.requests[index].sm_count;
+    const uint32_t promised = made.sm_counts[index];
     if (promised < asked || (layout.exact && asked != 0 && promised != asked))
         problems.push_back(
             format("%s: %u SMs were asked for, the split gives %u", name.c_str(), asked, promised));
@@ -39,11 +39,11 @@ void check_counts(std::vector<std::string>& problems, const Layout& layout, cons
                                   ranges(partition.seen).c_str()));
 }
 
-/* The SMs that several partitions were seen on, with those partitions' names. */
-std::map<std::uint32_t, std::string> shared_sms(const std::vector<Partition>& partitions) {
-    std::map<std::uint32_t, std::string> names;
+// The SMs that several partitions were seen on, with those partitions' names.
+std::map<uint32_t, std::string> shared_sms(const std::vector<Partition>& partitions) {
+    std::map<uint32_t, std::string> names;
     for (std::size_t i = 0; i < partitions.size(); i++) {
-        for (const std::uint32_t sm : partitions[i].seen)
+        for (const uint32_t sm : partitions[i].seen)
             (names[sm] += names[sm].empty() ? "" : " and ") += partition_name(i);
     }
     std::erase_if(names, [](const auto& sm) { return sm.second.find(' ') == std::string::npos; });
@@ -52,9 +52,9 @@ std::map<std::uint32_t, std::string> shared_sms(const std::vector<Partition>& pa
 
 } // namespace
 
-std::vector<std::uint32_t> probe(const Stream& stream) {
-    std::vector<std::uint32_t> sms(GCX_MAX_SMS);
-    std::uint32_t count = 0;
+std::vector<uint32_t> probe(const Stream& stream) {
+    std::vector<uint32_t> sms(GCX_MAX_SMS);
+    uint32_t count = 0;
     check(gcx_stream_probe_sms(stream.get(), sms.data(), GCX_MAX_SMS, &count));
     sms.resize(count);
     return sms;
@@ -63,18 +63,18 @@ std::vector<std::uint32_t> probe(const Stream& stream) {
 std::vector<std::string> find_problems(const Layout& layout, const Split& made,
                                        const std::vector<Partition>& partitions) {
     std::vector<std::string> problems;
-    std::uint32_t sum = made.remainder_sm_count;
+    uint32_t sum = made.remainder_sm_count;
     for (std::size_t i = 0; i < partitions.size(); i++) {
         check_counts(problems, layout, made, i, partitions[i]);
         sum += made.sm_counts[i];
     }
-    std::map<std::string, std::vector<std::uint32_t>> by_names;
+    std::map<std::string, std::vector<uint32_t>> by_names;
     for (const auto& [sm, names] : shared_sms(partitions))
         by_names[names].push_back(sm);
     for (const auto& [names, sms] : by_names)
         problems.push_back(format("partitions %s share %s: %s", names.c_str(),
                                   count_of(sms.size(), "SM").c_str(), ranges(sms).c_str()));
-    const std::uint32_t device = device_info(layout.device).sm_count;
+    const uint32_t device = device_info(layout.device).sm_count;
     if (sum != device)
         problems.push_back(
             format("the partitions and the remainder have %u SMs together, device %d "
@@ -83,8 +83,8 @@ std::vector<std::string> find_problems(const Layout& layout, const Split& made,
     return problems;
 }
 
-std::uint32_t overlap_of(const std::vector<Partition>& partitions) {
-    return static_cast<std::uint32_t>(shared_sms(partitions).size());
+uint32_t overlap_of(const std::vector<Partition>& partitions) {
+    return static_cast<uint32_t>(shared_sms(partitions).size());
 }
 
 } // namespace gcx::cli

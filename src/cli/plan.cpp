@@ -1,4 +1,4 @@
-/* gcx plan: what a split would give. */
+// gcx plan: what a split would give.
 #include "cli/driver.hpp"
 #include "cli/layout.hpp"
 #include "cli/report.hpp"
@@ -10,11 +10,10 @@ Report run_plan(const Arguments& arguments) {
     const Layout layout = read_layout(arguments);
     const gcx_driver_info driver = open_driver(arguments);
     const gcx_resource whole = device_sms(layout.device);
-    std::vector<std::uint32_t> sm_counts(layout.requests.size());
-    std::uint32_t remainder = 0;
-    check(gcx_sm_plan(&whole, layout.requests.data(),
-                      static_cast<std::uint32_t>(layout.requests.size()), layout.split_flags(),
-                      sm_counts.data(), &remainder));
+    std::vector<uint32_t> sm_counts(layout.requests.size());
+    uint32_t remainder = 0;
+    check(gcx_sm_plan(&whole, layout.requests.data(), static_cast<uint32_t>(layout.requests.size()),
+                      layout.split_flags(), sm_counts.data(), &remainder));
 
     Report report;
     report.json = report_start(driver);
@@ -22,7 +21,7 @@ Report run_plan(const Arguments& arguments) {
     report.text = banner(driver) + layout_line(layout) + "partition  asked  SMs\n";
     Json groups = Json::array();
     for (std::size_t i = 0; i < sm_counts.size(); i++) {
-        const std::uint32_t asked = layout.requests[i].sm_count;
+        const uint32_t asked = layout.requests[i].sm_count;
         groups.add(Json::object().set("requested", asked).set("sm_count", sm_counts[i]));
         report.text += format("%-9s  %5s  %3u%s\n", partition_name(i).c_str(),
                               request_text(layout.requests[i]).c_str(), sm_counts[i],

@@ -16,8 +16,8 @@ void check_raw(RawResult result, const char* call) {
 }
 
 RawDriver::RawDriver(const gcx_driver_info& driver) {
-    /* gcx holds it open already, so that this is the same driver in the same state. It is never
-     * closed: the functions are used until the process ends. */
+    // gcx holds it open already, so that this is the same driver in the same state. It is never
+    // closed: the functions are used until the process ends.
     void* const library = dlopen(driver.library, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         const char* const reason = dlerror();
@@ -54,7 +54,7 @@ RawDriver::RawDriver(const gcx_driver_info& driver) {
         need("cuGreenCtxStreamCreate", GreenCtxStreamCreate);
 }
 
-int RawDriver::device(std::int32_t ordinal) const {
+int RawDriver::device(int32_t ordinal) const {
     int device = 0;
     check_raw(DeviceGet(&device, ordinal), "cuDeviceGet");
     return device;

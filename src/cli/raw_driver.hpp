@@ -1,8 +1,6 @@
-/*
- * The driver's own calls, of the library that gcx opened: what gcx bench compares gcx with, and
- * what gcx info --record asks that gcx has no function for. The few prototypes are written down
- * here, so that the command needs no cuda.h; they have been the same since CUDA 12.4.
- */
+// The driver's own calls, of the library that gcx opened: what gcx bench compares gcx with, and
+// what gcx info --record asks that gcx has no function for. The few prototypes are written down
+// here, so that the command needs no cuda.h; they have been the same since CUDA 12.4.
 #pragma once
 
 #include <gcx.h>
@@ -14,12 +12,12 @@
 
 namespace gcx::cli {
 
-/* CUdevResource: 144 bytes whose content is the driver's. */
+// CUdevResource: 144 bytes whose content is the driver's.
 struct alignas(8) RawResource {
     std::array<unsigned char, 144> bytes{};
 };
 
-/* A CUresult, and the pointers behind the driver's handles. */
+// A CUresult, and the pointers behind the driver's handles.
 using RawResult = int;
 using RawHandle = void*;
 
@@ -44,7 +42,7 @@ struct RawDriver {
     RawResult (*StreamCreateWithPriority)(RawHandle* stream, unsigned flags, int priority);
     RawResult (*StreamDestroy)(RawHandle stream);
     RawResult (*MemGetInfo)(std::size_t* free, std::size_t* total);
-    /* From 12.5 on; null before. */
+    // From 12.5 on; null before.
     RawResult (*GreenCtxStreamCreate)(RawHandle* stream, RawHandle green, unsigned flags,
                                       int priority);
 
@@ -52,13 +50,13 @@ struct RawDriver {
     static constexpr unsigned kGreenCtxDefaultStream = 1;
     static constexpr unsigned kStreamNonBlocking = 1;
 
-    /* The CUdevice of an ordinal. */
-    int device(std::int32_t ordinal) const;
-    /* A stream of a green context, as a program for this driver would make it. */
+    // The CUdevice of an ordinal.
+    int device(int32_t ordinal) const;
+    // A stream of a green context, as a program for this driver would make it.
     RawHandle make_stream(RawHandle green) const;
 };
 
-/* Throws Failure with the call's name if it failed. */
+// Throws Failure with the call's name if it failed.
 void check_raw(RawResult result, const char* call);
 
 } // namespace gcx::cli

@@ -10,7 +10,7 @@
 namespace gcx::cli {
 namespace {
 
-/* Device attributes that a profile holds, with their numbers in CUdevice_attribute. */
+// Device attributes that a profile holds, with their numbers in CUdevice_attribute.
 struct Attribute {
     const char* field;
     int number;
@@ -30,7 +30,7 @@ constexpr std::array kAttributes = {
     Attribute{"pageable_memory_access", 88},
 };
 
-std::string device_lines(const gcx_driver_info& driver, std::int32_t ordinal) {
+std::string device_lines(const gcx_driver_info& driver, int32_t ordinal) {
     const gcx_device_info info = device_info(ordinal);
     const std::string name = plain_name(info);
     const std::string version = version_text(driver.version);
@@ -58,18 +58,18 @@ std::string device_lines(const gcx_driver_info& driver, std::int32_t ordinal) {
 }
 
 std::string sm_line(const char* field, const gcx_resource& atom) {
-    std::array<std::uint32_t, GCX_MAX_SMS> ids{};
-    std::uint32_t count = 0;
+    std::array<uint32_t, GCX_MAX_SMS> ids{};
+    uint32_t count = 0;
     check(gcx_resource_get_sm_ids(&atom, ids.data(), GCX_MAX_SMS, &count));
     std::string line = field;
-    for (std::uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++)
         (line += ' ') += std::to_string(ids[i]);
     return line + "\n";
 }
 
 } // namespace
 
-std::string record_profile(const gcx_driver_info& driver, std::int32_t device) {
+std::string record_profile(const gcx_driver_info& driver, int32_t device) {
     std::string text = "gcx-profile 1\n# Written by gcx info --record. The lists of SMs are those "
                        "that a kernel saw on each atom.\n";
     text += device_lines(driver, device);

@@ -1,4 +1,4 @@
-/* gcx info --record: a device as a profile that the simulated driver replays. */
+// gcx info --record: a device as a profile that the simulated driver replays.
 #pragma once
 
 #include <gcx.h>
@@ -8,8 +8,8 @@
 
 namespace gcx::cli {
 
-/* The profile's text. Reads which SMs each atom holds, which makes contexts for a moment. The
- * format is that of docs/simulated-driver.md. */
-std::string record_profile(const gcx_driver_info& driver, std::int32_t device);
+// The profile's text. Reads which SMs each atom holds, which makes contexts for a moment. The
+// format is that of docs/simulated-driver.md.
+std::string record_profile(const gcx_driver_info& driver, int32_t device);
 
 } // namespace gcx::cli

@@ -1,4 +1,4 @@
-/* What a command hands back to main, which alone prints. */
+// What a command hands back to main, which alone prints.
 #pragma once
 
 #include "cli/args.hpp"
@@ -10,11 +10,11 @@
 namespace gcx::cli {
 
 struct Report {
-    Json json = Json::object(); /* printed with --json */
-    std::string text;           /* printed without; ends with a newline */
-    /* What doesn't hold. Printed on standard error. */
+    Json json = Json::object(); // printed with --json
+    std::string text;           // printed without; ends with a newline
+    // What doesn't hold. Printed on standard error.
     std::vector<std::string> problems;
-    int status = 1; /* the exit status if there is a problem */
+    int status = 1; // the exit status if there is a problem
 };
 
 Report run_info(const Arguments& arguments);

@@ -1,4 +1,4 @@
-/* gcx sim: what the simulated driver has, and running other programs on it. */
+// gcx sim: what the simulated driver has, and running other programs on it.
 #include "cli/driver.hpp"
 #include "cli/report.hpp"
 #include "cli/text.hpp"
@@ -16,7 +16,7 @@
 namespace gcx::cli {
 namespace {
 
-/* The functions of libgcx-sim that are used here. Not linked: it has libcuda's symbols too. */
+// The functions of libgcx-sim that are used here. Not linked: it has libcuda's symbols too.
 struct Simulator {
     std::string path;
     decltype(&gcx_sim_gpu_name) gpu_name = nullptr;
@@ -55,7 +55,7 @@ Simulator open_simulator() {
     return simulator;
 }
 
-/* One list of the simulator, both ways of printing it. */
+// One list of the simulator, both ways of printing it.
 Json list(const char* (*name)(std::size_t), const char* (*description)(std::size_t),
           std::string& text) {
     Json json = Json::array();
@@ -73,7 +73,7 @@ std::string default_gpu(const Arguments& arguments) {
     return gpu.value_or("h100");
 }
 
-/* GPU@VERSION, as the simulated driver reads it. A wrong one is refused before anything runs. */
+// GPU@VERSION, as the simulated driver reads it. A wrong one is refused before anything runs.
 std::string read_spec(const Arguments& arguments, const Simulator& simulator) {
     std::string spec = default_gpu(arguments);
     if (const auto version = arguments.get("--driver")) {
@@ -101,7 +101,7 @@ void set_environment(const char* name, const std::string& value) {
                       format("can't set %s: %s", name, std::strerror(errno)));
 }
 
-/* The folder that has libcuda.so.1, the simulated driver under the name that programs open. */
+// The folder that has libcuda.so.1, the simulated driver under the name that programs open.
 void put_libcuda_first(const Simulator& simulator) {
     const std::string folder = folder_of(simulator.path) + "/libcuda";
     const std::string library = folder + "/libcuda.so.1";
@@ -151,7 +151,7 @@ Report run_sim_run(const Arguments& arguments) {
         words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     execvp(words[0], words.data());
-    /* As shells have it, so that scripts can tell this from the command's own failures. */
+    // As shells have it, so that scripts can tell this from the command's own failures.
     const int reason = errno;
     Report report;
     report.status = reason == ENOENT ? 127 : 126;

@@ -12,7 +12,7 @@
 namespace gcx::cli {
 namespace {
 
-/* Black on one of the terminal's background colours; white on red for several partitions. */
+// Black on one of the terminal's background colours; white on red for several partitions.
 std::string painted(const std::string& text, int owner, bool colours) {
     constexpr std::array kBackgrounds = {46, 43, 42, 45, 47, 104, 103, 102, 105, 106};
     if (!colours || owner == SmMap::kNobody)
@@ -26,15 +26,15 @@ std::string painted(const std::string& text, int owner, bool colours) {
 } // namespace
 
 std::vector<int> SmMap::owners() const {
-    /* A driver may number SMs beyond the device's count; they are shown too. */
-    std::uint32_t cells = sm_count;
+    // A driver may number SMs beyond the device's count; they are shown too.
+    uint32_t cells = sm_count;
     for (const MapPartition& partition : partitions) {
         if (!partition.seen.empty())
             cells = std::max(cells, partition.seen.back() + 1);
     }
     std::vector<int> owner(cells, kNobody);
     for (std::size_t i = 0; i < partitions.size(); i++) {
-        for (const std::uint32_t sm : partitions[i].seen)
+        for (const uint32_t sm : partitions[i].seen)
             owner[sm] = owner[sm] == kNobody ? static_cast<int>(i) : kSeveral;
     }
     return owner;

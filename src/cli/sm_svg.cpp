@@ -1,4 +1,4 @@
-/* The map of SMs as SVG. */
+// The map of SMs as SVG.
 #include "cli/sm_map.hpp"
 #include "cli/text.hpp"
 
@@ -14,7 +14,7 @@ constexpr std::size_t kTop = 74;
 constexpr std::size_t kCell = 34;
 constexpr std::size_t kInner = kCell - 4;
 
-/* Both looks in one file: the reader's preference chooses. */
+// Both looks in one file: the reader's preference chooses.
 constexpr std::string_view kStyle =
     "<style>\n"
     "svg { font-family: system-ui, sans-serif; font-size: 14px }\n"
@@ -31,12 +31,12 @@ constexpr std::string_view kStyle =
     "</style>\n";
 
 std::string colour_of(std::size_t partition) {
-    /* White letters are readable on each, and colour-blind eyes tell them apart. */
+    // White letters are readable on each, and colour-blind eyes tell them apart.
     constexpr std::array<std::string_view, 6> kColours = {"#0067a5", "#b34700", "#00785a",
                                                           "#9c4079", "#6b5b00", "#4b4fa8"};
     if (partition < kColours.size())
         return std::string(kColours[partition]);
-    /* Further ones by turning the hue by the golden angle, so that neighbours differ. */
+    // Further ones by turning the hue by the golden angle, so that neighbours differ.
     return format("hsl(%zu,55%%,36%%)", partition * 137 % 360);
 }
 
@@ -55,7 +55,7 @@ std::string escaped(std::string_view text) {
     return out;
 }
 
-/* The attributes that colour a cell of an owner. */
+// The attributes that colour a cell of an owner.
 std::string paint(int owner) {
     if (owner == SmMap::kNobody)
         return "class=\"free\"";
@@ -90,7 +90,7 @@ std::string key(std::size_t y, int owner, const std::string& text) {
                   paint(owner).c_str(), kMargin, y - 13, kMargin + 26, y, escaped(text).c_str());
 }
 
-/* Moves y below what it draws. */
+// Moves y below what it draws.
 std::string legend(const SmMap& map, bool overlap, std::size_t& y) {
     constexpr std::size_t kLine = 24;
     std::string text;

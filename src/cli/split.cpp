@@ -1,4 +1,4 @@
-/* gcx split: makes the partitions, runs a kernel in each, and takes everything down again. */
+// gcx split: makes the partitions, runs a kernel in each, and takes everything down again.
 #include "cli/driver.hpp"
 #include "cli/layout.hpp"
 #include "cli/partition.hpp"
@@ -9,7 +9,7 @@
 namespace gcx::cli {
 namespace {
 
-/* Microseconds. */
+// Microseconds.
 struct Times {
     double context = 0;
     double stream = 0;
@@ -34,7 +34,7 @@ std::vector<Times> make_and_run(const Split& made, std::vector<Partition>& parti
     return times;
 }
 
-/* Destroys the handles, then the green contexts that gcx would keep for the next user. */
+// Destroys the handles, then the green contexts that gcx would keep for the next user.
 gcx_cache_stats take_down(std::vector<Partition>& partitions) {
     for (Partition& partition : partitions) {
         partition.stream.destroy();

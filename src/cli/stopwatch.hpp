@@ -1,4 +1,4 @@
-/* Times steps. */
+// Times steps.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@ namespace gcx::cli {
 
 class Stopwatch {
   public:
-    /* Microseconds since the start, or since the last call. */
+    // Microseconds since the start, or since the last call.
     double lap() {
         const auto now = std::chrono::steady_clock::now();
         const std::chrono::duration<double, std::micro> passed = now - start_;

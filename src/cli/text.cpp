@@ -19,7 +19,7 @@ std::string format(const char* pattern, ...) {
     return text;
 }
 
-std::string count_of(std::uint64_t count, std::string_view noun) {
+std::string count_of(uint64_t count, std::string_view noun) {
     std::string text = std::to_string(count);
     text += ' ';
     text += noun;
@@ -39,7 +39,7 @@ std::string version_text(int version) {
     return format("%d.%d", version / 1000, version % 1000 / 10);
 }
 
-std::string ranges(const std::vector<std::uint32_t>& ids) {
+std::string ranges(const std::vector<uint32_t>& ids) {
     std::string text;
     for (std::size_t first = 0; first < ids.size();) {
         std::size_t last = first;

@@ -1,4 +1,4 @@
-/* Small helpers for the text that the command prints. */
+// Small helpers for the text that the command prints.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,22 @@
 
 namespace gcx::cli {
 
-/* As printf, into a string. */
+// As printf, into a string.
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
 
-/* "1 SM", "24 SMs". */
-std::string count_of(std::uint64_t count, std::string_view noun);
+// "1 SM", "24 SMs".
+std::string count_of(uint64_t count, std::string_view noun);
 
-/* Pads with spaces on the right up to width. */
+// Pads with spaces on the right up to width.
 std::string padded(std::string_view text, std::size_t width);
 
-/* "13.0" for 13000, as cuDriverGetVersion numbers versions. */
+// "13.0" for 13000, as cuDriverGetVersion numbers versions.
 std::string version_text(int version);
 
-/* Shell style: SM ids as "0-7 16 24-31". ids ascend. */
-std::string ranges(const std::vector<std::uint32_t>& ids);
+// Shell style: SM ids as "0-7 16 24-31". ids ascend.
+std::string ranges(const std::vector<uint32_t>& ids);
 
-/* The name of the nth partition: A to Z, then AA, AB and so on. */
+// The name of the nth partition: A to Z, then AA, AB and so on.
 std::string partition_name(std::size_t index);
 
 } // namespace gcx::cli

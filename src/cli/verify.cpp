@@ -1,4 +1,4 @@
-/* gcx verify: shows on which SMs each partition's kernels really run. */
+// gcx verify: shows on which SMs each partition's kernels really run.
 #include "cli/driver.hpp"
 #include "cli/files.hpp"
 #include "cli/layout.hpp"
@@ -14,10 +14,10 @@
 namespace gcx::cli {
 namespace {
 
-/* More at once would be more threads than a machine likes, and show nothing new. */
+// More at once would be more threads than a machine likes, and show nothing new.
 constexpr std::size_t kProbesAtOnce = 16;
 
-/* Several at once: partitions that are disjoint only one after the other would show here. */
+// Several at once: partitions that are disjoint only one after the other would show here.
 void probe_together(std::vector<Partition>& partitions, std::size_t first) {
     const std::size_t last = std::min(first + kProbesAtOnce, partitions.size());
     std::vector<std::exception_ptr> errors(last - first);
@@ -38,7 +38,7 @@ void probe_together(std::vector<Partition>& partitions, std::size_t first) {
     }
 }
 
-/* All contexts are alive before the first probe, as they would be in use. */
+// All contexts are alive before the first probe, as they would be in use.
 std::vector<Partition> make_and_probe(const Split& made) {
     std::vector<Partition> partitions(made.groups.size());
     for (std::size_t i = 0; i < partitions.size(); i++) {

@@ -1,6 +1,6 @@
 #include "core/context_cache.hpp"
 
-#include "core/log.hpp"
+#include "base/log.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "core/device.hpp"
 
-#include "core/log.hpp"
+#include "base/log.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "core/planner.hpp"
 
-#include "core/error.hpp"
+#include "base/error.hpp"
 
 #include <algorithm>
 #include <optional>

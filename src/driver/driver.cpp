@@ -1,6 +1,6 @@
 #include "driver/driver.hpp"
 
-#include "core/log.hpp"
+#include "base/log.hpp"
 
 #include <dlfcn.h>
 

@@ -1,7 +1,7 @@
 // The CUDA driver: one library, opened by dlopen, its functions in one table, and what it can do.
 #pragma once
 
-#include "core/error.hpp"
+#include "base/error.hpp"
 #include "driver/cuda_api.h"
 
 #include <string>

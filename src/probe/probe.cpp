@@ -1,6 +1,6 @@
 #include "probe/probe.hpp"
 
-#include "core/log.hpp"
+#include "base/log.hpp"
 #include "core/relaxed_capture.hpp"
 #include "core/scoped_current.hpp"
 #include "probe/kernel.hpp"

@@ -1,11 +1,10 @@
-/* Everything that the simulated machine holds. All of it is guarded by the one lock of entry.hpp.
- */
+// Everything that the simulated machine holds. All of it is guarded by the one lock of entry.hpp.
 #pragma once
 
 #include "driver/cuda_api.h"
-#include "sim/driver_version.hpp"
-#include "sim/profile.hpp"
-#include "sim/sm_set.hpp"
+#include "sim/partition/sm_set.hpp"
+#include "sim/profiles/driver_version.hpp"
+#include "sim/profiles/profile.hpp"
 
 #include <bit>
 #include <cstdint>
@@ -21,8 +20,8 @@
 
 namespace gcx::sim {
 
-/* Handles are numbers that are never given twice, not addresses: a stale one is known as such. */
-using Handle = std::uint64_t;
+// Handles are numbers that are never given twice, not addresses: a stale one is known as such.
+using Handle = uint64_t;
 Handle new_handle();
 
 template <class Pointer>
@@ -35,7 +34,7 @@ Handle to_handle(Pointer pointer) {
     return std::bit_cast<Handle>(pointer);
 }
 
-/* Parameters that are only kept, to be given back. */
+// Parameters that are only kept, to be given back.
 template <class T>
 std::string to_bytes(const T& value) {
     return {reinterpret_cast<const char*>(&value), sizeof value};
@@ -58,15 +57,14 @@ struct Capture;
 struct Device {
     int ordinal = 0;
     Profile profile;
-    Context* primary = nullptr; /* none, or one that lives */
+    Context* primary = nullptr; // none, or one that lives
     unsigned primary_retains = 0;
     unsigned primary_flags = 0;
-    std::uint64_t memory_used = 0;
-    std::uint64_t memory_lost = 0;
-    unsigned free_context_slots =
-        0; /* memory of destroyed green contexts that the next one takes */
-    std::uint64_t busy_until = 0;
-    Handle workqueue = 0; /* the one that contexts share unless told otherwise */
+    uint64_t memory_used = 0;
+    uint64_t memory_lost = 0;
+    unsigned free_context_slots = 0; // memory of destroyed green contexts that the next one takes
+    uint64_t busy_until = 0;
+    Handle workqueue = 0; // the one that contexts share unless told otherwise
     Handle default_pool = 0;
     Handle current_pool = 0;
 };
@@ -74,7 +72,7 @@ struct Device {
 struct Workqueue {
     unsigned concurrency_limit = 0;
     unsigned scope = 0;
-    Handle id = 0; /* which queue: shared ones have the same */
+    Handle id = 0; // which queue: shared ones have the same
 };
 
 struct Stream {
@@ -82,14 +80,14 @@ struct Stream {
     Context* context = nullptr;
     unsigned flags = 0;
     int priority = 0;
-    std::uint64_t id = 0;
-    std::uint64_t busy_until = 0;
+    uint64_t id = 0;
+    uint64_t busy_until = 0;
     Capture* capture = nullptr;
-    std::map<CUstreamAttrID, CUstreamAttrValue> attributes; /* those that were set */
-    bool gone = false; /* went with its primary context; the handle is still known as such */
+    std::map<CUstreamAttrID, CUstreamAttrValue> attributes; // those that were set
+    bool gone = false; // went with its primary context; the handle is still known as such
 };
 
-/* Work that may take part in one cluster: SMs of one GPC that came with one resource. */
+// Work that may take part in one cluster: SMs of one GPC that came with one resource.
 using Fragments = std::vector<SmSet>;
 
 struct Context {
@@ -99,11 +97,11 @@ struct Context {
     Device* device = nullptr;
     Kind kind = Kind::Created;
     bool alive = true;
-    std::uint64_t id = 0;
+    uint64_t id = 0;
     unsigned flags = 0;
-    std::uint64_t busy_barrier = 0; /* all later work starts after it */
+    uint64_t busy_barrier = 0; // all later work starts after it
     SmSet sms;
-    unsigned reported_sms = 0; /* the same group twice is counted twice and used once */
+    unsigned reported_sms = 0; // the same group twice is counted twice and used once
     Fragments fragments;
     Stream null_stream;
     std::map<std::thread::id, std::unique_ptr<Stream>> thread_streams;
@@ -111,10 +109,10 @@ struct Context {
     int cache_config = 0;
     std::set<int> peers;
 
-    /* Green contexts only. */
+    // Green contexts only.
     Handle green = 0;
-    Handle green_alias = 0; /* what cuStreamGetGreenCtx gives instead, up to 13.0 */
-    std::uint64_t green_id = 0;
+    Handle green_alias = 0; // what cuStreamGetGreenCtx gives instead, up to 13.0
+    uint64_t green_id = 0;
     Context* primary = nullptr;
     unsigned min_partition_size = 0;
     unsigned alignment = 0;
@@ -128,8 +126,8 @@ struct Event {
     Context* context = nullptr;
     unsigned flags = 0;
     bool recorded = false;
-    std::uint64_t done_at = 0;
-    Capture* capture = nullptr; /* recorded in a capture, after these nodes */
+    uint64_t done_at = 0;
+    Capture* capture = nullptr; // recorded in a capture, after these nodes
     std::vector<Handle> capture_nodes;
 };
 
@@ -149,24 +147,24 @@ struct Descriptor {
 enum class MemoryKind { Device, Managed, Host, Registered, Module };
 
 struct Allocation {
-    std::uint64_t address = 0;
+    uint64_t address = 0;
     std::size_t bytes = 0;
-    std::byte* data = nullptr; /* where the simulation keeps it; the address itself if not Device */
-    std::size_t mapped = 0;    /* bytes to unmap */
+    std::byte* data = nullptr; // where the simulation keeps it; the address itself if not Device
+    std::size_t mapped = 0;    // bytes to unmap
     MemoryKind kind = MemoryKind::Device;
     Device* device = nullptr;
     Context* context = nullptr;
     unsigned flags = 0;
-    std::uint64_t id = 0;
+    uint64_t id = 0;
     Handle pool = 0;
 };
 
 struct Pool {
     Handle handle = 0;
     Device* device = nullptr;
-    std::uint64_t used = 0;
-    std::uint64_t used_high = 0;
-    std::map<int, std::uint64_t> attributes;
+    uint64_t used = 0;
+    uint64_t used_high = 0;
+    std::map<int, uint64_t> attributes;
 };
 
 struct KernelParameter {
@@ -174,8 +172,7 @@ struct KernelParameter {
     std::size_t size = 0;
 };
 
-/* What a function's name says: the simulation knows two kernels, and what an image tells of others.
- */
+// What a function's name says: the simulation knows two kernels, and what an image tells of others.
 struct KernelCode {
     std::string name;
     std::vector<KernelParameter> parameters;
@@ -184,7 +181,7 @@ struct KernelCode {
 
 struct Function {
     Handle handle = 0;
-    Handle kernel = 0; /* the CUkernel of a library, which a launch takes as well */
+    Handle kernel = 0; // the CUkernel of a library, which a launch takes as well
     Handle module = 0;
     Handle library = 0;
     KernelCode code;
@@ -194,13 +191,13 @@ struct Function {
 struct Module {
     Handle handle = 0;
     bool is_library = false;
-    Handle library_module = 0; /* cuLibraryGetModule's answer */
+    Handle library_module = 0; // cuLibraryGetModule's answer
     Context* context = nullptr;
-    bool any_name = false; /* an image whose names the simulation cannot read */
+    bool any_name = false; // an image whose names the simulation cannot read
     std::map<std::string, KernelCode> kernels;
-    std::map<std::string, Handle> functions; /* those asked for */
+    std::map<std::string, Handle> functions; // those asked for
     std::map<std::string, std::size_t> globals;
-    std::map<std::string, std::uint64_t> global_addresses;
+    std::map<std::string, uint64_t> global_addresses;
 };
 
 struct LaunchConfig {
@@ -210,12 +207,12 @@ struct LaunchConfig {
     unsigned cluster[3] = {0, 0, 0};
     bool cooperative = false;
 
-    std::uint64_t blocks() const { return std::uint64_t{grid[0]} * grid[1] * grid[2]; }
+    uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
     unsigned threads() const { return block[0] * block[1] * block[2]; }
     unsigned cluster_blocks() const { return cluster[0] * cluster[1] * cluster[2]; }
 };
 
-/* One thing that a stream does, now or each time a graph is launched. */
+// One thing that a stream does, now or each time a graph is launched.
 struct Work {
     enum class Kind {
         Kernel,
@@ -230,67 +227,66 @@ struct Work {
     };
 
     Kind kind = Kind::Other;
-    Context* context = nullptr; /* on whose SMs */
-    std::uint64_t duration_ns = 0;
+    Context* context = nullptr; // on whose SMs
+    uint64_t duration_ns = 0;
     std::function<void(Machine&)> effect;
-    std::function<void()> host; /* run without the lock */
+    std::function<void()> host; // run without the lock
 
-    /* Kernels */
+    // Kernels
     Handle function = 0;
     LaunchConfig config;
     std::vector<std::byte> arguments;
     std::vector<std::size_t> argument_offsets;
     std::map<int, std::string> attributes;
-    bool by_kernel = false; /* named by a CUkernel: the node's context may be changed */
+    bool by_kernel = false; // named by a CUkernel: the node's context may be changed
 
     Handle event = 0;
-    Handle child = 0;       /* a hidden graph of the node's own */
-    std::string parameters; /* of nodes whose parameters are only kept, as bytes */
+    Handle child = 0;       // a hidden graph of the node's own
+    std::string parameters; // of nodes whose parameters are only kept, as bytes
 };
 
 struct Node {
     Handle handle = 0;
-    Handle origin = 0; /* the node that it was cloned from */
+    Handle origin = 0; // the node that it was cloned from
     Handle graph = 0;
     Work work;
     std::vector<Handle> dependencies;
-    std::vector<void*> argument_pointers; /* what a query of the parameters gave out */
+    std::vector<void*> argument_pointers; // what a query of the parameters gave out
 };
 
 struct Graph {
     Handle handle = 0;
-    bool hidden = false; /* of a capture, or a child of a node */
+    bool hidden = false; // of a capture, or a child of a node
     std::vector<std::unique_ptr<Node>> nodes;
 };
 
 struct GraphExec {
     Handle handle = 0;
-    std::uint64_t flags = 0;
-    Graph graph; /* a copy: node handles differ, origin names the source's */
+    uint64_t flags = 0;
+    Graph graph; // a copy: node handles differ, origin names the source's
     Device* device = nullptr;
 };
 
 struct Capture {
-    std::uint64_t id = 0;
+    uint64_t id = 0;
     Handle graph = 0;
     bool into_existing = false;
     bool invalid = false;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    std::thread::id thread; /* that began it */
+    std::thread::id thread; // that began it
     Stream* origin = nullptr;
-    std::map<Stream*, std::vector<Handle>>
-        tips; /* the nodes that each stream's next node follows */
+    std::map<Stream*, std::vector<Handle>> tips; // the nodes that each stream's next node follows
 };
 
 struct Machine {
     std::string spec;
-    std::uint64_t epoch = 0;
+    uint64_t epoch = 0;
     const DriverVersion* driver = nullptr;
     bool initialised = false;
     std::vector<std::unique_ptr<Device>> devices;
-    std::uint64_t clock_ns = 0;
-    std::uint64_t calls = 0;
-    std::map<std::string, std::uint64_t, std::less<>> calls_by_function;
+    uint64_t clock_ns = 0;
+    uint64_t calls = 0;
+    std::map<std::string, uint64_t, std::less<>> calls_by_function;
 
     Table<Context> contexts;
     std::unordered_map<Handle, Context*> greens;
@@ -298,29 +294,29 @@ struct Machine {
     std::unordered_set<Handle> dead_streams;
     Table<Event> events;
     Table<Descriptor> descriptors;
-    std::map<std::uint64_t, Allocation> allocations;
+    std::map<uint64_t, Allocation> allocations;
     Table<Pool> pools;
     Table<Module> modules;
     Table<Function> functions;
-    std::unordered_map<Handle, Handle> kernels; /* CUkernel to CUfunction */
+    std::unordered_map<Handle, Handle> kernels; // CUkernel to CUfunction
     Table<Graph> graphs;
     Table<GraphExec> graph_execs;
-    std::map<std::uint64_t, std::unique_ptr<Capture>> captures;
+    std::map<uint64_t, std::unique_ptr<Capture>> captures;
 
-    std::uint64_t next_context_id = 1;
-    std::uint64_t next_green_id = 1;
-    std::uint64_t next_stream_id = 1;
-    std::uint64_t next_split = 1;
-    std::uint64_t next_capture = 1;
-    std::uint64_t next_allocation = 1;
-    std::uint64_t kernel_ns = 0;
+    uint64_t next_context_id = 1;
+    uint64_t next_green_id = 1;
+    uint64_t next_stream_id = 1;
+    uint64_t next_split = 1;
+    uint64_t next_capture = 1;
+    uint64_t next_allocation = 1;
+    uint64_t kernel_ns = 0;
 
     ~Machine();
     bool has(Capability capability) const { return driver->version >= capability; }
     Device* device(CUdevice ordinal);
 };
 
-/* contexts.cpp */
+// contexts.cpp
 Context* find_context(Machine& machine, CUcontext context);
 CUresult check_context(Machine& machine, CUcontext handle, Context*& context);
 CUresult current_context(Machine& machine, Context*& context);
@@ -330,26 +326,26 @@ Context& new_context(Machine& machine, Device& device, Context::Kind kind);
 void kill_context(Machine& machine, Context& context);
 void reset_primary(Machine& machine, Device& device);
 
-/* green.cpp */
+// green.cpp
 CUresult check_green(Machine& machine, CUgreenCtx handle, Context*& context);
 void end_green(Machine& machine, Context& context);
 Handle green_handle_of(Machine& machine, Context& context);
 
-/* streams.cpp */
+// streams.cpp
 CUresult check_stream(Machine& machine, CUstream handle, Stream*& stream);
 CUresult submit(Machine& machine, Stream& stream, Work work);
-std::uint64_t start_time(Machine& machine, Stream& stream);
-void run_work(Machine& machine, Stream& stream, Work& work, std::uint64_t start);
-void wait_until(Machine& machine, std::uint64_t time);
-std::uint64_t context_busy_until(Machine& machine, const Context& context);
-CUresult capture_work(Machine& machine, Stream& stream, Work work); /* capture.cpp */
+uint64_t start_time(Machine& machine, Stream& stream);
+void run_work(Machine& machine, Stream& stream, Work& work, uint64_t start);
+void wait_until(Machine& machine, uint64_t time);
+uint64_t context_busy_until(Machine& machine, const Context& context);
+CUresult capture_work(Machine& machine, Stream& stream, Work work); // capture.cpp
 CUresult join_capture(Machine& machine, Stream& stream, const Event& event);
 void invalidate_capture(Machine& machine, Capture& capture);
-/* For calls that a capture forbids: ends the capture that does. */
+// For calls that a capture forbids: ends the capture that does.
 CUresult refuse_during_capture(Machine& machine);
 
-/* launch.cpp */
-std::uint64_t kernel_duration(Machine& machine, const Work& work);
+// launch.cpp
+uint64_t kernel_duration(Machine& machine, const Work& work);
 void kernel_effect(Machine& machine, const Work& work);
 CUresult check_launch(Machine& machine, const Context& context, Handle function,
                       const LaunchConfig& config);
@@ -358,7 +354,7 @@ CUresult pack_arguments(const Function& function, void** parameters, void** extr
 void read_launch_attributes(const CUlaunchAttribute* attributes, unsigned count,
                             LaunchConfig& config, std::map<int, std::string>& kept);
 
-/* occupancy.cpp */
+// occupancy.cpp
 unsigned blocks_per_sm(const Device& device, const Function& function, unsigned threads,
                        std::size_t dynamic_shared);
 unsigned active_clusters(const Device& device, const Function& function, const Fragments& fragments,
@@ -366,15 +362,15 @@ unsigned active_clusters(const Device& device, const Function& function, const F
 unsigned max_cluster_size(const Device& device, const Function& function,
                           const Fragments& fragments, const LaunchConfig& config);
 
-/* modules.cpp */
+// modules.cpp
 Function* find_function(Machine& machine, Handle handle);
 
-/* memory.cpp */
-std::byte* device_bytes(Machine& machine, std::uint64_t address, std::size_t bytes);
-Allocation* find_allocation(Machine& machine, std::uint64_t address);
-std::uint64_t allocate_global(Machine& machine, Context& context, std::size_t bytes);
-bool charge_memory(Device& device, std::uint64_t bytes);
-std::map<std::uint64_t, Allocation>::iterator
-drop_allocation(Machine& machine, std::map<std::uint64_t, Allocation>::iterator allocation);
+// memory.cpp
+std::byte* device_bytes(Machine& machine, uint64_t address, std::size_t bytes);
+Allocation* find_allocation(Machine& machine, uint64_t address);
+uint64_t allocate_global(Machine& machine, Context& context, std::size_t bytes);
+bool charge_memory(Device& device, uint64_t bytes);
+std::map<uint64_t, Allocation>::iterator
+drop_allocation(Machine& machine, std::map<uint64_t, Allocation>::iterator allocation);
 
 } // namespace gcx::sim

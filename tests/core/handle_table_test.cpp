@@ -1,7 +1,7 @@
 // Handles: stale, foreign and forged ones are refused; threads that destroy and use one can't
 // hurt each other.
 
-#include "api/handle_table.hpp"
+#include "core/handle_table.hpp"
 
 #include "check.hpp"
 

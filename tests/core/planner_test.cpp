@@ -3,7 +3,7 @@
 
 #include "core/planner.hpp"
 
-#include "core/error.hpp"
+#include "base/error.hpp"
 
 #include "check.hpp"
 

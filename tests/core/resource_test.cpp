@@ -2,7 +2,7 @@
 
 #include "core/resource.hpp"
 
-#include "core/error.hpp"
+#include "base/error.hpp"
 
 #include "check.hpp"
 

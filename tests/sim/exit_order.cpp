@@ -1,5 +1,4 @@
-/* Calls that come after the library's own destructors get CUDA_ERROR_DEINITIALIZED, and do no harm.
- */
+// Calls that come after the library's own destructors get CUDA_ERROR_DEINITIALIZED, and do no harm.
 #include "driver/cuda_api.h"
 
 #include <dlfcn.h>
@@ -14,7 +13,7 @@ namespace {
 using GetCount = CUresult (*)(int*);
 GetCount g_get_count = nullptr;
 
-/* Registered first, so it runs last. */
+// Registered first, so it runs last.
 void last_handler() {
     int count = 0;
     const CUresult result = g_get_count(&count);

@@ -23,7 +23,7 @@ const std::string& Facts::next() const {
 }
 
 std::string Facts::mask(std::string line) const {
-    /* How wide columns are is no fact. */
+    // How wide columns are is no fact.
     line = std::regex_replace(line, std::regex(" +"), " ");
     line = std::regex_replace(line, std::regex(" $"), "");
     for (const Mask& mask : masks_)

@@ -1,7 +1,5 @@
-/*
- * A recorded log, to be replayed: lines are produced one by one and each must be the log's next.
- * Only what the list of masks names may differ.
- */
+// A recorded log, to be replayed: lines are produced one by one and each must be the log's next.
+// Only what the list of masks names may differ.
 #pragma once
 
 #include <regex>
@@ -20,17 +18,17 @@ class Facts {
   public:
     Facts(const std::string& path, std::vector<Mask> masks);
 
-    /* The next line of the log, without consuming it; "" at the end. */
+    // The next line of the log, without consuming it; "" at the end.
     const std::string& next() const;
     bool at_end() const { return at_ == lines_.size(); }
 
-    /* The simulation's line: compared with the log's next one. */
+    // The simulation's line: compared with the log's next one.
     void expect(const std::string& line);
 
-    /* A line of prose that begins so, and what it states holds. */
+    // A line of prose that begins so, and what it states holds.
     void state(const std::string& beginning, bool holds);
 
-    /* Prints how many lines were matched, masked and checked; false if any was not. */
+    // Prints how many lines were matched, masked and checked; false if any was not.
     bool summary() const;
 
   private:
@@ -46,14 +44,13 @@ class Facts {
     int wrong_ = 0;
 };
 
-/* The number after the word, in a log's line: number_after("stream create 4.1 destroy", "create ")
- */
+// The number after the word, in a log's line: number_after("stream create 4.1 destroy", "create ")
 double number_after(const std::string& line, const std::string& word);
 
-/* Costs: within a quarter of what was measured. */
+// Costs: within a quarter of what was measured.
 void check_cost(const char* what, double measured, double simulated);
 
-/* printf into a string */
+// printf into a string
 __attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...);
 
 } // namespace sim_test

@@ -1,4 +1,4 @@
-/* Every simulated GPU with every driver, counts, failures by order, specifications, profiles. */
+// Every simulated GPU with every driver, counts, failures by order, specifications, profiles.
 #include "support.hpp"
 
 #include <algorithm>
@@ -21,10 +21,10 @@ gcx_sim_counts counts() {
 
 void check_nothing_alive(const std::string& where) {
     const gcx_sim_counts now = counts();
-    const std::uint64_t alive = now.primary_retains + now.contexts + now.green_contexts +
-                                now.streams + now.events + now.modules + now.graphs +
-                                now.allocations + now.allocated_bytes;
-    if (!CHECK_EQ(alive, std::uint64_t{0}))
+    const uint64_t alive = now.primary_retains + now.contexts + now.green_contexts + now.streams +
+                           now.events + now.modules + now.graphs + now.allocations +
+                           now.allocated_bytes;
+    if (!CHECK_EQ(alive, uint64_t{0}))
         std::fprintf(stderr, "  after %s\n", where.c_str());
 }
 
@@ -34,7 +34,7 @@ int attribute(CUdevice_attribute which) {
     return value;
 }
 
-/* All groups and the remainder: disjoint, together the whole device. */
+// All groups and the remainder: disjoint, together the whole device.
 void check_partition(Primary& primary, const Split& made, unsigned total) {
     CHECK_OK(made.result);
     std::set<unsigned> seen;
@@ -77,7 +77,7 @@ void green_contexts(int version) {
     check_partition(primary, split(device, total, 1, 2), total);
     const unsigned half = total / 2 / rules.alignment * rules.alignment;
     check_partition(primary, split(device, 2, 0, half), total);
-    /* Splits are nested, and follow the alignment. */
+    // Splits are nested, and follow the alignment.
     std::vector<unsigned> before;
     for (unsigned count = rules.minimum; count <= total; count += rules.alignment) {
         const Split made = split(device, 1, 0, count);
@@ -104,7 +104,7 @@ void green_contexts(int version) {
     CHECK_OK(cuGreenCtxDestroy(green));
 }
 
-/* cuGetProcAddress agrees with what the functions themselves answer. */
+// cuGetProcAddress agrees with what the functions themselves answer.
 void symbols(int version) {
     const std::pair<const char*, int> since[] = {
         {"cuGreenCtxCreate", 12040},       {"cuGreenCtxStreamCreate", 12050},
@@ -167,7 +167,7 @@ void specifications() {
         CHECK_EQ(gcx_sim_configure(spec), static_cast<int>(CUDA_ERROR_INVALID_VALUE));
         CHECK(std::strstr(gcx_sim_last_error(), reason) != nullptr);
     }
-    /* A refused specification leaves the machine as it was. */
+    // A refused specification leaves the machine as it was.
     CHECK_EQ(std::string(gcx_sim_spec()), "none@13.0");
     CHECK_EQ(gcx_sim_configure("h100"), 0);
     CHECK_EQ(std::string(gcx_sim_last_error()), "");
@@ -178,7 +178,7 @@ void specifications() {
     CHECK_EQ(cuDeviceGetDevResource(0, &resource, cu::kResourceSm), CUDA_ERROR_NOT_INITIALIZED);
 }
 
-/* What was made by one machine is unknown to the next. */
+// What was made by one machine is unknown to the next.
 void new_machines() {
     CHECK_EQ(gcx_sim_configure("h100"), 0);
     CHECK_OK(cuInit(0));
@@ -200,7 +200,7 @@ void new_machines() {
 void failures() {
     CHECK_EQ(gcx_sim_configure("h100@13.5"), 0);
     CHECK_OK(cuInit(0));
-    /* Each function by its name, at the nth call, once. */
+    // Each function by its name, at the nth call, once.
     for (const char* name : {"cuDeviceGetCount", "cuDeviceGet", "cuDriverGetVersion"}) {
         int value = 0;
         const auto call = [&] {
@@ -222,24 +222,24 @@ void failures() {
     CHECK_EQ(cuDeviceGetCount(&value), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQ(gcx_sim_fail("*", 2, 2), 0);
     CHECK_OK(cuDeviceGetCount(&value));
-    /* Names of errors never fail, and do not count. */
+    // Names of errors never fail, and do not count.
     CHECK_EQ(name_of(CUDA_ERROR_UNKNOWN), "CUDA_ERROR_UNKNOWN");
     CHECK_EQ(cuDeviceGetCount(&value), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQ(gcx_sim_fail("cuNoSuchFunction", 1, 1), static_cast<int>(CUDA_ERROR_NOT_FOUND));
     CHECK_EQ(gcx_sim_fail("cuInit", 1, 0), static_cast<int>(CUDA_ERROR_INVALID_VALUE));
 
-    const std::uint64_t before = gcx_sim_calls("cuDeviceGetCount");
-    const std::uint64_t all = gcx_sim_calls(nullptr);
+    const uint64_t before = gcx_sim_calls("cuDeviceGetCount");
+    const uint64_t all = gcx_sim_calls(nullptr);
     CHECK_OK(cuDeviceGetCount(&value));
     CHECK_EQ(gcx_sim_calls("cuDeviceGetCount"), before + 1);
     CHECK_EQ(gcx_sim_calls(nullptr), all + 1);
     CHECK_EQ(counts().calls, all + 1);
-    CHECK_EQ(gcx_sim_calls("cuNoSuchFunction"), std::uint64_t{0});
+    CHECK_EQ(gcx_sim_calls("cuNoSuchFunction"), uint64_t{0});
 }
 
-/* Each exported function: an ordered failure reaches its caller before it looks at an argument. */
+// Each exported function: an ordered failure reaches its caller before it looks at an argument.
 #ifdef __clang__
-__attribute__((no_sanitize("function"))) /* by design: all are called by one type */
+__attribute__((no_sanitize("function"))) // by design: all are called by one type
 #endif
 void every_function_fails(const char* list) {
     std::ifstream file(list);
@@ -257,7 +257,7 @@ void every_function_fails(const char* list) {
         CHECK_OK(cuGetProcAddress_v2(base, &address, 13050, 0, nullptr));
         CHECK(address != nullptr);
         CHECK_EQ(gcx_sim_fail(symbol, 1, 999), 0);
-        /* Integer and pointer arguments are passed alike; none is read. */
+        // Integer and pointer arguments are passed alike; none is read.
         using AnyFunction = CUresult (*)(void*, void*, void*, void*, void*, void*, void*, void*,
                                          void*, void*, void*, void*);
         AnyFunction function = nullptr;
@@ -280,7 +280,7 @@ void clock_and_costs() {
     CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK_OK(primary.spin(stream, 1'000'000));
     CHECK_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
-    /* Polling comes to an end. */
+    // Polling comes to an end.
     int polls = 0;
     while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY && polls < 100000)
         polls++;
@@ -304,16 +304,16 @@ void clock_and_costs() {
     CHECK_OK(cuEventDestroy_v2(begin));
     CHECK_OK(cuEventDestroy_v2(end));
 
-    /* 2048 blocks of 1 us, two at once on each of 132 SMs: 8 rounds. */
-    const std::uint64_t before = clock_ns();
+    // 2048 blocks of 1 us, two at once on each of 132 SMs: 8 rounds.
+    const uint64_t before = clock_ns();
     CHECK_EQ(primary.sms(stream).size(), std::size_t{132});
     const double us = static_cast<double>(clock_ns() - before) / 1000;
     CHECK(us > 8 && us < 25);
     CHECK_OK(cuStreamDestroy_v2(stream));
 }
 
-/* Measured on 13.0, see docs/measurements.md: what has nothing to do with a capture breaks it all
- * the same, in its own thread unless it is relaxed, and in others if it is global. */
+// Measured on 13.0, see docs/measurements.md: what has nothing to do with a capture breaks it all
+// the same, in its own thread unless it is relaxed, and in others if it is global.
 void captures_forbid() {
     CHECK_EQ(gcx_sim_configure("h100"), 0);
     CHECK_OK(cuInit(0));
@@ -359,7 +359,7 @@ void captures_forbid() {
         check_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, false, elsewhere);
         check_capture(CU_STREAM_CAPTURE_MODE_RELAXED, false, call);
         check_capture(CU_STREAM_CAPTURE_MODE_RELAXED, false, elsewhere);
-        /* A thread that says it knows what it does is let through. */
+        // A thread that says it knows what it does is let through.
         check_capture(CU_STREAM_CAPTURE_MODE_GLOBAL, false, [&] {
             CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
             CHECK_OK(cuThreadExchangeStreamCaptureMode(&mode));
@@ -377,14 +377,14 @@ void memory() {
     CHECK_EQ(gcx_sim_configure("2xh100"), 0);
     CHECK_OK(cuInit(0));
     const Primary primary;
-    std::vector<std::uint32_t> host(256);
-    for (std::uint32_t i = 0; i < host.size(); i++)
+    std::vector<uint32_t> host(256);
+    for (uint32_t i = 0; i < host.size(); i++)
         host[i] = i;
     CUdeviceptr memory = 0;
     CHECK_OK(cuMemAlloc_v2(&memory, 1024));
-    CHECK_EQ(counts().allocated_bytes, std::uint64_t{1024 + Primary::kMaxSms * 4});
+    CHECK_EQ(counts().allocated_bytes, uint64_t{1024 + Primary::kMaxSms * 4});
     CHECK_OK(cuMemcpyHtoD_v2(memory, host.data(), 1024));
-    std::vector<std::uint32_t> back(256);
+    std::vector<uint32_t> back(256);
     CHECK_OK(cuMemcpyDtoH_v2(back.data(), memory + 512, 512));
     CHECK_EQ(back[0], 128U);
     CHECK_EQ(cuMemcpyDtoH_v2(back.data(), memory + 512, 513), CUDA_ERROR_INVALID_VALUE);
@@ -404,7 +404,7 @@ void memory() {
     std::size_t total = 0;
     CHECK_OK(cuMemGetInfo_v2(&free_bytes, &total));
     CHECK_EQ(cuMemAlloc_v2(&memory, free_bytes + 1), CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_OK(cuMemAlloc_v2(&memory, free_bytes / 2)); /* tens of GB that nothing touches */
+    CHECK_OK(cuMemAlloc_v2(&memory, free_bytes / 2)); // tens of GB that nothing touches
     CHECK_OK(cuMemFree_v2(memory));
     void* pinned = nullptr;
     CHECK_OK(cuMemHostAlloc(&pinned, 4096, 0));
@@ -414,7 +414,7 @@ void memory() {
     CHECK_OK(cuMemFreeAsync(memory, nullptr));
 }
 
-/* Measured on 13.0; that drivers before it let the reset through is assumed. */
+// Measured on 13.0; that drivers before it let the reset through is assumed.
 void primary_reset_refused() {
     CHECK_EQ(gcx_sim_configure("h100@13.0"), 0);
     CHECK_OK(cuInit(0));
@@ -452,7 +452,7 @@ void primary_reset() {
     check_nothing_alive("a reset");
 }
 
-/* A recording without GPCs, and the errors of a wrong one. */
+// A recording without GPCs, and the errors of a wrong one.
 void profiles(const std::string& folder) {
     const std::string path = folder + "/recorded.profile";
     const auto write = [&](const std::string& text) {
@@ -478,7 +478,7 @@ void profiles(const std::string& folder) {
         check_partition(primary, split(query(), 20, 1, 2), 20);
     }
     CHECK_EQ(gcx_sim_configure((path + "@13.1").c_str()), 0);
-    /* Recorded groups of flag 2 are given as they were. */
+    // Recorded groups of flag 2 are given as they were.
     write(good + "family max-cluster\ngroup 0 1 2 3 4 5 6 7 8 9 10 11 16 17 18 19\n"
                  "remainder 12 13 14 15\n");
     CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
@@ -519,9 +519,9 @@ void host_functions_and_modules() {
     std::size_t bytes = 0;
     CHECK_OK(cuModuleGetGlobal_v2(&global, &bytes, primary.module, "a_global"));
     CHECK_EQ(bytes, std::size_t{12});
-    /* Cooperative launches are limited by the partition. */
+    // Cooperative launches are limited by the partition.
     const Partition part({split(query(), 1, 0, 24).groups[0]});
-    std::uint32_t value = 0;
+    uint32_t value = 0;
     void* arguments[] = {&value};
     const auto cooperative = [&](unsigned blocks, CUstream stream) {
         return cuLaunchCooperativeKernel(primary.unknown, blocks, 1, 1, 1024, 1, 1, 0, stream,

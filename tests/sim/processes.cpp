@@ -1,4 +1,4 @@
-/* Threads, fork, exit, and what the environment asks for. */
+// Threads, fork, exit, and what the environment asks for.
 #include "support.hpp"
 
 #include <sys/wait.h>
@@ -12,7 +12,7 @@ using namespace sim_test;
 
 namespace {
 
-/* Runs the body in a child; its exit status. */
+// Runs the body in a child; its exit status.
 template <class Body>
 int in_child(const Body& body) {
     std::fflush(nullptr);
@@ -28,7 +28,7 @@ void one_thread(CUcontext primary, const CUdevResource& group, CUfunction spinne
     CHECK_OK(cuCtxSetCurrent(primary));
     for (int round = 0; round < 25; round++) {
         const Partition part({group});
-        std::uint64_t nanoseconds = 1000;
+        uint64_t nanoseconds = 1000;
         void* arguments[] = {&nanoseconds};
         for (int i = 0; i < 4; i++)
             CHECK_OK(cuLaunchKernel(spinner, 1, 1, 1, 1, 1, 1, 0, part.stream, arguments, nullptr));
@@ -57,13 +57,12 @@ void threads() {
     }
     gcx_sim_counts now;
     gcx_sim_get_counts(&now);
-    CHECK_EQ(now.green_contexts + now.streams + now.allocations + now.primary_retains,
-             std::uint64_t{0});
-    CHECK_EQ(now.device_bytes_lost, std::uint64_t{400} * (4U << 20));
+    CHECK_EQ(now.green_contexts + now.streams + now.allocations + now.primary_retains, uint64_t{0});
+    CHECK_EQ(now.device_bytes_lost, uint64_t{400} * (4U << 20));
 }
 
 void forks() {
-    /* The child of a process that has not initialised the driver may do so. */
+    // The child of a process that has not initialised the driver may do so.
     CHECK_EQ(gcx_sim_configure("h100@13.0"), 0);
     CHECK_EQ(in_child([] { return static_cast<int>(cuInit(0)); }), 0);
     CHECK_OK(cuInit(0));
@@ -78,7 +77,7 @@ void forks() {
     CHECK_OK(cuDeviceGetCount(&count));
 }
 
-/* What a process sees that starts with this environment: it runs this program anew. */
+// What a process sees that starts with this environment: it runs this program anew.
 int run_self(const char* self, const char* mode, const char* variable, const char* value) {
     return in_child([&] {
         setenv(variable, value, 1);

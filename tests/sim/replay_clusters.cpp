@@ -1,4 +1,4 @@
-/* Replays facts/h200-driver580-clusters.txt. */
+// Replays facts/h200-driver580-clusters.txt.
 #include "facts.hpp"
 #include "support.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 
 struct Row {
     const char* name;
-    std::vector<CUdevResource> resources; /* none: a plain stream */
+    std::vector<CUdevResource> resources; // none: a plain stream
     bool shows_sms = false;
 };
 
@@ -41,7 +41,7 @@ std::vector<CUdevResource> slice(const std::vector<CUdevResource>& all, long fro
     return {all.begin() + from, all.begin() + to};
 }
 
-/* The fine atoms, two SMs each, that make up exactly what these resources hold. */
+// The fine atoms, two SMs each, that make up exactly what these resources hold.
 std::vector<CUdevResource> same_in_fine(Primary& primary, const Split& fine,
                                         const std::vector<CUdevResource>& resources) {
     const Partition part(resources);

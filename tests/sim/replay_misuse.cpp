@@ -1,7 +1,5 @@
-/*
- * Replays facts/h100-driver580-misuse.txt. Each case runs in a process of its own, as it did when
- * it was recorded; where the real driver crashed (139) the simulation aborts (134) with a message.
- */
+// Replays facts/h100-driver580-misuse.txt. Each case runs in a process of its own, as it did when
+// it was recorded; where the real driver crashed (139) the simulation aborts (134) with a message.
 #include "facts.hpp"
 #include "support.hpp"
 
@@ -15,7 +13,7 @@ using namespace sim_test;
 
 namespace {
 
-/* Cases print as the recorder did. */
+// Cases print as the recorder did.
 using Case = std::function<void(Primary&, const CUdevResource& device)>;
 
 void say(const std::string& text) {
@@ -50,13 +48,13 @@ std::string split_result(const CUdevResource& input, unsigned flags = 0) {
 void in_flight(Primary& primary, const CUdevResource& device) {
     Partition part({split(device, 1, 0, 24).groups[0]});
     CHECK_OK(primary.spin(part.stream, 50'000'000));
-    const std::uint64_t begin = clock_ns();
+    const uint64_t begin = clock_ns();
     const CUresult stream = cuStreamDestroy_v2(part.stream);
     part.stream = nullptr;
-    const std::uint64_t middle = clock_ns();
+    const uint64_t middle = clock_ns();
     const CUresult context = part.destroy_context();
-    const std::uint64_t end = clock_ns();
-    CHECK(end - begin < 1'000'000); /* neither waits for the 50 ms */
+    const uint64_t end = clock_ns();
+    CHECK(end - begin < 1'000'000); // neither waits for the 50 ms
     say(format("R21 destroy with work in flight -> %s %.0fus %s %.0fus sync %s",
                name_of(stream).c_str(), static_cast<double>(middle - begin) / 1000,
                name_of(context).c_str(), static_cast<double>(end - middle) / 1000,
@@ -68,7 +66,7 @@ void after_destroy(Primary& primary, const CUdevResource& device) {
     CHECK_OK(part.destroy_context());
     say("R16 use stream after ctx destroyed -> launch " + name_of(primary.spin(part.stream, 10)));
     say("n=0");
-    /* sets-and-graphs: so do query, synchronize and destroy. */
+    // sets-and-graphs: so do query, synchronize and destroy.
     CHECK_EQ(name_of(cuStreamQuery(part.stream)), "CUDA_ERROR_CONTEXT_IS_DESTROYED");
     CHECK_EQ(name_of(cuStreamSynchronize(part.stream)), "CUDA_ERROR_CONTEXT_IS_DESTROYED");
     CHECK_EQ(name_of(cuStreamDestroy_v2(part.stream)), "CUDA_ERROR_CONTEXT_IS_DESTROYED");
@@ -226,7 +224,7 @@ std::vector<Case> cases() {
     return list;
 }
 
-/* Runs one case in a child. What it printed, and its exit status as a shell has it. */
+// Runs one case in a child. What it printed, and its exit status as a shell has it.
 std::string run(const Case& body, int& status) {
     int out[2];
     int err[2];
@@ -281,9 +279,9 @@ int main(int argc, char** argv) {
     };
     Facts facts(argv[1], {
                              mask("[0-9]+us", "TIMEus"),
-                             /* The driver's own bytes between the tag and the union. */
+                             // The driver's own bytes between the tag and the union.
                              mask("(01000000)[0-9a-f]{184}", "$1 HIDDEN "),
-                             mask("\\[rc 134\\]", "[rc 139]"), /* it aborts, with a message */
+                             mask("\\[rc 134\\]", "[rc 139]"), // it aborts, with a message
                          });
     const std::vector<Case> list = cases();
     for (std::size_t i = 1; i < list.size(); i++) {
@@ -294,7 +292,7 @@ int main(int argc, char** argv) {
             text.erase(0, end + 1);
         }
         if (!text.empty())
-            facts.expect(text); /* the line that a crash left unfinished */
+            facts.expect(text); // the line that a crash left unfinished
         facts.expect(format("  [rc %d]", status));
     }
     facts.summary();

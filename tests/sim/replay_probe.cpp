@@ -1,4 +1,4 @@
-/* Replays facts/h100-driver580-probe.txt: the same operations give the same lines. */
+// Replays facts/h100-driver580-probe.txt: the same operations give the same lines.
 #include "facts.hpp"
 #include "support.hpp"
 
@@ -15,9 +15,9 @@ std::vector<Mask> masks() {
         return Mask{std::regex(pattern), replacement};
     };
     return {
-        mask("^dev SIMULATED ", "dev "),            /* the name says what it is */
-        mask("0x[0-9a-f]+", "POINTER"),             /* addresses */
-        mask("raw3=0 [0-9.]+us$", "raw3=0 TIMEus"), /* timings, from here on */
+        mask("^dev SIMULATED ", "dev "),            // the name says what it is
+        mask("0x[0-9a-f]+", "POINTER"),             // addresses
+        mask("raw3=0 [0-9.]+us$", "raw3=0 TIMEus"), // timings, from here on
         mask("^primary retain [0-9.]+ us$", "primary retain TIME us"),
         mask("^(cuDeviceGetDevResource|split\\(1,24\\)|split\\(16,8\\)|gendesc) [0-9.]+$",
              "$1 TIME"),
@@ -104,7 +104,7 @@ std::string numbered(const std::string& what, const std::vector<unsigned>& sms) 
     return format("%s n=%zu: ", what.c_str(), sms.size()) + join(sms);
 }
 
-/* The log took groups [begin, end) of an array that holds the groups and zeros behind them. */
+// The log took groups [begin, end) of an array that holds the groups and zeros behind them.
 void combination(Facts& facts, Primary& primary, std::vector<CUdevResource> resources) {
     const std::size_t count = resources.size();
     const Partition part(std::move(resources));
@@ -202,7 +202,7 @@ template <class Body>
 double median_us(const Body& body) {
     std::vector<double> times;
     for (int i = 0; i < 20; i++) {
-        const std::uint64_t before = clock_ns();
+        const uint64_t before = clock_ns();
         body();
         times.push_back(static_cast<double>(clock_ns() - before) / 1000);
     }
@@ -222,7 +222,7 @@ double used_mib() {
     return static_cast<double>(total - free_bytes) / kMiB;
 }
 
-/* One line of twenty contexts of k SMs. */
+// One line of twenty contexts of k SMs.
 void creation_costs(Facts& facts, const CUdevResource& device, unsigned count) {
     std::vector<double> create;
     std::vector<double> stream_create;
@@ -230,7 +230,7 @@ void creation_costs(Facts& facts, const CUdevResource& device, unsigned count) {
     std::vector<double> destroy;
     double first = 0;
     const auto timed = [](std::vector<double>& times, const auto& body) {
-        const std::uint64_t before = clock_ns();
+        const uint64_t before = clock_ns();
         CHECK_OK(body());
         times.push_back(static_cast<double>(clock_ns() - before) / 1000);
     };
@@ -253,7 +253,7 @@ void creation_costs(Facts& facts, const CUdevResource& device, unsigned count) {
         return times[times.size() / 2];
     };
     const std::string& line = facts.next();
-    if (count != 108) /* whose median is twice that of the others, with the same least */
+    if (count != 108) // whose median is twice that of the others, with the same least
         check_cost("cuGreenCtxCreate", number_after(line, "create med "), middle(create));
     check_cost("stream create", number_after(line, "stream create "), middle(stream_create));
     check_cost("stream destroy", number_after(line, " destroy "), middle(stream_destroy));
@@ -369,25 +369,25 @@ void streams(Facts& facts, Primary& primary, const CUdevResource& device) {
     facts.expect("pop -> " + name_of(cuCtxPopCurrent_v2(nullptr)));
 }
 
-/* Launches the probe and leaves the counting to the reader. */
+// Launches the probe and leaves the counting to the reader.
 void launch_probe(Primary& primary, CUstream stream, CUdeviceptr counts) {
-    std::uint32_t max_sms = Primary::kMaxSms;
-    std::uint32_t spin_ns = 1000;
+    uint32_t max_sms = Primary::kMaxSms;
+    uint32_t spin_ns = 1000;
     void* arguments[] = {&counts, &max_sms, &spin_ns};
     CHECK_OK(cuLaunchKernel(primary.probe, 2048, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr));
 }
 
 unsigned counted(CUdeviceptr counts) {
-    std::vector<std::uint32_t> host(Primary::kMaxSms);
+    std::vector<uint32_t> host(Primary::kMaxSms);
     CHECK_OK(cuMemcpyDtoH_v2(host.data(), counts, Primary::kMaxSms * 4));
     CHECK_OK(cuMemsetD32_v2(counts, 0, Primary::kMaxSms));
     return static_cast<unsigned>(
-        std::count_if(host.begin(), host.end(), [](std::uint32_t n) { return n != 0; }));
+        std::count_if(host.begin(), host.end(), [](uint32_t n) { return n != 0; }));
 }
 
 struct Pair {
-    Partition large; /* 108 */
-    Partition small; /* 24 */
+    Partition large; // 108
+    Partition small; // 24
     CUstream plain = nullptr;
 };
 
@@ -439,7 +439,7 @@ void graphs(Facts& facts, Primary& primary, const Pair& parts) {
     CHECK_OK(cuEventDestroy_v2(joined));
 }
 
-/* The partitions' streams against each other: what a launch and a round trip cost. */
+// The partitions' streams against each other: what a launch and a round trip cost.
 void launches(Facts& facts, Primary& primary, const Pair& parts) {
     const auto launch_us = [&](CUstream stream) {
         return median_us([&] { CHECK_OK(primary.spin(stream, 0)); });
@@ -479,7 +479,7 @@ void launches(Facts& facts, Primary& primary, const Pair& parts) {
     CHECK_OK(cuEventDestroy_v2(event));
 }
 
-/* What kernels on shared SMs do to each other is not simulated: the form of these lines alone. */
+// What kernels on shared SMs do to each other is not simulated: the form of these lines alone.
 void contention(Facts& facts) {
     for (const char* what : {"critical alone:", "two plain streams, hog 2 blocks/SM x 4 waves:",
                              "priority streams:", "green 108 hog/24 crit:"})
@@ -502,7 +502,7 @@ int main(int argc, char** argv) {
     facts.expect(format("dev %s", name));
     symbols(facts);
     before_primary(facts);
-    const std::uint64_t before = clock_ns();
+    const uint64_t before = clock_ns();
     {
         Primary primary;
         const double retain_us = static_cast<double>(clock_ns() - before) / 1000;

@@ -1,4 +1,4 @@
-/* Replays facts/h200-driver580-sets-and-graphs.txt: its lists line by line, its prose as checks. */
+// Replays facts/h200-driver580-sets-and-graphs.txt: its lists line by line, its prose as checks.
 #include "facts.hpp"
 #include "support.hpp"
 
@@ -55,7 +55,7 @@ void atoms(Facts& facts, Primary& primary, const CUdevResource& device) {
     facts.expect(line);
 }
 
-/* Everything that the statements about graphs are made with. */
+// Everything that the statements about graphs are made with.
 struct Bench {
     explicit Bench(Primary& owner) : primary(owner) {
         const CUdevResource device = query();
@@ -95,16 +95,16 @@ struct Bench {
     }
 
     std::size_t sms_of_exec(CUgraphExec exec, CUstream stream) {
-        std::vector<std::uint32_t> seen(Primary::kMaxSms);
+        std::vector<uint32_t> seen(Primary::kMaxSms);
         CHECK_OK(cuMemsetD32_v2(primary.counts, 0, Primary::kMaxSms));
         CHECK_OK(cuGraphLaunch(exec, stream));
         CHECK_OK(cuStreamSynchronize(stream));
         CHECK_OK(cuMemcpyDtoH_v2(seen.data(), primary.counts, seen.size() * 4));
         return static_cast<std::size_t>(
-            std::count_if(seen.begin(), seen.end(), [](std::uint32_t n) { return n != 0; }));
+            std::count_if(seen.begin(), seen.end(), [](uint32_t n) { return n != 0; }));
     }
 
-    /* The SMs that a graph uses when launched on the plain stream. */
+    // The SMs that a graph uses when launched on the plain stream.
     std::size_t sms_of_graph(CUgraph graph) {
         CUgraphExec exec = nullptr;
         CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -113,7 +113,7 @@ struct Bench {
         return seen;
     }
 
-    /* A clone whose node names its kernel by CUkernel and the partition's context. */
+    // A clone whose node names its kernel by CUkernel and the partition's context.
     std::size_t sms_when_moved(CUgraph graph, const Partition& part, bool keep_function) {
         CUgraph clone = nullptr;
         CUgraphNode node = nullptr;
@@ -132,13 +132,13 @@ struct Bench {
     }
 
     Primary& primary;
-    std::vector<Partition> parts; /* 24 and 108 SMs */
+    std::vector<Partition> parts; // 24 and 108 SMs
     CUstream plain = nullptr;
     CUlibrary library = nullptr;
     CUkernel kernel = nullptr;
     CUfunction kernel_function = nullptr;
-    std::uint32_t max_sms = Primary::kMaxSms;
-    std::uint32_t spin_ns = 1000;
+    uint32_t max_sms = Primary::kMaxSms;
+    uint32_t spin_ns = 1000;
     void* arguments[3] = {&primary.counts, &max_sms, &spin_ns};
 };
 
@@ -167,7 +167,7 @@ bool moved(Bench& bench, bool keep_function) {
     return holds;
 }
 
-/* A node of a module's kernel, taken to a partition in the two ways that work. */
+// A node of a module's kernel, taken to a partition in the two ways that work.
 bool rebuilt(Bench& bench) {
     CUgraph graph = bench.capture(bench.primary.probe, bench.plain);
     CUDA_KERNEL_NODE_PARAMS_v2 parameters;
@@ -247,7 +247,7 @@ double used_bytes() {
 
 template <class Body>
 double taken_us(const Body& body) {
-    const std::uint64_t before = clock_ns();
+    const uint64_t before = clock_ns();
     body();
     return static_cast<double>(clock_ns() - before) / 1000;
 }
@@ -302,7 +302,7 @@ bool outlives_context(Bench& bench) {
     return holds;
 }
 
-/* The times are those of real kernels; what can be told is what the nodes are. */
+// The times are those of real kernels; what can be told is what the nodes are.
 bool node_kinds(Bench& bench) {
     CUgraph graph = nullptr;
     CHECK_OK(cuStreamBeginCapture_v2(bench.plain, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -380,12 +380,12 @@ bool same_function(Bench& bench) {
 
 bool waits_for_kernels(Bench& bench) {
     const CUdevResource group = split(query(), 1, 0, 8).groups[0];
-    /* 44.4 ms: the 50 ms kernel had run for a while when the creation began. */
+    // 44.4 ms: the 50 ms kernel had run for a while when the creation began.
     CHECK_OK(bench.primary.spin(bench.plain, 50'000'000));
     gcx_sim_advance(5'600'000);
     const double beside = taken_us([&] { const Partition part({group}); });
     CHECK_OK(cuCtxSynchronize());
-    /* facts of driver-facts: 88 ms beside a 90 ms kernel of another partition */
+    // facts of driver-facts: 88 ms beside a 90 ms kernel of another partition
     CHECK_OK(bench.primary.spin(bench.parts[0].stream, 90'000'000));
     gcx_sim_advance(2'000'000);
     const double other = taken_us([&] { const Partition part({group}); });

@@ -1,4 +1,4 @@
-/* What the header of CUDA 13.1 to 13.5 says, rule by rule. No driver that has it was measured. */
+// What the header of CUDA 13.1 to 13.5 says, rule by rule. No driver that has it was measured.
 #include "rules.hpp"
 
 #include <cstring>
@@ -17,7 +17,7 @@ Structured structured(std::vector<cu::SmGroupParams> params, bool dry, const CUd
     return made;
 }
 
-/* Seen by a kernel, on a context of its own. */
+// Seen by a kernel, on a context of its own.
 std::vector<unsigned> sms_of(const CUdevResource& resource) {
     Primary primary;
     const Partition part({resource});

@@ -1,4 +1,4 @@
-/* One test for each rule of the header's text, named after it. */
+// One test for each rule of the header's text, named after it.
 #pragma once
 
 #include "support.hpp"
@@ -18,7 +18,7 @@ std::vector<Rule> structured_split_rules();
 std::vector<Rule> descriptor_rules();
 std::vector<Rule> context_rules();
 
-/* cuDevSmResourceSplit of the device's SMs. */
+// cuDevSmResourceSplit of the device's SMs.
 struct Structured {
     CUresult result = CUDA_SUCCESS;
     std::vector<CUdevResource> groups;

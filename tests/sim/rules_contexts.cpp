@@ -1,4 +1,4 @@
-/* Descriptors, green contexts, streams, workqueues */
+// Descriptors, green contexts, streams, workqueues
 #include "rules.hpp"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-/* cuDevSmResourceSplit */
+// cuDevSmResourceSplit
 #include "rules.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ CUresult result_of(const Params& params) {
     return structured({params}).result;
 }
 
-/* Of the simulated B200: two dies of four GPCs, whose SMs are numbered in pairs in turn. */
+// Of the simulated B200: two dies of four GPCs, whose SMs are numbered in pairs in turn.
 unsigned domain_of(unsigned sm) {
     if (sm >= 144)
         return sm >= 146 ? 1 : 0;
@@ -79,7 +79,7 @@ std::vector<Rule> structured_split_rules() {
         {"the maximum of coscheduledSmCount is 32 on 9.0 and newer",
          [] {
              CHECK_EQ(result_of({.sm_count = 34, .coscheduled_sm_count = 34}), kInvalid);
-             /* allowed, but no GPC of an H100 has as many */
+             // allowed, but no GPC of an H100 has as many
              CHECK_EQ(result_of({.sm_count = 32, .coscheduled_sm_count = 32}), kImpossible);
          }},
         {"the maximum of coscheduledSmCount is 2 before 9.0",
@@ -106,7 +106,7 @@ std::vector<Rule> structured_split_rules() {
              const Partition two({merged.groups[0]});
              CHECK_EQ(primary.max_cluster(one.stream, true, 1024), 8);
              CHECK_EQ(primary.max_cluster(two.stream, true, 1024), 16);
-             /* only a wish: 20 would be needed in one GPC */
+             // only a wish: 20 would be needed in one GPC
              CHECK_EQ(result_of({.sm_count = 20,
                                  .coscheduled_sm_count = 10,
                                  .preferred_coscheduled_sm_count = 20}),

@@ -71,7 +71,7 @@ std::string ranges(const std::vector<unsigned>& sms) {
     return text;
 }
 
-std::uint64_t clock_ns() {
+uint64_t clock_ns() {
     gcx_sim_counts counts;
     gcx_sim_get_counts(&counts);
     return counts.clock_ns;
@@ -128,7 +128,7 @@ Partition::Partition(std::vector<CUdevResource> resources) {
     if (result != CUDA_SUCCESS)
         return;
     CHECK_OK(cuCtxFromGreenCtx(&context, green));
-    /* As on drivers without cuGreenCtxStreamCreate, which this works on too. */
+    // As on drivers without cuGreenCtxStreamCreate, which this works on too.
     CHECK_OK(cuCtxPushCurrent_v2(context));
     CHECK_OK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0));
     CHECK_OK(cuCtxPopCurrent_v2(nullptr));
@@ -172,9 +172,9 @@ Primary::~Primary() {
 }
 
 std::vector<unsigned> Primary::sms(CUstream stream) {
-    std::vector<std::uint32_t> host(kMaxSms);
-    std::uint32_t max_sms = kMaxSms;
-    std::uint32_t spin_ns = 1000;
+    std::vector<uint32_t> host(kMaxSms);
+    uint32_t max_sms = kMaxSms;
+    uint32_t spin_ns = 1000;
     void* arguments[] = {&counts, &max_sms, &spin_ns};
     CHECK_OK(cuMemsetD32Async(counts, 0, kMaxSms, stream));
     CHECK_OK(cuLaunchKernel(probe, 2048, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr));
@@ -187,7 +187,7 @@ std::vector<unsigned> Primary::sms(CUstream stream) {
     return seen;
 }
 
-CUresult Primary::spin(CUstream stream, std::uint64_t nanoseconds) {
+CUresult Primary::spin(CUstream stream, uint64_t nanoseconds) {
     void* arguments[] = {&nanoseconds};
     return cuLaunchKernel(spinner, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
 }
@@ -217,7 +217,7 @@ CUlaunchConfig cluster_config(CUlaunchAttribute& attribute, CUstream stream, uns
 CUresult Primary::launch_cluster(CUstream stream, unsigned cluster) {
     CUlaunchAttribute attribute;
     const CUlaunchConfig config = cluster_config(attribute, stream, cluster, 64);
-    std::uint32_t value = 0;
+    uint32_t value = 0;
     void* arguments[] = {&value};
     return cuLaunchKernelEx(&config, unknown, arguments, nullptr);
 }

@@ -1,4 +1,4 @@
-/* What the tests of the simulated driver share. They call it as any program calls libcuda. */
+// What the tests of the simulated driver share. They call it as any program calls libcuda.
 #pragma once
 
 #include "check.hpp"
@@ -13,7 +13,7 @@ namespace sim_test {
 
 namespace cu = gcx::cu;
 
-/* Functions that the oldest header does not declare. */
+// Functions that the oldest header does not declare.
 struct LaterFunctions {
     cu::GreenCtxStreamCreateFn green_stream_create;
     cu::GreenCtxGetIdFn green_get_id;
@@ -22,14 +22,14 @@ struct LaterFunctions {
 };
 const LaterFunctions& later();
 
-extern const char* const kPtx; /* gcx_probe, gcx_spin and nothing_known(int) */
+extern const char* const kPtx; // gcx_probe, gcx_spin and nothing_known(int)
 
 std::string name_of(CUresult result);
-std::string join(const std::vector<unsigned>& sms);   /* "0 1 16" */
-std::string ranges(const std::vector<unsigned>& sms); /* "0-1 16-17" */
-std::uint64_t clock_ns();
+std::string join(const std::vector<unsigned>& sms);   // "0 1 16"
+std::string ranges(const std::vector<unsigned>& sms); // "0-1 16-17"
+uint64_t clock_ns();
 
-/* A host pointer, as functions that take any pointer want it. */
+// A host pointer, as functions that take any pointer want it.
 CUdeviceptr to_device(const void* pointer);
 
 CUdevResource query(CUdevice device = 0);
@@ -39,7 +39,7 @@ int type_of(const CUdevResource& resource);
 
 struct Split {
     CUresult result = CUDA_SUCCESS;
-    unsigned count = 0; /* what nbGroups held afterwards */
+    unsigned count = 0; // what nbGroups held afterwards
     std::vector<CUdevResource> groups;
     CUdevResource remainder{};
 };
@@ -47,7 +47,7 @@ Split split(const CUdevResource& input, unsigned groups, unsigned flags, unsigne
 
 CUdevResourceDesc describe(std::vector<CUdevResource> resources, CUresult* result = nullptr);
 
-/* A green context with a stream. Destroyed at the end unless that was done before. */
+// A green context with a stream. Destroyed at the end unless that was done before.
 struct Partition {
     Partition() = default;
     explicit Partition(std::vector<CUdevResource> resources);
@@ -65,15 +65,15 @@ struct Partition {
     CUstream stream = nullptr;
 };
 
-/* Holds the primary context of a device, current, and the kernels. */
+// Holds the primary context of a device, current, and the kernels.
 struct Primary {
     explicit Primary(CUdevice device = 0);
     Primary(const Primary&) = delete;
     Primary& operator=(const Primary&) = delete;
     ~Primary();
-    /* The SMs that a kernel on the stream runs on. */
+    // The SMs that a kernel on the stream runs on.
     std::vector<unsigned> sms(CUstream stream);
-    CUresult spin(CUstream stream, std::uint64_t nanoseconds);
+    CUresult spin(CUstream stream, uint64_t nanoseconds);
     CUresult launch_cluster(CUstream stream, unsigned cluster);
     int max_cluster(CUstream stream, bool non_portable, unsigned threads);
     int active_clusters(CUstream stream, unsigned cluster, unsigned threads);

@@ -1,0 +1,214 @@
+// Handles: an index and a generation, never an address.
+//
+// A lookup pins the object with one compare-and-swap on its slot and takes no lock. Destroying a
+// handle makes it stale at once; the object itself goes when the last pin does, so that a
+// thread that destroys a handle and one that uses it can't hurt each other.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+namespace gcx {
+
+static_assert(sizeof(void*) == 8, "handles need 64 bits");
+
+// T has close(), which gives up what it holds of the driver and throws an Error if that
+// fails, leaving the object as it was.
+template <class T>
+class HandleTable {
+    static constexpr std::size_t kChunkSlots = 1024;
+    static constexpr std::size_t kChunks = 1024;
+    static constexpr uint64_t kAlive = uint64_t{1} << 31;
+    static constexpr uint64_t kPins = kAlive - 1;
+
+    // state: generation in the high half, then whether the handle is alive, then the pins.
+    struct Slot {
+        std::atomic<uint64_t> state{0};
+        std::unique_ptr<T> object;
+        uint32_t index = 0;
+    };
+    struct Chunk {
+        std::array<Slot, kChunkSlots> slots;
+    };
+
+  public:
+    // kind tells the handles of one type from those of another; what names the type in messages.
+    HandleTable(unsigned kind, const char* what) : kind_(kind), what_(what) {
+        std::random_device random;
+        seed_ = random();
+    }
+    ~HandleTable() {
+        for (auto& chunk : chunks_)
+            delete chunk.load();
+    }
+    HandleTable(const HandleTable&) = delete;
+    HandleTable& operator=(const HandleTable&) = delete;
+
+    class Pin {
+      public:
+        Pin(HandleTable& table, Slot& slot, uint64_t handle)
+            : table_(&table), slot_(&slot), handle_(handle) {}
+        Pin(Pin&& other) noexcept
+            : table_(other.table_), slot_(std::exchange(other.slot_, nullptr)),
+              handle_(other.handle_) {}
+        Pin(const Pin&) = delete;
+        Pin& operator=(const Pin&) = delete;
+        Pin& operator=(Pin&&) = delete;
+        ~Pin() {
+            if (slot_ != nullptr)
+                table_->unpin(*slot_);
+        }
+        T* operator->() const { return slot_->object.get(); }
+        T& operator*() const { return *slot_->object; }
+        uint64_t handle() const { return handle_; }
+
+      private:
+        friend class HandleTable;
+        HandleTable* table_;
+        Slot* slot_;
+        uint64_t handle_;
+    };
+
+    // Takes the object in and gives out its handle. If there is no room, the object is closed.
+    uint64_t add(std::unique_ptr<T> object) {
+        const std::lock_guard lock(mutex_);
+        try {
+            if (free_.empty())
+                grow();
+        } catch (...) {
+            object->close();
+            throw;
+        }
+        const uint32_t index = free_.back();
+        free_.pop_back();
+        live_++;
+        Slot& s = *slot(index);
+        const uint64_t generation = s.state.load(std::memory_order_relaxed) >> 32;
+        s.object = std::move(object);
+        s.state.store((generation << 32) | kAlive, std::memory_order_release);
+        return encode(index, generation);
+    }
+
+    // The object of a handle, kept from going away while the pin lives. Throws for a handle that
+    // isn't one.
+    Pin pin(const void* handle) {
+        const auto bits = reinterpret_cast<uint64_t>(handle);
+        Slot* s = slot_of(bits);
+        uint64_t state = s->state.load(std::memory_order_acquire);
+        do {
+            if ((state >> 32) != generation_of(bits) || (state & kAlive) == 0)
+                refuse(bits);
+        } while (!s->state.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel));
+        return Pin(*this, *s, bits);
+    }
+
+    // Makes the handle stale and closes its object, now or, if other threads have it pinned, when
+    // they let go. If closing fails now, the handle is as it was.
+    void close(Pin pin) {
+        Slot& s = *pin.slot_;
+        uint64_t state = s.state.load(std::memory_order_acquire);
+        do {
+            if ((state >> 32) != generation_of(pin.handle_) || (state & kAlive) == 0)
+                refuse(pin.handle_); // another thread destroyed it in between
+        } while (!s.state.compare_exchange_weak(state, state & ~kAlive, std::memory_order_acq_rel));
+        if ((state & kPins) == 1) {
+            try {
+                s.object->close();
+            } catch (...) {
+                s.state.fetch_or(kAlive, std::memory_order_acq_rel);
+                throw;
+            }
+        }
+    }
+
+    // Whether any handle is alive.
+    bool empty() {
+        const std::lock_guard lock(mutex_);
+        return live_ == 0;
+    }
+
+  private:
+    static uint64_t generation_of(uint64_t bits) { return bits & 0xffffffffU; }
+
+    uint64_t encode(uint32_t index, uint64_t generation) const {
+        return (uint64_t{kind_} << 60) | (uint64_t{index} << 32) | generation;
+    }
+
+    Slot* slot(uint32_t index) {
+        Chunk* chunk = chunks_[index / kChunkSlots].load(std::memory_order_acquire);
+        return chunk == nullptr ? nullptr : &chunk->slots[index % kChunkSlots];
+    }
+
+    Slot* slot_of(uint64_t bits) {
+        if (bits == 0)
+            fail(GCX_ERROR_INVALID_HANDLE, format("the %s handle is NULL", what_));
+        const auto index = static_cast<uint32_t>((bits >> 32) & 0x0fffffffU);
+        Slot* s = (bits >> 60) == kind_ && index < kChunks * kChunkSlots ? slot(index) : nullptr;
+        if (s == nullptr)
+            refuse(bits);
+        return s;
+    }
+
+    [[noreturn]] void refuse(uint64_t bits) const {
+        fail(GCX_ERROR_INVALID_HANDLE,
+             format("%#llx is not a live %s handle: it was destroyed, is of another type, or was "
+                    "never given out",
+                    static_cast<unsigned long long>(bits), what_));
+    }
+
+    void grow() {
+        const std::size_t index = grown_;
+        if (index == kChunks)
+            fail(GCX_ERROR_OUT_OF_MEMORY, format("%zu %s handles are alive, the most there can be",
+                                                 kChunks * kChunkSlots, what_));
+        auto chunk = std::make_unique<Chunk>();
+        free_.reserve(free_.size() + kChunkSlots);
+        for (std::size_t i = kChunkSlots; i-- > 0;) {
+            // Generations start anywhere, so that a handle of another process is not taken for one.
+            seed_ = seed_ * 6364136223846793005U + 1442695040888963407U;
+            chunk->slots[i].state.store((seed_ >> 32) << 32, std::memory_order_relaxed);
+            chunk->slots[i].index = static_cast<uint32_t>(index * kChunkSlots + i);
+            free_.push_back(chunk->slots[i].index);
+        }
+        chunks_[index].store(chunk.release(), std::memory_order_release);
+        grown_++;
+    }
+
+    void unpin(Slot& s) {
+        const uint64_t before = s.state.fetch_sub(1, std::memory_order_acq_rel);
+        if ((before & kAlive) != 0 || (before & kPins) != 1)
+            return;
+        // The last pin of a destroyed handle: nobody else can reach the slot any more.
+        try {
+            s.object->close();
+        } catch (const Error& error) {
+            log::write(GCX_LOG_ERROR,
+                       format("a %s is left behind: %s", what_, error.message.c_str()));
+        }
+        s.object.reset();
+        const uint64_t next = ((before >> 32) + 1) & 0xffffffffU;
+        s.state.store(next << 32, std::memory_order_release);
+        const std::lock_guard lock(mutex_);
+        live_--;
+        free_.push_back(s.index);
+    }
+
+    unsigned kind_;
+    const char* what_;
+    uint64_t seed_ = 0;
+    std::array<std::atomic<Chunk*>, kChunks> chunks_{};
+    std::mutex mutex_;
+    std::vector<uint32_t> free_;
+    std::size_t grown_ = 0;
+    std::size_t live_ = 0;
+};
+
+} // namespace gcx

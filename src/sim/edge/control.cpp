@@ -1,0 +1,152 @@
+// The functions of gcx_sim.h. They are no driver calls: they are not counted, cost nothing, never
+// fail by order.
+#include "gcx_sim.h"
+#include "sim/edge/entry.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace gcx::sim {
+namespace {
+
+std::string& last_error() {
+    thread_local std::string error;
+    return error;
+}
+
+// Describing a profile must not need a machine.
+const std::vector<Profile>& known_profiles() {
+    static const auto* const profiles = [] {
+        auto* made = new std::vector<Profile>(kEmbeddedProfileCount);
+        std::string error;
+        for (std::size_t i = 0; i < kEmbeddedProfileCount; i++)
+            parse_profile(kEmbeddedProfiles[i].text, kEmbeddedProfiles[i].key, (*made)[i], error);
+        return made;
+    }();
+    return *profiles;
+}
+
+template <class T, class Test>
+uint64_t count_if(const Table<T>& table, const Test& test) {
+    return static_cast<uint64_t>(std::count_if(
+        table.begin(), table.end(), [&](const auto& entry) { return test(*entry.second); }));
+}
+
+void fill_counts(const Machine& machine, gcx_sim_counts& counts) {
+    using Kind = Context::Kind;
+    for (const auto& device : machine.devices) {
+        counts.primary_retains += device->primary_retains;
+        counts.device_bytes_used += device->memory_used;
+        counts.device_bytes_lost += device->memory_lost;
+    }
+    counts.contexts = count_if(machine.contexts, [](const Context& context) {
+        return context.alive && context.kind == Kind::Created;
+    });
+    counts.green_contexts = count_if(machine.contexts, [](const Context& context) {
+        return context.alive && context.kind == Kind::Green;
+    });
+    // Each live green context retains the primary one; that hold is its own, not a caller's.
+    counts.primary_retains -= std::min(counts.primary_retains, counts.green_contexts);
+    counts.streams = count_if(machine.streams, [](const Stream& stream) { return !stream.gone; });
+    counts.events = machine.events.size();
+    counts.modules = machine.modules.size();
+    counts.graphs = machine.graph_execs.size() +
+                    count_if(machine.graphs, [](const Graph& graph) { return !graph.hidden; });
+    for (const auto& [address, allocation] : machine.allocations) {
+        if (allocation.kind == MemoryKind::Module)
+            continue;
+        counts.allocations++;
+        counts.allocated_bytes += allocation.bytes;
+    }
+    counts.descriptors = machine.descriptors.size();
+    counts.calls = machine.calls;
+    counts.clock_ns = machine.clock_ns;
+}
+
+} // namespace
+extern "C" {
+
+GCX_SIM_EXPORT int gcx_sim_configure(const char* spec) {
+    const auto lock = lock_machine();
+    last_error().clear();
+    return static_cast<int>(configure(spec, last_error()));
+}
+
+GCX_SIM_EXPORT const char* gcx_sim_last_error(void) {
+    return last_error().c_str();
+}
+
+GCX_SIM_EXPORT const char* gcx_sim_spec(void) {
+    const auto lock = lock_machine();
+    thread_local std::string spec;
+    const Machine* const current = current_machine();
+    spec = current == nullptr ? "" : current->spec;
+    return spec.c_str();
+}
+
+GCX_SIM_EXPORT const char* gcx_sim_gpu_name(std::size_t index) {
+    return index < kEmbeddedProfileCount ? kEmbeddedProfiles[index].key : nullptr;
+}
+
+GCX_SIM_EXPORT const char* gcx_sim_gpu_description(std::size_t index) {
+    return index < kEmbeddedProfileCount ? known_profiles()[index].description.c_str() : nullptr;
+}
+
+GCX_SIM_EXPORT const char* gcx_sim_driver_name(std::size_t index) {
+    return index < kDriverVersionCount ? kDriverVersions[index].name : nullptr;
+}
+
+GCX_SIM_EXPORT const char* gcx_sim_driver_description(std::size_t index) {
+    return index < kDriverVersionCount ? kDriverVersions[index].description : nullptr;
+}
+
+GCX_SIM_EXPORT int gcx_sim_fail(const char* function, uint64_t nth, int result) {
+    const auto lock = lock_machine();
+    last_error().clear();
+    if (nth > 0 && result <= 0) {
+        last_error() =
+            "a call can fail with a CUresult above 0 only, not with " + std::to_string(result);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (current_machine() == nullptr) {
+        last_error() = "nothing can be simulated: GCX_SIM is wrong";
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const bool any = function == nullptr || std::string_view(function) == "*";
+    if (!any && !is_known_function(function)) {
+        last_error() = "no driver function \"" + std::string(function) + "\" is simulated";
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    order_failure(any ? "" : function, nth, static_cast<CUresult>(result));
+    return CUDA_SUCCESS;
+}
+
+GCX_SIM_EXPORT uint64_t gcx_sim_calls(const char* function) {
+    const auto lock = lock_machine();
+    const Machine* const current = current_machine();
+    if (current == nullptr)
+        return 0;
+    if (function == nullptr)
+        return current->calls;
+    const auto found = current->calls_by_function.find(base_name(function));
+    return found == current->calls_by_function.end() ? 0 : found->second;
+}
+
+GCX_SIM_EXPORT void gcx_sim_get_counts(gcx_sim_counts* counts) {
+    if (counts == nullptr)
+        return;
+    const auto lock = lock_machine();
+    *counts = {};
+    if (const Machine* const current = current_machine(); current != nullptr)
+        fill_counts(*current, *counts);
+}
+
+GCX_SIM_EXPORT void gcx_sim_advance(uint64_t nanoseconds) {
+    const auto lock = lock_machine();
+    if (Machine* const current = current_machine(); current != nullptr)
+        current->clock_ns += nanoseconds;
+}
+
+} // extern "C"
+
+} // namespace gcx::sim

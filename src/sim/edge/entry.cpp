@@ -1,0 +1,209 @@
+#include "sim/edge/entry.hpp"
+#include "sim/profiles/spec.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace gcx::sim {
+namespace {
+
+struct FailureOrder {
+    std::string function; // empty: any
+    uint64_t left = 0;
+    CUresult result = CUDA_SUCCESS;
+};
+
+// Never destroyed: calls may come from destructors that run after this library's own.
+struct Global {
+    std::mutex lock;
+    std::unique_ptr<Machine> machine;
+    bool configured_once = false;
+    bool forked = false; // a child of a process that had initialised the driver
+    std::string bad_spec;
+    FailureOrder failure;
+};
+
+Global& global() {
+    static auto* instance = [] {
+        auto* made = new Global;
+        pthread_atfork([] { global().lock.lock(); }, [] { global().lock.unlock(); },
+                       [] {
+                           Global& state = global();
+                           state.forked = state.forked ||
+                                          (state.machine != nullptr && state.machine->initialised);
+                           state.lock.unlock();
+                       });
+        return made;
+    }();
+    return *instance;
+}
+
+std::atomic<bool> g_unloaded = false;
+
+struct UnloadMark {
+    UnloadMark() = default;
+    UnloadMark(const UnloadMark&) = delete;
+    UnloadMark& operator=(const UnloadMark&) = delete;
+    ~UnloadMark() { g_unloaded = true; }
+} g_unload_mark;
+
+thread_local std::vector<std::function<void()>> t_after_call;
+
+void order_from_environment() {
+    const char* order = std::getenv("GCX_SIM_FAIL");
+    if (order == nullptr || *order == '\0')
+        return;
+    const char* const first = std::strchr(order, ':');
+    const char* const second = first == nullptr ? nullptr : std::strchr(first + 1, ':');
+    char* end = nullptr;
+    if (second != nullptr) {
+        const unsigned long long nth = std::strtoull(first + 1, &end, 10);
+        const long result = std::strtol(second + 1, nullptr, 10);
+        if (end == second && nth > 0 && result > 0) {
+            const std::string_view function(order, static_cast<std::size_t>(first - order));
+            order_failure(function == "*" ? "" : function, nth, static_cast<CUresult>(result));
+            return;
+        }
+    }
+    std::fprintf(stderr, "SIMULATED driver: GCX_SIM_FAIL=%s is not FUNCTION:NTH:RESULT\n", order);
+}
+
+bool fails_by_order(std::string_view base, CUresult& result) {
+    FailureOrder& order = global().failure;
+    if (order.left == 0 || (!order.function.empty() && order.function != base))
+        return false;
+    if (--order.left > 0)
+        return false;
+    result = order.result;
+    return true;
+}
+
+bool is_error_text(std::string_view base) {
+    return base == "cuGetErrorName" || base == "cuGetErrorString";
+}
+
+} // namespace
+
+Handle new_handle() {
+    // Looks like an address, and is none: above what a program maps, below the kernel's half.
+    static std::atomic<Handle> next{0x0000'5151'0000'0000};
+    return next.fetch_add(0x40);
+}
+
+bool& per_thread_stream() {
+    thread_local bool value = false;
+    return value;
+}
+
+std::string_view base_name(std::string_view function) {
+    if (function.starts_with("sim_"))
+        function.remove_prefix(4);
+    for (const std::string_view suffix : {"_ptsz", "_ptds"})
+        if (function.ends_with(suffix))
+            function.remove_suffix(suffix.size());
+    const auto version = function.rfind("_v");
+    if (version != std::string_view::npos && version + 3 == function.size())
+        function.remove_suffix(3);
+    return function;
+}
+
+std::unique_lock<std::mutex> lock_machine() {
+    return std::unique_lock(global().lock);
+}
+
+CUresult configure(const char* spec, std::string& error) {
+    Global& state = global();
+    auto made = std::make_unique<Machine>();
+    if (!read_spec(spec, *made, error))
+        return CUDA_ERROR_INVALID_VALUE;
+    state.machine.reset();
+    state.machine = std::move(made);
+    state.bad_spec.clear();
+    state.failure = {};
+    if (!state.configured_once)
+        order_from_environment();
+    state.configured_once = true;
+    return CUDA_SUCCESS;
+}
+
+void order_failure(std::string_view function, uint64_t nth, CUresult result) {
+    global().failure = {std::string(base_name(function)), nth, result};
+}
+
+Machine* current_machine() {
+    Global& state = global();
+    if (state.machine == nullptr && state.bad_spec.empty()) {
+        std::string error;
+        if (configure(nullptr, error) != CUDA_SUCCESS) {
+            state.bad_spec = error;
+            std::fprintf(stderr, "SIMULATED driver: %s\n", error.c_str());
+        }
+    }
+    return state.machine.get();
+}
+
+void after_call(std::function<void()> callback) {
+    t_after_call.push_back(std::move(callback));
+}
+
+void crash(const char* what) {
+    std::fprintf(stderr,
+                 "SIMULATED driver: %s; the real driver crashes here with a segmentation fault\n",
+                 what);
+    std::abort();
+}
+
+Entry::Entry(const char* function, bool anytime) {
+    if (g_unloaded) {
+        result_ = CUDA_ERROR_DEINITIALIZED;
+        return;
+    }
+    lock_ = std::unique_lock(global().lock);
+    result_ = begin(function, anytime);
+}
+
+CUresult Entry::begin(const char* function, bool anytime) {
+    std::string_view symbol(function);
+    if (symbol.starts_with("sim_"))
+        symbol.remove_prefix(4);
+    const std::string_view base = base_name(symbol);
+    machine_ = current_machine();
+    if (machine_ == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    machine_->calls++;
+    const auto counted = machine_->calls_by_function.find(base);
+    if (counted == machine_->calls_by_function.end())
+        machine_->calls_by_function.emplace(base, 1);
+    else
+        counted->second++;
+    machine_->clock_ns += call_cost(base);
+    CUresult ordered = CUDA_SUCCESS;
+    if (!is_error_text(base) && fails_by_order(base, ordered))
+        return ordered;
+    if (global().forked && !is_error_text(base) && base != "cuDriverGetVersion" &&
+        base != "cuGetProcAddress")
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (!anytime && !machine_->initialised)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    const FunctionRow* const row = find_function_row(symbol);
+    if (row != nullptr && row->since > machine_->driver->version)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return CUDA_SUCCESS;
+}
+
+Entry::~Entry() {
+    if (lock_.owns_lock())
+        lock_.unlock();
+    while (!t_after_call.empty()) {
+        std::vector<std::function<void()>> callbacks;
+        callbacks.swap(t_after_call);
+        for (const auto& callback : callbacks)
+            callback();
+    }
+}
+
+} // namespace gcx::sim

@@ -1,0 +1,210 @@
+#include "sim/partition/resource.hpp"
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+namespace gcx::sim {
+namespace {
+
+// The hidden bytes. The union's visible fields are part of the checksum. As in the real driver's
+// (misuse log, R25), a mask of what the resource holds begins at byte 24, and in groups and
+// remainders nothing else follows it.
+struct Hidden {
+    uint32_t epoch;
+    uint32_t checksum;
+    uint8_t device;
+    uint8_t structured;
+    uint8_t origin;
+    uint8_t family;
+    uint32_t split;
+    uint16_t reported;
+    uint16_t reserved;
+    uint8_t sms[kMaxSms / 8];
+    uint8_t padding[64 - kMaxSms / 8];
+    uint8_t context[8];
+};
+static_assert(sizeof(Hidden) == 92);
+constexpr std::size_t kHiddenOffset = 4;
+static_assert(kHiddenOffset + offsetof(Hidden, sms) == 24);
+constexpr std::size_t kChecksumOffset = kHiddenOffset + offsetof(Hidden, checksum);
+
+uint32_t checksum(const CUdevResource& resource) {
+    // FNV-1a over all but the checksum and the pointer at the end.
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&resource);
+    uint64_t hash = 0xcbf29ce484222325;
+    for (std::size_t i = 0; i < cu::kResourceBytes - sizeof(void*); i++) {
+        if (i >= kChecksumOffset && i < kChecksumOffset + sizeof(uint32_t))
+            continue;
+        hash = (hash ^ bytes[i]) * 0x100000001b3;
+    }
+    const auto folded = static_cast<uint32_t>(hash ^ (hash >> 32));
+    return folded == 0 ? 1 : folded;
+}
+
+// Fine splits take the first TPC of each GPC one by one, and the driver then holds it apart from
+// the GPC's other SMs: recorded are 6, not 8, for the largest cluster on the 64 SMs of a direct
+// split that holds four TPCs of four GPCs, and 80, not 112, for the number of clusters of 4.
+Fragments gpc_fragments(const Profile& profile, const SmSet& sms, bool first_apart) {
+    Fragments fragments;
+    for (const SmList& gpc : profile.gpcs) {
+        SmSet rest = to_set(gpc) & sms;
+        if (first_apart && gpc.size() > 2) {
+            const SmSet first = to_set({gpc[0], gpc[1]}) & rest;
+            if (first.any())
+                fragments.push_back(first);
+            rest &= ~first;
+        }
+        if (rest.any())
+            fragments.push_back(rest);
+    }
+    return fragments;
+}
+
+unsigned max_connections() {
+    const char* text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    const unsigned long value = text == nullptr ? 0 : std::strtoul(text, nullptr, 10);
+    return value >= 1 && value <= 32 ? static_cast<unsigned>(value) : 8;
+}
+
+CUresult query_workqueue(Machine& machine, const Device& device, const Context* context,
+                         CUdevResource& out, bool config) {
+    if (!machine.has(kHasWorkqueues))
+        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    Workqueue queue;
+    if (context != nullptr)
+        queue = context->workqueue;
+    if (queue.concurrency_limit == 0)
+        queue.concurrency_limit = max_connections();
+    if (config) {
+        write_invalid_resource(out);
+        out.type = cu::kResourceWorkqueueConfig;
+        cu::set_fields(out,
+                       cu::WorkqueueFields{device.ordinal, queue.concurrency_limit, queue.scope});
+        return CUDA_SUCCESS;
+    }
+    // The header speaks of contexts alone, but cuda.core asks devices too: their shared one.
+    write_invalid_resource(out);
+    out.type = cu::kResourceWorkqueue;
+    const Handle id = queue.id != 0 ? queue.id : device.workqueue;
+    cu::set_fields(out, id);
+    return CUDA_SUCCESS;
+}
+
+} // namespace
+
+Fragments resource_fragments(Machine& machine, const SmResource& resource) {
+    if (resource.origin == ResourceOrigin::Context)
+        if (const auto found = machine.contexts.find(resource.context);
+            found != machine.contexts.end())
+            return found->second->fragments;
+    const Profile& profile = machine.devices[resource.device]->profile;
+    return gpc_fragments(profile, resource.sms, resource.family == kFine);
+}
+
+void write_invalid_resource(CUdevResource& out) {
+    std::memset(&out, 0, sizeof out);
+}
+
+void write_resource(const Machine& machine, const SmResource& resource, CUdevResource& out) {
+    write_invalid_resource(out);
+    if (resource.sms.none())
+        return;
+    out.type = cu::kResourceSm;
+    cu::SmFields fields{};
+    fields.sm_count = resource.reported;
+    if (machine.has(kHasSmResourceFields)) {
+        fields.min_partition_size = resource.min_partition_size;
+        fields.coscheduled_alignment = resource.alignment;
+        fields.flags = resource.flags;
+    }
+    if (machine.has(kHasLocalityDomains))
+        fields.locality_domain_id = resource.locality_domain;
+    cu::set_fields(out, fields);
+
+    Hidden hidden{};
+    hidden.device = static_cast<uint8_t>(resource.device);
+    hidden.origin = static_cast<uint8_t>(resource.origin);
+    hidden.family = static_cast<uint8_t>(resource.family);
+    hidden.split = static_cast<uint32_t>(resource.split);
+    std::memcpy(hidden.context, &resource.context, sizeof hidden.context);
+    hidden.epoch = static_cast<uint32_t>(machine.epoch);
+    hidden.reported = static_cast<uint16_t>(resource.reported);
+    hidden.structured = resource.structured ? 1 : 0;
+    for (std::size_t sm = 0; sm < kMaxSms; sm++)
+        if (resource.sms[sm])
+            hidden.sms[sm / 8] = static_cast<uint8_t>(hidden.sms[sm / 8] | (1U << (sm % 8)));
+    char* const place = reinterpret_cast<char*>(&out) + kHiddenOffset;
+    std::memcpy(place, &hidden, sizeof hidden);
+    hidden.checksum = checksum(out);
+    std::memcpy(place, &hidden, sizeof hidden);
+}
+
+CUresult read_resource(const Machine& machine, const CUdevResource& in, SmResource& resource) {
+    if (in.type != cu::kResourceSm)
+        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    Hidden hidden;
+    std::memcpy(&hidden, reinterpret_cast<const char*>(&in) + kHiddenOffset, sizeof hidden);
+    if (hidden.checksum != checksum(in) || hidden.epoch != static_cast<uint32_t>(machine.epoch) ||
+        hidden.device >= machine.devices.size())
+        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    const auto fields = cu::get_fields<cu::SmFields>(in);
+    resource = SmResource{};
+    resource.device = hidden.device;
+    resource.origin = static_cast<ResourceOrigin>(hidden.origin);
+    resource.family = static_cast<FamilyKind>(hidden.family);
+    resource.split = hidden.split;
+    std::memcpy(&resource.context, hidden.context, sizeof hidden.context);
+    resource.structured = hidden.structured != 0;
+    resource.reported = hidden.reported;
+    for (std::size_t sm = 0; sm < kMaxSms; sm++)
+        if ((hidden.sms[sm / 8] >> (sm % 8)) & 1U)
+            resource.sms.set(sm);
+    resource.min_partition_size = fields.min_partition_size;
+    resource.alignment = fields.coscheduled_alignment;
+    resource.flags = fields.flags;
+    resource.locality_domain = fields.locality_domain_id;
+    return CUDA_SUCCESS;
+}
+
+SmResource device_resource(const Device& device) {
+    SmResource resource;
+    resource.device = static_cast<unsigned>(device.ordinal);
+    resource.sms = device.profile.all();
+    resource.reported = device.profile.sm_count;
+    resource.min_partition_size = device.profile.min_partition_size;
+    resource.alignment = device.profile.coscheduled_alignment;
+    return resource;
+}
+
+SmResource context_resource(const Context& context) {
+    SmResource resource;
+    resource.origin = ResourceOrigin::Context;
+    resource.device = static_cast<unsigned>(context.device->ordinal);
+    resource.context = context.handle;
+    resource.sms = context.sms;
+    resource.reported = context.reported_sms;
+    resource.min_partition_size = context.min_partition_size;
+    resource.alignment = context.alignment;
+    resource.flags = context.resource_flags;
+    resource.locality_domain = context.locality_domain;
+    return resource;
+}
+
+CUresult query_resource(Machine& machine, Device& device, const Context* context,
+                        CUdevResource* out, CUdevResourceType type) {
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (type == cu::kResourceSm) {
+        write_resource(machine,
+                       context == nullptr ? device_resource(device) : context_resource(*context),
+                       *out);
+        return CUDA_SUCCESS;
+    }
+    if (type == cu::kResourceWorkqueueConfig || type == cu::kResourceWorkqueue)
+        return query_workqueue(machine, device, context, *out,
+                               type == cu::kResourceWorkqueueConfig);
+    return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+}
+
+} // namespace gcx::sim

@@ -1,0 +1,35 @@
+// A set of SMs of one device, by the number that %smid reads.
+#pragma once
+
+#include <bitset>
+#include <cstddef>
+#include <vector>
+
+namespace gcx::sim {
+
+// What fits, with the rest of a resource, in the 92 bytes that CUdevResource keeps for the driver.
+inline constexpr std::size_t kMaxSms = 384;
+
+using SmSet = std::bitset<kMaxSms>;
+using SmList = std::vector<unsigned>;
+
+inline SmSet to_set(const SmList& sms) {
+    SmSet set;
+    for (const unsigned sm : sms)
+        set.set(sm);
+    return set;
+}
+
+inline SmList to_list(const SmSet& set) {
+    SmList sms;
+    for (unsigned sm = 0; sm < kMaxSms; sm++)
+        if (set[sm])
+            sms.push_back(sm);
+    return sms;
+}
+
+inline bool is_subset(const SmSet& part, const SmSet& whole) {
+    return (part & ~whole).none();
+}
+
+} // namespace gcx::sim

@@ -1,0 +1,234 @@
+// cuDevSmResourceSplitByCount: equal groups. The rules are those that the recorded sweep shows.
+#include "sim/edge/entry.hpp"
+#include "sim/partition/resource.hpp"
+
+#include <algorithm>
+
+namespace gcx::sim {
+namespace {
+
+// probe: split(1,24) 1.876 us, split(16,8), which gives 15 groups, 7.960 us
+constexpr uint64_t kCostPerFurtherGroup = 434;
+
+struct Plan {
+    unsigned count = 0;      // SMs of each group
+    unsigned max_groups = 0; // that the input gives
+    SmList order;            // in which the groups take the SMs
+};
+
+struct Rule {
+    unsigned minimum;
+    unsigned granularity;
+};
+
+Rule rule_for(const Profile& profile, FamilyKind family) {
+    if (family == kFine)
+        return {2, 2};
+    return {profile.min_partition_size, profile.coscheduled_alignment};
+}
+
+void append(SmList& order, const SmList& sms) {
+    order.insert(order.end(), sms.begin(), sms.end());
+}
+
+SmList intersection(const SmList& sms, const SmSet& set) {
+    SmList kept;
+    std::copy_if(sms.begin(), sms.end(), std::back_inserter(kept),
+                 [&](unsigned sm) { return set[sm]; });
+    return kept;
+}
+
+// The whole atoms inside the input, and its other SMs. A context over part of an atom has its SMs
+// cut anew, in their order: assumed, the logs show no such split.
+Family family_within(const Profile& profile, FamilyKind kind, const SmSet& input) {
+    const Family& whole = profile.families[kind];
+    if (input == profile.all())
+        return whole;
+    const Rule rule = rule_for(profile, kind);
+    Family part;
+    for (const SmList& group : whole.groups) {
+        SmList kept = intersection(group, input);
+        if (kept.size() == group.size())
+            part.groups.push_back(std::move(kept));
+        else
+            append(part.remainder, kept);
+    }
+    append(part.remainder, intersection(whole.remainder, input));
+    std::sort(part.remainder.begin(), part.remainder.end());
+    if (part.groups.empty()) {
+        while (part.remainder.size() >= rule.minimum) {
+            const auto end = part.remainder.begin() + static_cast<long>(rule.minimum);
+            part.groups.emplace_back(part.remainder.begin(), end);
+            part.remainder.erase(part.remainder.begin(), end);
+        }
+    }
+    return part;
+}
+
+// Splitting a green context's SMs deals the atoms to the groups in turn: recorded for 64 SMs into
+// groups of 16, whose first has the atoms 0 and 4. The whole device gives each group a run of them.
+SmList dealt_order(const Family& family, unsigned count, unsigned groups) {
+    SmList order;
+    const std::size_t atom = family.groups.empty() ? 1 : family.groups[0].size();
+    const std::size_t each = std::max<std::size_t>(count / atom, 1);
+    std::vector<bool> taken(family.groups.size());
+    for (unsigned group = 0; group < groups; group++) {
+        for (std::size_t i = 0; i < each; i++) {
+            const std::size_t index = group + i * groups;
+            if (index >= taken.size())
+                continue;
+            append(order, family.groups[index]);
+            taken[index] = true;
+        }
+    }
+    for (std::size_t index = 0; index < taken.size(); index++)
+        if (!taken[index])
+            append(order, family.groups[index]);
+    append(order, family.remainder);
+    return order;
+}
+
+// The first group with flag 2: whole GPCs, the largest that fit first, and of what is then missing
+// as much as can be had in the smallest GPC that has it. This gives every recorded set.
+SmList max_cluster_set(const Profile& profile, const SmSet& input, unsigned count) {
+    std::vector<SmList> gpcs;
+    for (const SmList& gpc : profile.gpcs)
+        if (SmList kept = intersection(gpc, input); !kept.empty())
+            gpcs.push_back(std::move(kept));
+    SmList chosen;
+    while (chosen.size() < count && !gpcs.empty()) {
+        const std::size_t missing = count - chosen.size();
+        auto best = gpcs.end();
+        for (auto gpc = gpcs.begin(); gpc != gpcs.end(); ++gpc)
+            if (gpc->size() <= missing && (best == gpcs.end() || gpc->size() > best->size()))
+                best = gpc;
+        const bool exact = best != gpcs.end() && best->size() == missing;
+        const bool large = best != gpcs.end() && best->size() > profile.coscheduled_alignment;
+        if (!exact && !large) {
+            for (auto gpc = gpcs.begin(); gpc != gpcs.end(); ++gpc)
+                if (gpc->size() >= missing &&
+                    (best == gpcs.end() || best->size() < missing || gpc->size() < best->size()))
+                    best = gpc;
+        }
+        const std::size_t take = std::min(missing, best->size());
+        chosen.insert(chosen.end(), best->begin(), best->begin() + static_cast<long>(take));
+        gpcs.erase(best);
+    }
+    return chosen;
+}
+
+void put_max_cluster_first(const Profile& profile, const SmSet& input, Plan& plan) {
+    SmList first = max_cluster_set(profile, input, plan.count);
+    const SmSet used = to_set(first);
+    append(first, intersection(plan.order, ~used));
+    plan.order = std::move(first);
+}
+
+CUresult make_plan(const Profile& profile, FamilyKind kind, const SmSet& input, unsigned min_count,
+                   Plan& plan) {
+    const auto total = static_cast<unsigned>(input.count());
+    const Rule rule = rule_for(profile, kind);
+    if (min_count > total || total < rule.minimum)
+        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    const unsigned wanted = std::max(min_count, rule.minimum);
+    plan.count =
+        std::min((wanted + rule.granularity - 1) / rule.granularity * rule.granularity, total);
+    // Recorded: flag 2 gives as many groups as flag 0.
+    const Family family = family_within(profile, kind == kMaxCluster ? kCoscheduled : kind, input);
+    // The SMs outside atoms may complete a group, but each group holds one atom at least.
+    plan.max_groups =
+        std::min(total / plan.count, std::max(1U, static_cast<unsigned>(family.groups.size())));
+    const bool in_turn = kind != kFine && input != profile.all();
+    plan.order = dealt_order(family, plan.count, in_turn ? plan.max_groups : 1);
+    if (kind == kMaxCluster && profile.major >= 9)
+        put_max_cluster_first(profile, input, plan);
+    // A recording may have larger groups of flag 2 than the rule knows to make.
+    const Family& recorded = profile.families[kMaxCluster];
+    if (kind == kMaxCluster && input == profile.all() && recorded.groups[0].size() == plan.count &&
+        plan.count > rule.minimum)
+        plan.order = dealt_order(recorded, plan.count, 1);
+    return CUDA_SUCCESS;
+}
+
+SmResource make_part(const Machine& machine, const SmResource& input, FamilyKind kind,
+                     uint64_t split, bool is_group, const SmList& sms) {
+    SmResource part;
+    part.origin = is_group ? ResourceOrigin::Group : ResourceOrigin::Remainder;
+    part.family = kind;
+    part.device = input.device;
+    part.split = split;
+    part.sms = to_set(sms);
+    part.reported = static_cast<unsigned>(sms.size());
+    if (machine.has(kHasStructuredSplit)) {
+        // Recorded on 13.0: both read 0. From 13.1 on the header has descriptors depend on the
+        // alignment; a remainder is sure of pairs alone.
+        const Rule rule = rule_for(machine.devices[input.device]->profile, kind);
+        part.alignment = is_group ? rule.granularity : 2;
+        part.min_partition_size = is_group ? rule.minimum : 2;
+    }
+    return part;
+}
+
+CUresult read_flags(const Profile& profile, unsigned flags, FamilyKind& kind) {
+    // Recorded: both flags at once are refused, unknown ones are not.
+    switch (flags & (cu::kSplitIgnoreCoscheduling | cu::kSplitMaxClusterSize)) {
+    case 0:
+        kind = kCoscheduled;
+        return CUDA_SUCCESS;
+    case cu::kSplitIgnoreCoscheduling:
+        kind = kFine;
+        return CUDA_SUCCESS;
+    case cu::kSplitMaxClusterSize:
+        // The header: compute capability 9.0 and newer only.
+        kind = kMaxCluster;
+        return profile.major >= 9 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+} // namespace
+GCX_SIM_API(cuDevSmResourceSplitByCount, CUdevResource* result, unsigned* groups,
+            const CUdevResource* input, CUdevResource* remainder, unsigned flags,
+            unsigned min_count) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        if (groups == nullptr || input == nullptr || (result != nullptr && *groups == 0))
+            return CUDA_ERROR_INVALID_VALUE;
+        SmResource source;
+        if (const CUresult code = read_resource(machine, *input, source); code != CUDA_SUCCESS)
+            return code;
+        const Profile& profile = machine.devices[source.device]->profile;
+        FamilyKind kind = kCoscheduled;
+        if (const CUresult code = read_flags(profile, flags, kind); code != CUDA_SUCCESS)
+            return code;
+        if (source.origin == ResourceOrigin::Group || source.origin == ResourceOrigin::Remainder)
+            return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+        Plan plan;
+        if (const CUresult code = make_plan(profile, kind, source.sms, min_count, plan);
+            code != CUDA_SUCCESS)
+            return code;
+        const unsigned made =
+            result == nullptr ? plan.max_groups : std::min(*groups, plan.max_groups);
+        *groups = made;
+        if (result == nullptr && remainder == nullptr)
+            return CUDA_SUCCESS;
+        machine.clock_ns += (made - 1) * kCostPerFurtherGroup;
+        const uint64_t split = machine.next_split++;
+        auto next = plan.order.begin();
+        for (unsigned i = 0; i < made; i++) {
+            const SmList sms(next, next + plan.count);
+            next += plan.count;
+            if (result != nullptr)
+                write_resource(machine, make_part(machine, source, kind, split, true, sms),
+                               result[i]);
+        }
+        if (remainder != nullptr)
+            write_resource(
+                machine,
+                make_part(machine, source, kind, split, false, SmList(next, plan.order.end())),
+                *remainder);
+        return CUDA_SUCCESS;
+    });
+}
+
+} // namespace gcx::sim

@@ -1,0 +1,256 @@
+// cuDevSmResourceSplit: groups of different sizes and structures. No driver that has it was
+// measured; this is the text of the header of CUDA 13.5. Where that leaves a choice, the comment
+// says "assumed".
+#include "sim/edge/entry.hpp"
+#include "sim/partition/resource.hpp"
+
+#include <algorithm>
+
+namespace gcx::sim {
+namespace {
+
+using cu::SmGroupParams;
+
+constexpr unsigned kMaxGroups = kMaxSms / 2;
+
+// Also what the header calls its least smCount and least coscheduledSmCount.
+constexpr unsigned kPair = 2;
+
+bool locality_flag(const SmGroupParams& group) {
+    return (group.flags & cu::kGroupLocalityDomain) != 0;
+}
+
+// What is malformed rather than impossible.
+CUresult check_form(const Machine& machine, const Profile& profile, const SmGroupParams& group) {
+    if (std::any_of(std::begin(group.reserved), std::end(group.reserved),
+                    [](uint32_t word) { return word != 0; }))
+        return CUDA_ERROR_INVALID_VALUE;
+    const unsigned known =
+        cu::kGroupBackfill | (machine.has(kHasLocalityDomains)
+                                  ? cu::kGroupLocalityDomain | cu::kGroupLocalitySupplemental
+                                  : 0U);
+    if ((group.flags & ~known) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!locality_flag(group)) {
+        // The modifier needs what it modifies, and an id is only valid with its flag.
+        if ((group.flags & cu::kGroupLocalitySupplemental) != 0 || group.locality_domain_id != 0)
+            return CUDA_ERROR_INVALID_VALUE;
+    } else if (group.locality_domain_id != cu::kLocalityDomainAny &&
+               group.locality_domain_id >= profile.locality_domains.size()) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const unsigned most = profile.major >= 9 ? 32 : kPair;
+    for (const unsigned size : {group.coscheduled_sm_count, group.preferred_coscheduled_sm_count})
+        if (size > most || size % kPair != 0)
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+unsigned coscheduled(const Profile& profile, const SmGroupParams& group) {
+    return group.coscheduled_sm_count != 0 ? group.coscheduled_sm_count
+                                           : profile.coscheduled_alignment;
+}
+
+CUresult check_sizes(const Profile& profile, const SmGroupParams& group, std::size_t input) {
+    const unsigned each = coscheduled(profile, group);
+    const unsigned preferred = group.preferred_coscheduled_sm_count;
+    // Assumed: groups can only be merged into whole numbers of them.
+    if (preferred != 0 && (preferred < each || preferred % each != 0))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (group.sm_count == 0)
+        return CUDA_SUCCESS;
+    const bool backfill = (group.flags & cu::kGroupBackfill) != 0;
+    if (group.sm_count > input || group.sm_count % kPair != 0 || group.sm_count < each ||
+        (!backfill && group.sm_count % each != 0))
+        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    return CUDA_SUCCESS;
+}
+
+// The SMs that each device has of a domain for sure; the rest are the supplemental ones. Assumed:
+// those with the highest numbers.
+SmSet domain_sms(const Profile& profile, const SmSet& domain, bool supplemental) {
+    if (supplemental)
+        return domain;
+    SmSet sms;
+    unsigned left = profile.locality_domain_sm_count;
+    for (const unsigned sm : to_list(domain)) {
+        if (left == 0)
+            break;
+        sms.set(sm);
+        left--;
+    }
+    return sms;
+}
+
+SmSet allowed_sms(const Profile& profile, const SmGroupParams& group) {
+    if (!locality_flag(group))
+        return profile.all();
+    const bool supplemental = (group.flags & cu::kGroupLocalitySupplemental) != 0;
+    if (group.locality_domain_id != cu::kLocalityDomainAny)
+        return domain_sms(profile, profile.locality_domains[group.locality_domain_id],
+                          supplemental);
+    SmSet sms;
+    for (const SmSet& domain : profile.locality_domains)
+        sms |= domain_sms(profile, domain, supplemental);
+    return sms;
+}
+
+class Picker {
+  public:
+    Picker(const Profile& profile, const SmSet& input) : profile_(profile), free_(input) {}
+
+    const SmSet& free() const { return free_; }
+
+    CUresult pick(const SmGroupParams& group, SmSet& out) {
+        const unsigned each = coscheduled(profile_, group);
+        const unsigned preferred = std::max(group.preferred_coscheduled_sm_count, each);
+        const SmSet allowed = allowed_sms(profile_, group);
+        wanted_ = group.sm_count != 0 ? group.sm_count : static_cast<unsigned>(kMaxSms);
+        out.reset();
+        if (preferred > each)
+            take_chunks(allowed, preferred, out);
+        take_chunks(allowed, each, out);
+        const bool structured = out.any();
+        if ((group.flags & cu::kGroupBackfill) != 0) {
+            if (locality_flag(group) && (free_ & allowed).none() && out.none())
+                return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+            // "must always have enough coscheduled SMs to cover that requirement"
+            if (structured)
+                backfill(group, allowed, out);
+        }
+        if (group.sm_count != 0 && (!structured || out.count() != group.sm_count))
+            return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+        return CUDA_SUCCESS;
+    }
+
+  private:
+    // A chunk of each GPC in turn, as in a split by count, so that equal splits give equal sets.
+    void take_chunks(const SmSet& allowed, unsigned size, SmSet& out) {
+        bool more = true;
+        while (more) {
+            more = false;
+            for (const SmList& gpc : profile_.gpcs) {
+                if (out.count() + size > wanted_)
+                    return;
+                SmList here;
+                for (const unsigned sm : gpc)
+                    if (free_[sm] && allowed[sm] && here.size() < size)
+                        here.push_back(sm);
+                if (here.size() < size)
+                    continue;
+                take(to_set(here), out);
+                more = true;
+            }
+        }
+    }
+
+    void backfill(const SmGroupParams& group, const SmSet& allowed, SmSet& out) {
+        fill(allowed, out);
+        // Discovery asks for no number that other domains would be needed for.
+        if (!locality_flag(group) || group.sm_count == 0)
+            return;
+        SmSet attributed;
+        for (const SmSet& domain : profile_.locality_domains)
+            attributed |= domain;
+        fill(profile_.all() & ~attributed, out);
+        fill(profile_.all(), out);
+    }
+
+    void fill(const SmSet& from, SmSet& out) {
+        for (const SmList& group : profile_.families[kFine].groups)
+            for (const unsigned sm : group)
+                if (free_[sm] && from[sm] && out.count() < wanted_)
+                    take(to_set({sm}), out);
+    }
+
+    void take(const SmSet& sms, SmSet& out) {
+        out |= sms;
+        free_ &= ~sms;
+    }
+
+    const Profile& profile_;
+    SmSet free_;
+    std::size_t wanted_ = 0;
+};
+
+SmResource make_group(const SmResource& input, const Profile& profile, const SmGroupParams& group,
+                      uint64_t split, const SmSet& sms) {
+    SmResource resource;
+    resource.origin = ResourceOrigin::Group;
+    resource.structured = true;
+    resource.device = input.device;
+    resource.split = split;
+    resource.sms = sms;
+    resource.reported = static_cast<unsigned>(sms.count());
+    resource.alignment = coscheduled(profile, group);
+    resource.min_partition_size = resource.alignment; // assumed
+    resource.flags = group.flags;
+    resource.locality_domain = group.locality_domain_id;
+    return resource;
+}
+
+SmResource make_remainder(const SmResource& input, uint64_t split, const SmSet& sms) {
+    SmResource resource;
+    resource.origin = ResourceOrigin::Remainder;
+    resource.structured = true;
+    resource.device = input.device;
+    resource.split = split;
+    resource.sms = sms;
+    resource.reported = static_cast<unsigned>(sms.count());
+    resource.alignment = kPair; // "always unstructured": assumed to be sure of pairs
+    resource.min_partition_size = kPair;
+    return resource;
+}
+
+// The header names queries as the source, and also tells to split a remainder again.
+bool can_be_split(const SmResource& input) {
+    return input.origin == ResourceOrigin::Device || input.origin == ResourceOrigin::Context ||
+           (input.origin == ResourceOrigin::Remainder && input.structured);
+}
+
+CUresult split(Machine& machine, CUdevResource* result, unsigned count, const CUdevResource* in,
+               CUdevResource* remainder, SmGroupParams* groups) {
+    SmResource input;
+    if (const CUresult code = read_resource(machine, *in, input); code != CUDA_SUCCESS)
+        return code;
+    if (!can_be_split(input))
+        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    const Profile& profile = machine.devices[input.device]->profile;
+    for (unsigned i = 0; i < count; i++) {
+        if (const CUresult code = check_form(machine, profile, groups[i]); code != CUDA_SUCCESS)
+            return code;
+        if (const CUresult code = check_sizes(profile, groups[i], input.sms.count());
+            code != CUDA_SUCCESS)
+            return code;
+    }
+    Picker picker(profile, input.sms);
+    std::vector<SmSet> sets(count);
+    for (unsigned i = 0; i < count; i++) {
+        if (const CUresult code = picker.pick(groups[i], sets[i]); code != CUDA_SUCCESS)
+            return code;
+        if (result != nullptr && sets[i].count() < coscheduled(profile, groups[i]))
+            return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    }
+    const uint64_t id = machine.next_split++;
+    for (unsigned i = 0; i < count; i++) {
+        groups[i].sm_count = static_cast<uint32_t>(sets[i].count());
+        if (result != nullptr)
+            write_resource(machine, make_group(input, profile, groups[i], id, sets[i]), result[i]);
+    }
+    if (remainder != nullptr)
+        write_resource(machine, make_remainder(input, id, picker.free()), *remainder);
+    return CUDA_SUCCESS;
+}
+
+} // namespace
+
+GCX_SIM_API(cuDevSmResourceSplit, CUdevResource* result, unsigned count, const CUdevResource* input,
+            CUdevResource* remainder, unsigned flags, SmGroupParams* groups) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        if (input == nullptr || groups == nullptr || count == 0 || count > kMaxGroups || flags != 0)
+            return CUDA_ERROR_INVALID_VALUE;
+        return split(machine, result, count, input, remainder, groups);
+    });
+}
+
+} // namespace gcx::sim

@@ -1,0 +1,227 @@
+// How many blocks and clusters fit.
+#include "sim/edge/entry.hpp"
+
+#include <algorithm>
+
+namespace gcx::sim {
+namespace {
+
+constexpr unsigned kPortableClusterSize = 8;
+
+unsigned attribute_or(const Function& function, int attribute, unsigned otherwise) {
+    const auto found = function.attributes.find(attribute);
+    return found == function.attributes.end() ? otherwise : static_cast<unsigned>(found->second);
+}
+
+unsigned largest_allowed(const Device& device, const Function& function) {
+    const auto largest = static_cast<unsigned>(device.profile.number("max_cluster_size", 8));
+    return attribute_or(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 0) != 0
+               ? largest
+               : std::min(largest, kPortableClusterSize);
+}
+
+// The SMs that the launch would run on: those of its stream, or of the current context.
+CUresult context_of(Machine& machine, CUstream handle, Context*& context) {
+    Stream* stream = nullptr;
+    const CUresult code = check_stream(machine, handle, stream);
+    if (code == CUDA_SUCCESS)
+        context = stream->context;
+    return code;
+}
+
+CUresult max_active_blocks(Machine& machine, int* out, CUfunction handle, int threads,
+                           std::size_t shared) {
+    Context* context = nullptr;
+    if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
+        return code;
+    const Function* const function = find_function(machine, to_handle(handle));
+    if (function == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (out == nullptr || threads < 1 || threads > 1024)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = static_cast<int>(
+        blocks_per_sm(*context->device, *function, static_cast<unsigned>(threads), shared));
+    return CUDA_SUCCESS;
+}
+
+CUresult best_block_size(Machine& machine, int* grid, int* block, CUfunction handle,
+                         CUoccupancyB2DSize shared_of, std::size_t shared, int limit) {
+    Context* context = nullptr;
+    if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
+        return code;
+    const Function* const function = find_function(machine, to_handle(handle));
+    if (function == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (grid == nullptr || block == nullptr || limit < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    const int most = limit == 0 ? 1024 : std::min(limit, 1024);
+    unsigned best = 0;
+    for (int threads = most; threads >= 32; threads -= 32) {
+        const std::size_t bytes = shared_of == nullptr ? shared : shared_of(threads);
+        const unsigned blocks =
+            blocks_per_sm(*context->device, *function, static_cast<unsigned>(threads), bytes);
+        if (blocks * static_cast<unsigned>(threads) > best) {
+            best = blocks * static_cast<unsigned>(threads);
+            *block = threads;
+            *grid = static_cast<int>(blocks * context->sms.count());
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+struct ClusterQuestion {
+    Context* context = nullptr;
+    const Function* function = nullptr;
+    LaunchConfig config;
+};
+
+CUresult read_question(Machine& machine, CUfunction handle, const CUlaunchConfig* launch,
+                       ClusterQuestion& question) {
+    if (launch == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult code = context_of(machine, launch->hStream, question.context);
+        code != CUDA_SUCCESS)
+        return code;
+    question.function = find_function(machine, to_handle(handle));
+    if (question.function == nullptr)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (question.context->device->profile.major < 9)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    question.config = {{launch->gridDimX, launch->gridDimY, launch->gridDimZ},
+                       {launch->blockDimX, launch->blockDimY, launch->blockDimZ},
+                       launch->sharedMemBytes,
+                       {0, 0, 0},
+                       false};
+    std::map<int, std::string> kept;
+    read_launch_attributes(launch->attrs, launch->numAttrs, question.config, kept);
+    return CUDA_SUCCESS;
+}
+
+} // namespace
+
+unsigned blocks_per_sm(const Device& device, const Function& function, unsigned threads,
+                       std::size_t dynamic_shared) {
+    if (threads == 0)
+        return 0;
+    const Profile& profile = device.profile;
+    constexpr unsigned kRegisters = 32; // each kernel's, of the simulation
+    const unsigned warps = (threads + 31) / 32;
+    const auto by_threads =
+        static_cast<unsigned>(profile.number("threads_per_sm", 2048)) / (warps * 32);
+    const auto by_blocks = static_cast<unsigned>(profile.number("blocks_per_sm", 32));
+    const auto by_registers = static_cast<unsigned>(profile.number("registers_per_sm", 65536)) /
+                              (warps * 32 * kRegisters);
+    const std::size_t limit =
+        attribute_or(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 49152);
+    if (dynamic_shared > limit)
+        return 0;
+    const std::size_t shared = dynamic_shared + 1024; // what the system keeps for each block
+    const auto by_shared = static_cast<unsigned>(
+        static_cast<std::size_t>(profile.number("shared_memory_per_sm", 102400)) / shared);
+    return std::min({by_threads, by_blocks, by_registers, by_shared});
+}
+
+// A GPC's part of the partition holds clusters if it has one SM for each block of a cluster, and
+// then as many as its SMs have room for. This gives every recorded figure.
+unsigned active_clusters(const Device& device, const Function& function, const Fragments& fragments,
+                         const LaunchConfig& config) {
+    const unsigned cluster = std::max(config.cluster_blocks(), 1U);
+    const unsigned blocks = blocks_per_sm(device, function, config.threads(), config.shared_bytes);
+    unsigned clusters = 0;
+    for (const SmSet& fragment : fragments) {
+        const auto sms = static_cast<unsigned>(fragment.count());
+        if (sms >= cluster)
+            clusters += sms * blocks / cluster;
+    }
+    return clusters;
+}
+
+unsigned max_cluster_size(const Device& device, const Function& function,
+                          const Fragments& fragments, const LaunchConfig& config) {
+    unsigned largest = 0;
+    if (blocks_per_sm(device, function, config.threads(), config.shared_bytes) > 0)
+        for (const SmSet& fragment : fragments)
+            largest = std::max(largest, static_cast<unsigned>(fragment.count()));
+    return std::min(largest, largest_allowed(device, function));
+}
+
+GCX_SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, int* out, CUfunction function, int threads,
+            std::size_t shared) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        return max_active_blocks(machine, out, function, threads, shared);
+    });
+}
+
+GCX_SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int* out, CUfunction function,
+            int threads, std::size_t shared, unsigned) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        return max_active_blocks(machine, out, function, threads, shared);
+    });
+}
+
+GCX_SIM_API(cuOccupancyMaxPotentialBlockSize, int* grid, int* block, CUfunction function,
+            CUoccupancyB2DSize shared_of, std::size_t shared, int limit) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        return best_block_size(machine, grid, block, function, shared_of, shared, limit);
+    });
+}
+
+GCX_SIM_API(cuOccupancyMaxPotentialBlockSizeWithFlags, int* grid, int* block, CUfunction function,
+            CUoccupancyB2DSize shared_of, std::size_t shared, int limit, unsigned) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        return best_block_size(machine, grid, block, function, shared_of, shared, limit);
+    });
+}
+
+GCX_SIM_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* out, CUfunction handle,
+            int blocks, int threads) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        Context* context = nullptr;
+        if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
+            return code;
+        if (find_function(machine, to_handle(handle)) == nullptr)
+            return CUDA_ERROR_INVALID_HANDLE;
+        if (out == nullptr || blocks < 1 || threads < 1)
+            return CUDA_ERROR_INVALID_VALUE;
+        const Profile& profile = context->device->profile;
+        const auto each = profile.number("shared_memory_per_sm", 102400) / blocks - 1024;
+        *out = static_cast<std::size_t>(std::clamp<long long>(
+            each, 0, profile.number("shared_memory_per_block_optin", 101376)));
+        return CUDA_SUCCESS;
+    });
+}
+
+GCX_SIM_API(cuOccupancyMaxPotentialClusterSize, int* out, CUfunction function,
+            const CUlaunchConfig* launch) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        ClusterQuestion question;
+        if (const CUresult code = read_question(machine, function, launch, question);
+            code != CUDA_SUCCESS)
+            return code;
+        if (out == nullptr)
+            return CUDA_ERROR_INVALID_VALUE;
+        *out = static_cast<int>(max_cluster_size(*question.context->device, *question.function,
+                                                 question.context->fragments, question.config));
+        return CUDA_SUCCESS;
+    });
+}
+
+GCX_SIM_API(cuOccupancyMaxActiveClusters, int* out, CUfunction function,
+            const CUlaunchConfig* launch) {
+    return call(__func__, [&](Machine& machine) -> CUresult {
+        ClusterQuestion question;
+        if (const CUresult code = read_question(machine, function, launch, question);
+            code != CUDA_SUCCESS)
+            return code;
+        if (out == nullptr)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (question.config.cluster_blocks() >
+            largest_allowed(*question.context->device, *question.function))
+            return static_cast<CUresult>(CUDA_ERROR_INVALID_CLUSTER_SIZE);
+        *out = static_cast<int>(active_clusters(*question.context->device, *question.function,
+                                                question.context->fragments, question.config));
+        return CUDA_SUCCESS;
+    });
+}
+
+} // namespace gcx::sim
