@@ -32,8 +32,7 @@ gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& na
     return seal(words);
 }
 
-gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type type) {
-    lib.cache.check_alive(green);
+gcx_resource resource_of(Library& lib, const GreenContext& green, gcx_resource_type type) {
     switch (type) {
     case GCX_RESOURCE_SM:
         return seal({green.key.device, green.key.family, green.key.set});

@@ -7,8 +7,17 @@
 
 namespace gcx {
 
-// The resource of one type of a green context, as gcx_context_get_resource documents.
-gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type type);
+// The object of a handle, pinned, which must not have died with a reset of its device. Only the
+// destroy functions take dead ones.
+template <class T>
+typename HandleTable<T>::Pin pin_alive(HandleTable<T>& table, const void* handle) {
+    auto pin = table.pin(handle);
+    pin->check_alive();
+    return pin;
+}
+
+// The resource of one type of a live green context, as gcx_context_get_resource documents.
+gcx_resource resource_of(Library& lib, const GreenContext& green, gcx_resource_type type);
 
 gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& native);
 

@@ -167,9 +167,8 @@ gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info) {
     GCX_BODY({
         check_size(info, "info");
         Library& lib = library();
-        const auto pin = lib.contexts.pin(context);
+        const auto pin = pin_alive(lib.contexts, context);
         GreenContext& green = *pin->green;
-        lib.cache.check_alive(green);
         info->device = green.key.device->ordinal();
         info->sm_count = green.sm_count();
         info->stream_count = lib.cache.stream_count(green);
@@ -182,7 +181,7 @@ gcx_result gcx_context_get_resource(gcx_context context, gcx_resource_type type,
     GCX_BODY({
         not_null(resource, "resource");
         Library& lib = library();
-        const auto pin = lib.contexts.pin(context);
+        const auto pin = pin_alive(lib.contexts, context);
         *resource = resource_of(lib, *pin->green, type);
     });
 }
@@ -190,9 +189,7 @@ gcx_result gcx_context_get_resource(gcx_context context, gcx_resource_type type,
 struct CUctx_st* gcx_context_native(gcx_context context) {
     CUcontext native = nullptr;
     guarded(__func__, [&] {
-        Library& lib = library();
-        const auto pin = lib.contexts.pin(context);
-        lib.cache.check_alive(*pin->green);
+        const auto pin = pin_alive(library().contexts, context);
         native = pin->green->native;
     });
     return native;
@@ -201,9 +198,7 @@ struct CUctx_st* gcx_context_native(gcx_context context) {
 struct CUgreenCtx_st* gcx_context_native_green(gcx_context context) {
     CUgreenCtx native = nullptr;
     guarded(__func__, [&] {
-        Library& lib = library();
-        const auto pin = lib.contexts.pin(context);
-        lib.cache.check_alive(*pin->green);
+        const auto pin = pin_alive(library().contexts, context);
         native = pin->green->green;
     });
     return native;
@@ -225,9 +220,8 @@ gcx_result gcx_context_from_native(struct CUctx_st* native, gcx_context* context
 gcx_result gcx_context_push(gcx_context context) {
     GCX_BODY({
         Library& lib = library();
-        const auto pin = lib.contexts.pin(context);
+        const auto pin = pin_alive(lib.contexts, context);
         GreenContext& green = *pin->green;
-        lib.cache.check_alive(green);
         auto entry = Pushed{pin.handle(), lib.cache.share(green, ContextCache::Use::current)};
         auto fresh = pushed == nullptr ? std::make_unique<std::vector<Pushed>>() : nullptr;
         std::vector<Pushed>& stack = pushed != nullptr ? *pushed : *fresh;
@@ -278,8 +272,7 @@ gcx_result gcx_context_get_current(gcx_context* context) {
 gcx_result gcx_context_synchronize(gcx_context context) {
     GCX_BODY({
         Library& lib = library();
-        const auto pin = lib.contexts.pin(context);
-        lib.cache.check_alive(*pin->green);
+        const auto pin = pin_alive(lib.contexts, context);
         const ScopedCurrent current(lib.driver, pin->green->native);
         GCX_CALL(lib.driver, cuCtxSynchronize);
     });
@@ -288,10 +281,8 @@ gcx_result gcx_context_synchronize(gcx_context context) {
 gcx_result gcx_context_record(gcx_context context, gcx_event event) {
     GCX_BODY({
         Library& lib = library();
-        const auto from = lib.contexts.pin(context);
-        const auto to = lib.events.pin(event);
-        lib.cache.check_alive(*from->green);
-        to->check_alive();
+        const auto from = pin_alive(lib.contexts, context);
+        const auto to = pin_alive(lib.events, event);
         GCX_CALL(lib.driver, cuGreenCtxRecordEvent, from->green->green, to->native());
     });
 }
@@ -299,10 +290,8 @@ gcx_result gcx_context_record(gcx_context context, gcx_event event) {
 gcx_result gcx_context_wait(gcx_context context, gcx_event event) {
     GCX_BODY({
         Library& lib = library();
-        const auto who = lib.contexts.pin(context);
-        const auto what = lib.events.pin(event);
-        lib.cache.check_alive(*who->green);
-        what->check_alive();
+        const auto who = pin_alive(lib.contexts, context);
+        const auto what = pin_alive(lib.events, event);
         GCX_CALL(lib.driver, cuGreenCtxWaitEvent, who->green->green, what->native());
     });
 }

@@ -32,8 +32,7 @@ gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params* param
                      "default stream, GCX_STREAM_NON_BLOCKING (0)",
                      wanted.sync));
         Library& lib = library();
-        const auto pin = lib.contexts.pin(context);
-        lib.cache.check_alive(*pin->green);
+        const auto pin = pin_alive(lib.contexts, context);
         auto object = std::make_unique<Stream>(lib.cache, *pin->green, wanted.priority);
         *stream = handle_of<gcx_stream>(lib.streams.add(std::move(object)));
     });
@@ -59,8 +58,7 @@ gcx_result gcx_stream_destroy(gcx_stream stream) {
 struct CUstream_st* gcx_stream_native(gcx_stream stream) {
     CUstream native = nullptr;
     guarded(__func__, [&] {
-        const auto pin = library().streams.pin(stream);
-        pin->check_alive();
+        const auto pin = pin_alive(library().streams, stream);
         native = pin->native();
     });
     return native;
@@ -69,8 +67,7 @@ struct CUstream_st* gcx_stream_native(gcx_stream stream) {
 gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info* info) {
     GCX_BODY({
         check_size(info, "info");
-        const auto pin = library().streams.pin(stream);
-        pin->check_alive();
+        const auto pin = pin_alive(library().streams, stream);
         pin->get_info(*info);
     });
 }
@@ -80,7 +77,7 @@ gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
     GCX_BODY({
         not_null(resource, "resource");
         Library& lib = library();
-        const auto pin = lib.streams.pin(stream);
+        const auto pin = pin_alive(lib.streams, stream);
         if (pin->green() == nullptr)
             fail(
                 GCX_ERROR_NOT_FOUND,
@@ -94,8 +91,7 @@ gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
 gcx_result gcx_stream_synchronize(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
-        const auto pin = lib.streams.pin(stream);
-        pin->check_alive();
+        const auto pin = pin_alive(lib.streams, stream);
         const RelaxedCapture relaxed(lib.driver);
         GCX_CALL(lib.driver, cuStreamSynchronize, pin->native());
     });
@@ -104,8 +100,7 @@ gcx_result gcx_stream_synchronize(gcx_stream stream) {
 gcx_result gcx_stream_query(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
-        const auto pin = lib.streams.pin(stream);
-        pin->check_alive();
+        const auto pin = pin_alive(lib.streams, stream);
         const RelaxedCapture relaxed(lib.driver);
         return static_cast<gcx_result>(
             ready_or_throw(lib.driver, lib.driver.cuStreamQuery(pin->native()), "cuStreamQuery"));
@@ -115,10 +110,8 @@ gcx_result gcx_stream_query(gcx_stream stream) {
 gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
     GCX_BODY({
         Library& lib = library();
-        const auto from = lib.streams.pin(stream);
-        const auto to = lib.events.pin(event);
-        from->check_alive();
-        to->check_alive();
+        const auto from = pin_alive(lib.streams, stream);
+        const auto to = pin_alive(lib.events, event);
         GCX_CALL(lib.driver, cuEventRecord, to->native(), from->native());
     });
 }
@@ -126,10 +119,8 @@ gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
 gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event) {
     GCX_BODY({
         Library& lib = library();
-        const auto who = lib.streams.pin(stream);
-        const auto what = lib.events.pin(event);
-        who->check_alive();
-        what->check_alive();
+        const auto who = pin_alive(lib.streams, stream);
+        const auto what = pin_alive(lib.events, event);
         GCX_CALL(lib.driver, cuStreamWaitEvent, who->native(), what->native(), 0);
     });
 }
@@ -156,8 +147,7 @@ gcx_result gcx_event_destroy(gcx_event event) {
 struct CUevent_st* gcx_event_native(gcx_event event) {
     CUevent native = nullptr;
     guarded(__func__, [&] {
-        const auto pin = library().events.pin(event);
-        pin->check_alive();
+        const auto pin = pin_alive(library().events, event);
         native = pin->native();
     });
     return native;
@@ -166,8 +156,7 @@ struct CUevent_st* gcx_event_native(gcx_event event) {
 gcx_result gcx_event_synchronize(gcx_event event) {
     GCX_BODY({
         Library& lib = library();
-        const auto pin = lib.events.pin(event);
-        pin->check_alive();
+        const auto pin = pin_alive(lib.events, event);
         const RelaxedCapture relaxed(lib.driver);
         GCX_CALL(lib.driver, cuEventSynchronize, pin->native());
     });
@@ -176,8 +165,7 @@ gcx_result gcx_event_synchronize(gcx_event event) {
 gcx_result gcx_event_query(gcx_event event) {
     GCX_BODY({
         Library& lib = library();
-        const auto pin = lib.events.pin(event);
-        pin->check_alive();
+        const auto pin = pin_alive(lib.events, event);
         const RelaxedCapture relaxed(lib.driver);
         return static_cast<gcx_result>(
             ready_or_throw(lib.driver, lib.driver.cuEventQuery(pin->native()), "cuEventQuery"));
@@ -188,10 +176,8 @@ gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* millisec
     GCX_BODY({
         not_null(milliseconds, "milliseconds");
         Library& lib = library();
-        const auto from = lib.events.pin(start);
-        const auto to = lib.events.pin(end);
-        from->check_alive();
-        to->check_alive();
+        const auto from = pin_alive(lib.events, start);
+        const auto to = pin_alive(lib.events, end);
         GCX_CALL(lib.driver, cuEventElapsedTime, milliseconds, from->native(), to->native());
     });
 }
@@ -201,8 +187,7 @@ gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t ca
     GCX_BODY({
         not_null(count, "count");
         Library& lib = library();
-        const auto pin = lib.streams.pin(stream);
-        pin->check_alive();
+        const auto pin = pin_alive(lib.streams, stream);
         give_sm_ids(lib.probe.sms_of(pin->context(), pin->native(), pin->sm_count()), sm_ids,
                     capacity, count);
     });

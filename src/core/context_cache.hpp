@@ -71,6 +71,8 @@ class ContextCache {
         GreenContext* operator->() const { return context_; }
         GreenContext& operator*() const { return *context_; }
         explicit operator bool() const { return context_ != nullptr; }
+        // Throws GCX_ERROR_CONTEXT_IS_DESTROYED if the device was reset under the context.
+        void check_alive() const { cache_->check_alive(*context_); }
 
       private:
         friend class ContextCache;
@@ -97,10 +99,7 @@ class ContextCache {
     // Makes a context that is not kept: for looking at the device.
     Ref make_for_once(const ContextKey& key);
 
-    // Throws GCX_ERROR_CONTEXT_IS_DESTROYED if the device was reset under the context.
-    void check_alive(GreenContext& context);
-
-    // The same, as a question; a context found dead leaves the cache.
+    // Whether the device was not reset under the context; one found dead leaves the cache.
     bool is_alive(GreenContext& context);
 
     bool last_handle(const GreenContext& context);
@@ -119,6 +118,7 @@ class ContextCache {
         const char* function;
     };
 
+    void check_alive(GreenContext& context);
     void make(GreenContext& context);
     std::vector<CUdevResource> native_resources(const ContextKey& key);
     CUdevResource native_workqueue(const Device& device, const Workqueue& wanted);

@@ -54,7 +54,7 @@ void Stream::close() {
 
 void Stream::check_alive() const {
     if (green_)
-        cache_.check_alive(*green_);
+        green_.check_alive();
 }
 
 uint32_t Stream::sm_count() const {

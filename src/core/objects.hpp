@@ -1,4 +1,5 @@
-// What handles stand for: contexts, streams and events.
+// What handles stand for: contexts, streams and events. Each has check_alive(), which throws
+// GCX_ERROR_CONTEXT_IS_DESTROYED once the device was reset, and the close() of handle_table.hpp.
 #pragma once
 
 #include "core/context_cache.hpp"
@@ -9,6 +10,7 @@ namespace gcx {
 struct Context {
     ContextCache::Ref green;
 
+    void check_alive() const { green.check_alive(); }
     void close() { green = ContextCache::Ref(); }
 };
 
