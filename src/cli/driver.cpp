@@ -78,7 +78,7 @@ gcx_resource_info resource_info(const gcx_resource& resource) {
 
 std::string plain_name(const gcx_device_info& device) {
     std::string_view name = device.name;
-    while (name.starts_with(kMark))
+    while (simulated && name.starts_with(kMark))
         name.remove_prefix(kMark.size());
     return std::string(name);
 }

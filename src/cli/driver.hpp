@@ -40,7 +40,7 @@ std::string times_note(const gcx_driver_info& driver);
 gcx_device_info device_info(int32_t device);
 gcx_resource_info resource_info(const gcx_resource& resource);
 
-// "NVIDIA H100 80GB HBM3": without the mark that the simulated driver's names begin with, since
+// "NVIDIA H100 80GB HBM3": without the mark that the simulated driver's names begin with, where
 // the banner says it already.
 std::string plain_name(const gcx_device_info& device);
 

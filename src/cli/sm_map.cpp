@@ -42,15 +42,11 @@ std::vector<int> SmMap::owners() const {
 
 std::string SmMap::legend(const MapPartition& partition) {
     std::string text = count_of(partition.sm_count, "SM");
-    if (partition.asked != std::to_string(partition.sm_count))
-        text += " (asked for " + partition.asked + ")";
+    if (partition.asked != 0 && partition.asked != partition.sm_count)
+        text += format(" (asked for %u)", partition.asked);
     if (partition.seen.size() == partition.sm_count)
         return text + ", all seen";
     return text + format(", %zu seen", partition.seen.size());
-}
-
-std::string SmMap::remainder_legend() const {
-    return count_of(remainder, "SM") + " in no partition";
 }
 
 std::string SmMap::cell_text(int owner) const {
@@ -59,13 +55,26 @@ std::string SmMap::cell_text(int owner) const {
     return owner == kSeveral ? "!" : partitions[static_cast<std::size_t>(owner)].name;
 }
 
+std::vector<std::pair<int, std::string>> SmMap::unclear_legends() const {
+    const std::vector<int> owner = owners();
+    std::vector<std::pair<int, std::string>> legends;
+    for (const auto& [who, where] :
+         {std::pair(kNobody, "no"), std::pair(kSeveral, "more than one")}) {
+        const auto cells = static_cast<uint64_t>(std::count(owner.begin(), owner.end(), who));
+        if (cells != 0)
+            legends.emplace_back(who, count_of(cells, "SM") + ", seen in " + where + " partition");
+    }
+    return legends;
+}
+
 std::string terminal_map(const SmMap& map, bool colours) {
     const std::vector<int> owner = map.owners();
     std::size_t width = 1;
     for (const MapPartition& partition : map.partitions)
         width = std::max(width, partition.name.size());
     const auto cell = [&](int who) {
-        return painted(" " + padded(map.cell_text(who), width), who, colours);
+        return painted(format(" %*s", static_cast<int>(width), map.cell_text(who).c_str()), who,
+                       colours);
     };
     std::string text;
     for (std::size_t row = 0; row < owner.size(); row += kMapColumns) {
@@ -79,10 +88,8 @@ std::string terminal_map(const SmMap& map, bool colours) {
         text += "  " + cell(static_cast<int>(i)) + "  " + SmMap::legend(partition) + ": " +
                 ranges(partition.seen) + "\n";
     }
-    if (map.remainder != 0)
-        text += "  " + cell(SmMap::kNobody) + "  " + map.remainder_legend() + "\n";
-    if (std::find(owner.begin(), owner.end(), SmMap::kSeveral) != owner.end())
-        text += "  " + cell(SmMap::kSeveral) + "  seen in more than one partition\n";
+    for (const auto& [who, legend] : map.unclear_legends())
+        text += "  " + cell(who) + "  " + legend + "\n";
     return text;
 }
 

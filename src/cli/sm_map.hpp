@@ -1,24 +1,26 @@
-// A picture of a device's SMs, coloured by partition: for the terminal and as SVG.
+// A picture of a device's SMs, coloured by partition: for the terminal and as SVG. It shows what
+// was seen and nothing else. The Python package draws the same, in the same words; a test there
+// compares.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gcx::cli {
 
 struct MapPartition {
     std::string name;
-    std::string asked; // "108", "rest"
+    uint32_t asked = 0; // 0: what the others leave
     uint32_t sm_count = 0;
     std::vector<uint32_t> seen; // ids of its SMs, ascending
 };
 
 struct SmMap {
-    std::string title;  // "132 SMs in 2 partitions"
+    std::string title;  // "2 partitions of 132 SMs: as promised"
     std::string device; // "NVIDIA H100 80GB HBM3, CUDA 13.0"
     uint32_t sm_count = 0;
-    uint32_t remainder = 0;
     std::vector<MapPartition> partitions;
 
     // Instead of a partition's index.
@@ -28,9 +30,10 @@ struct SmMap {
     // The index of each SM's partition.
     std::vector<int> owners() const;
 
-    // "108 SMs, all seen", of a partition; "24 SMs in no partition".
+    // "108 SMs, all seen".
     static std::string legend(const MapPartition& partition);
-    std::string remainder_legend() const;
+    // Of what is no single partition's, as far as there is any: "24 SMs, seen in no partition".
+    std::vector<std::pair<int, std::string>> unclear_legends() const;
 
     // The letters in an owner's cells.
     std::string cell_text(int owner) const;

@@ -64,6 +64,16 @@ std::string paint(int owner) {
     return format("fill=\"%s\"", colour_of(static_cast<std::size_t>(owner)).c_str());
 }
 
+// The partitions that an SM was seen in: "A and B".
+std::string names_at(const SmMap& map, std::size_t sm) {
+    std::string names;
+    for (const MapPartition& partition : map.partitions) {
+        if (std::binary_search(partition.seen.begin(), partition.seen.end(), sm))
+            (names += names.empty() ? "" : " and ") += partition.name;
+    }
+    return names;
+}
+
 std::string cell(const SmMap& map, std::size_t sm, int owner) {
     const std::size_t x = kMargin + sm % kMapColumns * kCell;
     const std::size_t y = kTop + sm / kMapColumns * kCell;
@@ -74,8 +84,8 @@ std::string cell(const SmMap& map, std::size_t sm, int owner) {
         format("<g class=\"sm\" data-sm=\"%zu\" data-partition=\"%s\">"
                "<title>SM %zu%s%s</title>"
                "<rect %s x=\"%zu\" y=\"%zu\" width=\"%zu\" height=\"%zu\" rx=\"4\"/>",
-               sm, name.c_str(), sm, free ? "" : ": ", name.c_str(), paint(owner).c_str(), x, y,
-               kInner, kInner);
+               sm, name.c_str(), sm, free ? "" : ": ", names_at(map, sm).c_str(),
+               paint(owner).c_str(), x, y, kInner, kInner);
     if (!free)
         text += format("<text class=\"name\" x=\"%zu\" y=\"%zu\">%s</text>", middle, y + 14,
                        name.c_str());
@@ -91,18 +101,14 @@ std::string key(std::size_t y, int owner, const std::string& text) {
 }
 
 // Moves y below what it draws.
-std::string legend(const SmMap& map, bool overlap, std::size_t& y) {
+std::string legend(const SmMap& map, std::size_t& y) {
     constexpr std::size_t kLine = 24;
     std::string text;
     for (std::size_t i = 0; i < map.partitions.size(); i++, y += kLine)
         text += key(y, static_cast<int>(i),
                     map.partitions[i].name + ": " + SmMap::legend(map.partitions[i]));
-    if (map.remainder != 0) {
-        text += key(y, SmMap::kNobody, map.remainder_legend());
-        y += kLine;
-    }
-    if (overlap) {
-        text += key(y, SmMap::kSeveral, "seen in more than one partition");
+    for (const auto& [who, words] : map.unclear_legends()) {
+        text += key(y, who, words);
         y += kLine;
     }
     return text;
@@ -112,13 +118,12 @@ std::string legend(const SmMap& map, bool overlap, std::size_t& y) {
 
 std::string svg_map(const SmMap& map) {
     const std::vector<int> owner = map.owners();
-    const bool overlap = std::find(owner.begin(), owner.end(), SmMap::kSeveral) != owner.end();
     std::string body;
     for (std::size_t sm = 0; sm < owner.size(); sm++)
         body += cell(map, sm, owner[sm]);
     const std::size_t rows = (owner.size() + kMapColumns - 1) / kMapColumns;
     std::size_t bottom = kTop + rows * kCell + 30;
-    body += legend(map, overlap, bottom);
+    body += legend(map, bottom);
 
     const std::size_t width = 2 * kMargin + kMapColumns * kCell;
     std::string svg = format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" "

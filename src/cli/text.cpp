@@ -54,7 +54,7 @@ std::string ranges(const std::vector<uint32_t>& ids) {
         }
         first = last + 1;
     }
-    return text;
+    return text.empty() ? "none" : text;
 }
 
 std::string partition_name(std::size_t index) {

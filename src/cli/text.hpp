@@ -21,7 +21,7 @@ std::string padded(std::string_view text, std::size_t width);
 // "13.0" for 13000, as cuDriverGetVersion numbers versions.
 std::string version_text(int version);
 
-// Shell style: SM ids as "0-7 16 24-31". ids ascend.
+// Shell style: SM ids as "0-7 16 24-31", "none" if there are none. ids ascend.
 std::string ranges(const std::vector<uint32_t>& ids);
 
 // The name of the nth partition: A to Z, then AA, AB and so on.

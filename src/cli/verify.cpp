@@ -51,18 +51,16 @@ std::vector<Partition> make_and_probe(const Split& made) {
 }
 
 SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Split& made,
-             const std::vector<Partition>& partitions) {
+             const std::vector<Partition>& partitions, bool ok) {
     const gcx_device_info device = device_info(layout.device);
     SmMap map;
-    map.title = count_of(device.sm_count, "SM") + " in " +
-                count_of(partitions.size(), "partition") + ", " + std::string(layout.family->name);
-    map.device = (driver.simulated != 0 ? "SIMULATED " : "") + plain_name(device) + ", CUDA " +
-                 version_text(driver.version);
+    map.title = count_of(partitions.size(), "partition") + " of " +
+                count_of(device.sm_count, "SM") + (ok ? ": as promised" : ": NOT as promised");
+    map.device = std::string(device.name) + ", CUDA " + version_text(driver.version);
     map.sm_count = device.sm_count;
-    map.remainder = made.remainder_sm_count;
     for (std::size_t i = 0; i < partitions.size(); i++)
-        map.partitions.push_back({partition_name(i), request_text(layout.requests[i]),
-                                  made.sm_counts[i], partitions[i].seen});
+        map.partitions.push_back({partition_name(i), layout.requests[i].sm_count, made.sm_counts[i],
+                                  partitions[i].seen});
     return map;
 }
 
@@ -95,10 +93,10 @@ Report run_verify(const Arguments& arguments) {
     const gcx_driver_info driver = open_driver(arguments);
     const Split made = split(device_sms(layout.device), layout);
     const std::vector<Partition> partitions = make_and_probe(made);
-    const SmMap map = map_of(driver, layout, made, partitions);
 
     Report report;
     report.problems = find_problems(layout, made, partitions);
+    const SmMap map = map_of(driver, layout, made, partitions, report.problems.empty());
     report.json = report_start(driver);
     fill_json(report, layout, made, partitions);
     report.text = banner(driver) + layout_line(layout) + terminal_map(map, wants_colours());

@@ -1,7 +1,8 @@
 /*
  * A driver that breaks its promises, to see that gcx verify notices: the simulated driver, but
  * what a kernel noted of its SMs is changed on its way back. LIAR_LIBRARY is the path of the
- * simulated driver; LIAR says how to lie: "fewer" forgets an SM, "shared" adds SM 0.
+ * simulated driver; LIAR says how to lie: "fewer" forgets an SM, "none" forgets
+ * all, "shared" adds SM 0.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -27,6 +28,8 @@ static int lying_copy(void* host, uint64_t device, size_t bytes, void* stream) {
         return result;
     if (strcmp(getenv("LIAR"), "shared") == 0)
         blocks[0] = 1;
+    if (strcmp(getenv("LIAR"), "none") == 0)
+        memset(blocks, 0, bytes);
     for (size_t sm = bytes / sizeof *blocks; strcmp(getenv("LIAR"), "fewer") == 0 && sm-- > 0;) {
         if (blocks[sm] != 0) {
             blocks[sm] = 0;

@@ -113,7 +113,7 @@ def test_text() -> None:
     assert len(cells) == 132
     assert (cells.count("A"), cells.count("B"), cells.count(".")) == (108, 16, 8)
     assert "108 SMs" in text
-    assert "8 SMs in no partition" in text
+    assert "8 SMs, seen in no partition" in text
     assert lines[-1].startswith("ok")
 
 
@@ -222,6 +222,22 @@ def test_the_liar_without_a_lie(liar: dict[str, str]) -> None:
     )
 
 
+def test_what_was_not_seen_is_not_claimed(liar: dict[str, str], tmp_path: Path) -> None:
+    """The map counts what was seen, and the picture says whether it is what was promised; a driver
+    that is only a layer over the simulation keeps the devices' mark."""
+    path = tmp_path / "map.svg"
+    line = ["verify", "--sms", "16,8", "--svg", str(path)]
+    done = gcx(*line, driver=None, env={**liar, "LIAR": "fewer"})
+    assert done.returncode == 1
+    assert ".  110 SMs, seen in no partition" in done.stdout
+    assert "SIMULATED" in done.stdout
+    assert "NOT as promised" in path.read_text()
+    assert "SIMULATED" in path.read_text()
+    done = gcx(*line, driver=None, env={**liar, "LIAR": "none"})
+    assert done.returncode == 1
+    assert "A  16 SMs, 0 seen: none" in done.stdout
+
+
 @pytest.mark.parametrize("command", ["verify", "split"])
 def test_sms_that_are_not_seen(command: str, liar: dict[str, str]) -> None:
     done = gcx(command, "--sms", "16,8", "--json", driver=None, env={**liar, "LIAR": "fewer"})
@@ -244,7 +260,8 @@ def test_partitions_that_share_an_sm(liar: dict[str, str], tmp_path: Path) -> No
     assert document["ok"] is False
     assert document["overlap"] == 1
     assert "share 1 SM: 0" in done.stderr
-    assert "seen in more than one partition" in path.read_text()
+    assert "1 SM, seen in more than one partition" in path.read_text()
+    assert "2 partitions of 132 SMs: NOT as promised" in path.read_text()
     done = gcx(*line, driver=None, env={**liar, "LIAR": "shared"})
     assert done.returncode == 1
     assert "FAILED" in done.stdout

@@ -1,4 +1,7 @@
-"""Proof: which SMs do streams really run on? As numbers, text and a picture."""
+"""Proof: which SMs do streams really run on? As numbers, text and a picture.
+
+The command `gcx verify` draws the same map in the same words; a test compares the two.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from gcx._context import Stream
 from gcx._device import Device
 from gcx._errors import InvalidValueError
 from gcx._partition import Partition, split
-from gcx._request import NO_LISTS, Count, SplitOptions
+from gcx._request import NO_LISTS, Count, SplitOptions, requests_of
 
 _COLUMNS = 16
 # White letters are readable on each, and colour-blind eyes tell them apart.
@@ -38,18 +41,22 @@ class VerifiedGroup(NamedTuple):
         name: The letter in the map.
         sm_count: SMs that were promised.
         seen: Numbers of the SMs that its kernels ran on, ascending.
+        asked: The count that verify was given for it; None if it was given none.
     """
 
     name: str
     sm_count: int
     seen: tuple[int, ...]
+    asked: int | None = None
 
     def legend(self) -> str:
         """The group in words."""
-        count = f"{self.sm_count} SM{'' if self.sm_count == 1 else 's'}"
+        text = _count_of(self.sm_count, "SM")
+        if self.asked is not None and self.asked != self.sm_count:
+            text += f" (asked for {self.asked})"
         if len(self.seen) == self.sm_count:
-            return f"{count}, all seen"
-        return f"{count}, {len(self.seen)} seen"
+            return f"{text}, all seen"
+        return f"{text}, {len(self.seen)} seen"
 
 
 class Verification:
@@ -60,17 +67,20 @@ class Verification:
         device: The ordinal.
         device_name: As the driver reports it; begins with "SIMULATED" on the simulated driver.
         sm_count: SMs of the device.
+        driver_version: The driver's, "13.0".
         simulated: Whether the driver is the simulated one, which proves nothing.
         groups: A VerifiedGroup for each stream, in the order given.
     """
 
-    __slots__ = ("device", "device_name", "groups", "simulated", "sm_count")
+    __slots__ = ("device", "device_name", "driver_version", "groups", "simulated", "sm_count")
 
-    def __init__(self, device: Device, simulated: bool, groups: tuple[VerifiedGroup, ...]) -> None:
+    def __init__(self, device: Device, groups: tuple[VerifiedGroup, ...]) -> None:
+        version, _, simulated, _ = _gcx.gcx_driver_get_info()
         self.device = device.ordinal
         self.device_name = device.name
         self.sm_count = device.sm_count
-        self.simulated = simulated
+        self.driver_version = f"{version // 1000}.{version % 1000 // 10}"
+        self.simulated = bool(simulated)
         self.groups = groups
 
     @property
@@ -86,16 +96,24 @@ class Verification:
     @property
     def problems(self) -> list[str]:
         """What isn't as it should be, in words; empty if all is well."""
-        found = [
-            f"{group.name}: {len(group.seen)} SMs were seen, {group.sm_count} were promised"
-            for group in self.groups
-            if len(group.seen) != group.sm_count
-        ]
+        found = []
+        for group in self.groups:
+            if len(group.seen) != group.sm_count:
+                text = (
+                    f"partition {group.name}: its kernels were to run on {group.sm_count} SMs and "
+                    f"were seen on {len(group.seen)} ({_ranges(group.seen)})"
+                )
+                if len(group.seen) < group.sm_count:
+                    text += "; if other work keeps the GPU busy, stop it and verify again"
+                found.append(text)
         shared: dict[str, list[int]] = {}
         for number, owners in self._owners().items():
             if len(owners) > 1:
                 shared.setdefault(" and ".join(owners), []).append(number)
-        found += [f"{names} share the SMs {_ranges(ids)}" for names, ids in shared.items()]
+        found += [
+            f"partitions {names} share {_count_of(len(ids), 'SM')}: {_ranges(ids)}"
+            for names, ids in sorted(shared.items())
+        ]
         return found
 
     @property
@@ -119,9 +137,21 @@ class Verification:
         return max([self.sm_count, *(group.seen[-1] + 1 for group in self.groups if group.seen)])
 
     def _verdict(self) -> str:
-        if self.ok:
-            return "ok: each group ran on as many SMs as promised, and no SM is in two"
-        return "NOT ok: " + "; ".join(self.problems)
+        problems = self.problems
+        if not problems:
+            return "ok: each partition ran on as many SMs as promised, and no SM is in two"
+        return "\n  ".join([f"FAILED: {_count_of(len(problems), 'problem')}", *problems])
+
+    def _unclear_legends(self) -> list[tuple[list[str], str, str]]:
+        """Of the cells that are no single group's: names as _paint takes them, mark, words."""
+        legends: list[tuple[list[str], str, str]] = []
+        if self.unused:
+            count = _count_of(len(self.unused), "SM")
+            legends.append(([], ".", f"{count}, seen in no partition"))
+        if self.overlap:
+            count = _count_of(len(self.overlap), "SM")
+            legends.append((["", ""], "!", f"{count}, seen in more than one partition"))
+        return legends
 
     def __str__(self) -> str:
         owners = self._owners()
@@ -142,10 +172,8 @@ class Verification:
             lines.append(
                 f"  {group.name.rjust(width + 1)}  {group.legend()}: {_ranges(group.seen)}"
             )
-        if self.unused:
-            lines.append(f"  {'.'.rjust(width + 1)}  {len(self.unused)} SMs in no group")
-        if self.overlap:
-            lines.append(f"  {'!'.rjust(width + 1)}  seen in more than one group")
+        for _, mark, words in self._unclear_legends():
+            lines.append(f"  {mark.rjust(width + 1)}  {words}")
         lines.append(self._verdict())
         return "\n".join(lines)
 
@@ -167,10 +195,8 @@ class Verification:
             (_paint([group.name], indices), f"{group.name}: {group.legend()}")
             for group in self.groups
         ]
-        if self.unused:
-            legend.append(('class="free"', f"{len(self.unused)} SMs in no group"))
-        if self.overlap:
-            legend.append(('class="several"', "seen in more than one group"))
+        for names, _, words in self._unclear_legends():
+            legend.append((_paint(names, indices), words))
         for paint, text in legend:
             body.append(
                 f'<rect {paint} x="{margin}" y="{y - 13}" width="16" height="16" rx="3"/>'
@@ -178,17 +204,17 @@ class Verification:
             )
             y += 24
         width = 2 * margin + _COLUMNS * cell
-        counts = " + ".join(str(group.sm_count) for group in self.groups)
-        title = f"{counts} SMs: {'verified' if self.ok else 'NOT as promised'}"
-        if self.simulated:
-            title += " (SIMULATED)"
+        title = (
+            f"{_count_of(len(self.groups), 'partition')} of {_count_of(self.sm_count, 'SM')}: "
+            f"{'as promised' if self.ok else 'NOT as promised'}"
+        )
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y}" '
             f'viewBox="0 0 {width} {y}" role="img">\n{_STYLE}'
             '<rect class="paper" width="100%" height="100%"/>\n'
             f'<text class="title" x="{margin}" y="34">{_escape(title)}</text>\n'
             f'<text class="note" x="{margin}" y="56">{_escape(self.device_name)}, '
-            f"{self.sm_count} SMs</text>\n" + "\n".join(body) + "\n</svg>\n"
+            f"CUDA {self.driver_version}</text>\n" + "\n".join(body) + "\n</svg>\n"
         )
 
     def _repr_svg_(self) -> str:
@@ -241,6 +267,16 @@ def _ranges(numbers: Sequence[int]) -> str:
     return " ".join(str(low) if low == high else f"{low}-{high}" for low, high in out) or "none"
 
 
+def _count_of(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _asked(given: SplitOptions | Count | Sequence[Count]) -> list[int | None]:
+    """The counts that a split was given; None for what the others leave."""
+    rows = requests_of(given)
+    return [(row if isinstance(row, int) else row[0]) or None for row in rows]
+
+
 def _letters(index: int) -> str:
     """A to Z, then AA, AB."""
     return (_letters(index // 26 - 1) if index >= 26 else "") + chr(ord("A") + index % 26)
@@ -277,13 +313,15 @@ def verify(
             return _probe(streams)
     parts = split(given, device, family=family)
     try:
-        return _probe(parts)
+        return _probe(parts, _asked(given))
     finally:
         for part in parts:
             part.close()
 
 
-def _probe(items: Sequence[Partition | Stream]) -> Verification:
+def _probe(
+    items: Sequence[Partition | Stream], asked: Sequence[int | None] | None = None
+) -> Verification:
     streams = [item.stream if isinstance(item, Partition) else item for item in items]
     devices = {stream.device for stream in streams}
     if len(devices) > 1:
@@ -292,8 +330,12 @@ def _probe(items: Sequence[Partition | Stream]) -> Verification:
             "of each on its own"
         )
     groups = tuple(
-        VerifiedGroup(_letters(index), stream.sm_count, stream.sm_ids())
+        VerifiedGroup(
+            _letters(index),
+            stream.sm_count,
+            stream.sm_ids(),
+            None if asked is None else asked[index],
+        )
         for index, stream in enumerate(streams)
     )
-    simulated = bool(_gcx.gcx_driver_get_info()[2])
-    return Verification(Device(devices.pop()), simulated, groups)
+    return Verification(Device(devices.pop()), groups)

@@ -120,11 +120,11 @@ def test_beyond_4_verify_finds_an_overlap(sms: gcx.SMResource) -> None:
             proof = gcx.verify([one, two.stream])
         assert not proof.ok
         assert len(proof.overlap) == 16
-        assert "A and B share the SMs" in proof.problems[0]
+        assert "partitions A and B share 16 SMs: " in proof.problems[0]
         assert len(proof.unused) == 108
-        assert "NOT ok" in str(proof)
+        assert "FAILED: 1 problem" in str(proof)
         assert "!" in str(proof)
-        assert "108 SMs in no group" in str(proof)
+        assert "108 SMs, seen in no partition" in str(proof)
 
 
 def test_verify_of_counts_and_of_one_stream() -> None:
