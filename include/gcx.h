@@ -458,14 +458,22 @@ typedef struct gcx_sm_request {
 
 /* Divides input into one group for each request, disjoint, and what is left over. The same on every
  * driver from 12.4 on:
- *   - A count is rounded up to whole atoms (on an H100, 7 gives 8, 10 gives 16, 17 gives 24),
- *     except that a count which the odd atom makes exact is given exactly (108 is 12 atoms of 8 and
- *     the one of 12), if another atom is in it. The odd atom also steps in where rounding
- *     up would not fit otherwise. GCX_SPLIT_EXACT refuses whatever would not give the count asked.
+ *   - The rule: what can be given is given, whatever the order of the requests, with the fewest SMs
+ *     beyond what was asked, then with the most counts met exactly, then by the order of the
+ *     requests; the odd atom goes to a count only to make it exact, or where the requests would
+ *     not fit otherwise.
+ *   - So counts are rounded up to whole atoms: on an H100, 7 gives 8, 10 gives 16, 17 gives 24. But
+ *     108 is given exactly, by 12 atoms of 8 and the one of 12, as is 12, by that one alone; and
+ *     121 gives 124, 120 and 5 give 120 and 12. GCX_SPLIT_EXACT refuses whatever would not give
+ *     each count asked.
+ *   - The odd atom by itself lacks what the family promises: an H100's allows clusters of up to 2,
+ *     not 8. Who needs clusters asks for multiples of the other atoms' size, which get it only
+ *     where nothing else is left: of 16 equal groups of 8 the first has it (12, 8, 8, ...).
  *   - Groups are filled in the order of the requests from the first atoms on, so that a larger
  *     first group contains the smaller one of another split: growing moves nothing. A group with
  *     the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.
- *   - Count 0 takes what the counted groups leave; several share it as evenly as atoms allow.
+ *   - Count 0 takes what the counted groups leave; several share it as evenly as atoms allow, the
+ *     last with the odd atom. A group has one atom at least.
  *   - input may be a whole device, a group, a remainder, or any union: splits of splits need no
  *     context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
  *     a whole device.

@@ -23,110 +23,178 @@ class Planner {
           units_(static_cast<uint32_t>(input.count()) - (has_odd_ ? 1 : 0)) {}
 
     Plan run() {
+        refuse_more_groups_than_atoms();
         std::vector<Share> shares = counted_shares();
+        if (exact_)
+            refuse_rounding(shares);
         share_the_rest(shares);
         return place(shares);
     }
 
   private:
-    uint32_t units_for(uint32_t count) const {
-        return count / shape_.unit_size + (count % shape_.unit_size != 0 ? 1 : 0);
-    }
     uint64_t sms(const Share& share) const {
         return uint64_t{share.units} * shape_.unit_size + (share.odd ? shape_.odd_size : 0);
     }
+    // The least that has the count, with the odd atom or without.
+    Share share_for(uint32_t count, bool odd) const {
+        const uint32_t rest = odd ? count - std::min(count, shape_.odd_size) : count;
+        return {rest / shape_.unit_size + (rest % shape_.unit_size != 0 ? 1 : 0), odd};
+    }
+    bool is_exact(uint32_t count, bool odd) const { return sms(share_for(count, odd)) == count; }
 
-    // Whether the odd atom makes a count exact that the units alone would round.
-    bool odd_is_exact(uint32_t count) const {
-        if (!has_odd_ || count % shape_.unit_size == 0 || count < shape_.odd_size)
-            return false;
-        const uint32_t rest = count - shape_.odd_size;
-        // By itself the odd atom lacks what the family promises, so it is given for its own
-        // size only to those who asked for exactness.
-        return rest % shape_.unit_size == 0 && (rest > 0 || exact_);
+    // What a group with the odd atom leaves to others, in units, and what that does to the number
+    // of counts met exactly. The SMs beyond what was asked shrink with the first, so the
+    // greatest is the best by the rule at gcx_sm_split.
+    struct Gain {
+        uint32_t units;
+        int exact;
+        auto operator<=>(const Gain&) const = default;
+    };
+    Gain gain_of(uint32_t count) const {
+        return {share_for(count, false).units - share_for(count, true).units,
+                int{is_exact(count, true)} - int{is_exact(count, false)}};
+    }
+
+    // The group that gains most from the odd atom, the first of several; of those that it makes
+    // exact if exact is set.
+    std::optional<std::size_t> best_holder(bool exact) const {
+        std::optional<std::size_t> best;
+        for (std::size_t i = 0; has_odd_ && i < counts_.size(); i++) {
+            if (counts_[i] == 0 || (exact && !is_exact(counts_[i], true)))
+                continue;
+            if (!best || gain_of(counts_[i]) > gain_of(counts_[*best]))
+                best = i;
+        }
+        return best;
     }
 
     std::vector<Share> shares_with(std::optional<std::size_t> odd_holder) const {
-        std::vector<Share> shares(counts_.size());
-        for (std::size_t i = 0; i < counts_.size(); i++) {
-            const bool odd = odd_holder == i;
-            const uint32_t rest =
-                odd ? counts_[i] - std::min(counts_[i], shape_.odd_size) : counts_[i];
-            shares[i] = {units_for(rest), odd};
-        }
+        std::vector<Share> shares;
+        shares.reserve(counts_.size());
+        for (std::size_t i = 0; i < counts_.size(); i++)
+            shares.push_back(share_for(counts_[i], odd_holder == i));
         return shares;
     }
 
-    bool fits(const std::vector<Share>& shares) const {
+    uint64_t units_of(const std::vector<Share>& shares) const {
         uint64_t units = 0;
         for (const Share& share : shares)
             units += share.units;
-        return units <= units_;
+        return units;
     }
 
+    std::size_t rest_groups() const {
+        return static_cast<std::size_t>(std::count(counts_.begin(), counts_.end(), 0U));
+    }
+
+    // Atoms for those who ask for the rest.
+    uint64_t atoms_left(const std::vector<Share>& shares) const {
+        const bool odd_given =
+            std::any_of(shares.begin(), shares.end(), [](const Share& s) { return s.odd; });
+        return units_ - units_of(shares) + (has_odd_ && !odd_given ? 1 : 0);
+    }
+
+    bool fits(const std::vector<Share>& shares) const {
+        return units_of(shares) <= units_ && atoms_left(shares) >= rest_groups();
+    }
+
+    // By the rule at gcx_sm_split. All groups that the odd atom makes exact gain the same, and no
+    // group gains more units, so that trying the first of them tries all.
     std::vector<Share> counted_shares() const {
-        std::optional<std::size_t> holder;
-        for (std::size_t i = 0; i < counts_.size() && !holder; i++) {
-            if (odd_is_exact(counts_[i]))
-                holder = i;
-        }
-        std::vector<Share> shares = shares_with(holder);
-        if (exact_)
-            refuse_rounding(shares);
+        const std::optional<std::size_t> made_exact = best_holder(true);
+        const bool worthwhile = made_exact && gain_of(counts_[*made_exact]).exact > 0;
+        std::vector<Share> shares = shares_with(worthwhile ? made_exact : std::nullopt);
         if (fits(shares))
             return shares;
-        if (has_odd_) {
-            // The units alone do not suffice. The odd atom may spare a group some of them.
-            for (std::size_t i = 0; i < counts_.size(); i++) {
-                if (counts_[i] == 0)
-                    continue;
-                const std::vector<Share> other = shares_with(i);
-                if (fits(other) && (!exact_ || rounded_group(other) == counts_.size()))
-                    return other;
-            }
-        }
-        refuse_size(shares);
+        shares = shares_with(best_holder(false));
+        if (fits(shares))
+            return shares;
+        if (units_of(shares) > units_)
+            refuse_size();
+        refuse_rest(shares);
     }
 
-    // The first group that would not have what it asked for; counts_.size() if there is none.
-    std::size_t rounded_group(const std::vector<Share>& shares) const {
-        std::size_t i = 0;
-        while (i < counts_.size() && sms(shares[i]) == counts_[i])
-            i++;
-        return i;
+    // Each group has an atom at least.
+    void refuse_more_groups_than_atoms() const {
+        if (counts_.size() > input_.count() && counts_.size() > 1)
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("asked for %zu groups; %s has %s, and each group takes one at least",
+                        counts_.size(), where_, describe_atoms().c_str()));
+    }
+
+    // "15 atoms of 8 SMs and one of 12"
+    std::string describe_atoms() const {
+        if (units_ == 0)
+            return has_odd_ ? format("one atom of %u SMs", shape_.odd_size) : "no atoms";
+        return format("%u %s of %u SMs", units_, units_ == 1 ? "atom" : "atoms", shape_.unit_size) +
+               (has_odd_ ? format(" and one of %u", shape_.odd_size) : "");
+    }
+
+    // "8 + 16 + 24", of the counted groups
+    template <class CountOf>
+    std::string list(CountOf count_of) const {
+        constexpr int kMost = 16; // more would be cut off at the end of the message
+        std::string text;
+        int listed = 0;
+        for (std::size_t i = 0; i < counts_.size() && listed <= kMost; i++) {
+            if (counts_[i] == 0)
+                continue;
+            text += listed == 0 ? "" : " + ";
+            text += listed == kMost ? "..." : format("%llu", count_of(i));
+            listed++;
+        }
+        return text;
+    }
+
+    std::string list_sms(const std::vector<Share>& shares) const {
+        return list([&](std::size_t i) { return static_cast<unsigned long long>(sms(shares[i])); });
     }
 
     void refuse_rounding(const std::vector<Share>& shares) const {
-        const std::size_t i = rounded_group(shares);
+        std::size_t i = 0;
+        while (i < counts_.size() && (counts_[i] == 0 || sms(shares[i]) == counts_[i]))
+            i++;
         if (i == counts_.size())
             return;
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("group %zu: %u SMs can't be given exactly on %s, whose atoms have %u SMs; "
-                    "%llu can",
-                    i, counts_[i], where_, shape_.unit_size,
-                    static_cast<unsigned long long>(sms(shares[i]))));
+             format("group %zu: %u SMs can't be given exactly%s on %s, which has %s; %s can", i,
+                    counts_[i], counts_.size() == 1 ? "" : " beside the others", where_,
+                    describe_atoms().c_str(), list_sms(shares).c_str()));
     }
 
-    [[noreturn]] void refuse_size(const std::vector<Share>& shares) const {
-        std::string asked;
-        std::string rounded;
-        uint64_t total = 0;
-        for (std::size_t i = 0; i < counts_.size(); i++) {
-            const char* plus = i == 0 ? "" : " + ";
-            asked += format("%s%u", plus, counts_[i]);
-            rounded += format("%s%llu", plus, static_cast<unsigned long long>(sms(shares[i])));
-            total += sms(shares[i]);
-        }
-        if (counts_.size() > 1)
+    [[noreturn]] void refuse_size() const {
+        const std::vector<Share> shares = shares_with(std::nullopt);
+        const std::string asked =
+            list([&](std::size_t i) { return static_cast<unsigned long long>(counts_[i]); });
+        std::string rounded = list_sms(shares);
+        const uint64_t total = units_of(shares) * shape_.unit_size;
+        if (counts_.size() - rest_groups() > 1)
             rounded += format(" = %llu", static_cast<unsigned long long>(total));
+        const uint32_t available = shape_.sm_count(input_);
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("asked for %s SMs, in whole atoms of %u that is %s; %s has %u", asked.c_str(),
-                    shape_.unit_size, rounded.c_str(), where_, shape_.sm_count(input_)));
+                    shape_.unit_size, rounded.c_str(), where_, available) +
+                 (total <= available ? ", in " + describe_atoms() : ""));
+    }
+
+    [[noreturn]] void refuse_rest(const std::vector<Share>& shares) const {
+        const std::size_t groups = rest_groups();
+        const uint64_t atoms = atoms_left(shares);
+        const auto first = std::find(counts_.begin(), counts_.end(), 0U) - counts_.begin();
+        if (atoms == 0)
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("group %td asks for what the others leave of %s, but no SMs are left",
+                        first, where_));
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("%zu groups ask for what the others leave of %s, but that is %llu %s, "
+                    "and each group takes one at least",
+                    groups, where_, static_cast<unsigned long long>(atoms),
+                    atoms == 1 ? "atom" : "atoms"));
     }
 
     // Count 0: the rest, in shares as even as atoms allow. The last has the odd atom.
     void share_the_rest(std::vector<Share>& shares) const {
-        auto groups = static_cast<uint32_t>(std::count(counts_.begin(), counts_.end(), 0U));
+        auto groups = static_cast<uint32_t>(rest_groups());
         uint32_t units = units_;
         bool odd = has_odd_;
         for (const Share& share : shares) {
@@ -142,13 +210,12 @@ class Planner {
             } else {
                 const uint32_t even = left / groups;
                 const uint32_t nearest = (even + shape_.unit_size / 2) / shape_.unit_size;
-                const uint32_t most = units - std::min(units, groups - (odd ? 2 : 1));
+                const uint32_t sharers = groups - (odd ? 1 : 0); // of the units alone, at least
+                // Beside a large odd atom the others have no more than an even share of the units.
+                const uint32_t most = std::min(units - std::min(units, sharers - 1),
+                                               units / sharers + (units % sharers != 0 ? 1 : 0));
                 shares[i] = {std::min(std::max(nearest, 1U), most), false};
             }
-            if (sms(shares[i]) == 0)
-                fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                     format("group %zu asks for what the others leave of %s, but no SMs are left",
-                            i, where_));
             units -= shares[i].units;
             odd = odd && !shares[i].odd;
             groups--;

@@ -31,7 +31,7 @@ struct Plan {
 };
 
 // Divides input by counts in SMs; 0 takes a share of what the others leave. Throws if it does
-// not fit; exact refuses to round. The rules are at gcx_sm_split in gcx.h. where begins the
+// not fit; exact refuses to round. The rule is at gcx_sm_split in gcx.h. where names the input in
 // messages: "device 0".
 Plan make_plan(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
                bool exact, const char* where);
