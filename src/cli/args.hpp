@@ -26,6 +26,9 @@ struct Option {
 // Options that every command takes.
 extern const std::span<const Option> global_options;
 
+// Null if it isn't among them.
+const Option* find_option(std::span<const Option> options, std::string_view name);
+
 class Arguments {
   public:
     bool has(std::string_view option) const { return options_.contains(option); }
@@ -68,9 +71,6 @@ Invocation parse(std::span<const Command> commands, std::span<char* const> words
 
 // A whole number without sign, and nothing else.
 std::optional<uint32_t> parse_number(std::string_view text);
-
-std::string help_text(std::span<const Command> commands);
-std::string help_text(const Command& command);
 
 // The command with a name of one or two words, "sim run"; throws UsageError.
 const Command& find_command(std::span<const Command> commands, std::span<const std::string> words);

@@ -1,6 +1,6 @@
 #include "cli/families.hpp"
 
-#include "cli/driver.hpp"
+#include "cli/checked.hpp"
 
 namespace gcx::cli {
 

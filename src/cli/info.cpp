@@ -1,5 +1,6 @@
 // gcx info: driver, devices, atoms, capabilities, environment.
-#include "cli/driver.hpp"
+#include "cli/checked.hpp"
+#include "cli/chosen_driver.hpp"
 #include "cli/environment.hpp"
 #include "cli/families.hpp"
 #include "cli/files.hpp"

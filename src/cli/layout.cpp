@@ -1,5 +1,7 @@
 #include "cli/layout.hpp"
 
+#include "cli/checked.hpp"
+#include "cli/chosen_driver.hpp"
 #include "cli/text.hpp"
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cli/args.hpp"
-#include "cli/driver.hpp"
 #include "cli/json.hpp"
 
 #include <gcx.h>

@@ -1,7 +1,8 @@
-// The command gcx: chooses what to run, prints what it reports, and says how it went.
+// The command gcx: runs what was asked for, prints what it reports, and says how it went.
 #include "cli/args.hpp"
-#include "cli/driver.hpp"
-#include "cli/layout.hpp"
+#include "cli/checked.hpp"
+#include "cli/chosen_driver.hpp"
+#include "cli/commands.hpp"
 #include "cli/report.hpp"
 #include "cli/text.hpp"
 
@@ -18,87 +19,6 @@ namespace gcx::cli {
 namespace {
 
 constexpr int kUsage = 2;
-
-constexpr std::array kInfoOptions = {
-    Option{"--device", "N", "this device alone; all of them if not given"},
-    Option{"--record", "FILE",
-           "write the device (0 if not given) as a profile for the simulated driver"},
-};
-constexpr std::array kPlanOptions = {kSmsOption, kDeviceOption, kFamilyOption, kExactOption};
-constexpr std::array kVerifyOptions = {kSmsOption, kDeviceOption, kFamilyOption, kExactOption,
-                                       Option{"--svg", "FILE", "write the picture as SVG"}};
-constexpr std::array kBenchOptions = {
-    kDeviceOption,
-    Option{"--rounds", "N",
-           "rounds of split, two contexts, two streams, destroy; the other measurements follow it; "
-           "10000 if not given"},
-};
-constexpr std::array kSimRunOptions = {
-    Option{"--gpu", "GPU", "h100, 2xh100, h100,a100, or a file that gcx info --record wrote"},
-    Option{"--driver", "VERSION", "the CUDA version of the driver, e.g. 13.0"},
-};
-
-// It needs the table that it is part of, so that main runs it.
-Report run_help(const Arguments& arguments);
-
-constexpr std::array kCommands = {
-    Command{"info", "the driver, the devices and what they can do", "",
-            "Shows the driver, the devices, the atoms of each family, what the driver can do and "
-            "what in\nthe environment limits SMs. --record makes contexts for a moment.",
-            "gcx info --record gpu.profile", kInfoOptions, run_info},
-    Command{
-        "plan", "what a split would give, without making anything", "",
-        "Shows how many SMs each partition would get. Counts are rounded up to what the GPU can "
-        "give.\nExit status 0: the split is possible.",
-        "gcx plan --sms 108,24", kPlanOptions, run_plan},
-    Command{"split", "makes the partitions, runs a kernel in each, takes all down", "",
-            "Makes a context and a stream for each partition, runs a kernel in each, and takes "
-            "everything\ndown again, with the time of each step.",
-            "gcx split --sms 108,24", kPlanOptions, run_split},
-    Command{"verify", "shows which SMs each partition really uses", "",
-            "Runs a kernel in each partition that notes the SMs it runs on, and shows a map. Exit "
-            "status 0:\neach partition has as many SMs as promised and no SM is in two.",
-            "gcx verify --sms 108,24 --svg sms.svg", kVerifyOptions, run_verify},
-    Command{"bench", "gcx against the driver's own calls", "",
-            "Measures gcx and the driver's own calls in turns, in one run, and how much device "
-            "memory gcx\nuses up over many rounds.",
-            "gcx bench --rounds 10000", kBenchOptions, run_bench},
-    Command{"sim list", "the GPUs and drivers that can be simulated", "",
-            "Shows the GPUs and driver versions of the simulated driver.", "gcx sim list",
-            std::span<const Option>(), run_sim_list},
-    Command{"sim run", "runs a command on the simulated driver", "-- COMMAND [ARGUMENT...]",
-            "Runs COMMAND with gcx's simulated driver as its libcuda. The exit status is that of "
-            "COMMAND; 127\nif there is none of that name, 126 if it can't be run.",
-            "gcx sim run --gpu h100 --driver 13.0 -- gcx info", kSimRunOptions, run_sim_run},
-    Command{"help", "this text, or that of a command", "[COMMAND]", "Explains gcx, or a command.",
-            "gcx help verify", std::span<const Option>(), run_help},
-};
-
-Report help_report(const std::string& text) {
-    Report report;
-    report.text = text;
-    report.json.set("help", text);
-    return report;
-}
-
-Report run_help(const Arguments& arguments) {
-    if (arguments.operands.empty())
-        return help_report(help_text(kCommands));
-    const Command& command = find_command(kCommands, arguments.operands);
-    const std::size_t words = command.name.find(' ') == std::string_view::npos ? 1 : 2;
-    if (arguments.operands.size() > words)
-        throw UsageError("help explains one command at a time, e.g. gcx help verify");
-    return help_report(help_text(command));
-}
-
-Report version_report() {
-    Report report;
-    const std::string version =
-        format("%d.%d.%d", GCX_VERSION_MAJOR, GCX_VERSION_MINOR, GCX_VERSION_PATCH);
-    report.text = "gcx " + version + "\n";
-    report.json.set("version", version);
-    return report;
-}
 
 // Where a descriptor of the first three is closed, the next file opened would take its place, and
 // what is meant for the terminal would end up in it. Returns whether standard output was open.
@@ -159,7 +79,7 @@ class Program {
     }
 
     int run_command() {
-        const Invocation invocation = parse(kCommands, words_);
+        const Invocation invocation = parse(commands, words_);
         json_ = invocation.arguments.has("--json");
         if (invocation.command != nullptr)
             command_ = invocation.command->name;
@@ -183,10 +103,10 @@ class Program {
         if (invocation.command == nullptr) {
             if (!invocation.help)
                 throw UsageError("there is no command; gcx help lists them, e.g. gcx info");
-            return help_report(help_text(kCommands));
+            return overview_report();
         }
         if (invocation.help)
-            return help_report(help_text(*invocation.command));
+            return help_report(*invocation.command);
         return invocation.command->run(invocation.arguments);
     }
 

@@ -1,7 +1,7 @@
 // The partitions that split and verify make, and what ran on them.
 #pragma once
 
-#include "cli/driver.hpp"
+#include "cli/checked.hpp"
 #include "cli/layout.hpp"
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // gcx plan: what a split would give.
-#include "cli/driver.hpp"
+#include "cli/checked.hpp"
+#include "cli/chosen_driver.hpp"
 #include "cli/layout.hpp"
 #include "cli/report.hpp"
 #include "cli/text.hpp"

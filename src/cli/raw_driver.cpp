@@ -1,6 +1,6 @@
 #include "cli/raw_driver.hpp"
 
-#include "cli/driver.hpp"
+#include "cli/checked.hpp"
 #include "cli/text.hpp"
 
 #include <dlfcn.h>

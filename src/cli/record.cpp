@@ -1,6 +1,7 @@
 #include "cli/record.hpp"
 
-#include "cli/driver.hpp"
+#include "cli/checked.hpp"
+#include "cli/chosen_driver.hpp"
 #include "cli/families.hpp"
 #include "cli/raw_driver.hpp"
 #include "cli/text.hpp"

@@ -1,5 +1,5 @@
 // gcx sim: what the simulated driver has, and running other programs on it.
-#include "cli/driver.hpp"
+#include "cli/checked.hpp"
 #include "cli/report.hpp"
 #include "cli/text.hpp"
 

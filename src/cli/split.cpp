@@ -1,5 +1,6 @@
 // gcx split: makes the partitions, runs a kernel in each, and takes everything down again.
-#include "cli/driver.hpp"
+#include "cli/checked.hpp"
+#include "cli/chosen_driver.hpp"
 #include "cli/layout.hpp"
 #include "cli/partition.hpp"
 #include "cli/report.hpp"

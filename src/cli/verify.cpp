@@ -1,5 +1,6 @@
 // gcx verify: shows on which SMs each partition's kernels really run.
-#include "cli/driver.hpp"
+#include "cli/checked.hpp"
+#include "cli/chosen_driver.hpp"
 #include "cli/files.hpp"
 #include "cli/layout.hpp"
 #include "cli/partition.hpp"

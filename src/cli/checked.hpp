@@ -1,8 +1,5 @@
-// gcx's own functions, as the command uses them: results as exceptions, handles with an owner.
+// gcx's functions with their results checked: failures as exceptions, handles with an owner.
 #pragma once
-
-#include "cli/args.hpp"
-#include "cli/json.hpp"
 
 #include <gcx.h>
 
@@ -22,27 +19,8 @@ struct Failure : std::runtime_error {
 // Throws Failure with gcx's own message if result isn't GCX_SUCCESS.
 void check(gcx_result result);
 
-// Opens the driver that --driver or the environment names.
-gcx_driver_info open_driver(const Arguments& arguments);
-
-// Whether what is or would be opened is the simulated driver, as far as it is known.
-bool is_simulated();
-
-// An object with what every report begins with: simulated and driver.
-Json report_start(const gcx_driver_info& driver);
-
-// The same for people: a line that says SIMULATED, or nothing.
-std::string banner(const gcx_driver_info& driver);
-
-// What to think of times, where they are no GPU's: a line, or nothing.
-std::string times_note(const gcx_driver_info& driver);
-
 gcx_device_info device_info(int32_t device);
 gcx_resource_info resource_info(const gcx_resource& resource);
-
-// "NVIDIA H100 80GB HBM3": without the mark that the simulated driver's names begin with, where
-// the banner says it already.
-std::string plain_name(const gcx_device_info& device);
 
 // Owns a handle.
 template <class Handle, gcx_result (*Destroy)(Handle)>

@@ -1,5 +1,6 @@
-#include "cli/driver.hpp"
+#include "cli/chosen_driver.hpp"
 
+#include "cli/checked.hpp"
 #include "cli/text.hpp"
 
 #include <cstdlib>
@@ -14,11 +15,6 @@ constexpr std::string_view kMark = "SIMULATED ";
 bool simulated = false;
 
 } // namespace
-
-void check(gcx_result result) {
-    if (result != GCX_SUCCESS)
-        throw Failure(result, gcx_last_error_message());
-}
 
 gcx_driver_info open_driver(const Arguments& arguments) {
     const auto given = arguments.get("--driver");
@@ -62,18 +58,6 @@ std::string times_note(const gcx_driver_info& driver) {
         return "";
     return "times are those of this machine's CPU running the SIMULATED driver; they say nothing "
            "about a GPU\n";
-}
-
-gcx_device_info device_info(int32_t device) {
-    gcx_device_info info = GCX_DEVICE_INFO_INIT;
-    check(gcx_device_get_info(device, &info));
-    return info;
-}
-
-gcx_resource_info resource_info(const gcx_resource& resource) {
-    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
-    check(gcx_resource_get_info(&resource, &info));
-    return info;
 }
 
 std::string plain_name(const gcx_device_info& device) {
