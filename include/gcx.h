@@ -3,20 +3,11 @@
  *
  * gcx divides the streaming multiprocessors (SMs) of a GPU into partitions and hands out
  * streams whose kernels run on one partition's SMs alone, by way of CUDA's green contexts.
- * This header is the whole contract and the manual. The smallest use:
- *
- *     gcx_resource device, part[2];
- *     gcx_context  ctx[2];
- *     gcx_stream   stream[2];
- *     const gcx_sm_request want[2] = {{.sm_count = 108}, {.sm_count = 24}};
- *
- *     gcx_device_get_resource(0, GCX_RESOURCE_SM, &device);
- *     gcx_sm_split(&device, want, 2, GCX_SPLIT_DEFAULT, part, NULL);
- *     for (int i = 0; i < 2; i++) {
- *         gcx_context_create(&part[i], 1, NULL, &ctx[i]);
- *         gcx_stream_create(ctx[i], NULL, &stream[i]);
- *     }
- *     cublasSetStream(handle, gcx_stream_native(stream[0]));
+ * This header is the whole contract and the manual, in the order of use: a device's resource
+ * (gcx_device_get_resource) is split (gcx_sm_split), a context is made of a part
+ * (gcx_context_create), a stream of the context (gcx_stream_create), and any CUDA code takes the
+ * stream (gcx_stream_native). The driver, messages and diagnostics come last; the numbers of
+ * errors are in gcx_result.h.
  *
  * The rules below hold for every function unless it says otherwise.
  *
@@ -28,12 +19,13 @@
  *                                that this version knows; a reserved field isn't 0
  *     GCX_ERROR_INVALID_HANDLE   a handle is NULL, was destroyed, is of another type or
  *                                was never given out
- *     GCX_ERROR_NOT_INITIALIZED  this process is the child of a fork() and its parent had used
- *                                gcx: CUDA can't be used there. Start it with exec
+ *     GCX_ERROR_NOT_INITIALIZED  this process is the child of a fork() and CUDA had started in its
+ *                                parent: it can't be used here. Start it with exec
  *     GCX_ERROR_OUT_OF_MEMORY    memory is exhausted, of the host or of the device
  *     GCX_ERROR_UNKNOWN          a defect of gcx, its message says where
  *   and what opening the driver can return, since the first call opens it:
  *     GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it can't be loaded
+ *     GCX_ERROR_FILE_NOT_FOUND             the simulated driver was asked for and isn't there
  *     GCX_ERROR_NOT_SUPPORTED              the driver is older than CUDA 12.4 and has no green
  *                                          contexts
  *     GCX_ERROR_NO_DEVICE                  the driver has no device
@@ -49,7 +41,9 @@
  * Handles (gcx_context, gcx_stream, gcx_event) name objects; they aren't addresses. A stale or
  *   forged one is an error, never a crash. Each handle that a function gives out is owned by the
  *   caller and is destroyed once. Objects are counted: a stream keeps its context, and destroying
- *   a handle never stops work that was submitted.
+ *   a handle never stops work that was submitted. While the process exits and the driver has ended,
+ *   the destroy functions succeed, for what was left ended with it; so destructors of static
+ *   objects may call them.
  *
  * Values (gcx_resource) only describe. They are copied and thrown away freely and need no destroy.
  *
@@ -63,25 +57,20 @@
 #ifndef GCX_H
 #define GCX_H
 
+#include "gcx_result.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 #define GCX_VERSION_MAJOR 0
 #define GCX_VERSION_MINOR 1
-#define GCX_VERSION_PATCH 0
+#define GCX_VERSION_PATCH 1
 #define GCX_VERSION (GCX_VERSION_MAJOR * 10000 + GCX_VERSION_MINOR * 100 + GCX_VERSION_PATCH)
 
 #if defined(_WIN32)
 #define GCX_API
 #else
 #define GCX_API __attribute__((visibility("default")))
-#endif
-
-/* C lets a caller pass any int as an enum; so does C++ with this. */
-#ifdef __cplusplus
-#define GCX_ENUM_OF_INT : int
-#else
-#define GCX_ENUM_OF_INT
 #endif
 
 /* The start of a struct that grows: all zero but its size. */
@@ -106,221 +95,6 @@ struct CUctx_st;
 struct CUgreenCtx_st;
 struct CUstream_st;
 struct CUevent_st;
-
-/* ------------------------------------------------------------------------------------------
- * Version, results and messages
- * ---------------------------------------------------------------------------------------- */
-
-/* The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
- * patch. Compare with GCX_VERSION to tell a library older than the header. Opens no driver and
- * can't fail. */
-GCX_API uint32_t gcx_version(void);
-
-/* Numbers and names are CUresult's. */
-typedef enum gcx_result GCX_ENUM_OF_INT {
-    GCX_SUCCESS = 0,
-    GCX_ERROR_INVALID_VALUE = 1,
-    GCX_ERROR_OUT_OF_MEMORY = 2,
-    GCX_ERROR_NOT_INITIALIZED = 3,
-    GCX_ERROR_DEINITIALIZED = 4,
-    GCX_ERROR_PROFILER_DISABLED = 5,
-    GCX_ERROR_PROFILER_NOT_INITIALIZED = 6,
-    GCX_ERROR_PROFILER_ALREADY_STARTED = 7,
-    GCX_ERROR_PROFILER_ALREADY_STOPPED = 8,
-    GCX_ERROR_STUB_LIBRARY = 34,
-    GCX_ERROR_CALL_REQUIRES_NEWER_DRIVER = 36,
-    GCX_ERROR_DEVICE_UNAVAILABLE = 46,
-    GCX_ERROR_MULTICAST_RESOURCE_FULL = 47,
-    GCX_ERROR_NO_DEVICE = 100,
-    GCX_ERROR_INVALID_DEVICE = 101,
-    GCX_ERROR_DEVICE_NOT_LICENSED = 102,
-    GCX_ERROR_INVALID_IMAGE = 200,
-    GCX_ERROR_INVALID_CONTEXT = 201,
-    GCX_ERROR_CONTEXT_ALREADY_CURRENT = 202,
-    GCX_ERROR_MAP_FAILED = 205,
-    GCX_ERROR_UNMAP_FAILED = 206,
-    GCX_ERROR_ARRAY_IS_MAPPED = 207,
-    GCX_ERROR_ALREADY_MAPPED = 208,
-    GCX_ERROR_NO_BINARY_FOR_GPU = 209,
-    GCX_ERROR_ALREADY_ACQUIRED = 210,
-    GCX_ERROR_NOT_MAPPED = 211,
-    GCX_ERROR_NOT_MAPPED_AS_ARRAY = 212,
-    GCX_ERROR_NOT_MAPPED_AS_POINTER = 213,
-    GCX_ERROR_ECC_UNCORRECTABLE = 214,
-    GCX_ERROR_UNSUPPORTED_LIMIT = 215,
-    GCX_ERROR_CONTEXT_ALREADY_IN_USE = 216,
-    GCX_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
-    GCX_ERROR_INVALID_PTX = 218,
-    GCX_ERROR_INVALID_GRAPHICS_CONTEXT = 219,
-    GCX_ERROR_NVLINK_UNCORRECTABLE = 220,
-    GCX_ERROR_JIT_COMPILER_NOT_FOUND = 221,
-    GCX_ERROR_UNSUPPORTED_PTX_VERSION = 222,
-    GCX_ERROR_JIT_COMPILATION_DISABLED = 223,
-    GCX_ERROR_UNSUPPORTED_EXEC_AFFINITY = 224,
-    GCX_ERROR_UNSUPPORTED_DEVSIDE_SYNC = 225,
-    GCX_ERROR_CONTAINED = 226,
-    GCX_ERROR_INSUFFICIENT_LOADER_VERSION = 227,
-    GCX_ERROR_INVALID_SOURCE = 300,
-    GCX_ERROR_FILE_NOT_FOUND = 301,
-    GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND = 302,
-    GCX_ERROR_SHARED_OBJECT_INIT_FAILED = 303,
-    GCX_ERROR_OPERATING_SYSTEM = 304,
-    GCX_ERROR_INVALID_HANDLE = 400,
-    GCX_ERROR_ILLEGAL_STATE = 401,
-    GCX_ERROR_LOSSY_QUERY = 402,
-    GCX_ERROR_NOT_FOUND = 500,
-    GCX_ERROR_NOT_READY = 600,
-    GCX_ERROR_ILLEGAL_ADDRESS = 700,
-    GCX_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
-    GCX_ERROR_LAUNCH_TIMEOUT = 702,
-    GCX_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING = 703,
-    GCX_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
-    GCX_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
-    GCX_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
-    GCX_ERROR_CONTEXT_IS_DESTROYED = 709,
-    GCX_ERROR_ASSERT = 710,
-    GCX_ERROR_TOO_MANY_PEERS = 711,
-    GCX_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
-    GCX_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
-    GCX_ERROR_HARDWARE_STACK_ERROR = 714,
-    GCX_ERROR_ILLEGAL_INSTRUCTION = 715,
-    GCX_ERROR_MISALIGNED_ADDRESS = 716,
-    GCX_ERROR_INVALID_ADDRESS_SPACE = 717,
-    GCX_ERROR_INVALID_PC = 718,
-    GCX_ERROR_LAUNCH_FAILED = 719,
-    GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
-    GCX_ERROR_TENSOR_MEMORY_LEAK = 721,
-    GCX_ERROR_NOT_PERMITTED = 800,
-    GCX_ERROR_NOT_SUPPORTED = 801,
-    GCX_ERROR_SYSTEM_NOT_READY = 802,
-    GCX_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
-    GCX_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE = 804,
-    GCX_ERROR_MPS_CONNECTION_FAILED = 805,
-    GCX_ERROR_MPS_RPC_FAILURE = 806,
-    GCX_ERROR_MPS_SERVER_NOT_READY = 807,
-    GCX_ERROR_MPS_MAX_CLIENTS_REACHED = 808,
-    GCX_ERROR_MPS_MAX_CONNECTIONS_REACHED = 809,
-    GCX_ERROR_MPS_CLIENT_TERMINATED = 810,
-    GCX_ERROR_CDP_NOT_SUPPORTED = 811,
-    GCX_ERROR_CDP_VERSION_MISMATCH = 812,
-    GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
-    GCX_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
-    GCX_ERROR_STREAM_CAPTURE_MERGE = 902,
-    GCX_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
-    GCX_ERROR_STREAM_CAPTURE_UNJOINED = 904,
-    GCX_ERROR_STREAM_CAPTURE_ISOLATION = 905,
-    GCX_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
-    GCX_ERROR_CAPTURED_EVENT = 907,
-    GCX_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
-    GCX_ERROR_TIMEOUT = 909,
-    GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
-    GCX_ERROR_EXTERNAL_DEVICE = 911,
-    GCX_ERROR_INVALID_CLUSTER_SIZE = 912,
-    GCX_ERROR_FUNCTION_NOT_LOADED = 913,
-    GCX_ERROR_INVALID_RESOURCE_TYPE = 914,
-    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION = 915,
-    GCX_ERROR_KEY_ROTATION = 916,
-    GCX_ERROR_STREAM_DETACHED = 917,
-    GCX_ERROR_GRAPH_RECAPTURE_FAILURE = 918,
-    GCX_ERROR_FABRIC_NOT_READY = 919,
-    GCX_ERROR_UNKNOWN = 999
-} gcx_result;
-
-/* "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number that
- * this version has no name for. The string lives as long as the library. Opens no driver. */
-GCX_API const char* gcx_result_name(gcx_result result);
-
-/* What the result means in general, in one sentence. Lifetime as above. */
-GCX_API const char* gcx_result_string(gcx_result result);
-
-/* What went wrong in the last gcx function that failed in the calling thread: what was wrong,
- * the values, what would work. Empty if none failed. The string belongs to the thread and is valid
- * until its next gcx function fails; success leaves it alone. Opens no driver. */
-GCX_API const char* gcx_last_error_message(void);
-
-/* ------------------------------------------------------------------------------------------
- * Diagnostics
- * ---------------------------------------------------------------------------------------- */
-
-typedef enum gcx_log_level GCX_ENUM_OF_INT {
-    GCX_LOG_NONE = 0,
-    GCX_LOG_ERROR = 1,   /* something was lost or left behind */
-    GCX_LOG_WARNING = 2, /* it works, but likely not as meant */
-    GCX_LOG_INFO = 3,    /* which driver was opened, contexts made and given back */
-    GCX_LOG_DEBUG = 4    /* every failed call and its message */
-} gcx_log_level;
-
-/* message is valid during the call only. It may be called from any thread, also from several at
- * once, and must not call gcx. */
-typedef void (*gcx_log_callback)(gcx_log_level level, const char* message, void* user_data);
-
-/* Sends diagnostics up to level to callback. NULL goes back to the default: nothing is
- * printed, unless the environment's GCX_LOG is error, warning, info or debug, which prints to
- * standard error. When the call returns, the callback before is no longer running and won't be
- * called again.
- * Errors: GCX_ERROR_INVALID_VALUE level is none of gcx_log_level. */
-GCX_API gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback callback,
-                                        void* user_data);
-
-/* ------------------------------------------------------------------------------------------
- * The driver
- * ---------------------------------------------------------------------------------------- */
-
-/* Chooses the driver library, before anything opened one. driver is
- *   NULL or ""     the environment's GCX_DRIVER, if that is set, read as below; else libcuda.so.1
- *   "sim:SPEC"     the simulated driver, e.g. "sim:h100@13.0", "sim:2xh100@12.4" or
- *                  "sim:FILE" with what `gcx info --record` wrote
- *   anything else  a path or name for dlopen
- * and opens it. Calling it is optional: the first function that needs the driver opens it as with
- * NULL. Nothing falls back in silence: without a driver each call says so.
- * Errors: GCX_ERROR_ALREADY_ACQUIRED another driver is open already; those of opening (top). */
-GCX_API gcx_result gcx_driver_open(const char* driver);
-
-typedef struct gcx_driver_info {
-    uint32_t struct_size;
-    int32_t version;        /* of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0 */
-    int32_t header_version; /* CUDA_VERSION of the cuda.h that gcx was built with */
-    int32_t simulated;      /* 1: no GPU is involved */
-    char library[256];      /* what was opened */
-} gcx_driver_info;
-#define GCX_DRIVER_INFO_INIT GCX_STRUCT_INIT(gcx_driver_info)
-
-/* Fills *info. Errors: those of opening. */
-GCX_API gcx_result gcx_driver_get_info(gcx_driver_info* info);
-
-/* What a driver can do. What it lacks answers GCX_ERROR_NOT_SUPPORTED. */
-typedef enum gcx_capability GCX_ENUM_OF_INT {
-    GCX_CAPABILITY_GREEN_CONTEXTS = 0, /* 12.4: everything that isn't named here */
-    GCX_CAPABILITY_STREAM_CREATE = 1,  /* 12.5: the driver makes a stream from a green context. gcx
-                                          makes streams on every driver; before 12.5 by making
-                                          the context current for a moment */
-    GCX_CAPABILITY_CONTEXT_ID = 2,     /* 13.0: cuGreenCtxGetId */
-    GCX_CAPABILITY_RESOURCE_DETAILS = 3, /* 13.0: the driver tells minimum and alignment of an SM
-                                            resource. Before, gcx derives them */
-    GCX_CAPABILITY_STRUCTURED_SPLIT = 4, /* 13.1: coscheduled counts in gcx_sm_request, backfill */
-    GCX_CAPABILITY_WORKQUEUES = 5,       /* 13.1: workqueue resources */
-    GCX_CAPABILITY_STREAM_RESOURCE = 6,  /* 13.1: the driver tells a stream's resources. gcx tells
-                                            those of its own streams on every driver */
-    GCX_CAPABILITY_LOCALITY_DOMAINS = 7, /* 13.4: locality domains in gcx_sm_request */
-    GCX_CAPABILITY_COUNT = 8
-} gcx_capability;
-
-typedef struct gcx_capability_info {
-    uint32_t struct_size;
-    int32_t available;        /* 1: the open driver has it */
-    int32_t required_version; /* of the driver: 13010 is CUDA 13.1 */
-    const char* name;         /* "structured split"; lives as long as the library */
-} gcx_capability_info;
-#define GCX_CAPABILITY_INFO_INIT GCX_STRUCT_INIT(gcx_capability_info)
-
-/* Fills *info. Errors: GCX_ERROR_INVALID_VALUE no such capability; those of opening. A driver
- * that is too old for green contexts is one of the latter. */
-GCX_API gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
-
-/* The path of the simulated driver that "sim:" opens, for programs that start others on it. The
- * string belongs to the thread and is valid until its next call of this. NULL if it isn't
- * installed; gcx_last_error_message() then says where it was looked for. Opens no driver. */
-GCX_API const char* gcx_simulator_path(void);
 
 /* ------------------------------------------------------------------------------------------
  * Devices. A device is CUDA's ordinal, 0 to count - 1, after CUDA_VISIBLE_DEVICES.
@@ -778,6 +552,116 @@ GCX_API gcx_result gcx_resource_get_sm_ids(const gcx_resource* resource, uint32_
  */
 GCX_API gcx_result gcx_resource_get_atom(const gcx_resource* resource, uint32_t index,
                                          gcx_resource* atom);
+
+/* ------------------------------------------------------------------------------------------
+ * The driver
+ * ---------------------------------------------------------------------------------------- */
+
+/* Chooses the driver library, before anything opened another. driver is
+ *   NULL or ""     the one that is open; else the environment's GCX_DRIVER, if that is set, read as
+ *                  below; else libcuda.so.1
+ *   "sim:SPEC"     the simulated driver, e.g. "sim:h100@13.0", "sim:2xh100@12.4" or
+ *                  "sim:FILE" with what `gcx info --record` wrote
+ *   anything else  a path or name for dlopen
+ * and opens it, unless it is open already. Calling it is optional: the first function that needs
+ * the driver opens it as with NULL. Nothing falls back in silence: without a driver each call says
+ * so, and the next tries again.
+ * Errors: GCX_ERROR_ALREADY_ACQUIRED another driver is open, for the rest of the process; those of
+ * opening (top). */
+GCX_API gcx_result gcx_driver_open(const char* driver);
+
+typedef struct gcx_driver_info {
+    uint32_t struct_size;
+    int32_t version;        /* of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0 */
+    int32_t header_version; /* CUDA_VERSION of the cuda.h that gcx was built with */
+    int32_t simulated;      /* 1: no GPU is involved */
+    char library[256];      /* what was opened */
+} gcx_driver_info;
+#define GCX_DRIVER_INFO_INIT GCX_STRUCT_INIT(gcx_driver_info)
+
+/* Fills *info. Errors: those of opening. */
+GCX_API gcx_result gcx_driver_get_info(gcx_driver_info* info);
+
+/* What a driver can do. Where it makes no streams of green contexts, has no ids for them or tells
+ * no details of resources, gcx has a way of its own or does without. What needs another one that
+ * is lacking answers GCX_ERROR_NOT_SUPPORTED. */
+typedef enum gcx_capability GCX_ENUM_OF_INT {
+    GCX_CAPABILITY_GREEN_CONTEXTS = 0, /* 12.4: everything that isn't named here */
+    GCX_CAPABILITY_STREAM_CREATE = 1,  /* 12.5: the driver makes a stream from a green context. gcx
+                                          makes streams on every driver; before 12.5 by making
+                                          the context current for a moment */
+    GCX_CAPABILITY_CONTEXT_ID = 2,     /* 13.0: cuGreenCtxGetId */
+    GCX_CAPABILITY_RESOURCE_DETAILS = 3, /* 13.0: the driver tells minimum and alignment of an SM
+                                            resource. Before, gcx derives them */
+    GCX_CAPABILITY_STRUCTURED_SPLIT = 4, /* 13.1: coscheduled counts in gcx_sm_request, backfill */
+    GCX_CAPABILITY_WORKQUEUES = 5,       /* 13.1: workqueue resources */
+    GCX_CAPABILITY_STREAM_RESOURCE = 6,  /* 13.1: the driver tells a stream's resources. gcx tells
+                                            those of its own streams on every driver */
+    GCX_CAPABILITY_LOCALITY_DOMAINS = 7, /* 13.4: locality domains in gcx_sm_request */
+    GCX_CAPABILITY_COUNT = 8
+} gcx_capability;
+
+typedef struct gcx_capability_info {
+    uint32_t struct_size;
+    int32_t available;        /* 1: the open driver has it */
+    int32_t required_version; /* of the driver: 13010 is CUDA 13.1 */
+    const char* name;         /* "structured split"; lives as long as the library */
+} gcx_capability_info;
+#define GCX_CAPABILITY_INFO_INIT GCX_STRUCT_INIT(gcx_capability_info)
+
+/* Fills *info. Errors: GCX_ERROR_INVALID_VALUE no such capability; those of opening. A driver
+ * that is too old for green contexts is one of the latter. */
+GCX_API gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
+
+/* The path of the simulated driver that "sim:" opens, for programs that start others on it. The
+ * string belongs to the thread and is valid until its next call of this. NULL if it isn't
+ * installed; gcx_last_error_message() then says where it was looked for. Opens no driver. */
+GCX_API const char* gcx_simulator_path(void);
+
+/* ------------------------------------------------------------------------------------------
+ * Version and messages
+ * ---------------------------------------------------------------------------------------- */
+
+/* The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
+ * patch. Compare with GCX_VERSION to tell a library older than the header. Opens no driver and
+ * can't fail. */
+GCX_API uint32_t gcx_version(void);
+
+/* "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number that
+ * this version has no name for. The string lives as long as the library. Opens no driver. */
+GCX_API const char* gcx_result_name(gcx_result result);
+
+/* What the result means in general, in one sentence. Lifetime as above. */
+GCX_API const char* gcx_result_string(gcx_result result);
+
+/* What went wrong in the last gcx function that failed in the calling thread: what was wrong,
+ * the values, what would work. Empty if none failed. The string belongs to the thread and is valid
+ * until its next gcx function fails; success leaves it alone. Opens no driver. */
+GCX_API const char* gcx_last_error_message(void);
+
+/* ------------------------------------------------------------------------------------------
+ * Diagnostics
+ * ---------------------------------------------------------------------------------------- */
+
+typedef enum gcx_log_level GCX_ENUM_OF_INT {
+    GCX_LOG_NONE = 0,
+    GCX_LOG_ERROR = 1,   /* something was lost or left behind */
+    GCX_LOG_WARNING = 2, /* it works, but likely not as meant */
+    GCX_LOG_INFO = 3,    /* which driver was opened, contexts made and given back */
+    GCX_LOG_DEBUG = 4    /* every failed call and its message */
+} gcx_log_level;
+
+/* message is valid during the call only. It may be called from any thread, also from several at
+ * once, and must not call gcx. */
+typedef void (*gcx_log_callback)(gcx_log_level level, const char* message, void* user_data);
+
+/* Sends diagnostics up to level to callback. NULL goes back to the default: nothing is
+ * printed, unless the environment's GCX_LOG is error, warning, info or debug, which prints to
+ * standard error. When the call returns, the callback before is no longer running and won't be
+ * called again.
+ * Errors: GCX_ERROR_INVALID_VALUE level is none of gcx_log_level. */
+GCX_API gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback callback,
+                                        void* user_data);
 
 #ifdef __cplusplus
 }

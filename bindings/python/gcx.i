@@ -415,7 +415,8 @@ STRUCT_OUT(gcx_cache_stats, stats)
 %ignore gcx_log_set_callback;
 %ignore gcx_log_callback;
 %rename("$ignore", regexmatch$name="_INIT$") "";
-%rename("$ignore", regexmatch$name="^GCX_(API|H|STRUCT_INIT)$") "";
+%rename("$ignore", regexmatch$name="^GCX_(API|H|RESULT_H|STRUCT_INIT)$") "";
 
 #define __attribute__(x)
+%include "gcx_result.h"
 %include "gcx.h"

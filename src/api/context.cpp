@@ -144,7 +144,10 @@ gcx_result gcx_context_create(const gcx_resource* resources, uint32_t resource_c
 
 gcx_result gcx_context_destroy(gcx_context context) {
     GCX_BODY({
-        Library& lib = library();
+        Library* const open = library_to_destroy_in();
+        if (open == nullptr)
+            return;
+        Library& lib = *open;
         auto pin = lib.contexts.pin(context);
         if (pushed != nullptr) {
             for (const Pushed& entry : *pushed) {

@@ -12,13 +12,21 @@ namespace {
 constinit std::atomic<Library*> open{nullptr};
 constinit std::mutex opening;
 constinit std::atomic<bool> closed{false};
+// From the beginning of an opening on, whose lock a child of a fork would find locked, and for good
+// once CUDA has started.
+constinit std::atomic<bool> used{false};
 constinit std::atomic<bool> forked{false};
 constinit bool watching_forks = false; // guarded by opening
 // What was not closed stays reachable, so that it doesn't count as leaked.
 [[gnu::used]] constinit Library* left_open = nullptr;
 
 void note_fork() {
-    forked.store(true, std::memory_order_relaxed);
+    if (used.load())
+        forked.store(true, std::memory_order_relaxed);
+}
+
+bool is_default(const char* choice) {
+    return choice == nullptr || *choice == '\0';
 }
 
 std::string default_choice() {
@@ -40,10 +48,15 @@ Library& open_locked(const char* choice) {
     if (!watching_forks && pthread_atfork(nullptr, nullptr, note_fork) != 0)
         fail(GCX_ERROR_OUT_OF_MEMORY, "no memory to watch for forks");
     watching_forks = true;
-    const std::string driver = choice != nullptr && *choice != '\0' ? choice : default_choice();
-    auto* fresh = new Library(driver);
-    open.store(fresh, std::memory_order_release);
-    return *fresh;
+    used.store(true);
+    try {
+        auto* fresh = new Library(is_default(choice) ? default_choice() : choice);
+        open.store(fresh, std::memory_order_release);
+        return *fresh;
+    } catch (...) {
+        used.store(Driver::started());
+        throw;
+    }
 }
 
 // At dlclose, and when the process exits.
@@ -52,7 +65,7 @@ Library& open_locked(const char* choice) {
     Library* const old = open.exchange(nullptr);
     // With handles alive, other code may be using them still. After a fork, or when the driver is
     // gone already, there is nothing to give back.
-    if (old == nullptr || forked.load() || old->in_use() || !old->driver.usable()) {
+    if (old == nullptr || forked.load() || old->in_use() || old->driver.ended()) {
         left_open = old;
         return;
     }
@@ -113,14 +126,27 @@ bool library_answers() {
            !forked.load(std::memory_order_relaxed);
 }
 
+Library* library_to_destroy_in() {
+    if (closed.load())
+        return nullptr;
+    Library& lib = library();
+    return lib.driver.ended() ? nullptr : &lib;
+}
+
 void open_library(const char* choice) {
     refuse_after_fork();
     const std::lock_guard lock(opening);
-    if (const Library* current = open.load(); current != nullptr)
+    const Library* const current = open.load();
+    if (current == nullptr) {
+        open_locked(choice);
+        return;
+    }
+    if (!is_default(choice) && !current->driver.is(choice))
         fail(GCX_ERROR_ALREADY_ACQUIRED,
-             format("the driver %s is open already; choose one before anything else",
-                    current->driver.library().c_str()));
-    open_locked(choice);
+             format("the driver %s is open already, and a process has one: %s can't be opened any "
+                    "more. Choose before the first call that needs a driver, which opens the "
+                    "default",
+                    current->driver.choice().c_str(), choice));
 }
 
 } // namespace gcx

@@ -42,7 +42,10 @@ gcx_resource seal(const SmResource& resource);
 Library& library();
 // Whether a library is open and may be used: false while the process exits, and after a fork.
 bool library_answers();
-// Opens a driver. Throws if one is open already.
+// The library for a destroy function; null while the process exits and the driver has ended. What
+// a handle named went with it then, so that destroying it has succeeded.
+Library* library_to_destroy_in();
+// Opens a driver. Throws if another one is open already.
 void open_library(const char* choice);
 
 } // namespace gcx

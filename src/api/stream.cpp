@@ -50,8 +50,8 @@ gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream* stream
 
 gcx_result gcx_stream_destroy(gcx_stream stream) {
     GCX_BODY({
-        Library& lib = library();
-        lib.streams.close(lib.streams.pin(stream));
+        if (Library* const lib = library_to_destroy_in(); lib != nullptr)
+            lib->streams.close(lib->streams.pin(stream));
     });
 }
 
@@ -139,8 +139,8 @@ gcx_result gcx_event_create(int32_t device, uint32_t flags, gcx_event* event) {
 
 gcx_result gcx_event_destroy(gcx_event event) {
     GCX_BODY({
-        Library& lib = library();
-        lib.events.close(lib.events.pin(event));
+        if (Library* const lib = library_to_destroy_in(); lib != nullptr)
+            lib->events.close(lib->events.pin(event));
     });
 }
 

@@ -19,15 +19,11 @@
 
 namespace gcx::cu {
 
-/* The newest driver API that this code was written against. */
-inline constexpr int kKnownVersion = 13050;
-
 /* CUdevResourceType. Before 13.1 the enumeration ends at 2, so that the later values are no
  * constant expressions of its type there; the ABI passes an unsigned int all the same. */
 inline CUdevResourceType resource_type(unsigned value) {
     return static_cast<CUdevResourceType>(value);
 }
-inline constexpr auto kResourceInvalid = static_cast<CUdevResourceType>(0);
 inline constexpr auto kResourceSm = static_cast<CUdevResourceType>(1);
 inline const CUdevResourceType kResourceWorkqueueConfig = resource_type(1000);
 inline const CUdevResourceType kResourceWorkqueue = resource_type(10000);

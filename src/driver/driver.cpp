@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <iterator>
 
@@ -18,6 +19,12 @@ constexpr CapabilityRow kCapabilities[] = {
 static_assert(std::size(kCapabilities) == GCX_CAPABILITY_COUNT);
 
 constexpr char kSimulatorPrefix[] = "sim:";
+
+constinit std::atomic<bool> cuda_started{false};
+
+bool names_simulation(const std::string& choice) {
+    return choice.rfind(kSimulatorPrefix, 0) == 0;
+}
 
 const char* dl_reason() {
     const char* reason = dlerror();
@@ -34,8 +41,8 @@ std::string version_text(int version) {
     return format("%d.%d", version / 1000, version % 1000 / 10);
 }
 
-Driver::Driver(const std::string& choice) {
-    load(choice);
+Driver::Driver(const std::string& choice) : choice_(choice.empty() ? "libcuda.so.1" : choice) {
+    load();
     try {
         using VersionFn = CUresult(CUDAAPI*)(int*);
         const auto get_version = reinterpret_cast<VersionFn>(dlsym(handle_, "cuDriverGetVersion"));
@@ -55,8 +62,10 @@ Driver::Driver(const std::string& choice) {
         resolve();
         const CUresult started = cuInit(0);
         int devices = 0;
-        if (started == CUDA_SUCCESS)
+        if (started == CUDA_SUCCESS) {
+            cuda_started.store(true);
             GCX_CALL(*this, cuDeviceGetCount, &devices);
+        }
         if (started == CUDA_ERROR_NO_DEVICE || (started == CUDA_SUCCESS && devices == 0)) {
             const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
             fail(GCX_ERROR_NO_DEVICE,
@@ -80,13 +89,29 @@ Driver::~Driver() {
     dlclose(handle_);
 }
 
-void Driver::load(const std::string& choice) {
+bool Driver::is(const std::string& choice) const {
+    if (choice == choice_)
+        return true;
+    if (names_simulation(choice) || names_simulation(choice_))
+        return false;
+    // The same library by another of its names.
+    void* const same = dlopen(choice.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (same != nullptr)
+        dlclose(same);
+    return same == handle_;
+}
+
+bool Driver::started() {
+    return cuda_started.load();
+}
+
+void Driver::load() {
     std::string spec;
-    if (choice.rfind(kSimulatorPrefix, 0) == 0) {
-        spec = choice.substr(sizeof kSimulatorPrefix - 1);
+    if (names_simulation(choice_)) {
+        spec = choice_.substr(sizeof kSimulatorPrefix - 1);
         library_ = simulator_path();
     } else {
-        library_ = choice.empty() ? "libcuda.so.1" : choice;
+        library_ = choice_;
     }
     // RTLD_LOCAL: the simulated driver's names must not stand in for another libcuda's.
     handle_ = dlopen(library_.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -141,7 +166,7 @@ void Driver::resolve() {
                         version_text(since).c_str()));
         return address;
     };
-#define GCX_RESOLVE(member, name, since, type) member = reinterpret_cast<type>(find(name, since));
+#define GCX_RESOLVE(name, since, type) name = reinterpret_cast<type>(find(#name, since));
     GCX_DRIVER_FUNCTIONS(GCX_RESOLVE)
 #undef GCX_RESOLVE
 }
@@ -177,9 +202,9 @@ bool Driver::context_has_id(CUcontext context, unsigned long long id) const {
     return its_id == id;
 }
 
-bool Driver::usable() const {
+bool Driver::ended() const {
     CUcontext current = nullptr;
-    return cuCtxGetCurrent(&current) == CUDA_SUCCESS;
+    return cuCtxGetCurrent(&current) == CUDA_ERROR_DEINITIALIZED;
 }
 
 } // namespace gcx

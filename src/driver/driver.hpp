@@ -10,66 +10,58 @@
 // its type. cuGetProcAddress is asked for that version, so that a newer driver gives the variant
 // that this code was written against; a driver older than that lacks it.
 #define GCX_DRIVER_FUNCTIONS(X)                                                                    \
-    X(cuGetErrorName, "cuGetErrorName", 6000, decltype(&::cuGetErrorName))                         \
-    X(cuGetErrorString, "cuGetErrorString", 6000, decltype(&::cuGetErrorString))                   \
-    X(cuInit, "cuInit", 2000, decltype(&::cuInit))                                                 \
-    X(cuDeviceGetCount, "cuDeviceGetCount", 2000, decltype(&::cuDeviceGetCount))                   \
-    X(cuDeviceGet, "cuDeviceGet", 2000, decltype(&::cuDeviceGet))                                  \
-    X(cuDeviceGetName, "cuDeviceGetName", 2000, decltype(&::cuDeviceGetName))                      \
-    X(cuDeviceGetUuid, "cuDeviceGetUuid", 11040, decltype(&::cuDeviceGetUuid_v2))                  \
-    X(cuDeviceGetAttribute, "cuDeviceGetAttribute", 2000, decltype(&::cuDeviceGetAttribute))       \
-    X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000,                                  \
-      decltype(&::cuDevicePrimaryCtxRetain))                                                       \
-    X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 11000,                               \
-      decltype(&::cuDevicePrimaryCtxRelease_v2))                                                   \
-    X(cuCtxGetCurrent, "cuCtxGetCurrent", 4000, decltype(&::cuCtxGetCurrent))                      \
-    X(cuCtxPushCurrent, "cuCtxPushCurrent", 4000, decltype(&::cuCtxPushCurrent_v2))                \
-    X(cuCtxPopCurrent, "cuCtxPopCurrent", 4000, decltype(&::cuCtxPopCurrent_v2))                   \
-    X(cuCtxGetDevice, "cuCtxGetDevice", 2000, decltype(&::cuCtxGetDevice))                         \
-    X(cuCtxGetId, "cuCtxGetId", 12000, decltype(&::cuCtxGetId))                                    \
-    X(cuCtxSynchronize, "cuCtxSynchronize", 2000, decltype(&::cuCtxSynchronize))                   \
-    X(cuCtxGetDevResource, "cuCtxGetDevResource", 12040, decltype(&::cuCtxGetDevResource))         \
-    X(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", 5050,                              \
-      decltype(&::cuStreamCreateWithPriority))                                                     \
-    X(cuStreamDestroy, "cuStreamDestroy", 4000, decltype(&::cuStreamDestroy_v2))                   \
-    X(cuStreamSynchronize, "cuStreamSynchronize", 2000, decltype(&::cuStreamSynchronize))          \
-    X(cuStreamQuery, "cuStreamQuery", 2000, decltype(&::cuStreamQuery))                            \
-    X(cuStreamGetPriority, "cuStreamGetPriority", 5050, decltype(&::cuStreamGetPriority))          \
-    X(cuStreamGetCtx, "cuStreamGetCtx", 9020, decltype(&::cuStreamGetCtx))                         \
-    X(cuStreamIsCapturing, "cuStreamIsCapturing", 10000, decltype(&::cuStreamIsCapturing))         \
-    X(cuStreamGetAttribute, "cuStreamGetAttribute", 11000, decltype(&::cuStreamGetAttribute))      \
-    X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010,               \
-      decltype(&::cuThreadExchangeStreamCaptureMode))                                              \
-    X(cuStreamWaitEvent, "cuStreamWaitEvent", 3020, decltype(&::cuStreamWaitEvent))                \
-    X(cuEventCreate, "cuEventCreate", 2000, decltype(&::cuEventCreate))                            \
-    X(cuEventDestroy, "cuEventDestroy", 4000, decltype(&::cuEventDestroy_v2))                      \
-    X(cuEventRecord, "cuEventRecord", 2000, decltype(&::cuEventRecord))                            \
-    X(cuEventSynchronize, "cuEventSynchronize", 2000, decltype(&::cuEventSynchronize))             \
-    X(cuEventQuery, "cuEventQuery", 2000, decltype(&::cuEventQuery))                               \
-    X(cuEventElapsedTime, "cuEventElapsedTime", 2000, decltype(&::cuEventElapsedTime))             \
-    X(cuMemAllocAsync, "cuMemAllocAsync", 11020, decltype(&::cuMemAllocAsync))                     \
-    X(cuMemFreeAsync, "cuMemFreeAsync", 11020, decltype(&::cuMemFreeAsync))                        \
-    X(cuMemsetD32Async, "cuMemsetD32Async", 3020, decltype(&::cuMemsetD32Async))                   \
-    X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync", 3020, decltype(&::cuMemcpyDtoHAsync_v2))             \
-    X(cuLibraryLoadData, "cuLibraryLoadData", 12000, decltype(&::cuLibraryLoadData))               \
-    X(cuLibraryUnload, "cuLibraryUnload", 12000, decltype(&::cuLibraryUnload))                     \
-    X(cuLibraryGetKernel, "cuLibraryGetKernel", 12000, decltype(&::cuLibraryGetKernel))            \
-    X(cuLaunchKernel, "cuLaunchKernel", 4000, decltype(&::cuLaunchKernel))                         \
-    X(cuDeviceGetDevResource, "cuDeviceGetDevResource", 12040,                                     \
-      decltype(&::cuDeviceGetDevResource))                                                         \
-    X(cuDevSmResourceSplitByCount, "cuDevSmResourceSplitByCount", 12040,                           \
-      decltype(&::cuDevSmResourceSplitByCount))                                                    \
-    X(cuDevResourceGenerateDesc, "cuDevResourceGenerateDesc", 12040,                               \
-      decltype(&::cuDevResourceGenerateDesc))                                                      \
-    X(cuGreenCtxCreate, "cuGreenCtxCreate", 12040, decltype(&::cuGreenCtxCreate))                  \
-    X(cuGreenCtxDestroy, "cuGreenCtxDestroy", 12040, decltype(&::cuGreenCtxDestroy))               \
-    X(cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, decltype(&::cuCtxFromGreenCtx))               \
-    X(cuGreenCtxGetDevResource, "cuGreenCtxGetDevResource", 12040,                                 \
-      decltype(&::cuGreenCtxGetDevResource))                                                       \
-    X(cuGreenCtxRecordEvent, "cuGreenCtxRecordEvent", 12040, decltype(&::cuGreenCtxRecordEvent))   \
-    X(cuGreenCtxWaitEvent, "cuGreenCtxWaitEvent", 12040, decltype(&::cuGreenCtxWaitEvent))         \
-    X(cuGreenCtxStreamCreate, "cuGreenCtxStreamCreate", 12050, cu::GreenCtxStreamCreateFn)         \
-    X(cuDevSmResourceSplit, "cuDevSmResourceSplit", 13010, cu::DevSmResourceSplitFn)
+    X(cuGetErrorName, 6000, decltype(&::cuGetErrorName))                                           \
+    X(cuGetErrorString, 6000, decltype(&::cuGetErrorString))                                       \
+    X(cuInit, 2000, decltype(&::cuInit))                                                           \
+    X(cuDeviceGetCount, 2000, decltype(&::cuDeviceGetCount))                                       \
+    X(cuDeviceGet, 2000, decltype(&::cuDeviceGet))                                                 \
+    X(cuDeviceGetName, 2000, decltype(&::cuDeviceGetName))                                         \
+    X(cuDeviceGetUuid, 11040, decltype(&::cuDeviceGetUuid_v2))                                     \
+    X(cuDeviceGetAttribute, 2000, decltype(&::cuDeviceGetAttribute))                               \
+    X(cuDevicePrimaryCtxRetain, 7000, decltype(&::cuDevicePrimaryCtxRetain))                       \
+    X(cuDevicePrimaryCtxRelease, 11000, decltype(&::cuDevicePrimaryCtxRelease_v2))                 \
+    X(cuCtxGetCurrent, 4000, decltype(&::cuCtxGetCurrent))                                         \
+    X(cuCtxPushCurrent, 4000, decltype(&::cuCtxPushCurrent_v2))                                    \
+    X(cuCtxPopCurrent, 4000, decltype(&::cuCtxPopCurrent_v2))                                      \
+    X(cuCtxGetDevice, 2000, decltype(&::cuCtxGetDevice))                                           \
+    X(cuCtxGetId, 12000, decltype(&::cuCtxGetId))                                                  \
+    X(cuCtxSynchronize, 2000, decltype(&::cuCtxSynchronize))                                       \
+    X(cuCtxGetDevResource, 12040, decltype(&::cuCtxGetDevResource))                                \
+    X(cuStreamCreateWithPriority, 5050, decltype(&::cuStreamCreateWithPriority))                   \
+    X(cuStreamDestroy, 4000, decltype(&::cuStreamDestroy_v2))                                      \
+    X(cuStreamSynchronize, 2000, decltype(&::cuStreamSynchronize))                                 \
+    X(cuStreamQuery, 2000, decltype(&::cuStreamQuery))                                             \
+    X(cuStreamGetPriority, 5050, decltype(&::cuStreamGetPriority))                                 \
+    X(cuStreamGetCtx, 9020, decltype(&::cuStreamGetCtx))                                           \
+    X(cuStreamIsCapturing, 10000, decltype(&::cuStreamIsCapturing))                                \
+    X(cuStreamGetAttribute, 11000, decltype(&::cuStreamGetAttribute))                              \
+    X(cuThreadExchangeStreamCaptureMode, 10010, decltype(&::cuThreadExchangeStreamCaptureMode))    \
+    X(cuStreamWaitEvent, 3020, decltype(&::cuStreamWaitEvent))                                     \
+    X(cuEventCreate, 2000, decltype(&::cuEventCreate))                                             \
+    X(cuEventDestroy, 4000, decltype(&::cuEventDestroy_v2))                                        \
+    X(cuEventRecord, 2000, decltype(&::cuEventRecord))                                             \
+    X(cuEventSynchronize, 2000, decltype(&::cuEventSynchronize))                                   \
+    X(cuEventQuery, 2000, decltype(&::cuEventQuery))                                               \
+    X(cuEventElapsedTime, 2000, decltype(&::cuEventElapsedTime))                                   \
+    X(cuMemAllocAsync, 11020, decltype(&::cuMemAllocAsync))                                        \
+    X(cuMemFreeAsync, 11020, decltype(&::cuMemFreeAsync))                                          \
+    X(cuMemsetD32Async, 3020, decltype(&::cuMemsetD32Async))                                       \
+    X(cuMemcpyDtoHAsync, 3020, decltype(&::cuMemcpyDtoHAsync_v2))                                  \
+    X(cuLibraryLoadData, 12000, decltype(&::cuLibraryLoadData))                                    \
+    X(cuLibraryUnload, 12000, decltype(&::cuLibraryUnload))                                        \
+    X(cuLibraryGetKernel, 12000, decltype(&::cuLibraryGetKernel))                                  \
+    X(cuLaunchKernel, 4000, decltype(&::cuLaunchKernel))                                           \
+    X(cuDeviceGetDevResource, 12040, decltype(&::cuDeviceGetDevResource))                          \
+    X(cuDevSmResourceSplitByCount, 12040, decltype(&::cuDevSmResourceSplitByCount))                \
+    X(cuDevResourceGenerateDesc, 12040, decltype(&::cuDevResourceGenerateDesc))                    \
+    X(cuGreenCtxCreate, 12040, decltype(&::cuGreenCtxCreate))                                      \
+    X(cuGreenCtxDestroy, 12040, decltype(&::cuGreenCtxDestroy))                                    \
+    X(cuCtxFromGreenCtx, 12040, decltype(&::cuCtxFromGreenCtx))                                    \
+    X(cuGreenCtxGetDevResource, 12040, decltype(&::cuGreenCtxGetDevResource))                      \
+    X(cuGreenCtxRecordEvent, 12040, decltype(&::cuGreenCtxRecordEvent))                            \
+    X(cuGreenCtxWaitEvent, 12040, decltype(&::cuGreenCtxWaitEvent))                                \
+    X(cuGreenCtxStreamCreate, 12050, cu::GreenCtxStreamCreateFn)                                   \
+    X(cuDevSmResourceSplit, 13010, cu::DevSmResourceSplitFn)
 
 namespace gcx {
 
@@ -95,6 +87,12 @@ class Driver {
     int version() const { return version_; }
     bool simulated() const { return simulated_; }
     const std::string& library() const { return library_; }
+    // What was asked for: "sim:SPEC", a path or a name.
+    const std::string& choice() const { return choice_; }
+    // Whether opening this would give this driver again.
+    bool is(const std::string& choice) const;
+    // Whether CUDA was initialized in this process, by any Driver.
+    static bool started();
     bool has(gcx_capability capability) const {
         return version_ >= capability_row(capability).required_version;
     }
@@ -112,18 +110,19 @@ class Driver {
     // primary context has another id. Throws what else the driver answers.
     bool context_has_id(CUcontext context, unsigned long long id) const;
 
-    // Whether the driver still answers: it doesn't while the process exits.
-    bool usable() const;
+    // Whether the driver has ended, as it does while the process exits.
+    bool ended() const;
 
-#define GCX_DECLARE(member, name, version, type) type member = nullptr;
+#define GCX_DECLARE(name, since, type) type name = nullptr;
     GCX_DRIVER_FUNCTIONS(GCX_DECLARE)
 #undef GCX_DECLARE
 
   private:
     [[noreturn]] void fail_with(CUresult result, const char* function) const;
-    void load(const std::string& choice);
+    void load();
     void resolve();
 
+    std::string choice_;
     void* handle_ = nullptr;
     int version_ = 0;
     bool simulated_ = false;

@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <climits>
+#include <cstdio>
 #include <cstdlib>
 
 namespace gcx {
@@ -12,13 +14,24 @@ namespace {
 
 constexpr char kFileName[] = "libgcx-sim.so";
 
-// The folder of the library or program that holds this code.
-std::string own_folder() {
+// The path of the library or program that holds this code; empty if it isn't known. An array, so
+// that nothing of it ends before the last call.
+constinit char own_path[2 * PATH_MAX] = "";
+
+// When the library is loaded: the loader keeps a relative path as it was given, which means another
+// place once the working directory is another.
+[[gnu::constructor]] void note_own_path() {
     Dl_info info;
     if (dladdr(reinterpret_cast<const void*>(&simulator_path), &info) == 0 ||
         info.dli_fname == nullptr)
-        return ".";
-    const std::string path = info.dli_fname;
+        return;
+    char folder[PATH_MAX] = "";
+    const bool relative = *info.dli_fname != '/' && getcwd(folder, sizeof folder) != nullptr;
+    std::snprintf(own_path, sizeof own_path, "%s%s%s", folder, relative ? "/" : "", info.dli_fname);
+}
+
+std::string own_folder() {
+    const std::string path = own_path;
     const std::size_t slash = path.rfind('/');
     return slash == std::string::npos ? "." : path.substr(0, slash);
 }

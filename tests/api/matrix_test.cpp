@@ -439,7 +439,7 @@ void without_a_usable_driver() {
         CHECK(message_has("no device") && message_has("13.0"));
         // The next call opens another one, so nothing was kept of the failure.
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        CHECK_REFUSED(gcx_driver_open("sim:h100@13.0"), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(gcx_driver_open("sim:h200@13.0"), GCX_ERROR_ALREADY_ACQUIRED);
     });
     in_child("absent", [] {
         setenv("GCX_DRIVER", "libno-such-cuda.so.1", 1);

@@ -150,7 +150,8 @@ def test_python_m_gcx_is_the_command() -> None:
 
 def test_the_package_is_self_contained() -> None:
     folder = Path(gcx.__file__).parent
-    for name in ("lib/libgcx.so.0", "lib/gcx/libgcx-sim.so", "bin/gcx", "include/gcx.h"):
+    libraries = ("lib/libgcx.so.0", "lib/gcx/libgcx-sim.so")
+    for name in (*libraries, "bin/gcx", "include/gcx.h", "include/gcx_result.h"):
         assert (folder / name).is_file()
     mapped = [
         line.split()[-1]

@@ -1,0 +1,128 @@
+// Opening a driver: which one, twice, in vain, before a fork; and what its messages say.
+
+#include "support.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+using namespace support;
+
+namespace {
+
+void the_open_driver_may_be_opened_again() {
+    in_child("opened again", [] {
+        for (const char* driver : {"sim:h100@13.0", "sim:h100@13.0", "", "sim:h100@13.0"})
+            CHECK_OK(gcx_driver_open(driver));
+        CHECK_OK(gcx_driver_open(nullptr));
+        for (const char* other : {"sim:h200@13.0", "libcuda.so.1", gcx_simulator_path()}) {
+            CHECK_REFUSED(gcx_driver_open(other), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK(message_has("sim:h100@13.0") && message_has(other));
+        }
+        int32_t count = 0;
+        CHECK_OK(gcx_device_get_count(&count));
+        CHECK_EQ(count, 1);
+    });
+    in_child("opened by a path, then by another one", [] {
+        const std::string path = gcx_simulator_path();
+        const std::string same = "/." + path;
+        CHECK_OK(gcx_driver_open(path.c_str()));
+        CHECK_OK(gcx_driver_open(path.c_str()));
+        CHECK_OK(gcx_driver_open(same.c_str()));
+        CHECK_REFUSED(gcx_driver_open("sim:h100@13.0"), GCX_ERROR_ALREADY_ACQUIRED);
+    });
+    in_child("opened by a first call", [] {
+        setenv("GCX_DRIVER", "sim:a100@12.8", 1);
+        int32_t count = 0;
+        CHECK_OK(gcx_device_get_count(&count));
+        CHECK_OK(gcx_driver_open("sim:a100@12.8"));
+        unsetenv("GCX_DRIVER"); // nothing is asked for, so that what is open will do
+        CHECK_OK(gcx_driver_open(nullptr));
+    });
+}
+
+int status_of_a_fork(const std::function<bool()>& body) {
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        _exit(body() ? 0 : 1);
+    }
+    int status = -1;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    return status;
+}
+
+void an_opening_in_vain_spoils_no_child() {
+    const auto works = [] {
+        int32_t count = 0;
+        return gcx_driver_open("sim:h100@13.0") == GCX_SUCCESS &&
+               gcx_device_get_count(&count) == GCX_SUCCESS && count == 1;
+    };
+    in_child("no driver", [&] {
+        CHECK(gcx_driver_open("libno-such-cuda.so.1") != GCX_SUCCESS);
+        CHECK_EQ(status_of_a_fork(works), 0);
+        CHECK(gcx_driver_open("libc.so.6") != GCX_SUCCESS);
+        CHECK(gcx_driver_open("sim:none@13.0") != GCX_SUCCESS);
+        CHECK_EQ(status_of_a_fork(works), 0);
+        CHECK(works());
+        CHECK_EQ(status_of_a_fork(
+                     [] { return gcx_driver_open("sim:h100@13.0") == GCX_ERROR_NOT_INITIALIZED; }),
+                 0);
+    });
+}
+
+// The message of a driver without devices: the environment may be why.
+void no_device_names_what_hides_them() {
+    in_child("nothing is hidden", [] {
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        CHECK_REFUSED(gcx_driver_open("sim:none@13.0"), GCX_ERROR_NO_DEVICE);
+        CHECK(!message_has("CUDA_VISIBLE_DEVICES"));
+    });
+    in_child("everything is hidden", [] {
+        setenv("CUDA_VISIBLE_DEVICES", "7", 1);
+        CHECK_REFUSED(gcx_driver_open("sim:none@13.0"), GCX_ERROR_NO_DEVICE);
+        CHECK(message_has("CUDA_VISIBLE_DEVICES=7"));
+    });
+}
+
+void a_failed_call_is_described() {
+    const Partition partition(split(whole_device(), {24}).groups[0]);
+    const char* name = nullptr;
+    const char* text = nullptr;
+    CHECK_EQ(NATIVE(cuGetErrorName)(CUDA_ERROR_ILLEGAL_ADDRESS, &name), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuGetErrorString)(CUDA_ERROR_ILLEGAL_ADDRESS, &text), CUDA_SUCCESS);
+    sim::fail("cuStreamSynchronize", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_REFUSED(gcx_stream_synchronize(partition.stream), GCX_ERROR_ILLEGAL_ADDRESS);
+    CHECK(message_has("cuStreamSynchronize") && message_has(name) && message_has(text));
+    CHECK(message_has("700"));
+}
+
+// The beginning says what failed, the end what would work.
+void a_long_message_keeps_both_ends() {
+    for (const std::size_t length : {2000U, 4000U, 4096U, 5000U, 60000U}) {
+        in_child("a name of " + std::to_string(length), [length] {
+            const std::string name = "lib" + std::string(length, 'x');
+            CHECK(gcx_driver_open(name.c_str()) != GCX_SUCCESS);
+            const std::string message = gcx_last_error_message();
+            CHECK(message.rfind("gcx_driver_open: no CUDA driver: libxxx", 0) == 0);
+            const std::string end = "to run on the simulated one";
+            CHECK(message.size() > end.size() &&
+                  message.compare(message.size() - end.size(), end.size(), end) == 0);
+            CHECK_EQ(message.find(" ... ") != std::string::npos, length >= 4000);
+            CHECK(message.size() > 2000);
+        });
+    }
+}
+
+} // namespace
+
+int main() {
+    the_open_driver_may_be_opened_again();
+    an_opening_in_vain_spoils_no_child();
+    no_device_names_what_hides_them();
+    on_machine("h100@13.0", a_failed_call_is_described);
+    a_long_message_keeps_both_ends();
+    return check::summary("opening");
+}
