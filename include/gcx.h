@@ -234,15 +234,15 @@ typedef struct gcx_sm_request {
  * driver from 12.4 on:
  *   - The rule: what can be given is given, whatever the order of the requests, with the fewest SMs
  *     beyond what was asked, then with the most counts met exactly, then by the order of the
- *     requests; the odd atom goes to a count only to make it exact, or where the requests would
- *     not fit otherwise.
- *   - So counts are rounded up to whole atoms: on an H100, 7 gives 8, 10 gives 16, 17 gives 24. But
- *     108 is given exactly, by 12 atoms of 8 and the one of 12, as is 12, by that one alone; and
- *     121 gives 124, 120 and 5 give 120 and 12. GCX_SPLIT_EXACT refuses whatever would not give
- *     each count asked.
+ *     requests.
+ *   - So counts are rounded up to whole atoms. On an H100, whose atoms are 15 of 8 and an odd one of
+ *     12, 7 gives 8, 16 and 24 are given as they are, and 108 is 12 atoms of 8 and the one of 12.
+ *     Where the odd atom is nearer it is taken: 10 gives 12, 17 gives 20, 120 and 5 give 120 and
+ *     12. GCX_SPLIT_EXACT refuses whatever would not give each count asked.
  *   - The odd atom by itself lacks what the family promises: an H100's allows clusters of up to 2,
- *     not 8. Who needs clusters asks for multiples of the other atoms' size, which get it only
- *     where nothing else is left: of 16 equal groups of 8 the first has it (12, 8, 8, ...).
+ *     not 8, see gcx_resource_get_max_cluster_size. Who needs clusters asks for multiples of the
+ *     other atoms' size, which get it only where nothing else is left: of 16 equal groups of 8 the
+ *     first has it (12, 8, 8, ...).
  *   - Groups are filled in the order of the requests from the first atoms on, so that a larger
  *     first group contains the smaller one of another split: growing moves nothing. A group with
  *     the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.

@@ -18,7 +18,7 @@ def main() -> None:
     common.start(computes=False)
 
     # None is what the other leaves. Counts are rounded up to what the device can give: on an H200
-    # 10 gives 16, so what was asked for is not what to size a kernel by.
+    # 10 gives 12, so what was asked for is not what to size a kernel by.
     first, rest = gcx.split([arguments.sms, None])
     with first, rest:
         print(f"asked for {arguments.sms}: got {first.sm_count} SMs, and {rest.sm_count} are left")

@@ -55,14 +55,11 @@ class Planner {
                 int{is_exact(count, true)} - int{is_exact(count, false)}};
     }
 
-    // The group that gains most from the odd atom, the first of several; of those that it makes
-    // exact if exact is set.
-    std::optional<std::size_t> best_holder(bool exact) const {
+    // The group that gains most from the odd atom, the first of several.
+    std::optional<std::size_t> best_holder() const {
         std::optional<std::size_t> best;
         for (std::size_t i = 0; has_odd_ && i < counts_.size(); i++) {
-            if (counts_[i] == 0 || (exact && !is_exact(counts_[i], true)))
-                continue;
-            if (!best || gain_of(counts_[i]) > gain_of(counts_[*best]))
+            if (counts_[i] != 0 && (!best || gain_of(counts_[i]) > gain_of(counts_[*best])))
                 best = i;
         }
         return best;
@@ -98,20 +95,35 @@ class Planner {
         return units_of(shares) <= units_ && atoms_left(shares) >= rest_groups();
     }
 
-    // By the rule at gcx_sm_split. All groups that the odd atom makes exact gain the same, and no
-    // group gains more units, so that trying the first of them tries all.
+    // What the rule at gcx_sm_split compares, smaller first. (All shares have what was asked.)
+    struct Cost {
+        uint64_t given = 0;
+        std::size_t rounded = 0;
+        auto operator<=>(const Cost&) const = default;
+    };
+    Cost cost_of(const std::vector<Share>& shares) const {
+        Cost cost;
+        for (std::size_t i = 0; i < shares.size(); i++) {
+            if (counts_[i] == 0)
+                continue;
+            cost.given += sms(shares[i]);
+            cost.rounded += sms(shares[i]) == counts_[i] ? 0 : 1;
+        }
+        return cost;
+    }
+
+    // By the rule. No group saves more units by the odd atom than the best holder, so that where
+    // that doesn't fit none does. Where both cost the same the odd atom stays with the rest.
     std::vector<Share> counted_shares() const {
-        const std::optional<std::size_t> made_exact = best_holder(true);
-        const bool worthwhile = made_exact && gain_of(counts_[*made_exact]).exact > 0;
-        std::vector<Share> shares = shares_with(worthwhile ? made_exact : std::nullopt);
-        if (fits(shares))
-            return shares;
-        shares = shares_with(best_holder(false));
-        if (fits(shares))
-            return shares;
-        if (units_of(shares) > units_)
+        const std::vector<Share> without = shares_with(std::nullopt);
+        const std::vector<Share> with = shares_with(best_holder());
+        if (fits(without) && !(fits(with) && cost_of(with) < cost_of(without)))
+            return without;
+        if (fits(with))
+            return with;
+        if (std::min(units_of(with), units_of(without)) > units_)
             refuse_size();
-        refuse_rest(shares);
+        refuse_rest(with);
     }
 
     // Each group has an atom at least.

@@ -32,8 +32,8 @@ def test_schema() -> None:
     assert plan["device"] == 0
     assert plan["family"] == "coscheduled"
     assert plan["groups"] == [
-        {"requested": 10, "sm_count": 16},
-        {"requested": 0, "sm_count": 116},
+        {"requested": 10, "sm_count": 12},
+        {"requested": 0, "sm_count": 120},
     ]
     assert plan["remainder"] == 0
     assert type(plan["remainder"]) is int
@@ -44,10 +44,10 @@ def test_text() -> None:
     assert lines[0].startswith("SIMULATED")
     assert "NVIDIA H100 80GB HBM3" in lines[1]
     rows = [line.split() for line in lines[3:]]
-    assert rows[0][:3] == ["A", "10", "16"]
+    assert rows[0][:3] == ["A", "10", "12"]
     assert "rounded up" in lines[3]
     assert rows[1] == ["B", "24", "24"]
-    assert rows[2] == ["remainder", "92"]
+    assert rows[2] == ["remainder", "96"]
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -57,7 +57,7 @@ def test_on_every_driver(gpu: str, driver: str) -> None:
     assert counts_of("108,24", machine) == ([108, 24], 0)
     assert counts_of("24,108", machine) == ([24, 108], 0)
     assert counts_of("8,16,24", machine) == ([8, 16, 24], 84)
-    assert counts_of("7,10,17", machine) == ([8, 16, 24], 84)
+    assert counts_of("7,10,17", machine) == ([8, 12, 24], 88)
     assert counts_of("132", machine) == ([132], 0)
     assert counts_of("24,rest", machine) == ([24, 108], 0)
     assert counts_of("10,122", machine, "--family", "fine") == ([10, 122], 0)
@@ -116,7 +116,7 @@ def test_exact() -> None:
     assert counts_of("108,24", H100, "--exact") == ([108, 24], 0)
     message = fail("plan", "--sms", "10,24", "--exact")
     assert "10" in message
-    assert "16" in message
+    assert "12 + 24 can" in message
 
 
 def test_devices() -> None:

@@ -55,38 +55,10 @@ class Search {
 
     // Who holds the odd atom by the rule; nullopt if there is no way to divide.
     std::optional<int> holder() const {
-        const std::optional<int> usual = best(true);
-        return usual ? usual : best(false);
-    }
-
-    std::optional<Cost> cost(int holder) const { return cheapest(holder, false); }
-
-    // The smallest possible difference between the shares of the rest.
-    uint32_t smallest_spread(uint32_t units, bool odd) const {
-        uint32_t smallest = UINT32_MAX;
-        const auto others = static_cast<uint32_t>(rests_) - (odd ? 1 : 0);
-        for (uint32_t beside = 0; beside <= (odd ? units : 0); beside++) {
-            const uint32_t shared = units - beside;
-            if (shared < others || (others == 0 && shared != 0))
-                continue;
-            uint32_t least = odd ? beside * shape_.unit_size + shape_.odd_size : UINT32_MAX;
-            uint32_t most = odd ? least : 0;
-            if (others != 0) {
-                least = std::min(least, shared / others * shape_.unit_size);
-                most = std::max(most, (shared + others - 1) / others * shape_.unit_size);
-            }
-            smallest = std::min(smallest, most - least);
-        }
-        return smallest;
-    }
-
-  private:
-    // usual: the odd atom goes to a counted group only to make exact what units can't.
-    std::optional<int> best(bool usual) const {
         std::optional<int> found;
         std::optional<Cost> least;
         for (int holder = kNobody; holder < static_cast<int>(counts_.size()); holder++) {
-            const std::optional<Cost> its = cheapest(holder, usual);
+            const std::optional<Cost> its = cost(holder);
             if (its && (!least || *its < *least)) {
                 least = its;
                 found = holder;
@@ -95,7 +67,8 @@ class Search {
         return found;
     }
 
-    std::optional<Cost> cheapest(int holder, bool usual) const {
+    // The least that it costs if this group holds the odd atom.
+    std::optional<Cost> cost(int holder) const {
         if (holder != kNobody && (!has_odd_ || counts_[static_cast<std::size_t>(holder)] == 0))
             return std::nullopt;
         // By how many units are used so far.
@@ -111,8 +84,6 @@ class Search {
                 if (given < counts_[i])
                     continue;
                 const bool exact = given == counts_[i];
-                if (odd && usual && (!exact || counts_[i] % shape_.unit_size == 0))
-                    continue;
                 for (std::size_t used = 0; used + units <= units_; used++) {
                     if (!best[used])
                         continue;
@@ -134,6 +105,26 @@ class Search {
         return least;
     }
 
+    // The smallest possible difference between the shares of the rest.
+    uint32_t smallest_spread(uint32_t units, bool odd) const {
+        uint32_t smallest = UINT32_MAX;
+        const auto others = static_cast<uint32_t>(rests_) - (odd ? 1 : 0);
+        for (uint32_t beside = 0; beside <= (odd ? units : 0); beside++) {
+            const uint32_t shared = units - beside;
+            if (shared < others || (others == 0 && shared != 0))
+                continue;
+            uint32_t least = odd ? beside * shape_.unit_size + shape_.odd_size : UINT32_MAX;
+            uint32_t most = odd ? least : 0;
+            if (others != 0) {
+                least = std::min(least, shared / others * shape_.unit_size);
+                most = std::max(most, (shared + others - 1) / others * shape_.unit_size);
+            }
+            smallest = std::min(smallest, most - least);
+        }
+        return smallest;
+    }
+
+  private:
     const AtomShape& shape_;
     const Counts& counts_;
     bool has_odd_;

@@ -115,7 +115,7 @@ void test_splits() {
     section("8 + 16 + 24 leaves 84");
     check_split({8, 16, 24}, {8, 16, 24}, 84);
     section("7, 10, 17 round up");
-    check_split({7, 10, 17}, {8, 16, 24}, 84);
+    check_split({7, 10, 17}, {8, 12, 24}, 88);
     section("fine: 10 + 122, 2 + 6 + 14");
     check_split({10, 122}, {10, 122}, 0, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
     check_split({2, 6, 14}, {2, 6, 14}, 110, GCX_SPLIT_IGNORE_SM_COSCHEDULING);

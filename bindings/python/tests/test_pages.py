@@ -363,7 +363,7 @@ except Exception as error:
         assert done.stdout.splitlines() == ["[24, 64] 44", "CUDAError", "[120] 12", "[24] 108"]
     sms = gcx.Device(0).resources.sm
     assert sms.plan([24, 64]) == ((24, 64), 44)
-    assert sms.plan(10) == ((16,), 116)
+    assert sms.plan(10) == ((12,), 120)
     assert sms.plan(None) == ((132,), 0)
     assert sms.split(24).remainder.plan(8) == ((8,), 100)
     if version < (13, 1):

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gcx
+from gcx.compat._rounding import driver_counts
 
 __all__ = [
     "split_device_green_ctx",
@@ -128,7 +129,7 @@ def _split_counts(
     sms = device.resources.sm
 
     def make() -> tuple[list[Any], list[DeviceResource]]:
-        groups, remainder = sms.split(counts)
+        groups, remainder = sms.split(driver_counts(sms, counts))
         return _hand_out([*groups, remainder])
 
     answer: tuple[list[Any], list[DeviceResource]] = _as_runtime_error(

@@ -18,6 +18,7 @@ import threading
 from typing import Any
 
 import gcx
+from gcx.compat._rounding import driver_counts
 
 __all__ = ["GreenContext"]
 
@@ -72,7 +73,7 @@ class GreenContext:
         device = gcx.Device(_current_device() if device_id is None else device_id)
         resource = device.resources.sm if sm_partition is None else sm_partition
         if num_sms is not None:
-            resource = resource.split([num_sms]).groups[0]
+            resource = resource.split(driver_counts(resource, [num_sms])).groups[0]
         resources: list[gcx.SMResource | gcx.WorkqueueResource] = [resource]
         if workqueue_scope is not None:
             if workqueue_scope not in _SCOPES:
