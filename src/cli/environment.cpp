@@ -20,9 +20,6 @@ constexpr std::array kVariables = {
              "under MPS, the share of the SMs that this process may use, in percent"},
     Variable{"CUDA_MPS_ENABLE_PER_CTX_DEVICE_MULTIPROCESSOR_PARTITIONING",
              "under MPS, 1 lets each context of a process have a share of the SMs of its own"},
-    Variable{"CUDA_DEVICE_MAX_CONNECTIONS",
-             "hardware queues for a process's streams; limits no SMs, but streams that share a "
-             "queue can wait for each other"},
 };
 
 } // namespace

@@ -11,7 +11,7 @@ std::optional<Family> find_family(int32_t device, const FamilyName& family) {
     gcx_resource all;
     const gcx_result found =
         gcx_sm_split(&whole, &everything, 1, family.split_flags, &all, nullptr);
-    if (found == GCX_ERROR_NOT_SUPPORTED)
+    if (found == GCX_ERROR_NOT_SUPPORTED || found == GCX_ERROR_INVALID_RESOURCE_CONFIGURATION)
         return std::nullopt;
     check(found);
     Family result;

@@ -17,8 +17,8 @@ struct Family {
     std::vector<uint32_t> sm_counts; // of each atom
 };
 
-// Nothing if the device has no such family: clusters came with compute capability 9.0. The reason
-// is gcx's last message.
+// Nothing if the device can't be divided so: clusters came with compute capability 9.0, and a small
+// slice of a GPU has too few SMs for large ones. The reason is gcx's last message.
 std::optional<Family> find_family(int32_t device, const FamilyName& family);
 
 // How many atoms the driver gives as equal groups: all, or all but the odd last one.

@@ -4,6 +4,7 @@
 #include "cli/environment.hpp"
 #include "cli/families.hpp"
 #include "cli/files.hpp"
+#include "cli/queues.hpp"
 #include "cli/record.hpp"
 #include "cli/report.hpp"
 #include "cli/text.hpp"
@@ -27,16 +28,24 @@ std::string atoms_text(const Family& family) {
     return text;
 }
 
-void add_families(int32_t device, Json& json, Report& report) {
+// gcx's last message without the name of the function, which nobody called here.
+std::string reason() {
+    const std::string message = gcx_last_error_message();
+    const std::size_t colon = message.find(": ");
+    return message.starts_with("gcx_") && colon != std::string::npos ? message.substr(colon + 2)
+                                                                     : message;
+}
+
+void add_families(int32_t device, bool clusters, Json& json, Report& report) {
     Json families = Json::array();
     for (const FamilyName& name : family_names) {
         const std::string label = "  " + padded(name.name, 22);
         const auto family = find_family(device, name);
         if (!family) {
-            const char* const why = gcx_last_error_message();
+            const std::string why = reason();
             families.add(
                 Json::object().set("name", name.name).set("available", false).set("message", why));
-            report.text += label + "not on this device\n";
+            report.text += label + "not available: " + why + "\n";
             continue;
         }
         families.add(Json::object()
@@ -46,7 +55,8 @@ void add_families(int32_t device, Json& json, Report& report) {
                          .set("atoms", family->sm_counts)
                          .set("min_partition_size", family->info.min_partition_size)
                          .set("alignment", family->info.coscheduled_alignment));
-        report.text += label + atoms_text(*family) + "; " + std::string(name.promise) + "\n";
+        const std::string_view promise = clusters ? name.promise : name.promise_without_clusters;
+        report.text += label + atoms_text(*family) + "; " + std::string(promise) + "\n";
     }
     json.set("families", std::move(families));
 }
@@ -80,7 +90,7 @@ Json add_device(int32_t device, Report& report) {
         format("  smallest partition    %s\n", count_of(info.min_partition_size, "SM").c_str());
     report.text +=
         format("  coscheduled steps     %s\n", count_of(info.coscheduled_alignment, "SM").c_str());
-    add_families(device, json, report);
+    add_families(device, info.compute_capability_major >= 9, json, report);
     return json;
 }
 
@@ -131,13 +141,16 @@ Report run_info(const Arguments& arguments) {
         devices.add(add_device(i, report));
     report.json.set("devices", std::move(devices));
     add_capabilities(report);
+    report.text += "queues\n" + queues_text();
+    report.json.set("queues", queues_json());
     report.text += "environment\n" + environment_text();
     report.json.set("environment", environment_json());
     if (record) {
         write_file(*record, record_profile(driver, device));
-        report.text += format("recorded device %d in %s; replay it with GCX_DRIVER=sim:%s\n",
-                              device, record->c_str(), record->c_str());
-        report.json.set("recorded", *record);
+        const std::string replay = replay_driver(*record);
+        report.text += format("recorded device %d in %s; replay it with GCX_DRIVER=%s\n", device,
+                              record->c_str(), shell_word(replay).c_str());
+        report.json.set("recorded", *record).set("replay", replay);
         const uint32_t domains = device_info(device).locality_domain_count;
         if (domains > 1)
             report.text += format("not recorded: which SMs each of the %u locality domains holds, "

@@ -69,11 +69,11 @@ const FamilyName* read_family(const Arguments& arguments) {
 
 const std::array<FamilyName, 3> family_names = {{
     {"coscheduled", GCX_SPLIT_DEFAULT, GCX_SM_FAMILY_COSCHEDULED,
-     "thread block clusters within an atom's size"},
+     "thread block clusters within an atom's size", "the driver's own partitions"},
     {"fine", GCX_SPLIT_IGNORE_SM_COSCHEDULING, GCX_SM_FAMILY_FINE,
-     "the smallest steps, small clusters only"},
+     "the smallest steps, small clusters only", "the smallest steps"},
     {"max-cluster", GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE, GCX_SM_FAMILY_MAX_CLUSTER,
-     "picked by the driver for the largest clusters"},
+     "picked by the driver for the largest clusters", ""},
 }};
 
 uint32_t Layout::split_flags() const {

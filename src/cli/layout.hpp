@@ -19,6 +19,7 @@ struct FamilyName {
     uint32_t split_flags;
     gcx_sm_family family;
     std::string_view promise;
+    std::string_view promise_without_clusters; // below compute capability 9.0
 };
 extern const std::array<FamilyName, 3> family_names;
 

@@ -86,4 +86,12 @@ std::string record_profile(const gcx_driver_info& driver, int32_t device) {
     return text;
 }
 
+std::string replay_driver(const std::string& path) {
+    std::string driver = path.find('/') == std::string::npos ? "sim:./" + path : "sim:" + path;
+    const std::size_t at = path.rfind('@');
+    if (at != std::string::npos && path.find_first_not_of("0123456789.", at + 1) == path.npos)
+        driver += '@';
+    return driver;
+}
+
 } // namespace gcx::cli

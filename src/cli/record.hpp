@@ -12,4 +12,8 @@ namespace gcx::cli {
 // format is that of docs/simulated-driver.md.
 std::string record_profile(const gcx_driver_info& driver, int32_t device);
 
+// The driver that replays a recording, "sim:./gpu.profile". With a slash it is no GPU's name, and
+// behind another @ no version.
+std::string replay_driver(const std::string& path);
+
 } // namespace gcx::cli

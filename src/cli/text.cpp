@@ -39,6 +39,21 @@ std::string version_text(int version) {
     return format("%d.%d", version / 1000, version % 1000 / 10);
 }
 
+std::string shell_word(const std::string& text) {
+    constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                        "0123456789_-+=./,:@%";
+    if (text.find_first_not_of(kPlain) == std::string::npos)
+        return text;
+    std::string quoted = "'";
+    for (const char c : text) {
+        if (c == '\'')
+            quoted += "'\\''";
+        else
+            quoted += c;
+    }
+    return quoted + "'";
+}
+
 std::string ranges(const std::vector<uint32_t>& ids) {
     std::string text;
     for (std::size_t first = 0; first < ids.size();) {

@@ -21,6 +21,9 @@ std::string padded(std::string_view text, std::size_t width);
 // "13.0" for 13000, as cuDriverGetVersion numbers versions.
 std::string version_text(int version);
 
+// As a shell takes it for one word: in quotes if it needs them.
+std::string shell_word(const std::string& text);
+
 // Shell style: SM ids as "0-7 16 24-31", "none" if there are none. ids ascend.
 std::string ranges(const std::vector<uint32_t>& ids);
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from .command import (
@@ -31,7 +33,6 @@ VARIABLES = [
     "CUDA_MPS_PIPE_DIRECTORY",
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
     "CUDA_MPS_ENABLE_PER_CTX_DEVICE_MULTIPROCESSOR_PARTITIONING",
-    "CUDA_DEVICE_MAX_CONNECTIONS",
 ]
 
 
@@ -118,6 +119,78 @@ def test_environment() -> None:
 def test_environment_in_text(name: str) -> None:
     assert name not in succeed("info")
     assert f"{name}=0" in succeed("info", env={name: "0"})
+
+
+def test_queues() -> None:
+    """Partitions share them, so that info says how many there are; one is warned of."""
+    assert succeed_json("info")["queues"] == {
+        "variable": "CUDA_DEVICE_MAX_CONNECTIONS",
+        "value": None,
+        "connections": 8,
+        "most": 32,
+        "warning": None,
+    }
+    assert "connections           8, CUDA_DEVICE_MAX_CONNECTIONS isn't set" in succeed("info")
+    assert "WARNING" not in succeed("info")
+    for value in ("2", "8", "32"):
+        env = {"CUDA_DEVICE_MAX_CONNECTIONS": value}
+        queues = succeed_json("info", env=env)["queues"]
+        assert (queues["value"], queues["connections"]) == (value, int(value))
+        assert queues["warning"] is None
+        assert f"{value}, CUDA_DEVICE_MAX_CONNECTIONS={value};" in succeed("info", env=env)
+
+
+@pytest.mark.parametrize(
+    ("value", "connections", "said"),
+    [
+        ("1", 1, "CUDA_DEVICE_MAX_CONNECTIONS=32 before CUDA starts"),
+        ("0", None, "1 to 32"),
+        ("33", None, "1 to 32"),
+        ("many", None, "1 to 32"),
+        ("", None, "1 to 32"),
+        ("-1", None, "1 to 32"),
+        ("99999999999", None, "1 to 32"),
+    ],
+)
+def test_queues_that_are_warned_of(value: str, connections: int | None, said: str) -> None:
+    env = {"CUDA_DEVICE_MAX_CONNECTIONS": value}
+    queues = succeed_json("info", env=env)["queues"]
+    assert queues["connections"] == connections
+    assert said in queues["warning"]
+    assert f"WARNING: {queues['warning']}\n" in succeed("info", env=env)
+
+
+@pytest.mark.parametrize("gpu", SM_COUNTS)
+def test_clusters_are_spoken_of_where_there_are_any(gpu: str) -> None:
+    lines = succeed("info", driver=f"sim:{gpu}@13.0").splitlines()
+    promises = [line for line in lines if " atoms: " in line]
+    assert any("cluster" in line for line in promises) is (gpu not in WITHOUT_CLUSTERS)
+    (line,) = [line for line in lines if line.startswith("  max-cluster ")]
+    assert ("not available: the max-cluster family needs" in line) is (gpu in WITHOUT_CLUSTERS)
+
+
+@pytest.mark.parametrize("sms", [8, 12, 16, 22, 24])
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_small_slice_of_a_gpu(sms: int, driver: str, tmp_path: Path) -> None:
+    """Compute capability 9.0 with too few SMs for large clusters: the family is what isn't there,
+    and everything else is; it can be recorded too."""
+    profile = tmp_path / "slice.profile"
+    profile.write_text(
+        f"gcx-profile 1\nname Slice\ncompute_capability 9.0\nsm_count {sms}\n"
+        f"gpc_sizes {sms}\nmemory_bytes 8000000000\n"
+    )
+    machine = f"sim:{profile}@{driver}"
+    (device,) = succeed_json("info", driver=machine)["devices"]
+    available = {family["name"]: family["available"] for family in device["families"]}
+    assert available == {"coscheduled": True, "fine": True, "max-cluster": sms >= 24}
+    if sms < 24:
+        assert device["families"][2]["message"]
+        assert "max-cluster           not available: " in succeed("info", driver=machine)
+    recording = tmp_path / "again.profile"
+    replay = succeed_json("info", "--record", str(recording), driver=machine)["replay"]
+    assert replay == f"sim:{recording}"
+    (again,) = succeed_json("info", driver=f"{replay}@{driver}")["devices"]
+    assert again["families"] == device["families"]
 
 
 def test_environment_that_is_no_text() -> None:

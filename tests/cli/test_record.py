@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from .command import FAMILIES, H100, SM_COUNTS, fail, fail_json, gcx, succeed, succeed_json
+from .command import (
+    FAMILIES,
+    H100,
+    SM_COUNTS,
+    environment,
+    fail,
+    fail_json,
+    gcx,
+    program,
+    succeed,
+    succeed_json,
+)
 
 
 def record(path: Path, driver: str, *more: str) -> Path:
@@ -69,6 +82,25 @@ def test_report(tmp_path: Path) -> None:
     path = tmp_path / "gpu.profile"
     assert str(path) in succeed("info", "--record", str(path))
     assert succeed_json("info", "--record", str(path))["recorded"] == str(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gpu.profile", "my gpu's.profile", "h100", "gpu@13.0", "a,b", "$HOME"],
+)
+def test_the_advice_replays(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says of replaying works as it stands, typed into a shell in that folder."""
+    monkeypatch.chdir(tmp_path)
+    advice = succeed("info", "--record", name, driver="sim:orin@12.8").splitlines()[-1]
+    setting = advice.split("replay it with ")[1]
+    done = subprocess.run(
+        ["sh", "-c", f"{setting} {program()} info --json"],
+        env=environment({}), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    info = json.loads(done.stdout)
+    assert info["driver"]["version"] == "12.8"
+    assert info["devices"][0]["sm_count"] == SM_COUNTS["orin"]
 
 
 @pytest.mark.parametrize("path", ["/nonexistent/gpu.profile", "/dev/full", "/"])
