@@ -120,7 +120,7 @@ void test_splits() {
     check_split({10, 122}, {10, 122}, 0, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
     check_split({2, 6, 14}, {2, 6, 14}, 110, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
     section("max-cluster: 16 + 32 in atoms of 24");
-    check_split({16, 32}, {24, 48}, 60, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
+    check_split({16, 32}, {24, 36}, 72, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
     section("the whole device, and three equal shares of it");
     check_split({132}, {132}, 0);
     check_split({0, 0, 0}, {48, 40, 44}, 0);
