@@ -1,4 +1,6 @@
-// Handles: an index and a generation, never an address.
+// Handles: an index and a generation, never an address. A generation has 40 bits, and the slot that
+// was free the longest is the next to be used: one that makes and destroys a million objects a
+// second meets an old handle's number again after decades.
 //
 // A lookup pins the object with one compare-and-swap on its slot and takes no lock. Destroying a
 // handle makes it stale at once; the object itself goes when the last pin does, so that a
@@ -14,7 +16,6 @@
 #include <memory>
 #include <mutex>
 #include <random>
-#include <vector>
 
 namespace gcx {
 
@@ -26,14 +27,19 @@ template <class T>
 class HandleTable {
     static constexpr std::size_t kChunkSlots = 1024;
     static constexpr std::size_t kChunks = 1024;
-    static constexpr uint64_t kAlive = uint64_t{1} << 31;
-    static constexpr uint64_t kPins = kAlive - 1;
+    static constexpr unsigned kGenerationBits = 40;
+    static constexpr uint64_t kGenerations = (uint64_t{1} << kGenerationBits) - 1;
+    static_assert(kChunks * kChunkSlots == std::size_t{1} << (60 - kGenerationBits));
+    static constexpr unsigned kStateBits = 64 - kGenerationBits;
+    static constexpr uint64_t kAlive = uint64_t{1} << (kStateBits - 1);
+    static constexpr uint64_t kPins = kAlive - 1; // more than there can be threads
 
-    // state: generation in the high half, then whether the handle is alive, then the pins.
+    // state: the generation, then whether the handle is alive, then the pins.
     struct Slot {
         std::atomic<uint64_t> state{0};
         std::unique_ptr<T> object;
         uint32_t index = 0;
+        Slot* next_free = nullptr;
     };
     struct Chunk {
         std::array<Slot, kChunkSlots> slots;
@@ -81,20 +87,19 @@ class HandleTable {
     uint64_t add(std::unique_ptr<T> object) {
         const std::lock_guard lock(mutex_);
         try {
-            if (free_.empty())
+            if (first_free_ == nullptr)
                 grow();
         } catch (...) {
             object->close();
             throw;
         }
-        const uint32_t index = free_.back();
-        free_.pop_back();
+        Slot& s = *first_free_;
+        first_free_ = s.next_free;
         live_++;
-        Slot& s = *slot(index);
-        const uint64_t generation = s.state.load(std::memory_order_relaxed) >> 32;
+        const uint64_t generation = s.state.load(std::memory_order_relaxed) >> kStateBits;
         s.object = std::move(object);
-        s.state.store((generation << 32) | kAlive, std::memory_order_release);
-        return encode(index, generation);
+        s.state.store((generation << kStateBits) | kAlive, std::memory_order_release);
+        return encode(s.index, generation);
     }
 
     // The object of a handle, kept from going away while the pin lives. Throws for a handle that
@@ -104,7 +109,7 @@ class HandleTable {
         Slot* s = slot_of(bits);
         uint64_t state = s->state.load(std::memory_order_acquire);
         do {
-            if ((state >> 32) != generation_of(bits) || (state & kAlive) == 0)
+            if (!names(bits, state))
                 refuse(bits);
         } while (!s->state.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel));
         return Pin(*this, *s, bits);
@@ -116,7 +121,7 @@ class HandleTable {
         Slot& s = *pin.slot_;
         uint64_t state = s.state.load(std::memory_order_acquire);
         do {
-            if ((state >> 32) != generation_of(pin.handle_) || (state & kAlive) == 0)
+            if (!names(pin.handle_, state))
                 refuse(pin.handle_); // another thread destroyed it in between
         } while (!s.state.compare_exchange_weak(state, state & ~kAlive, std::memory_order_acq_rel));
         if ((state & kPins) == 1) {
@@ -136,10 +141,12 @@ class HandleTable {
     }
 
   private:
-    static uint64_t generation_of(uint64_t bits) { return bits & 0xffffffffU; }
+    static bool names(uint64_t bits, uint64_t state) {
+        return (state & kAlive) != 0 && state >> kStateBits == (bits & kGenerations);
+    }
 
     uint64_t encode(uint32_t index, uint64_t generation) const {
-        return (uint64_t{kind_} << 60) | (uint64_t{index} << 32) | generation;
+        return (uint64_t{kind_} << 60) | (uint64_t{index} << kGenerationBits) | generation;
     }
 
     Slot* slot(uint32_t index) {
@@ -150,8 +157,9 @@ class HandleTable {
     Slot* slot_of(uint64_t bits) {
         if (bits == 0)
             fail(GCX_ERROR_INVALID_HANDLE, format("the %s handle is NULL", what_));
-        const auto index = static_cast<uint32_t>((bits >> 32) & 0x0fffffffU);
-        Slot* s = (bits >> 60) == kind_ && index < kChunks * kChunkSlots ? slot(index) : nullptr;
+        const auto index =
+            static_cast<uint32_t>((bits >> kGenerationBits) % (kChunks * kChunkSlots));
+        Slot* s = (bits >> 60) == kind_ ? slot(index) : nullptr;
         if (s == nullptr)
             refuse(bits);
         return s;
@@ -170,16 +178,22 @@ class HandleTable {
             fail(GCX_ERROR_OUT_OF_MEMORY, format("%zu %s handles are alive, the most there can be",
                                                  kChunks * kChunkSlots, what_));
         auto chunk = std::make_unique<Chunk>();
-        free_.reserve(free_.size() + kChunkSlots);
-        for (std::size_t i = kChunkSlots; i-- > 0;) {
+        for (std::size_t i = 0; i < kChunkSlots; i++) {
             // Generations start anywhere, so that a handle of another process is not taken for one.
             seed_ = seed_ * 6364136223846793005U + 1442695040888963407U;
-            chunk->slots[i].state.store((seed_ >> 32) << 32, std::memory_order_relaxed);
-            chunk->slots[i].index = static_cast<uint32_t>(index * kChunkSlots + i);
-            free_.push_back(chunk->slots[i].index);
+            Slot& s = chunk->slots[i];
+            s.state.store((seed_ >> kStateBits) << kStateBits, std::memory_order_relaxed);
+            s.index = static_cast<uint32_t>(index * kChunkSlots + i);
+            line_up(s);
         }
         chunks_[index].store(chunk.release(), std::memory_order_release);
         grown_++;
+    }
+
+    void line_up(Slot& s) {
+        s.next_free = nullptr;
+        (first_free_ == nullptr ? first_free_ : last_free_->next_free) = &s;
+        last_free_ = &s;
     }
 
     void unpin(Slot& s) {
@@ -194,11 +208,11 @@ class HandleTable {
                        format("a %s is left behind: %s", what_, error.message.c_str()));
         }
         s.object.reset();
-        const uint64_t next = ((before >> 32) + 1) & 0xffffffffU;
-        s.state.store(next << 32, std::memory_order_release);
+        const uint64_t next = ((before >> kStateBits) + 1) & kGenerations;
+        s.state.store(next << kStateBits, std::memory_order_release);
         const std::lock_guard lock(mutex_);
         live_--;
-        free_.push_back(s.index);
+        line_up(s);
     }
 
     unsigned kind_;
@@ -206,7 +220,9 @@ class HandleTable {
     uint64_t seed_ = 0;
     std::array<std::atomic<Chunk*>, kChunks> chunks_{};
     std::mutex mutex_;
-    std::vector<uint32_t> free_;
+    // Freed slots line up at the end, linked, so that none of it takes memory.
+    Slot* first_free_ = nullptr;
+    Slot* last_free_ = nullptr; // valid unless first_free_ is null
     std::size_t grown_ = 0;
     std::size_t live_ = 0;
 };

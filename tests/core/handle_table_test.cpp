@@ -6,6 +6,7 @@
 #include "check.hpp"
 
 #include <atomic>
+#include <map>
 #include <random>
 #include <set>
 #include <thread>
@@ -116,21 +117,41 @@ void foreign_and_forged_handles_are_refused() {
 void slots_are_used_again_under_new_handles() {
     Table table(3, "thing");
     std::set<uint64_t> seen;
+    std::map<uint64_t, int> uses; // by what follows the generation
     uint64_t before = 0;
-    for (int generation = 0; generation < 20000; generation++) {
-        const uint64_t handle = table.add(std::make_unique<Thing>(generation));
+    for (int round = 0; round < 20480; round++) {
+        const uint64_t handle = table.add(std::make_unique<Thing>(round));
         CHECK(seen.insert(handle).second);
+        uses[handle >> 40]++;
         if (before != 0)
             CHECK_EQ(pin_result(table, before), GCX_ERROR_INVALID_HANDLE);
         CHECK_EQ(close_result(table, handle), GCX_SUCCESS);
         before = handle;
     }
     CHECK_EQ(alive.load(), 0);
-    // It was one slot each time: handles differ in their generation alone.
-    std::set<uint64_t> indices;
-    for (const uint64_t handle : seen)
-        indices.insert(handle >> 32);
-    CHECK_EQ(indices.size(), 1U);
+    // Each slot has its turn, so that an old handle's number comes again as late as can be.
+    CHECK_EQ(uses.size(), 1024U);
+    for (const auto& [slot, count] : uses)
+        CHECK_EQ(count, 20);
+}
+
+// Beside many that stay: their slots don't take turns, and what is free lines up all the same.
+void few_free_slots_take_turns() {
+    Table table(3, "thing");
+    std::vector<uint64_t> staying;
+    for (int i = 0; i < 1020; i++)
+        staying.push_back(table.add(std::make_unique<Thing>(i)));
+    std::map<uint64_t, int> uses;
+    for (int round = 0; round < 400; round++) {
+        const uint64_t handle = table.add(std::make_unique<Thing>(round));
+        uses[handle >> 40]++;
+        CHECK_EQ(close_result(table, handle), GCX_SUCCESS);
+    }
+    CHECK_EQ(uses.size(), 4U);
+    for (const uint64_t handle : staying)
+        CHECK_EQ(close_result(table, handle), GCX_SUCCESS);
+    CHECK(table.empty());
+    CHECK_EQ(alive.load(), 0);
 }
 
 void tables_of_two_runs_give_different_handles() {
@@ -243,6 +264,7 @@ int main() {
     stale_handles_are_refused();
     foreign_and_forged_handles_are_refused();
     slots_are_used_again_under_new_handles();
+    few_free_slots_take_turns();
     tables_of_two_runs_give_different_handles();
     pins_outlive_their_handles();
     a_failed_close_leaves_the_handle_as_it_was();
