@@ -15,6 +15,8 @@ need shellcheck shellcheck
 need pkg-config pkg-config
 need nm binutils
 need git git
+need clang++-19 clang-19
+need_file /usr/lib/llvm-19/lib/clang/19/lib/linux libclang-rt-19-dev
 python_headers=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])' 2>/dev/null || true)
 need_file "${python_headers:-/nowhere}/Python.h" python3-dev
 install_missing

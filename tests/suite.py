@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,6 +23,10 @@ MAIN = BUILD / "tests"
 # The compile commands are GCC 12's, some of whose warnings Clang does not know.
 GCC_ONLY = "--extra-arg=-Wno-unknown-warning-option"
 CHEAP = ("-Ddebug=false", "-Dc_args=-g1", "-Dcpp_args=-g1")
+FUZZ = BUILD / "fuzz"
+FUZZ_SECONDS = 60
+HARNESSES = ("api", "profile", "command")
+CLANG, CLANGXX = "clang-19", "clang++-19"
 # Everything else is built with 13.5.
 HEADERS = {
     "12.4": "nvidia-cuda-runtime-cu12==12.4.127",
@@ -108,15 +112,35 @@ def execute(
     )
 
 
-def build(suite: Suite, folder: Path, *options: str) -> bool:
+def build(
+    suite: Suite,
+    folder: Path,
+    *options: str,
+    env: dict[str, str] | None = None,
+    targets: Sequence[str] = (),
+) -> bool:
     """Configures a build, unless that was done, and builds it. Warnings are errors here, but not
     for users, whose compilers may know more of them."""
     name = folder.name
     if not (folder / "build.ninja").exists() and not suite.run(
-        f"configure {name}", ["meson", "setup", folder, "-Dwerror=true", *options]
+        f"configure {name}", ["meson", "setup", folder, "-Dwerror=true", *options], env
     ):
         return False
-    return suite.run(f"build {name}", ["ninja", "-C", folder])
+    return suite.run(f"build {name}", ["ninja", "-C", folder, *targets])
+
+
+def fuzz(suite: Suite, name: str) -> None:
+    """Runs one harness for a while; the build folder keeps what it finds."""
+    corpus = FUZZ / "corpus" / name
+    corpus.mkdir(parents=True, exist_ok=True)
+    finds = FUZZ / "finds"
+    finds.mkdir(exist_ok=True)
+    suite.run(
+        f"fuzz {name}",
+        [FUZZ / "tests" / "fuzz" / f"fuzz-{name}", f"-max_total_time={FUZZ_SECONDS}",
+         "-timeout=30", "-print_funcs=0", "-verbosity=0", f"-artifact_prefix={finds}/",
+         corpus, ROOT / "tests" / "fuzz" / "seeds" / name],
+    )  # fmt: skip
 
 
 def tracked(*patterns: str) -> list[Path]:
@@ -228,6 +252,17 @@ def part_thread(suite: Suite) -> None:
     sanitized(suite, "thread", "thread", {"TSAN_OPTIONS": "halt_on_error=1"})
 
 
+def part_fuzz(suite: Suite) -> None:
+    """A minute of each fuzzer, under the address and undefined-behaviour sanitizers."""
+    ccache = ["ccache"] if shutil.which("ccache") else []
+    env = {"CC": " ".join([*ccache, CLANG]), "CXX": " ".join([*ccache, CLANGXX])}
+    targets = [f"tests/fuzz/fuzz-{name}" for name in HARNESSES]
+    options = ["-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false", *CHEAP]
+    if build(suite, FUZZ, *options, "-Doptimization=1", env=env, targets=targets):
+        for name in HARNESSES:
+            fuzz(suite, name)
+
+
 def part_tidy(suite: Suite) -> None:
     """clang-tidy over every C++ source of the library, the simulation and the command."""
     if not build(suite, MAIN):
@@ -253,6 +288,7 @@ PARTS: dict[str, Callable[[Suite], None]] = {
     "meson": part_meson,
     "address": part_address,
     "thread": part_thread,
+    "fuzz": part_fuzz,
     "tidy": part_tidy,
 }
 

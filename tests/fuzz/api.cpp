@@ -1,0 +1,731 @@
+// A byte string as a program of calls of gcx: on which machine it runs, in how many threads at
+// once, then operations on a small table of resources and handles. In between the simulated driver
+// fails, streams capture, the device is reset.
+//
+// What must hold beside "no crash, no hang, no leak": a failure has a message and writes nothing;
+// no call answers UNKNOWN, which is a defect of gcx; a split is what its plan said; what was made
+// can be given up; then nothing is in use.
+
+#include "bytes.hpp"
+#include "fresh.hpp"
+
+#include <gcx.h>
+#include <gcx_sim.h>
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+using fuzz::Bytes;
+using fuzz::must;
+
+namespace {
+
+constexpr std::array kMachines = {
+    "h100@13.0", "2xh100@13.5", "h100@12.4", "b200@13.1",      "gb200@13.4",
+    "orin@12.8", "none@13.0",   "a100@12.5", "h100,a100@13.1", "rtx4090@13.5",
+};
+constexpr std::array kInjected = {
+    CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,      CUDA_ERROR_LAUNCH_FAILED,
+    CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_DEVICE_UNAVAILABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
+};
+constexpr std::size_t kSlots = 8;
+constexpr uint32_t kMostRequests = 200;
+
+// The application's own lock: the log's callback takes it, and who calls gcx may hold it.
+std::recursive_mutex& application() {
+    static std::recursive_mutex lock;
+    return lock;
+}
+std::size_t logged = 0;
+
+void on_log(gcx_log_level level, const char* message, void* user_data) {
+    const std::lock_guard hold(application());
+    must(user_data == &logged, "the log's user_data");
+    must(level > GCX_LOG_NONE && level <= GCX_LOG_DEBUG, "the log's level");
+    logged += std::strlen(message);
+}
+
+gcx_result checked(gcx_result result, const char* call) {
+    if (result == GCX_SUCCESS)
+        return result;
+    must(result != GCX_ERROR_UNKNOWN, "a defect of gcx:", call);
+    must(*gcx_result_string(result) != '\0', "a result without a text:", call);
+    if (result != GCX_ERROR_NOT_READY)
+        must(*gcx_last_error_message() != '\0', "a failure without a message:", call);
+    return result;
+}
+#define CALL(call) checked((call), #call)
+
+// What a function writes to, and leaves alone when it fails.
+template <class T>
+class Out {
+  public:
+    Out() {
+        std::memset(&value, 0xa5, sizeof value);
+        std::memcpy(before_.data(), &value, sizeof value);
+    }
+    explicit Out(const T& start) {
+        std::memcpy(&value, &start, sizeof value);
+        std::memcpy(before_.data(), &value, sizeof value);
+    }
+    gcx_result check(gcx_result result, const char* call) const {
+        if (checked(result, call) != GCX_SUCCESS)
+            must(std::memcmp(before_.data(), &value, sizeof value) == 0, "a failure wrote:", call);
+        return result;
+    }
+    T value;
+
+  private:
+    std::array<unsigned char, sizeof(T)> before_;
+};
+#define CALL_OUT(out, call) (out).check((call), #call)
+
+// A struct with a size, which is right but for now and then.
+template <class T>
+Out<T> sized(Bytes& bytes) {
+    Out<T> out;
+    T start = out.value;
+    const uint8_t byte = bytes.next();
+    start.struct_size = byte < 0xf0 ? static_cast<uint32_t>(sizeof(T)) : byte - 0xf0U;
+    return Out<T>(start);
+}
+
+// Handles that the threads share. What a slot held before is given up when it is filled anew.
+template <class Handle>
+class Slots {
+  public:
+    explicit Slots(gcx_result (*give_up)(Handle)) : destroy_(give_up) {}
+
+    // One of them, or one that is none.
+    Handle pick(Bytes& bytes) {
+        const uint8_t byte = bytes.next();
+        if (byte == 0xff)
+            return nullptr;
+        if (byte == 0xfe)
+            return given_up_.load();
+        if (byte == 0xfd)
+            return reinterpret_cast<Handle>(uint64_t{bytes.word()} << 32 | bytes.word());
+        return slots_[byte % kSlots].load();
+    }
+
+    void put(Bytes& bytes, Handle handle) {
+        must(handle != nullptr, "success without a handle");
+        const Handle before = slots_[bytes.next() % kSlots].exchange(handle);
+        if (before != nullptr && destroy(before) != GCX_SUCCESS) {
+            const std::lock_guard lock(mutex_);
+            left_.push_back(before);
+        }
+    }
+
+    gcx_result destroy(Handle handle) {
+        const gcx_result result = CALL(destroy_(handle));
+        if (result != GCX_SUCCESS)
+            return result;
+        given_up_ = handle;
+        for (std::atomic<Handle>& slot : slots_) {
+            Handle expected = handle;
+            slot.compare_exchange_strong(expected, nullptr);
+        }
+        return result;
+    }
+
+    void destroy_all() {
+        for (std::atomic<Handle>& slot : slots_)
+            left_.push_back(slot.load());
+        for (const Handle handle : left_) {
+            // Two threads may have given up one handle.
+            const gcx_result result =
+                handle == nullptr ? GCX_ERROR_INVALID_HANDLE : destroy_(handle);
+            must(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE,
+                 "a handle can't be given up:", gcx_result_name(result));
+        }
+    }
+
+  private:
+    gcx_result (*destroy_)(Handle);
+    std::array<std::atomic<Handle>, kSlots> slots_{};
+    std::atomic<Handle> given_up_{};
+    std::mutex mutex_;
+    std::vector<Handle> left_;
+};
+
+// What the threads of one program share.
+struct Shared {
+    Slots<gcx_context> contexts{gcx_context_destroy};
+    Slots<gcx_stream> streams{gcx_stream_destroy};
+    Slots<gcx_event> events{gcx_event_destroy};
+    bool alone = true; // one thread: the program may use native handles as well
+    // Native objects of the application's own.
+    std::vector<CUstream> native_streams;
+    std::vector<CUevent> native_events;
+    std::atomic<bool> injected{false};
+    std::atomic<bool> reset{false};
+
+    gcx_resource resource(Bytes& bytes) {
+        const std::lock_guard lock(mutex_);
+        const uint8_t byte = bytes.next();
+        gcx_resource value = resources_[byte % resources_.size()];
+        if (byte >= 0xf0) // changed by one bit
+            value.opaque[byte & 15] ^= uint64_t{1} << (bytes.next() & 63);
+        return value;
+    }
+    void put(Bytes& bytes, const gcx_resource& value) {
+        const std::lock_guard lock(mutex_);
+        resources_[bytes.next() % resources_.size()] = value;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::array<gcx_resource, 16> resources_{};
+};
+
+int32_t device(Bytes& bytes) {
+    const uint8_t byte = bytes.next();
+    return byte < 0xf0 ? byte & 1 : static_cast<int32_t>(byte) - 0xf8;
+}
+gcx_resource_type type(Bytes& bytes) {
+    constexpr std::array kTypes = {GCX_RESOURCE_SM, GCX_RESOURCE_WORKQUEUE_CONFIG,
+                                   GCX_RESOURCE_WORKQUEUE, static_cast<gcx_resource_type>(2),
+                                   static_cast<gcx_resource_type>(-1)};
+    return bytes.of(kTypes);
+}
+
+uint32_t sm_count_of(const gcx_resource& resource) {
+    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+    must(gcx_resource_get_info(&resource, &info) == GCX_SUCCESS, "a resource without info");
+    return info.sm_count;
+}
+
+// --------------------------------------------------------------------------------------------
+// The operations
+// --------------------------------------------------------------------------------------------
+
+void library_facts(Bytes& bytes, Shared&) {
+    must(gcx_version() == GCX_VERSION, "the version");
+    const auto result = static_cast<gcx_result>(static_cast<int>(bytes.number()));
+    must(*gcx_result_name(result) != '\0' && *gcx_result_string(result) != '\0', "a name, a text");
+    must(gcx_simulator_path() != nullptr, "the simulator's path");
+}
+
+void set_log(Bytes& bytes, Shared&) {
+    const auto level = static_cast<gcx_log_level>(static_cast<int>(bytes.next() % 7) - 1);
+    CALL(gcx_log_set_callback(level, bytes.flag() ? on_log : nullptr, &logged));
+}
+
+void open_driver(Bytes& bytes, Shared&) {
+    constexpr std::array<const char*, 5> kChoices = {nullptr, "", "sim:h100@13.0", "sim:none@1",
+                                                     "no such library.so"};
+    CALL(gcx_driver_open(bytes.of(kChoices)));
+}
+
+void driver_info(Bytes& bytes, Shared&) {
+    auto info = sized<gcx_driver_info>(bytes);
+    CALL_OUT(info, gcx_driver_get_info(&info.value));
+    auto capability = sized<gcx_capability_info>(bytes);
+    const auto number = static_cast<gcx_capability>(static_cast<int>(bytes.number()));
+    CALL_OUT(capability, gcx_capability_get_info(number, &capability.value));
+}
+
+void device_info(Bytes& bytes, Shared&) {
+    Out<int32_t> count;
+    CALL_OUT(count, gcx_device_get_count(&count.value));
+    auto info = sized<gcx_device_info>(bytes);
+    CALL_OUT(info, gcx_device_get_info(device(bytes), &info.value));
+}
+
+void device_resource(Bytes& bytes, Shared& shared) {
+    Out<gcx_resource> resource;
+    const int32_t which = device(bytes);
+    if (CALL_OUT(resource, gcx_device_get_resource(which, type(bytes), &resource.value)) ==
+        GCX_SUCCESS)
+        shared.put(bytes, resource.value);
+}
+
+void resource_info(Bytes& bytes, Shared& shared) {
+    const gcx_resource resource = shared.resource(bytes);
+    auto info = sized<gcx_resource_info>(bytes);
+    CALL_OUT(info, gcx_resource_get_info(&resource, &info.value));
+}
+
+void configure_workqueue(Bytes& bytes, Shared& shared) {
+    const gcx_resource config = shared.resource(bytes);
+    Out<gcx_resource> configured;
+    const auto scope = static_cast<gcx_workqueue_scope>(bytes.next() % 3);
+    if (CALL_OUT(configured, gcx_workqueue_configure(&config, scope, bytes.number(),
+                                                     &configured.value)) == GCX_SUCCESS)
+        shared.put(bytes, configured.value);
+}
+
+std::vector<gcx_sm_request> requests(Bytes& bytes) {
+    const uint32_t count = bytes.number();
+    std::vector<gcx_sm_request> list(count < 16 ? count : count < 0xf0 ? 2 : kMostRequests);
+    for (gcx_sm_request& request : list) {
+        request.sm_count = bytes.number();
+        const uint8_t more = bytes.next();
+        if (more < 0xc0)
+            continue;
+        request.coscheduled_sm_count = bytes.number();
+        request.preferred_coscheduled_sm_count = bytes.number();
+        request.flags = bytes.next() % 16;
+        request.locality_domain_id = bytes.number();
+        request.reserved[bytes.next() % 11] = more == 0xff ? 1 : 0;
+    }
+    return list;
+}
+
+uint32_t split_flags(Bytes& bytes) {
+    constexpr std::array<uint32_t, 8> kFlags = {0, 1, 2, 0x100, 0x101, 0x102, 3, 0x80000000U};
+    return bytes.of(kFlags);
+}
+
+void check_split(const gcx_resource& input, const std::vector<gcx_resource>& groups,
+                 const gcx_resource& remainder) {
+    uint32_t total = sm_count_of(remainder);
+    for (const gcx_resource& group : groups) {
+        total += sm_count_of(group);
+        must(sm_count_of(group) > 0, "an empty group");
+        uint32_t shared = 1;
+        must(gcx_resource_get_overlap(&group, &remainder, &shared) == GCX_SUCCESS && shared == 0,
+             "a group and the remainder overlap");
+    }
+    must(total == sm_count_of(input), "a split lost or found SMs");
+}
+
+void split(Bytes& bytes, Shared& shared) {
+    const gcx_resource input = shared.resource(bytes);
+    const std::vector<gcx_sm_request> wanted = requests(bytes);
+    const uint32_t flags = split_flags(bytes);
+    const auto count = static_cast<uint32_t>(wanted.size());
+    // Never without a place: what is wrong is the same for both.
+    std::vector<gcx_resource> groups(wanted.size() + 1);
+    Out<gcx_resource> remainder;
+    const gcx_result result = CALL_OUT(remainder, gcx_sm_split(&input, wanted.data(), count, flags,
+                                                               groups.data(), &remainder.value));
+    std::vector<uint32_t> counts(wanted.size() + 1);
+    Out<uint32_t> rest;
+    const gcx_result planned = CALL_OUT(
+        rest, gcx_sm_plan(&input, wanted.data(), count, flags, counts.data(), &rest.value));
+    must(shared.injected || result == planned,
+         "a split and its plan differ:", gcx_result_name(planned));
+    if (result != GCX_SUCCESS)
+        return;
+    groups.resize(count);
+    check_split(input, groups, remainder.value);
+    for (uint32_t i = 0; i < count && planned == GCX_SUCCESS; i++)
+        must(sm_count_of(groups[i]) == counts[i], "a group is not as planned");
+    shared.put(bytes, remainder.value);
+    for (uint32_t i = 0; i < count && i < 4; i++)
+        shared.put(bytes, groups[i]);
+}
+
+void combine(Bytes& bytes, Shared& shared) {
+    const gcx_resource a = shared.resource(bytes);
+    const gcx_resource b = shared.resource(bytes);
+    Out<uint32_t> overlap;
+    const gcx_result known = CALL_OUT(overlap, gcx_resource_get_overlap(&a, &b, &overlap.value));
+    Out<gcx_resource> both;
+    Out<gcx_resource> either;
+    Out<gcx_resource> without;
+    const gcx_result made = CALL_OUT(both, gcx_resource_intersect(&a, &b, &both.value));
+    must(CALL_OUT(either, gcx_resource_union(&a, &b, &either.value)) == made &&
+             CALL_OUT(without, gcx_resource_subtract(&a, &b, &without.value)) == made,
+         "union, intersection and difference disagree");
+    if (made != GCX_SUCCESS)
+        return;
+    must(known == GCX_SUCCESS && sm_count_of(both.value) == overlap.value, "the overlap");
+    must(sm_count_of(either.value) == sm_count_of(without.value) + sm_count_of(b), "the union");
+    shared.put(bytes, both.value);
+    shared.put(bytes, either.value);
+    shared.put(bytes, without.value);
+}
+
+void take_atom(Bytes& bytes, Shared& shared) {
+    const gcx_resource resource = shared.resource(bytes);
+    Out<gcx_resource> atom;
+    if (CALL_OUT(atom, gcx_resource_get_atom(&resource, bytes.number(), &atom.value)) ==
+        GCX_SUCCESS)
+        shared.put(bytes, atom.value);
+}
+
+// A list of SMs: with room for all, or too little.
+template <class Get>
+void list_sms(Bytes& bytes, const Get& get) {
+    const uint32_t capacity = bytes.flag() ? GCX_MAX_SMS : bytes.next();
+    const std::unique_ptr<uint32_t[]> ids(new uint32_t[capacity]);
+    uint32_t count = 0;
+    if (checked(get(ids.get(), capacity, &count), "a list of SMs") != GCX_SUCCESS)
+        return;
+    must(count <= capacity, "more SMs than there is room for");
+    for (uint32_t i = 1; i < count; i++)
+        must(ids[i - 1] < ids[i], "SMs that don't ascend");
+}
+
+void map_sms(Bytes& bytes, Shared& shared) {
+    const int32_t which = device(bytes);
+    CALL(gcx_device_map_sms(which, static_cast<gcx_sm_family>(bytes.next() % 7)));
+    const gcx_resource resource = shared.resource(bytes);
+    list_sms(bytes, [&](uint32_t* ids, uint32_t capacity, uint32_t* count) {
+        return gcx_resource_get_sm_ids(&resource, ids, capacity, count);
+    });
+}
+
+void probe(Bytes& bytes, Shared& shared) {
+    const gcx_stream stream = shared.streams.pick(bytes);
+    list_sms(bytes, [&](uint32_t* ids, uint32_t capacity, uint32_t* count) {
+        return gcx_stream_probe_sms(stream, ids, capacity, count);
+    });
+}
+
+void create_context(Bytes& bytes, Shared& shared) {
+    std::vector<gcx_resource> resources;
+    for (unsigned left = 1U + (bytes.next() & 3); left > 0; left--)
+        resources.push_back(shared.resource(bytes));
+    auto params = sized<gcx_context_params>(bytes);
+    params.value.flags = bytes.number() & 3;
+    Out<gcx_context> context;
+    if (CALL_OUT(context,
+                 gcx_context_create(resources.data(), static_cast<uint32_t>(resources.size()),
+                                    bytes.flag() ? &params.value : nullptr, &context.value)) ==
+        GCX_SUCCESS)
+        shared.contexts.put(bytes, context.value);
+}
+
+void destroy_context(Bytes& bytes, Shared& shared) {
+    shared.contexts.destroy(shared.contexts.pick(bytes));
+}
+
+void context_facts(Bytes& bytes, Shared& shared) {
+    const gcx_context context = shared.contexts.pick(bytes);
+    auto info = sized<gcx_context_info>(bytes);
+    CALL_OUT(info, gcx_context_get_info(context, &info.value));
+    Out<gcx_resource> resource;
+    if (CALL_OUT(resource, gcx_context_get_resource(context, type(bytes), &resource.value)) ==
+        GCX_SUCCESS)
+        shared.put(bytes, resource.value);
+    must((gcx_context_native(context) != nullptr && gcx_context_native_green(context) != nullptr) ||
+             *gcx_last_error_message() != '\0',
+         "no native handle and no message");
+}
+
+void context_from_native(Bytes& bytes, Shared& shared) {
+    CUcontext native = gcx_context_native(shared.contexts.pick(bytes));
+    if (bytes.next() >= 0xf0)
+        native = reinterpret_cast<CUcontext>(uint64_t{bytes.word()} << 32 | bytes.word());
+    Out<gcx_context> context;
+    if (CALL_OUT(context, gcx_context_from_native(native, &context.value)) == GCX_SUCCESS)
+        shared.contexts.put(bytes, context.value);
+}
+
+void push(Bytes& bytes, Shared& shared) {
+    CALL(gcx_context_push(shared.contexts.pick(bytes)));
+    Out<gcx_context> current;
+    CALL_OUT(current, gcx_context_get_current(&current.value));
+}
+
+void pop(Bytes& bytes, Shared&) {
+    Out<gcx_context> popped;
+    CALL_OUT(popped, gcx_context_pop(bytes.flag() ? &popped.value : nullptr));
+}
+
+void synchronize_context(Bytes& bytes, Shared& shared) {
+    CALL(gcx_context_synchronize(shared.contexts.pick(bytes)));
+}
+
+void create_stream(Bytes& bytes, Shared& shared) {
+    const gcx_context context = shared.contexts.pick(bytes);
+    auto params = sized<gcx_stream_params>(bytes);
+    params.value.sync = static_cast<gcx_stream_sync>(bytes.next() >= 0xf0 ? 1 : 0);
+    params.value.priority = static_cast<int8_t>(bytes.next());
+    Out<gcx_stream> stream;
+    if (CALL_OUT(stream, gcx_stream_create(context, bytes.flag() ? &params.value : nullptr,
+                                           &stream.value)) == GCX_SUCCESS)
+        shared.streams.put(bytes, stream.value);
+}
+
+void destroy_stream(Bytes& bytes, Shared& shared) {
+    shared.streams.destroy(shared.streams.pick(bytes));
+}
+
+void stream_facts(Bytes& bytes, Shared& shared) {
+    const gcx_stream stream = shared.streams.pick(bytes);
+    auto info = sized<gcx_stream_info>(bytes);
+    CALL_OUT(info, gcx_stream_get_info(stream, &info.value));
+    Out<gcx_resource> resource;
+    if (CALL_OUT(resource, gcx_stream_get_resource(stream, type(bytes), &resource.value)) ==
+        GCX_SUCCESS)
+        shared.put(bytes, resource.value);
+    must(gcx_stream_native(stream) != nullptr || *gcx_last_error_message() != '\0',
+         "no native handle and no message");
+}
+
+void wait_for_stream(Bytes& bytes, Shared& shared) {
+    const gcx_stream stream = shared.streams.pick(bytes);
+    CALL(gcx_stream_query(stream));
+    CALL(gcx_stream_synchronize(stream));
+}
+
+void create_event(Bytes& bytes, Shared& shared) {
+    const int32_t which = device(bytes);
+    Out<gcx_event> event;
+    if (CALL_OUT(event, gcx_event_create(which, bytes.number(), &event.value)) == GCX_SUCCESS)
+        shared.events.put(bytes, event.value);
+}
+
+void destroy_event(Bytes& bytes, Shared& shared) {
+    shared.events.destroy(shared.events.pick(bytes));
+}
+
+void order(Bytes& bytes, Shared& shared) {
+    const gcx_event event = shared.events.pick(bytes);
+    switch (bytes.next() % 4) {
+    case 0:
+        CALL(gcx_stream_record(shared.streams.pick(bytes), event));
+        break;
+    case 1:
+        CALL(gcx_context_record(shared.contexts.pick(bytes), event));
+        break;
+    case 2:
+        CALL(gcx_stream_wait(shared.streams.pick(bytes), event));
+        break;
+    default:
+        CALL(gcx_context_wait(shared.contexts.pick(bytes), event));
+    }
+}
+
+void wait_for_event(Bytes& bytes, Shared& shared) {
+    const gcx_event event = shared.events.pick(bytes);
+    CALL(gcx_event_query(event));
+    CALL(gcx_event_synchronize(event));
+    must(gcx_event_native(event) != nullptr || *gcx_last_error_message() != '\0',
+         "no native handle and no message");
+    Out<float> milliseconds;
+    const gcx_event end = shared.events.pick(bytes);
+    CALL_OUT(milliseconds, gcx_event_get_elapsed(event, end, &milliseconds.value));
+}
+
+void cache(Bytes& bytes, Shared&) {
+    auto stats = sized<gcx_cache_stats>(bytes);
+    CALL_OUT(stats, gcx_cache_get_stats(&stats.value));
+    if (bytes.flag())
+        CALL(gcx_cache_set_limit(bytes.number()));
+}
+
+// --------------------------------------------------------------------------------------------
+// What is not gcx: the driver that fails, and the application's own use of it
+// --------------------------------------------------------------------------------------------
+
+void fail_call(Bytes& bytes, Shared& shared) {
+    shared.injected = true;
+    gcx_sim_fail(nullptr, 1U + (bytes.next() & 31), bytes.of(kInjected));
+}
+
+void advance(Bytes& bytes, Shared&) {
+    gcx_sim_advance(bytes.word());
+}
+
+void reset_device(Bytes& bytes, Shared& shared) {
+    if (!shared.alone)
+        return;
+    shared.reset = true;
+    cuDevicePrimaryCtxReset(device(bytes));
+}
+
+void foreign_stream(Bytes& bytes, Shared& shared) {
+    // CUDA's special streams, one of the application's own, or one of gcx's again.
+    constexpr std::array<uint64_t, 3> kSpecial = {0, 1, 2};
+    const uint8_t kind = bytes.next() % 8;
+    CUstream native = nullptr;
+    if (kind < 3) {
+        native = reinterpret_cast<CUstream>(kSpecial[kind]);
+    } else if (!shared.alone) {
+        return;
+    } else if (kind < 6) {
+        CUcontext primary = nullptr;
+        if (cuDevicePrimaryCtxRetain(&primary, 0) != CUDA_SUCCESS)
+            return;
+        if (cuCtxPushCurrent(primary) == CUDA_SUCCESS) {
+            if (cuStreamCreate(&native, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS)
+                shared.native_streams.push_back(native);
+            CUcontext popped = nullptr;
+            cuCtxPopCurrent(&popped);
+        }
+        cuDevicePrimaryCtxRelease(0);
+        if (native == nullptr)
+            return;
+    } else {
+        native = gcx_stream_native(shared.streams.pick(bytes));
+    }
+    Out<gcx_stream> stream;
+    if (CALL_OUT(stream, gcx_stream_from_native(native, &stream.value)) == GCX_SUCCESS)
+        shared.streams.put(bytes, stream.value);
+}
+
+CUstream native_of(Bytes& bytes, Shared& shared) {
+    return shared.alone ? gcx_stream_native(shared.streams.pick(bytes)) : nullptr;
+}
+
+void begin_capture(Bytes& bytes, Shared& shared) {
+    if (CUstream const native = native_of(bytes, shared); native != nullptr)
+        cuStreamBeginCapture(native, static_cast<CUstreamCaptureMode>(bytes.next() % 3));
+}
+
+void end_capture(Bytes& bytes, Shared& shared) {
+    CUgraph graph = nullptr;
+    if (CUstream const native = native_of(bytes, shared);
+        native != nullptr && cuStreamEndCapture(native, &graph) == CUDA_SUCCESS && graph != nullptr)
+        cuGraphDestroy(graph);
+}
+
+void set_priority(Bytes& bytes, Shared& shared) {
+    CUstream const native = native_of(bytes, shared);
+    CUstreamAttrValue value{};
+    value.priority = static_cast<int8_t>(bytes.next());
+    if (native != nullptr)
+        cuStreamSetAttribute(native, CU_STREAM_ATTRIBUTE_PRIORITY, &value);
+}
+
+// Work that lasts.
+void busy(Bytes& bytes, Shared& shared) {
+    CUstream const native = native_of(bytes, shared);
+    CUdeviceptr memory = 0;
+    constexpr std::size_t kBytes = 1 << 16;
+    if (native == nullptr || cuMemAllocAsync(&memory, kBytes, native) != CUDA_SUCCESS)
+        return;
+    cuMemsetD8Async(memory, 1, kBytes, native);
+    cuMemFreeAsync(memory, native);
+}
+
+void current_natively(Bytes& bytes, Shared& shared) {
+    if (!shared.alone)
+        return;
+    CUcontext popped = nullptr;
+    switch (bytes.next() % 4) {
+    case 0:
+        cuCtxPopCurrent(&popped);
+        break;
+    case 1:
+        cuCtxSetCurrent(nullptr);
+        break;
+    default:
+        cuCtxPushCurrent(gcx_context_native(shared.contexts.pick(bytes)));
+    }
+}
+
+using Operation = void (*)(Bytes&, Shared&);
+// New ones at the end, so that the seeds keep their meaning.
+constexpr std::array<Operation, 38> kOperations = {
+    device_resource,
+    split,
+    create_context,
+    create_stream,
+    create_event,
+    order,
+    wait_for_stream,
+    wait_for_event,
+    destroy_stream,
+    destroy_context,
+    destroy_event,
+    resource_info,
+    context_facts,
+    stream_facts,
+    push,
+    pop,
+    combine,
+    take_atom,
+    map_sms,
+    probe,
+    cache,
+    fail_call,
+    synchronize_context,
+    configure_workqueue,
+    library_facts,
+    set_log,
+    open_driver,
+    driver_info,
+    device_info,
+    context_from_native,
+    advance,
+    reset_device,
+    foreign_stream,
+    begin_capture,
+    end_capture,
+    current_natively,
+    busy,
+    set_priority,
+};
+
+void run(Bytes bytes, Shared& shared) {
+    while (!bytes.empty()) {
+        const uint8_t byte = bytes.next();
+        const Operation operation = kOperations[(byte & 0x7f) % kOperations.size()];
+        // set_log waits for callbacks, which wait for the lock.
+        if (byte >= 0x80 && operation != set_log) {
+            const std::lock_guard hold(application());
+            operation(bytes, shared);
+        } else {
+            operation(bytes, shared);
+        }
+    }
+    // Whoever ends with contexts pushed gives them up; so may those be that were taken off
+    // natively.
+    CUcontext current = nullptr;
+    while (gcx_context_pop(nullptr) == GCX_SUCCESS ||
+           (cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != nullptr &&
+            cuCtxPopCurrent(&current) == CUDA_SUCCESS)) {
+    }
+}
+
+void end(Shared& shared) {
+    gcx_sim_fail(nullptr, 0, 0);
+    must(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr) == GCX_SUCCESS, "the log's end");
+    shared.streams.destroy_all();
+    shared.contexts.destroy_all();
+    shared.events.destroy_all();
+    for (CUstream native : shared.native_streams)
+        cuStreamDestroy(native);
+    gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
+    if (gcx_cache_get_stats(&stats) == GCX_SUCCESS)
+        must(stats.in_use == 0, "contexts are in use that nobody has");
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+    if (size < 4)
+        return -1;
+    Bytes bytes(data, size);
+    const std::string machine = bytes.of(kMachines);
+    const unsigned threads = 1U + (bytes.next() >= 0xc0 ? 1U + bytes.next() % 3 : 0U);
+    // The library that is steered here; opened by its path, it stays as it was configured.
+    fuzz::begin_input(FUZZ_SIM_LIBRARY);
+    must(gcx_sim_configure(machine.c_str()) == 0, gcx_sim_last_error());
+    Shared shared;
+    shared.alone = threads == 1;
+    if (const uint8_t nth = bytes.next(); nth >= 0xf0) {
+        shared.injected = true;
+        gcx_sim_fail(nullptr, 1U + (nth & 15) * 4, CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    std::vector<std::thread> others;
+    for (unsigned left = threads; left > 1; left--)
+        others.emplace_back(run, bytes.part(left), std::ref(shared));
+    run(bytes, shared);
+    for (std::thread& other : others)
+        other.join();
+    end(shared);
+    fuzz::close_library();
+    gcx_sim_counts counts{};
+    gcx_sim_get_counts(&counts);
+    if (!shared.injected && !shared.reset)
+        must(counts.green_contexts == 0 && counts.streams == 0 && counts.events == 0 &&
+                 counts.contexts == 0,
+             "something is left on the device");
+    return 0;
+}

@@ -1,0 +1,67 @@
+// The bytes of an input, read from the front; zeros when they are used up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace fuzz {
+
+class Bytes {
+  public:
+    Bytes(const uint8_t* data, std::size_t size) : rest_(data, size) {}
+
+    bool empty() const { return rest_.empty(); }
+    std::size_t size() const { return rest_.size(); }
+
+    uint8_t next() {
+        if (rest_.empty())
+            return 0;
+        const uint8_t byte = rest_.front();
+        rest_ = rest_.subspan(1);
+        return byte;
+    }
+    bool flag() { return (next() & 1) != 0; }
+    uint32_t word() {
+        uint32_t value = 0;
+        for (int i = 0; i < 4; i++)
+            value = value << 8 | next();
+        return value;
+    }
+    // Most numbers that matter are small; the largest and the nearly largest are worth a byte.
+    uint32_t number() {
+        const uint8_t byte = next();
+        if (byte < 0xf0)
+            return byte;
+        return byte == 0xff   ? UINT32_MAX
+               : byte == 0xfe ? word()
+               : byte == 0xfd ? 0x80000000U
+                              : byte;
+    }
+    // One of a list.
+    template <class List>
+    auto& of(const List& list) {
+        return list[next() % std::size(list)];
+    }
+
+    // Cuts off the first part of what is left, one of count equal ones.
+    Bytes part(std::size_t count) {
+        const std::size_t length = rest_.size() / count;
+        const Bytes first(rest_.data(), length);
+        rest_ = rest_.subspan(length);
+        return first;
+    }
+
+  private:
+    std::span<const uint8_t> rest_;
+};
+
+// What must hold for each input. The fuzzer takes the abort for a find, and keeps the input.
+[[noreturn]] void violated(const char* what, const char* detail);
+
+inline void must(bool holds, const char* what, const char* detail = "") {
+    if (!holds)
+        violated(what, detail);
+}
+
+} // namespace fuzz

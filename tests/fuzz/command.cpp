@@ -1,0 +1,79 @@
+// A byte string as a command line: words that end with a zero byte. The command runs in this
+// process; what it would start is not started, and what it writes stays in an empty folder.
+
+#include "bytes.hpp"
+#include "fresh.hpp"
+
+#define main gcx_main
+#include "cli/main.cpp"
+#undef main
+
+#include <stdlib.h>
+
+#include <string>
+#include <vector>
+
+using fuzz::must;
+
+// In the place of the C library's: gcx sim run starts nothing.
+extern "C" int execvp(const char* /*file*/, char* const* arguments) {
+    must(arguments[0] != nullptr, "a command without a name");
+    errno = ENOENT;
+    return -1;
+}
+
+namespace {
+
+constexpr std::size_t kMostWords = 32;
+
+// Names without a folder, and rounds that end soon.
+std::string harmless(std::string word, const std::string& before) {
+    std::erase(word, '/');
+    const bool rounds = before == "--rounds" || word.starts_with("--rounds=");
+    const std::size_t begin = word.find('=') + 1; // 0 if there is none
+    if (rounds && word.size() > begin + 1 && word[begin] >= '0' && word[begin] <= '9')
+        word.resize(begin + 1);
+    return word;
+}
+
+std::vector<std::string> words_of(const uint8_t* data, std::size_t size) {
+    std::vector<std::string> words = {"gcx"};
+    std::string word;
+    for (std::size_t i = 0; i <= size && words.size() < kMostWords; i++) {
+        if (i < size && data[i] != 0) {
+            word += static_cast<char>(data[i]);
+            continue;
+        }
+        words.push_back(harmless(std::move(word), words.back()));
+        word.clear();
+    }
+    return words;
+}
+
+// Somewhere to write to, which goes with the process.
+struct Folder {
+    Folder() { must(mkdtemp(path.data()) != nullptr && chdir(path.c_str()) == 0, "no folder"); }
+    ~Folder() {
+        const std::string remove = "rm -rf " + path;
+        static_cast<void>(std::system(remove.c_str()));
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    std::string path = "/tmp/gcx-fuzz-XXXXXX";
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+    static const Folder folder;
+    fuzz::begin_input("sim:h100@13.5");
+    std::vector<std::string> words = words_of(data, size);
+    std::vector<char*> pointers;
+    for (std::string& word : words)
+        pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    const int status = gcx_main(static_cast<int>(words.size()), pointers.data());
+    must((status >= 0 && status <= 2) || status == 126 || status == 127, "an exit status");
+    fuzz::close_library();
+    return 0;
+}

@@ -1,0 +1,45 @@
+#include "fresh.hpp"
+
+// Not linked but included: the open library is this file's own affair, in the product.
+#include "api/library.cpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+namespace fuzz {
+namespace {
+
+std::vector<std::string> first_environment() {
+    std::vector<std::string> variables;
+    for (char** variable = environ; *variable != nullptr; variable++)
+        variables.emplace_back(*variable);
+    return variables;
+}
+
+void set(const char* name, const std::string& value) {
+    if (setenv(name, value.c_str(), 1) != 0)
+        std::abort();
+}
+
+} // namespace
+
+void close_library() {
+    delete gcx::open.exchange(nullptr);
+}
+
+void begin_input(const std::string& driver) {
+    static const std::vector<std::string> variables = first_environment();
+    clearenv();
+    for (const std::string& variable : variables) {
+        const std::size_t sign = variable.find('=');
+        if (sign != std::string::npos && !variable.starts_with("GCX_") &&
+            !variable.starts_with("CUDA_"))
+            set(variable.substr(0, sign).c_str(), variable.substr(sign + 1));
+    }
+    set("GCX_SIM_LIBRARY", FUZZ_SIM_LIBRARY);
+    set("GCX_DRIVER", driver);
+}
+
+} // namespace fuzz
