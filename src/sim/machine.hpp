@@ -49,6 +49,16 @@ T* find(const Table<T>& table, Pointer handle) {
     return found == table.end() ? nullptr : found->second.get();
 }
 
+// A new object of the table, with a handle of its own.
+template <class T>
+T& create(Table<T>& table) {
+    auto made = std::make_unique<T>();
+    made->handle = new_handle();
+    T& object = *made;
+    table[object.handle] = std::move(made);
+    return object;
+}
+
 struct Machine;
 struct Context;
 struct Graph;
@@ -119,6 +129,9 @@ struct Context {
     unsigned resource_flags = 0;
     unsigned locality_domain = 0;
     Workqueue workqueue;
+
+    // To which modules, events and memory belong: the primary context under a green one.
+    Context& owner() { return kind == Kind::Green ? *primary : *this; }
 };
 
 struct Event {
@@ -132,6 +145,7 @@ struct Event {
 };
 
 struct Descriptor {
+    Handle handle = 0;
     Device* device = nullptr;
     SmSet sms;
     unsigned reported_sms = 0;
@@ -315,62 +329,5 @@ struct Machine {
     bool has(Capability capability) const { return driver->version >= capability; }
     Device* device(CUdevice ordinal);
 };
-
-// contexts.cpp
-Context* find_context(Machine& machine, CUcontext context);
-CUresult check_context(Machine& machine, CUcontext handle, Context*& context);
-CUresult current_context(Machine& machine, Context*& context);
-Context& retain_primary(Machine& machine, Device& device);
-void release_primary(Machine& machine, Device& device);
-Context& new_context(Machine& machine, Device& device, Context::Kind kind);
-void kill_context(Machine& machine, Context& context);
-void reset_primary(Machine& machine, Device& device);
-
-// green.cpp
-CUresult check_green(Machine& machine, CUgreenCtx handle, Context*& context);
-void end_green(Machine& machine, Context& context);
-Handle green_handle_of(Machine& machine, Context& context);
-
-// streams.cpp
-CUresult check_stream(Machine& machine, CUstream handle, Stream*& stream);
-CUresult submit(Machine& machine, Stream& stream, Work work);
-uint64_t start_time(Machine& machine, Stream& stream);
-void run_work(Machine& machine, Stream& stream, Work& work, uint64_t start);
-void wait_until(Machine& machine, uint64_t time);
-uint64_t context_busy_until(Machine& machine, const Context& context);
-CUresult capture_work(Machine& machine, Stream& stream, Work work); // capture.cpp
-CUresult join_capture(Machine& machine, Stream& stream, const Event& event);
-void invalidate_capture(Machine& machine, Capture& capture);
-// For calls that a capture forbids: ends the capture that does.
-CUresult refuse_during_capture(Machine& machine);
-
-// launch.cpp
-uint64_t kernel_duration(Machine& machine, const Work& work);
-void kernel_effect(Machine& machine, const Work& work);
-CUresult check_launch(Machine& machine, const Context& context, Handle function,
-                      const LaunchConfig& config);
-CUresult pack_arguments(const Function& function, void** parameters, void** extra, Work& work);
-
-void read_launch_attributes(const CUlaunchAttribute* attributes, unsigned count,
-                            LaunchConfig& config, std::map<int, std::string>& kept);
-
-// occupancy.cpp
-unsigned blocks_per_sm(const Device& device, const Function& function, unsigned threads,
-                       std::size_t dynamic_shared);
-unsigned active_clusters(const Device& device, const Function& function, const Fragments& fragments,
-                         const LaunchConfig& config);
-unsigned max_cluster_size(const Device& device, const Function& function,
-                          const Fragments& fragments, const LaunchConfig& config);
-
-// modules.cpp
-Function* find_function(Machine& machine, Handle handle);
-
-// memory.cpp
-std::byte* device_bytes(Machine& machine, uint64_t address, std::size_t bytes);
-Allocation* find_allocation(Machine& machine, uint64_t address);
-uint64_t allocate_global(Machine& machine, Context& context, std::size_t bytes);
-bool charge_memory(Device& device, uint64_t bytes);
-std::map<uint64_t, Allocation>::iterator
-drop_allocation(Machine& machine, std::map<uint64_t, Allocation>::iterator allocation);
 
 } // namespace gcx::sim

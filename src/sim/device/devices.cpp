@@ -1,4 +1,5 @@
 // Initialisation, and what a device tells of itself.
+#include "sim/device/device.hpp"
 #include "sim/edge/entry.hpp"
 
 #include <algorithm>
@@ -146,6 +147,11 @@ CUresult with_device(Machine& machine, CUdevice ordinal, const void* out, const 
 }
 
 } // namespace
+
+Device& device_of(Machine& machine, CUdevice ordinal) {
+    return known(machine.device(ordinal), CUDA_ERROR_INVALID_DEVICE);
+}
+
 GCX_SIM_API(cuInit, unsigned flags) {
     return call_anytime(__func__, [&](Machine& machine) -> CUresult {
         if (flags != 0)

@@ -52,6 +52,7 @@ struct UnloadMark {
 } g_unload_mark;
 
 thread_local std::vector<std::function<void()>> t_after_call;
+thread_local bool t_per_thread_stream = false;
 
 void order_from_environment() {
     const char* order = std::getenv("GCX_SIM_FAIL");
@@ -88,15 +89,15 @@ bool is_error_text(std::string_view base) {
 
 } // namespace
 
-Handle new_handle() {
-    // Looks like an address, and is none: above what a program maps, below the kernel's half.
-    static std::atomic<Handle> next{0x0000'5151'0000'0000};
-    return next.fetch_add(0x40);
+PerThreadStream::PerThreadStream() : before_(std::exchange(t_per_thread_stream, true)) {
 }
 
-bool& per_thread_stream() {
-    thread_local bool value = false;
-    return value;
+PerThreadStream::~PerThreadStream() {
+    t_per_thread_stream = before_;
+}
+
+bool PerThreadStream::active() {
+    return t_per_thread_stream;
 }
 
 std::string_view base_name(std::string_view function) {

@@ -136,7 +136,7 @@ const ResultText* find_text(CUresult result) {
 
 } // namespace
 GCX_SIM_API(cuGetErrorName, CUresult result, const char** out) {
-    return call_anytime(__func__, [&](Machine&) -> CUresult {
+    GCX_SIM_BODY_ANYTIME({
         const ResultText* const found = find_text(result);
         if (out != nullptr)
             *out = found == nullptr ? nullptr : found->name;
@@ -145,7 +145,7 @@ GCX_SIM_API(cuGetErrorName, CUresult result, const char** out) {
 }
 
 GCX_SIM_API(cuGetErrorString, CUresult result, const char** out) {
-    return call_anytime(__func__, [&](Machine&) -> CUresult {
+    GCX_SIM_BODY_ANYTIME({
         const ResultText* const found = find_text(result);
         if (out != nullptr)
             *out = found == nullptr ? nullptr : found->text;

@@ -7,7 +7,7 @@ namespace gcx::sim {
 
 GCX_SIM_API(cuLogsRegisterCallback, void (*callback)(void*, int, char*, std::size_t), void*,
             void** out) {
-    return call(__func__, [&](Machine&) -> CUresult {
+    GCX_SIM_BODY({
         if (callback == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
         if (out != nullptr)
@@ -17,13 +17,11 @@ GCX_SIM_API(cuLogsRegisterCallback, void (*callback)(void*, int, char*, std::siz
 }
 
 GCX_SIM_API(cuLogsUnregisterCallback, void* callback) {
-    return call(__func__, [&](Machine&) -> CUresult {
-        return callback == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    });
+    GCX_SIM_BODY({ return callback == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; });
 }
 
 GCX_SIM_API(cuLogsCurrent, unsigned* out, unsigned flags) {
-    return call(__func__, [&](Machine&) -> CUresult {
+    GCX_SIM_BODY({
         if (out == nullptr || flags != 0)
             return CUDA_ERROR_INVALID_VALUE;
         *out = 0;
@@ -32,7 +30,7 @@ GCX_SIM_API(cuLogsCurrent, unsigned* out, unsigned flags) {
 }
 
 GCX_SIM_API(cuLogsDumpToFile, unsigned*, const char* path, unsigned flags) {
-    return call(__func__, [&](Machine&) -> CUresult {
+    GCX_SIM_BODY({
         std::FILE* const file = path == nullptr || flags != 0 ? nullptr : std::fopen(path, "w");
         if (file == nullptr)
             return CUDA_ERROR_INVALID_VALUE;
@@ -41,7 +39,7 @@ GCX_SIM_API(cuLogsDumpToFile, unsigned*, const char* path, unsigned flags) {
 }
 
 GCX_SIM_API(cuLogsDumpToMemory, unsigned*, char* buffer, std::size_t* size, unsigned flags) {
-    return call(__func__, [&](Machine&) -> CUresult {
+    GCX_SIM_BODY({
         if (buffer == nullptr || size == nullptr || *size == 0 || flags != 0)
             return CUDA_ERROR_INVALID_VALUE;
         *buffer = '\0';

@@ -71,7 +71,7 @@ bool is_known_function(std::string_view function) {
 }
 
 GCX_SIM_API(cuGetProcAddress, const char* name, void** out, int version, cuuint64_t flags) {
-    return call_anytime(__func__, [&](Machine& machine) -> CUresult {
+    GCX_SIM_BODY_ANYTIME({
         const CUresult code = get_address(machine, name, out, version, flags, nullptr);
         // The first variant has no query result: an absent function is an error.
         return code == CUDA_SUCCESS && *out == nullptr ? CUDA_ERROR_NOT_FOUND : code;
@@ -80,13 +80,11 @@ GCX_SIM_API(cuGetProcAddress, const char* name, void** out, int version, cuuint6
 
 GCX_SIM_API(cuGetProcAddress_v2, const char* name, void** out, int version, cuuint64_t flags,
             int* status) {
-    return call_anytime(__func__, [&](Machine& machine) -> CUresult {
-        return get_address(machine, name, out, version, flags, status);
-    });
+    GCX_SIM_BODY_ANYTIME({ return get_address(machine, name, out, version, flags, status); });
 }
 
 GCX_SIM_API(cuGetExportTable, const void** out, const CUuuid*) {
-    return call_anytime(__func__, [&](Machine&) -> CUresult {
+    GCX_SIM_BODY_ANYTIME({
         // The CUDA runtime's private tables: why a program that uses cudart cannot run here.
         if (out != nullptr)
             *out = nullptr;

@@ -1,52 +1,44 @@
 // Stream capture.
+#include "sim/graph/capture.hpp"
 #include "sim/edge/entry.hpp"
 #include "sim/graph/graph.hpp"
+#include "sim/work/work.hpp"
 
 #include <algorithm>
 
 namespace gcx::sim {
 namespace {
 
-CUresult begin(Machine& machine, CUstream handle, CUstreamCaptureMode mode, CUgraph into,
-               const CUgraphNode* dependencies, std::size_t count) {
-    Stream* stream = nullptr;
-    if (const CUresult code = check_stream(machine, handle, stream); code != CUDA_SUCCESS)
-        return code;
-    if (stream == &stream->context->null_stream)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (stream->capture != nullptr)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    if (mode > CU_STREAM_CAPTURE_MODE_RELAXED || (count > 0 && dependencies == nullptr))
-        return CUDA_ERROR_INVALID_VALUE;
-    Graph* graph = nullptr;
-    std::vector<Handle> tip;
-    if (into != nullptr) {
-        graph = find(machine.graphs, into);
-        if (graph == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
-        for (std::size_t i = 0; i < count; i++) {
-            if (find_node(*graph, to_handle(dependencies[i])) == nullptr)
-                return CUDA_ERROR_INVALID_VALUE;
-            tip.push_back(to_handle(dependencies[i]));
-        }
-    } else {
-        graph = &new_graph(machine);
-        graph->hidden = true;
-    }
+CUstreamCaptureMode& thread_capture_mode() {
+    thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    return mode;
+}
+
+Stream& stream_to_capture(Machine& machine, CUstream handle, CUstreamCaptureMode mode) {
+    Stream& stream = stream_of(machine, handle);
+    require(&stream != &stream.context->null_stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    require(stream.capture == nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    require(mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+    return stream;
+}
+
+Capture& begin(Machine& machine, Stream& stream, CUstreamCaptureMode mode, const Graph& graph) {
     auto made = std::make_unique<Capture>();
-    made->id = machine.next_capture++;
-    made->graph = graph->handle;
-    made->into_existing = into != nullptr;
-    made->mode = mode;
-    made->thread = std::this_thread::get_id();
-    made->origin = stream;
-    made->tips[stream] = tip;
-    stream->capture = made.get();
-    machine.captures[made->id] = std::move(made);
-    return CUDA_SUCCESS;
+    Capture& capture = *made;
+    capture.id = machine.next_capture++;
+    capture.graph = graph.handle;
+    capture.mode = mode;
+    capture.thread = std::this_thread::get_id();
+    capture.origin = &stream;
+    capture.tips[&stream] = {};
+    stream.capture = &capture;
+    machine.captures[capture.id] = std::move(made);
+    return capture;
 }
 
 void forget(Machine& machine, const Capture& capture) {
+    for (const auto& [captured, nodes] : capture.tips)
+        captured->capture = nullptr;
     for (const auto& [handle, event] : machine.events) {
         if (event->capture == &capture) {
             event->capture = nullptr;
@@ -75,217 +67,188 @@ bool is_joined(const Graph& graph, const Capture& capture) {
     });
 }
 
-CUresult end(Machine& machine, CUstream handle, CUgraph* out) {
-    Stream* stream = nullptr;
-    if (const CUresult code = check_stream(machine, handle, stream); code != CUDA_SUCCESS)
-        return code;
+void end(Machine& machine, CUstream handle, CUgraph* out) {
+    const Stream& stream = stream_of(machine, handle);
     if (out != nullptr)
         *out = nullptr;
-    Capture* const capture = stream->capture;
-    if (capture == nullptr)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    if (capture->origin != stream)
-        return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-    const Handle graph = capture->graph;
+    require(stream.capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    const Capture& capture = *stream.capture;
+    require(capture.origin == &stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    Graph& graph = *machine.graphs[capture.graph];
     CUresult result = CUDA_SUCCESS;
-    if (capture->invalid)
+    if (capture.invalid)
         result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    else if (!is_joined(*machine.graphs[graph], *capture))
+    else if (!is_joined(graph, capture))
         result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-    for (const auto& [captured, nodes] : capture->tips)
-        captured->capture = nullptr;
-    const bool own = !capture->into_existing;
-    forget(machine, *capture);
+    const bool own = !capture.into_existing;
+    forget(machine, capture);
     if (result != CUDA_SUCCESS) {
         if (own)
-            delete_graph(machine, graph);
-        return result;
+            delete_graph(machine, graph.handle);
+        refuse(result);
     }
-    machine.graphs[graph]->hidden = false;
+    graph.hidden = false;
     if (out != nullptr)
-        *out = to_pointer<CUgraph>(graph);
-    return CUDA_SUCCESS;
-}
-
-CUstreamCaptureMode& thread_capture_mode() {
-    thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    return mode;
-}
-
-CUstreamCaptureStatus status_of(const Stream& stream) {
-    if (stream.capture == nullptr)
-        return CU_STREAM_CAPTURE_STATUS_NONE;
-    return stream.capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                   : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+        give(out, graph.handle);
 }
 
 struct CaptureInfo {
-    CUstreamCaptureStatus* status;
-    cuuint64_t* id;
-    CUgraph* graph;
-    const CUgraphNode** dependencies;
-    std::size_t* count;
+    CUstreamCaptureStatus* status = nullptr;
+    cuuint64_t* id = nullptr;
+    CUgraph* graph = nullptr;
+    const CUgraphNode** dependencies = nullptr;
+    std::size_t* count = nullptr;
 };
 
-CUresult get_info(Machine& machine, CUstream handle, const CaptureInfo& out) {
-    Stream* stream = nullptr;
-    if (const CUresult code = check_stream(machine, handle, stream); code != CUDA_SUCCESS)
-        return code;
-    if (out.status == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out.status = status_of(*stream);
-    if (*out.status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-        return CUDA_SUCCESS;
+void give_info(Machine& machine, CUstream handle, const CaptureInfo& out) {
+    Stream& stream = stream_of(machine, handle);
+    require(out.status != nullptr);
+    *out.status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (stream.capture == nullptr)
+        return;
+    *out.status = stream.capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                          : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (stream.capture->invalid)
+        return;
     if (out.id != nullptr)
-        *out.id = stream->capture->id;
+        *out.id = stream.capture->id;
     if (out.graph != nullptr)
-        *out.graph = to_pointer<CUgraph>(stream->capture->graph);
+        give(out.graph, stream.capture->graph);
     // Valid until the thread asks again, which is at least as long as the driver promises.
     thread_local std::vector<CUgraphNode> nodes;
     nodes.clear();
-    for (const Handle node : stream->capture->tips[stream])
+    for (const Handle node : stream.capture->tips[&stream])
         nodes.push_back(to_pointer<CUgraphNode>(node));
     if (out.dependencies != nullptr)
         *out.dependencies = nodes.data();
     if (out.count != nullptr)
         *out.count = nodes.size();
-    return CUDA_SUCCESS;
 }
 
-CUresult update_dependencies(Machine& machine, CUstream handle, const CUgraphNode* nodes,
-                             std::size_t count, unsigned flags) {
-    Stream* stream = nullptr;
-    if (const CUresult code = check_stream(machine, handle, stream); code != CUDA_SUCCESS)
-        return code;
-    if (stream->capture == nullptr)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (count > 0 && nodes == nullptr))
-        return CUDA_ERROR_INVALID_VALUE;
-    std::vector<Handle>& tip = stream->capture->tips[stream];
+void update_dependencies(Machine& machine, CUstream handle, const CUgraphNode* nodes,
+                         std::size_t count, unsigned flags) {
+    Stream& stream = stream_of(machine, handle);
+    require(stream.capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    require(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES && (count == 0 || nodes != nullptr));
+    std::vector<Handle>& tip = stream.capture->tips[&stream];
     if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
         tip.clear();
     for (std::size_t i = 0; i < count; i++)
         tip.push_back(to_handle(nodes[i]));
-    return CUDA_SUCCESS;
 }
 
 } // namespace
 
 // Measured on 13.0, with streams and events that take no part in the capture; cuCtxSynchronize and
 // making green contexts, streams and events are let through.
-CUresult refuse_during_capture(Machine& machine) {
+void refuse_during_capture(Machine& machine) {
     const CUstreamCaptureMode mode = thread_capture_mode();
     if (mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_SUCCESS;
-    CUresult result = CUDA_SUCCESS;
+        return;
+    bool forbidden = false;
     for (const auto& [id, capture] : machine.captures) {
         const bool own = capture->thread == std::this_thread::get_id();
         const bool forbids = own ? capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED
                                  : capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
                                        mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
-        if (!forbids)
-            continue;
-        invalidate_capture(machine, *capture);
-        result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        if (forbids)
+            forbidden = capture->invalid = true;
     }
-    return result;
+    require(!forbidden, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
-CUresult capture_work(Machine& machine, Stream& stream, Work work) {
+void capture_work(Machine& machine, Stream& stream, Work work) {
     Capture& capture = *stream.capture;
-    if (capture.invalid)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    Graph& graph = *machine.graphs[capture.graph];
-    const Handle node = add_node(graph, std::move(work), capture.tips[&stream]).handle;
-    capture.tips[&stream] = {node};
-    return CUDA_SUCCESS;
+    require(!capture.invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    std::vector<Handle>& tip = capture.tips[&stream];
+    tip = {add_node(*machine.graphs[capture.graph], std::move(work), tip).handle};
 }
 
-CUresult join_capture(Machine&, Stream& stream, const Event& event) {
+void join_capture(Stream& stream, const Event& event) {
     Capture& capture = *event.capture;
-    if (capture.invalid)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    require(!capture.invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     if (stream.capture != nullptr && stream.capture != &capture) {
         stream.capture->invalid = true;
         capture.invalid = true;
-        return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+        refuse(CUDA_ERROR_STREAM_CAPTURE_MERGE);
     }
     stream.capture = &capture;
     std::vector<Handle>& tip = capture.tips[&stream];
     for (const Handle node : event.capture_nodes)
         if (std::find(tip.begin(), tip.end(), node) == tip.end())
             tip.push_back(node);
-    return CUDA_SUCCESS;
 }
 
-void invalidate_capture(Machine&, Capture& capture) {
-    capture.invalid = true;
-}
-
-GCX_SIM_API(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return begin(machine, stream, mode, nullptr, nullptr, 0);
+GCX_SIM_STREAM_API(cuStreamBeginCapture_v2, _ptsz, (CUstream handle, CUstreamCaptureMode mode),
+                   (handle, mode)) {
+    GCX_SIM_BODY({
+        Stream& stream = stream_to_capture(machine, handle, mode);
+        Graph& graph = new_graph(machine);
+        graph.hidden = true;
+        begin(machine, stream, mode, graph);
     });
 }
 
-GCX_SIM_API(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph,
-            const CUgraphNode* dependencies, const CUgraphEdgeData*, std::size_t count,
-            CUstreamCaptureMode mode) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        if (graph == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
-        return begin(machine, stream, mode, graph, dependencies, count);
+GCX_SIM_STREAM_API(cuStreamBeginCaptureToGraph, _ptsz,
+                   (CUstream handle, CUgraph into, const CUgraphNode* dependencies,
+                    [[maybe_unused]] const CUgraphEdgeData* edges, std::size_t count,
+                    CUstreamCaptureMode mode),
+                   (handle, into, dependencies, edges, count, mode)) {
+    GCX_SIM_BODY({
+        require(into != nullptr);
+        Stream& stream = stream_to_capture(machine, handle, mode);
+        const Graph& graph = graph_of(machine, into);
+        std::vector<Handle> tip = nodes_of(graph, dependencies, count);
+        Capture& capture = begin(machine, stream, mode, graph);
+        capture.into_existing = true;
+        capture.tips[&stream] = std::move(tip);
     });
 }
 
-GCX_SIM_API(cuStreamEndCapture, CUstream stream, CUgraph* out) {
-    return call(__func__, [&](Machine& machine) -> CUresult { return end(machine, stream, out); });
+GCX_SIM_STREAM_API(cuStreamEndCapture, _ptsz, (CUstream stream, CUgraph* out), (stream, out)) {
+    GCX_SIM_BODY(end(machine, stream, out));
 }
 
-GCX_SIM_API(cuStreamIsCapturing, CUstream handle, CUstreamCaptureStatus* out) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return get_info(machine, handle, {out, nullptr, nullptr, nullptr, nullptr});
-    });
+GCX_SIM_STREAM_API(cuStreamIsCapturing, _ptsz, (CUstream stream, CUstreamCaptureStatus* out),
+                   (stream, out)) {
+    GCX_SIM_BODY(give_info(machine, stream, {out}));
 }
 
-GCX_SIM_API(cuStreamGetCaptureInfo_v2, CUstream stream, CUstreamCaptureStatus* status,
-            cuuint64_t* id, CUgraph* graph, const CUgraphNode** dependencies, std::size_t* count) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return get_info(machine, stream, {status, id, graph, dependencies, count});
-    });
+GCX_SIM_STREAM_API(cuStreamGetCaptureInfo_v2, _ptsz,
+                   (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                    const CUgraphNode** dependencies, std::size_t* count),
+                   (stream, status, id, graph, dependencies, count)) {
+    GCX_SIM_BODY(give_info(machine, stream, {status, id, graph, dependencies, count}));
 }
 
-GCX_SIM_API(cuStreamGetCaptureInfo_v3, CUstream stream, CUstreamCaptureStatus* status,
-            cuuint64_t* id, CUgraph* graph, const CUgraphNode** dependencies,
-            const CUgraphEdgeData** edges, std::size_t* count) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
+GCX_SIM_STREAM_API(cuStreamGetCaptureInfo_v3, _ptsz,
+                   (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                    const CUgraphNode** dependencies, const CUgraphEdgeData** edges,
+                    std::size_t* count),
+                   (stream, status, id, graph, dependencies, edges, count)) {
+    GCX_SIM_BODY({
         if (edges != nullptr)
             *edges = nullptr; // every edge is a full one
-        return get_info(machine, stream, {status, id, graph, dependencies, count});
+        give_info(machine, stream, {status, id, graph, dependencies, count});
     });
 }
 
-GCX_SIM_API(cuStreamUpdateCaptureDependencies, CUstream stream, CUgraphNode* nodes,
-            std::size_t count, unsigned flags) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return update_dependencies(machine, stream, nodes, count, flags);
-    });
+GCX_SIM_STREAM_API(cuStreamUpdateCaptureDependencies, _ptsz,
+                   (CUstream stream, CUgraphNode* nodes, std::size_t count, unsigned flags),
+                   (stream, nodes, count, flags)) {
+    GCX_SIM_BODY(update_dependencies(machine, stream, nodes, count, flags));
 }
 
-GCX_SIM_API(cuStreamUpdateCaptureDependencies_v2, CUstream stream, CUgraphNode* nodes,
-            const CUgraphEdgeData*, std::size_t count, unsigned flags) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return update_dependencies(machine, stream, nodes, count, flags);
-    });
+GCX_SIM_STREAM_API(cuStreamUpdateCaptureDependencies_v2, _ptsz,
+                   (CUstream stream, CUgraphNode* nodes,
+                    [[maybe_unused]] const CUgraphEdgeData* edges, std::size_t count,
+                    unsigned flags),
+                   (stream, nodes, edges, count, flags)) {
+    GCX_SIM_BODY(update_dependencies(machine, stream, nodes, count, flags));
 }
 
 GCX_SIM_API(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode* mode) {
-    return call(__func__, [&](Machine&) -> CUresult {
-        if (mode == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
-        std::swap(thread_capture_mode(), *mode);
-        return CUDA_SUCCESS;
-    });
+    GCX_SIM_BODY(std::swap(thread_capture_mode(), known(mode)));
 }
 
 } // namespace gcx::sim

@@ -1,16 +1,24 @@
 #include "sim/graph/graph.hpp"
+#include "sim/edge/entry.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 
 namespace gcx::sim {
 
+Graph& graph_of(Machine& machine, CUgraph handle) {
+    return known(find(machine.graphs, handle));
+}
+
 Graph& new_graph(Machine& machine) {
-    auto graph = std::make_unique<Graph>();
-    graph->handle = new_handle();
-    Graph& made = *graph;
-    machine.graphs[made.handle] = std::move(graph);
-    return made;
+    return create(machine.graphs);
+}
+
+Graph& new_hidden_copy(Machine& machine, const Graph& graph) {
+    Graph& copy = new_graph(machine);
+    copy.hidden = true;
+    copy_nodes(machine, graph, copy);
+    return copy;
 }
 
 void delete_graph(Machine& machine, Handle handle) {
@@ -19,28 +27,45 @@ void delete_graph(Machine& machine, Handle handle) {
         return;
     const std::unique_ptr<Graph> graph = std::move(found->second);
     machine.graphs.erase(found);
-    for (const auto& node : graph->nodes)
+    delete_children(machine, *graph);
+}
+
+void delete_children(Machine& machine, const Graph& graph) {
+    for (const auto& node : graph.nodes)
         if (node->work.child != 0)
             delete_graph(machine, node->work.child);
 }
 
-const Node* find_node(const Graph& graph, Handle node) {
+Node* find_node(const Graph& graph, Handle node) {
     const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(),
                                     [&](const auto& other) { return other->handle == node; });
     return found == graph.nodes.end() ? nullptr : found->get();
 }
 
-Node* find_node(Graph& graph, Handle node) {
-    const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(),
-                                    [&](const auto& other) { return other->handle == node; });
-    return found == graph.nodes.end() ? nullptr : found->get();
-}
-
-Node* find_node(Machine& machine, CUgraphNode node) {
+Node& node_of(Machine& machine, CUgraphNode node) {
     for (const auto& [handle, graph] : machine.graphs)
         if (Node* const found = find_node(*graph, to_handle(node)); found != nullptr)
-            return found;
-    return nullptr;
+            return *found;
+    refuse(CUDA_ERROR_INVALID_VALUE);
+}
+
+std::vector<Handle> nodes_of(const Graph& graph, const CUgraphNode* nodes, std::size_t count) {
+    require(count == 0 || nodes != nullptr);
+    std::vector<Handle> handles;
+    for (std::size_t i = 0; i < count; i++) {
+        require(find_node(graph, to_handle(nodes[i])) != nullptr);
+        handles.push_back(to_handle(nodes[i]));
+    }
+    return handles;
+}
+
+Node& add_node(Machine& machine, const NodePlace& place, Work work) {
+    Graph& graph = graph_of(machine, place.graph);
+    require(place.out != nullptr);
+    std::vector<Handle> after = nodes_of(graph, place.dependencies, place.count);
+    Node& node = add_node(graph, std::move(work), std::move(after));
+    give(place.out, node.handle);
+    return node;
 }
 
 Node& add_node(Graph& graph, Work work, std::vector<Handle> dependencies) {
@@ -59,12 +84,8 @@ void copy_nodes(Machine& machine, const Graph& from, Graph& to) {
         Node& copy = add_node(to, node->work, node->dependencies);
         copy.origin = node->handle;
         copies[node->handle] = copy.handle;
-        if (node->work.child != 0) {
-            Graph& child = new_graph(machine);
-            child.hidden = true;
-            copy_nodes(machine, *machine.graphs[node->work.child], child);
-            copy.work.child = child.handle;
-        }
+        if (node->work.child != 0)
+            copy.work.child = new_hidden_copy(machine, *machine.graphs[node->work.child]).handle;
     }
     for (const auto& node : to.nodes)
         for (Handle& dependency : node->dependencies)
@@ -90,80 +111,6 @@ std::vector<Node*> in_order(const Graph& graph) {
             return {};
     }
     return order;
-}
-
-namespace {
-
-// All but the context.
-CUresult read_launch(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& parameters,
-                     const Function& function, Work& work) {
-    work.kind = Work::Kind::Kernel;
-    work.function = function.handle;
-    work.by_kernel = function.kernel != 0;
-    LaunchConfig& config = work.config;
-    config.grid[0] = parameters.gridDimX;
-    config.grid[1] = parameters.gridDimY;
-    config.grid[2] = parameters.gridDimZ;
-    config.block[0] = parameters.blockDimX;
-    config.block[1] = parameters.blockDimY;
-    config.block[2] = parameters.blockDimZ;
-    config.shared_bytes = parameters.sharedMemBytes;
-    const CUresult code = check_launch(machine, *work.context, function.handle, config);
-    if (code != CUDA_SUCCESS)
-        return code;
-    return pack_arguments(function, parameters.kernelParams, parameters.extra, work);
-}
-
-const Function* function_of(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& parameters) {
-    if (parameters.func != nullptr)
-        return find_function(machine, to_handle(parameters.func));
-    const Function* const function = find_function(machine, to_handle(parameters.kern));
-    return function == nullptr || function->kernel == 0 ? nullptr : function;
-}
-
-} // namespace
-
-CUresult read_kernel_parameters(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& parameters,
-                                Work& work) {
-    const Function* const function = function_of(machine, parameters);
-    if (function == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    const bool named = parameters.func == nullptr && parameters.ctx != nullptr;
-    const CUresult code = named ? check_context(machine, parameters.ctx, work.context)
-                                : current_context(machine, work.context);
-    return code == CUDA_SUCCESS ? read_launch(machine, parameters, *function, work) : code;
-}
-
-CUresult change_kernel(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& parameters, Work& work) {
-    const Function* const function = function_of(machine, parameters);
-    if (function == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (parameters.func == nullptr && parameters.ctx != nullptr)
-        if (const CUresult code = check_context(machine, parameters.ctx, work.context);
-            code != CUDA_SUCCESS)
-            return code;
-    return read_launch(machine, parameters, *function, work);
-}
-
-void write_kernel_parameters(Machine& machine, Node& node, CUDA_KERNEL_NODE_PARAMS_v2& out) {
-    const Work& work = node.work;
-    out = {};
-    out.func = to_pointer<CUfunction>(work.function);
-    if (const Function* function = find_function(machine, work.function);
-        function != nullptr && work.by_kernel)
-        out.kern = to_pointer<CUkernel>(function->kernel);
-    out.ctx = to_pointer<CUcontext>(work.context->handle);
-    out.gridDimX = work.config.grid[0];
-    out.gridDimY = work.config.grid[1];
-    out.gridDimZ = work.config.grid[2];
-    out.blockDimX = work.config.block[0];
-    out.blockDimY = work.config.block[1];
-    out.blockDimZ = work.config.block[2];
-    out.sharedMemBytes = work.config.shared_bytes;
-    node.argument_pointers.clear();
-    for (const std::size_t offset : work.argument_offsets)
-        node.argument_pointers.push_back(node.work.arguments.data() + offset);
-    out.kernelParams = node.argument_pointers.empty() ? nullptr : node.argument_pointers.data();
 }
 
 } // namespace gcx::sim

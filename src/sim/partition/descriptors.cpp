@@ -1,5 +1,7 @@
 // cuDevResourceGenerateDesc, and the resources of the device.
+#include "sim/device/device.hpp"
 #include "sim/edge/entry.hpp"
+#include "sim/partition/partition.hpp"
 #include "sim/partition/resource.hpp"
 
 namespace gcx::sim {
@@ -11,14 +13,17 @@ bool may_go_together(const SmResource& one, const SmResource& other) {
            one.locality_domain == other.locality_domain;
 }
 
-CUresult add_sms(Machine& machine, const SmResource& resource, const SmResource* first,
-                 Descriptor& descriptor) {
+void check_configuration(bool holds) {
+    require(holds, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+}
+
+void add_sms(const Machine& machine, const SmResource& resource, const SmResource& first,
+             Descriptor& descriptor) {
     Device& device = *machine.devices[resource.device];
-    if (descriptor.device != nullptr && descriptor.device != &device)
-        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    if (machine.has(kChecksDescriptors) && first != nullptr &&
-        (!may_go_together(*first, resource) || (descriptor.sms & resource.sms).any()))
-        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    check_configuration(descriptor.device == nullptr || descriptor.device == &device);
+    if (machine.has(kChecksDescriptors) && &first != &resource)
+        check_configuration(may_go_together(first, resource) &&
+                            (descriptor.sms & resource.sms).none());
     descriptor.device = &device;
     descriptor.sms |= resource.sms;
     descriptor.reported_sms += resource.reported;
@@ -32,86 +37,61 @@ CUresult add_sms(Machine& machine, const SmResource& resource, const SmResource*
     descriptor.alignment = own ? resource.alignment : device.profile.coscheduled_alignment;
     descriptor.flags = resource.flags;
     descriptor.locality_domain = resource.locality_domain;
-    return CUDA_SUCCESS;
 }
 
-CUresult add_workqueue(Machine& machine, const CUdevResource& resource, Descriptor& descriptor) {
-    if (!machine.has(kHasWorkqueues))
-        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    if (descriptor.has_workqueue)
-        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+void add_workqueue(Machine& machine, const CUdevResource& resource, Descriptor& descriptor) {
+    require(machine.has(kHasWorkqueues), CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    check_configuration(!descriptor.has_workqueue);
     descriptor.has_workqueue = true;
     if (resource.type == cu::kResourceWorkqueue) {
         descriptor.workqueue.id = cu::get_fields<Handle>(resource);
-        return descriptor.workqueue.id == 0 ? CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION
-                                            : CUDA_SUCCESS;
+        return check_configuration(descriptor.workqueue.id != 0);
     }
     const auto fields = cu::get_fields<cu::WorkqueueFields>(resource);
     Device* const device = machine.device(fields.device);
-    if (device == nullptr || (descriptor.device != nullptr && descriptor.device != device))
-        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    if (fields.concurrency_limit == 0 || fields.scope > cu::kWorkqueueScopeBalanced)
-        return CUDA_ERROR_INVALID_VALUE;
+    check_configuration(device != nullptr &&
+                        (descriptor.device == nullptr || descriptor.device == device));
+    require(fields.concurrency_limit != 0 && fields.scope <= cu::kWorkqueueScopeBalanced);
     descriptor.device = device;
     descriptor.workqueue.concurrency_limit = fields.concurrency_limit;
     descriptor.workqueue.scope = fields.scope;
-    return CUDA_SUCCESS;
 }
 
-CUresult read_all(Machine& machine, const CUdevResource* resources, unsigned count,
-                  Descriptor& descriptor) {
-    SmResource first;
-    bool has_sms = false;
+Descriptor describe(Machine& machine, const CUdevResource* resources, unsigned count) {
+    Descriptor descriptor;
+    std::vector<SmResource> read;
+    read.reserve(count);
     for (unsigned i = 0; i < count; i++) {
         const CUdevResourceType type = resources[i].type;
         if (type == cu::kResourceWorkqueueConfig || type == cu::kResourceWorkqueue) {
-            if (const CUresult code = add_workqueue(machine, resources[i], descriptor);
-                code != CUDA_SUCCESS)
-                return code;
+            add_workqueue(machine, resources[i], descriptor);
             continue;
         }
-        SmResource resource;
-        if (const CUresult code = read_resource(machine, resources[i], resource);
-            code != CUDA_SUCCESS)
-            return code;
-        if (const CUresult code =
-                add_sms(machine, resource, has_sms ? &first : nullptr, descriptor);
-            code != CUDA_SUCCESS)
-            return code;
-        if (!has_sms)
-            first = resource;
-        has_sms = true;
+        read.push_back(read_resource(machine, resources[i]));
+        add_sms(machine, read.back(), read.front(), descriptor);
     }
-    return CUDA_SUCCESS;
+    return descriptor;
 }
 
 } // namespace
+
 GCX_SIM_API(cuDevResourceGenerateDesc, CUdevResourceDesc* out, CUdevResource* resources,
             unsigned count) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        if (out == nullptr || resources == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
+    GCX_SIM_BODY({
+        require(out != nullptr && resources != nullptr);
         if (count == 0)
             crash("cuDevResourceGenerateDesc with nbResources 0");
-        auto descriptor = std::make_unique<Descriptor>();
-        if (const CUresult code = read_all(machine, resources, count, *descriptor);
-            code != CUDA_SUCCESS)
-            return code;
-        const Handle handle = new_handle();
-        machine.descriptors[handle] = std::move(descriptor);
-        *out = to_pointer<CUdevResourceDesc>(handle);
-        return CUDA_SUCCESS;
+        Descriptor made = describe(machine, resources, count);
+        Descriptor& kept = create(machine.descriptors);
+        made.handle = kept.handle;
+        kept = std::move(made);
+        give(out, kept.handle);
     });
 }
 
 GCX_SIM_API(cuDeviceGetDevResource, CUdevice ordinal, CUdevResource* resource,
             CUdevResourceType type) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        Device* const device = machine.device(ordinal);
-        if (device == nullptr)
-            return CUDA_ERROR_INVALID_DEVICE;
-        return query_resource(machine, *device, nullptr, resource, type);
-    });
+    GCX_SIM_BODY(query_resource(machine, device_of(machine, ordinal), nullptr, resource, type));
 }
 
 } // namespace gcx::sim

@@ -1,4 +1,6 @@
 #include "sim/partition/resource.hpp"
+#include "sim/edge/entry.hpp"
+#include "sim/partition/partition.hpp"
 
 #include <cstddef>
 #include <cstdlib>
@@ -67,33 +69,27 @@ unsigned max_connections() {
     return value >= 1 && value <= 32 ? static_cast<unsigned>(value) : 8;
 }
 
-CUresult query_workqueue(Machine& machine, const Device& device, const Context* context,
-                         CUdevResource& out, bool config) {
-    if (!machine.has(kHasWorkqueues))
-        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+void write_workqueue(const Machine& machine, const Device& device, const Context* context,
+                     CUdevResource& out, CUdevResourceType type) {
+    require(machine.has(kHasWorkqueues), CUDA_ERROR_INVALID_RESOURCE_TYPE);
     Workqueue queue;
     if (context != nullptr)
         queue = context->workqueue;
     if (queue.concurrency_limit == 0)
         queue.concurrency_limit = max_connections();
-    if (config) {
-        write_invalid_resource(out);
-        out.type = cu::kResourceWorkqueueConfig;
-        cu::set_fields(out,
-                       cu::WorkqueueFields{device.ordinal, queue.concurrency_limit, queue.scope});
-        return CUDA_SUCCESS;
-    }
-    // The header speaks of contexts alone, but cuda.core asks devices too: their shared one.
     write_invalid_resource(out);
-    out.type = cu::kResourceWorkqueue;
+    out.type = type;
+    if (type == cu::kResourceWorkqueueConfig)
+        return cu::set_fields(
+            out, cu::WorkqueueFields{device.ordinal, queue.concurrency_limit, queue.scope});
+    // The header speaks of contexts alone, but cuda.core asks devices too: their shared one.
     const Handle id = queue.id != 0 ? queue.id : device.workqueue;
     cu::set_fields(out, id);
-    return CUDA_SUCCESS;
 }
 
 } // namespace
 
-Fragments resource_fragments(Machine& machine, const SmResource& resource) {
+Fragments resource_fragments(const Machine& machine, const SmResource& resource) {
     if (resource.origin == ResourceOrigin::Context)
         if (const auto found = machine.contexts.find(resource.context);
             found != machine.contexts.end())
@@ -140,16 +136,16 @@ void write_resource(const Machine& machine, const SmResource& resource, CUdevRes
     std::memcpy(place, &hidden, sizeof hidden);
 }
 
-CUresult read_resource(const Machine& machine, const CUdevResource& in, SmResource& resource) {
-    if (in.type != cu::kResourceSm)
-        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+SmResource read_resource(const Machine& machine, const CUdevResource& in) {
+    require(in.type == cu::kResourceSm, CUDA_ERROR_INVALID_RESOURCE_TYPE);
     Hidden hidden;
     std::memcpy(&hidden, reinterpret_cast<const char*>(&in) + kHiddenOffset, sizeof hidden);
-    if (hidden.checksum != checksum(in) || hidden.epoch != static_cast<uint32_t>(machine.epoch) ||
-        hidden.device >= machine.devices.size())
-        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    require(hidden.checksum == checksum(in) &&
+                hidden.epoch == static_cast<uint32_t>(machine.epoch) &&
+                hidden.device < machine.devices.size(),
+            CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
     const auto fields = cu::get_fields<cu::SmFields>(in);
-    resource = SmResource{};
+    SmResource resource;
     resource.device = hidden.device;
     resource.origin = static_cast<ResourceOrigin>(hidden.origin);
     resource.family = static_cast<FamilyKind>(hidden.family);
@@ -164,7 +160,7 @@ CUresult read_resource(const Machine& machine, const CUdevResource& in, SmResour
     resource.alignment = fields.coscheduled_alignment;
     resource.flags = fields.flags;
     resource.locality_domain = fields.locality_domain_id;
-    return CUDA_SUCCESS;
+    return resource;
 }
 
 SmResource device_resource(const Device& device) {
@@ -191,20 +187,16 @@ SmResource context_resource(const Context& context) {
     return resource;
 }
 
-CUresult query_resource(Machine& machine, Device& device, const Context* context,
-                        CUdevResource* out, CUdevResourceType type) {
-    if (out == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (type == cu::kResourceSm) {
-        write_resource(machine,
-                       context == nullptr ? device_resource(device) : context_resource(*context),
-                       *out);
-        return CUDA_SUCCESS;
-    }
-    if (type == cu::kResourceWorkqueueConfig || type == cu::kResourceWorkqueue)
-        return query_workqueue(machine, device, context, *out,
-                               type == cu::kResourceWorkqueueConfig);
-    return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+void query_resource(const Machine& machine, const Device& device, const Context* context,
+                    CUdevResource* out, CUdevResourceType type) {
+    require(out != nullptr);
+    if (type == cu::kResourceSm)
+        return write_resource(
+            machine, context == nullptr ? device_resource(device) : context_resource(*context),
+            *out);
+    require(type == cu::kResourceWorkqueueConfig || type == cu::kResourceWorkqueue,
+            CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    write_workqueue(machine, device, context, *out, type);
 }
 
 } // namespace gcx::sim

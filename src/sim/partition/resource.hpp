@@ -24,7 +24,7 @@ struct SmResource {
 };
 
 // The SMs of the resource that can hold one cluster together.
-Fragments resource_fragments(Machine& machine, const SmResource& resource);
+Fragments resource_fragments(const Machine& machine, const SmResource& resource);
 
 void write_resource(const Machine& machine, const SmResource& resource, CUdevResource& out);
 void write_invalid_resource(CUdevResource& out);
@@ -32,13 +32,13 @@ void write_invalid_resource(CUdevResource& out);
 // CUDA_ERROR_INVALID_RESOURCE_TYPE for what is none of SMs,
 // CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION for one that was edited, forged or made by an earlier
 // machine.
-CUresult read_resource(const Machine& machine, const CUdevResource& in, SmResource& resource);
+SmResource read_resource(const Machine& machine, const CUdevResource& in);
+inline CUresult read_resource(const Machine& machine, const CUdevResource& in, SmResource& out) {
+    out = read_resource(machine, in);
+    return CUDA_SUCCESS;
+}
 
 SmResource device_resource(const Device& device);
 SmResource context_resource(const Context& context);
-
-// One resource of context, green context or device, of any type. Context null: the device itself.
-CUresult query_resource(Machine& machine, Device& device, const Context* context,
-                        CUdevResource* out, CUdevResourceType type);
 
 } // namespace gcx::sim

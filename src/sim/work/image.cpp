@@ -1,4 +1,5 @@
 #include "sim/work/image.hpp"
+#include "sim/edge/entry.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -115,10 +116,10 @@ std::string without_comments(std::string_view text) {
     return out;
 }
 
-CUresult read_ptx(std::string_view source, Module& module) {
+void read_ptx(std::string_view source, Module& module) {
     const std::string text = without_comments(source);
-    if (text.find(".version") == std::string::npos || text.find(".target") == std::string::npos)
-        return CUDA_ERROR_INVALID_PTX;
+    require(text.find(".version") != std::string::npos && text.find(".target") != std::string::npos,
+            CUDA_ERROR_INVALID_PTX);
     std::string_view rest(text);
     while (true) {
         const auto at = rest.find(".entry");
@@ -150,16 +151,15 @@ CUresult read_ptx(std::string_view source, Module& module) {
                 module.globals[name] = size;
         }
     }
-    return CUDA_SUCCESS;
 }
 
 // A cubin names each kernel by its section .text.NAME.
-CUresult read_cubin(const std::byte* image, Module& module) {
+void read_cubin(const std::byte* image, Module& module) {
     Elf64_Ehdr header;
     std::memcpy(&header, image, sizeof header);
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shentsize != sizeof(Elf64_Shdr) ||
-        header.e_shstrndx >= header.e_shnum)
-        return CUDA_ERROR_INVALID_IMAGE;
+    require(header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_shentsize == sizeof(Elf64_Shdr) &&
+                header.e_shstrndx < header.e_shnum,
+            CUDA_ERROR_INVALID_IMAGE);
     const auto section = [&](unsigned index) {
         Elf64_Shdr found;
         std::memcpy(&found, image + header.e_shoff + index * sizeof found, sizeof found);
@@ -175,24 +175,21 @@ CUresult read_cubin(const std::byte* image, Module& module) {
             module.kernels[code.name] = code;
         }
     }
-    return CUDA_SUCCESS;
 }
 
 } // namespace
 
-CUresult read_image(const void* image, Module& module) {
-    if (image == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
+void read_image(const void* image, Module& module) {
+    require(image != nullptr);
     const auto* const bytes = static_cast<const char*>(image);
-    if (std::memcmp(bytes, ELFMAG, SELFMAG) == 0)
-        return read_cubin(static_cast<const std::byte*>(image), module);
     uint32_t magic = 0;
     std::memcpy(&magic, bytes, sizeof magic);
-    if (magic == kFatbinMagic || magic == kFatbinWrapperMagic) {
+    if (std::memcmp(bytes, ELFMAG, SELFMAG) == 0)
+        read_cubin(static_cast<const std::byte*>(image), module);
+    else if (magic == kFatbinMagic || magic == kFatbinWrapperMagic)
         module.any_name = true; // usually compressed: any kernel asked for is taken to be in it
-        return CUDA_SUCCESS;
-    }
-    return read_ptx(std::string_view(bytes), module);
+    else
+        read_ptx(std::string_view(bytes), module);
 }
 
 } // namespace gcx::sim

@@ -9,6 +9,6 @@ namespace gcx::sim {
 
 // The code is PTX text, a cubin or a fatbin, of which no length is told. CUDA_ERROR_INVALID_IMAGE
 // or CUDA_ERROR_INVALID_PTX if it is none of these.
-CUresult read_image(const void* image, Module& module);
+void read_image(const void* image, Module& module);
 
 } // namespace gcx::sim

@@ -1,5 +1,7 @@
 // Kernel launches. Kernels are not executed: two that are known by name have their effect and time.
+#include "sim/device/device.hpp"
 #include "sim/edge/entry.hpp"
+#include "sim/work/work.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -63,7 +65,7 @@ void count_blocks(Machine& machine, const Work& work, const ProbeArguments& argu
     }
 }
 
-bool take_buffer(void** extra, std::vector<std::byte>& arguments) {
+void take_buffer(void** extra, std::vector<std::byte>& arguments) {
     const std::byte* buffer = nullptr;
     std::size_t size = 0;
     for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
@@ -72,97 +74,80 @@ bool take_buffer(void** extra, std::vector<std::byte>& arguments) {
         else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
             std::memcpy(&size, extra[1], sizeof size);
         else
-            return false;
+            refuse(CUDA_ERROR_INVALID_VALUE);
     }
     if (buffer != nullptr)
         arguments.assign(buffer, buffer + size);
-    return true;
 }
 
-CUresult launch(Machine& machine, CUfunction function_handle, CUstream stream_handle,
-                const LaunchConfig& config, void** parameters, void** extra,
-                std::map<int, std::string> attributes = {}) {
-    if (machine.dead_streams.contains(to_handle(stream_handle)))
-        crash("a launch on a destroyed stream");
-    const Function* const function = find_function(machine, to_handle(function_handle));
-    if (function == nullptr)
-        return CUDA_ERROR_INVALID_HANDLE;
-    Stream* stream = nullptr;
-    if (const CUresult code = check_stream(machine, stream_handle, stream); code != CUDA_SUCCESS)
-        return code;
-    if (const CUresult code = check_launch(machine, *stream->context, function->handle, config);
-        code != CUDA_SUCCESS)
-        return code;
+void launch(Machine& machine, CUfunction function_handle, CUstream stream_handle,
+            const LaunchConfig& config, void** parameters, void** extra,
+            std::map<int, std::string> attributes = {}) {
+    refuse_dead_stream(machine, stream_handle);
+    const Function& function = function_of(machine, to_handle(function_handle));
+    Stream& stream = stream_of(machine, stream_handle);
+    check_launch(machine, *stream.context, function.handle, config);
     Work work;
     work.kind = Work::Kind::Kernel;
-    work.context = stream->context;
-    work.function = function->handle;
-    work.by_kernel = function->kernel != 0;
+    work.context = stream.context;
+    work.function = function.handle;
+    work.by_kernel = function.kernel != 0;
     work.config = config;
     work.attributes = std::move(attributes);
-    if (const CUresult code = pack_arguments(*function, parameters, extra, work);
-        code != CUDA_SUCCESS)
-        return code;
-    return submit(machine, *stream, std::move(work));
+    pack_arguments(function, parameters, extra, work);
+    submit(machine, stream, std::move(work));
+}
+
+void check_clusters(const Device& device, const Function& function, const Fragments& fragments,
+                    const LaunchConfig& config) {
+    require(device.profile.major >= 9, CUDA_ERROR_NOT_SUPPORTED);
+    for (int i = 0; i < 3; i++)
+        require(config.grid[i] % config.cluster[i] == 0);
+    // Recorded: refused where no cluster of that size fits the partition.
+    require(config.cluster_blocks() <= max_cluster_size(device, function, fragments, config) &&
+                active_clusters(device, function, fragments, config) != 0,
+            static_cast<CUresult>(CUDA_ERROR_INVALID_CLUSTER_SIZE));
 }
 
 } // namespace
 
-CUresult pack_arguments(const Function& function, void** parameters, void** extra, Work& work) {
-    if (parameters != nullptr && extra != nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
+void pack_arguments(const Function& function, void** parameters, void** extra, Work& work) {
+    require(parameters == nullptr || extra == nullptr);
     work.arguments.clear();
     work.argument_offsets.clear();
     const std::vector<KernelParameter> known = parameters_of(function.code);
     for (const KernelParameter& parameter : known)
         work.argument_offsets.push_back(parameter.offset);
     if (extra != nullptr)
-        return take_buffer(extra, work.arguments) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return take_buffer(extra, work.arguments);
     if (known.empty())
-        return CUDA_SUCCESS;
-    if (parameters == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
+        return;
+    require(parameters != nullptr);
     work.arguments.resize(known.back().offset + known.back().size);
     for (std::size_t i = 0; i < known.size(); i++)
         if (parameters[i] != nullptr)
             std::memcpy(work.arguments.data() + known[i].offset, parameters[i], known[i].size);
-    return CUDA_SUCCESS;
 }
 
-CUresult check_launch(Machine& machine, const Context& context, Handle function_handle,
-                      const LaunchConfig& config) {
-    const Function* const function = find_function(machine, function_handle);
+void check_launch(Machine& machine, const Context& context, Handle function_handle,
+                  const LaunchConfig& config) {
+    const Function& function = function_of(machine, function_handle);
     const Device& device = *context.device;
-    if (function == nullptr)
-        return CUDA_ERROR_INVALID_HANDLE;
-    const auto zero = [](const unsigned* size) { return size[0] * size[1] * size[2] == 0; };
-    if (zero(config.grid) || zero(config.block) || config.threads() > 1024 ||
-        config.block[2] > 64 || config.grid[0] > 2147483647U || config.grid[1] > 65535 ||
-        config.grid[2] > 65535)
-        return CUDA_ERROR_INVALID_VALUE;
-    const auto shared = function->attributes.find(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-    if (config.shared_bytes >
-        (shared == function->attributes.end() ? 49152U : static_cast<unsigned>(shared->second)))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (const unsigned cluster = config.cluster_blocks(); cluster > 1) {
-        if (device.profile.major < 9)
-            return CUDA_ERROR_NOT_SUPPORTED;
-        for (int i = 0; i < 3; i++)
-            if (config.grid[i] % config.cluster[i] != 0)
-                return CUDA_ERROR_INVALID_VALUE;
-        // Recorded: refused where no cluster of that size fits the partition.
-        if (cluster > max_cluster_size(device, *function, context.fragments, config) ||
-            active_clusters(device, *function, context.fragments, config) == 0)
-            return static_cast<CUresult>(CUDA_ERROR_INVALID_CLUSTER_SIZE);
-    }
+    const auto some = [](const unsigned* size) { return size[0] * size[1] * size[2] != 0; };
+    require(some(config.grid) && some(config.block) && config.threads() <= 1024 &&
+            config.block[2] <= 64 && config.grid[0] <= 2147483647U && config.grid[1] <= 65535 &&
+            config.grid[2] <= 65535);
+    const auto shared = function.attributes.find(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    require(config.shared_bytes <=
+            (shared == function.attributes.end() ? 49152U : static_cast<unsigned>(shared->second)));
+    if (config.cluster_blocks() > 1)
+        check_clusters(device, function, context.fragments, config);
     if (config.cooperative) {
         const uint64_t capacity =
-            uint64_t{blocks_per_sm(device, *function, config.threads(), config.shared_bytes)} *
+            uint64_t{blocks_per_sm(device, function, config.threads(), config.shared_bytes)} *
             context.sms.count();
-        if (config.blocks() > capacity)
-            return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+        require(config.blocks() <= capacity, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     }
-    return CUDA_SUCCESS;
 }
 
 uint64_t kernel_duration(Machine& machine, const Work& work) {
@@ -185,6 +170,14 @@ void kernel_effect(Machine& machine, const Work& work) {
         count_blocks(machine, work, probe_arguments(work));
 }
 
+LaunchConfig read_config(const CUlaunchConfig& given) {
+    return {{given.gridDimX, given.gridDimY, given.gridDimZ},
+            {given.blockDimX, given.blockDimY, given.blockDimZ},
+            given.sharedMemBytes,
+            {0, 0, 0},
+            false};
+}
+
 void read_launch_attributes(const CUlaunchAttribute* attributes, unsigned count,
                             LaunchConfig& config, std::map<int, std::string>& kept) {
     for (unsigned i = 0; i < count; i++) {
@@ -201,42 +194,42 @@ void read_launch_attributes(const CUlaunchAttribute* attributes, unsigned count,
     }
 }
 
-GCX_SIM_API(cuLaunchKernel, CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-            unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
-            void** parameters, void** extra) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
+GCX_SIM_STREAM_API(cuLaunchKernel, _ptsz,
+                   (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                    CUstream stream, void** parameters, void** extra),
+                   (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                    parameters, extra)) {
+    GCX_SIM_BODY({
         const LaunchConfig config{
             {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, {0, 0, 0}, false};
-        return launch(machine, function, stream, config, parameters, extra);
+        launch(machine, function, stream, config, parameters, extra);
     });
 }
 
-GCX_SIM_API(cuLaunchCooperativeKernel, CUfunction function, unsigned grid_x, unsigned grid_y,
-            unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-            CUstream stream, void** parameters) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
+GCX_SIM_STREAM_API(cuLaunchCooperativeKernel, _ptsz,
+                   (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                    CUstream stream, void** parameters),
+                   (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                    parameters)) {
+    GCX_SIM_BODY({
         const LaunchConfig config{
             {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, {0, 0, 0}, true};
-        return launch(machine, function, stream, config, parameters, nullptr);
+        launch(machine, function, stream, config, parameters, nullptr);
     });
 }
 
-GCX_SIM_API(cuLaunchKernelEx, const CUlaunchConfig* launch_config, CUfunction function,
-            void** parameters, void** extra) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        if (launch_config == nullptr ||
-            (launch_config->attrs == nullptr && launch_config->numAttrs))
-            return CUDA_ERROR_INVALID_VALUE;
-        LaunchConfig config{
-            {launch_config->gridDimX, launch_config->gridDimY, launch_config->gridDimZ},
-            {launch_config->blockDimX, launch_config->blockDimY, launch_config->blockDimZ},
-            launch_config->sharedMemBytes,
-            {0, 0, 0},
-            false};
+GCX_SIM_STREAM_API(cuLaunchKernelEx, _ptsz,
+                   (const CUlaunchConfig* given, CUfunction function, void** parameters,
+                    void** extra),
+                   (given, function, parameters, extra)) {
+    GCX_SIM_BODY({
+        require(given != nullptr && (given->attrs != nullptr || given->numAttrs == 0));
+        LaunchConfig config = read_config(*given);
         std::map<int, std::string> attributes;
-        read_launch_attributes(launch_config->attrs, launch_config->numAttrs, config, attributes);
-        return launch(machine, function, launch_config->hStream, config, parameters, extra,
-                      std::move(attributes));
+        read_launch_attributes(given->attrs, given->numAttrs, config, attributes);
+        launch(machine, function, given->hStream, config, parameters, extra, std::move(attributes));
     });
 }
 

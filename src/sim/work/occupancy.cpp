@@ -1,5 +1,6 @@
 // How many blocks and clusters fit.
 #include "sim/edge/entry.hpp"
+#include "sim/work/work.hpp"
 
 #include <algorithm>
 
@@ -20,82 +21,49 @@ unsigned largest_allowed(const Device& device, const Function& function) {
                : std::min(largest, kPortableClusterSize);
 }
 
-// The SMs that the launch would run on: those of its stream, or of the current context.
-CUresult context_of(Machine& machine, CUstream handle, Context*& context) {
-    Stream* stream = nullptr;
-    const CUresult code = check_stream(machine, handle, stream);
-    if (code == CUDA_SUCCESS)
-        context = stream->context;
-    return code;
-}
-
-CUresult max_active_blocks(Machine& machine, int* out, CUfunction handle, int threads,
-                           std::size_t shared) {
-    Context* context = nullptr;
-    if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
-        return code;
-    const Function* const function = find_function(machine, to_handle(handle));
-    if (function == nullptr)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (out == nullptr || threads < 1 || threads > 1024)
-        return CUDA_ERROR_INVALID_VALUE;
+void give_active_blocks(Machine& machine, int* out, CUfunction handle, int threads,
+                        std::size_t shared) {
+    const Context& context = current_context(machine);
+    const Function& function = function_of(machine, to_handle(handle));
+    require(out != nullptr && threads >= 1 && threads <= 1024);
     *out = static_cast<int>(
-        blocks_per_sm(*context->device, *function, static_cast<unsigned>(threads), shared));
-    return CUDA_SUCCESS;
+        blocks_per_sm(*context.device, function, static_cast<unsigned>(threads), shared));
 }
 
-CUresult best_block_size(Machine& machine, int* grid, int* block, CUfunction handle,
-                         CUoccupancyB2DSize shared_of, std::size_t shared, int limit) {
-    Context* context = nullptr;
-    if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
-        return code;
-    const Function* const function = find_function(machine, to_handle(handle));
-    if (function == nullptr)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (grid == nullptr || block == nullptr || limit < 0)
-        return CUDA_ERROR_INVALID_VALUE;
+void give_best_block_size(Machine& machine, int* grid, int* block, CUfunction handle,
+                          CUoccupancyB2DSize shared_of, std::size_t shared, int limit) {
+    const Context& context = current_context(machine);
+    const Function& function = function_of(machine, to_handle(handle));
+    require(grid != nullptr && block != nullptr && limit >= 0);
     const int most = limit == 0 ? 1024 : std::min(limit, 1024);
     unsigned best = 0;
     for (int threads = most; threads >= 32; threads -= 32) {
         const std::size_t bytes = shared_of == nullptr ? shared : shared_of(threads);
         const unsigned blocks =
-            blocks_per_sm(*context->device, *function, static_cast<unsigned>(threads), bytes);
+            blocks_per_sm(*context.device, function, static_cast<unsigned>(threads), bytes);
         if (blocks * static_cast<unsigned>(threads) > best) {
             best = blocks * static_cast<unsigned>(threads);
             *block = threads;
-            *grid = static_cast<int>(blocks * context->sms.count());
+            *grid = static_cast<int>(blocks * context.sms.count());
         }
     }
-    return CUDA_SUCCESS;
 }
 
+// A launch with clusters, and the SMs it would run on: those of its stream.
 struct ClusterQuestion {
-    Context* context = nullptr;
-    const Function* function = nullptr;
+    ClusterQuestion(Machine& machine, CUfunction handle, const CUlaunchConfig* launch)
+        : context(*stream_of(machine, known(launch).hStream).context), device(*context.device),
+          function(function_of(machine, to_handle(handle))), config(read_config(*launch)) {
+        require(device.profile.major >= 9, CUDA_ERROR_NOT_SUPPORTED);
+        std::map<int, std::string> kept;
+        read_launch_attributes(launch->attrs, launch->numAttrs, config, kept);
+    }
+
+    const Context& context;
+    const Device& device;
+    const Function& function;
     LaunchConfig config;
 };
-
-CUresult read_question(Machine& machine, CUfunction handle, const CUlaunchConfig* launch,
-                       ClusterQuestion& question) {
-    if (launch == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult code = context_of(machine, launch->hStream, question.context);
-        code != CUDA_SUCCESS)
-        return code;
-    question.function = find_function(machine, to_handle(handle));
-    if (question.function == nullptr)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (question.context->device->profile.major < 9)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    question.config = {{launch->gridDimX, launch->gridDimY, launch->gridDimZ},
-                       {launch->blockDimX, launch->blockDimY, launch->blockDimZ},
-                       launch->sharedMemBytes,
-                       {0, 0, 0},
-                       false};
-    std::map<int, std::string> kept;
-    read_launch_attributes(launch->attrs, launch->numAttrs, question.config, kept);
-    return CUDA_SUCCESS;
-}
 
 } // namespace
 
@@ -147,80 +115,54 @@ unsigned max_cluster_size(const Device& device, const Function& function,
 
 GCX_SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, int* out, CUfunction function, int threads,
             std::size_t shared) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return max_active_blocks(machine, out, function, threads, shared);
-    });
+    GCX_SIM_BODY(give_active_blocks(machine, out, function, threads, shared));
 }
 
 GCX_SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int* out, CUfunction function,
             int threads, std::size_t shared, unsigned) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return max_active_blocks(machine, out, function, threads, shared);
-    });
+    GCX_SIM_BODY(give_active_blocks(machine, out, function, threads, shared));
 }
 
 GCX_SIM_API(cuOccupancyMaxPotentialBlockSize, int* grid, int* block, CUfunction function,
             CUoccupancyB2DSize shared_of, std::size_t shared, int limit) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return best_block_size(machine, grid, block, function, shared_of, shared, limit);
-    });
+    GCX_SIM_BODY(give_best_block_size(machine, grid, block, function, shared_of, shared, limit));
 }
 
 GCX_SIM_API(cuOccupancyMaxPotentialBlockSizeWithFlags, int* grid, int* block, CUfunction function,
             CUoccupancyB2DSize shared_of, std::size_t shared, int limit, unsigned) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return best_block_size(machine, grid, block, function, shared_of, shared, limit);
-    });
+    GCX_SIM_BODY(give_best_block_size(machine, grid, block, function, shared_of, shared, limit));
 }
 
 GCX_SIM_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* out, CUfunction handle,
             int blocks, int threads) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        Context* context = nullptr;
-        if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
-            return code;
-        if (find_function(machine, to_handle(handle)) == nullptr)
-            return CUDA_ERROR_INVALID_HANDLE;
-        if (out == nullptr || blocks < 1 || threads < 1)
-            return CUDA_ERROR_INVALID_VALUE;
-        const Profile& profile = context->device->profile;
+    GCX_SIM_BODY({
+        const Profile& profile = current_context(machine).device->profile;
+        function_of(machine, to_handle(handle));
+        require(out != nullptr && blocks >= 1 && threads >= 1);
         const auto each = profile.number("shared_memory_per_sm", 102400) / blocks - 1024;
         *out = static_cast<std::size_t>(std::clamp<long long>(
             each, 0, profile.number("shared_memory_per_block_optin", 101376)));
-        return CUDA_SUCCESS;
     });
 }
 
 GCX_SIM_API(cuOccupancyMaxPotentialClusterSize, int* out, CUfunction function,
             const CUlaunchConfig* launch) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        ClusterQuestion question;
-        if (const CUresult code = read_question(machine, function, launch, question);
-            code != CUDA_SUCCESS)
-            return code;
-        if (out == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
-        *out = static_cast<int>(max_cluster_size(*question.context->device, *question.function,
-                                                 question.context->fragments, question.config));
-        return CUDA_SUCCESS;
+    GCX_SIM_BODY({
+        const ClusterQuestion asked(machine, function, launch);
+        give(out, static_cast<int>(max_cluster_size(asked.device, asked.function,
+                                                    asked.context.fragments, asked.config)));
     });
 }
 
 GCX_SIM_API(cuOccupancyMaxActiveClusters, int* out, CUfunction function,
             const CUlaunchConfig* launch) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        ClusterQuestion question;
-        if (const CUresult code = read_question(machine, function, launch, question);
-            code != CUDA_SUCCESS)
-            return code;
-        if (out == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
-        if (question.config.cluster_blocks() >
-            largest_allowed(*question.context->device, *question.function))
-            return static_cast<CUresult>(CUDA_ERROR_INVALID_CLUSTER_SIZE);
-        *out = static_cast<int>(active_clusters(*question.context->device, *question.function,
-                                                question.context->fragments, question.config));
-        return CUDA_SUCCESS;
+    GCX_SIM_BODY({
+        const ClusterQuestion asked(machine, function, launch);
+        require(out != nullptr);
+        require(asked.config.cluster_blocks() <= largest_allowed(asked.device, asked.function),
+                static_cast<CUresult>(CUDA_ERROR_INVALID_CLUSTER_SIZE));
+        *out = static_cast<int>(
+            active_clusters(asked.device, asked.function, asked.context.fragments, asked.config));
     });
 }
 

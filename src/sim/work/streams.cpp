@@ -1,6 +1,9 @@
 // Streams, and the order and time of what they do.
+#include "sim/device/device.hpp"
 #include "sim/edge/entry.hpp"
-#include "sim/partition/resource.hpp"
+#include "sim/graph/capture.hpp"
+#include "sim/partition/partition.hpp"
+#include "sim/work/work.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -16,21 +19,16 @@ int clamp_priority(int priority) {
 // sets-and-graphs: a stream that is kept costs 0.02 MiB.
 constexpr uint64_t kStreamBytes = 20ULL << 10;
 
-CUresult create_stream(Machine& machine, Context& context, CUstream* out, unsigned flags,
-                       int priority) {
-    if (out == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!charge_memory(*context.device, kStreamBytes))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    auto made = std::make_unique<Stream>();
-    made->handle = new_handle();
-    made->context = &context;
-    made->flags = flags;
-    made->priority = clamp_priority(priority);
-    made->id = machine.next_stream_id++;
-    *out = to_pointer<CUstream>(made->handle);
-    machine.streams[made->handle] = std::move(made);
-    return CUDA_SUCCESS;
+void create_stream(Machine& machine, Context& context, CUstream* out, unsigned flags,
+                   int priority) {
+    require(out != nullptr && (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) == 0);
+    charge_memory(*context.device, kStreamBytes);
+    Stream& stream = create(machine.streams);
+    stream.context = &context;
+    stream.flags = flags;
+    stream.priority = clamp_priority(priority);
+    stream.id = machine.next_stream_id++;
+    give(out, stream.handle);
 }
 
 // The NULL stream waits for the blocking streams of its context, and they for it.
@@ -47,43 +45,37 @@ uint64_t legacy_barrier(const Machine& machine, const Stream& stream) {
     return time;
 }
 
-CUresult refuse_capturing(Machine& machine, const Stream& stream) {
+void refuse_capturing(const Stream& stream) {
     if (stream.capture == nullptr)
-        return CUDA_SUCCESS;
-    invalidate_capture(machine, *stream.capture);
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        return;
+    stream.capture->invalid = true;
+    refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
-CUresult destroy_stream(Machine& machine, CUstream handle) {
-    Stream* const stream = find(machine.streams, handle);
-    if (stream == nullptr)
-        return CUDA_ERROR_INVALID_HANDLE;
+void destroy_stream(Machine& machine, CUstream handle) {
+    Stream& stream = known(find(machine.streams, handle), CUDA_ERROR_INVALID_HANDLE);
     // Recorded on 13.0: once its context is gone, a stream cannot even be destroyed. The header has
     // this otherwise from 13.1 on.
-    if (!stream->context->alive && !machine.has(kDetachesStreams))
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (stream->capture != nullptr) {
-        invalidate_capture(machine, *stream->capture);
-        stream->capture->tips.erase(stream);
+    require(stream.context->alive || machine.has(kDetachesStreams),
+            CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    if (stream.capture != nullptr) {
+        stream.capture->invalid = true;
+        stream.capture->tips.erase(&stream);
     }
-    Device& device = *stream->context->device;
-    device.memory_used -= std::min(device.memory_used, kStreamBytes);
-    machine.dead_streams.insert(stream->handle);
-    machine.streams.erase(stream->handle);
-    return CUDA_SUCCESS;
+    return_memory(*stream.context->device, kStreamBytes);
+    machine.dead_streams.insert(stream.handle);
+    machine.streams.erase(stream.handle);
 }
 
-bool is_stream_attribute(CUstreamAttrID attribute) {
-    switch (attribute) {
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-        return true;
-    default:
-        return false;
-    }
+void check_attribute(CUstreamAttrID attribute) {
+    constexpr int kKnown[] = {
+        CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+        CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+        CU_LAUNCH_ATTRIBUTE_PRIORITY,
+        CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+        CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+    };
+    require(std::find(std::begin(kKnown), std::end(kKnown), attribute) != std::end(kKnown));
 }
 
 // What a new stream has was measured on 13.0.
@@ -111,48 +103,7 @@ Stream& thread_stream(Machine& machine, Context& context) {
     return *stream;
 }
 
-template <class Body>
-CUresult with_stream(Machine& machine, CUstream handle, const Body& body) {
-    Stream* stream = nullptr;
-    const CUresult code = check_stream(machine, handle, stream);
-    return code == CUDA_SUCCESS ? body(*stream) : code;
-}
-
-template <class Body>
-CUresult with_current(Machine& machine, const Body& body) {
-    Context* context = nullptr;
-    const CUresult code = current_context(machine, context);
-    return code == CUDA_SUCCESS ? body(*context) : code;
-}
-
-} // namespace
-
-CUresult check_stream(Machine& machine, CUstream handle, Stream*& stream) {
-    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
-        Context* context = nullptr;
-        if (const CUresult code = current_context(machine, context); code != CUDA_SUCCESS)
-            return code;
-        const bool own =
-            handle == CU_STREAM_PER_THREAD || (handle == nullptr && per_thread_stream());
-        stream = own ? &thread_stream(machine, *context) : &context->null_stream;
-        return CUDA_SUCCESS;
-    }
-    stream = find(machine.streams, handle);
-    if (stream == nullptr)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->context->alive)
-        return CUDA_SUCCESS;
-    return machine.has(kDetachesStreams) && stream->context->kind == Context::Kind::Green
-               ? cu::kErrorStreamDetached
-               : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
-uint64_t start_time(Machine& machine, Stream& stream) {
-    return std::max({machine.clock_ns, stream.busy_until, stream.context->busy_barrier,
-                     legacy_barrier(machine, stream)});
-}
-
-void run_work(Machine& machine, Stream& stream, Work& work, uint64_t start) {
+void run_work(Machine& machine, Stream& stream, const Work& work, uint64_t start) {
     if (work.effect)
         work.effect(machine);
     uint64_t duration = work.duration_ns;
@@ -167,20 +118,54 @@ void run_work(Machine& machine, Stream& stream, Work& work, uint64_t start) {
     device.busy_until = std::max(device.busy_until, stream.busy_until);
 }
 
-CUresult submit(Machine& machine, Stream& stream, Work work) {
+void submit_host(Machine& machine, Stream& stream, std::function<void()> host) {
+    Work work;
+    work.kind = Work::Kind::Host;
+    work.host = std::move(host);
+    submit(machine, stream, std::move(work));
+}
+
+} // namespace
+
+Stream& stream_of(Machine& machine, CUstream handle) {
+    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+        Context& context = current_context(machine);
+        const bool own =
+            handle == CU_STREAM_PER_THREAD || (handle == nullptr && PerThreadStream::active());
+        return own ? thread_stream(machine, context) : context.null_stream;
+    }
+    Stream& stream = known(find(machine.streams, handle), CUDA_ERROR_INVALID_HANDLE);
+    const bool detached =
+        machine.has(kDetachesStreams) && stream.context->kind == Context::Kind::Green;
+    require(stream.context->alive,
+            detached ? cu::kErrorStreamDetached : CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    return stream;
+}
+
+void refuse_dead_stream(const Machine& machine, CUstream handle) {
+    if (machine.dead_streams.contains(to_handle(handle)))
+        crash("a launch on a destroyed stream");
+}
+
+uint64_t start_time(const Machine& machine, const Stream& stream) {
+    return std::max({machine.clock_ns, stream.busy_until, stream.context->busy_barrier,
+                     legacy_barrier(machine, stream)});
+}
+
+void submit(Machine& machine, Stream& stream, Work work) {
     if (work.context == nullptr)
         work.context = stream.context;
     if (stream.capture != nullptr)
-        return capture_work(machine, stream, std::move(work));
-    run_work(machine, stream, work, start_time(machine, stream));
-    return CUDA_SUCCESS;
+        capture_work(machine, stream, std::move(work));
+    else
+        run_work(machine, stream, work, start_time(machine, stream));
 }
 
 void wait_until(Machine& machine, uint64_t time) {
     machine.clock_ns = std::max(machine.clock_ns, time);
 }
 
-uint64_t context_busy_until(Machine& machine, const Context& context) {
+uint64_t context_busy_until(const Machine& machine, const Context& context) {
     uint64_t time = std::max(context.null_stream.busy_until, context.busy_barrier);
     for (const auto& [thread, stream] : context.thread_streams)
         time = std::max(time, stream->busy_until);
@@ -191,231 +176,158 @@ uint64_t context_busy_until(Machine& machine, const Context& context) {
 }
 
 GCX_SIM_API(cuStreamCreate, CUstream* out, unsigned flags) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_current(machine, [&](Context& context) {
-            return create_stream(machine, context, out, flags, 0);
-        });
-    });
+    GCX_SIM_BODY(create_stream(machine, current_context(machine), out, flags, 0));
 }
 
 GCX_SIM_API(cuStreamCreateWithPriority, CUstream* out, unsigned flags, int priority) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_current(machine, [&](Context& context) {
-            return create_stream(machine, context, out, flags, priority);
-        });
-    });
+    GCX_SIM_BODY(create_stream(machine, current_context(machine), out, flags, priority));
 }
 
 GCX_SIM_API(cuGreenCtxStreamCreate, CUstream* out, CUgreenCtx handle, unsigned flags,
             int priority) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        Context* context = nullptr;
-        if (const CUresult code = check_green(machine, handle, context); code != CUDA_SUCCESS)
-            return code;
-        if (flags != CU_STREAM_NON_BLOCKING) // recorded: blocking ones are refused
-            return CUDA_ERROR_INVALID_VALUE;
-        return create_stream(machine, *context, out, flags, priority);
+    GCX_SIM_BODY({
+        Context& context = green_of(machine, handle);
+        require(flags == CU_STREAM_NON_BLOCKING); // recorded: blocking ones are refused
+        create_stream(machine, context, out, flags, priority);
     });
 }
 
 GCX_SIM_API(cuStreamDestroy_v2, CUstream handle) {
-    return call(__func__,
-                [&](Machine& machine) -> CUresult { return destroy_stream(machine, handle); });
+    GCX_SIM_BODY(destroy_stream(machine, handle));
 }
 
-GCX_SIM_API(cuStreamQuery, CUstream handle) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](Stream& stream) {
-            if (const CUresult code = refuse_capturing(machine, stream); code != CUDA_SUCCESS)
-                return code;
-            if (const CUresult code = refuse_during_capture(machine); code != CUDA_SUCCESS)
-                return code;
-            const uint64_t ready = std::max(stream.busy_until, stream.context->busy_barrier);
-            return ready > machine.clock_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
-        });
+GCX_SIM_STREAM_API(cuStreamQuery, _ptsz, (CUstream handle), (handle)) {
+    GCX_SIM_BODY({
+        const Stream& stream = stream_of(machine, handle);
+        refuse_capturing(stream);
+        refuse_during_capture(machine);
+        const uint64_t ready = std::max(stream.busy_until, stream.context->busy_barrier);
+        return ready > machine.clock_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     });
 }
 
-GCX_SIM_API(cuStreamSynchronize, CUstream handle) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](Stream& stream) {
-            if (const CUresult code = refuse_capturing(machine, stream); code != CUDA_SUCCESS)
-                return code;
-            if (const CUresult code = refuse_during_capture(machine); code != CUDA_SUCCESS)
-                return code;
-            wait_until(machine, std::max(stream.busy_until, legacy_barrier(machine, stream)));
-            return CUDA_SUCCESS;
-        });
+GCX_SIM_STREAM_API(cuStreamSynchronize, _ptsz, (CUstream handle), (handle)) {
+    GCX_SIM_BODY({
+        const Stream& stream = stream_of(machine, handle);
+        refuse_capturing(stream);
+        refuse_during_capture(machine);
+        wait_until(machine, std::max(stream.busy_until, legacy_barrier(machine, stream)));
     });
 }
 
-GCX_SIM_API(cuStreamGetPriority, CUstream handle, int* out) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](const Stream& stream) {
-            if (out == nullptr)
-                return CUDA_ERROR_INVALID_VALUE;
-            *out = stream.priority;
-            return CUDA_SUCCESS;
-        });
-    });
+GCX_SIM_STREAM_API(cuStreamGetPriority, _ptsz, (CUstream handle, int* out), (handle, out)) {
+    GCX_SIM_BODY(give(out, stream_of(machine, handle).priority));
 }
 
-GCX_SIM_API(cuStreamGetAttribute, CUstream handle, CUstreamAttrID attribute,
-            CUstreamAttrValue* out) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](const Stream& stream) {
-            if (out == nullptr || !is_stream_attribute(attribute))
-                return CUDA_ERROR_INVALID_VALUE;
-            *out = attribute_of(stream, attribute);
-            return CUDA_SUCCESS;
-        });
-    });
+GCX_SIM_STREAM_API(cuStreamGetFlags, _ptsz, (CUstream handle, unsigned* out), (handle, out)) {
+    GCX_SIM_BODY(give(out, stream_of(machine, handle).flags));
 }
 
-GCX_SIM_API(cuStreamSetAttribute, CUstream handle, CUstreamAttrID attribute,
-            const CUstreamAttrValue* value) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](Stream& stream) {
-            if (value == nullptr || !is_stream_attribute(attribute))
-                return CUDA_ERROR_INVALID_VALUE;
-            if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
-                stream.priority = clamp_priority(value->priority);
-            else
-                stream.attributes[attribute] = *value;
-            return CUDA_SUCCESS;
-        });
-    });
+GCX_SIM_STREAM_API(cuStreamGetId, _ptsz, (CUstream handle, unsigned long long* out),
+                   (handle, out)) {
+    GCX_SIM_BODY(give(out, stream_of(machine, handle).id));
 }
 
-GCX_SIM_API(cuStreamCopyAttributes, CUstream to, CUstream from) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, to, [&](Stream& target) {
-            return with_stream(machine, from, [&](const Stream& source) {
-                target.attributes = source.attributes;
-                target.priority = source.priority;
-                return CUDA_SUCCESS;
-            });
-        });
-    });
+GCX_SIM_STREAM_API(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice* out), (handle, out)) {
+    GCX_SIM_BODY(give(out, stream_of(machine, handle).context->device->ordinal));
 }
 
-GCX_SIM_API(cuStreamGetFlags, CUstream handle, unsigned* out) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](const Stream& stream) {
-            if (out == nullptr)
-                return CUDA_ERROR_INVALID_VALUE;
-            *out = stream.flags;
-            return CUDA_SUCCESS;
-        });
-    });
+GCX_SIM_STREAM_API(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext* out), (handle, out)) {
+    GCX_SIM_BODY(give(out, stream_of(machine, handle).context->handle));
 }
 
-GCX_SIM_API(cuStreamGetId, CUstream handle, unsigned long long* out) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](const Stream& stream) {
-            if (out == nullptr)
-                return CUDA_ERROR_INVALID_VALUE;
-            *out = stream.id;
-            return CUDA_SUCCESS;
-        });
-    });
-}
-
-GCX_SIM_API(cuStreamGetDevice, CUstream handle, CUdevice* out) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](const Stream& stream) {
-            if (out == nullptr)
-                return CUDA_ERROR_INVALID_VALUE;
-            *out = stream.context->device->ordinal;
-            return CUDA_SUCCESS;
-        });
-    });
-}
-
-GCX_SIM_API(cuStreamGetCtx, CUstream handle, CUcontext* out) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](const Stream& stream) {
-            if (out == nullptr)
-                return CUDA_ERROR_INVALID_VALUE;
-            *out = to_pointer<CUcontext>(stream.context->handle);
-            return CUDA_SUCCESS;
-        });
-    });
-}
-
-GCX_SIM_API(cuStreamGetCtx_v2, CUstream handle, CUcontext* out, CUgreenCtx* green) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](const Stream& stream) {
-            // The header: of a green context's stream the primary context, and the green one.
-            if (out == nullptr)
-                return CUDA_ERROR_INVALID_VALUE;
-            const bool is_green = stream.context->kind == Context::Kind::Green;
-            if (is_green && handle == CU_STREAM_PER_THREAD)
-                return CUDA_ERROR_INVALID_HANDLE;
-            const Context& plain = is_green ? *stream.context->primary : *stream.context;
-            *out = to_pointer<CUcontext>(plain.handle);
-            if (green != nullptr)
-                *green = is_green ? to_pointer<CUgreenCtx>(stream.context->green) : nullptr;
-            return CUDA_SUCCESS;
-        });
+GCX_SIM_STREAM_API(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext* out, CUgreenCtx* green),
+                   (handle, out, green)) {
+    GCX_SIM_BODY({
+        // The header: of a green context's stream the primary context, and the green one.
+        Context& context = *stream_of(machine, handle).context;
+        const bool is_green = context.kind == Context::Kind::Green;
+        require(out != nullptr);
+        require(!is_green || handle != CU_STREAM_PER_THREAD, CUDA_ERROR_INVALID_HANDLE);
+        give(out, context.owner().handle);
+        if (green != nullptr)
+            give(green, is_green ? context.green : Handle{0});
     });
 }
 
 GCX_SIM_API(cuStreamGetGreenCtx, CUstream handle, CUgreenCtx* out) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](const Stream& stream) {
-            if (out == nullptr)
-                return CUDA_ERROR_INVALID_VALUE;
-            *out = to_pointer<CUgreenCtx>(green_handle_of(machine, *stream.context));
-            return CUDA_SUCCESS;
-        });
+    GCX_SIM_BODY({
+        Context& context = *stream_of(machine, handle).context;
+        require(out != nullptr);
+        give(out, green_handle_of(machine, context));
     });
 }
 
-GCX_SIM_API(cuStreamGetDevResource, CUstream handle, CUdevResource* resource,
-            CUdevResourceType type) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](const Stream& stream) {
-            if (type != cu::kResourceSm) // the header: workqueues are not told of streams
-                return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-            return query_resource(machine, *stream.context->device, stream.context, resource, type);
-        });
+GCX_SIM_STREAM_API(cuStreamGetDevResource, _ptsz,
+                   (CUstream handle, CUdevResource* resource, CUdevResourceType type),
+                   (handle, resource, type)) {
+    GCX_SIM_BODY({
+        const Stream& stream = stream_of(machine, handle);
+        // The header: workqueues are not told of streams.
+        require(type == cu::kResourceSm, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+        query_resource(machine, *stream.context->device, stream.context, resource, type);
     });
 }
 
-GCX_SIM_API(cuStreamAddCallback, CUstream handle, CUstreamCallback callback, void* data,
-            unsigned flags) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](Stream& stream) {
-            if (callback == nullptr || flags != 0)
-                return CUDA_ERROR_INVALID_VALUE;
-            if (const CUresult code = refuse_capturing(machine, stream); code != CUDA_SUCCESS)
-                return code;
-            Work work;
-            work.kind = Work::Kind::Host;
-            work.host = [=] { callback(handle, CUDA_SUCCESS, data); };
-            return submit(machine, stream, std::move(work));
-        });
+GCX_SIM_STREAM_API(cuStreamGetAttribute, _ptsz,
+                   (CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* out),
+                   (handle, attribute, out)) {
+    GCX_SIM_BODY({
+        const Stream& stream = stream_of(machine, handle);
+        check_attribute(attribute);
+        give(out, attribute_of(stream, attribute));
     });
 }
 
-GCX_SIM_API(cuStreamAttachMemAsync, CUstream handle, CUdeviceptr, std::size_t, unsigned) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [](const Stream&) { return CUDA_SUCCESS; });
+GCX_SIM_STREAM_API(cuStreamSetAttribute, _ptsz,
+                   (CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue* value),
+                   (handle, attribute, value)) {
+    GCX_SIM_BODY({
+        Stream& stream = stream_of(machine, handle);
+        require(value != nullptr);
+        check_attribute(attribute);
+        if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+            stream.priority = clamp_priority(value->priority);
+        else
+            stream.attributes[attribute] = *value;
     });
 }
 
-GCX_SIM_API(cuLaunchHostFunc, CUstream handle, CUhostFn function, void* data) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_stream(machine, handle, [&](Stream& stream) {
-            if (function == nullptr)
-                return CUDA_ERROR_INVALID_VALUE;
-            Work work;
-            work.kind = Work::Kind::Host;
-            work.host = [=] { function(data); };
-            return submit(machine, stream, std::move(work));
-        });
+GCX_SIM_STREAM_API(cuStreamCopyAttributes, _ptsz, (CUstream to, CUstream from), (to, from)) {
+    GCX_SIM_BODY({
+        Stream& target = stream_of(machine, to);
+        const Stream& source = stream_of(machine, from);
+        target.attributes = source.attributes;
+        target.priority = source.priority;
     });
+}
+
+GCX_SIM_STREAM_API(cuStreamAddCallback, _ptsz,
+                   (CUstream handle, CUstreamCallback callback, void* data, unsigned flags),
+                   (handle, callback, data, flags)) {
+    GCX_SIM_BODY({
+        Stream& stream = stream_of(machine, handle);
+        require(callback != nullptr && flags == 0);
+        refuse_capturing(stream);
+        submit_host(machine, stream, [=] { callback(handle, CUDA_SUCCESS, data); });
+    });
+}
+
+GCX_SIM_STREAM_API(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn function, void* data),
+                   (handle, function, data)) {
+    GCX_SIM_BODY({
+        Stream& stream = stream_of(machine, handle);
+        require(function != nullptr);
+        submit_host(machine, stream, [=] { function(data); });
+    });
+}
+
+// Memory can be reached from everywhere.
+GCX_SIM_STREAM_API(cuStreamAttachMemAsync, _ptsz,
+                   (CUstream handle, [[maybe_unused]] CUdeviceptr address,
+                    [[maybe_unused]] std::size_t bytes, [[maybe_unused]] unsigned flags),
+                   (handle, address, bytes, flags)) {
+    GCX_SIM_BODY(stream_of(machine, handle));
 }
 
 } // namespace gcx::sim

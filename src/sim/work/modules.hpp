@@ -1,0 +1,16 @@
+// Modules and libraries, as the functions of their kernels need them.
+#pragma once
+
+#include "sim/machine.hpp"
+
+namespace gcx::sim {
+
+Module& module_of(Machine& machine, CUmodule handle, // a library's as well
+                  CUresult otherwise = CUDA_ERROR_INVALID_HANDLE);
+Module& library_of(Machine& machine, CUlibrary handle,
+                   CUresult otherwise = CUDA_ERROR_INVALID_HANDLE);
+
+// The function of that name, made where it has not been asked for before; null: there is none.
+Function* get_function(Machine& machine, Module& module, const std::string& name);
+
+} // namespace gcx::sim
