@@ -1,5 +1,7 @@
 #include "cli/environment.hpp"
 
+#include "cli/text.hpp"
+
 #include <array>
 #include <cstdlib>
 
@@ -40,8 +42,8 @@ std::string environment_text() {
     std::string text;
     for (const Variable& variable : kVariables) {
         if (const char* const value = std::getenv(variable.name); value != nullptr)
-            text += std::string("  ") + variable.name + "=" + value + "\n      " + variable.effect +
-                    "\n";
+            text += std::string("  ") + variable.name + "=" + visible(value) + "\n      " +
+                    variable.effect + "\n";
     }
     return text.empty() ? "  nothing that limits SMs is set\n" : text;
 }

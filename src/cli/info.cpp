@@ -149,7 +149,7 @@ Report run_info(const Arguments& arguments) {
         write_file(*record, record_profile(driver, device));
         const std::string replay = replay_driver(*record);
         report.text += format("recorded device %d in %s; replay it with GCX_DRIVER=%s\n", device,
-                              record->c_str(), shell_word(replay).c_str());
+                              visible(*record).c_str(), shell_word(replay).c_str());
         report.json.set("recorded", *record).set("replay", replay);
         const uint32_t domains = device_info(device).locality_domain_count;
         if (domains > 1)

@@ -33,7 +33,7 @@ bool hold_standard_descriptors() {
 
 void complain(const std::string& command, const std::string& message) {
     std::fprintf(stderr, "gcx%s%s: %s%s\n", command.empty() ? "" : " ", command.c_str(),
-                 is_simulated() ? "SIMULATED: " : "", message.c_str());
+                 is_simulated() ? "SIMULATED: " : "", visible(message).c_str());
 }
 
 // False, with a message, if not all of it could be written.

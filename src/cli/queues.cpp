@@ -55,14 +55,14 @@ std::string queues_text() {
     const Queues queues = read_queues();
     const std::string number = queues.connections ? std::to_string(*queues.connections) : "unknown";
     std::string text = "  connections           " + number + ", " + kVariable;
-    text += queues.value != nullptr ? format("=%s", queues.value) : " isn't set";
+    text += queues.value != nullptr ? "=" + visible(queues.value) : " isn't set";
     text += format("; read when CUDA starts, at most %u\n", kMost);
     text +=
         "  All partitions of a process share them. A stream holds one while the first thing in it\n"
         "  waits for something before it; while all are held, every other launch of the process\n"
         "  waits, whatever its SMs. The more connections, the more streams may wait.\n";
     if (!queues.warning.empty())
-        text += "  WARNING: " + queues.warning + "\n";
+        text += "  WARNING: " + visible(queues.warning) + "\n";
     return text;
 }
 

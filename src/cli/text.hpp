@@ -21,6 +21,9 @@ std::string padded(std::string_view text, std::size_t width);
 // "13.0" for 13000, as cuDriverGetVersion numbers versions.
 std::string version_text(int version);
 
+// On one line and without a terminal's commands, whatever was given: "a\x1b[2J" for those bytes.
+std::string visible(std::string_view text);
+
 // As a shell takes it for one word: in quotes if it needs them.
 std::string shell_word(const std::string& text);
 

@@ -106,7 +106,7 @@ Report run_verify(const Arguments& arguments) {
                        : "FAILED: " + count_of(report.problems.size(), "problem") + "\n";
     if (svg) {
         write_file(*svg, svg_map(map));
-        report.text += "wrote " + *svg + "\n";
+        report.text += "wrote " + visible(*svg) + "\n";
         report.json.set("svg", *svg);
     }
     return report;

@@ -59,6 +59,7 @@ def gcx(*words: str, driver: str | None = H100, env: Env | None = None) -> Done:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
+        errors="backslashreplace",
         timeout=TIMEOUT,
         check=False,
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
+import random
+import signal
 import subprocess
 from pathlib import Path
 
@@ -89,6 +93,45 @@ def test_wrong_lines(line: str, said: str) -> None:
     message = fail(*line.split(), status=2)
     assert said in message
     assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize("nonsense", ["a\nb", "\x1b[2J", "--sms=\x1b[31m", "\x7f", "--a\tb"])
+def test_nonsense_stays_on_its_line(nonsense: str) -> None:
+    """What was given is told without what it would do to a terminal or a log."""
+    message = fail("plan", nonsense, status=2)
+    assert message.endswith("\n")
+    assert message[:-1].isprintable()
+    assert f"\\x{ord(min(nonsense)):02x}" in message or "\\x7f" in message
+
+
+VOCABULARY = [
+    *COMMANDS, "sim", "help", "--sms", "--sms=8", "--sms=", "8,16", "rest", "108,24", "1,2,3",
+    "133",
+    "--device", "0", "7", "-1", "--family", "fine", "max-cluster", "--exact", "--json", "--help",
+    "-h", "--version", "--", "--driver", H100, "sim:orin@12.4", "sim:none", "sim:", "--svg",
+    "/dev/null", "/dev/full", "--record", "--record=", "--rounds", "2", "--gpu", "h100", "true",
+    "é", "\udcff", "", "a\nb", "\x1b[31m", "=", "--=", "--json=1", "-", "--driver=/nonexistent",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_words(seed: int) -> None:
+    """Whatever the words: a status of three, one line that explains any but 0, valid JSON."""
+    dice = random.Random(seed)
+    for _ in range(40):
+        words = dice.choices(VOCABULARY, k=dice.randint(1, 7))
+        if "sim run" in words:
+            continue
+        words = [part for word in words for part in (word.split() if word in COMMANDS else [word])]
+        done = gcx(*words)
+        assert done.returncode in {0, 1, 2}, (words, done)
+        assert done.stderr.count("\n") == (0 if done.returncode == 0 else 1), (words, done)
+        options = words[: words.index("--")] if "--" in words else words
+        if "--json" in options:
+            document = json.loads(done.stdout)
+            assert ("error" in document) is (done.returncode != 0), (words, done)
+        elif done.returncode != 0:
+            assert done.stdout == "", (words, done)
 
 
 def test_wrong_usage_opens_no_driver() -> None:
@@ -184,6 +227,41 @@ def test_a_full_disk_is_an_error(line: str) -> None:
     assert done.returncode == 1
     assert "standard output" in done.stderr
     assert os.strerror(28) in done.stderr
+
+
+@pytest.mark.parametrize("line", FULL_LINES)
+def test_a_reader_that_went_away(line: str) -> None:
+    """Ends as any program does, by the signal; where that is ignored, with an error."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    for ignored in (False, True):
+        done = subprocess.run(
+            [program(), *line.split()],
+            env=environment({"GCX_DRIVER": H100}),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            restore_signals=not ignored,
+            check=False,
+        )
+        assert done.returncode == (1 if ignored else -signal.SIGPIPE)
+        assert (os.strerror(errno.EPIPE) in done.stderr) is ignored
+    os.close(writing)
+
+
+@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+def test_a_message_that_can_not_be_written(redirection: str) -> None:
+    """The status tells it all the same."""
+    for line, status in (("plan --sms 8", 0), ("plan --sms 133", 1), ("plan --sms x", 2)):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f'"$0" {line} 2{redirection}', program()],
+            env=environment({"GCX_DRIVER": H100}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status
+        assert (done.stdout != "") is (status == 0)
 
 
 def test_closed_output_is_an_error() -> None:
