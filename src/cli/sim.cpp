@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 namespace gcx::cli {
 namespace {
@@ -25,6 +26,7 @@ struct Simulator {
     decltype(&gcx_sim_driver_description) driver_description = nullptr;
     decltype(&gcx_sim_configure) configure = nullptr;
     decltype(&gcx_sim_last_error) last_error = nullptr;
+    decltype(&gcx_sim_spec) spec = nullptr;
 };
 
 Simulator open_simulator() {
@@ -38,7 +40,8 @@ Simulator open_simulator() {
                       format("can't load the simulated driver: %s", reason));
     }
     Simulator simulator;
-    simulator.path = path;
+    // The command that is run may change its folder.
+    simulator.path = std::filesystem::absolute(path).lexically_normal().string();
     const auto find = [&]<class Function>(const char* name, Function& function) {
         function = reinterpret_cast<Function>(dlsym(library, name));
         if (function == nullptr)
@@ -52,6 +55,7 @@ Simulator open_simulator() {
     find("gcx_sim_driver_description", simulator.driver_description);
     find("gcx_sim_configure", simulator.configure);
     find("gcx_sim_last_error", simulator.last_error);
+    find("gcx_sim_spec", simulator.spec);
     return simulator;
 }
 
@@ -73,7 +77,8 @@ std::string default_gpu(const Arguments& arguments) {
     return gpu.value_or("h100");
 }
 
-// GPU@VERSION, as the simulated driver reads it. A wrong one is refused before anything runs.
+// GPU@VERSION, as the simulated driver reads it: with a recording's whole path, for the command may
+// change its folder. A wrong one is refused before anything runs.
 std::string read_spec(const Arguments& arguments, const Simulator& simulator) {
     std::string spec = default_gpu(arguments);
     if (const auto version = arguments.get("--driver")) {
@@ -87,7 +92,7 @@ std::string read_spec(const Arguments& arguments, const Simulator& simulator) {
         throw UsageError(format("%s; gcx sim list shows what there is, e.g. gcx sim run --gpu h100 "
                                 "--driver 13.0 -- gcx info",
                                 simulator.last_error()));
-    return spec;
+    return simulator.spec();
 }
 
 std::string folder_of(const std::string& path) {

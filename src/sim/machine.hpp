@@ -65,7 +65,8 @@ struct Graph;
 struct Capture;
 
 struct Device {
-    int ordinal = 0;
+    unsigned index = 0; // in the machine
+    int ordinal = 0;    // the CUdevice: differs where CUDA_VISIBLE_DEVICES says so
     Profile profile;
     Context* primary = nullptr; // none, or one that lives
     unsigned primary_retains = 0;

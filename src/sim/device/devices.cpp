@@ -1,9 +1,11 @@
 // Initialisation, and what a device tells of itself.
 #include "sim/device/device.hpp"
+#include "sim/device/visible_devices.hpp"
 #include "sim/edge/entry.hpp"
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace gcx::sim {
@@ -62,25 +64,24 @@ constexpr FixedAttribute kFixedAttributes[] = {
 struct ProfileAttribute {
     int attribute;
     const char* field;
-    long long otherwise;
 };
 constexpr ProfileAttribute kProfileAttributes[] = {
-    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, "clock_khz", 1'500'000},
-    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, "memory_clock_khz", 1'500'000},
-    {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, "memory_bus_bits", 384},
-    {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, "l2_bytes", 33554432},
-    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, "threads_per_sm", 2048},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, "blocks_per_sm", 32},
-    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, "registers_per_sm", 65536},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, "shared_memory_per_sm", 102400},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, "shared_memory_per_block_optin",
-     101376},
-    {CU_DEVICE_ATTRIBUTE_INTEGRATED, "integrated", 0},
-    {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, "pageable_memory_access", 0},
+    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, "clock_khz"},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, "memory_clock_khz"},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, "memory_bus_bits"},
+    {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, "l2_bytes"},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, "threads_per_sm"},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, "blocks_per_sm"},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, "registers_per_sm"},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, "shared_memory_per_sm"},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, "shared_memory_per_block_optin"},
+    {CU_DEVICE_ATTRIBUTE_INTEGRATED, "integrated"},
+    {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, "pageable_memory_access"},
 };
 
 int pci_bus(const Device& device) {
-    return static_cast<int>(device.profile.number("pci_bus", 0x18 + 8LL * device.ordinal));
+    const long long given = device.profile.number("pci_bus");
+    return given >= 0 ? static_cast<int>(given) : static_cast<int>(0x18 + 3 * device.index);
 }
 
 CUresult get_attribute(const Machine& machine, const Device& device, int attribute, int& out) {
@@ -93,7 +94,7 @@ CUresult get_attribute(const Machine& machine, const Device& device, int attribu
     }
     for (const ProfileAttribute& row : kProfileAttributes) {
         if (row.attribute == attribute) {
-            out = static_cast<int>(profile.number(row.field, row.otherwise));
+            out = static_cast<int>(profile.number(row.field));
             return CUDA_SUCCESS;
         }
     }
@@ -129,11 +130,19 @@ CUresult get_attribute(const Machine& machine, const Device& device, int attribu
     }
 }
 
-// The same GPU of the same machine has the same one in each run.
-void write_uuid(const Device& device, CUuuid& out) {
-    std::memset(&out, 0, sizeof out);
-    std::snprintf(out.bytes, sizeof out.bytes, "SIM-%.8s", device.profile.key.c_str());
-    out.bytes[15] = static_cast<char>(device.ordinal);
+// Leaves those devices that CUDA_VISIBLE_DEVICES names, numbered anew. Without any, the machine
+// stays as it is.
+bool hide_devices(Machine& machine) {
+    const auto indices = visible_indices(machine, std::getenv("CUDA_VISIBLE_DEVICES"));
+    if (indices.empty())
+        return false;
+    std::vector<std::unique_ptr<Device>> visible;
+    for (const unsigned index : indices) {
+        visible.push_back(std::move(machine.devices[index]));
+        visible.back()->ordinal = static_cast<int>(visible.size() - 1);
+    }
+    machine.devices = std::move(visible);
+    return true;
 }
 
 template <class Body>
@@ -156,7 +165,9 @@ GCX_SIM_API(cuInit, unsigned flags) {
     return call_anytime(__func__, [&](Machine& machine) -> CUresult {
         if (flags != 0)
             return CUDA_ERROR_INVALID_VALUE;
-        if (machine.devices.empty())
+        if (machine.initialised)
+            return CUDA_SUCCESS;
+        if (!hide_devices(machine))
             return CUDA_ERROR_NO_DEVICE;
         machine.initialised = true;
         return CUDA_SUCCESS;
@@ -205,7 +216,7 @@ GCX_SIM_API(cuDeviceGetName, char* out, int size, CUdevice ordinal) {
 GCX_SIM_API(cuDeviceGetUuid, CUuuid* out, CUdevice ordinal) {
     return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device& device) {
-            write_uuid(device, *out);
+            *out = device_uuid(device);
             return CUDA_SUCCESS;
         });
     });
@@ -214,7 +225,7 @@ GCX_SIM_API(cuDeviceGetUuid, CUuuid* out, CUdevice ordinal) {
 GCX_SIM_API(cuDeviceGetUuid_v2, CUuuid* out, CUdevice ordinal) {
     return call(__func__, [&](Machine& machine) -> CUresult {
         return with_device(machine, ordinal, out, [&](const Device& device) {
-            write_uuid(device, *out);
+            *out = device_uuid(device);
             return CUDA_SUCCESS;
         });
     });

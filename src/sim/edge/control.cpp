@@ -4,6 +4,7 @@
 #include "sim/edge/entry.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 
 namespace gcx::sim {
@@ -24,6 +25,23 @@ const std::vector<Profile>& known_profiles() {
         return made;
     }();
     return *profiles;
+}
+
+// Runs the body under the lock. No exception may leave a function of C.
+template <class Result, class Body>
+Result guarded(Result otherwise, const Body& body) {
+    try {
+        const auto lock = lock_machine();
+        return body();
+    } catch (const std::exception& exception) {
+        last_error() = exception.what();
+        return otherwise;
+    }
+}
+
+CUresult failed(CUresult result, const std::string& why) {
+    last_error() = why;
+    return result;
 }
 
 template <class T, class Test>
@@ -67,9 +85,8 @@ void fill_counts(const Machine& machine, gcx_sim_counts& counts) {
 extern "C" {
 
 GCX_SIM_EXPORT int gcx_sim_configure(const char* spec) {
-    const auto lock = lock_machine();
     last_error().clear();
-    return static_cast<int>(configure(spec, last_error()));
+    return guarded(CUDA_ERROR_UNKNOWN, [&] { return configure(spec, last_error()); });
 }
 
 GCX_SIM_EXPORT const char* gcx_sim_last_error(void) {
@@ -77,11 +94,12 @@ GCX_SIM_EXPORT const char* gcx_sim_last_error(void) {
 }
 
 GCX_SIM_EXPORT const char* gcx_sim_spec(void) {
-    const auto lock = lock_machine();
-    thread_local std::string spec;
-    const Machine* const current = current_machine();
-    spec = current == nullptr ? "" : current->spec;
-    return spec.c_str();
+    return guarded("", [] {
+        thread_local std::string spec;
+        const Machine* const current = current_machine();
+        spec = current == nullptr ? "" : current->spec;
+        return spec.c_str();
+    });
 }
 
 GCX_SIM_EXPORT const char* gcx_sim_gpu_name(std::size_t index) {
@@ -101,50 +119,53 @@ GCX_SIM_EXPORT const char* gcx_sim_driver_description(std::size_t index) {
 }
 
 GCX_SIM_EXPORT int gcx_sim_fail(const char* function, uint64_t nth, int result) {
-    const auto lock = lock_machine();
     last_error().clear();
-    if (nth > 0 && result <= 0) {
-        last_error() =
-            "a call can fail with a CUresult above 0 only, not with " + std::to_string(result);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (current_machine() == nullptr) {
-        last_error() = "nothing can be simulated: GCX_SIM is wrong";
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    const bool any = function == nullptr || std::string_view(function) == "*";
-    if (!any && !is_known_function(function)) {
-        last_error() = "no driver function \"" + std::string(function) + "\" is simulated";
-        return CUDA_ERROR_NOT_FOUND;
-    }
-    order_failure(any ? "" : function, nth, static_cast<CUresult>(result));
-    return CUDA_SUCCESS;
+    return guarded(CUDA_ERROR_UNKNOWN, [&] {
+        if (nth > 0 && result <= 0)
+            return failed(CUDA_ERROR_INVALID_VALUE,
+                          "a call can fail with a CUresult above 0 only, not with " +
+                              std::to_string(result));
+        if (current_machine() == nullptr)
+            return failed(CUDA_ERROR_INVALID_VALUE,
+                          "nothing can be simulated: GCX_SIM or GCX_SIM_FAIL is wrong");
+        const bool any = function == nullptr || std::string_view(function) == "*";
+        if (!any && !is_known_function(function))
+            return failed(CUDA_ERROR_NOT_FOUND,
+                          "no driver function \"" + std::string(function) + "\" is simulated");
+        order_failure(any ? "" : function, nth, static_cast<CUresult>(result));
+        return CUDA_SUCCESS;
+    });
 }
 
 GCX_SIM_EXPORT uint64_t gcx_sim_calls(const char* function) {
-    const auto lock = lock_machine();
-    const Machine* const current = current_machine();
-    if (current == nullptr)
-        return 0;
-    if (function == nullptr)
-        return current->calls;
-    const auto found = current->calls_by_function.find(base_name(function));
-    return found == current->calls_by_function.end() ? 0 : found->second;
+    return guarded(uint64_t{0}, [&] {
+        const Machine* const current = current_machine();
+        if (current == nullptr)
+            return uint64_t{0};
+        if (function == nullptr)
+            return current->calls;
+        const auto found = current->calls_by_function.find(base_name(function));
+        return found == current->calls_by_function.end() ? uint64_t{0} : found->second;
+    });
 }
 
 GCX_SIM_EXPORT void gcx_sim_get_counts(gcx_sim_counts* counts) {
     if (counts == nullptr)
         return;
-    const auto lock = lock_machine();
-    *counts = {};
-    if (const Machine* const current = current_machine(); current != nullptr)
-        fill_counts(*current, *counts);
+    *counts = guarded(gcx_sim_counts{}, [] {
+        gcx_sim_counts now{};
+        if (const Machine* const current = current_machine(); current != nullptr)
+            fill_counts(*current, now);
+        return now;
+    });
 }
 
 GCX_SIM_EXPORT void gcx_sim_advance(uint64_t nanoseconds) {
-    const auto lock = lock_machine();
-    if (Machine* const current = current_machine(); current != nullptr)
-        current->clock_ns += nanoseconds;
+    guarded(false, [&] {
+        if (Machine* const current = current_machine(); current != nullptr)
+            current->clock_ns += nanoseconds;
+        return true;
+    });
 }
 
 } // extern "C"

@@ -4,9 +4,11 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <exception>
+#include <new>
 
 namespace gcx::sim {
 namespace {
@@ -54,23 +56,37 @@ struct UnloadMark {
 thread_local std::vector<std::function<void()>> t_after_call;
 thread_local bool t_per_thread_stream = false;
 
-void order_from_environment() {
-    const char* order = std::getenv("GCX_SIM_FAIL");
-    if (order == nullptr || *order == '\0')
-        return;
-    const char* const first = std::strchr(order, ':');
-    const char* const second = first == nullptr ? nullptr : std::strchr(first + 1, ':');
-    char* end = nullptr;
-    if (second != nullptr) {
-        const unsigned long long nth = std::strtoull(first + 1, &end, 10);
-        const long result = std::strtol(second + 1, nullptr, 10);
-        if (end == second && nth > 0 && result > 0) {
-            const std::string_view function(order, static_cast<std::size_t>(first - order));
-            order_failure(function == "*" ? "" : function, nth, static_cast<CUresult>(result));
-            return;
-        }
+// GCX_SIM_FAIL, if it is set. A wrong one is refused: the failure that it asks for would never
+// come.
+bool order_from_environment(FailureOrder& order, std::string& error) {
+    const char* const variable = std::getenv("GCX_SIM_FAIL");
+    if (variable == nullptr || *variable == '\0')
+        return true;
+    const std::string_view text(variable);
+    const auto first = text.find(':');
+    const auto second = first == std::string_view::npos ? first : text.find(':', first + 1);
+    const auto number = [](std::string_view digits, auto& value) {
+        const auto [end, code] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        return code == std::errc() && end == digits.data() + digits.size() && value > 0;
+    };
+    const std::string_view function = text.substr(0, first);
+    int result = 0;
+    if (second == std::string_view::npos || !number(text.substr(second + 1), result) ||
+        !number(text.substr(first + 1, second - first - 1), order.left))
+        error =
+            "it wants FUNCTION:NTH:RESULT, a driver function or *, which of its calls fails (1: "
+            "the first), and with which CUresult above 0; e.g. cuGreenCtxCreate:3:2";
+    else if (function != "*" && !is_known_function(function))
+        error = "no driver function \"" + std::string(function) +
+                "\" is simulated; e.g. cuGreenCtxCreate:3:2, or * for any";
+    if (!error.empty()) {
+        error = "GCX_SIM_FAIL=" + std::string(text) + ": " + error;
+        return false;
     }
-    std::fprintf(stderr, "SIMULATED driver: GCX_SIM_FAIL=%s is not FUNCTION:NTH:RESULT\n", order);
+    order.function = function == "*" ? "" : base_name(function);
+    order.result = static_cast<CUresult>(result);
+    return true;
 }
 
 bool fails_by_order(std::string_view base, CUresult& result) {
@@ -119,14 +135,14 @@ std::unique_lock<std::mutex> lock_machine() {
 CUresult configure(const char* spec, std::string& error) {
     Global& state = global();
     auto made = std::make_unique<Machine>();
-    if (!read_spec(spec, *made, error))
+    FailureOrder ordered;
+    if (!read_spec(spec, *made, error) ||
+        (!state.configured_once && !order_from_environment(ordered, error)))
         return CUDA_ERROR_INVALID_VALUE;
     state.machine.reset();
     state.machine = std::move(made);
     state.bad_spec.clear();
-    state.failure = {};
-    if (!state.configured_once)
-        order_from_environment();
+    state.failure = ordered;
     state.configured_once = true;
     return CUDA_SUCCESS;
 }
@@ -156,6 +172,17 @@ void crash(const char* what) {
                  "SIMULATED driver: %s; the real driver crashes here with a segmentation fault\n",
                  what);
     std::abort();
+}
+
+CUresult result_of_exception(const char* function) {
+    try {
+        throw;
+    } catch (const std::bad_alloc&) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    } catch (const std::exception& exception) {
+        std::fprintf(stderr, "SIMULATED driver: %s: %s\n", function, exception.what());
+        return CUDA_ERROR_UNKNOWN;
+    }
 }
 
 Entry::Entry(const char* function, bool anytime) {

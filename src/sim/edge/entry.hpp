@@ -114,27 +114,24 @@ class Entry {
     CUresult result_ = CUDA_SUCCESS;
 };
 
+// What an unforeseen exception becomes, since none may leave a function of C: says what it was.
+CUresult result_of_exception(const char* function);
+
 template <class Body>
-CUresult run_body(Entry& entry, const Body& body) {
-    if (entry.result() != CUDA_SUCCESS)
-        return entry.result();
+CUresult call(const char* function, const Body& body, bool anytime = false) {
     try {
-        return body(entry.machine());
+        Entry entry(function, anytime);
+        return entry.result() == CUDA_SUCCESS ? body(entry.machine()) : entry.result();
     } catch (const Refusal& refusal) {
         return refusal.result;
+    } catch (...) {
+        return result_of_exception(function);
     }
 }
 
 template <class Body>
-CUresult call(const char* function, const Body& body) {
-    Entry entry(function);
-    return run_body(entry, body);
-}
-
-template <class Body>
 CUresult call_anytime(const char* function, const Body& body) {
-    Entry entry(function, true);
-    return run_body(entry, body);
+    return call(function, body, true);
 }
 
 // The machine, made from the environment's specification if there is none; null if that is wrong.

@@ -144,8 +144,8 @@ CUresult make_plan(const Profile& profile, FamilyKind kind, const SmSet& input, 
         put_max_cluster_first(profile, input, plan);
     // A recording may have larger groups of flag 2 than the rule knows to make.
     const Family& recorded = profile.families[kMaxCluster];
-    if (kind == kMaxCluster && input == profile.all() && recorded.groups[0].size() == plan.count &&
-        plan.count > rule.minimum)
+    if (kind == kMaxCluster && input == profile.all() && plan.count > rule.minimum &&
+        !recorded.groups.empty() && recorded.groups[0].size() == plan.count)
         plan.order = dealt_order(recorded, plan.count, 1);
     return CUDA_SUCCESS;
 }

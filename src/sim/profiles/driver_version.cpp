@@ -24,10 +24,4 @@ const DriverVersion* find_driver_version(std::string_view name) {
     return found == std::end(kDriverVersions) ? nullptr : found;
 }
 
-const DriverVersion* find_driver_version(int version) {
-    const auto* const found = std::find_if(std::begin(kDriverVersions), std::end(kDriverVersions),
-                                           [&](const auto& row) { return row.version == version; });
-    return found == std::end(kDriverVersions) ? nullptr : found;
-}
-
 } // namespace gcx::sim

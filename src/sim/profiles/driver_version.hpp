@@ -16,7 +16,6 @@ extern const DriverVersion kDriverVersions[];
 extern const std::size_t kDriverVersionCount;
 
 const DriverVersion* find_driver_version(std::string_view name);
-const DriverVersion* find_driver_version(int version);
 
 // A capability is named by what it gives and valued by the first driver that has it. Those of 13.0
 // and before are measured; the later ones follow the text of the headers that came with those

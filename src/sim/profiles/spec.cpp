@@ -1,17 +1,20 @@
 #include "sim/profiles/spec.hpp"
 
+#include "sim/profiles/recording.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <filesystem>
 
 namespace gcx::sim {
 namespace {
 
 constexpr const char* kDefaultDriver = "13.0";
 constexpr uint64_t kDefaultKernelNs = 10'000;
+constexpr uint64_t kMostKernelNs = 1'000'000'000'000'000; // eleven days
 constexpr unsigned kMaxDevices = 64;
 
 std::string trimmed_lower(std::string_view text) {
@@ -48,20 +51,10 @@ bool load_profile(const std::string& gpu, Profile& profile, std::string& error) 
     return false;
 }
 
-bool load_file(const std::string& path, Profile& profile, std::string& error) {
-    const std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file) {
-        error = "cannot read the recording \"" + path + "\"";
-        return false;
-    }
-    return parse_profile(text.str(), path, profile, error);
-}
-
 void add_device(Machine& machine, const Profile& profile) {
     auto device = std::make_unique<Device>();
-    device->ordinal = static_cast<int>(machine.devices.size());
+    device->index = static_cast<unsigned>(machine.devices.size());
+    device->ordinal = static_cast<int>(device->index);
     device->profile = profile;
     device->workqueue = new_handle();
     machine.devices.push_back(std::move(device));
@@ -92,6 +85,8 @@ bool read_gpu(std::string item, Machine& machine, std::string& error) {
 }
 
 bool read_gpus(const std::string& gpus, Machine& machine, std::string& error) {
+    if (trimmed_lower(gpus) == "none")
+        return true;
     std::string_view rest(gpus);
     while (true) {
         const auto comma = std::min(rest.find(','), rest.size());
@@ -103,13 +98,84 @@ bool read_gpus(const std::string& gpus, Machine& machine, std::string& error) {
     }
 }
 
-bool is_path(const std::string& gpus) {
-    return gpus.find('/') != std::string::npos || std::ifstream(gpus).good();
+// What a specification says, taken apart at its last @.
+struct Parts {
+    std::string what; // GPUs or a path
+    std::string driver;
+};
+
+Parts split_at(const std::string& spec) {
+    const auto at = spec.rfind('@');
+    if (at == std::string::npos)
+        return {spec, ""};
+    return {spec.substr(0, at), trimmed_lower(std::string_view(spec).substr(at + 1))};
 }
 
-uint64_t kernel_ns_from_environment() {
-    const char* text = std::getenv("GCX_SIM_KERNEL_NS");
-    return text == nullptr || *text == '\0' ? kDefaultKernelNs : std::strtoull(text, nullptr, 10);
+bool looks_like_driver(std::string_view text) {
+    return text.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+// A path may have an @ itself. So only one that nothing but a version, or nothing at all, follows
+// begins the driver: a@b/gpu.profile and gpu@home.profile are paths, and gpu@13.0@ names gpu@13.0.
+Parts split_path(const std::string& spec) {
+    Parts parts = split_at(spec);
+    std::error_code ignored;
+    // Else a misspelt version would be said to be part of a file's name.
+    const bool misspelt =
+        !std::filesystem::exists(spec, ignored) && std::filesystem::exists(parts.what, ignored);
+    return looks_like_driver(parts.driver) || misspelt ? parts : Parts{spec, ""};
+}
+
+bool read_path(const Parts& parts, Machine& machine, std::string& driver, std::string& error) {
+    std::string text;
+    if (!read_recording(parts.what, text, error))
+        return false;
+    Profile profile;
+    if (!parse_profile(text, parts.what, profile, error))
+        return false;
+    add_device(machine, profile);
+    // The newest that is no newer than the recorded one.
+    if (parts.driver.empty() && profile.driver_version != 0)
+        for (std::size_t i = 0; i < kDriverVersionCount; i++)
+            if (kDriverVersions[i].version <= profile.driver_version)
+                driver = kDriverVersions[i].name;
+    // The process may change its folder, and hand the specification to others.
+    machine.spec = std::filesystem::absolute(parts.what).lexically_normal().string();
+    if (!parts.driver.empty() || split_path(machine.spec).what != machine.spec)
+        machine.spec += '@' + parts.driver;
+    return true;
+}
+
+// The names of GPUs come first: a file called h100 in the working folder is ./h100.
+bool read_machine(Machine& machine, std::string& driver, std::string& error) {
+    Parts parts = split_at(machine.spec);
+    const bool is_path = machine.spec.find('/') != std::string::npos;
+    if (!is_path && read_gpus(parts.what, machine, error)) {
+        driver = parts.driver;
+        return true;
+    }
+    parts = split_path(machine.spec);
+    std::error_code ignored;
+    if (!is_path && !std::filesystem::exists(parts.what, ignored))
+        return false;
+    machine.devices.clear();
+    driver = parts.driver;
+    return read_path(parts, machine, driver, error);
+}
+
+bool read_kernel_ns(uint64_t& kernel_ns, std::string& error) {
+    const char* const variable = std::getenv("GCX_SIM_KERNEL_NS");
+    kernel_ns = kDefaultKernelNs;
+    if (variable == nullptr || *variable == '\0')
+        return true;
+    const std::string_view text(variable);
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), kernel_ns);
+    if (code == std::errc() && end == text.data() + text.size() && kernel_ns <= kMostKernelNs)
+        return true;
+    error = "GCX_SIM_KERNEL_NS=" + std::string(text) +
+            ": what a kernel of unknown name lasts is a number of nanoseconds, 0 to " +
+            std::to_string(kMostKernelNs) + ", e.g. " + std::to_string(kDefaultKernelNs);
+    return false;
 }
 
 } // namespace
@@ -122,28 +188,9 @@ bool read_spec(const char* spec, Machine& machine, std::string& error) {
         spec = "h100@13.0";
     machine.spec = spec;
     machine.epoch = epochs++;
-    machine.kernel_ns = kernel_ns_from_environment();
-
-    std::string gpus(machine.spec);
     std::string driver;
-    if (const auto at = gpus.rfind('@'); at != std::string::npos) {
-        driver = trimmed_lower(std::string_view(gpus).substr(at + 1));
-        gpus.resize(at);
-    }
-    if (trimmed_lower(gpus) != "none") {
-        if (!is_path(gpus)) {
-            if (!read_gpus(gpus, machine, error))
-                return false;
-        } else {
-            Profile profile;
-            if (!load_file(gpus, profile, error))
-                return false;
-            add_device(machine, profile);
-            if (const DriverVersion* recorded = find_driver_version(profile.driver_version);
-                recorded != nullptr && driver.empty())
-                driver = recorded->name;
-        }
-    }
+    if (!read_kernel_ns(machine.kernel_ns, error) || !read_machine(machine, driver, error))
+        return false;
     machine.driver =
         find_driver_version(driver.empty() ? std::string_view(kDefaultDriver) : driver);
     if (machine.driver == nullptr) {

@@ -39,7 +39,7 @@ void set_attribute(Machine& machine, Handle handle, int attribute, int value) {
     const Profile& profile = machine.devices[0]->profile;
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        require(value >= 0 && value <= profile.number("shared_memory_per_block_optin", 101376));
+        require(value >= 0 && value <= profile.number("shared_memory_per_block_optin"));
         break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:

@@ -15,7 +15,7 @@ unsigned attribute_or(const Function& function, int attribute, unsigned otherwis
 }
 
 unsigned largest_allowed(const Device& device, const Function& function) {
-    const auto largest = static_cast<unsigned>(device.profile.number("max_cluster_size", 8));
+    const auto largest = static_cast<unsigned>(device.profile.number("max_cluster_size"));
     return attribute_or(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 0) != 0
                ? largest
                : std::min(largest, kPortableClusterSize);
@@ -74,18 +74,17 @@ unsigned blocks_per_sm(const Device& device, const Function& function, unsigned 
     const Profile& profile = device.profile;
     constexpr unsigned kRegisters = 32; // each kernel's, of the simulation
     const unsigned warps = (threads + 31) / 32;
-    const auto by_threads =
-        static_cast<unsigned>(profile.number("threads_per_sm", 2048)) / (warps * 32);
-    const auto by_blocks = static_cast<unsigned>(profile.number("blocks_per_sm", 32));
-    const auto by_registers = static_cast<unsigned>(profile.number("registers_per_sm", 65536)) /
-                              (warps * 32 * kRegisters);
+    const auto by_threads = static_cast<unsigned>(profile.number("threads_per_sm")) / (warps * 32);
+    const auto by_blocks = static_cast<unsigned>(profile.number("blocks_per_sm"));
+    const auto by_registers =
+        static_cast<unsigned>(profile.number("registers_per_sm")) / (warps * 32 * kRegisters);
     const std::size_t limit =
         attribute_or(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 49152);
     if (dynamic_shared > limit)
         return 0;
     const std::size_t shared = dynamic_shared + 1024; // what the system keeps for each block
     const auto by_shared = static_cast<unsigned>(
-        static_cast<std::size_t>(profile.number("shared_memory_per_sm", 102400)) / shared);
+        static_cast<std::size_t>(profile.number("shared_memory_per_sm")) / shared);
     return std::min({by_threads, by_blocks, by_registers, by_shared});
 }
 
@@ -139,9 +138,9 @@ GCX_SIM_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* out, CUfunctio
         const Profile& profile = current_context(machine).device->profile;
         function_of(machine, to_handle(handle));
         require(out != nullptr && blocks >= 1 && threads >= 1);
-        const auto each = profile.number("shared_memory_per_sm", 102400) / blocks - 1024;
-        *out = static_cast<std::size_t>(std::clamp<long long>(
-            each, 0, profile.number("shared_memory_per_block_optin", 101376)));
+        const auto each = profile.number("shared_memory_per_sm") / blocks - 1024;
+        *out = static_cast<std::size_t>(
+            std::clamp<long long>(each, 0, profile.number("shared_memory_per_block_optin")));
     });
 }
 

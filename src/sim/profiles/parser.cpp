@@ -1,0 +1,460 @@
+// The text of a profile: fields, their limits, and the line of what is wrong.
+#include "sim/profiles/profile.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <set>
+#include <utility>
+
+namespace gcx::sim {
+namespace {
+
+using Words = std::vector<std::string_view>;
+
+constexpr std::string_view kFamilyNames[kFamilyCount] = {"coscheduled", "fine", "max-cluster"};
+constexpr unsigned kPair = 2;
+constexpr std::size_t kMostNameBytes = 200;
+constexpr long long kLeastMemory = 1LL << 30; // what contexts take must fit
+constexpr long long kMostMemory = 1LL << 50;
+constexpr unsigned kMostAlignment = 32; // of a cluster's SMs, by the structured split's header
+constexpr int kMostMajor = 99;
+constexpr int kOldestDriver = 12020; // of those that can be simulated
+
+Words split_words(std::string_view line) {
+    Words words;
+    while (true) {
+        const auto begin = line.find_first_not_of(" \t\r");
+        if (begin == std::string_view::npos)
+            return words;
+        const auto end = std::min(line.find_first_of(" \t\r", begin), line.size());
+        words.push_back(line.substr(begin, end - begin));
+        line.remove_prefix(end);
+    }
+}
+
+template <class Number>
+bool to_number(std::string_view word, Number& number) {
+    const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), number);
+    return code == std::errc() && end == word.data() + word.size();
+}
+
+bool is_printable(char c) {
+    return c >= 0x20 && c < 0x7f;
+}
+
+// A word of the file in a message: the file may be no text at all.
+std::string quoted(std::string_view word) {
+    constexpr std::size_t kMost = 40;
+    std::string text(word.substr(0, kMost));
+    std::replace_if(text.begin(), text.end(), [](char c) { return !is_printable(c); }, '?');
+    return "\"" + text + (word.size() > kMost ? "...\"" : "\"");
+}
+
+std::string range_text(long long least, long long most) {
+    return std::to_string(least) + " to " + std::to_string(most);
+}
+
+class Parser {
+  public:
+    Parser(Profile& profile, std::string& error) : profile_(profile), error_(error) {}
+
+    bool run(std::string_view text) {
+        while (!text.empty()) {
+            const auto end = std::min(text.find('\n'), text.size());
+            line_++;
+            if (!read_line(text.substr(0, end)))
+                return false;
+            text.remove_prefix(std::min(end + 1, text.size()));
+        }
+        return finish();
+    }
+
+  private:
+    using Reader = bool (Parser::*)(const Words&);
+    struct Field {
+        std::string_view name;
+        Reader reader;
+        bool once;
+    };
+    static const Field* find_field(std::string_view name);
+
+    bool fail(const std::string& what) { return fail_at(line_, what); }
+
+    bool fail_at(std::size_t line, const std::string& what) {
+        error_ = profile_.key + ": line " + std::to_string(line) + ": " + what;
+        return false;
+    }
+
+    bool read_line(std::string_view line) {
+        if (std::any_of(line.begin(), line.end(), [](char c) {
+                return (c >= 0 && c < 0x20 && c != '\t' && c != '\r') || c == 0x7f;
+            }))
+            return fail("this is no text; a profile begins with \"gcx-profile 1\"");
+        const Words words = split_words(line.substr(0, line.find('#')));
+        if (words.empty())
+            return true;
+        if (!header_)
+            return read_header(words);
+        const Field* const field = find_field(words[0]);
+        if (field == nullptr && find_number_field(words[0]) == nullptr)
+            return fail("unknown field " + quoted(words[0]));
+        const std::string name(words[0]);
+        if (words.size() < 2 && name != "remainder")
+            return fail("\"" + name + "\" has no value");
+        if ((field == nullptr || field->once) && !seen_.insert(name).second)
+            return fail("\"" + name + "\" was given before");
+        return field != nullptr ? (this->*field->reader)(words) : read_attribute(words);
+    }
+
+    bool read_header(const Words& words) {
+        if (words[0] != "gcx-profile" || words.size() != 2)
+            return fail("a profile begins with \"gcx-profile 1\"");
+        if (words[1] != "1")
+            return fail("the format's version is 1, not " + quoted(words[1]));
+        header_ = true;
+        return true;
+    }
+
+    bool read_name(const Words& words) { return read_text(words, profile_.name); }
+
+    bool read_description(const Words& words) { return read_text(words, profile_.description); }
+
+    bool read_text(const Words& words, std::string& out) {
+        const std::string name(words[0]);
+        out = std::string(words[1].data(), words.back().data() + words.back().size());
+        if (out.size() > kMostNameBytes || !std::all_of(out.begin(), out.end(), is_printable))
+            return fail("\"" + name + "\" wants at most " + std::to_string(kMostNameBytes) +
+                        " printable ASCII characters");
+        return true;
+    }
+
+    bool read_version(const Words& words, int& major, int& minor) {
+        const auto dot = words[1].find('.');
+        const bool is_version = words.size() == 2 && dot != std::string_view::npos &&
+                                to_number(words[1].substr(0, dot), major) &&
+                                to_number(words[1].substr(dot + 1), minor);
+        if (!is_version || major < 1 || major > kMostMajor || minor < 0 || minor > 9)
+            return fail("\"" + std::string(words[0]) + "\" wants a version from 1.0 to " +
+                        std::to_string(kMostMajor) + ".9, e.g. 9.0, not " + quoted(words[1]));
+        return true;
+    }
+
+    bool read_capability(const Words& words) {
+        if (!read_version(words, profile_.major, profile_.minor))
+            return false;
+        if (profile_.major < 7)
+            return fail("compute capabilities from 7.0 on can be simulated, not " +
+                        quoted(words[1]));
+        return true;
+    }
+
+    bool read_driver(const Words& words) {
+        int major = 0;
+        int minor = 0;
+        if (!read_version(words, major, minor))
+            return false;
+        profile_.driver_version = major * 1000 + minor * 10;
+        if (profile_.driver_version < kOldestDriver)
+            return fail("drivers from 12.2 on can be simulated, not " + quoted(words[1]));
+        return true;
+    }
+
+    bool read_value(const Words& words, long long least, long long most, long long& value) {
+        if (words.size() == 2 && to_number(words[1], value) && value >= least && value <= most)
+            return true;
+        return fail("\"" + std::string(words[0]) + "\" wants one number, " +
+                    range_text(least, most) + ", not " + quoted(words[1]));
+    }
+
+    bool read_attribute(const Words& words) {
+        const NumberField& field = *find_number_field(words[0]);
+        return read_value(words, field.least, field.most, profile_.given[std::string(words[0])]);
+    }
+
+    bool read_memory(const Words& words) {
+        long long bytes = 0;
+        if (!read_value(words, kLeastMemory, kMostMemory, bytes))
+            return false;
+        profile_.memory_bytes = static_cast<uint64_t>(bytes);
+        return true;
+    }
+
+    // SMs come in pairs, the TPCs, and so do all counts of them.
+    bool read_even(const Words& words, unsigned most, unsigned& out) {
+        long long value = 0;
+        if (!read_value(words, kPair, most, value))
+            return false;
+        if (value % kPair != 0)
+            return fail("\"" + std::string(words[0]) + "\" wants an even number, for SMs come in " +
+                        "pairs, not " + quoted(words[1]));
+        out = static_cast<unsigned>(value);
+        return true;
+    }
+
+    bool read_sm_count(const Words& words) { return read_even(words, kMaxSms, profile_.sm_count); }
+
+    bool read_minimum(const Words& words) {
+        minimum_line_ = line_;
+        return read_even(words, kMaxSms, profile_.min_partition_size);
+    }
+
+    bool read_alignment(const Words& words) {
+        return read_even(words, kMostAlignment, profile_.coscheduled_alignment);
+    }
+
+    bool read_domain_count(const Words& words) {
+        domain_count_line_ = line_;
+        long long value = 0;
+        if (!read_value(words, 1, kMaxSms, value))
+            return false;
+        profile_.locality_domain_sm_count = static_cast<unsigned>(value);
+        return true;
+    }
+
+    bool read_family(const Words& words) {
+        const auto* const name =
+            std::find(std::begin(kFamilyNames), std::end(kFamilyNames), words[1]);
+        if (name == std::end(kFamilyNames) || words.size() != 2)
+            return fail("the families are coscheduled, fine and max-cluster");
+        family_ = static_cast<unsigned>(name - std::begin(kFamilyNames));
+        if (std::exchange(family_lines_[family_], line_) != 0)
+            return fail("this family was given before");
+        return true;
+    }
+
+    bool read_sms(const Words& words, std::size_t first, const SmSet& used, const char* where,
+                  SmList& sms) {
+        if (profile_.sm_count == 0)
+            return fail("sm_count must come before lists of SMs");
+        SmSet seen;
+        for (std::size_t i = first; i < words.size(); i++) {
+            unsigned sm = 0;
+            if (!to_number(words[i], sm) || sm >= profile_.sm_count)
+                return fail(quoted(words[i]) + " is no SM of a device with " +
+                            std::to_string(profile_.sm_count));
+            if (seen[sm])
+                return fail("SM " + std::to_string(sm) + " is listed twice");
+            if (used[sm])
+                return fail("SM " + std::to_string(sm) + " is in two " + where);
+            seen.set(sm);
+            sms.push_back(sm);
+        }
+        return true;
+    }
+
+    static SmSet united(const std::vector<SmList>& lists) {
+        SmSet set;
+        for (const SmList& list : lists)
+            set |= to_set(list);
+        return set;
+    }
+
+    bool read_family_sms(const Words& words, SmList& sms) {
+        if (family_ == kFamilyCount)
+            return fail("\"" + std::string(words[0]) + "\" must follow \"family\"");
+        const Family& family = profile_.families[family_];
+        return read_sms(words, 1, united(family.groups) | to_set(family.remainder),
+                        "groups of the family", sms);
+    }
+
+    bool read_group(const Words& words) {
+        SmList sms;
+        if (!read_family_sms(words, sms))
+            return false;
+        std::vector<SmList>& groups = profile_.families[family_].groups;
+        if (!groups.empty() && groups[0].size() != sms.size())
+            return fail("a group of " + std::to_string(sms.size()) + " SMs after groups of " +
+                        std::to_string(groups[0].size()) +
+                        "; the groups of a family are equal, and other SMs its remainder");
+        groups.push_back(std::move(sms));
+        return true;
+    }
+
+    bool read_remainder(const Words& words) {
+        SmList sms;
+        if (!read_family_sms(words, sms))
+            return false;
+        SmList& remainder = profile_.families[family_].remainder;
+        if (!remainder.empty())
+            return fail("this family's remainder was given before");
+        remainder = std::move(sms);
+        return true;
+    }
+
+    void begin_gpcs() {
+        if (gpcs_line_ == 0)
+            gpcs_line_ = line_;
+    }
+
+    bool read_gpc(const Words& words) {
+        if (seen_.contains("gpc_sizes"))
+            return fail("the GPCs were given before, by gpc_sizes");
+        begin_gpcs();
+        SmList sms;
+        if (!read_sms(words, 1, united(profile_.gpcs), "GPCs", sms))
+            return false;
+        if (sms.size() % kPair != 0)
+            return fail("a GPC holds an even number of SMs, for SMs come in pairs");
+        profile_.gpcs.push_back(std::move(sms));
+        return true;
+    }
+
+    bool read_gpc_sizes(const Words& words) {
+        if (!profile_.gpcs.empty())
+            return fail("the GPCs were given before, by gpc");
+        if (profile_.sm_count == 0)
+            return fail("sm_count must come before gpc_sizes");
+        begin_gpcs();
+        std::vector<unsigned> sizes;
+        unsigned total = 0;
+        for (std::size_t i = 1; i < words.size(); i++) {
+            unsigned size = 0;
+            if (!to_number(words[i], size) || size == 0 || size % kPair != 0 ||
+                size > profile_.sm_count)
+                return fail("a GPC's size is an even number of SMs, " +
+                            range_text(kPair, profile_.sm_count) + ", not " + quoted(words[i]));
+            sizes.push_back(size);
+            total += size;
+            if (total > profile_.sm_count)
+                break;
+        }
+        if (total != profile_.sm_count)
+            return fail("the GPCs hold " + std::to_string(total) +
+                        (total > profile_.sm_count ? " SMs and more, not " : " SMs, not ") +
+                        std::to_string(profile_.sm_count));
+        profile_.gpcs = deal_gpcs(sizes);
+        return true;
+    }
+
+    bool read_locality_domain(const Words& words) {
+        if (words.size() < 3 || words[1] != std::to_string(profile_.locality_domains.size()))
+            return fail("locality domains are numbered from 0, and hold SMs");
+        SmSet used;
+        for (const SmSet& domain : profile_.locality_domains)
+            used |= domain;
+        SmList sms;
+        if (!read_sms(words, 2, used, "locality domains", sms))
+            return false;
+        profile_.locality_domains.push_back(to_set(sms));
+        return true;
+    }
+
+    bool finish() {
+        if (!header_)
+            return fail_at(1, "the file is empty; a profile begins with \"gcx-profile 1\"");
+        for (const char* const field : {"name", "compute_capability", "sm_count", "memory_bytes"})
+            if (!seen_.contains(field))
+                return fail("the file ends without " + std::string(field));
+        set_rules();
+        if (profile_.min_partition_size % profile_.coscheduled_alignment != 0)
+            return fail_at(minimum_line_ != 0 ? minimum_line_ : line_,
+                           "min_partition_size is " + std::to_string(profile_.min_partition_size) +
+                               ", which is no multiple of the coscheduled_alignment, " +
+                               std::to_string(profile_.coscheduled_alignment));
+        if (!check_layout())
+            return false;
+        derive_layout(profile_);
+        const auto least =
+            std::min_element(profile_.locality_domains.begin(), profile_.locality_domains.end(),
+                             [](const SmSet& a, const SmSet& b) { return a.count() < b.count(); });
+        if (profile_.locality_domain_sm_count > least->count())
+            return fail_at(domain_count_line_, "a locality domain holds " +
+                                                   std::to_string(least->count()) + " SMs, fewer");
+        return true;
+    }
+
+    // The rules that the header of CUDA 13.5 gives, and for 8.x the one of 12.4.
+    void set_rules() {
+        const bool clusters = profile_.has_clusters();
+        if (profile_.coscheduled_alignment == 0)
+            profile_.coscheduled_alignment = clusters ? 8 : kPair;
+        if (profile_.min_partition_size == 0)
+            profile_.min_partition_size = clusters ? 8 : (profile_.major == 8 ? 4 : kPair);
+    }
+
+    bool check_layout() {
+        if (gpcs_line_ == 0 && family_lines_[kCoscheduled] == 0 && family_lines_[kFine] == 0)
+            return fail("the file ends without a layout: give gpc, gpc_sizes or family "
+                        "coscheduled");
+        if (gpcs_line_ != 0 && !is_partition(profile_, profile_.gpcs, {}))
+            return fail_at(gpcs_line_, missing_text("the GPCs", united(profile_.gpcs)));
+        for (unsigned kind = 0; kind < kFamilyCount; kind++)
+            if (family_lines_[kind] != 0 && !check_family(static_cast<FamilyKind>(kind)))
+                return false;
+        return true;
+    }
+
+    std::string missing_text(const std::string& what, const SmSet& held) const {
+        return what + " do not hold SM " + std::to_string(to_list(profile_.all() & ~held)[0]) +
+               "; each SM is held once";
+    }
+
+    bool check_family(FamilyKind kind) {
+        const Family& family = profile_.families[kind];
+        const std::string name = "family " + std::string(kFamilyNames[kind]);
+        const std::size_t line = family_lines_[kind];
+        if (kind == kMaxCluster && !profile_.has_clusters())
+            return fail_at(line, name + ": there are no clusters before compute capability 9.0");
+        if (family.groups.empty())
+            return fail_at(line, name + " has no group; leave it out");
+        if (!is_partition(profile_, family.groups, family.remainder))
+            return fail_at(line, missing_text("the groups and the remainder of " + name,
+                                              united(family.groups) | to_set(family.remainder)));
+        const std::size_t size = family.groups[0].size();
+        const std::size_t least = kind == kFine ? kPair : profile_.min_partition_size;
+        if (kind == kMaxCluster ? size < least || size % profile_.coscheduled_alignment != 0
+                                : size != least)
+            return fail_at(line, name + " has groups of " + std::to_string(size) +
+                                     " SMs, where the least split gives " + std::to_string(least) +
+                                     (kind == kFine ? "" : ", the min_partition_size"));
+        return true;
+    }
+
+    Profile& profile_;
+    std::string& error_;
+    std::size_t line_ = 0;
+    bool header_ = false;
+    std::set<std::string, std::less<>> seen_;
+    unsigned family_ = kFamilyCount; // whose groups follow
+    std::size_t family_lines_[kFamilyCount] = {};
+    std::size_t gpcs_line_ = 0;
+    std::size_t minimum_line_ = 0;
+    std::size_t domain_count_line_ = 0;
+};
+
+const Parser::Field* Parser::find_field(std::string_view name) {
+    constexpr bool kOnce = true;
+    constexpr bool kOften = false;
+    static constexpr Field kFields[] = {
+        {"name", &Parser::read_name, kOnce},
+        {"description", &Parser::read_description, kOnce},
+        {"driver", &Parser::read_driver, kOnce},
+        {"compute_capability", &Parser::read_capability, kOnce},
+        {"sm_count", &Parser::read_sm_count, kOnce},
+        {"min_partition_size", &Parser::read_minimum, kOnce},
+        {"coscheduled_alignment", &Parser::read_alignment, kOnce},
+        {"memory_bytes", &Parser::read_memory, kOnce},
+        {"family", &Parser::read_family, kOften},
+        {"group", &Parser::read_group, kOften},
+        {"remainder", &Parser::read_remainder, kOften},
+        {"gpc", &Parser::read_gpc, kOften},
+        {"gpc_sizes", &Parser::read_gpc_sizes, kOnce},
+        {"locality_domain", &Parser::read_locality_domain, kOften},
+        {"locality_domain_sm_count", &Parser::read_domain_count, kOnce},
+    };
+    const auto* const found = std::find_if(std::begin(kFields), std::end(kFields),
+                                           [&](const Field& row) { return row.name == name; });
+    return found == std::end(kFields) ? nullptr : found;
+}
+
+} // namespace
+
+bool parse_profile(std::string_view text, const std::string& key, Profile& profile,
+                   std::string& error) {
+    profile = Profile{};
+    profile.key = key;
+    return Parser(profile, error).run(text);
+}
+
+} // namespace gcx::sim
