@@ -135,6 +135,9 @@ GCX_API gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info);
  *   structured   [13.1+] the groups of one gcx_sm_split with coscheduled counts, backfill or
  *                locality domains in its requests; two calls with the same requests give the same
  *                groups. They can't be split further
+ *   foreign      [13.1+] what gcx_stream_get_resource tells of a stream whose green context gcx did
+ *                not make: counts, with no atoms. It can be asked by gcx_resource_get_info; what
+ *                needs the atoms refuses it with GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
  * ---------------------------------------------------------------------------------------- */
 
 typedef enum gcx_resource_type GCX_ENUM_OF_INT {
@@ -148,7 +151,8 @@ typedef enum gcx_sm_family GCX_ENUM_OF_INT {
     GCX_SM_FAMILY_COSCHEDULED = 1,
     GCX_SM_FAMILY_FINE = 2,
     GCX_SM_FAMILY_MAX_CLUSTER = 3,
-    GCX_SM_FAMILY_STRUCTURED = 4
+    GCX_SM_FAMILY_STRUCTURED = 4,
+    GCX_SM_FAMILY_FOREIGN = 5
 } gcx_sm_family;
 
 /* A description of resources of one device: a value that is copied and thrown away at will. Two
@@ -235,8 +239,8 @@ typedef struct gcx_sm_request {
  *   - The rule: what can be given is given, whatever the order of the requests, with the fewest SMs
  *     beyond what was asked, then with the most counts met exactly, then by the order of the
  *     requests.
- *   - So counts are rounded up to whole atoms. On an H100, whose atoms are 15 of 8 and an odd one of
- *     12, 7 gives 8, 16 and 24 are given as they are, and 108 is 12 atoms of 8 and the one of 12.
+ *   - So counts are rounded up to whole atoms. On an H100, whose atoms are 15 of 8 and an odd one
+ * of 12, 7 gives 8, 16 and 24 are given as they are, and 108 is 12 atoms of 8 and the one of 12.
  *     Where the odd atom is nearer it is taken: 10 gives 12, 17 gives 20, 120 and 5 give 120 and
  *     12. GCX_SPLIT_EXACT refuses whatever would not give each count asked.
  *   - The odd atom by itself lacks what the family promises: an H100's allows clusters of up to 2,
@@ -290,6 +294,12 @@ GCX_API gcx_result gcx_resource_intersect(const gcx_resource* a, const gcx_resou
  * resource. */
 GCX_API gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b,
                                             uint32_t* sm_count);
+
+/* The same as gcx_stream_get_max_cluster_size of a stream with these SMs. On a device with clusters
+ * the first call makes a context of them, with the cost of one, and keeps it (below).
+ * Errors: those of gcx_context_create; GCX_ERROR_INVALID_RESOURCE_CONFIGURATION it has 0 SMs. */
+GCX_API gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resource,
+                                                     uint32_t* blocks);
 
 /* ------------------------------------------------------------------------------------------
  * Contexts
@@ -412,16 +422,18 @@ GCX_API gcx_result gcx_stream_create(gcx_context context, const gcx_stream_param
                                      gcx_stream* stream);
 
 /* A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
- * waiting. It must outlive the handle; destroying the handle leaves it alone. NULL, which
- * is CUDA's default stream, is refused with GCX_ERROR_INVALID_VALUE.
- * Errors: what the driver says of a stream that isn't one, as far as it notices. */
+ * waiting. It must outlive the handle; destroying the handle leaves it alone.
+ * Errors: GCX_ERROR_INVALID_VALUE it is NULL, CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2), the
+ * names of CUDA's default streams, which are other streams in each context; what the driver says
+ * of a stream that isn't one, as far as it notices. */
 GCX_API gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream* stream);
 
 /* Gives the handle up. Work in the stream finishes. Never waits. The green context keeps up to 32
  * such streams, about 0.02 MiB each, and they go when it does, see gcx_cache_set_limit. So what a
  * library holds by stream stays valid, as PyTorch's cached memory, which ends the process if the
  * stream of its pinned memory is gone. A stream that captures a graph, or whose attributes were
- * changed (cuStreamSetAttribute), is destroyed. */
+ * changed (cuStreamSetAttribute), is destroyed. One that somebody destroyed with CUDA's own
+ * function, which nobody should, is gone already: then the handle goes. */
 GCX_API gcx_result gcx_stream_destroy(gcx_stream stream);
 
 /* The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
@@ -441,11 +453,21 @@ typedef struct gcx_stream_info {
 /* Fills *info. */
 GCX_API gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info* info);
 
-/* The resource of the stream's context: gcx_context_get_resource, by the stream.
- * Errors: those, and GCX_ERROR_NOT_FOUND the stream's green context wasn't made by gcx, so that its
- * atoms aren't known; gcx_stream_get_info has its count. */
+/* The resource of the stream's context: gcx_context_get_resource, by the stream. If its context
+ * isn't gcx's: the whole device's, if it can run on all SMs, as one of the primary context; else
+ * [13.1+] a resource of GCX_SM_FAMILY_FOREIGN.
+ * Errors: those of gcx_context_get_resource, and of a context that isn't gcx's
+ *   GCX_ERROR_NOT_SUPPORTED  a part of the device on a driver before 13.1; gcx_stream_get_info has
+ *       its count
+ *   GCX_ERROR_NOT_FOUND      a workqueue */
 GCX_API gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
                                            gcx_resource* resource);
+
+/* The most blocks that a thread block cluster of the stream's kernels can have, sizes above the
+ * portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the driver says it
+ * of blocks of 1024 threads without shared memory. 1 on a device without clusters, before compute
+ * capability 9.0. It follows from how the SMs were split off, not from their number. */
+GCX_API gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks);
 
 /* Waits until the stream's work has finished. Blocks the calling thread. Errors of that work appear
  * here with the driver's code. */
@@ -460,18 +482,31 @@ GCX_API gcx_result gcx_stream_query(gcx_stream stream);
  * gcx_event_synchronize.
  * ---------------------------------------------------------------------------------------- */
 
+/* Flags of an event. */
 #define GCX_EVENT_TIMING 0x1u /* it takes times, for gcx_event_get_elapsed; costs more */
+#define GCX_EVENT_BLOCKING_SYNC                                                                    \
+    0x2u /* threads in gcx_event_synchronize sleep instead of spinning:                            \
+            they leave the CPU to others, and wake a little later */
 
 /* An event on a device; retains the primary context as contexts do. The handle is the caller's.
  * Errors: GCX_ERROR_INVALID_DEVICE; GCX_ERROR_INVALID_VALUE unknown flags. */
 GCX_API gcx_result gcx_event_create(int32_t device, uint32_t flags, gcx_event* event);
+
+/* A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and times.
+ * It must outlive the handle; destroying the handle leaves it alone. Its device isn't known, and
+ * a reset of it is for its owner to notice.
+ * Errors: what the driver says of an event that isn't one, as far as it notices. */
+GCX_API gcx_result gcx_event_from_native(struct CUevent_st* native, gcx_event* event);
+
+/* Gives the handle up, and destroys the event unless someone else made it. Never waits. */
 GCX_API gcx_result gcx_event_destroy(gcx_event event);
 
 /* The CUevent; NULL on failure. Valid until the handle is destroyed. */
 GCX_API struct CUevent_st* gcx_event_native(gcx_event event);
 
 /* Captures in the event the work submitted so far to the stream, or to all streams of the context.
- * Recording again forgets what was captured before. */
+ * Recording again forgets what was captured before.
+ * Errors: GCX_ERROR_INVALID_HANDLE the event is of another device; waiting works across devices. */
 GCX_API gcx_result gcx_stream_record(gcx_stream stream, gcx_event event);
 GCX_API gcx_result gcx_context_record(gcx_context context, gcx_event event);
 
@@ -488,7 +523,8 @@ GCX_API gcx_result gcx_event_synchronize(gcx_event event);
 GCX_API gcx_result gcx_event_query(gcx_event event);
 
 /* Milliseconds between the two events' work. Both need GCX_EVENT_TIMING and to have finished.
- * Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded; GCX_ERROR_NOT_READY. */
+ * Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded; GCX_ERROR_NOT_READY one
+ * has not finished. The message says which. */
 GCX_API gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* milliseconds);
 
 /* ------------------------------------------------------------------------------------------

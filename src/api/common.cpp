@@ -44,6 +44,33 @@ gcx_resource resource_of(Library& lib, const GreenContext& green, gcx_resource_t
     refuse_type(type);
 }
 
+gcx_resource resource_of_foreign(Library& lib, const Stream& stream, gcx_resource_type type) {
+    if (type == GCX_RESOURCE_WORKQUEUE_CONFIG || type == GCX_RESOURCE_WORKQUEUE)
+        fail(GCX_ERROR_NOT_FOUND, "the stream is not of a context of gcx, and the driver tells no "
+                                  "workqueue of a stream");
+    if (type != GCX_RESOURCE_SM)
+        refuse_type(type);
+    Device& device = lib.device(stream.device());
+    const uint32_t count = stream.sm_count();
+    if (count == device.sm_count()) {
+        Family& family = device.family(GCX_SM_FAMILY_COSCHEDULED);
+        return seal({&device, &family, family.all()});
+    }
+    lib.driver.require(GCX_CAPABILITY_STREAM_RESOURCE,
+                       format("the resource of a stream whose green context gcx did not make, here "
+                              "of %u SMs (gcx_stream_get_info tells their number on any driver)",
+                              count)
+                           .c_str());
+    CUdevResource native{};
+    GCX_CALL(lib.driver, cuStreamGetDevResource, stream.native(), &native, cu::kResourceSm);
+    const auto fields = cu::get_fields<cu::SmFields>(native);
+    ResourceWords words;
+    words.device = device.ordinal();
+    words.foreign = {fields.sm_count, fields.min_partition_size, fields.coscheduled_alignment,
+                     fields.flags};
+    return seal(words);
+}
+
 void refuse_type(gcx_resource_type type) {
     fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
          format("there is no resource type %d; there are GCX_RESOURCE_SM (1), "

@@ -19,6 +19,9 @@ typename HandleTable<T>::Pin pin_alive(HandleTable<T>& table, const void* handle
 // The resource of one type of a live green context, as gcx_context_get_resource documents.
 gcx_resource resource_of(Library& lib, const GreenContext& green, gcx_resource_type type);
 
+// The same of a stream whose context gcx did not make, as gcx_stream_get_resource documents.
+gcx_resource resource_of_foreign(Library& lib, const Stream& stream, gcx_resource_type type);
+
 gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& native);
 
 [[noreturn]] void refuse_type(gcx_resource_type type);

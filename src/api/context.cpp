@@ -286,6 +286,7 @@ gcx_result gcx_context_record(gcx_context context, gcx_event event) {
         Library& lib = library();
         const auto from = pin_alive(lib.contexts, context);
         const auto to = pin_alive(lib.events, event);
+        to->check_recordable(from->green->key.device->ordinal());
         GCX_CALL(lib.driver, cuGreenCtxRecordEvent, from->green->green, to->native());
     });
 }

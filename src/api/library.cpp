@@ -94,6 +94,12 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
     if (words.type != GCX_RESOURCE_SM)
         fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
              "the resource is a workqueue; this needs an SM resource");
+    if (words.foreign)
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("the resource is of a stream whose green context gcx did not make: its %u SMs "
+                    "can be counted, but which atoms they are is not known, so that they can't be "
+                    "split, combined or made a context of",
+                    words.foreign->sm_count));
     Device& its_device = device(words.device);
     return {&its_device, &its_device.family_of_number(words.family), words.set};
 }

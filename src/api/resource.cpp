@@ -20,6 +20,14 @@ gcx_resource default_workqueue(const Device& device) {
     return seal_workqueue_config(device, native);
 }
 
+void describe(const ForeignSms& sms, gcx_resource_info& info) {
+    info.family = GCX_SM_FAMILY_FOREIGN;
+    info.sm_count = sms.sm_count;
+    info.min_partition_size = sms.min_partition_size;
+    info.coscheduled_alignment = sms.coscheduled_alignment;
+    info.flags = sms.flags;
+}
+
 // A set operation on two resources of one family.
 template <class Operation>
 void combine(const gcx_resource* a, const gcx_resource* b, gcx_resource* result,
@@ -34,6 +42,14 @@ void combine(const gcx_resource* a, const gcx_resource* b, gcx_resource* result,
                  ? "the resources are of two devices"
                  : "the resources are of two families, whose atoms are different SMs");
     *result = seal({left.device, left.family, operation(left.set, right.set)});
+}
+
+// Asked of a stream, which is given up again: its context is kept for who wants these SMs next.
+uint32_t max_cluster_size(Library& lib, const SmResource& sms) {
+    const ContextCache::Ref context =
+        lib.cache.get({sms.device, sms.family, sms.set, std::nullopt});
+    TemporaryStream stream(lib.cache, *context);
+    return lib.probe.max_cluster_size(*sms.device, context->native, stream->native());
 }
 
 std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
@@ -86,7 +102,9 @@ gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info
         gcx_resource_info filled = GCX_RESOURCE_INFO_INIT;
         filled.type = words.type;
         filled.device = words.device;
-        if (words.type == GCX_RESOURCE_SM) {
+        if (words.foreign) {
+            describe(*words.foreign, filled);
+        } else if (words.type == GCX_RESOURCE_SM) {
             const SmResource sm = library().sm_resource(resource);
             const Family& family = *sm.family;
             const AtomShape& shape = family.shape();
@@ -195,6 +213,18 @@ gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b
 gcx_result gcx_resource_get_sm_ids(const gcx_resource* resource, uint32_t* sm_ids,
                                    uint32_t capacity, uint32_t* count) {
     GCX_BODY({ give_sm_ids(sm_ids_of(library().sm_resource(resource)), sm_ids, capacity, count); });
+}
+
+gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resource, uint32_t* blocks) {
+    GCX_BODY({
+        not_null(blocks, "blocks");
+        Library& lib = library();
+        const SmResource sms = lib.sm_resource(resource);
+        if (sms.set.empty())
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 "the resource holds no SMs, so that no kernel runs on it");
+        *blocks = sms.device->has_clusters() ? max_cluster_size(lib, sms) : 1;
+    });
 }
 
 gcx_result gcx_resource_get_atom(const gcx_resource* resource, uint32_t index, gcx_resource* atom) {

@@ -14,6 +14,24 @@ CUresult ready_or_throw(const Driver& driver, CUresult result, const char* funct
     return result;
 }
 
+// CUDA's names for its default streams: which stream each one is follows what is current at every
+// use of it.
+void refuse_default_stream(CUstream native) {
+    const auto number = reinterpret_cast<uintptr_t>(native);
+    const bool legacy = native == nullptr || native == CU_STREAM_LEGACY;
+    if (!legacy && native != CU_STREAM_PER_THREAD)
+        return;
+    fail(GCX_ERROR_INVALID_VALUE,
+         format("native is %s (%zu), CUDA's name for the %sdefault stream of whatever context is "
+                "current at each use, so that it has no SMs of its own; pass a stream that was "
+                "made, as by cudaStreamCreate, torch.cuda.Stream, cupy.cuda.Stream or "
+                "cuda.core's Device.create_stream",
+                native == nullptr ? "NULL"
+                : legacy          ? "cudaStreamLegacy"
+                                  : "cudaStreamPerThread",
+                static_cast<std::size_t>(number), legacy ? "" : "thread's "));
+}
+
 } // namespace
 
 gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params* params,
@@ -40,7 +58,7 @@ gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params* param
 
 gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream* stream) {
     GCX_BODY({
-        not_null(native, "native");
+        refuse_default_stream(native);
         not_null(stream, "stream");
         Library& lib = library();
         auto object = std::make_unique<Stream>(lib.cache, lib.driver, native);
@@ -78,13 +96,8 @@ gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
         not_null(resource, "resource");
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        if (pin->green() == nullptr)
-            fail(
-                GCX_ERROR_NOT_FOUND,
-                format("the stream is not of a context of gcx, so that its atoms aren't known; its "
-                       "kernels can run on %u SMs",
-                       pin->sm_count()));
-        *resource = resource_of(lib, *pin->green(), type);
+        *resource = pin->green() != nullptr ? resource_of(lib, *pin->green(), type)
+                                            : resource_of_foreign(lib, *pin, type);
     });
 }
 
@@ -112,6 +125,7 @@ gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
         Library& lib = library();
         const auto from = pin_alive(lib.streams, stream);
         const auto to = pin_alive(lib.events, event);
+        to->check_recordable(from->device());
         GCX_CALL(lib.driver, cuEventRecord, to->native(), from->native());
     });
 }
@@ -128,11 +142,22 @@ gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event) {
 gcx_result gcx_event_create(int32_t device, uint32_t flags, gcx_event* event) {
     GCX_BODY({
         not_null(event, "event");
-        if ((flags & ~GCX_EVENT_TIMING) != 0)
-            fail(GCX_ERROR_INVALID_VALUE,
-                 format("flags is %#x; there is only GCX_EVENT_TIMING (1)", flags));
+        if ((flags & ~(GCX_EVENT_TIMING | GCX_EVENT_BLOCKING_SYNC)) != 0)
+            fail(GCX_ERROR_INVALID_VALUE, format("flags is %#x; there are GCX_EVENT_TIMING (1) and "
+                                                 "GCX_EVENT_BLOCKING_SYNC (2)",
+                                                 flags));
         Library& lib = library();
         auto object = std::make_unique<Event>(lib.device(device), flags);
+        *event = handle_of<gcx_event>(lib.events.add(std::move(object)));
+    });
+}
+
+gcx_result gcx_event_from_native(struct CUevent_st* native, gcx_event* event) {
+    GCX_BODY({
+        not_null(native, "native");
+        not_null(event, "event");
+        Library& lib = library();
+        auto object = std::make_unique<Event>(lib.driver, native);
         *event = handle_of<gcx_event>(lib.events.add(std::move(object)));
     });
 }
@@ -178,7 +203,27 @@ gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* millisec
         Library& lib = library();
         const auto from = pin_alive(lib.events, start);
         const auto to = pin_alive(lib.events, end);
-        GCX_CALL(lib.driver, cuEventElapsedTime, milliseconds, from->native(), to->native());
+        float elapsed = 0;
+        const CUresult result =
+            lib.driver.cuEventElapsedTime(&elapsed, from->native(), to->native());
+        if (result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_NOT_READY) {
+            from->check_timed("start");
+            to->check_timed("end");
+        }
+        lib.driver.check(result, "cuEventElapsedTime");
+        *milliseconds = elapsed;
+    });
+}
+
+gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks) {
+    GCX_BODY({
+        not_null(blocks, "blocks");
+        Library& lib = library();
+        const auto pin = pin_alive(lib.streams, stream);
+        const Device& device = lib.device(pin->device());
+        *blocks = device.has_clusters()
+                      ? lib.probe.max_cluster_size(device, pin->context(), pin->native())
+                      : 1;
     });
 }
 

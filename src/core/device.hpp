@@ -22,6 +22,7 @@ class Device {
     const std::string& label() const { return label_; }
     uint32_t sm_count() const { return sm_count_; }
     uint32_t locality_domain_count() const { return locality_domains_; }
+    bool has_clusters() const { return major_ >= 9; }
     void get_info(gcx_device_info& info) const;
 
     // The family of a kind; asks the driver for its atoms the first time. Not of the structured.

@@ -1,5 +1,7 @@
 #include "core/objects.hpp"
 
+#include "base/log.hpp"
+#include "core/relaxed_capture.hpp"
 #include "core/scoped_current.hpp"
 
 namespace gcx {
@@ -20,14 +22,15 @@ CUstream create_stream(const Driver& driver, const GreenContext& context, int pr
 // Answers to a destroy call that mean that there is nothing left to destroy.
 bool gone(CUresult result) {
     return result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
-           result == CUDA_ERROR_DEINITIALIZED;
+           result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_INVALID_HANDLE;
 }
 
 } // namespace
 
 Stream::Stream(ContextCache& cache, GreenContext& context, int priority)
     : cache_(cache), driver_(context.driver()),
-      green_(cache.share(context, ContextCache::Use::stream)), owned_(true), priority_(priority) {
+      green_(cache.share(context, ContextCache::Use::stream)),
+      device_(context.key.device->ordinal()), owned_(true), priority_(priority) {
     native_ = context.idle_streams.take(driver_, priority);
     if (native_ == nullptr) {
         native_ = create_stream(driver_, context, priority);
@@ -39,6 +42,12 @@ Stream::Stream(ContextCache& cache, const Driver& driver, CUstream native)
     : cache_(cache), driver_(driver), native_(native), owned_(false) {
     GCX_CALL(driver, cuStreamGetCtx, native, &foreign_);
     green_ = cache.find(foreign_, ContextCache::Use::stream);
+    if (green_) {
+        device_ = green_->key.device->ordinal();
+    } else {
+        const ScopedCurrent current(driver, foreign_);
+        GCX_CALL(driver, cuCtxGetDevice, &device_);
+    }
 }
 
 void Stream::close() {
@@ -68,42 +77,84 @@ uint32_t Stream::sm_count() const {
 void Stream::get_info(gcx_stream_info& info) const {
     int priority = 0;
     GCX_CALL(driver_, cuStreamGetPriority, native_, &priority);
-    int device = 0;
-    if (green_) {
-        device = green_->key.device->ordinal();
-    } else {
-        const ScopedCurrent current(driver_, foreign_);
-        GCX_CALL(driver_, cuCtxGetDevice, &device);
-    }
     info.sm_count = sm_count();
     info.priority = priority;
-    info.device = device;
+    info.device = device_;
     info.context_id = green_ ? green_->id : 0;
 }
 
-Event::Event(Device& device, uint32_t flags) : device_(device), primary_(device.hold_primary()) {
-    const ScopedCurrent current(device.driver(), primary_.context());
-    const bool timing = (flags & GCX_EVENT_TIMING) != 0;
-    GCX_CALL(device.driver(), cuEventCreate, &native_,
-             timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
+TemporaryStream::~TemporaryStream() {
+    // Nobody could repeat a call that failed: a failure of the moment gets a second chance.
+    for (const bool last : {false, true}) {
+        try {
+            stream_.close();
+            return;
+        } catch (const Error& error) {
+            if (last)
+                log::write(GCX_LOG_ERROR, "a stream is left behind: " + error.message);
+        }
+    }
+}
+
+Event::Event(Device& device, uint32_t flags)
+    : driver_(device.driver()), device_(&device), primary_(device.hold_primary()),
+      timing_((flags & GCX_EVENT_TIMING) != 0) {
+    const ScopedCurrent current(driver_, primary_.context());
+    unsigned native_flags = CU_EVENT_DEFAULT;
+    if (!timing_)
+        native_flags |= CU_EVENT_DISABLE_TIMING;
+    if ((flags & GCX_EVENT_BLOCKING_SYNC) != 0)
+        native_flags |= CU_EVENT_BLOCKING_SYNC;
+    GCX_CALL(driver_, cuEventCreate, &native_, native_flags);
+}
+
+Event::Event(const Driver& driver, CUevent native) : driver_(driver), native_(native) {
+    const RelaxedCapture relaxed(driver);
+    const CUresult result = driver.cuEventQuery(native);
+    if (result != CUDA_ERROR_NOT_READY && result != CUDA_ERROR_CAPTURED_EVENT)
+        driver.check(result, "cuEventQuery");
 }
 
 void Event::close() {
-    if (native_ != nullptr && primary_.alive()) {
-        const CUresult result = device_.driver().cuEventDestroy(native_);
+    if (device_ != nullptr && native_ != nullptr && primary_.alive()) {
+        const CUresult result = driver_.cuEventDestroy(native_);
         if (!gone(result))
-            device_.driver().check(result, "cuEventDestroy");
+            driver_.check(result, "cuEventDestroy");
     }
     native_ = nullptr;
     primary_ = Device::PrimaryHold();
 }
 
+void Event::check_recordable(int32_t device) const {
+    if (device_ != nullptr && device_->ordinal() != device)
+        fail(GCX_ERROR_INVALID_HANDLE,
+             format("the event is of device %d, the work of device %d: an event is recorded on its "
+                    "own device alone, so make one with gcx_event_create(%d, ...). Waiting for it "
+                    "works on any",
+                    device_->ordinal(), device, device));
+}
+
+void Event::check_timed(const char* name) const {
+    float none = 0; // between an event and itself
+    const CUresult result = driver_.cuEventElapsedTime(&none, native_, native_);
+    if (result == CUDA_ERROR_INVALID_HANDLE)
+        fail(
+            GCX_ERROR_INVALID_HANDLE,
+            !timing_ ? format("%s takes no times: it was made without GCX_EVENT_TIMING", name)
+            : device_ != nullptr
+                ? format("%s was never recorded", name)
+                : format("%s, which gcx did not make, takes no times or was never recorded", name));
+    if (result == CUDA_ERROR_NOT_READY)
+        fail(GCX_ERROR_NOT_READY,
+             format("the work of %s has not finished; wait with gcx_event_synchronize", name));
+}
+
 void Event::check_alive() const {
-    if (!primary_.alive())
+    if (device_ != nullptr && !primary_.alive())
         fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
              format("the event died: the primary context of %s was reset. Destroy the handle and "
                     "make a new event",
-                    device_.label().c_str()));
+                    device_->label().c_str()));
 }
 
 } // namespace gcx

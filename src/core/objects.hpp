@@ -33,6 +33,7 @@ class Stream {
     void check_alive() const;
     void get_info(gcx_stream_info& info) const;
     uint32_t sm_count() const;
+    int32_t device() const { return device_; }
 
   private:
     ContextCache& cache_;
@@ -40,22 +41,44 @@ class Stream {
     ContextCache::Ref green_;
     CUstream native_ = nullptr;
     CUcontext foreign_ = nullptr;
+    int32_t device_ = 0;
     bool owned_;
     int priority_ = 0; // as asked for
+};
+
+// A stream for a moment.
+class TemporaryStream {
+  public:
+    TemporaryStream(ContextCache& cache, GreenContext& context) : stream_(cache, context, 0) {}
+    ~TemporaryStream();
+    TemporaryStream(const TemporaryStream&) = delete;
+    TemporaryStream& operator=(const TemporaryStream&) = delete;
+    const Stream* operator->() const { return &stream_; }
+
+  private:
+    Stream stream_;
 };
 
 class Event {
   public:
     Event(Device& device, uint32_t flags);
+    // Someone else's event.
+    Event(const Driver& driver, CUevent native);
 
     void close();
     CUevent native() const { return native_; }
     void check_alive() const;
+    // Throws if it is known that work of this device can't be recorded in the event.
+    void check_recordable(int32_t device) const;
+    // Throws, calling the event by this name, if it is why the driver knows no time for it.
+    void check_timed(const char* name) const;
 
   private:
-    Device& device_;
+    const Driver& driver_;
+    Device* device_ = nullptr; // null: someone else's, whose device the driver doesn't tell
     Device::PrimaryHold primary_;
     CUevent native_ = nullptr;
+    bool timing_ = true;
 };
 
 } // namespace gcx

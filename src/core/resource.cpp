@@ -11,6 +11,21 @@ namespace {
 enum Word : std::size_t { kCheck, kKind, kFamily, kWorkqueue, kSource, kSet, kUsed = kSet + 8 };
 static_assert(AtomSet::kWords == 8 && kUsed <= 16);
 
+// In place of a family's number.
+constexpr uint32_t kForeign = UINT32_MAX;
+
+uint64_t pack(uint32_t high, uint32_t low) {
+    return (uint64_t{high} << 32) | low;
+}
+
+uint32_t high_of(uint64_t word) {
+    return static_cast<uint32_t>(word >> 32);
+}
+
+uint32_t low_of(uint64_t word) {
+    return static_cast<uint32_t>(word);
+}
+
 // Random in each process, so that a value of another one is not taken for one of ours.
 uint64_t process_secret() {
     static const uint64_t secret = [] {
@@ -36,12 +51,18 @@ uint64_t check_word(const gcx_resource& resource) {
 gcx_resource seal(const ResourceWords& words) {
     gcx_resource resource{};
     resource.opaque[kKind] =
-        (uint64_t{static_cast<uint32_t>(words.type)} << 32) | static_cast<uint32_t>(words.device);
+        pack(static_cast<uint32_t>(words.type), static_cast<uint32_t>(words.device));
     resource.opaque[kFamily] = words.family;
-    resource.opaque[kWorkqueue] = (uint64_t{static_cast<uint32_t>(words.workqueue.scope)} << 32) |
-                                  words.workqueue.concurrency_limit;
+    resource.opaque[kWorkqueue] =
+        pack(static_cast<uint32_t>(words.workqueue.scope), words.workqueue.concurrency_limit);
     resource.opaque[kSource] = words.workqueue.source_context;
     std::copy_n(words.set.words().data(), AtomSet::kWords, resource.opaque + kSet);
+    if (words.foreign) {
+        resource.opaque[kFamily] = kForeign;
+        resource.opaque[kSet] = pack(words.foreign->sm_count, words.foreign->min_partition_size);
+        resource.opaque[kSet + 1] =
+            pack(words.foreign->coscheduled_alignment, words.foreign->flags);
+    }
     resource.opaque[kCheck] = check_word(resource);
     return resource;
 }
@@ -67,7 +88,13 @@ ResourceWords unseal(const gcx_resource* resource) {
     words.workqueue.scope = static_cast<gcx_workqueue_scope>(resource->opaque[kWorkqueue] >> 32);
     words.workqueue.concurrency_limit = static_cast<uint32_t>(resource->opaque[kWorkqueue]);
     words.workqueue.source_context = resource->opaque[kSource];
-    words.set = AtomSet::of_words(resource->opaque + kSet);
+    if (words.family == kForeign) {
+        const uint64_t counts = resource->opaque[kSet];
+        const uint64_t rest = resource->opaque[kSet + 1];
+        words.foreign = {high_of(counts), low_of(counts), high_of(rest), low_of(rest)};
+    } else {
+        words.set = AtomSet::of_words(resource->opaque + kSet);
+    }
     return words;
 }
 

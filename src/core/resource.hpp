@@ -5,6 +5,8 @@
 
 #include <gcx.h>
 
+#include <optional>
+
 namespace gcx {
 
 class Family;
@@ -14,6 +16,14 @@ struct SmResource {
     Device* device = nullptr;
     Family* family = nullptr;
     AtomSet set;
+};
+
+// The SMs of a green context that gcx did not make: their number is known, their atoms are not.
+struct ForeignSms {
+    uint32_t sm_count = 0;
+    uint32_t min_partition_size = 0;
+    uint32_t coscheduled_alignment = 0;
+    uint32_t flags = 0;
 };
 
 // A workqueue: the configuration, or the pre-existing one of a context.
@@ -30,6 +40,7 @@ struct ResourceWords {
     int32_t device = 0;
     uint32_t family = 0; // as Device::family_number gives it
     AtomSet set;
+    std::optional<ForeignSms> foreign; // instead of family and set
     Workqueue workqueue;
 };
 

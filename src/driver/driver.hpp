@@ -50,6 +50,8 @@
     X(cuLibraryLoadData, 12000, decltype(&::cuLibraryLoadData))                                    \
     X(cuLibraryUnload, 12000, decltype(&::cuLibraryUnload))                                        \
     X(cuLibraryGetKernel, 12000, decltype(&::cuLibraryGetKernel))                                  \
+    X(cuKernelSetAttribute, 12000, decltype(&::cuKernelSetAttribute))                              \
+    X(cuOccupancyMaxPotentialClusterSize, 11070, decltype(&::cuOccupancyMaxPotentialClusterSize))  \
     X(cuLaunchKernel, 4000, decltype(&::cuLaunchKernel))                                           \
     X(cuDeviceGetDevResource, 12040, decltype(&::cuDeviceGetDevResource))                          \
     X(cuDevSmResourceSplitByCount, 12040, decltype(&::cuDevSmResourceSplitByCount))                \
@@ -61,7 +63,8 @@
     X(cuGreenCtxRecordEvent, 12040, decltype(&::cuGreenCtxRecordEvent))                            \
     X(cuGreenCtxWaitEvent, 12040, decltype(&::cuGreenCtxWaitEvent))                                \
     X(cuGreenCtxStreamCreate, 12050, cu::GreenCtxStreamCreateFn)                                   \
-    X(cuDevSmResourceSplit, 13010, cu::DevSmResourceSplitFn)
+    X(cuDevSmResourceSplit, 13010, cu::DevSmResourceSplitFn)                                       \
+    X(cuStreamGetDevResource, 13010, cu::StreamGetDevResourceFn)
 
 namespace gcx {
 

@@ -120,6 +120,24 @@ std::vector<uint32_t> Probe::sms_of(CUcontext context, CUstream stream, uint32_t
     return seen;
 }
 
+uint32_t Probe::max_cluster_size(const Device& device, CUcontext context, CUstream stream) {
+    const RelaxedCapture relaxed(driver_);
+    const CUkernel probe = kernel();
+    const ScopedCurrent current(driver_, context);
+    // Up to 8 blocks are portable: any device with clusters has them. More have to be allowed.
+    GCX_CALL(driver_, cuKernelSetAttribute, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
+             probe, device.native());
+    CUlaunchConfig config{};
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = kThreads;
+    config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream;
+    int blocks = 0;
+    GCX_CALL(driver_, cuOccupancyMaxPotentialClusterSize, &blocks,
+             reinterpret_cast<CUfunction>(probe), &config);
+    return static_cast<uint32_t>(std::max(blocks, 1));
+}
+
 void Probe::map_family(ContextCache& cache, Device& device, Family& family) {
     if (family.sm_map() != nullptr)
         return;

@@ -23,6 +23,10 @@ class Probe {
     // Reads which SMs the atoms of a family hold, unless that was done.
     void map_family(ContextCache& cache, Device& device, Family& family);
 
+    // The most blocks that a cluster of a kernel can have in the stream's context, on a device that
+    // has clusters.
+    uint32_t max_cluster_size(const Device& device, CUcontext context, CUstream stream);
+
   private:
     CUkernel kernel();
 

@@ -24,6 +24,8 @@ struct State {
     int pushed = 0;
     CUcontext primary = nullptr; // of the application
     CUstream plain = nullptr;    // the application's
+    CUevent plain_event = nullptr;
+    CUgreenCtx plain_green = nullptr;
 };
 
 template <class Handle, class Destroy>
@@ -42,8 +44,12 @@ void give_up_all(State& state) {
         give_up(*stream, gcx_stream_destroy);
     for (gcx_context* context : {&state.context, &state.second})
         give_up(*context, gcx_context_destroy);
+    if (state.plain_event != nullptr)
+        CHECK_EQ(NATIVE(cuEventDestroy)(state.plain_event), CUDA_SUCCESS);
     if (state.plain != nullptr) {
         CHECK_EQ(NATIVE(cuStreamDestroy)(state.plain), CUDA_SUCCESS);
+        if (state.plain_green != nullptr)
+            CHECK_EQ(NATIVE(cuGreenCtxDestroy)(state.plain_green), CUDA_SUCCESS);
         CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
     }
     state.plain = nullptr;
@@ -89,13 +95,36 @@ void pushed(State& state) {
     CHECK_OK(gcx_context_push(state.context));
     state.pushed = 1;
 }
+void plain_stream_in(State& state, CUcontext context) {
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(context), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuStreamCreate)(&state.plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuEventCreate)(&state.plain_event, 0), CUDA_SUCCESS);
+    CUcontext popped = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+}
 void plain_stream(State& state) {
     resources(state);
     CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&state.primary, 0), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuCtxPushCurrent)(state.primary), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuStreamCreate)(&state.plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    CUcontext popped = nullptr;
-    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    plain_stream_in(state, state.primary);
+}
+// Of a green context that gcx did not make.
+void plain_green_handle(State& state) {
+    CUdevResource whole{};
+    CUdevResource group{};
+    CUdevResourceDesc descriptor = nullptr;
+    unsigned groups = 1;
+    CUcontext context = nullptr;
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&state.primary, 0), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuDeviceGetDevResource)(0, &whole, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuDevSmResourceSplitByCount)(&group, &groups, &whole, nullptr, 0, 16),
+             CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuDevResourceGenerateDesc)(&descriptor, &group, 1), CUDA_SUCCESS);
+    CHECK_EQ(
+        NATIVE(cuGreenCtxCreate)(&state.plain_green, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM),
+        CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuCtxFromGreenCtx)(&context, state.plain_green), CUDA_SUCCESS);
+    plain_stream_in(state, context);
+    CHECK_OK(gcx_stream_from_native(state.plain, &state.stream));
 }
 void plain_handle(State& state) {
     plain_stream(state);
@@ -289,6 +318,29 @@ const Operation kOperations[] = {
          gcx_stream_info info = GCX_STREAM_INFO_INIT;
          return gcx_stream_get_info(state.stream, &info);
      }},
+    {"foreign stream resource", plain_green_handle,
+     [](State& state) {
+         gcx_resource resource{};
+         return gcx_stream_get_resource(state.stream, GCX_RESOURCE_SM, &resource);
+     },
+     13010},
+    {"foreign stream resource, of the whole device", plain_handle,
+     [](State& state) {
+         gcx_resource resource{};
+         return gcx_stream_get_resource(state.stream, GCX_RESOURCE_SM, &resource);
+     }},
+    {"stream clusters", stream,
+     [](State& state) {
+         uint32_t blocks = 0;
+         return gcx_stream_get_max_cluster_size(state.stream, &blocks);
+     }},
+    {"resource clusters", resources,
+     [](State& state) {
+         uint32_t blocks = 0;
+         return gcx_resource_get_max_cluster_size(&state.sm, &blocks);
+     }},
+    {"event from native", plain_stream,
+     [](State& state) { return gcx_event_from_native(state.plain_event, &state.event); }},
     {"event create", resources,
      [](State& state) { return gcx_event_create(0, GCX_EVENT_TIMING, &state.event); }},
     {"event destroy", events,

@@ -1,0 +1,390 @@
+// Streams and events that others made, and what gcx tells of them; clusters; events across devices.
+
+#include "support.hpp"
+
+#include <cstring>
+
+using namespace support;
+
+namespace {
+
+// A stream of the application's own, in the primary context or in a green context of so many SMs.
+class Foreign {
+  public:
+    explicit Foreign(uint32_t sms = 0, int device = 0) : device_(device) {
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&context_, device), CUDA_SUCCESS);
+        if (sms != 0)
+            make_green(sms);
+        CUcontext popped = nullptr;
+        CHECK_EQ(NATIVE(cuCtxPushCurrent)(context_), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuEventCreate)(&event, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    }
+    ~Foreign() {
+        if (event != nullptr)
+            CHECK_EQ(NATIVE(cuEventDestroy)(event), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuStreamDestroy)(stream), CUDA_SUCCESS);
+        if (green_ != nullptr)
+            CHECK_EQ(NATIVE(cuGreenCtxDestroy)(green_), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(device_), CUDA_SUCCESS);
+    }
+    Foreign(const Foreign&) = delete;
+    Foreign& operator=(const Foreign&) = delete;
+
+    CUstream stream = nullptr;
+    CUevent event = nullptr;
+
+  private:
+    void make_green(uint32_t sms) {
+        CUdevResource whole{};
+        CUdevResource group{};
+        CUdevResourceDesc descriptor = nullptr;
+        unsigned groups = 1;
+        CHECK_EQ(NATIVE(cuDeviceGetDevResource)(device_, &whole, CU_DEV_RESOURCE_TYPE_SM),
+                 CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuDevSmResourceSplitByCount)(&group, &groups, &whole, nullptr, 0, sms),
+                 CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuDevResourceGenerateDesc)(&descriptor, &group, 1), CUDA_SUCCESS);
+        CHECK_EQ(
+            NATIVE(cuGreenCtxCreate)(&green_, descriptor, device_, CU_GREEN_CTX_DEFAULT_STREAM),
+            CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuCtxFromGreenCtx)(&context_, green_), CUDA_SUCCESS);
+    }
+
+    int device_;
+    CUcontext context_ = nullptr;
+    CUgreenCtx green_ = nullptr;
+};
+
+gcx_stream handle_for(CUstream native) {
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_stream_from_native(native, &stream));
+    return stream;
+}
+
+gcx_event make_event(uint32_t flags, int32_t device = 0) {
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_create(device, flags, &event));
+    return event;
+}
+
+void default_streams_are_refused() {
+    for (const auto& [number, name] : {std::pair{0, "NULL"}, {1, "Legacy"}, {2, "PerThread"}}) {
+        gcx_stream stream = nullptr;
+        CHECK_REFUSED(
+            gcx_stream_from_native(forged<CUstream>(static_cast<uint64_t>(number)), &stream),
+            GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has(name) && message_has("default stream"));
+        CHECK(message_has("pass a stream that was made"));
+        CHECK(stream == nullptr);
+    }
+}
+
+void a_stream_of_the_whole_device_has_its_resource() {
+    const Foreign foreign;
+    const gcx_stream stream = handle_for(foreign.stream);
+    const gcx_resource whole = whole_device();
+    gcx_resource resource{};
+    CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
+    CHECK_EQ(std::memcmp(&resource, &whole, sizeof whole), 0);
+    gcx_stream_info info = GCX_STREAM_INFO_INIT;
+    CHECK_OK(gcx_stream_get_info(stream, &info));
+    CHECK_EQ(info.sm_count, 132U);
+    CHECK_EQ(info.device, 0);
+    for (const gcx_resource_type type : {GCX_RESOURCE_WORKQUEUE, GCX_RESOURCE_WORKQUEUE_CONFIG})
+        CHECK_REFUSED(gcx_stream_get_resource(stream, type, &resource), GCX_ERROR_NOT_FOUND);
+    CHECK_REFUSED(gcx_stream_get_resource(stream, no_such<gcx_resource_type>(2), &resource),
+                  GCX_ERROR_INVALID_RESOURCE_TYPE);
+    CHECK_OK(gcx_stream_destroy(stream));
+}
+
+// What needs the atoms is refused.
+void refuse_foreign(const gcx_resource& foreign) {
+    constexpr gcx_result kRefused = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    const gcx_resource whole = whole_device();
+    const gcx_sm_request request = requests_for({8})[0];
+    gcx_resource out{};
+    gcx_context context = nullptr;
+    uint32_t number = 7;
+    uint32_t ids[GCX_MAX_SMS];
+    CHECK_REFUSED(gcx_sm_split(&foreign, &request, 1, 0, &out, nullptr), kRefused);
+    CHECK(message_has("16 SMs") && message_has("did not make"));
+    CHECK_REFUSED(gcx_sm_plan(&foreign, &request, 1, 0, &number, nullptr), kRefused);
+    CHECK_REFUSED(gcx_resource_union(&foreign, &whole, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_subtract(&whole, &foreign, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_intersect(&foreign, &foreign, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_get_overlap(&whole, &foreign, &number), kRefused);
+    CHECK_REFUSED(gcx_context_create(&foreign, 1, nullptr, &context), kRefused);
+    CHECK_REFUSED(gcx_resource_get_sm_ids(&foreign, ids, GCX_MAX_SMS, &number), kRefused);
+    CHECK_REFUSED(gcx_resource_get_atom(&foreign, 0, &out), kRefused);
+    CHECK_REFUSED(gcx_resource_get_max_cluster_size(&foreign, &number), kRefused);
+    CHECK_EQ(number, 7U);
+    CHECK(context == nullptr);
+}
+
+void a_stream_of_part_of_the_device_has_counts(bool told) {
+    const Foreign foreign(16);
+    const gcx_stream stream = handle_for(foreign.stream);
+    gcx_stream_info info = GCX_STREAM_INFO_INIT;
+    CHECK_OK(gcx_stream_get_info(stream, &info));
+    CHECK_EQ(info.sm_count, 16U);
+    CHECK_EQ(info.context_id, 0U);
+    gcx_resource resource{};
+    if (!told) {
+        CHECK_REFUSED(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource),
+                      GCX_ERROR_NOT_SUPPORTED);
+        CHECK(message_has("13.1") && message_has("16 SMs"));
+    } else {
+        gcx_resource again{};
+        CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
+        CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &again));
+        CHECK_EQ(std::memcmp(&resource, &again, sizeof again), 0);
+        const gcx_resource_info told_info = info_of(resource);
+        CHECK_EQ(told_info.family, GCX_SM_FAMILY_FOREIGN);
+        CHECK_EQ(told_info.type, GCX_RESOURCE_SM);
+        CHECK_EQ(told_info.device, 0);
+        CHECK_EQ(told_info.sm_count, 16U);
+        CHECK_EQ(told_info.atom_count, 0U);
+        CHECK_EQ(told_info.min_partition_size, 8U);
+        CHECK_EQ(told_info.coscheduled_alignment, 8U);
+        refuse_foreign(resource);
+        // Changed, it is none of gcx's.
+        for (uint64_t& word : resource.opaque) {
+            gcx_resource_info none = GCX_RESOURCE_INFO_INIT;
+            word ^= 1;
+            CHECK_REFUSED(gcx_resource_get_info(&resource, &none),
+                          GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+            word ^= 1;
+        }
+    }
+    uint32_t blocks = 0;
+    CHECK_OK(gcx_stream_get_max_cluster_size(stream, &blocks));
+    CHECK_EQ(blocks, 8U);
+    CHECK_OK(gcx_stream_destroy(stream));
+}
+
+void events_of_others() {
+    const Partition partition(split(whole_device(), {8}).groups[0]);
+    const Foreign foreign;
+    gcx_event event = nullptr;
+    CHECK_REFUSED(gcx_event_from_native(nullptr, &event), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_event_from_native(foreign.event, nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK(gcx_event_from_native(forged<CUevent>(0x123450), &event) != GCX_SUCCESS);
+    CHECK(event == nullptr);
+    CHECK_OK(gcx_event_from_native(foreign.event, &event));
+    CHECK(gcx_event_native(event) == foreign.event);
+    const gcx_event mine = make_event(GCX_EVENT_TIMING);
+    float milliseconds = 5;
+    CHECK_OK(gcx_stream_record(partition.stream, mine));
+    CHECK_REFUSED(gcx_event_get_elapsed(mine, event, &milliseconds), GCX_ERROR_INVALID_HANDLE);
+    CHECK(message_has("end, which gcx did not make"));
+    CHECK_OK(gcx_stream_record(partition.stream, event));
+    CHECK_OK(gcx_stream_wait(partition.stream, event));
+    CHECK_OK(gcx_context_record(partition.context, event));
+    CHECK_OK(gcx_context_wait(partition.context, event));
+    CHECK_OK(gcx_event_synchronize(event));
+    CHECK_OK(gcx_event_query(event));
+    CHECK_OK(gcx_event_synchronize(mine));
+    CHECK_OK(gcx_event_get_elapsed(mine, event, &milliseconds));
+    // It stays its owner's.
+    CHECK_OK(gcx_event_destroy(event));
+    CHECK_REFUSED(gcx_event_query(event), GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(NATIVE(cuEventQuery)(foreign.event), CUDA_SUCCESS);
+    CHECK_OK(gcx_event_destroy(mine));
+}
+
+void an_event_in_a_capture_has_a_handle() {
+    const Foreign foreign;
+    CHECK_EQ(NATIVE(cuStreamBeginCapture)(foreign.stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
+             CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuEventRecord)(foreign.event, foreign.stream), CUDA_SUCCESS);
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_from_native(foreign.event, &event));
+    CHECK_OK(gcx_event_destroy(event));
+    CUgraph graph = nullptr;
+    CHECK_EQ(NATIVE(cuStreamEndCapture)(foreign.stream, &graph), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+}
+
+void no_time_says_why() {
+    const Partition partition(split(whole_device(), {8}).groups[0]);
+    const gcx_event timed = make_event(GCX_EVENT_TIMING);
+    const gcx_event plain = make_event(GCX_EVENT_BLOCKING_SYNC);
+    const gcx_event fresh = make_event(GCX_EVENT_TIMING | GCX_EVENT_BLOCKING_SYNC);
+    CHECK_OK(gcx_stream_record(partition.stream, timed));
+    CHECK_OK(gcx_stream_record(partition.stream, plain));
+    CHECK_OK(gcx_event_synchronize(timed));
+    CHECK_OK(gcx_event_synchronize(plain));
+    float milliseconds = 5;
+    const auto refuse = [&](gcx_event start, gcx_event end, gcx_result result, const char* text) {
+        CHECK_REFUSED(gcx_event_get_elapsed(start, end, &milliseconds), result);
+        CHECK(message_has(text));
+        CHECK_EQ(milliseconds, 5.0F);
+    };
+    constexpr gcx_result kNoTime = GCX_ERROR_INVALID_HANDLE;
+    refuse(timed, plain, kNoTime, "end takes no times: it was made without GCX_EVENT_TIMING");
+    refuse(plain, timed, kNoTime, "start takes no times");
+    refuse(timed, fresh, kNoTime, "end was never recorded");
+    refuse(fresh, timed, kNoTime, "start was never recorded");
+    sim::fail("cuEventElapsedTime", 1, CUDA_ERROR_UNKNOWN);
+    refuse(timed, timed, GCX_ERROR_UNKNOWN, "cuEventElapsedTime");
+    CUdeviceptr memory = 0;
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(gcx_context_native(partition.context)), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuMemAlloc)(&memory, std::size_t{32} << 20), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuMemsetD8Async)(memory, 1, std::size_t{32} << 20,
+                                     gcx_stream_native(partition.stream)),
+             CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_record(partition.stream, fresh));
+    refuse(timed, fresh, GCX_ERROR_NOT_READY, "the work of end has not finished");
+    refuse(fresh, timed, GCX_ERROR_NOT_READY, "the work of start has not finished");
+    CHECK_EQ(NATIVE(cuMemFree)(memory), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(nullptr), CUDA_SUCCESS);
+    CHECK_OK(gcx_event_synchronize(fresh));
+    CHECK_OK(gcx_event_get_elapsed(timed, fresh, &milliseconds));
+    for (const gcx_event event : {timed, plain, fresh})
+        CHECK_OK(gcx_event_destroy(event));
+}
+
+void an_event_is_recorded_on_its_device() {
+    const Partition here(split(whole_device(0), {8}).groups[0]);
+    const Foreign foreign(0, 1);
+    const gcx_stream there = handle_for(foreign.stream);
+    const gcx_event event = make_event(0, 1);
+    for (const gcx_result result :
+         {gcx_stream_record(here.stream, event), gcx_context_record(here.context, event)}) {
+        CHECK_EQ(result, GCX_ERROR_INVALID_HANDLE);
+        CHECK(message_has("device 1") && message_has("device 0"));
+        CHECK(message_has("gcx_event_create(0"));
+    }
+    CHECK_OK(gcx_stream_record(there, event));
+    CHECK_OK(gcx_stream_wait(here.stream, event)); // waiting works across devices
+    const gcx_event mine = make_event(0, 0);
+    CHECK_REFUSED(gcx_stream_record(there, mine), GCX_ERROR_INVALID_HANDLE);
+    CHECK(message_has("gcx_event_create(1"));
+    gcx_stream_info info = GCX_STREAM_INFO_INIT;
+    CHECK_OK(gcx_stream_get_info(there, &info));
+    CHECK_EQ(info.device, 1);
+    CHECK_OK(gcx_event_destroy(mine));
+    CHECK_OK(gcx_event_destroy(event));
+    CHECK_OK(gcx_stream_destroy(there));
+}
+
+// A stream that its handle can't be kept of: its owner changed it.
+gcx_stream changed_stream(gcx_context context) {
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+    CUlaunchAttributeValue value{};
+    value.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC;
+    CHECK_EQ(NATIVE(cuStreamSetAttribute)(gcx_stream_native(stream),
+                                          CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
+             CUDA_SUCCESS);
+    return stream;
+}
+
+void what_is_gone_is_destroyed() {
+    const Partition partition(split(whole_device(), {8}).groups[0]);
+    // Somebody destroyed the native ones.
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_stream_create(partition.context, nullptr, &stream));
+    CHECK_EQ(NATIVE(cuStreamDestroy)(gcx_stream_native(stream)), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_REFUSED(gcx_stream_destroy(stream), GCX_ERROR_INVALID_HANDLE);
+    gcx_event event = make_event(0);
+    CHECK_EQ(NATIVE(cuEventDestroy)(gcx_event_native(event)), CUDA_SUCCESS);
+    CHECK_OK(gcx_event_destroy(event));
+    CHECK_REFUSED(gcx_event_destroy(event), GCX_ERROR_INVALID_HANDLE);
+    // The driver says why there is nothing to destroy; anything else leaves the handle as it was.
+    for (const CUresult result : {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_HANDLE}) {
+        const gcx_sim_counts before = sim::counts();
+        stream = changed_stream(partition.context);
+        CUstream native = gcx_stream_native(stream);
+        sim::fail("cuStreamDestroy_v2", 1, result);
+        CHECK_OK(gcx_stream_destroy(stream));
+        CHECK_EQ(NATIVE(cuStreamDestroy)(native), CUDA_SUCCESS);
+        event = make_event(0);
+        CUevent native_event = gcx_event_native(event);
+        sim::fail("cuEventDestroy_v2", 1, result);
+        CHECK_OK(gcx_event_destroy(event));
+        CHECK_EQ(NATIVE(cuEventDestroy)(native_event), CUDA_SUCCESS);
+        CHECK_EQ(left_behind(before, sim::counts()), std::string());
+    }
+    stream = changed_stream(partition.context);
+    sim::fail("cuStreamDestroy_v2", 1, CUDA_ERROR_UNKNOWN);
+    CHECK_REFUSED(gcx_stream_destroy(stream), GCX_ERROR_UNKNOWN);
+    CHECK_OK(gcx_stream_destroy(stream));
+    event = make_event(0);
+    sim::fail("cuEventDestroy_v2", 1, CUDA_ERROR_UNKNOWN);
+    CHECK_REFUSED(gcx_event_destroy(event), GCX_ERROR_UNKNOWN);
+    CHECK_OK(gcx_event_destroy(event));
+}
+
+uint32_t largest_cluster(const gcx_resource& resource) {
+    uint32_t blocks = 0;
+    CHECK_OK(gcx_resource_get_max_cluster_size(&resource, &blocks));
+    const Partition partition(resource);
+    uint32_t of_stream = 0;
+    CHECK_OK(gcx_stream_get_max_cluster_size(partition.stream, &of_stream));
+    CHECK_EQ(of_stream, blocks);
+    return blocks;
+}
+
+// As measured on an H200.
+void clusters_follow_from_the_split() {
+    const gcx_resource whole = whole_device();
+    const Split parts = split(whole, {108, 24});
+    gcx_resource odd{};
+    CHECK_OK(gcx_resource_get_atom(&whole, 15, &odd));
+    CHECK_EQ(largest_cluster(whole), 16U);
+    CHECK_EQ(largest_cluster(parts.groups[0]), 16U);
+    CHECK_EQ(largest_cluster(parts.groups[1]), 8U);
+    CHECK_EQ(largest_cluster(odd), 2U);
+    const Split fine = split(whole, {24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING);
+    CHECK_EQ(largest_cluster(fine.groups[0]), 2U);
+    const Split wide = split(whole, {24}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
+    CHECK_EQ(largest_cluster(wide.groups[0]), 16U);
+
+    gcx_resource none{};
+    uint32_t blocks = 9;
+    CHECK_OK(gcx_resource_subtract(&whole, &whole, &none));
+    CHECK_REFUSED(gcx_resource_get_max_cluster_size(&none, &blocks),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_EQ(blocks, 9U);
+    // The context that was asked is kept, and its stream.
+    const uint64_t misses = cache_stats().misses;
+    CHECK_OK(gcx_resource_get_max_cluster_size(&parts.groups[1], &blocks));
+    CHECK_EQ(cache_stats().misses, misses);
+    CHECK_EQ(cache_stats().in_use, 0U);
+}
+
+void there_are_no_clusters_before_9_0() {
+    const gcx_resource whole = whole_device();
+    uint32_t blocks = 0;
+    CHECK_OK(gcx_resource_get_max_cluster_size(&whole, &blocks));
+    CHECK_EQ(blocks, 1U);
+    CHECK_EQ(sim::counts().green_contexts, 0U); // none is made to be asked
+    const Partition partition(whole);
+    blocks = 0;
+    CHECK_OK(gcx_stream_get_max_cluster_size(partition.stream, &blocks));
+    CHECK_EQ(blocks, 1U);
+}
+
+} // namespace
+
+int main() {
+    for (const char* driver : {"12.4", "13.0", "13.1", "13.5"}) {
+        const std::string at = std::string("@") + driver;
+        const bool told = version_of(driver) >= 13010;
+        on_machine("h100" + at, default_streams_are_refused);
+        on_machine("h100" + at, a_stream_of_the_whole_device_has_its_resource);
+        on_machine("h100" + at, [told] { a_stream_of_part_of_the_device_has_counts(told); });
+        on_machine("h100" + at, events_of_others);
+        on_machine("h100" + at, an_event_in_a_capture_has_a_handle);
+        on_machine("h100" + at, no_time_says_why);
+        on_machine("2xh100" + at, an_event_is_recorded_on_its_device);
+        on_machine("h100" + at, what_is_gone_is_destroyed);
+        on_machine("h200" + at, clusters_follow_from_the_split);
+        on_machine("a100" + at, there_are_no_clusters_before_9_0);
+    }
+    return check::summary("natives");
+}
