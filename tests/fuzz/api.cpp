@@ -619,9 +619,32 @@ void current_natively(Bytes& bytes, Shared& shared) {
     }
 }
 
+void cluster_sizes(Bytes& bytes, Shared& shared) {
+    const gcx_resource resource = shared.resource(bytes);
+    Out<uint32_t> of_resource;
+    CALL_OUT(of_resource, gcx_resource_get_max_cluster_size(&resource, &of_resource.value));
+    const gcx_stream stream = shared.streams.pick(bytes);
+    Out<uint32_t> of_stream;
+    CALL_OUT(of_stream, gcx_stream_get_max_cluster_size(stream, &of_stream.value));
+}
+
+void foreign_event(Bytes& bytes, Shared& shared) {
+    CUevent native = nullptr;
+    if (!shared.alone)
+        return;
+    if (bytes.flag()) {
+        native = gcx_event_native(shared.events.pick(bytes));
+    } else if (cuEventCreate(&native, bytes.next() & 3) == CUDA_SUCCESS) {
+        shared.native_events.push_back(native);
+    }
+    Out<gcx_event> event;
+    if (CALL_OUT(event, gcx_event_from_native(native, &event.value)) == GCX_SUCCESS)
+        shared.events.put(bytes, event.value);
+}
+
 using Operation = void (*)(Bytes&, Shared&);
 // New ones at the end, so that the seeds keep their meaning.
-constexpr std::array<Operation, 38> kOperations = {
+constexpr auto kOperations = std::to_array<Operation>({
     device_resource,
     split,
     create_context,
@@ -660,7 +683,9 @@ constexpr std::array<Operation, 38> kOperations = {
     current_natively,
     busy,
     set_priority,
-};
+    cluster_sizes,
+    foreign_event,
+});
 
 void run(Bytes bytes, Shared& shared) {
     while (!bytes.empty()) {
@@ -691,6 +716,8 @@ void end(Shared& shared) {
     shared.events.destroy_all();
     for (CUstream native : shared.native_streams)
         cuStreamDestroy(native);
+    for (CUevent native : shared.native_events)
+        cuEventDestroy(native);
     gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
     if (gcx_cache_get_stats(&stats) == GCX_SUCCESS)
         must(stats.in_use == 0, "contexts are in use that nobody has");
