@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::array kInfoOptions = {
     Option{"--device", "N", "this device alone; all of them if not given"},
+    Option{"--limits", "",
+           "also the largest thread block clusters, for which it makes contexts for a moment"},
     Option{"--record", "FILE",
            "write the device (0 if not given) as a profile for the simulated driver"},
 };
@@ -35,10 +37,11 @@ constexpr std::array kSimRunOptions = {
 Report run_help(const Arguments& arguments);
 
 constexpr std::array kCommands = {
-    Command{"info", "the driver, the devices and what they can do", "",
-            "Shows the driver, the devices, the atoms of each family, what the driver can do and "
-            "what in\nthe environment limits SMs. --record makes contexts for a moment.",
-            "gcx info --record gpu.profile", kInfoOptions, run_info},
+    Command{
+        "info", "the driver, the devices and what they can do", "",
+        "Shows the driver, the devices, the atoms of each family, what the driver can do and "
+        "what in\nthe environment limits SMs. --limits and --record make contexts for a moment.",
+        "gcx info --record gpu.profile", kInfoOptions, run_info},
     Command{
         "plan", "what a split would give, without making anything", "",
         "Shows how many SMs each partition would get. Counts are rounded up to what the GPU can "

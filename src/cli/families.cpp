@@ -8,16 +8,15 @@ std::optional<Family> find_family(int32_t device, const FamilyName& family) {
     const gcx_resource whole = device_sms(device);
     // One group of all that there is: the whole device, as this family.
     const gcx_sm_request everything{};
-    gcx_resource all;
+    Family result;
     const gcx_result found =
-        gcx_sm_split(&whole, &everything, 1, family.split_flags, &all, nullptr);
+        gcx_sm_split(&whole, &everything, 1, family.split_flags, &result.all, nullptr);
     if (found == GCX_ERROR_NOT_SUPPORTED || found == GCX_ERROR_INVALID_RESOURCE_CONFIGURATION)
         return std::nullopt;
     check(found);
-    Family result;
-    result.info = resource_info(all);
+    result.info = resource_info(result.all);
     for (uint32_t i = 0; i < result.info.atom_count; i++) {
-        check(gcx_resource_get_atom(&all, i, &result.atoms.emplace_back()));
+        check(gcx_resource_get_atom(&result.all, i, &result.atoms.emplace_back()));
         result.sm_counts.push_back(resource_info(result.atoms.back()).sm_count);
     }
     return result;

@@ -12,6 +12,7 @@
 namespace gcx::cli {
 
 struct Family {
+    gcx_resource all{};
     gcx_resource_info info{};
     std::vector<gcx_resource> atoms;
     std::vector<uint32_t> sm_counts; // of each atom

@@ -36,7 +36,23 @@ std::string reason() {
                                                                      : message;
 }
 
-void add_families(int32_t device, bool clusters, Json& json, Report& report) {
+uint32_t max_cluster_size(const gcx_resource& resource) {
+    uint32_t blocks = 0;
+    check(gcx_resource_get_max_cluster_size(&resource, &blocks));
+    return blocks;
+}
+
+// The largest clusters: of one atom, and of the whole device.
+void add_limits(const Family& family, bool clusters, Json& json, Report& report) {
+    const uint32_t one = max_cluster_size(family.atoms.front());
+    const uint32_t all = max_cluster_size(family.all);
+    json.set("max_cluster_size", Json::object().set("atom", one).set("device", all));
+    if (clusters)
+        report.text +=
+            format("%24sclusters of up to %u in one atom, %u in the whole device\n", "", one, all);
+}
+
+void add_families(int32_t device, bool clusters, bool limits, Json& json, Report& report) {
     Json families = Json::array();
     for (const FamilyName& name : family_names) {
         const std::string label = "  " + padded(name.name, 22);
@@ -48,15 +64,18 @@ void add_families(int32_t device, bool clusters, Json& json, Report& report) {
             report.text += label + "not available: " + why + "\n";
             continue;
         }
-        families.add(Json::object()
-                         .set("name", name.name)
-                         .set("available", true)
-                         .set("atom_count", family->info.atom_count)
-                         .set("atoms", family->sm_counts)
-                         .set("min_partition_size", family->info.min_partition_size)
-                         .set("alignment", family->info.coscheduled_alignment));
+        Json available = Json::object();
+        available.set("name", name.name)
+            .set("available", true)
+            .set("atom_count", family->info.atom_count)
+            .set("atoms", family->sm_counts)
+            .set("min_partition_size", family->info.min_partition_size)
+            .set("alignment", family->info.coscheduled_alignment);
         const std::string_view promise = clusters ? name.promise : name.promise_without_clusters;
         report.text += label + atoms_text(*family) + "; " + std::string(promise) + "\n";
+        if (limits)
+            add_limits(*family, clusters, available, report);
+        families.add(std::move(available));
     }
     json.set("families", std::move(families));
 }
@@ -70,7 +89,7 @@ std::string uuid_text(const gcx_device_info& info) {
     return text;
 }
 
-Json add_device(int32_t device, Report& report) {
+Json add_device(int32_t device, bool limits, Report& report) {
     const gcx_device_info info = device_info(device);
     const std::string capability =
         format("%d.%d", info.compute_capability_major, info.compute_capability_minor);
@@ -90,7 +109,7 @@ Json add_device(int32_t device, Report& report) {
         format("  smallest partition    %s\n", count_of(info.min_partition_size, "SM").c_str());
     report.text +=
         format("  coscheduled steps     %s\n", count_of(info.coscheduled_alignment, "SM").c_str());
-    add_families(device, info.compute_capability_major >= 9, json, report);
+    add_families(device, info.compute_capability_major >= 9, limits, json, report);
     return json;
 }
 
@@ -138,7 +157,7 @@ Report run_info(const Arguments& arguments) {
                    version_text(driver.header_version) + "\n";
     Json devices = Json::array();
     for (int32_t i = one ? device : 0; i < (one ? device + 1 : count); i++)
-        devices.add(add_device(i, report));
+        devices.add(add_device(i, arguments.has("--limits"), report));
     report.json.set("devices", std::move(devices));
     add_capabilities(report);
     report.text += "queues\n" + queues_text();

@@ -10,29 +10,32 @@
 namespace gcx::cli {
 namespace {
 
-// Microseconds.
-struct Times {
+// Of a partition; times in microseconds.
+struct Measured {
     double context = 0;
     double stream = 0;
     double kernel = 0;
+    uint32_t max_cluster_size = 0; // blocks
 };
 
-std::vector<Times> make_and_run(const Split& made, std::vector<Partition>& partitions) {
-    std::vector<Times> times(partitions.size());
+std::vector<Measured> make_and_run(const Split& made, std::vector<Partition>& partitions) {
+    std::vector<Measured> measured(partitions.size());
     Stopwatch watch;
     for (std::size_t i = 0; i < partitions.size(); i++) {
         watch.lap();
         check(gcx_context_create(&made.groups[i], 1, nullptr, partitions[i].context.out()));
-        times[i].context = watch.lap();
+        measured[i].context = watch.lap();
         check(gcx_stream_create(partitions[i].context.get(), nullptr, partitions[i].stream.out()));
-        times[i].stream = watch.lap();
+        measured[i].stream = watch.lap();
     }
     for (std::size_t i = 0; i < partitions.size(); i++) {
         watch.lap();
         partitions[i].seen = probe(partitions[i].stream);
-        times[i].kernel = watch.lap();
+        measured[i].kernel = watch.lap();
+        check(gcx_stream_get_max_cluster_size(partitions[i].stream.get(),
+                                              &measured[i].max_cluster_size));
     }
-    return times;
+    return measured;
 }
 
 // Destroys the handles, then the green contexts that gcx would keep for the next user.
@@ -48,21 +51,23 @@ gcx_cache_stats take_down(std::vector<Partition>& partitions) {
 }
 
 void add_groups(Report& report, const Layout& layout, const Split& made,
-                const std::vector<Partition>& partitions, const std::vector<Times>& times) {
-    report.text += "partition  asked  SMs  seen    context us   stream us   kernel us\n";
+                const std::vector<Partition>& partitions, const std::vector<Measured>& measured) {
+    report.text += "partition  asked  SMs  seen  cluster    context us   stream us   kernel us\n";
     Json groups = Json::array();
     for (std::size_t i = 0; i < partitions.size(); i++) {
         groups.add(Json::object()
                        .set("requested", layout.requests[i].sm_count)
                        .set("sm_count", made.sm_counts[i])
                        .set("seen", partitions[i].seen)
-                       .set("context_us", times[i].context)
-                       .set("stream_us", times[i].stream)
-                       .set("kernel_us", times[i].kernel));
+                       .set("max_cluster_size", measured[i].max_cluster_size)
+                       .set("context_us", measured[i].context)
+                       .set("stream_us", measured[i].stream)
+                       .set("kernel_us", measured[i].kernel));
         report.text +=
-            format("%-9s  %5s  %3u  %4zu  %12.1f %11.1f %11.1f\n", partition_name(i).c_str(),
+            format("%-9s  %5s  %3u  %4zu  %7u  %12.1f %11.1f %11.1f\n", partition_name(i).c_str(),
                    request_text(layout.requests[i]).c_str(), made.sm_counts[i],
-                   partitions[i].seen.size(), times[i].context, times[i].stream, times[i].kernel);
+                   partitions[i].seen.size(), measured[i].max_cluster_size, measured[i].context,
+                   measured[i].stream, measured[i].kernel);
     }
     report.text += format("remainder         %3u\n", made.remainder_sm_count);
     report.text += "the first context's time includes making the device's primary context\n";
@@ -102,7 +107,7 @@ Report run_split(const Arguments& arguments) {
     const Split made = split(whole, layout);
     const double split_us = watch.lap();
     std::vector<Partition> partitions(made.groups.size());
-    const std::vector<Times> times = make_and_run(made, partitions);
+    const std::vector<Measured> measured = make_and_run(made, partitions);
 
     Report report;
     report.problems = find_problems(layout, made, partitions);
@@ -110,7 +115,7 @@ Report run_split(const Arguments& arguments) {
     set_layout(report.json, layout);
     report.json.set("split_us", split_us);
     report.text = banner(driver) + layout_line(layout) + format("split in %.1f us\n", split_us);
-    add_groups(report, layout, made, partitions, times);
+    add_groups(report, layout, made, partitions, measured);
     watch.lap();
     const gcx_cache_stats stats = take_down(partitions);
     add_take_down(report, stats, watch.lap());

@@ -169,6 +169,22 @@ def test_clusters_are_spoken_of_where_there_are_any(gpu: str) -> None:
     assert ("not available: the max-cluster family needs" in line) is (gpu in WITHOUT_CLUSTERS)
 
 
+def test_limits() -> None:
+    """Asked for, since it makes contexts; as an H200 has them."""
+    families = succeed_json("info", "--limits")["devices"][0]["families"]
+    assert {family["name"]: family["max_cluster_size"] for family in families} == {
+        "coscheduled": {"atom": 8, "device": 16},
+        "fine": {"atom": 2, "device": 16},
+        "max-cluster": {"atom": 16, "device": 16},
+    }
+    assert "clusters of up to 8 in one atom, 16 in the whole device" in succeed("info", "--limits")
+    assert "cluster" not in succeed("info", "--limits", driver="sim:a100@13.0").split("max-")[0]
+    assert "max_cluster_size" not in succeed_json("info")["devices"][0]["families"][0]
+    failing = {"GCX_SIM_FAIL": "cuGreenCtxCreate:1:2"}
+    succeed("info", env=failing)
+    assert "cuGreenCtxCreate" in fail("info", "--limits", env=failing)
+
+
 @pytest.mark.parametrize("sms", [8, 12, 16, 22, 24])
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_small_slice_of_a_gpu(sms: int, driver: str, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_report(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["gpu.profile", "my gpu's.profile", "h100", "gpu@13.0", "a,b", "$HOME"],
+    ["gpu.profile", "my gpu's.profile", "h100", "gpu@home.profile", "gpu@13.0", "a,b", "$HOME"],
 )
 def test_the_advice_replays(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it says of replaying works as it stands, typed into a shell in that folder."""

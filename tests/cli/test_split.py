@@ -35,9 +35,28 @@ def test_text() -> None:
     rows = [line.split() for line in text.splitlines()]
     (first,) = [row for row in rows if row[0] == "A"]
     (second,) = [row for row in rows if row[0] == "B"]
-    assert first[1:4] == ["108", "108", "108"]
-    assert second[1:4] == ["24", "24", "24"]
-    assert all(float(time) > 0 for time in first[4:] + second[4:])
+    assert first[1:5] == ["108", "108", "108", "16"]
+    assert second[1:5] == ["24", "24", "24", "8"]
+    assert all(float(time) > 0 for time in first[5:] + second[5:])
+
+
+@pytest.mark.parametrize(
+    ("sms", "family", "largest"),
+    [
+        ("108,24", "coscheduled", [16, 8]),
+        ("10,122", "fine", [2, 2]),
+        ("24", "max-cluster", [16]),
+    ],
+)
+def test_largest_clusters(sms: str, family: str, largest: list[int]) -> None:
+    """As an H200 has them, docs/measurements.md."""
+    groups = succeed_json("split", "--sms", sms, "--family", family)["groups"]
+    assert [group["max_cluster_size"] for group in groups] == largest
+
+
+def test_no_clusters() -> None:
+    groups = succeed_json("split", "--sms", "8,8", driver="sim:a100@13.0")["groups"]
+    assert [group["max_cluster_size"] for group in groups] == [1, 1]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
