@@ -1,0 +1,173 @@
+"""Recordings as the command meets them: strange devices, paths, and what the environment says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .command import SM_COUNTS, environment, fail, gcx, program, succeed, succeed_json
+
+OPEN_LIBCUDA = "import ctypes; print('libcuda:', ctypes.CDLL('libcuda.so.1').cuInit(0))"
+
+
+def profile(sms: int, capability: str, layout: str, *more: str) -> str:
+    lines = [
+        "gcx-profile 1",
+        "name Made Up",
+        f"compute_capability {capability}",
+        f"sm_count {sms}",
+        "memory_bytes 8589934592",
+        layout,
+        *more,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def gpcs(sms: int, size: int) -> str:
+    sizes = [size] * (sms // size) + ([sms % size] if sms % size else [])
+    return "gpc_sizes " + " ".join(str(each) for each in sizes)
+
+
+@pytest.mark.parametrize("driver", ["12.4", "13.0", "13.5"])
+@pytest.mark.parametrize(
+    ("sms", "capability", "size"),
+    [(30, "9.0", 6), (48, "12.1", 16), (20, "11.0", 10), (36, "7.5", 12), (192, "10.3", 18)],
+)
+def test_devices_that_are_none_of_the_built_in(
+    sms: int, capability: str, size: int, driver: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "made-up.profile"
+    path.write_text(profile(sms, capability, gpcs(sms, size)))
+    machine = f"sim:{path}@{driver}"
+    (device,) = succeed_json("info", driver=machine)["devices"]
+    assert (device["sm_count"], device["compute_capability"]) == (sms, capability)
+    for command in ("plan", "split", "verify"):
+        succeed(command, "--sms", "8,rest", driver=machine)
+
+
+def test_fewer_sms_than_a_partition(tmp_path: Path) -> None:
+    """Whatever the answers are, they are gcx's own."""
+    path = tmp_path / "slice.profile"
+    path.write_text(profile(6, "9.0", "gpc_sizes 6"))
+    for line in (["info"], ["plan", "--sms", "8"], ["split", "--sms", "4"], ["verify"]):
+        done = gcx(*line, driver=f"sim:{path}")
+        assert done.returncode in {0, 1, 2}, done
+
+
+def test_groups_of_unequal_size_are_refused(tmp_path: Path) -> None:
+    """The first two groups of the fine family as one: 8 SMs of it would be 130."""
+    path = tmp_path / "gpu.profile"
+    succeed("info", "--record", str(path))
+    before, first, second, rest = re.split(
+        r"(?<=family fine\n)(group .*)\n(group .*)\n", path.read_text(), maxsplit=1
+    )
+    path.write_text(f"{before}{first}{second.removeprefix('group')}\n{rest}")
+    message = fail("verify", "--family", "fine", "--sms", "8,rest", driver=f"sim:{path}")
+    line = before.count("\n") + 2
+    assert f"{path}: line {line}: a group of 2 SMs after groups of 4" in message
+
+
+def test_a_wrapping_sum_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.profile"
+    path.write_text(profile(300, "9.0", "gpc_sizes 4294966830" + " 2" * 299))
+    assert f"{path}: line 6: " in fail("info", driver=f"sim:{path}")
+
+
+@pytest.mark.parametrize("name", ["gpu@home.profile", "gpu@13.0", "a b's@12.8", "h100", "2xh100"])
+def test_recordings_replay_as_the_command_says(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [program(), "info", "--record", name],
+        env=environment({"GCX_DRIVER": "sim:a100@12.8"}),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = re.search(r"replay it with (GCX_DRIVER=.*)$", done.stdout, re.MULTILINE)
+    assert found is not None
+    (setting,) = shlex.split(found[1])
+    variable, _, driver = setting.partition("=")
+    replayed = subprocess.run(
+        [program(), "info", "--json"],
+        env=environment({variable: driver}),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    info = json.loads(replayed.stdout)
+    assert info["devices"][0]["sm_count"] == SM_COUNTS["a100"]
+    assert info["driver"]["version"] == "12.8"
+
+
+@pytest.mark.parametrize("name", ["gpu.profile", "gpu@13.0", "./gpu.profile"])
+def test_a_command_that_changes_its_folder(name: str, tmp_path: Path) -> None:
+    """sim run takes the recording's path, and the simulator's own, where it stands."""
+    succeed("info", "--record", str(tmp_path / name), driver="sim:a100@12.8")
+    gpu = f"{name}@" if "@" in name else name
+    library = Path(succeed_json("sim", "list")["library"])
+    script = f'cd / && "{program()}" info --json && "{sys.executable}" -c "{OPEN_LIBCUDA}"'
+    done = subprocess.run(
+        [program(), "sim", "run", "--gpu", gpu, "--", "/bin/sh", "-c", script],
+        env=environment({"GCX_SIM_LIBRARY": os.path.relpath(library, tmp_path)}),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    assert '"sm_count": 108' in done.stdout
+    assert done.stdout.endswith("libcuda: 0\n")
+
+
+def test_folders_are_called_so(tmp_path: Path) -> None:
+    assert "it is a folder" in fail("info", driver=f"sim:{tmp_path}")
+    (tmp_path / "h100").mkdir()
+    done = subprocess.run(
+        [program(), "info"],
+        env=environment({"GCX_DRIVER": "sim:h100"}),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("GCX_SIM_FAIL", "cuInit:first:2", "FUNCTION:NTH:RESULT"),
+        ("GCX_SIM_FAIL", "cuNothing:1:2", "cuNothing"),
+        ("GCX_SIM_KERNEL_NS", "1e3", "nanoseconds"),
+    ],
+)
+def test_an_environment_that_is_wrong(name: str, value: str, reason: str) -> None:
+    message = fail("info", env={name: value})
+    assert f"{name}={value}" in message
+    assert reason in message
+
+
+def test_visible_devices() -> None:
+    """As launchers set it for each rank."""
+    machine = "sim:h100,a100,h100@13.0"
+    every = succeed_json("info", driver=machine)["devices"]
+
+    def uuids(visible: str) -> list[str]:
+        env = {"CUDA_VISIBLE_DEVICES": visible}
+        return [each["uuid"] for each in succeed_json("info", driver=machine, env=env)["devices"]]
+
+    assert uuids("1") == [every[1]["uuid"]]
+    assert uuids("2,0") == [every[2]["uuid"], every[0]["uuid"]]
+    assert uuids(every[2]["uuid"]) == [every[2]["uuid"]]
+    assert uuids(every[1]["uuid"][:12] + ",0,-1,2") == [every[1]["uuid"], every[0]["uuid"]]
+    for none in ("", "-1", "7", "0,0"):
+        message = fail("info", driver=machine, env={"CUDA_VISIBLE_DEVICES": none})
+        assert f"CUDA_VISIBLE_DEVICES={none}" in message
