@@ -38,14 +38,16 @@ typedef struct gcx_sim_counts {
  * [N x]GPU[,GPU...][@DRIVER]: "h100", "h100@12.4", "2xh100,a100@13.1", or the path of a file
  * that `gcx info --record` wrote, "path/to/file[@DRIVER]". "none@13.0" has no device. NULL takes
  * the environment's GCX_SIM, or else h100@13.0. Returns 0, or a CUresult with the reason in
- * gcx_sim_last_error(). Until it is called, the first driver call does it with NULL. */
+ * gcx_sim_last_error(); the machine that was there then stays. Until it is called, the first
+ * driver call does it with NULL. A new machine reads CUDA_VISIBLE_DEVICES at its first cuInit. */
 int gcx_sim_configure(const char* spec);
 
 /* Why the last gcx_sim_ call of this thread failed; "" if none did. Valid until the thread's next
  * call. */
 const char* gcx_sim_last_error(void);
 
-/* The specification in force. */
+/* The specification in force, a recording with its whole path. Valid until the thread's next
+ * call. */
 const char* gcx_sim_spec(void);
 
 /* The GPUs and driver versions that can be simulated: name and one line on each, by index; NULL
