@@ -34,9 +34,12 @@
  *   function but gcx_context_push and gcx_context_pop changes the calling thread's current CUDA
  *   context.
  *
- * Graph captures. No function breaks a capture that its stream, event or context takes no part in,
- * in the same thread or another, though CUDA forbids querying and synchronizing meanwhile. What
- * takes part in one can't be waited for: GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+ * Graph captures. No function breaks a capture, in the same thread or another, though CUDA forbids
+ *   querying and synchronizing meanwhile. What takes part in one can't be asked or waited for: a
+ *   stream, and a context with such a stream of gcx, answer
+ *   GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED; an event that gcx recorded in such a stream
+ *   GCX_ERROR_CAPTURED_EVENT. In a capturing stream itself the rules are CUDA's: it breaks its
+ *   capture by waiting for an event that was recorded outside (GCX_ERROR_STREAM_CAPTURE_ISOLATION).
  *
  * Handles (gcx_context, gcx_stream, gcx_event) name objects; they aren't addresses. A stale or
  *   forged one is an error, never a crash. Each handle that a function gives out is owned by the
@@ -374,10 +377,10 @@ GCX_API struct CUgreenCtx_st* gcx_context_native_green(gcx_context context);
 GCX_API gcx_result gcx_context_from_native(struct CUctx_st* native, gcx_context* context);
 
 /* Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
- * off again. push holds the context until pop, for ever if the thread ends without one. *context,
- * if not NULL, receives the handle that was pushed. Errors of pop: GCX_ERROR_INVALID_CONTEXT
- * nothing was pushed in this thread, or another context is on top, since other code pushed or set
- * one: take that off first. */
+ * off again. push holds the context until pop, or until the thread ends, which takes off all that
+ * it had pushed. *context, if not NULL, receives the handle that was pushed. Errors of pop:
+ * GCX_ERROR_INVALID_CONTEXT nothing was pushed in this thread, or its end has taken it off, or
+ * another context is on top, since other code pushed or set one: take that off first. */
 GCX_API gcx_result gcx_context_push(gcx_context context);
 GCX_API gcx_result gcx_context_pop(gcx_context* context);
 
@@ -431,8 +434,10 @@ GCX_API gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream
 /* Gives the handle up. Work in the stream finishes. Never waits. The green context keeps up to 32
  * such streams, about 0.02 MiB each, and they go when it does, see gcx_cache_set_limit. So what a
  * library holds by stream stays valid, as PyTorch's cached memory, which ends the process if the
- * stream of its pinned memory is gone. A stream that captures a graph, or whose attributes were
- * changed (cuStreamSetAttribute), is destroyed. One that somebody destroyed with CUDA's own
+ * stream of its pinned memory is gone. A stream whose attributes were changed
+ * (cuStreamSetAttribute), now or later, is destroyed and given to nobody. One that captures a graph
+ * captures on, and is kept at least until that has ended; if 32 such are kept already, its capture
+ * ends with it. One that somebody destroyed with CUDA's own
  * function, which nobody should, is gone already: then the handle goes. */
 GCX_API gcx_result gcx_stream_destroy(gcx_stream stream);
 
@@ -533,7 +538,8 @@ GCX_API gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* 
 
 /* How many green contexts without handle or stream gcx keeps, over all devices: 64 at first. Each
  * holds about 5 MiB of device memory, of which destroying it gives back about 1, and those of its
- * streams that were given up. Those beyond are destroyed, the longest unused first. 0 keeps none.
+ * streams that were given up. Those beyond are destroyed, the longest unused first, but not while a
+ * stream that was given up captures a graph in them. 0 keeps none.
  * Making a context ahead of time is gcx_context_create and gcx_context_destroy. */
 GCX_API gcx_result gcx_cache_set_limit(uint32_t kept_contexts);
 
@@ -571,7 +577,8 @@ GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uin
 
 /* Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
  * not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
- * context (above). Once a process and family; later calls return at once. For
+ * context (above). Once a process and family, also if several threads ask at once; later calls
+ * return at once. For
  * gcx_resource_get_sm_ids and for overlaps across families.
  * Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster. */
 GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
@@ -687,15 +694,18 @@ typedef enum gcx_log_level GCX_ENUM_OF_INT {
     GCX_LOG_DEBUG = 4    /* every failed call and its message */
 } gcx_log_level;
 
-/* message is valid during the call only. It may be called from any thread, also from several at
- * once, and must not call gcx. */
+/* message is valid during the call only. It is called at the end of the function that has something
+ * to say, in its thread, so from several threads at once. gcx holds no lock then, so that it may
+ * take the application's, also those under which other threads call gcx. It must not call gcx. */
 typedef void (*gcx_log_callback)(gcx_log_level level, const char* message, void* user_data);
 
 /* Sends diagnostics up to level to callback. NULL goes back to the default: nothing is
  * printed, unless the environment's GCX_LOG is error, warning, info or debug, which prints to
  * standard error. When the call returns, the callback before is no longer running and won't be
- * called again.
- * Errors: GCX_ERROR_INVALID_VALUE level is none of gcx_log_level. */
+ * called again: it waits for that. So the one rule: call it with no lock held that the callback
+ * before takes. Other functions wait for no callback.
+ * Errors: GCX_ERROR_INVALID_VALUE level is none of gcx_log_level; GCX_ERROR_NOT_PERMITTED called
+ * from a log callback, whose end it would have to wait for. */
 GCX_API gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback callback,
                                         void* user_data);
 

@@ -1,5 +1,6 @@
 // Contexts, what is current in a thread, and the cache.
 
+#include "api/captures.hpp"
 #include "api/common.hpp"
 #include "api/guard.hpp"
 
@@ -276,6 +277,7 @@ gcx_result gcx_context_synchronize(gcx_context context) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
+        refuse_capturing(lib.driver, *pin);
         const ScopedCurrent current(lib.driver, pin->green->native);
         GCX_CALL(lib.driver, cuCtxSynchronize);
     });
@@ -287,7 +289,9 @@ gcx_result gcx_context_record(gcx_context context, gcx_event event) {
         const auto from = pin_alive(lib.contexts, context);
         const auto to = pin_alive(lib.events, event);
         to->check_recordable(from->green->key.device->ordinal());
+        refuse_capturing(lib.driver, *from);
         GCX_CALL(lib.driver, cuGreenCtxRecordEvent, from->green->green, to->native());
+        to->note_recorded(0);
     });
 }
 
@@ -296,6 +300,8 @@ gcx_result gcx_context_wait(gcx_context context, gcx_event event) {
         Library& lib = library();
         const auto who = pin_alive(lib.contexts, context);
         const auto what = pin_alive(lib.events, event);
+        refuse_capturing(lib.driver, *who);
+        refuse_captured(lib, *what);
         GCX_CALL(lib.driver, cuGreenCtxWaitEvent, who->green->green, what->native());
     });
 }

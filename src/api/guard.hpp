@@ -2,19 +2,20 @@
 #pragma once
 
 #include "api/library.hpp"
+#include "base/log.hpp"
 
 #include <cstring>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 namespace gcx {
 
 // Keeps the message for gcx_last_error_message and gives back the result.
 gcx_result record_error(const char* function, gcx_result result, const char* message) noexcept;
 
-// Runs a function's body. The body returns nothing, or a gcx_result that needs no message.
 template <class Body>
-gcx_result guarded(const char* function, Body&& body) noexcept {
+gcx_result answer_of(const char* function, Body&& body) noexcept {
     try {
         if constexpr (std::is_void_v<decltype(body())>) {
             body();
@@ -31,6 +32,15 @@ gcx_result guarded(const char* function, Body&& body) noexcept {
     } catch (...) {
         return record_error(function, GCX_ERROR_UNKNOWN, "an exception of unknown type");
     }
+}
+
+// Runs a function's body. The body returns nothing, or a gcx_result that needs no message. What was
+// written to the log meanwhile is given out when all locks of gcx are free again.
+template <class Body>
+gcx_result guarded(const char* function, Body&& body) noexcept {
+    const gcx_result result = answer_of(function, std::forward<Body>(body));
+    log::deliver();
+    return result;
 }
 
 template <class T>

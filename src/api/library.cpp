@@ -1,5 +1,7 @@
 #include "api/library.hpp"
 
+#include "base/log.hpp"
+
 #include <pthread.h>
 
 #include <atomic>
@@ -21,6 +23,7 @@ constinit bool watching_forks = false; // guarded by opening
 [[gnu::used]] constinit Library* left_open = nullptr;
 
 void note_fork() {
+    log::forget_other_threads();
     if (used.load())
         forked.store(true, std::memory_order_relaxed);
 }
@@ -70,6 +73,7 @@ Library& open_locked(const char* choice) {
         return;
     }
     delete old;
+    log::deliver();
 }
 
 } // namespace

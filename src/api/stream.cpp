@@ -1,8 +1,9 @@
 // Streams and events.
 
+#include "api/captures.hpp"
 #include "api/common.hpp"
 #include "api/guard.hpp"
-#include "core/relaxed_capture.hpp"
+#include "core/capture.hpp"
 
 using namespace gcx;
 
@@ -105,6 +106,7 @@ gcx_result gcx_stream_synchronize(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
+        refuse_capturing(lib.driver, *pin);
         const RelaxedCapture relaxed(lib.driver);
         GCX_CALL(lib.driver, cuStreamSynchronize, pin->native());
     });
@@ -114,6 +116,7 @@ gcx_result gcx_stream_query(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
+        refuse_capturing(lib.driver, *pin);
         const RelaxedCapture relaxed(lib.driver);
         return static_cast<gcx_result>(
             ready_or_throw(lib.driver, lib.driver.cuStreamQuery(pin->native()), "cuStreamQuery"));
@@ -126,7 +129,9 @@ gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
         const auto from = pin_alive(lib.streams, stream);
         const auto to = pin_alive(lib.events, event);
         to->check_recordable(from->device());
+        const uint64_t capturing = capture_of(lib.driver, from);
         GCX_CALL(lib.driver, cuEventRecord, to->native(), from->native());
+        to->note_recorded(capturing);
     });
 }
 
@@ -182,6 +187,7 @@ gcx_result gcx_event_synchronize(gcx_event event) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.events, event);
+        refuse_captured(lib, *pin);
         const RelaxedCapture relaxed(lib.driver);
         GCX_CALL(lib.driver, cuEventSynchronize, pin->native());
     });
@@ -191,6 +197,7 @@ gcx_result gcx_event_query(gcx_event event) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.events, event);
+        refuse_captured(lib, *pin);
         const RelaxedCapture relaxed(lib.driver);
         return static_cast<gcx_result>(
             ready_or_throw(lib.driver, lib.driver.cuEventQuery(pin->native()), "cuEventQuery"));

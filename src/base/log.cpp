@@ -1,12 +1,20 @@
 #include "base/log.hpp"
 
+#include "base/error.hpp"
+
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
-#include <shared_mutex>
+#include <new>
+#include <thread>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace gcx::log {
 namespace {
@@ -26,13 +34,32 @@ gcx_log_level level_of_environment() {
     return GCX_LOG_WARNING;
 }
 
+// A callback that is running: on its thread's stack, and in the sink's list.
+struct Call {
+    uint64_t generation;
+    std::thread::id thread;
+    Call* next;
+};
+
 struct Sink {
-    // Shared while a callback runs, so that replacing it waits until it has returned.
-    std::shared_mutex mutex;
+    std::mutex mutex;           // never held while a callback runs
     std::atomic<int> level{-1}; // -1: the environment has not been read yet
     gcx_log_callback callback = nullptr;
     void* user_data = nullptr;
+    uint64_t generation = 0; // counts the callbacks that there were
+    Call* running = nullptr;
+    // Tells of calls that returned. Not std's, which has a destructor.
+    pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
 };
+
+struct Message {
+    gcx_log_level level;
+    std::string text;
+};
+
+// What this thread has written and not given out yet; null: nothing. No destructor here, which
+// would keep the library from being unloaded while the thread lives: whoever writes also delivers.
+constinit thread_local std::vector<Message>* written = nullptr;
 
 // Never destroyed: other threads may log while the process exits. Nor allocated: it goes when the
 // library is unloaded.
@@ -47,12 +74,60 @@ int current_level() {
     Sink& s = sink();
     int level = s.level.load(std::memory_order_relaxed);
     if (level < 0) {
-        const std::unique_lock lock(s.mutex);
+        const std::lock_guard lock(s.mutex);
         if (s.level.load(std::memory_order_relaxed) < 0)
             s.level.store(level_of_environment(), std::memory_order_relaxed);
         level = s.level.load(std::memory_order_relaxed);
     }
     return level;
+}
+
+// Runs the sink's callback with a message. A callback that replaces the sink's finds this call in
+// the list and waits until it has returned.
+class Running {
+  public:
+    explicit Running(Sink& sink) : sink_(sink) {
+        const std::lock_guard lock(sink.mutex);
+        callback_ = sink.callback;
+        user_data_ = sink.user_data;
+        call_ = {sink.generation, std::this_thread::get_id(), sink.running};
+        sink.running = &call_;
+    }
+    ~Running() {
+        const std::lock_guard lock(sink_.mutex);
+        Call** link = &sink_.running;
+        while (*link != nullptr && *link != &call_) // a fork forgets the calls of before
+            link = &(*link)->next;
+        if (*link != nullptr)
+            *link = call_.next;
+        pthread_cond_broadcast(&sink_.returned);
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+    void say(const Message& message) const {
+        if (!wanted(message.level)) // the level may be another one since it was written
+            return;
+        if (callback_ != nullptr)
+            callback_(message.level, message.text.c_str(), user_data_);
+        else
+            std::fprintf(stderr, "gcx %s: %s\n", kLevelNames[message.level], message.text.c_str());
+    }
+
+  private:
+    Sink& sink_;
+    gcx_log_callback callback_ = nullptr;
+    void* user_data_ = nullptr;
+    Call call_{};
+};
+
+template <class Predicate>
+bool any_running(const Sink& sink, Predicate&& predicate) {
+    for (const Call* call = sink.running; call != nullptr; call = call->next) {
+        if (predicate(*call))
+            return true;
+    }
+    return false;
 }
 
 } // namespace
@@ -61,23 +136,45 @@ bool wanted(gcx_log_level level) {
     return level <= current_level();
 }
 
-void write(gcx_log_level level, const std::string& message) {
+void write(gcx_log_level level, const std::string& message) noexcept {
     if (!wanted(level))
         return;
-    Sink& s = sink();
-    const std::shared_lock lock(s.mutex);
-    if (s.callback != nullptr)
-        s.callback(level, message.c_str(), s.user_data);
-    else
-        std::fprintf(stderr, "gcx %s: %s\n", kLevelNames[level], message.c_str());
+    try {
+        if (written == nullptr)
+            written = std::make_unique<std::vector<Message>>().release();
+        written->push_back({level, message});
+    } catch (const std::bad_alloc&) {
+        return; // the message alone is lost
+    }
+}
+
+void deliver() noexcept {
+    if (written == nullptr)
+        return;
+    const std::unique_ptr<std::vector<Message>> messages(std::exchange(written, nullptr));
+    for (const Message& message : *messages)
+        Running(sink()).say(message);
 }
 
 void set_callback(gcx_log_level level, gcx_log_callback callback, void* user_data) {
     Sink& s = sink();
-    const std::unique_lock lock(s.mutex);
+    const std::lock_guard lock(s.mutex);
+    if (any_running(s, [](const Call& call) { return call.thread == std::this_thread::get_id(); }))
+        fail(GCX_ERROR_NOT_PERMITTED,
+             "called from a log callback, for whose end it would have to wait; call it from "
+             "elsewhere");
     s.callback = callback;
     s.user_data = user_data;
     s.level.store(callback != nullptr ? level : level_of_environment(), std::memory_order_relaxed);
+    const uint64_t mine = ++s.generation;
+    while (any_running(s, [&](const Call& call) { return call.generation < mine; }))
+        pthread_cond_wait(&s.returned, s.mutex.native_handle());
+}
+
+void forget_other_threads() noexcept {
+    Sink& s = sink();
+    new (&s.mutex) std::mutex; // one of them may have had it
+    s.running = nullptr;
 }
 
 } // namespace gcx::log

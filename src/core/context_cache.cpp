@@ -233,19 +233,29 @@ std::optional<ContextCache::Refusal> ContextCache::evict() {
         it = apart_.erase(it);
     }
     for (uint32_t surplus = kept(); surplus > limit_; surplus--) {
-        const auto oldest =
-            std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
-                const auto rank = [](const GreenContext& c) {
-                    return c.users_ == 0 && c.made_ ? c.last_used_ : UINT64_MAX;
-                };
-                return rank(*a.second) < rank(*b.second);
-            });
+        const auto oldest = longest_unused();
+        if (oldest == entries_.end())
+            break;
         if (const auto refusal = destroy(*oldest->second))
             return refusal;
         stats_.evicted++;
         entries_.erase(oldest);
     }
     return std::nullopt;
+}
+
+// Of the kept ones. Not one with a stream that was given up while it captured a graph: with the
+// context that capture would end.
+ContextCache::Entries::iterator ContextCache::longest_unused() {
+    auto found = entries_.end();
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+        GreenContext& context = *it->second;
+        if (context.made_ && context.users_ == 0 &&
+            (found == entries_.end() || context.last_used_ < found->second->last_used_) &&
+            !context.streams.capturing(driver_))
+            found = it;
+    }
+    return found;
 }
 
 uint32_t ContextCache::kept() const {
@@ -259,7 +269,7 @@ std::optional<ContextCache::Refusal> ContextCache::destroy(GreenContext& context
     if (context.dead_.load() || context.green == nullptr)
         return std::nullopt; // gone with the reset
     // First: a stream of a destroyed context can't be destroyed any more.
-    if (const CUresult result = context.idle_streams.destroy(driver_); result != CUDA_SUCCESS)
+    if (const CUresult result = context.streams.destroy(driver_); result != CUDA_SUCCESS)
         return Refusal{result, "cuStreamDestroy"};
     const CUresult result = driver_.cuGreenCtxDestroy(context.green);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_CONTEXT_IS_DESTROYED)

@@ -1,8 +1,8 @@
 // Green contexts: made once for each set of resources, and kept.
 #pragma once
 
+#include "core/context_streams.hpp"
 #include "core/device.hpp"
-#include "core/idle_streams.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -29,7 +29,7 @@ class GreenContext {
     const uint64_t id; // never used twice in a process
     CUgreenCtx green = nullptr;
     CUcontext native = nullptr;
-    IdleStreams idle_streams;
+    ContextStreams streams;
 
     GreenContext(const ContextKey& its_key, uint64_t its_id) : key(its_key), id(its_id) {}
 
@@ -112,6 +112,7 @@ class ContextCache {
 
   private:
     using Entry = std::unique_ptr<GreenContext>;
+    using Entries = std::map<ContextKey, Entry>;
     // What the driver would not destroy.
     struct Refusal {
         CUresult result;
@@ -128,13 +129,14 @@ class ContextCache {
     // These want the mutex.
     void bury(GreenContext& context);
     std::optional<Refusal> evict();
+    Entries::iterator longest_unused();
     uint32_t kept() const;
     std::optional<Refusal> destroy(GreenContext& context) const;
 
     const Driver& driver_;
     std::mutex mutex_;
     std::condition_variable made_;
-    std::map<ContextKey, Entry> entries_;
+    Entries entries_;
     std::list<Entry> apart_; // dead, or made for once: gone when their last user is
     std::map<uint64_t, CUdevResource> workqueues_;
     uint32_t limit_ = 64;

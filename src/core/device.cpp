@@ -1,6 +1,8 @@
 #include "core/device.hpp"
 
 #include "base/log.hpp"
+#include "core/give_back.hpp"
+#include "core/scoped_current.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -126,6 +128,26 @@ Family& Device::family_of_number(uint32_t number) {
     return *families_.at(number);
 }
 
+Device::Priorities Device::stream_priorities() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (priorities_)
+            return *priorities_;
+    }
+    const PrimaryHold primary = hold_primary();
+    const ScopedCurrent current(driver_, primary.context());
+    Priorities range;
+    GCX_CALL(driver_, cuCtxGetStreamPriorityRange, &range.least, &range.greatest);
+    const std::lock_guard lock(mutex_);
+    priorities_ = range;
+    return range;
+}
+
+int Device::clamp_priority(int priority) {
+    const Priorities range = stream_priorities();
+    return std::clamp(priority, range.greatest, range.least);
+}
+
 bool Device::primary_is_current_locked() {
     return primary_ != nullptr && driver_.context_has_id(primary_, primary_id_);
 }
@@ -172,13 +194,9 @@ void Device::release_primary(uint64_t epoch) noexcept {
     primary_ = nullptr;
     if (!alive)
         return;
-    CUresult result = CUDA_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        result = driver_.cuDevicePrimaryCtxRelease(native_);
-        if (result == CUDA_SUCCESS)
-            return;
-    }
-    log::write(GCX_LOG_WARNING, driver_.describe(result, "cuDevicePrimaryCtxRelease"));
+    const CUresult result = give_back([&] { return driver_.cuDevicePrimaryCtxRelease(native_); });
+    if (result != CUDA_SUCCESS)
+        log::write(GCX_LOG_WARNING, driver_.describe(result, "cuDevicePrimaryCtxRelease"));
 }
 
 } // namespace gcx

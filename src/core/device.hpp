@@ -6,6 +6,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -60,6 +61,16 @@ class Device {
     };
     PrimaryHold hold_primary();
 
+    // The priorities that streams can have: lower numbers are more urgent. Asked of the driver
+    // once, which wants the primary context for it.
+    struct Priorities {
+        int least = 0;
+        int greatest = 0;
+    };
+    Priorities stream_priorities();
+    // The priority that the driver gives a stream which is asked for with this one.
+    int clamp_priority(int priority);
+
   private:
     uint32_t least_atom(gcx_sm_family kind) const;
     bool primary_alive(uint64_t epoch);
@@ -82,6 +93,7 @@ class Device {
     std::mutex mutex_;
     // 1 to 3 are the kinds; structured families follow. Families never go away.
     std::map<uint32_t, std::unique_ptr<Family>> families_;
+    std::optional<Priorities> priorities_;
     CUcontext primary_ = nullptr; // null: not retained
     unsigned long long primary_id_ = 0;
     uint64_t primary_epoch_ = 0; // counts the times it was retained

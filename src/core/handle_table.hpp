@@ -104,8 +104,8 @@ class HandleTable {
 
     // The object of a handle, kept from going away while the pin lives. Throws for a handle that
     // isn't one.
-    Pin pin(const void* handle) {
-        const auto bits = reinterpret_cast<uint64_t>(handle);
+    Pin pin(const void* handle) { return pin(reinterpret_cast<uint64_t>(handle)); }
+    Pin pin(uint64_t bits) {
         Slot* s = slot_of(bits);
         uint64_t state = s->state.load(std::memory_order_acquire);
         do {

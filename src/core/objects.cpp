@@ -1,7 +1,8 @@
 #include "core/objects.hpp"
 
 #include "base/log.hpp"
-#include "core/relaxed_capture.hpp"
+#include "core/capture.hpp"
+#include "core/give_back.hpp"
 #include "core/scoped_current.hpp"
 
 namespace gcx {
@@ -19,22 +20,17 @@ CUstream create_stream(const Driver& driver, const GreenContext& context, int pr
     return stream;
 }
 
-// Answers to a destroy call that mean that there is nothing left to destroy.
-bool gone(CUresult result) {
-    return result == CUDA_SUCCESS || result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
-           result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_INVALID_HANDLE;
-}
-
 } // namespace
 
 Stream::Stream(ContextCache& cache, GreenContext& context, int priority)
     : cache_(cache), driver_(context.driver()),
       green_(cache.share(context, ContextCache::Use::stream)),
-      device_(context.key.device->ordinal()), owned_(true), priority_(priority) {
-    native_ = context.idle_streams.take(driver_, priority);
+      device_(context.key.device->ordinal()), owned_(true),
+      priority_(context.key.device->clamp_priority(priority)) {
+    native_ = context.streams.take(driver_, priority_);
     if (native_ == nullptr) {
-        native_ = create_stream(driver_, context, priority);
-        context.idle_streams.learn(driver_, native_, priority);
+        native_ = create_stream(driver_, context, priority_);
+        context.streams.add(driver_, native_, priority_);
     }
 }
 
@@ -51,12 +47,8 @@ Stream::Stream(ContextCache& cache, const Driver& driver, CUstream native)
 }
 
 void Stream::close() {
-    if (owned_ && native_ != nullptr && cache_.is_alive(*green_) &&
-        !green_->idle_streams.keep(driver_, native_, priority_)) {
-        const CUresult result = driver_.cuStreamDestroy(native_);
-        if (!gone(result))
-            driver_.check(result, "cuStreamDestroy");
-    }
+    if (owned_ && native_ != nullptr && cache_.is_alive(*green_))
+        green_->streams.give_up(driver_, native_, priority_);
     native_ = nullptr;
     green_ = ContextCache::Ref();
 }
@@ -110,8 +102,12 @@ Event::Event(Device& device, uint32_t flags)
 
 Event::Event(const Driver& driver, CUevent native) : driver_(driver), native_(native) {
     const RelaxedCapture relaxed(driver);
+    // Asking a captured event for its work breaks the capture, asking for times doesn't.
+    float milliseconds = 0;
+    if (driver.cuEventElapsedTime(&milliseconds, native, native) == CUDA_ERROR_CAPTURED_EVENT)
+        return;
     const CUresult result = driver.cuEventQuery(native);
-    if (result != CUDA_ERROR_NOT_READY && result != CUDA_ERROR_CAPTURED_EVENT)
+    if (result != CUDA_ERROR_NOT_READY)
         driver.check(result, "cuEventQuery");
 }
 

@@ -4,6 +4,8 @@
 
 #include "core/context_cache.hpp"
 
+#include <atomic>
+
 namespace gcx {
 
 // A caller's hold on a green context, which other handles may share.
@@ -43,7 +45,7 @@ class Stream {
     CUcontext foreign_ = nullptr;
     int32_t device_ = 0;
     bool owned_;
-    int priority_ = 0; // as asked for
+    int priority_ = 0;
 };
 
 // A stream for a moment.
@@ -73,12 +75,19 @@ class Event {
     // Throws, calling the event by this name, if it is why the driver knows no time for it.
     void check_timed(const char* name) const;
 
+    // The handle of the capturing stream that it was recorded in last; 0: the last wasn't one.
+    uint64_t captured_in() const { return captured_in_.load(std::memory_order_relaxed); }
+    void note_recorded(uint64_t capturing_stream) {
+        captured_in_.store(capturing_stream, std::memory_order_relaxed);
+    }
+
   private:
     const Driver& driver_;
     Device* device_ = nullptr; // null: someone else's, whose device the driver doesn't tell
     Device::PrimaryHold primary_;
     CUevent native_ = nullptr;
     bool timing_ = true;
+    std::atomic<uint64_t> captured_in_{0};
 };
 
 } // namespace gcx

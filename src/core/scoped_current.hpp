@@ -2,7 +2,7 @@
 // that work on the current context alone.
 #pragma once
 
-#include "driver/driver.hpp"
+#include "core/give_back.hpp"
 
 namespace gcx {
 
@@ -13,11 +13,7 @@ class ScopedCurrent {
     }
     ~ScopedCurrent() {
         CUcontext popped = nullptr;
-        // A failed pop would leave the caller with another current context than it had.
-        for (int attempt = 0; attempt < 2; attempt++) {
-            if (driver_.cuCtxPopCurrent(&popped) == CUDA_SUCCESS)
-                return;
-        }
+        give_back([&] { return driver_.cuCtxPopCurrent(&popped); });
     }
     ScopedCurrent(const ScopedCurrent&) = delete;
     ScopedCurrent& operator=(const ScopedCurrent&) = delete;

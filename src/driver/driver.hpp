@@ -26,6 +26,7 @@
     X(cuCtxGetDevice, 2000, decltype(&::cuCtxGetDevice))                                           \
     X(cuCtxGetId, 12000, decltype(&::cuCtxGetId))                                                  \
     X(cuCtxSynchronize, 2000, decltype(&::cuCtxSynchronize))                                       \
+    X(cuCtxGetStreamPriorityRange, 5050, decltype(&::cuCtxGetStreamPriorityRange))                 \
     X(cuCtxGetDevResource, 12040, decltype(&::cuCtxGetDevResource))                                \
     X(cuStreamCreateWithPriority, 5050, decltype(&::cuStreamCreateWithPriority))                   \
     X(cuStreamDestroy, 4000, decltype(&::cuStreamDestroy_v2))                                      \

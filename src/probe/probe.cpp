@@ -1,7 +1,8 @@
 #include "probe/probe.hpp"
 
 #include "base/log.hpp"
-#include "core/relaxed_capture.hpp"
+#include "core/capture.hpp"
+#include "core/give_back.hpp"
 #include "core/scoped_current.hpp"
 #include "probe/kernel.hpp"
 
@@ -25,13 +26,13 @@ class Counts {
         GCX_CALL(driver, cuMemAllocAsync, &pointer_, kBytes, stream);
     }
     ~Counts() {
-        for (int attempt = 0; attempt < 2; attempt++) {
-            if (driver_.cuMemFreeAsync(pointer_, stream_) == CUDA_SUCCESS) {
-                driver_.cuStreamSynchronize(stream_); // gives the memory back to the device
-                return;
-            }
-        }
-        log::write(GCX_LOG_ERROR, "the probe's buffer of 4 KiB is left behind");
+        const CUresult result =
+            give_back([&] { return driver_.cuMemFreeAsync(pointer_, stream_); });
+        if (result == CUDA_SUCCESS)
+            driver_.cuStreamSynchronize(stream_); // gives the memory back to the device
+        else
+            log::write(GCX_LOG_ERROR, "the probe's buffer of 4 KiB is left behind: " +
+                                          driver_.describe(result, "cuMemFreeAsync"));
     }
     Counts(const Counts&) = delete;
     Counts& operator=(const Counts&) = delete;
@@ -139,8 +140,30 @@ uint32_t Probe::max_cluster_size(const Device& device, CUcontext context, CUstre
 }
 
 void Probe::map_family(ContextCache& cache, Device& device, Family& family) {
+    std::unique_lock lock(mutex_);
+    read_.wait(lock, [&] { return !being_read_.contains(&family); });
     if (family.sm_map() != nullptr)
         return;
+    being_read_.insert(&family);
+    const auto done = [&] {
+        being_read_.erase(&family);
+        read_.notify_all();
+    };
+    lock.unlock();
+    try {
+        SmMap map = read_map(cache, device, family);
+        lock.lock();
+        family.set_sm_map(std::move(map));
+        done();
+    } catch (...) {
+        if (!lock.owns_lock())
+            lock.lock();
+        done(); // one that waits tries itself
+        throw;
+    }
+}
+
+SmMap Probe::read_map(ContextCache& cache, Device& device, Family& family) {
     const AtomShape& shape = family.shape();
     const Code code(shape.unit_count);
     std::vector<uint32_t> number(GCX_MAX_SMS, 0);
@@ -171,9 +194,7 @@ void Probe::map_family(ContextCache& cache, Device& device, Family& family) {
                      "device is idle",
                      atom, device.label().c_str(), size, map[atom].size()));
     }
-    const std::lock_guard lock(mutex_);
-    if (family.sm_map() == nullptr)
-        family.set_sm_map(std::move(map));
+    return map;
 }
 
 } // namespace gcx

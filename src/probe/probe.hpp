@@ -4,7 +4,9 @@
 #include "core/device.hpp"
 #include "core/objects.hpp"
 
+#include <condition_variable>
 #include <mutex>
+#include <set>
 #include <vector>
 
 namespace gcx {
@@ -20,7 +22,8 @@ class Probe {
     // while fewer than expected were seen.
     std::vector<uint32_t> sms_of(CUcontext context, CUstream stream, uint32_t expected);
 
-    // Reads which SMs the atoms of a family hold, unless that was done.
+    // Reads which SMs the atoms of a family hold, unless that was done. Threads that ask at once
+    // wait for the one that reads.
     void map_family(ContextCache& cache, Device& device, Family& family);
 
     // The most blocks that a cluster of a kernel can have in the stream's context, on a device that
@@ -29,9 +32,12 @@ class Probe {
 
   private:
     CUkernel kernel();
+    SmMap read_map(ContextCache& cache, Device& device, Family& family);
 
     const Driver& driver_;
-    std::mutex mutex_;
+    std::mutex mutex_; // not held while a kernel runs
+    std::condition_variable read_;
+    std::set<const Family*> being_read_;
     CUlibrary library_ = nullptr;
     CUkernel kernel_ = nullptr;
 };

@@ -121,22 +121,43 @@ void a_changed_stream_is_not_kept() {
     }
 }
 
-void a_capturing_stream_is_not_kept() {
+// An owner that goes on with what is no longer its own.
+void a_stream_changed_after_it_was_given_up_is_nobody_s() {
     const Bench bench;
-    const gcx_stream stream = make_stream(bench.context);
-    CUstream native = gcx_stream_native(stream);
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
-    CHECK_OK(gcx_stream_destroy(stream));
-    CHECK_EQ(sim::counts().streams, 0U);
-
-    // Nor given out, if its former owner captures in it still; and that capture is left alone.
+    CUstream native = bench.next();
+    CUstreamAttrValue value{};
+    value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+    const auto attribute = CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN;
+    CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &value), CUDA_SUCCESS);
+    const gcx_stream next = make_stream(bench.context);
+    CHECK(gcx_stream_native(next) != native);
+    CHECK_EQ(NATIVE(cuStreamGetAttribute)(gcx_stream_native(next), attribute, &value),
+             CUDA_SUCCESS);
+    CHECK_EQ(value.memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT);
+    CHECK_EQ(sim::counts().streams, 1U);
+    CHECK_OK(gcx_stream_destroy(next));
+    // One that can't be destroyed now stays, and is given to nobody either.
     native = bench.next();
-    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+    CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &value), CUDA_SUCCESS);
+    sim::fail("cuStreamDestroy_v2", 1, CUDA_ERROR_UNKNOWN);
     CHECK(bench.next() != native);
-    CUgraph graph = nullptr;
-    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
-    CHECK_EQ(bench.next(), native);
+    CHECK_EQ(sim::counts().streams, 2U);
+}
+
+// Streams are kept by the priority that they have, whatever was asked for.
+void priorities_beyond_the_range_are_those_at_its_ends() {
+    const Bench bench;
+    CUstream urgent = bench.next(-5);
+    for (const int priority : {-6, -100, -1'000'000, INT32_MIN})
+        CHECK_EQ(bench.next(priority), urgent);
+    CUstream plain = bench.next(0);
+    for (const int priority : {1, 100, INT32_MAX})
+        CHECK_EQ(bench.next(priority), plain);
+    for (int i = 0; i < 20'000; i++)
+        bench.next(i % 2 == 0 ? i : -i / 2);
+    CHECK_EQ(sim::counts().streams, 6U); // one for each priority that there is
+    CHECK_EQ(sim::calls("cuStreamDestroy_v2"), 0U);
 }
 
 // A capture forbids some calls to the thread that captures, and in global mode to all others. What
@@ -243,7 +264,8 @@ int main() {
         on_machine(h100, the_next_stream_is_the_one_given_up);
         on_machine(h100, a_stream_at_work_is_not_given_out);
         on_machine(h100, a_changed_stream_is_not_kept);
-        on_machine(h100, a_capturing_stream_is_not_kept);
+        on_machine(h100, a_stream_changed_after_it_was_given_up_is_nobody_s);
+        on_machine(h100, priorities_beyond_the_range_are_those_at_its_ends);
         on_machine(h100, captures_go_on_beside_gcx);
         on_machine(h100, no_more_than_32_are_kept);
         on_machine(h100, they_go_with_their_context);

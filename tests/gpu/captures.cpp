@@ -73,11 +73,24 @@ void captures_survive_gcx() {
         CHECK_EQ(raw::cuStreamEndCapture(capturing.native(), &graph), CUDA_SUCCESS);
         CHECK_EQ(raw::cuGraphDestroy(graph), CUDA_SUCCESS);
 
-        // What takes part in a capture can't be waited for, in any mode.
+        // What takes part in a capture can't be waited for, in any mode, which doesn't hurt it.
+        const Partition sharing(parts.groups[1]);
+        gcx_event event = nullptr;
+        CHECK_OK(gcx_event_create(0, 0, &event));
         CHECK_EQ(raw::cuStreamBeginCapture(capturing.native(), mode), CUDA_SUCCESS);
-        CHECK_EQ(gcx_stream_synchronize(capturing.stream), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-        CHECK_EQ(raw::cuStreamEndCapture(capturing.native(), &graph),
-                 CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        constexpr gcx_result kCaptures = GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        CHECK_EQ(gcx_stream_synchronize(capturing.stream), kCaptures);
+        CHECK_EQ(gcx_stream_query(capturing.stream), kCaptures);
+        CHECK_EQ(gcx_context_synchronize(sharing.context), kCaptures);
+        CHECK_EQ(gcx_context_record(sharing.context, event), kCaptures);
+        CHECK_EQ(gcx_context_wait(sharing.context, event), kCaptures);
+        CHECK_OK(gcx_stream_record(capturing.stream, event));
+        CHECK_EQ(gcx_event_query(event), GCX_ERROR_CAPTURED_EVENT);
+        CHECK_EQ(gcx_event_synchronize(event), GCX_ERROR_CAPTURED_EVENT);
+        CHECK_EQ(gcx_context_wait(bystander.context, event), GCX_ERROR_CAPTURED_EVENT);
+        CHECK_EQ(raw::cuStreamEndCapture(capturing.native(), &graph), CUDA_SUCCESS);
+        CHECK_EQ(raw::cuGraphDestroy(graph), CUDA_SUCCESS);
+        CHECK_OK(gcx_event_destroy(event));
     }
 }
 

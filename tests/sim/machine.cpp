@@ -373,6 +373,74 @@ void captures_forbid() {
     CHECK_OK(cuStreamDestroy_v2(other));
 }
 
+// Measured on 13.0, the same page: what is done to those that take part in a capture, in any mode.
+void captures_are_broken() {
+    CHECK_EQ(gcx_sim_configure("h100"), 0);
+    CHECK_OK(cuInit(0));
+    Primary primary;
+    CUstream origin = nullptr;
+    CUstream joined = nullptr;
+    CUevent outside = nullptr;
+    CUevent captured = nullptr;
+    CHECK_OK(cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING));
+    CHECK_OK(cuEventCreate(&outside, CU_EVENT_DISABLE_TIMING));
+    CHECK_OK(cuEventCreate(&captured, CU_EVENT_DISABLE_TIMING));
+    CHECK_OK(cuEventRecord(outside, origin));
+    struct Case {
+        CUresult answer;
+        bool breaks;
+        std::function<CUresult()> call;
+    };
+    float milliseconds = 0;
+    int priority = 0;
+    const Case cases[] = {
+        {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, true, [&] { return cuStreamQuery(origin); }},
+        {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, true, [&] { return cuStreamQuery(joined); }},
+        {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, true, [] { return cuCtxSynchronize(); }},
+        {CUDA_ERROR_CAPTURED_EVENT, true, [&] { return cuEventQuery(captured); }},
+        {CUDA_ERROR_CAPTURED_EVENT, true, [&] { return cuEventSynchronize(captured); }},
+        {CUDA_ERROR_CAPTURED_EVENT, false,
+         [&] { return cuEventElapsedTime(&milliseconds, captured, captured); }},
+        {CUDA_ERROR_STREAM_CAPTURE_ISOLATION, true,
+         [&] { return cuStreamWaitEvent(origin, outside, 0); }},
+        {CUDA_SUCCESS, false, [&] { return cuStreamDestroy_v2(std::exchange(joined, nullptr)); }},
+        {CUDA_SUCCESS, false, [&] { return cuEventDestroy_v2(std::exchange(captured, nullptr)); }},
+        {CUDA_SUCCESS, false, [&] { return cuStreamGetPriority(origin, &priority); }},
+    };
+    for (const CUstreamCaptureMode mode :
+         {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED}) {
+        for (const Case& one : cases) {
+            if (captured == nullptr)
+                CHECK_OK(cuEventCreate(&captured, CU_EVENT_DISABLE_TIMING));
+            CHECK_OK(cuStreamCreate(&joined, CU_STREAM_NON_BLOCKING));
+            CHECK_OK(cuStreamBeginCapture_v2(origin, mode));
+            CHECK_OK(cuEventRecord(captured, origin));
+            CHECK_OK(cuStreamWaitEvent(joined, captured, 0));
+            CHECK_EQ(one.call(), one.answer);
+            CUgraph graph = nullptr;
+            CHECK_EQ(cuStreamEndCapture(origin, &graph),
+                     one.breaks ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS);
+            if (graph != nullptr)
+                CHECK_OK(cuGraphDestroy(graph));
+            if (joined != nullptr)
+                CHECK_OK(cuStreamDestroy_v2(joined));
+        }
+    }
+    // With the stream that it began in a capture ends, and forbids nothing any more.
+    CHECK_OK(cuStreamCreate(&joined, CU_STREAM_NON_BLOCKING));
+    CHECK_OK(cuStreamBeginCapture_v2(origin, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK_OK(cuEventRecord(captured, origin));
+    CHECK_OK(cuStreamWaitEvent(joined, captured, 0));
+    CHECK_OK(cuStreamDestroy_v2(origin));
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    CHECK_OK(cuStreamIsCapturing(joined, &status));
+    CHECK_EQ(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    CHECK_OK(cuStreamQuery(joined));
+    CHECK_OK(cuStreamDestroy_v2(joined));
+    CHECK_OK(cuEventDestroy_v2(captured));
+    CHECK_OK(cuEventDestroy_v2(outside));
+}
+
 void memory() {
     CHECK_EQ(gcx_sim_configure("2xh100"), 0);
     CHECK_OK(cuInit(0));
@@ -531,6 +599,7 @@ int main(int argc, char** argv) {
     every_function_fails(argv[1]);
     clock_and_costs();
     captures_forbid();
+    captures_are_broken();
     memory();
     primary_reset_refused();
     primary_reset();

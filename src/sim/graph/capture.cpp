@@ -48,6 +48,14 @@ void forget(Machine& machine, const Capture& capture) {
     machine.captures.erase(capture.id);
 }
 
+void abandon(Machine& machine, const Capture& capture) {
+    const Handle graph = capture.graph;
+    const bool own = !capture.into_existing;
+    forget(machine, capture);
+    if (own)
+        delete_graph(machine, graph);
+}
+
 // All that was forked off must have come back: the stream's tip follows every other stream's.
 bool is_joined(const Graph& graph, const Capture& capture) {
     std::set<Handle> reached;
@@ -80,13 +88,11 @@ void end(Machine& machine, CUstream handle, CUgraph* out) {
         result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     else if (!is_joined(graph, capture))
         result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-    const bool own = !capture.into_existing;
-    forget(machine, capture);
     if (result != CUDA_SUCCESS) {
-        if (own)
-            delete_graph(machine, graph.handle);
+        abandon(machine, capture);
         refuse(result);
     }
+    forget(machine, capture);
     graph.hidden = false;
     if (out != nullptr)
         give(out, graph.handle);
@@ -138,6 +144,18 @@ void update_dependencies(Machine& machine, CUstream handle, const CUgraphNode* n
 }
 
 } // namespace
+
+// Measured on 13.0: with the stream that it began in a capture ends, and nobody is told; one that
+// joined it can go.
+void leave_capture(Machine& machine, Stream& stream) {
+    Capture& capture = *stream.capture;
+    if (capture.origin == &stream) {
+        abandon(machine, capture);
+        return;
+    }
+    stream.capture = nullptr;
+    capture.tips.erase(&stream);
+}
 
 // Measured on 13.0, with streams and events that take no part in the capture; cuCtxSynchronize and
 // making green contexts, streams and events are let through.

@@ -29,11 +29,11 @@ void record(Machine& machine, const Context& context, CUevent handle) {
 
 void wait(Machine& machine, Context& context, CUevent handle) {
     const Event& event = known(find(machine.events, handle), CUDA_ERROR_INVALID_HANDLE);
-    if (event.capture != nullptr) {
-        event.capture->invalid = true;
-        refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    }
     refuse_capturing(machine, context);
+    if (event.capture != nullptr) {
+        event.capture->invalid = true; // measured on 13.0
+        refuse(CUDA_ERROR_CAPTURED_EVENT);
+    }
     if (event.recorded)
         context.busy_barrier = std::max(context.busy_barrier, event.done_at);
 }

@@ -3,12 +3,17 @@
 #include "sim/partition/partition.hpp"
 #include "sim/work/work.hpp"
 
+#include <algorithm>
+
 namespace gcx::sim {
 namespace {
 
 void synchronize(Machine& machine, const Context& context) {
     for (const auto& [id, capture] : machine.captures) {
-        if (capture->origin->context == &context && !capture->invalid) {
+        const bool takes_part =
+            std::any_of(capture->tips.begin(), capture->tips.end(),
+                        [&](const auto& tip) { return tip.first->context == &context; });
+        if (takes_part && !capture->invalid) {
             capture->invalid = true;
             refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
         }

@@ -55,7 +55,10 @@ void wait(Machine& machine, CUstream stream_handle, CUevent handle, unsigned fla
     if (event.capture != nullptr) {
         join_capture(stream, event);
     } else if (stream.capture != nullptr) {
-        require(flags == CU_EVENT_WAIT_EXTERNAL, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+        if (flags != CU_EVENT_WAIT_EXTERNAL) {
+            stream.capture->invalid = true; // measured on 13.0
+            refuse(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+        }
         submit_event(machine, stream, Work::Kind::EventWait, event);
     } else if (event.recorded) {
         stream.busy_until = std::max(stream.busy_until, event.done_at);
@@ -66,6 +69,8 @@ CUresult elapsed_time(Machine& machine, float* out, CUevent begin, CUevent end) 
     require(out != nullptr);
     const Event& first = event_of(machine, begin);
     const Event& last = event_of(machine, end);
+    // Measured on 13.0: breaks no capture.
+    require(first.capture == nullptr && last.capture == nullptr, CUDA_ERROR_CAPTURED_EVENT);
     require(first.recorded && last.recorded &&
                 ((first.flags | last.flags) & CU_EVENT_DISABLE_TIMING) == 0,
             CUDA_ERROR_INVALID_HANDLE);
@@ -79,7 +84,10 @@ CUresult elapsed_time(Machine& machine, float* out, CUevent begin, CUevent end) 
 // For questions that an event in a capture has no answer to.
 const Event& uncaptured_event(Machine& machine, CUevent handle) {
     const Event& event = event_of(machine, handle);
-    require(event.capture == nullptr, CUDA_ERROR_CAPTURED_EVENT);
+    if (event.capture != nullptr) {
+        event.capture->invalid = true; // measured on 13.0
+        refuse(CUDA_ERROR_CAPTURED_EVENT);
+    }
     refuse_during_capture(machine);
     return event;
 }

@@ -58,10 +58,8 @@ void destroy_stream(Machine& machine, CUstream handle) {
     // this otherwise from 13.1 on.
     require(stream.context->alive || machine.has(kDetachesStreams),
             CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    if (stream.capture != nullptr) {
-        stream.capture->invalid = true;
-        stream.capture->tips.erase(&stream);
-    }
+    if (stream.capture != nullptr)
+        leave_capture(machine, stream);
     return_memory(*stream.context->device, kStreamBytes);
     machine.dead_streams.insert(stream.handle);
     machine.streams.erase(stream.handle);

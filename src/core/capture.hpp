@@ -1,10 +1,13 @@
 // Keeps graph captures whole. While one is under way, CUDA forbids its thread, and in global mode
 // all others, to query, synchronize and allocate, and breaks the capture if they do. A thread in
-// relaxed mode is let through. gcx asks only of streams and events that take no part in a capture,
-// which can't hurt it; those that do are refused in any mode.
+// relaxed mode is let through: it is right to ask of streams and events that take no part in a
+// capture, which can't hurt it. Asking those that do breaks it in any mode, so gcx refuses that
+// itself. docs/measurements.md has what was seen of which call.
 #pragma once
 
 #include "driver/driver.hpp"
+
+#include <optional>
 
 namespace gcx {
 
@@ -22,5 +25,14 @@ class RelaxedCapture {
     const Driver& driver_;
     CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
+
+// Whether a stream takes part in a capture, also in one that is broken; nothing if the driver
+// doesn't say. Breaks none.
+inline std::optional<bool> is_capturing(const Driver& driver, CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)
+        return std::nullopt;
+    return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
 
 } // namespace gcx

@@ -1,0 +1,47 @@
+#include "api/captures.hpp"
+
+#include "core/capture.hpp"
+
+namespace gcx {
+namespace {
+
+// Whether the stream that an event was recorded in captures still. One that was given up doesn't.
+bool captures_still(Library& lib, uint64_t stream) {
+    try {
+        return is_capturing(lib.driver, lib.streams.pin(stream)->native()) == true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+} // namespace
+
+void refuse_capturing(const Driver& driver, const Stream& stream) {
+    if (is_capturing(driver, stream.native()) == true)
+        fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+             "the stream is capturing a graph: what it is given doesn't run before the graph is "
+             "launched. End the capture first");
+}
+
+void refuse_capturing(const Driver& driver, const Context& context) {
+    if (context.green->streams.capturing(driver))
+        fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+             format("a stream of this context of %u SMs is capturing a graph, which this would "
+                    "break; end the capture first, or use single streams. A context made with "
+                    "GCX_CONTEXT_PRIVATE has no streams of others",
+                    context.green->sm_count()));
+}
+
+void refuse_captured(Library& lib, const Event& event) {
+    const uint64_t stream = event.captured_in();
+    if (stream != 0 && captures_still(lib, stream))
+        fail(GCX_ERROR_CAPTURED_EVENT,
+             "the event was recorded in a stream that is capturing a graph: it has no work to wait "
+             "for. End the capture first, or record the event in another stream");
+}
+
+uint64_t capture_of(const Driver& driver, const HandleTable<Stream>::Pin& stream) {
+    return is_capturing(driver, stream->native()) == true ? stream.handle() : 0;
+}
+
+} // namespace gcx

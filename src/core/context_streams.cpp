@@ -1,0 +1,126 @@
+#include "core/context_streams.hpp"
+
+#include "core/capture.hpp"
+#include "core/give_back.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace gcx {
+namespace {
+
+constexpr std::array kAttributes = {
+    CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+    CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+    CU_LAUNCH_ATTRIBUTE_PRIORITY,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+};
+
+} // namespace
+
+std::optional<ContextStreams::Attributes> ContextStreams::attributes_of(const Driver& driver,
+                                                                        CUstream stream) {
+    Attributes attributes{};
+    static_assert(attributes.size() == kAttributes.size());
+    for (std::size_t i = 0; i < attributes.size(); i++) {
+        CUlaunchAttributeValue value; // the driver fills in as much as the attribute has
+        std::memset(&value, 0, sizeof value);
+        if (driver.cuStreamGetAttribute(stream, kAttributes[i], &value) != CUDA_SUCCESS)
+            return std::nullopt;
+        std::memcpy(attributes[i].data(), &value, sizeof value);
+    }
+    return attributes;
+}
+
+CUstream ContextStreams::take(const Driver& driver, int priority) {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty())
+        return nullptr;
+    const RelaxedCapture relaxed(driver);
+    for (auto it = idle_.begin(); it != idle_.end();) {
+        CUstream stream = it->stream;
+        // A capturing one must not even be queried. Its former owner ends that capture, or never.
+        const auto attributes = it->priority == priority && is_capturing(driver, stream) == false &&
+                                        driver.cuStreamQuery(stream) == CUDA_SUCCESS
+                                    ? attributes_of(driver, stream)
+                                    : std::nullopt;
+        if (attributes && as_new(*attributes, priority)) {
+            given_out_.insert(stream);
+            idle_.erase(it);
+            return stream;
+        }
+        // Its former owner changed it after giving it up.
+        const bool changed = attributes.has_value();
+        it = changed && gone(driver.cuStreamDestroy(stream)) ? idle_.erase(it) : std::next(it);
+    }
+    return nullptr;
+}
+
+void ContextStreams::add(const Driver& driver, CUstream stream, int priority) {
+    const std::lock_guard lock(mutex_);
+    given_out_.insert(stream);
+    if (fresh_.contains(priority))
+        return;
+    if (const auto attributes = attributes_of(driver, stream))
+        fresh_.emplace(priority, *attributes);
+}
+
+void ContextStreams::give_up(const Driver& driver, CUstream stream, int priority) {
+    const std::lock_guard lock(mutex_);
+    if (keeps(driver, stream, priority)) {
+        idle_.push_back({stream, priority});
+    } else if (const CUresult result = driver.cuStreamDestroy(stream); !gone(result)) {
+        driver.check(result, "cuStreamDestroy");
+    }
+    given_out_.erase(stream);
+}
+
+bool ContextStreams::capturing(const Driver& driver) {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(given_out_.begin(), given_out_.end(),
+                       [&](CUstream stream) { return is_capturing(driver, stream) == true; }) ||
+           std::any_of(idle_.begin(), idle_.end(),
+                       [&](const Idle& idle) { return is_capturing(driver, idle.stream) == true; });
+}
+
+CUresult ContextStreams::destroy(const Driver& driver) {
+    const std::lock_guard lock(mutex_);
+    while (!idle_.empty()) {
+        const CUresult result = driver.cuStreamDestroy(idle_.front().stream);
+        if (!gone(result))
+            return result;
+        idle_.pop_front();
+    }
+    return CUDA_SUCCESS;
+}
+
+bool ContextStreams::as_new(const Attributes& attributes, int priority) const {
+    const auto fresh = fresh_.find(priority);
+    return fresh != fresh_.end() && fresh->second == attributes;
+}
+
+// Destroying a stream would end a capture that began in it, so a capturing one is kept as it is.
+bool ContextStreams::keeps(const Driver& driver, CUstream stream, int priority) {
+    const auto captured = is_capturing(driver, stream);
+    if (!captured)
+        return false; // the driver says that it isn't a stream any more
+    if (*captured)
+        return idle_.size() < kMost || make_room(driver);
+    const auto attributes = attributes_of(driver, stream);
+    return attributes && as_new(*attributes, priority) && idle_.size() < kMost;
+}
+
+// Destroys the one that has waited longest of those that don't capture.
+bool ContextStreams::make_room(const Driver& driver) {
+    const auto found = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) {
+        return is_capturing(driver, idle.stream) == false;
+    });
+    if (found == idle_.end() || !gone(driver.cuStreamDestroy(found->stream)))
+        return false;
+    idle_.erase(found);
+    return true;
+}
+
+} // namespace gcx

@@ -1,0 +1,59 @@
+// The streams of a green context: those that are given out, and those that were given up and wait
+// for the next who wants one.
+//
+// They are kept not for speed alone: a library that caches memory by stream, as PyTorch does, goes
+// on to name a stream after its owner gave it up, and ends the process if the driver no longer
+// knows it.
+#pragma once
+
+#include "driver/driver.hpp"
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+
+namespace gcx {
+
+// Priorities are as the driver has them: clamped.
+class ContextStreams {
+  public:
+    // The most that are kept: as many as PyTorch has in a pool.
+    static constexpr std::size_t kMost = 32;
+
+    // A kept stream of that priority whose work has finished; null if there is none.
+    CUstream take(const Driver& driver, int priority);
+    // Takes in a stream of that priority that the driver just made, and is given out.
+    void add(const Driver& driver, CUstream stream, int priority);
+    // Gives a stream up that was taken or added: it is kept, or destroyed if it was changed by its
+    // owner or is one too many. Throws, and changes nothing, if the driver refuses.
+    void give_up(const Driver& driver, CUstream stream, int priority);
+    // Whether any of them takes part in a graph capture.
+    bool capturing(const Driver& driver);
+    // Destroys those that are kept, or says what the driver refused.
+    CUresult destroy(const Driver& driver);
+
+  private:
+    struct Idle {
+        CUstream stream;
+        int priority;
+    };
+    // Values as bytes: they are compared, not read.
+    using Attributes = std::array<std::array<std::byte, sizeof(CUlaunchAttributeValue)>, 5>;
+    static std::optional<Attributes> attributes_of(const Driver& driver, CUstream stream);
+
+    // These want the mutex.
+    bool as_new(const Attributes& attributes, int priority) const;
+    bool keeps(const Driver& driver, CUstream stream, int priority);
+    bool make_room(const Driver& driver);
+
+    std::mutex mutex_;
+    std::set<CUstream> given_out_;
+    std::deque<Idle> idle_;           // the one that was given up first comes first
+    std::map<int, Attributes> fresh_; // what a new stream has, by priority
+};
+
+} // namespace gcx

@@ -1,0 +1,248 @@
+// Graph captures in gcx's own streams: whatever gcx is asked for meanwhile is done or refused, and
+// the capture lives on.
+
+#include "support.hpp"
+
+#include <array>
+#include <fstream>
+#include <thread>
+
+using namespace support;
+
+namespace {
+
+constexpr std::array kModes = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                               CU_STREAM_CAPTURE_MODE_RELAXED};
+
+void begin_capture(CUstream stream, CUstreamCaptureMode mode) {
+    CHECK_EQ(NATIVE(cuStreamBeginCapture)(stream, mode), CUDA_SUCCESS);
+}
+
+// Ends a capture that must be whole.
+void end_capture(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CHECK_EQ(NATIVE(cuStreamIsCapturing)(stream, &status), CUDA_SUCCESS);
+    CHECK_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    CUgraph graph = nullptr;
+    CHECK_EQ(NATIVE(cuStreamEndCapture)(stream, &graph), CUDA_SUCCESS);
+    if (graph != nullptr)
+        CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+}
+
+gcx_context context_of(const gcx_resource& resource) {
+    gcx_context context = nullptr;
+    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
+    return context;
+}
+
+gcx_event make_event() {
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_create(0, 0, &event));
+    return event;
+}
+
+void in_this_thread_and_another(const std::function<void()>& body) {
+    body();
+    std::thread(body).join();
+}
+
+// Somebody else, who shares the green context, asks for all sorts of things.
+void others_do_not_break_it() {
+    const gcx_resource resource = split(whole_device(), {24}).groups[0];
+    const Partition capturing(resource);
+    const Partition other(resource);
+    CUstream native = gcx_stream_native(capturing.stream);
+    const gcx_event outside = make_event();
+    CHECK_OK(gcx_stream_record(other.stream, outside));
+    for (const CUstreamCaptureMode mode : kModes) {
+        begin_capture(native, mode);
+        in_this_thread_and_another([&] {
+            constexpr gcx_result kCaptures = GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+            CHECK_REFUSED(gcx_context_synchronize(other.context), kCaptures);
+            CHECK(message_has("24 SMs") && message_has("GCX_CONTEXT_PRIVATE"));
+            CHECK_REFUSED(gcx_context_record(other.context, outside), kCaptures);
+            CHECK_REFUSED(gcx_context_wait(other.context, outside), kCaptures);
+            CHECK_REFUSED(gcx_stream_synchronize(capturing.stream), kCaptures);
+            CHECK_REFUSED(gcx_stream_query(capturing.stream), kCaptures);
+            uint32_t ids[GCX_MAX_SMS];
+            uint32_t count = 0;
+            CHECK_REFUSED(gcx_stream_probe_sms(capturing.stream, ids, GCX_MAX_SMS, &count),
+                          kCaptures);
+            // By a handle of another's, too.
+            gcx_stream again = nullptr;
+            CHECK_OK(gcx_stream_from_native(native, &again));
+            CHECK_REFUSED(gcx_stream_synchronize(again), kCaptures);
+            gcx_stream_info stream_info = GCX_STREAM_INFO_INIT;
+            CHECK_OK(gcx_stream_get_info(again, &stream_info));
+            CHECK_OK(gcx_stream_destroy(again));
+            // What concerns other streams alone goes on.
+            CHECK_OK(gcx_stream_synchronize(other.stream));
+            CHECK_OK(gcx_stream_query(other.stream));
+            CHECK_OK(gcx_stream_record(other.stream, outside));
+            CHECK_OK(gcx_stream_wait(other.stream, outside));
+            CHECK_OK(gcx_event_synchronize(outside));
+            CHECK_OK(gcx_event_query(outside));
+            CHECK_EQ(other.probe().size(), 24U);
+            CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+            const Partition third(resource);
+            CHECK_OK(gcx_context_push(third.context));
+            CHECK_OK(gcx_context_pop(nullptr));
+            CHECK_OK(gcx_cache_set_limit(0));
+            CHECK_OK(gcx_cache_set_limit(64));
+        });
+        end_capture(native);
+        CHECK_OK(gcx_context_synchronize(other.context));
+    }
+    CHECK_OK(gcx_event_destroy(outside));
+}
+
+// Asking for a captured event's work breaks the capture, says the driver; gcx doesn't ask it.
+void events_of_it_are_not_waited_for() {
+    const Split made = split(whole_device(), {24, 24});
+    const Partition capturing(made.groups[0]);
+    const Partition elsewhere(made.groups[1]);
+    CUstream native = gcx_stream_native(capturing.stream);
+    const gcx_event event = make_event();
+    for (const CUstreamCaptureMode mode : kModes) {
+        begin_capture(native, mode);
+        CHECK_OK(gcx_stream_record(capturing.stream, event));
+        in_this_thread_and_another([&] {
+            CHECK_REFUSED(gcx_event_query(event), GCX_ERROR_CAPTURED_EVENT);
+            CHECK_REFUSED(gcx_event_synchronize(event), GCX_ERROR_CAPTURED_EVENT);
+            CHECK_REFUSED(gcx_context_wait(elsewhere.context, event), GCX_ERROR_CAPTURED_EVENT);
+        });
+        // Recorded anew elsewhere it is an event like any other.
+        CHECK_OK(gcx_stream_record(elsewhere.stream, event));
+        CHECK_OK(gcx_event_synchronize(event));
+        CHECK_OK(gcx_stream_record(capturing.stream, event));
+        CHECK_OK(gcx_context_record(elsewhere.context, event));
+        CHECK_OK(gcx_event_query(event));
+        // A stream of another partition joins, which takes part from then on, and comes back.
+        CHECK_OK(gcx_stream_record(capturing.stream, event));
+        CHECK_OK(gcx_stream_wait(elsewhere.stream, event));
+        CHECK_REFUSED(gcx_context_synchronize(elsewhere.context),
+                      GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        CHECK_REFUSED(gcx_stream_query(elsewhere.stream), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        CHECK_OK(gcx_stream_record(elsewhere.stream, event));
+        CHECK_REFUSED(gcx_event_query(event), GCX_ERROR_CAPTURED_EVENT);
+        CHECK_OK(gcx_stream_wait(capturing.stream, event));
+        end_capture(native);
+        CHECK_OK(gcx_stream_record(capturing.stream, event));
+        CHECK_OK(gcx_event_synchronize(event));
+        CHECK_OK(gcx_context_synchronize(elsewhere.context));
+    }
+    CHECK_OK(gcx_event_destroy(event));
+}
+
+// A handle that goes while its stream captures, as one may that is collected as garbage, leaves
+// the capture whole.
+void a_stream_given_up_captures_on() {
+    const gcx_resource resource = split(whole_device(), {24}).groups[0];
+    for (const CUstreamCaptureMode mode : kModes) {
+        const gcx_context context = context_of(resource);
+        gcx_stream stream = nullptr;
+        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+        CUstream native = gcx_stream_native(stream);
+        begin_capture(native, mode);
+        CHECK_OK(gcx_stream_destroy(stream));
+        // Nobody else gets it, and its context is nothing to wait for.
+        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+        CHECK(gcx_stream_native(stream) != native);
+        CHECK_REFUSED(gcx_context_synchronize(context), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        CHECK_OK(gcx_stream_destroy(stream));
+        // Nor does it go with its context.
+        CHECK_OK(gcx_context_destroy(context));
+        CHECK_OK(gcx_cache_set_limit(0));
+        CHECK_EQ(sim::counts().green_contexts, 1U);
+        end_capture(native);
+        CHECK_OK(gcx_cache_set_limit(0));
+        CHECK_EQ(sim::counts().green_contexts, 0U);
+        CHECK_OK(gcx_cache_set_limit(64));
+    }
+    // Once it has ended, the stream is the next one's.
+    const Partition partition(resource);
+    const gcx_stream stream = [&] {
+        gcx_stream made = nullptr;
+        CHECK_OK(gcx_stream_create(partition.context, nullptr, &made));
+        return made;
+    }();
+    CUstream native = gcx_stream_native(stream);
+    begin_capture(native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    CHECK_OK(gcx_stream_destroy(stream));
+    end_capture(native);
+    const Partition next(resource);
+    CHECK_EQ(gcx_stream_native(next.stream), native);
+}
+
+std::size_t resident_bytes() {
+    std::ifstream statm("/proc/self/statm");
+    std::size_t total = 0;
+    std::size_t resident = 0;
+    statm >> total >> resident;
+    return resident * 4096;
+}
+
+// Captures that are begun and never ended: the first 32 of a context stay, those beyond end with
+// their streams, and nothing grows.
+void abandoned_captures_cost_nothing() {
+    const gcx_context context = context_of(split(whole_device(), {24}).groups[0]);
+    std::vector<CUstream> natives;
+    const auto abandon = [&] {
+        gcx_stream stream = nullptr;
+        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+        natives.push_back(gcx_stream_native(stream));
+        begin_capture(natives.back(), CU_STREAM_CAPTURE_MODE_RELAXED);
+        CHECK_OK(gcx_stream_destroy(stream));
+    };
+    for (int i = 0; i < 40; i++)
+        abandon();
+    CHECK_EQ(sim::counts().streams, 32U);
+    const std::size_t before = resident_bytes();
+    constexpr int kRounds = 20'000;
+    for (int i = 0; i < kRounds; i++) {
+        abandon();
+        natives.pop_back();
+    }
+    CHECK_EQ(sim::counts().streams, 32U);
+    // The simulated driver itself remembers each destroyed stream, in some 50 bytes.
+    CHECK(resident_bytes() < before + std::size_t{100} * kRounds + (1U << 20));
+    for (std::size_t i = 0; i < 32; i++)
+        end_capture(natives[i]);
+    // Streams that capture nothing make room for one that does.
+    for (int i = 0; i < 33; i++)
+        abandon();
+    CHECK_EQ(sim::counts().streams, 32U);
+    CHECK_OK(gcx_context_destroy(context));
+}
+
+void ended_captures_cost_nothing() {
+    const Partition partition(split(whole_device(), {24}).groups[0]);
+    std::size_t before = 0;
+    for (int i = 0; i < 30'000; i++) {
+        gcx_stream stream = nullptr;
+        CHECK_OK(gcx_stream_create(partition.context, nullptr, &stream));
+        CUstream native = gcx_stream_native(stream);
+        begin_capture(native, CU_STREAM_CAPTURE_MODE_GLOBAL);
+        CHECK_OK(gcx_stream_destroy(stream));
+        end_capture(native);
+        if (i == 2000)
+            before = resident_bytes();
+    }
+    CHECK_EQ(sim::counts().streams, 2U);
+    CHECK_EQ(sim::counts().graphs, 0U);
+    CHECK(resident_bytes() < before + (1U << 20));
+}
+
+} // namespace
+
+int main() {
+    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+        const std::string h100 = std::string("h100@") + driver;
+        on_machine(h100, others_do_not_break_it);
+        on_machine(h100, events_of_it_are_not_waited_for);
+        on_machine(h100, a_stream_given_up_captures_on);
+    }
+    on_machine("h100@13.0", abandoned_captures_cost_nothing);
+    on_machine("h100@13.0", ended_captures_cost_nothing);
+    return check::summary("captures");
+}
