@@ -4,6 +4,8 @@
  *   handles     int, also native ones; 0 is NULL
  *   structs     tuples of their fields in the header's order, without struct_size
  *   results     an exception, made by the callable that was given to set_error_factory
+ *   messages    diagnostics, given to the callable of set_log_receiver when the call that caused
+ *               them returns: nothing of Python's runs inside the library
  *
  * The GIL is given up in every call that opens, asks or waits for the driver or for another thread.
  */
@@ -19,24 +21,101 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Called as factory(number, name, message); returns the exception to raise. */
-static PyObject* error_factory = NULL;
-
 static PyObject* text_of(const char* text) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-static void raise_result(gcx_result result) {
-    PyObject* message = text_of(gcx_last_error_message());
-    PyObject* error = NULL;
-    if (message == NULL)
+/* What Python gave is kept by interpreter: a process can have several, each with classes of its
+ * own. */
+#define ERROR_FACTORY "gcx.error_factory" /* factory(number, name, message) gives the exception */
+#define LOG_RECEIVER "gcx.log_receiver"   /* receiver(level, message) */
+
+static PyObject* kept(const char* name) {
+    PyObject* interpreter = PyInterpreterState_GetDict(PyInterpreterState_Get());
+    return interpreter != NULL ? PyDict_GetItemString(interpreter, name) : NULL;
+}
+
+static PyObject* keep(const char* name, PyObject* object) {
+    PyObject* interpreter = PyInterpreterState_GetDict(PyInterpreterState_Get());
+    if (interpreter == NULL)
+        return PyErr_NoMemory();
+    if (PyDict_SetItemString(interpreter, name, object) < 0)
+        return NULL;
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
+/* Diagnostics of the call that the thread is in. Only threads that never come back to Python fill
+ * it up. */
+#define MOST_MESSAGES 64
+
+typedef struct message {
+    struct message* next;
+    gcx_log_level level;
+    char text[];
+} message;
+
+static _Thread_local struct {
+    message* first;
+    message* last;
+    int count;
+} messages;
+
+static void note_message(gcx_log_level level, const char* text, void* unused) {
+    const size_t size = strlen(text) + 1;
+    message* noted = messages.count < MOST_MESSAGES ? malloc(sizeof(message) + size) : NULL;
+    (void)unused;
+    if (noted == NULL)
         return;
-    if (error_factory == NULL)
-        PyErr_SetObject(PyExc_RuntimeError, message);
+    noted->next = NULL;
+    noted->level = level;
+    memcpy(noted->text, text, size);
+    if (messages.last != NULL)
+        messages.last->next = noted;
     else
-        error = PyObject_CallFunction(error_factory, "isO", (int)result, gcx_result_name(result),
-                                      message);
-    Py_DECREF(message);
+        messages.first = noted;
+    messages.last = noted;
+    messages.count++;
+}
+
+/* After a call, with the GIL and without an exception. The receiver may call gcx again. */
+static void deliver_messages(void) {
+    PyObject* receiver;
+    message* next = messages.first;
+    if (next == NULL)
+        return;
+    memset(&messages, 0, sizeof(messages));
+    receiver = kept(LOG_RECEIVER);
+    Py_XINCREF(receiver);
+    while (next != NULL) {
+        message* const current = next;
+        PyObject* text = text_of(current->text);
+        PyObject* answer = NULL;
+        if (receiver != NULL && text != NULL)
+            answer = PyObject_CallFunction(receiver, "iO", (int)current->level, text);
+        if (answer == NULL && PyErr_Occurred() != NULL)
+            PyErr_WriteUnraisable(receiver);
+        Py_XDECREF(answer);
+        Py_XDECREF(text);
+        next = current->next;
+        free(current);
+    }
+    Py_XDECREF(receiver);
+}
+
+static void raise_result(gcx_result result) {
+    PyObject* text = text_of(gcx_last_error_message());
+    PyObject* factory;
+    PyObject* error = NULL;
+    deliver_messages();
+    if (text == NULL)
+        return;
+    factory = kept(ERROR_FACTORY);
+    if (factory == NULL)
+        PyErr_SetObject(PyExc_RuntimeError, text);
+    else
+        error = PyObject_CallFunction(factory, "isO", (int)result, gcx_result_name(result), text);
+    Py_DECREF(text);
     if (error != NULL) {
         PyErr_SetObject((PyObject*)Py_TYPE(error), error);
         Py_DECREF(error);
@@ -171,21 +250,24 @@ static PyObject* number_tuple(const uint32_t* numbers, uint32_t count) {
 }
 %}
 
-%inline %{
-/* Which callable makes the exceptions. */
-static void set_error_factory(PyObject* factory) {
-    Py_INCREF(factory);
-    Py_XDECREF(error_factory);
-    error_factory = factory;
-}
-%}
-
 /* These never wait. */
 %nothread set_error_factory;
+%nothread set_log_receiver;
 %nothread gcx_version;
 %nothread gcx_result_name;
 %nothread gcx_result_string;
 %nothread gcx_last_error_message;
+
+%inline %{
+/* Which callable makes the exceptions in this interpreter. */
+static PyObject* set_error_factory(PyObject* factory) { return keep(ERROR_FACTORY, factory); }
+
+/* Which callable is given the diagnostics in this interpreter, in place of standard error. */
+static PyObject* set_log_receiver(PyObject* receiver) {
+    gcx_log_set_callback(GCX_LOG_DEBUG, note_message, NULL);
+    return keep(LOG_RECEIVER, receiver);
+}
+%}
 
 /* ------------------------------------------------------------------------------------------
  * Results
@@ -196,6 +278,7 @@ static void set_error_factory(PyObject* factory) {
         raise_result($1);
         SWIG_fail;
     }
+    deliver_messages();
     $result = SWIG_Py_Void();
 }
 
@@ -205,6 +288,7 @@ static void set_error_factory(PyObject* factory) {
         raise_result($1);
         SWIG_fail;
     }
+    deliver_messages();
     $result = PyBool_FromLong($1 == GCX_SUCCESS);
 }
 
@@ -239,9 +323,9 @@ static void set_error_factory(PyObject* factory) {
 %typemap(out) uint32_t { $result = PyLong_FromUnsignedLong($1); }
 
 %typemap(in, numinputs=0) int32_t* count (int32_t value = 0), uint32_t* sm_count (uint32_t value = 0),
-                          float* milliseconds (float value = 0) { $1 = &value; }
+                          uint32_t* blocks (uint32_t value = 0), float* milliseconds (float value = 0) { $1 = &value; }
 %typemap(argout) int32_t* count { GIVES(PyLong_FromLong(*$1)) }
-%typemap(argout) uint32_t* sm_count { GIVES(PyLong_FromUnsignedLong(*$1)) }
+%typemap(argout) uint32_t* sm_count, uint32_t* blocks { GIVES(PyLong_FromUnsignedLong(*$1)) }
 %typemap(argout) float* milliseconds { GIVES(PyFloat_FromDouble(*$1)) }
 
 /* SM numbers. */
@@ -254,6 +338,18 @@ static void set_error_factory(PyObject* factory) {
 %typemap(argout) (uint32_t* sm_ids, uint32_t capacity, uint32_t* count) {
     GIVES(number_tuple($1, *$3))
 }
+
+/* ------------------------------------------------------------------------------------------
+ * Strings
+ * ---------------------------------------------------------------------------------------- */
+
+/* A name or a path, or None. */
+%typemap(in) const char* driver (PyObject* name = NULL) {
+    if ($input != Py_None && !PyUnicode_FSConverter($input, &name))
+        SWIG_fail;
+    $1 = name != NULL ? PyBytes_AsString(name) : NULL;
+}
+%typemap(freearg) const char* driver { Py_XDECREF(name$argnum); }
 
 /* ------------------------------------------------------------------------------------------
  * Resources and requests
@@ -333,13 +429,21 @@ static void set_error_factory(PyObject* factory) {
         SWIG_fail;
 }
 %typemap(out) struct CUctx_st*, struct CUgreenCtx_st*, struct CUstream_st*, struct CUevent_st* {
+    deliver_messages();
     $result = PyLong_FromVoidPtr((void*)$1);
 }
 %typemap(in, numinputs=0) gcx_context* (gcx_context value = NULL), gcx_stream* (gcx_stream value = NULL),
                           gcx_event* (gcx_event value = NULL) { $1 = &value; }
 %typemap(argout) gcx_context*, gcx_stream*, gcx_event* { GIVES(PyLong_FromVoidPtr((void*)*$1)) }
 
-%typemap(in, numinputs=0) const gcx_context_params* params { $1 = NULL; }
+/* A context's parameters are its flags. */
+%typemap(in) const gcx_context_params* params (gcx_context_params value) {
+    memset(&value, 0, sizeof(value));
+    value.struct_size = sizeof(value);
+    if (to_u32($input, &value.flags) < 0)
+        SWIG_fail;
+    $1 = &value;
+}
 
 /* A stream's parameters are its priority. */
 %typemap(in) const gcx_stream_params* params (gcx_stream_params value) {
@@ -410,7 +514,7 @@ STRUCT_OUT(gcx_cache_stats, stats)
                         (unsigned long long)$1->evicted, (unsigned long long)$1->lost))
 }
 
-/* The structs are tuples and bytes here; diagnostics go to standard error by GCX_LOG. */
+/* The structs are tuples and bytes here; for diagnostics there is set_log_receiver. */
 %rename("$ignore", %$isclass) "";
 %ignore gcx_log_set_callback;
 %ignore gcx_log_callback;

@@ -1,8 +1,8 @@
 """A Triton kernel tuned for its partition: what is best on the whole GPU needn't be best on 24 SMs.
 
 A persistent matrix product, one program for each SM, is autotuned on the whole GPU and on two
-partitions. NUM_SMS in the key makes that three tunings; tuned inside torch.cuda.stream(part.stream)
-the candidates run, and are timed, on the partition's SMs.
+partitions. NUM_SMS in the key makes that three tunings; tuned while a partition's stream is
+PyTorch's current one the candidates run, and are timed, on the partition's SMs.
 """
 
 from __future__ import annotations

@@ -5,27 +5,23 @@ kernels run on one partition's SMs alone. The short way:
 
 >>> import gcx, torch
 >>> decode, prefill = gcx.split([24, None])
->>> with torch.cuda.stream(decode.stream):
+>>> with torch.cuda.stream(decode.stream.torch()):
 ...     step()
 
-The long way is CUDA's: Device(0).resources.sm, its split(), a resource's context(), a context's
-stream(). Every error is a gcx.Error. GCX_DRIVER=sim:h100@13.0 asks for the simulated driver.
+The long way is CUDA's: Device(0).resources.sm, its split(), a Context of a resource, a context's
+stream(). Every error is a gcx.Error, diagnostics are the logger gcx's. GCX_DRIVER=sim:h100@13.0
+asks for the simulated driver.
 """
 
 from __future__ import annotations
 
-from gcx import _gcx
-from gcx._context import Context, Event, Stream, current_context
+from gcx import _gcx, _log  # noqa: F401 - diagnostics from the first call on
+from gcx._cache import CacheStats, cache_stats, set_cache_limit
+from gcx._checks import DeviceLike
+from gcx._command import info
+from gcx._context import Context, current_context
 from gcx._device import Device, devices
-from gcx._driver import (
-    CacheStats,
-    DriverInfo,
-    cache_stats,
-    driver_info,
-    info,
-    open_driver,
-    set_cache_limit,
-)
+from gcx._driver import DriverInfo, driver_info, open_driver
 from gcx._errors import (
     CaptureError,
     ContextDestroyedError,
@@ -49,9 +45,13 @@ from gcx._errors import (
     OutOfMemoryError,
     ResourceConfigurationError,
 )
-from gcx._partition import Partition, split
-from gcx._request import SplitOptions
-from gcx._resource import Plan, Resources, SMResource, Split, WorkqueueResource
+from gcx._event import Event
+from gcx._foreign import EventLike, StreamLike
+from gcx._order import Waitable
+from gcx._partition import Partition, Partitions, split
+from gcx._request import Count, Counts, Family, SplitOptions
+from gcx._resource import Plan, Resources, Scope, SMResource, Split, WorkqueueResource
+from gcx._stream import Stream
 from gcx._verify import Verification, VerifiedGroup, verify
 
 __all__ = [
@@ -60,13 +60,18 @@ __all__ = [
     "Context",
     "ContextDestroyedError",
     "ContextInUseError",
+    "Count",
+    "Counts",
     "DeinitializedError",
     "Device",
+    "DeviceLike",
     "DriverAlreadyOpenError",
     "DriverInfo",
     "DriverNotFoundError",
     "Error",
     "Event",
+    "EventLike",
+    "Family",
     "InvalidContextError",
     "InvalidDeviceError",
     "InvalidHandleError",
@@ -81,15 +86,19 @@ __all__ = [
     "NotSupportedError",
     "OutOfMemoryError",
     "Partition",
+    "Partitions",
     "Plan",
     "ResourceConfigurationError",
     "Resources",
     "SMResource",
+    "Scope",
     "Split",
     "SplitOptions",
     "Stream",
+    "StreamLike",
     "Verification",
     "VerifiedGroup",
+    "Waitable",
     "WorkqueueResource",
     "cache_stats",
     "current_context",
@@ -104,3 +113,8 @@ __all__ = [
 
 _number = _gcx.gcx_version()
 __version__ = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}"
+
+# Where they are to be found, which isn't where they are defined.
+for _name in __all__:
+    if getattr(globals()[_name], "__module__", "").startswith("gcx."):
+        globals()[_name].__module__ = "gcx"

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
-from gcx._driver import command
+from gcx._command import main
 
 if __name__ == "__main__":
-    program = command()
-    os.execv(program, [program, *sys.argv[1:]])
+    main()

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, SupportsIndex
-
 from gcx import _gcx
-from gcx._errors import InvalidValueError, ResourceConfigurationError
-from gcx._request import FAMILIES, family_flag, whole
-from gcx._resource import Resources, SMResource, WorkqueueResource
-
-if TYPE_CHECKING:
-    from gcx._context import Context
+from gcx._checks import DeviceLike, chosen, ordinal_of
+from gcx._request import FAMILIES, Family
+from gcx._resource import Resources
 
 
 class Device:
     """A GPU.
 
     Args:
-        ordinal: CUDA's number of it, after CUDA_VISIBLE_DEVICES.
+        ordinal: CUDA's number of it, after CUDA_VISIBLE_DEVICES; or what else names a device, as a
+            torch.device.
 
     Raises:
         InvalidDeviceError: There is no such device.
@@ -28,7 +23,7 @@ class Device:
 
     __slots__ = ("_info", "_ordinal")
 
-    def __init__(self, ordinal: SupportsIndex = 0) -> None:
+    def __init__(self, ordinal: DeviceLike = 0) -> None:
         self._ordinal = ordinal_of(ordinal)
         self._info = _gcx.gcx_device_get_info(self._ordinal)
 
@@ -72,34 +67,11 @@ class Device:
             f"device {ordinal}", lambda kind: _gcx.gcx_device_get_resource(ordinal, kind)
         )
 
-    def create_context(self, resources: Iterable[SMResource | WorkqueueResource]) -> Context:
-        """A context over resources of this device, see gcx.Context.
-
-        Raises:
-            ResourceConfigurationError: One is of another device.
-        """
-        from gcx._context import Context
-
-        wanted = tuple(resources)
-        for resource in wanted:
-            if (
-                isinstance(resource, (SMResource, WorkqueueResource))
-                and resource.device != self._ordinal
-            ):
-                raise ResourceConfigurationError(
-                    f"{resource!r} is of device {resource.device}, the context is to be on device "
-                    f"{self._ordinal}"
-                )
-        return Context(wanted)
-
-    def map_sms(self, family: str = "coscheduled") -> None:
+    def map_sms(self, family: Family = "coscheduled") -> None:
         """Finds out which SMs each atom of a family holds, for SMResource.sm_ids and for overlaps
         between families. Makes a few contexts for a moment, each at the cost of a first one (1 to
         3 ms, waits for running kernels, 4 MiB of device memory); once a process and family."""
-        if family is None:
-            raise TypeError("family must be a string, not NoneType")
-        family_flag(family)
-        _gcx.gcx_device_map_sms(self._ordinal, FAMILIES[family])
+        _gcx.gcx_device_map_sms(self._ordinal, chosen(family, "family", FAMILIES))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Device):
@@ -114,28 +86,6 @@ class Device:
 
     def __repr__(self) -> str:
         return f"<gcx.Device {self._ordinal}: {self.name}, {self.sm_count} SMs>"
-
-
-def ordinal_of(device: object) -> int:
-    """The ordinal of whatever names a device: an int, a gcx.Device, a torch.device("cuda:1") or a
-    cuda.core Device."""
-    if type(device) is int and 0 <= device <= 0x7FFFFFFF:
-        return device
-    if isinstance(device, Device):
-        return device._ordinal
-    number = device
-    if getattr(device, "type", None) == "cuda":
-        number = getattr(device, "index", None)
-        if number is None:
-            raise InvalidValueError(f"{device!r} has no number; name one, as in 'cuda:0'")
-    elif not hasattr(device, "__index__"):
-        number = getattr(device, "device_id", device)
-    if isinstance(number, bool) or not hasattr(number, "__index__"):
-        raise TypeError(
-            "a device is an int, a gcx.Device or a torch.device, "
-            f"not {type(device).__name__}: {device!r}"
-        )
-    return whole(number, "a device", 0, 0x7FFFFFFF)
 
 
 def devices() -> list[Device]:

@@ -2,35 +2,87 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from gcx import _gcx
 
-# The messages speak of the C functions; printed they name what stands for them here.
+# The messages speak of C; printed they name what stands for that here.
 _PYTHON_NAMES = {
+    "gcx_cache_get_stats": "gcx.cache_stats",
+    "gcx_cache_set_limit": "gcx.set_cache_limit",
     "gcx_capability_get_info": "gcx.driver_info",
     "gcx_context_create": "gcx.Context",
     "gcx_context_destroy": "Context.close",
+    "gcx_context_from_native": "Context.from_native",
+    "gcx_context_get_current": "gcx.current_context",
+    "gcx_context_get_info": "gcx.Context",
     "gcx_context_get_resource": "Context.resources",
+    "gcx_context_native": "Context.native",
+    "gcx_context_native_green": "Context.native_green",
     "gcx_context_pop": "Context.pop",
     "gcx_context_push": "Context.push",
+    "gcx_context_record": "Context.record",
+    "gcx_context_synchronize": "Context.synchronize",
+    "gcx_context_wait": "Context.wait",
+    "gcx_device_get_count": "gcx.devices",
     "gcx_device_get_info": "gcx.Device",
     "gcx_device_get_resource": "Device.resources",
     "gcx_device_map_sms": "Device.map_sms",
+    "gcx_driver_get_info": "gcx.driver_info",
     "gcx_driver_open": "gcx.open_driver",
     "gcx_event_create": "gcx.Event",
-    "gcx_event_get_elapsed": "Event.elapsed",
+    "gcx_event_destroy": "Event.close",
+    "gcx_event_from_native": "Event.from_native",
+    "gcx_event_get_elapsed": "Event.elapsed_time",
+    "gcx_event_native": "Event.native",
+    "gcx_event_query": "Event.query",
+    "gcx_event_synchronize": "Event.synchronize",
+    "gcx_last_error_message": "Error.message",
+    "gcx_log_set_callback": "the logger gcx",
+    "gcx_resource_get_atom": "SMResource.atoms",
+    "gcx_resource_get_info": "a resource",
+    "gcx_resource_get_max_cluster_size": "SMResource.max_cluster_size",
     "gcx_resource_get_overlap": "SMResource.overlap",
     "gcx_resource_get_sm_ids": "SMResource.sm_ids",
     "gcx_resource_intersect": "the operator &",
     "gcx_resource_subtract": "the operator -",
     "gcx_resource_union": "the operator |",
+    "gcx_result_name": "Error.name",
+    "gcx_result_string": "gcx.Error",
+    "gcx_simulator_path": "gcx.open_driver",
     "gcx_sm_plan": "SMResource.plan",
     "gcx_sm_split": "SMResource.split",
     "gcx_stream_create": "Context.stream",
+    "gcx_stream_destroy": "Stream.close",
     "gcx_stream_from_native": "Stream.from_native",
+    "gcx_stream_get_info": "gcx.Stream",
+    "gcx_stream_get_max_cluster_size": "Stream.max_cluster_size",
     "gcx_stream_get_resource": "Stream.resources",
+    "gcx_stream_native": "Stream.native",
     "gcx_stream_probe_sms": "Stream.sm_ids",
+    "gcx_stream_query": "Stream.query",
+    "gcx_stream_record": "Stream.record",
+    "gcx_stream_synchronize": "Stream.synchronize",
+    "gcx_stream_wait": "Stream.wait",
+    "gcx_version": "gcx.__version__",
     "gcx_workqueue_configure": "WorkqueueResource.configured",
+    "GCX_EVENT_BLOCKING_SYNC": "blocking=True",
+    "GCX_EVENT_TIMING": "timing=True",
+    "GCX_SM_FAMILY_COSCHEDULED": '"coscheduled"',
+    "GCX_SM_FAMILY_FINE": '"fine"',
+    "GCX_SM_FAMILY_MAX_CLUSTER": '"max-cluster"',
+    "GCX_SPLIT_EXACT": "exact=True",
+    "GCX_SPLIT_IGNORE_SM_COSCHEDULING": 'family="fine"',
+    "GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE": 'family="max-cluster"',
 }
+_SPAWN = 'start processes by multiprocessing\'s method "spawn"'
+
+
+def in_python(text: str) -> str:
+    """A message of the C library with Python's names for what it names."""
+    text = re.sub(r"\b(gcx|GCX)_\w+", lambda found: _PYTHON_NAMES.get(found[0], found[0]), text)
+    return text.replace("start it with exec", _SPAWN)
 
 
 class Error(RuntimeError):
@@ -56,14 +108,7 @@ class Error(RuntimeError):
     def __str__(self) -> str:
         if not self.message:
             return f"{self.name} ({self.code}): {_gcx.gcx_result_string(self.code)}"
-        return f"{self.in_python()} [{self.name}, {self.code}]"
-
-    def in_python(self) -> str:
-        """The message with Python's names for what the C library names."""
-        text = self.message
-        for name, here in _PYTHON_NAMES.items():
-            text = text.replace(name, here)
-        return text
+        return f"{in_python(self.message)} [{self.name}, {self.code}]"
 
 
 class InvalidValueError(Error, ValueError):
@@ -82,7 +127,7 @@ class OutOfMemoryError(Error, MemoryError):
 
 class NotInitializedError(Error):
     """This process is the child of a fork() and its parent had used gcx; CUDA can't be used
-    there. Use the start method "spawn"."""
+    there. Start processes by multiprocessing's method "spawn"."""
 
     code = 3
     name = "GCX_ERROR_NOT_INITIALIZED"
@@ -103,7 +148,7 @@ class NoDeviceError(Error):
 
 
 class InvalidDeviceError(Error, ValueError):
-    """There is no device with this ordinal."""
+    """There is no such device."""
 
     code = 101
     name = "GCX_ERROR_INVALID_DEVICE"
@@ -226,9 +271,12 @@ def make_error(code: int, name: str, message: str) -> Error:
     return _CLASSES.get(code, Error)(message, code, name)
 
 
-def closed(kind: str) -> InvalidHandleError:
-    """The exception for using an object after it was closed."""
-    return InvalidHandleError(f"this gcx.{kind} is closed; make a new one")
+def described(kind: str, describe: Callable[[], str]) -> str:
+    """For __repr__, which tells what it can and never fails: after a fork, after a reset."""
+    try:
+        return f"<gcx.{kind}{describe()}>"
+    except Error as error:
+        return f"<gcx.{kind}: {error.name}>"
 
 
 _gcx.set_error_factory(make_error)

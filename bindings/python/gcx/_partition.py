@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from contextlib import ExitStack
 from types import TracebackType
 
 from gcx import _gcx
-from gcx._context import Context, Stream
-from gcx._device import ordinal_of
-from gcx._request import Count, SplitOptions
-from gcx._resource import SMResource, WorkqueueResource, _sm
+from gcx._checks import DeviceLike, ordinal_of
+from gcx._context import Context
+from gcx._errors import described
+from gcx._order import Waitable
+from gcx._request import Counts, Family
+from gcx._resource import SMResource, WorkqueueResource, sm_resource
 
 
 class Partition:
     """SMs with a context and a stream.
+
+    Where a stream is asked for it stands for its stream: it has `__cuda_stream__`, and wait and
+    synchronize are those of the stream.
 
     Attributes:
         resource: Which SMs.
@@ -36,7 +42,7 @@ class Partition:
             )
         self.resource = resource
         self.context = Context(resource if workqueue is None else (resource, workqueue))
-        self.stream = Stream(self.context, priority)
+        self.stream = self.context.stream(priority)
 
     @property
     def sm_count(self) -> int:
@@ -48,10 +54,23 @@ class Partition:
         """The ordinal of the device."""
         return self.resource.device
 
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The protocol's version, 0, and the native stream."""
+        return self.stream.__cuda_stream__()
+
+    def wait(self, what: Waitable) -> None:
+        """Holds all later work of the stream, see Stream.wait."""
+        self.stream.wait(what)
+
+    def synchronize(self) -> None:
+        """Waits in the calling thread until all work of the stream has finished, see
+        Stream.synchronize."""
+        self.stream.synchronize()
+
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
-        return self.context.closed
+        """Whether it can't be used any more, since it, its context or its stream was closed."""
+        return self.context.closed or self.stream.closed
 
     def close(self) -> None:
         """Closes the stream and the context; work that was submitted finishes.
@@ -64,6 +83,7 @@ class Partition:
 
     def __enter__(self) -> Partition:
         self.context._live()
+        self.stream._live()
         return self
 
     def __exit__(
@@ -75,29 +95,68 @@ class Partition:
         self.close()
 
     def __repr__(self) -> str:
-        if self.closed:
-            return "<gcx.Partition, closed>"
-        return (
-            f"<gcx.Partition: {self.sm_count} SMs of device {self.device}, {self.resource.family}>"
-        )
+        return "<gcx.Partition, closed>" if self.closed else described("Partition", self._describe)
+
+    def _describe(self) -> str:
+        return f": {self.sm_count} SMs of device {self.device}, {self.resource.family}"
+
+
+class Partitions(tuple[Partition, ...]):
+    """What gcx.split gave: the partitions, and what is left over. In a `with` they are closed
+    at its end."""
+
+    _remainder: SMResource
+
+    @property
+    def remainder(self) -> SMResource:
+        """The SMs in no partition, a resource that can be empty."""
+        return self._remainder
+
+    def close(self) -> None:
+        """Closes each partition.
+
+        Raises:
+            ContextInUseError: The context of one is current; the others were closed.
+        """
+        with ExitStack() as stack:
+            for part in reversed(self):
+                stack.callback(part.close)
+
+    def __enter__(self) -> Partitions:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return described("Partitions", self._describe)
+
+    def _describe(self) -> str:
+        counts = ", ".join("closed" if part.closed else str(part.sm_count) for part in self)
+        return f" of {counts} SMs, {self.remainder.sm_count} left over"
 
 
 def split(
-    counts: SplitOptions | Count | Sequence[Count],
-    device: object = 0,
+    counts: Counts,
     *,
-    family: str | None = None,
+    device: DeviceLike = 0,
+    family: Family | None = None,
     exact: bool = False,
     priority: int = 0,
     workqueue: WorkqueueResource | None = None,
-) -> list[Partition]:
+) -> Partitions:
     """Partitions a device and makes a stream in each part.
 
     >>> decode, prefill = gcx.split([24, None])
 
     Args:
-        counts: SMs of each part, None for what the others leave; or SplitOptions. Counts are
-            rounded up to what the device can give: look at sm_count.
+        counts: SMs of each part, None for what the others leave; or SplitOptions. Each is the least
+            that its part gets, see SMResource.split: look at sm_count.
         device: An ordinal, a gcx.Device, or a torch.device.
         family: "coscheduled", "fine" or "max-cluster", see SMResource.split.
         exact: Refuse a count that would be rounded.
@@ -107,8 +166,17 @@ def split(
     Raises:
         As Device, SMResource.split and Context; nothing was made then.
     """
-    whole_device = _sm(_gcx.gcx_device_get_resource(ordinal_of(device), _gcx.GCX_RESOURCE_SM))
-    groups = whole_device.split(counts, family=family, exact=exact).groups
+    sms = sm_resource(_gcx.gcx_device_get_resource(ordinal_of(device), _gcx.GCX_RESOURCE_SM))
+    groups, remainder = sms.split(counts, family=family, exact=exact)
+    parts = Partitions(_made(groups, priority, workqueue))
+    parts._remainder = remainder
+    return parts
+
+
+def _made(
+    groups: Iterable[SMResource], priority: int, workqueue: WorkqueueResource | None
+) -> list[Partition]:
+    """A partition of each group, or none."""
     parts: list[Partition] = []
     try:
         for group in groups:

@@ -1,91 +1,38 @@
-"""What people ask for, checked and turned into the numbers of the C API."""
+"""What groups people ask for, turned into the numbers of the C API."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import index
-from typing import Any, Union
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NoReturn, Optional, SupportsIndex, Union
 
 from gcx import _gcx
+from gcx._checks import chosen, flag_of, items_of, whole
 from gcx._errors import InvalidValueError
 
+#: How the SMs of a split are taken, see SMResource.split.
+Family = Literal["coscheduled", "fine", "max-cluster"]
 #: How many SMs a group is to have; None: what the other groups leave.
-Count = Union[int, None]
-
-_MOST = 0xFFFFFFFF
-# These can be iterated, but the order or the items are not what was meant.
-NO_LISTS = (str, bytes, bytearray, dict, set, frozenset)
+Count = Optional[SupportsIndex]
 
 FAMILIES = {
     "coscheduled": _gcx.GCX_SM_FAMILY_COSCHEDULED,
     "fine": _gcx.GCX_SM_FAMILY_FINE,
     "max-cluster": _gcx.GCX_SM_FAMILY_MAX_CLUSTER,
-    "structured": _gcx.GCX_SM_FAMILY_STRUCTURED,
 }
-FAMILY_NAMES = {number: name for name, number in FAMILIES.items()}
-FAMILY_FLAGS = {
+_FAMILY_FLAGS = {
     "coscheduled": _gcx.GCX_SPLIT_DEFAULT,
     "fine": _gcx.GCX_SPLIT_IGNORE_SM_COSCHEDULING,
     "max-cluster": _gcx.GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE,
 }
-
-
-def whole(value: object, what: str, least: int = 0, most: int = _MOST) -> int:
-    """The value as an int within limits; TypeError for what isn't a whole number, bool included,
-    InvalidValueError (a ValueError) for what is too small or large."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{what} must be an int, not {type(value).__name__}: {value!r}")
-    number = index(value)
-    if number < least:
-        raise InvalidValueError(f"{what} must be at least {least}, not {number}")
-    if number > most:
-        raise InvalidValueError(f"{what} must be at most {most}, not {number}")
-    return number
-
-
-def count_of(value: object) -> int:
-    """A group's SM count for C, where 0 is what None is here."""
-    if value is None:
-        return 0
-    if value == 0 and not isinstance(value, (bool, float, str)):
-        raise InvalidValueError(
-            "a group's count must be at least 1, not 0; None asks for what the others leave"
-        )
-    return whole(value, "a group's count", 1)
-
-
-def flag_of(value: object, what: str) -> bool:
-    """The value as a bool; TypeError for anything else."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{what} must be True or False, not {type(value).__name__}: {value!r}")
-    return value
-
-
-def family_flag(family: object) -> int:
-    """The flag of a split that chooses the family."""
-    if family is None:
-        return _gcx.GCX_SPLIT_DEFAULT
-    if not isinstance(family, str):
-        raise TypeError(f"family must be a string or None, not {type(family).__name__}")
-    try:
-        return FAMILY_FLAGS[family]
-    except KeyError:
-        raise InvalidValueError(
-            f"family must be one of {', '.join(map(repr, FAMILY_FLAGS))}, not {family!r}"
-        ) from None
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, (list, tuple)) or (
-        isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
-    )
+_MOST = 0xFFFFFFFF
+_Row = tuple[int, int, int, int, int]
 
 
 class SplitOptions:
-    """What the groups of a split are to be.
+    """What the groups of a split are to be: a value that can't be changed.
 
-    Each field is a scalar, which counts for every group, or a sequence with one value for each
-    group; sequences must agree in length. With scalars alone it is one group.
+    Each field is a scalar, which counts for every group, or holds one value for each group; those
+    must agree in length, and are kept as tuples. With scalars alone it is one group.
 
     Args:
         count: SMs of a group. None takes what the other groups leave; several share it. Counts
@@ -99,8 +46,8 @@ class SplitOptions:
 
     Raises:
         TypeError: A value of another type; bool isn't a number here.
-        InvalidValueError: An empty sequence, sequences of different lengths, a count of 0, a
-            negative or huge number.
+        InvalidValueError: An empty list, lists of different lengths, a count of 0, a negative or
+            huge number.
     """
 
     __slots__ = (
@@ -112,104 +59,154 @@ class SplitOptions:
         "preferred_coscheduled_sm_count",
     )
 
+    count: Count | tuple[Count, ...]
+    coscheduled_sm_count: Count | tuple[Count, ...]
+    preferred_coscheduled_sm_count: Count | tuple[Count, ...]
+    backfill: bool | tuple[bool, ...]
+    locality_domain: Count | Literal["any"] | tuple[Count | Literal["any"], ...]
+    _requests: tuple[_Row, ...]
+
     def __init__(
         self,
-        count: Count | Sequence[Count] = None,
-        coscheduled_sm_count: Count | Sequence[Count] = None,
-        preferred_coscheduled_sm_count: Count | Sequence[Count] = None,
-        backfill: bool | Sequence[bool] = False,
-        locality_domain: int | str | Sequence[int | str | None] | None = None,
+        count: Count | Iterable[Count] = None,
+        coscheduled_sm_count: Count | Iterable[Count] = None,
+        preferred_coscheduled_sm_count: Count | Iterable[Count] = None,
+        backfill: bool | Iterable[bool] = False,
+        locality_domain: Count | Literal["any"] | Iterable[Count | Literal["any"]] = None,
     ) -> None:
-        self.count = count
-        self.coscheduled_sm_count = coscheduled_sm_count
-        self.preferred_coscheduled_sm_count = preferred_coscheduled_sm_count
-        self.backfill = backfill
-        self.locality_domain = locality_domain
-        self._requests = self._resolve()
+        given: dict[str, Any] = {
+            "count": count,
+            "coscheduled_sm_count": coscheduled_sm_count,
+            "preferred_coscheduled_sm_count": preferred_coscheduled_sm_count,
+            "backfill": backfill,
+            "locality_domain": locality_domain,
+        }
+        for name, value in given.items():
+            items = items_of(value)
+            given[name] = value if items is None else tuple(items)
+            object.__setattr__(self, name, given[name])
+        object.__setattr__(self, "_requests", _rows(given))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"SplitOptions can't be changed; make new ones to set {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"SplitOptions can't be changed; {name} stays")
+
+    def __reduce__(self) -> tuple[type[SplitOptions], tuple[Any, ...]]:
+        return SplitOptions, tuple(getattr(self, name) for name in _FIELDS)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SplitOptions):
+            return NotImplemented
+        return self._requests == other._requests
+
+    def __hash__(self) -> int:
+        return hash(self._requests)
 
     def __repr__(self) -> str:
         fields = [
             f"{name}={getattr(self, name)!r}"
-            for name, default in (
-                ("count", ...),
-                ("coscheduled_sm_count", None),
-                ("preferred_coscheduled_sm_count", None),
-                ("backfill", False),
-                ("locality_domain", None),
-            )
+            for name, default in _FIELDS.items()
             if getattr(self, name) is not default
         ]
         return f"gcx.SplitOptions({', '.join(fields)})"
 
-    def _resolve(self) -> tuple[tuple[int, int, int, int, int], ...]:
-        names = [name for name in self.__slots__ if name != "_requests"]
-        columns: dict[str, Any] = {name: getattr(self, name) for name in names}
-        lengths = {name: len(value) for name, value in columns.items() if _is_list(value)}
-        for name, length in lengths.items():
-            if length == 0:
-                raise InvalidValueError(f"{name} is empty; a split has at least one group")
-        if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{name} has {length}" for name, length in sorted(lengths.items()))
-            raise InvalidValueError(f"the sequences must agree in length: {found}")
-        groups = next(iter(lengths.values()), 1)
-        rows = {
-            name: list(value) if name in lengths else [value] * groups
-            for name, value in columns.items()
-        }
-        return tuple(
-            self._row(**{name: values[i] for name, values in rows.items()}) for i in range(groups)
+
+# With the values that repr leaves out.
+_FIELDS = {
+    "count": ...,
+    "coscheduled_sm_count": None,
+    "preferred_coscheduled_sm_count": None,
+    "backfill": False,
+    "locality_domain": None,
+}
+
+#: What a split takes: a count, several, or SplitOptions.
+Counts = Union[SplitOptions, Count, Iterable[Count]]
+
+
+def _rows(columns: dict[str, Any]) -> tuple[_Row, ...]:
+    lengths = {name: len(value) for name, value in columns.items() if isinstance(value, tuple)}
+    for name, length in lengths.items():
+        if length == 0:
+            raise InvalidValueError(f"{name} is empty; a split has at least one group")
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} has {length}" for name, length in sorted(lengths.items()))
+        raise InvalidValueError(f"the lists must agree in length: {found}")
+    groups = next(iter(lengths.values()), 1)
+    rows = {
+        name: value if name in lengths else (value,) * groups for name, value in columns.items()
+    }
+    return tuple(_row(**{name: rows[name][number] for name in rows}) for number in range(groups))
+
+
+def _row(
+    count: object,
+    coscheduled_sm_count: object,
+    preferred_coscheduled_sm_count: object,
+    backfill: object,
+    locality_domain: object,
+) -> _Row:
+    def optional(value: object, what: str) -> int:
+        return 0 if value is None else whole(value, what, 1)
+
+    flags = _gcx.GCX_SM_REQUEST_BACKFILL if flag_of(backfill, "backfill") else 0
+    domain = 0
+    if locality_domain is not None:
+        flags |= _gcx.GCX_SM_REQUEST_LOCALITY_DOMAIN_ID
+        if isinstance(locality_domain, str):
+            if locality_domain != "any":
+                raise InvalidValueError(
+                    f'locality_domain must be a number or "any", not {locality_domain!r}'
+                )
+            domain = _gcx.GCX_LOCALITY_DOMAIN_ID_ANY
+        else:
+            domain = whole(locality_domain, "locality_domain", 0, _MOST - 1)
+    return (
+        _count_of(count),
+        optional(coscheduled_sm_count, "coscheduled_sm_count"),
+        optional(preferred_coscheduled_sm_count, "preferred_coscheduled_sm_count"),
+        flags,
+        domain,
+    )
+
+
+def _count_of(value: object) -> int:
+    """A group's SM count for C, where 0 is what None is here."""
+    if value is None:
+        return 0
+    count = whole(value, "a group's count")
+    if count == 0:
+        raise InvalidValueError(
+            "a group's count must be at least 1, not 0; None asks for what the others leave"
         )
-
-    @staticmethod
-    def _row(
-        count: object,
-        coscheduled_sm_count: object,
-        preferred_coscheduled_sm_count: object,
-        backfill: object,
-        locality_domain: object,
-    ) -> tuple[int, int, int, int, int]:
-        def optional(value: object, what: str) -> int:
-            return 0 if value is None else whole(value, what, 1)
-
-        flags = _gcx.GCX_SM_REQUEST_BACKFILL if flag_of(backfill, "backfill") else 0
-        domain = 0
-        if locality_domain is not None:
-            flags |= _gcx.GCX_SM_REQUEST_LOCALITY_DOMAIN_ID
-            if isinstance(locality_domain, str):
-                if locality_domain != "any":
-                    raise InvalidValueError(
-                        f"locality_domain must be a number, 'any' or None, not {locality_domain!r}"
-                    )
-                domain = _gcx.GCX_LOCALITY_DOMAIN_ID_ANY
-            else:
-                domain = whole(locality_domain, "locality_domain", 0, _MOST - 1)
-        return (
-            count_of(count),
-            optional(coscheduled_sm_count, "coscheduled_sm_count"),
-            optional(preferred_coscheduled_sm_count, "preferred_coscheduled_sm_count"),
-            flags,
-            domain,
-        )
+    return count
 
 
-def requests_of(
-    wanted: SplitOptions | Count | Sequence[Count],
-) -> Sequence[int | tuple[int, int, int, int, int]]:
+def requests_of(wanted: Counts) -> Sequence[int | _Row]:
     """The requests for C of whatever a split takes."""
-    if isinstance(wanted, (list, tuple)):
-        if not wanted:
-            raise InvalidValueError("the list of counts is empty; a split has at least one group")
-        for count in wanted:
-            if type(count) is not int or not 0 < count <= _MOST:
-                return [count_of(count) for count in wanted]
-        return wanted  # Nearly always: a split takes microseconds, which checks should not double.
     if isinstance(wanted, SplitOptions):
         return wanted._requests
-    if wanted is None or hasattr(wanted, "__index__"):
-        return [count_of(wanted)]
-    if hasattr(wanted, "__iter__") and not isinstance(wanted, NO_LISTS):
-        return requests_of(list(wanted))
-    raise TypeError(
-        "a split takes counts like [24, None] or gcx.SplitOptions, "
-        f"not {type(wanted).__name__}: {wanted!r}"
-    )
+    counts = wanted if isinstance(wanted, (list, tuple)) else items_of(wanted)
+    if counts is None:
+        if wanted is None or hasattr(wanted, "__index__"):
+            return [_count_of(wanted)]
+        raise TypeError(
+            "a split takes counts like [24, None] or gcx.SplitOptions, "
+            f"not {type(wanted).__name__}: {wanted!r}"
+        )
+    if not counts:
+        raise InvalidValueError("the list of counts is empty; a split has at least one group")
+    for count in counts:
+        if type(count) is not int or not 0 < count <= _MOST:
+            return [_count_of(count) for count in counts]
+    return counts  # Nearly always: a split takes microseconds, which checks should not double.
+
+
+def split_flags(family: Family | None, exact: bool) -> int:
+    """The flags of a split."""
+    if family is None and exact is False:
+        return 0
+    flags = 0 if family is None else chosen(family, "family", _FAMILY_FLAGS)
+    return flags | (_gcx.GCX_SPLIT_EXACT if flag_of(exact, "exact") else 0)

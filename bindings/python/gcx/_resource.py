@@ -2,62 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, overload
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from gcx import _gcx
+from gcx._checks import chosen, whole
 from gcx._errors import (
     InvalidResourceTypeError,
-    InvalidValueError,
     NotReadyError,
+    NotSupportedError,
     ResourceConfigurationError,
+    described,
 )
-from gcx._request import (
-    FAMILIES,
-    FAMILY_NAMES,
-    Count,
-    SplitOptions,
-    family_flag,
-    requests_of,
-    whole,
-)
-
-if TYPE_CHECKING:
-    from gcx._context import Context
+from gcx._request import FAMILIES, Counts, Family, requests_of, split_flags
 
 _new = object.__new__
+_FAMILY_NAMES = {
+    **{number: name for name, number in FAMILIES.items()},
+    _gcx.GCX_SM_FAMILY_STRUCTURED: "structured",
+    _gcx.GCX_SM_FAMILY_FOREIGN: "foreign",
+}
+#: Who shares a context's workqueues, see WorkqueueResource.scope.
+Scope = Literal["device_ctx", "green_ctx_balanced"]
 
 
-class _Resource:
+class Resource:
     """What both types share: a value of bytes that only this process understands."""
 
-    __slots__ = ("_handle", "_info")
+    __slots__ = ("_info", "_value")
 
-    _handle: bytes
+    _value: bytes
     _info: tuple[int, ...]
     _types: tuple[int, ...] = ()
 
-    def __init__(self, handle: bytes) -> None:
-        if not isinstance(handle, bytes):
-            raise TypeError(f"a resource's handle is bytes, not {type(handle).__name__}")
-        info = _gcx.gcx_resource_get_info(handle)
+    def __init__(self, value: bytes) -> None:
+        kind = type(self).__name__
+        if not isinstance(value, bytes):
+            raise TypeError(
+                f"a gcx.{kind} is made of the bytes of another, not of {type(value).__name__}; "
+                "Device.resources has the first"
+            )
+        info = _gcx.gcx_resource_get_info(value)
         if info[0] not in self._types:
             raise InvalidResourceTypeError(
-                f"the handle isn't one of a gcx.{type(self).__name__}; its type is {info[0]}"
+                f"the bytes aren't those of a gcx.{kind}; their type is {info[0]}"
             )
-        self._handle = handle
+        self._value = value
         self._info = info
 
-    @property
-    def handle(self) -> bytes:
-        """The value itself: the bytes of the C API's gcx_resource."""
-        return self._handle
+    def __bytes__(self) -> bytes:
+        """The value itself: the C API's gcx_resource."""
+        return self._value
 
     def _field(self, number: int) -> int:
         try:
             return self._info[number]
         except AttributeError:  # Nobody asked before.
-            self._info = _gcx.gcx_resource_get_info(self._handle)
+            self._info = _gcx.gcx_resource_get_info(self._value)
             return self._info[number]
 
     @property
@@ -66,12 +67,12 @@ class _Resource:
         return self._field(1)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Resource):
+        if not isinstance(other, Resource):
             return NotImplemented
-        return self._handle == other._handle
+        return self._value == other._value
 
     def __hash__(self) -> int:
-        return hash(self._handle)
+        return hash(self._value)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -85,15 +86,22 @@ class _Resource:
     def __deepcopy__(self, memo: object) -> Any:
         return self
 
+    def __repr__(self) -> str:
+        return described(type(self).__name__, self._describe)
 
-class WorkqueueResource(_Resource):
+    def _describe(self) -> str:
+        """What repr says behind the kind."""
+        raise NotImplementedError
+
+
+class WorkqueueResource(Resource):
     """How a context's work is queued: CUDA's workqueue resource, drivers of CUDA 13.1 and newer."""
 
     __slots__ = ()
     _types = (_gcx.GCX_RESOURCE_WORKQUEUE_CONFIG, _gcx.GCX_RESOURCE_WORKQUEUE)
 
     @property
-    def scope(self) -> Literal["device_ctx", "green_ctx_balanced"] | None:
+    def scope(self) -> Scope | None:
         """Who shares the workqueues: "device_ctx" all contexts of the device;
         "green_ctx_balanced" none of the other balanced ones, where possible. None for a shared
         workqueue, which has no configuration."""
@@ -108,7 +116,7 @@ class WorkqueueResource(_Resource):
 
     def configured(
         self,
-        scope: Literal["device_ctx", "green_ctx_balanced"] | None = None,
+        scope: Scope | None = None,
         concurrency_limit: int | None = None,
     ) -> WorkqueueResource:
         """The same configuration with another scope or limit; None keeps what it has.
@@ -119,29 +127,21 @@ class WorkqueueResource(_Resource):
         """
         if scope is None:
             scope = self.scope or "device_ctx"
-        if not isinstance(scope, str):
-            raise TypeError(f"scope must be a string, not {type(scope).__name__}")
-        if scope not in _SCOPES:
-            raise InvalidValueError(
-                f"scope must be one of {', '.join(map(repr, _SCOPES))}, not {scope!r}"
-            )
+        number = chosen(scope, "scope", _SCOPES)
         limit = 0 if concurrency_limit is None else whole(concurrency_limit, "concurrency_limit", 1)
-        return _workqueue(_gcx.gcx_workqueue_configure(self._handle, _SCOPES[scope], limit))
+        return _workqueue(_gcx.gcx_workqueue_configure(self._value, number, limit))
 
-    def __repr__(self) -> str:
+    def _describe(self) -> str:
         if self.scope is None:
-            return f"<gcx.WorkqueueResource: a workqueue of device {self.device}>"
-        return (
-            f"<gcx.WorkqueueResource of device {self.device}: {self.scope}, "
-            f"concurrency limit {self.concurrency_limit}>"
-        )
+            return f": a workqueue of device {self.device}"
+        return f" of device {self.device}: {self.scope}, concurrency limit {self.concurrency_limit}"
 
 
 _SCOPES = {
     "device_ctx": _gcx.GCX_WORKQUEUE_SCOPE_DEVICE_CTX,
     "green_ctx_balanced": _gcx.GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED,
 }
-_SCOPE_NAMES: dict[int, Literal["device_ctx", "green_ctx_balanced"]] = {
+_SCOPE_NAMES: dict[int, Scope] = {
     _gcx.GCX_WORKQUEUE_SCOPE_DEVICE_CTX: "device_ctx",
     _gcx.GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED: "green_ctx_balanced",
 }
@@ -154,17 +154,16 @@ class Plan(NamedTuple):
     remainder: int
 
 
-class SMResource(_Resource):
+class SMResource(Resource):
     """A set of SMs of one device: a value, made by splitting a device's SMs or joining others.
 
-    Nothing is held by it: make a context of it to run something there. `a | b` are the SMs of both,
-    `a - b` those of a without those of b, `a & b` those in both. An empty one is false.
+    Nothing is held by it: make a gcx.Context of it to run something there. As with Python's sets
+    `a | b` are the SMs of both, `a - b` those of a without those of b, `a & b` those in both;
+    `a <= b` is whether b holds all of a, `a < b` whether it holds more. An empty one is false.
     """
 
     __slots__ = ()
     _types = (_gcx.GCX_RESOURCE_SM,)
-    #: Set by the module of contexts, which needs this one.
-    _context_type: ClassVar[type[Context]]
 
     @property
     def sm_count(self) -> int:
@@ -173,8 +172,9 @@ class SMResource(_Resource):
 
     @property
     def family(self) -> str:
-        """How its SMs were split off: "coscheduled", "fine", "max-cluster" or "structured"."""
-        return FAMILY_NAMES[self._field(2)]
+        """How its SMs were split off: "coscheduled", "fine", "max-cluster", "structured";
+        "foreign" if others did, so that its counts are known and it can't be split or compared."""
+        return _FAMILY_NAMES[self._field(2)]
 
     @property
     def min_partition_size(self) -> int:
@@ -202,45 +202,21 @@ class SMResource(_Resource):
     def atoms(self) -> tuple[SMResource, ...]:
         """The smallest sets it is made of, each a resource of its own."""
         return tuple(
-            _sm(_gcx.gcx_resource_get_atom(self._handle, number))
+            sm_resource(_gcx.gcx_resource_get_atom(self._value, number))
             for number in range(self._field(4))
         )
 
-    @overload
-    def split(
-        self,
-        options: SplitOptions | Count | Sequence[Count],
-        *,
-        family: str | None = None,
-        exact: bool = False,
-        dry_run: Literal[False] = False,
-    ) -> Split: ...
-    @overload
-    def split(
-        self,
-        options: SplitOptions | Count | Sequence[Count],
-        *,
-        family: str | None = None,
-        exact: bool = False,
-        dry_run: Literal[True],
-    ) -> Plan: ...
-    def split(
-        self,
-        options: SplitOptions | Count | Sequence[Count],
-        *,
-        family: str | None = None,
-        exact: bool = False,
-        dry_run: bool = False,
-    ) -> Split | Plan:
+    def split(self, counts: Counts, *, family: Family | None = None, exact: bool = False) -> Split:
         """Divides the SMs into disjoint groups and a remainder; makes nothing on the device.
 
         Args:
-            options: Counts like [24, None], or SplitOptions. Counts are rounded up to what the
-                device can give; None takes what the others leave, and several share it.
+            counts: Counts like [24, None], or SplitOptions. Each is the least that its group gets:
+                what the device can't give exactly is rounded up, so that groups of one count can
+                differ where the device's last SMs are no whole group ([8] * 16 on an H100 gives
+                one group of 12). None takes what the others leave, and several share it.
             family: "coscheduled", "fine" or "max-cluster"; None: that of this resource. Another
                 family than this resource's can be split off a whole device alone.
             exact: Refuse a count that would be rounded.
-            dry_run: Give the counts alone: a Plan.
 
         Raises:
             ResourceConfigurationError: The groups don't fit, or one would be empty; a count can't
@@ -250,56 +226,38 @@ class SMResource(_Resource):
             InvalidValueError, TypeError: As SplitOptions; a structured split that breaks one of
                 CUDA's rules.
         """
-        requests = requests_of(options)
-        flags = 0 if family is None and exact is False else self._flags(family, exact)
-        if dry_run:
-            return Plan(*_gcx.gcx_sm_plan(self._handle, requests, flags))
-        groups, remainder = _gcx.gcx_sm_split(self._handle, requests, flags)
-        return Split(tuple(map(_sm, groups)), _sm(remainder))
-
-    def plan(
-        self,
-        options: SplitOptions | Count | Sequence[Count],
-        *,
-        family: str | None = None,
-        exact: bool = False,
-    ) -> Plan:
-        """What `split` would give, in SMs: the same computation. Raises what `split` raises."""
-        return Plan(
-            *_gcx.gcx_sm_plan(self._handle, requests_of(options), self._flags(family, exact))
+        groups, remainder = _gcx.gcx_sm_split(
+            self._value, requests_of(counts), self._flags(family, exact)
         )
+        return Split(tuple(map(sm_resource, groups)), sm_resource(remainder))
 
-    def _flags(self, family: str | None, exact: bool) -> int:
-        if family is None and exact is False:
-            return 0
-        if not isinstance(exact, bool):
-            raise TypeError(f"exact must be True or False, not {type(exact).__name__}")
-        flags = family_flag(family)
+    def plan(self, counts: Counts, *, family: Family | None = None, exact: bool = False) -> Plan:
+        """What `split` would give, in SMs: the same computation. Raises what `split` raises."""
+        return Plan(*_gcx.gcx_sm_plan(self._value, requests_of(counts), self._flags(family, exact)))
+
+    def _flags(self, family: Family | None, exact: bool) -> int:
+        flags = split_flags(family, exact)
         if family == "coscheduled" and self.family != family:
             raise ResourceConfigurationError(
                 f"the resource is of the family {self.family}; only a whole device can be split "
                 "into another"
             )
-        return flags | (_gcx.GCX_SPLIT_EXACT if exact else 0)
-
-    def context(self, workqueue: WorkqueueResource | None = None) -> Context:
-        """A context over these SMs, see gcx.Context."""
-        return self._context_type(self if workqueue is None else (self, workqueue))
+        return flags
 
     def __or__(self, other: SMResource) -> SMResource:
         if not isinstance(other, SMResource):
             return NotImplemented
-        return _sm(_gcx.gcx_resource_union(self._handle, other._handle))
+        return sm_resource(_gcx.gcx_resource_union(self._value, other._value))
 
     def __sub__(self, other: SMResource) -> SMResource:
         if not isinstance(other, SMResource):
             return NotImplemented
-        return _sm(_gcx.gcx_resource_subtract(self._handle, other._handle))
+        return sm_resource(_gcx.gcx_resource_subtract(self._value, other._value))
 
     def __and__(self, other: SMResource) -> SMResource:
         if not isinstance(other, SMResource):
             return NotImplemented
-        return _sm(_gcx.gcx_resource_intersect(self._handle, other._handle))
+        return sm_resource(_gcx.gcx_resource_intersect(self._value, other._value))
 
     def __bool__(self) -> bool:
         return self.sm_count != 0
@@ -313,7 +271,41 @@ class SMResource(_Resource):
         """
         if not isinstance(other, SMResource):
             raise TypeError(f"overlap takes a gcx.SMResource, not {type(other).__name__}")
-        return _gcx.gcx_resource_get_overlap(self._handle, other._handle)
+        return _gcx.gcx_resource_get_overlap(self._value, other._value)
+
+    def max_cluster_size(self) -> int:
+        """The most blocks that a thread block cluster on these SMs can have, sizes above the
+        portable 8 included; 1 on a device without clusters. It follows from how the SMs were split
+        off, not from their number. The first call makes a context of them, at its cost.
+
+        Raises:
+            ResourceConfigurationError: It is empty.
+        """
+        return _gcx.gcx_resource_get_max_cluster_size(self._value)
+
+    def isdisjoint(self, other: SMResource) -> bool:
+        """Whether no SM is in both. Raises what `overlap` raises."""
+        return self.overlap(other) == 0
+
+    def __le__(self, other: SMResource) -> bool:
+        if not isinstance(other, SMResource):
+            return NotImplemented
+        return self.overlap(other) == self.sm_count
+
+    def __lt__(self, other: SMResource) -> bool:
+        if not isinstance(other, SMResource):
+            return NotImplemented
+        return self.overlap(other) == self.sm_count < other.sm_count
+
+    def __ge__(self, other: SMResource) -> bool:
+        if not isinstance(other, SMResource):
+            return NotImplemented
+        return other <= self
+
+    def __gt__(self, other: SMResource) -> bool:
+        if not isinstance(other, SMResource):
+            return NotImplemented
+        return other < self
 
     def sm_ids(self) -> tuple[int, ...]:
         """The numbers (%smid) of its SMs, ascending.
@@ -321,16 +313,20 @@ class SMResource(_Resource):
         The first call for a device and family maps it, as Device.map_sms does and at its cost.
 
         Raises:
-            InvalidValueError: The family is "structured", which can't be mapped.
+            NotSupportedError: The family is "structured", which can't be mapped.
         """
         try:
-            return _gcx.gcx_resource_get_sm_ids(self._handle)
+            return _gcx.gcx_resource_get_sm_ids(self._value)
         except NotReadyError:
+            if self.family not in FAMILIES:
+                raise NotSupportedError(
+                    f"SMs of the family {self.family} aren't known: a stream's sm_ids shows them"
+                ) from None
             _gcx.gcx_device_map_sms(self.device, FAMILIES[self.family])
-            return _gcx.gcx_resource_get_sm_ids(self._handle)
+            return _gcx.gcx_resource_get_sm_ids(self._value)
 
-    def __repr__(self) -> str:
-        return f"<gcx.SMResource of device {self.device}: {self.sm_count} SMs, {self.family}>"
+    def _describe(self) -> str:
+        return f" of device {self.device}: {self.sm_count} SMs, {self.family}"
 
 
 class Split(NamedTuple):
@@ -340,16 +336,16 @@ class Split(NamedTuple):
     remainder: SMResource
 
 
-def _sm(handle: bytes) -> SMResource:
+def sm_resource(value: bytes) -> SMResource:
     """An SM resource of what the C API gave, which needs no check."""
     resource = _new(SMResource)
-    resource._handle = handle
+    resource._value = value
     return resource
 
 
-def _workqueue(handle: bytes) -> WorkqueueResource:
+def _workqueue(value: bytes) -> WorkqueueResource:
     resource = _new(WorkqueueResource)
-    resource._handle = handle
+    resource._value = value
     return resource
 
 
@@ -367,10 +363,10 @@ class Resources:
         """Its SMs.
 
         Raises:
-            NotFoundError: A stream that others made in a green context of their own; its sm_count
-                is known nevertheless.
+            NotSupportedError: A stream that others made in a green context of their own, on a
+                driver before 13.1; its sm_count is known nevertheless.
         """
-        return _sm(self._get(_gcx.GCX_RESOURCE_SM))
+        return sm_resource(self._get(_gcx.GCX_RESOURCE_SM))
 
     @property
     def workqueue(self) -> WorkqueueResource:

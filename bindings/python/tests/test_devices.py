@@ -30,8 +30,7 @@ def test_row_2_resources_of_a_device(version: tuple[int, int]) -> None:
     sms = gcx.Device(0).resources.sm
     assert (sms.sm_count, sms.device, sms.family) == (132, 0, "coscheduled")
     assert (sms.min_partition_size, sms.coscheduled_alignment) == (8, 8)
-    assert isinstance(sms.handle, bytes)
-    assert len(sms.handle) == 128
+    assert len(bytes(sms)) == 128
     if version < (13, 1):
         with pytest.raises(gcx.NotSupportedError, match=r"13\.1.*this one is CUDA"):
             _ = gcx.Device(0).resources.workqueue
@@ -104,8 +103,7 @@ import gcx
 assert [device.sm_count for device in gcx.devices()] == [132, 108]
 one, two = (device.resources.sm for device in gcx.devices())
 assert one.overlap(two) == 0
-for call in (lambda: one | two, lambda: gcx.Context([one, two]),
-             lambda: gcx.Device(0).create_context([two])):
+for call in (lambda: one | two, lambda: gcx.Context([one, two])):
     try:
         call()
     except gcx.ResourceConfigurationError as error:
@@ -166,9 +164,13 @@ def test_the_package_is_self_contained() -> None:
 
 def test_importing_is_light_and_opens_no_driver(script: Any) -> None:
     code = """
-import sys, gcx
-heavy = {"numpy", "torch", "cupy", "numba", "asyncio", "subprocess", "dataclasses", "pathlib"}
-assert not heavy & set(sys.modules), heavy & set(sys.modules)
+import sys
+before = set(sys.modules)
+import gcx
+new = set(sys.modules) - before
+heavy = {"numpy", "torch", "cupy", "numba", "asyncio", "subprocess", "dataclasses", "pathlib",
+         "logging", "inspect"}
+assert not heavy & new, heavy & new
 assert gcx.__version__.count(".") == 2
 assert sorted(gcx.__all__) == gcx.__all__ and all(hasattr(gcx, name) for name in gcx.__all__)
 with open("/proc/self/maps") as maps:
@@ -195,9 +197,9 @@ def test_importing_takes_no_longer_than_modules_of_its_size(script: Any) -> None
 
 def test_cache_limit_and_counters(sms: gcx.SMResource) -> None:
     before = gcx.cache_stats()
-    with sms.split([40]).groups[0].context():
+    with gcx.Context(sms.split([40]).groups[0]):
         pass
-    sms.split([40]).groups[0].context().close()
+    gcx.Context(sms.split([40]).groups[0]).close()
     after = gcx.cache_stats()
     assert after.hits > before.hits
     try:
@@ -209,3 +211,53 @@ def test_cache_limit_and_counters(sms: gcx.SMResource) -> None:
             gcx.set_cache_limit("many")  # type: ignore[arg-type]
     finally:
         gcx.set_cache_limit(before.limit)
+
+
+def test_opening_the_driver_that_is_open_does_nothing(script: Any) -> None:
+    """As a notebook does whose cell is run twice."""
+    code = """
+import gcx
+for _ in range(2):
+    gcx.open_driver("sim:a100@12.5")
+    assert gcx.Device(0).sm_count == 108
+try:
+    gcx.open_driver("sim:h100@12.5")
+except gcx.DriverAlreadyOpenError as error:
+    assert "gcx.open_driver" in str(error)
+else:
+    raise SystemExit("no error")
+gcx.open_driver("sim:a100@12.5")
+"""
+    script(code)
+
+
+def test_info_is_of_the_driver_that_is_open(script: Any) -> None:
+    code = """
+import os, gcx
+assert gcx.Device(0).sm_count == 108
+os.environ["GCX_DRIVER"] = "sim:h200@13.1"
+os.environ["GCX_SIM"] = "h200@13.1"
+found = gcx.info()
+print(found["devices"][0]["sm_count"], found["driver"]["version"])
+"""
+    assert script(code, "sim:a100@12.5") == "108 12.5\n"
+
+
+def test_pip_gives_the_command() -> None:
+    """The entry point that pip makes the program gcx of."""
+    from importlib.metadata import entry_points
+
+    found: Any = entry_points()
+    scripts = found.select(group="console_scripts") if hasattr(found, "select") else found[
+        "console_scripts"
+    ]  # fmt: skip
+    (command,) = [script for script in scripts if script.name == "gcx"]
+    code = f"from {command.module} import {command.attr}; {command.attr}()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "plan", "--sms", "108,24"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "108" in done.stdout

@@ -53,13 +53,13 @@ def test_split() -> None:
     assert out.startswith("SIMULATED: no GPU is involved\n")
     assert "asked for 24: got 24 SMs, and 108 are left" in out
     assert ".".join(map(str, gcx.driver_info().version)) in out
-    assert "ok: each group ran on as many SMs as promised" in out
+    assert "ok: each partition ran on as many SMs as promised" in out
 
 
 def test_split_says_what_it_got() -> None:
     status, out, _ = run("split", "--sms", "10")
     assert status == 0
-    assert "asked for 10: got 16 SMs, and 116 are left" in out
+    assert "asked for 10: got 12 SMs, and 120 are left" in out
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import ctypes
 import gc
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import gcx
@@ -87,11 +88,7 @@ def test_the_protocol_of_streams(part: gcx.Partition) -> None:
     version, handle = part.stream.__cuda_stream__()
     assert (version, handle) == (0, part.stream.native)
     assert handle != 0
-    assert (part.stream.stream_id, part.stream.device_index, part.stream.device_type) == (
-        handle,
-        0,
-        1,
-    )
+    assert part.__cuda_stream__() == (0, handle)
 
 
 def test_waiting_for_the_default_stream(part: gcx.Partition, torch: Any) -> None:
@@ -119,7 +116,7 @@ class Protocol:
 def test_streams_of_other_libraries(part: gcx.Partition) -> None:
     native = part.stream.native
     as_property = types.SimpleNamespace(__cuda_stream__=(0, native))
-    others = [
+    others: list[Any] = [
         native,
         part.stream,
         Protocol((0, native)),
@@ -283,7 +280,7 @@ class Stream:
 sys.modules["torch"] = types.SimpleNamespace(cuda=types.SimpleNamespace(ExternalStream=Stream))
 from gcx.compat.flashinfer import split_device_green_ctx_by_locality_domain as split
 for backfill in (True, False):
-    streams, resources = split(types.SimpleNamespace(index=0), backfill)
+    streams, resources = split(types.SimpleNamespace(type="cuda", index=0), backfill)
     print([resource.sm.smCount for resource in resources], len(streams))
 """
     assert script(code, "sim:b200@13.5") == "[74, 74] 2\n[64, 64] 2\n"
@@ -382,3 +379,217 @@ def test_row_3_what_is_refused(torch: Any) -> None:
         GreenContext.create("24")  # type: ignore[arg-type]
     with pytest.raises(gcx.ResourceConfigurationError):
         GreenContext.create(1000)
+
+
+# Devices
+
+
+class FakeGpus:
+    """PyTorch's streams and devices, as far as a context of another device moves them. What is
+    current follows CUDA's stack of contexts, as PyTorch's own does."""
+
+    def __init__(self, contexts: list[gcx.Context]) -> None:
+        self.contexts = contexts
+        self.device = 0
+        self.current = {0: FakeStream(0x10, 0), 1: FakeStream(0x20, 1)}
+
+    def current_device(self) -> int:
+        pushed = gcx.current_context()
+        return self.device if pushed is None else pushed.device
+
+    def current_stream(self, device: int | None = None) -> FakeStream:
+        return self.current[self.current_device() if device is None else device]
+
+    def set_stream(self, stream: FakeStream) -> None:
+        if stream.device != self.current_device():
+            assert gcx.current_context() is None, "this would replace the context on top"
+            self.device = stream.device
+        self.current[stream.device] = stream
+
+
+OTHER_DEVICE = """
+import sys
+sys.path.insert(0, {folder!r})
+import types
+import gcx
+from test_interop import FakeEvent, FakeGpus, FakeStream
+from gcx.compat.torch import GreenContext
+
+gpus = FakeGpus([])
+first, second = gpus.current[0], gpus.current[1]
+sys.modules["torch"] = types.SimpleNamespace(cuda=types.SimpleNamespace(
+    ExternalStream=FakeStream, Event=FakeEvent, current_stream=gpus.current_stream,
+    set_stream=gpus.set_stream, current_device=gpus.current_device))
+context = GreenContext.create(24, device_id=1)
+for _ in range(2):
+    context.set_context()
+    inside = gpus.current_stream()
+    assert inside.device == 1 and inside not in (first, second)
+    assert [event.stream for event in inside.waited] == [first], "the wrong stream was fenced"
+    context.pop_context()
+    assert gpus.current_device() == 0, "on the wrong device"
+    assert gpus.current == {{0: first, 1: second}}
+    assert [event.stream for event in first.waited] == [inside]
+    assert second.waited == []
+    first.waited.clear()
+"""
+
+
+def test_row_3_a_context_of_another_device(script: Any) -> None:
+    folder = str(Path(__file__).parent)
+    script(OTHER_DEVICE.format(folder=folder), "sim:2xh100@13.0")
+
+
+def test_row_3_a_closed_context_says_so(torch: Any) -> None:
+    context = GreenContext.create(24)
+    streams = [context.Stream() for _ in range(3)]
+    context.close()
+    assert repr(context) == "<GreenContext, closed>"
+    uses: list[Any] = [
+        context.Stream, context.set_context, lambda: context.sm_count, lambda: context.device_id,
+        lambda: context.resource,
+    ]  # fmt: skip
+    for use in uses:
+        for _ in range(40):
+            with pytest.raises(gcx.InvalidHandleError, match="closed"):
+                use()
+    assert [gcx.Stream.from_native(stream).sm_count for stream in streams] == [24] * 3
+
+
+@pytest.mark.parametrize("name", ["cpu", "meta", "xla:0"])
+def test_row_1_what_is_no_gpu_is_refused(torch: Any, name: str) -> None:
+    device = torch.device(name)
+    calls: list[Callable[[], object]] = [
+        lambda: flashinfer.split_device_green_ctx(device, 1, 8),
+        lambda: flashinfer.split_device_green_ctx_by_sm_count(device, [8]),
+        lambda: flashinfer.split_device_green_ctx_by_locality_domain(device),
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="isn't a CUDA device"):
+            call()
+    with pytest.raises(gcx.InvalidDeviceError):
+        gcx.Device(device)
+
+
+# A stream is PyTorch's by torch() alone
+
+
+def test_half_of_pytorchs_interface_is_not_there(part: gcx.Partition, torch: Any) -> None:
+    """PyTorch would take such a stream in some places, and end the process in others."""
+    for name in ("cuda_stream", "stream_id", "device_index", "record_event", "wait_stream"):
+        assert not hasattr(part.stream, name)
+        with pytest.raises(AttributeError, match=r"PyTorch takes what torch\(\) gives"):
+            getattr(part.stream, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        part.stream.nonsense  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_partition_stands_for_its_stream(part: gcx.Partition, torch: Any) -> None:
+    assert part.__cuda_stream__() == part.stream.__cuda_stream__()
+    assert gcx.Stream.from_native(part).native == part.stream.native
+    (other,) = gcx.split([8])
+    with other:
+        part.wait(other)
+        part.wait(other.stream.record())
+        part.wait(torch.cuda.current_stream())
+        other.context.wait(part)
+        part.synchronize()
+    with pytest.raises(gcx.InvalidHandleError):
+        part.wait(other)
+
+
+def test_verify_takes_streams_of_other_libraries(part: gcx.Partition, torch: Any) -> None:
+    (other,) = gcx.split([None])
+    theirs = part.stream.torch()
+    assert gcx.verify(theirs).groups == gcx.verify([theirs]).groups == gcx.verify(part).groups
+    assert not gcx.verify([theirs, Protocol((0, other.stream.native)), other.stream, other]).ok
+    mixtures: list[Any] = [[theirs, 24], [theirs, None], [theirs, 0.5]]
+    for mixture in mixtures:
+        with pytest.raises(TypeError, match="mixture"):
+            gcx.verify(mixture)
+
+
+# Events and streams that others made
+
+
+def test_events_of_other_libraries(part: gcx.Partition) -> None:
+    owner = gcx.Event(timing=True)
+    native = owner.native
+    others: list[Any] = [
+        native,
+        types.SimpleNamespace(cuda_event=native),
+        types.SimpleNamespace(ptr=native),
+        types.SimpleNamespace(handle=ctypes.c_void_p(native)),
+    ]
+    for other in others:
+        with gcx.Event.from_native(other) as event:
+            assert event.native == native
+            part.stream.record(event)
+            part.stream.wait(event)
+            event.synchronize()
+            assert event.query()
+            assert owner.elapsed_time(event) == 0
+    assert owner.native == native
+    bad: list[tuple[Any, type[Exception]]] = [
+        (0, gcx.InvalidValueError),
+        (types.SimpleNamespace(cuda_event=0), gcx.InvalidValueError),
+        (-1, ValueError),
+        ("event", TypeError),
+        (None, TypeError),
+        (True, TypeError),
+    ]
+    for wrong, error in bad:
+        with pytest.raises(error):
+            gcx.Event.from_native(wrong)
+    owner.close()
+
+
+def test_an_event_that_blocks(part: gcx.Partition) -> None:
+    with gcx.Event(blocking=True, timing=True) as event:
+        part.stream.record(event)
+        event.synchronize()
+        assert event.elapsed_time(event) == 0
+    with pytest.raises(TypeError, match="blocking"):
+        gcx.Event(blocking=1)  # type: ignore[arg-type]
+
+
+FOREIGN = """
+import ctypes, gcx
+libcuda = ctypes.CDLL(gcx.driver_info().library)
+part, = gcx.split([24])
+resource = ctypes.create_string_buffer(bytes(144))
+assert libcuda.cuDeviceGetDevResource(0, resource, 1) == 0
+groups, count = ctypes.create_string_buffer(144), ctypes.c_uint(1)
+assert libcuda.cuDevSmResourceSplitByCount(groups, ctypes.byref(count), resource, None, 0, 16) == 0
+description, green, stream = (ctypes.c_void_p() for _ in range(3))
+assert libcuda.cuDevResourceGenerateDesc(ctypes.byref(description), groups, 1) == 0
+assert libcuda.cuGreenCtxCreate(ctypes.byref(green), description, 0, 1) == 0
+assert libcuda.cuGreenCtxStreamCreate(ctypes.byref(stream), green, 1, 0) == 0
+with gcx.Stream.from_native(stream.value) as theirs:
+    assert theirs.sm_count == 16
+    try:
+        sms = theirs.resources.sm
+    except gcx.NotSupportedError:
+        print("not told")
+    else:
+        print(sms.family, sms.sm_count, bool(sms))
+        for use in (lambda: sms.split([8]), lambda: sms | part.resource, lambda: gcx.Context(sms)):
+            try:
+                use()
+            except gcx.ResourceConfigurationError as error:
+                continue
+            raise SystemExit("no error")
+"""
+
+
+def test_the_resource_of_a_stream_in_a_green_context_of_others(script: Any) -> None:
+    assert script(FOREIGN, "sim:h100@13.0") == "not told\n"
+    assert script(FOREIGN, "sim:h100@13.1") == "foreign 16 True\n"
+
+
+def test_the_largest_cluster(part: gcx.Partition, sms: gcx.SMResource) -> None:
+    assert part.stream.max_cluster_size() == part.resource.max_cluster_size()
+    fine = sms.split([24], family="fine").groups[0]
+    assert fine.max_cluster_size() <= part.resource.max_cluster_size()
+    with pytest.raises(gcx.ResourceConfigurationError):
+        (sms - sms).max_cluster_size()

@@ -47,7 +47,7 @@ def test_a_torch_device_names_a_device() -> None:
         gcx.split([8], device=TorchDevice(3))
     with pytest.raises(ValueError, match="cuda:0"):
         gcx.split([8], device=TorchDevice(None))
-    with pytest.raises(TypeError):
+    with pytest.raises(gcx.InvalidDeviceError, match="isn't a CUDA device"):
         gcx.split([8], device=TorchDevice(0, "cpu"))
 
 
@@ -160,3 +160,48 @@ def test_garbage_gives_everything_back() -> None:
         gcx.split([24, None])
     gc.collect()
     assert gcx.cache_stats().in_use == 0
+
+
+def test_a_split_is_closed_as_a_whole() -> None:
+    with gcx.split([24, 32]) as parts:
+        decode, prefill = parts
+        assert repr(parts) == "<gcx.Partitions of 24, 32 SMs, 76 left over>"
+        assert parts.remainder.sm_count == 76
+        assert parts.remainder.isdisjoint(decode.resource | prefill.resource)
+        with gcx.Partition(parts.remainder) as rest:
+            assert rest.sm_count == 76
+    assert decode.closed
+    assert prefill.closed
+    assert repr(parts) == "<gcx.Partitions of closed, closed SMs, 76 left over>"
+    parts.close()
+    assert not gcx.split([None]).remainder
+
+
+def test_a_split_with_a_current_part_closes_the_others() -> None:
+    parts = gcx.split([24, 32, None])
+    with parts[1].context.make_current(), pytest.raises(gcx.ContextInUseError):
+        parts.close()
+    assert [part.closed for part in parts] == [True, False, True]
+    parts.close()
+    assert all(part.closed for part in parts)
+
+
+@pytest.mark.parametrize("half", ["stream", "context"])
+def test_a_partition_of_which_half_was_closed_is_closed(half: str) -> None:
+    (part,) = gcx.split([24])
+    assert not part.closed
+    getattr(part, half).close()
+    assert part.closed
+    assert repr(part) == "<gcx.Partition, closed>"
+    with pytest.raises(gcx.InvalidHandleError), part:
+        pass
+    part.close()
+    assert part.context.closed
+    assert part.stream.closed
+
+
+def test_the_device_goes_by_keyword() -> None:
+    """108, 24 is a slip for [108, 24], not device 24."""
+    for call in (gcx.split, gcx.verify):
+        with pytest.raises(TypeError, match="positional"):
+            call(108, 24)  # type: ignore[misc]

@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def parts() -> Iterator[list[gcx.Partition]]:
+def parts() -> Iterator[gcx.Partitions]:
     """24 SMs and the rest."""
     parts = gcx.split([24, None])
     yield parts

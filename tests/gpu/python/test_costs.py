@@ -18,7 +18,7 @@ from gcx.compat.torch import GreenContext
 def _with_gcx(sms: gcx.SMResource, counts: list[int]) -> None:
     """Split, two contexts, two streams, and close."""
     (first, second), _ = sms.split(counts)
-    contexts = first.context(), second.context()
+    contexts = gcx.Context(first), gcx.Context(second)
     streams = contexts[0].stream(), contexts[1].stream()
     streams[0].close()
     streams[1].close()
@@ -49,11 +49,11 @@ def _side_by_side(name: str, theirs: Callable[[], object], ours: Callable[[], ob
 def test_what_each_call_costs() -> None:
     sms = gcx.Device(0).resources.sm
     (group, _), _ = sms.split([24, 24])
-    with group.context() as context:
+    with gcx.Context(group) as context:
         calls: dict[str, Callable[[], object]] = {
             "split": lambda: sms.split([24, 24]),
             "plan": lambda: sms.plan([24, 24]),
-            "context, close": lambda: group.context().close(),
+            "context, close": lambda: gcx.Context(group).close(),
             "stream, close": lambda: context.stream().close(),
         }
         for name, call in calls.items():
@@ -75,7 +75,7 @@ def test_repartitioning_beside_raw_calls(driver: Any) -> None:
         return answer[1] if len(answer) == 2 else answer[1:]
 
     sms = gcx.Device(0).resources.sm
-    with sms.split([8]).groups[0].context():
+    with gcx.Context(sms.split([8]).groups[0]):
         device = ask(driver.cuDeviceGet(0))
         kind = driver.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
 

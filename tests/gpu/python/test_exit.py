@@ -16,7 +16,7 @@ import pytest
 _USE = """
 part = gcx.split([24])[0]
 host = torch.empty(1 << 20).pin_memory()
-with torch.cuda.stream(part.stream):
+with torch.cuda.stream(part.stream.torch()):
     x = torch.ones(1 << 20, device="cuda")
     y = x.to("cuda").mul(2)
     x.record_stream(torch.cuda.current_stream())

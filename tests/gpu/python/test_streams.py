@@ -43,7 +43,7 @@ def cupy() -> Any:
     return pytest.importorskip("cupy", reason="CuPy isn't installed")
 
 
-def test_beyond_4_verify_on_silicon(parts: list[gcx.Partition]) -> None:
+def test_beyond_4_verify_on_silicon(parts: gcx.Partitions) -> None:
     proof = gcx.verify(parts)
     assert proof.ok, str(proof)
     assert not proof.simulated
@@ -58,7 +58,7 @@ def test_row_1_any_split(counts: list[int | None]) -> None:
     assert proof.ok, str(proof)
 
 
-def test_a_stream_in_cupy(parts: list[gcx.Partition], cupy: Any) -> None:
+def test_a_stream_in_cupy(parts: gcx.Partitions, cupy: Any) -> None:
     note = NoteSms(cupy)
     seen = [note.sms(part.stream.cupy()) for part in parts]
     for part, sms in zip(parts, seen):
@@ -74,7 +74,7 @@ def test_a_stream_of_cupy(cupy: Any) -> None:
         assert stream.query()
 
 
-def test_a_stream_in_torch(parts: list[gcx.Partition], torch: Any) -> None:
+def test_a_stream_in_torch(parts: gcx.Partitions, torch: Any) -> None:
     x = torch.randn(2048, 2048, device="cuda")
     expected = x @ x
     torch.cuda.synchronize()
@@ -86,9 +86,9 @@ def test_a_stream_in_torch(parts: list[gcx.Partition], torch: Any) -> None:
         torch.testing.assert_close(y, expected, rtol=1e-3, atol=1e-2)
 
 
-def test_torch_takes_a_gcx_stream_as_it_is(parts: list[gcx.Partition], torch: Any) -> None:
+def test_torch_takes_a_gcx_stream_as_it_is(parts: gcx.Partitions, torch: Any) -> None:
     before = torch.cuda.current_stream()
-    with torch.cuda.stream(parts[0].stream):
+    with torch.cuda.stream(parts[0].stream.torch()):
         assert torch.cuda.current_stream().cuda_stream == parts[0].stream.native
         y = torch.ones(1000, device="cuda") * 2
     assert torch.cuda.current_stream() == before
@@ -96,7 +96,7 @@ def test_torch_takes_a_gcx_stream_as_it_is(parts: list[gcx.Partition], torch: An
     assert y.sum().item() == 2000
 
 
-def test_a_stream_of_torch(parts: list[gcx.Partition], torch: Any) -> None:
+def test_a_stream_of_torch(parts: gcx.Partitions, torch: Any) -> None:
     theirs = torch.cuda.Stream()
     with gcx.Stream.from_native(theirs) as stream:
         assert stream.native == theirs.cuda_stream
@@ -107,7 +107,7 @@ def test_a_stream_of_torch(parts: list[gcx.Partition], torch: Any) -> None:
         assert stream.resources.sm == parts[0].resource
 
 
-def test_a_stream_in_numba_and_back(parts: list[gcx.Partition]) -> None:
+def test_a_stream_in_numba_and_back(parts: gcx.Partitions) -> None:
     cuda = pytest.importorskip("numba.cuda", reason="Numba isn't installed")
     numpy = pytest.importorskip("numpy")
 
@@ -134,7 +134,7 @@ def test_a_stream_in_numba_and_back(parts: list[gcx.Partition]) -> None:
         assert stream.sm_count == gcx.Device(0).sm_count
 
 
-def test_a_stream_in_cuda_core_and_back(parts: list[gcx.Partition]) -> None:
+def test_a_stream_in_cuda_core_and_back(parts: gcx.Partitions) -> None:
     core = pytest.importorskip("cuda.core", reason="cuda.core isn't installed")
     if not hasattr(core, "Device"):
         core = pytest.importorskip("cuda.core.experimental", reason="cuda.core has no Device")
@@ -150,13 +150,13 @@ def test_a_stream_in_cuda_core_and_back(parts: list[gcx.Partition]) -> None:
         assert stream.sm_count == gcx.Device(0).sm_count
 
 
-def test_row_4_priorities(parts: list[gcx.Partition]) -> None:
+def test_row_4_priorities(parts: gcx.Partitions) -> None:
     with parts[0].context.stream(-5) as stream:
         assert stream.priority < 0
         assert stream.sm_count == 24
 
 
-def test_memory_used_across_partitions(parts: list[gcx.Partition], torch: Any) -> None:
+def test_memory_used_across_partitions(parts: gcx.Partitions, torch: Any) -> None:
     """What the documentation shows: the consumer waits, and record_stream keeps the memory from
     being handed out again while the other partition reads it."""
     producer, consumer = (part.stream.torch() for part in parts)
@@ -175,7 +175,7 @@ def test_memory_used_across_partitions(parts: list[gcx.Partition], torch: Any) -
         assert y.min().item() == y.max().item() == float(round_)
 
 
-def test_order_between_partitions(parts: list[gcx.Partition], cupy: Any) -> None:
+def test_order_between_partitions(parts: gcx.Partitions, cupy: Any) -> None:
     """A stream that waits for another sees what that wrote."""
     note = NoteSms(cupy)
     first, second = (part.stream.cupy() for part in parts)
@@ -187,7 +187,7 @@ def test_order_between_partitions(parts: list[gcx.Partition], cupy: Any) -> None
     assert int(copy.sum()) == 4096
 
 
-def test_row_8_everything_works_on_after_misuse(parts: list[gcx.Partition]) -> None:
+def test_row_8_everything_works_on_after_misuse(parts: gcx.Partitions) -> None:
     resource = parts[0].resource
     with pytest.raises(gcx.ResourceConfigurationError):
         gcx.Context([resource, resource])

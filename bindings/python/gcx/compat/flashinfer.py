@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gcx
+from gcx._errors import in_python
 from gcx.compat._rounding import driver_counts
 
 __all__ = [
@@ -70,7 +71,7 @@ class DeviceResource:
 
 
 def _torch_stream(resource: gcx.SMResource) -> Any:
-    with resource.context() as context:
+    with gcx.Context(resource) as context:
         return context.stream().torch()
 
 
@@ -87,12 +88,11 @@ def _device(dev: Any) -> gcx.Device:
         import torch
 
         dev = torch.device(dev)
-    index = getattr(dev, "index", dev)
-    if index is None:
+    if getattr(dev, "type", None) == "cuda" and dev.index is None:
         import torch
 
-        index = torch.cuda.current_device()
-    return gcx.Device(index)
+        dev = torch.cuda.current_device()
+    return gcx.Device(dev)
 
 
 def _positive(value: object, what: str) -> int:
@@ -110,7 +110,7 @@ def _as_runtime_error(call: Callable[[], Any], explain: Callable[[], str]) -> An
     except gcx.Error as error:
         name = error.name.replace("GCX_", "CUDA_", 1)
         raise RuntimeError(
-            f"CUDA error code={error.code}({name}): {explain()}{error.in_python()}"
+            f"CUDA error code={error.code}({name}): {explain()}{in_python(error.message)}"
         ) from error
 
 
@@ -141,12 +141,14 @@ def _split_counts(
 def split_device_green_ctx(
     dev: Any, num_groups: int, min_count: int
 ) -> tuple[list[Any], list[DeviceResource]]:
-    """Splits a device into groups of equal size, and what is left.
+    """Splits a device into groups of one count, and what is left.
 
     Args:
         dev: A torch.device.
         num_groups: How many groups.
-        min_count: SMs of each group, rounded up to what the device can give.
+        min_count: SMs that each group has at least, rounded up to what the device can give. Where
+            the groups use up the device, one of them can have more: 16 groups of 8 on an H100
+            are one of 12 and 15 of 8.
 
     Returns:
         A torch stream and a resource for each group, and for the remainder as the last, if there

@@ -88,11 +88,11 @@ class GreenContext:
                 )
             )
         self._resource = resource
-        self._context = device.create_context(resources)
+        self._context = gcx.Context(resources)
         self._streams: list[gcx.Stream] = []
         self._handed_out = 0
         self._lock = threading.Lock()
-        self._parent = threading.local()
+        self._before = threading.local()
 
     @staticmethod
     def create(
@@ -125,23 +125,28 @@ class GreenContext:
     @property
     def device_id(self) -> int:
         """The device's number."""
-        return self._resource.device
+        return self._context.device
 
     @property
     def sm_count(self) -> int:
         """How many SMs the context has."""
-        return self._resource.sm_count
+        return self._context.sm_count
 
     @property
     def resource(self) -> gcx.SMResource:
         """Which SMs the context has."""
+        self._context._live()
         return self._resource
 
     sm_partition = resource
 
     def Stream(self) -> Any:
         """A torch stream of this context, one of 32 in turn. The order with other streams is the
-        caller's, by events."""
+        caller's, by events.
+
+        Raises:
+            gcx.InvalidHandleError: The context was closed.
+        """
         return self._stream(1 + self._next()).torch()
 
     def _next(self) -> int:
@@ -151,6 +156,7 @@ class GreenContext:
 
     def _stream(self, number: int) -> gcx.Stream:
         """Stream 0 is that of set_context."""
+        self._context._live()
         with self._lock:
             while len(self._streams) <= number:
                 self._streams.append(self._context.stream())
@@ -160,16 +166,20 @@ class GreenContext:
         """Makes the context current in the calling thread, and one of its streams PyTorch's
         current one. That waits for what was submitted to the stream that was current.
 
+        Don't await before pop_context: the thread's other tasks would run in the context too.
+
         Raises:
             RuntimeError: It is set already in this thread.
         """
         import torch
 
-        if getattr(self._parent, "stream", None) is not None:
+        if getattr(self._before, "streams", None) is not None:
             raise RuntimeError("this green context is set already in this thread; pop it first")
-        parent = torch.cuda.current_stream(self.device_id)
+        parent = torch.cuda.current_stream()
         event = torch.cuda.Event()
         event.record(parent)
+        # On another device than the current one that has a current stream of its own.
+        replaced = torch.cuda.current_stream(self.device_id)
         self._context.push()
         try:
             stream = self._stream(0).torch()
@@ -178,24 +188,26 @@ class GreenContext:
         except BaseException:
             self._context.pop()
             raise
-        self._parent.stream = parent
+        self._before.streams = parent, replaced
 
     def pop_context(self) -> None:
-        """Makes current again what was before set_context. The stream that was current then waits
-        for what was submitted to the one that is current now.
+        """Makes current again what was before set_context, the device too. The stream that was
+        current then waits for what was submitted to the one that is current now.
 
         Raises:
             RuntimeError: The context isn't the current one of this thread.
         """
         import torch
 
-        parent = getattr(self._parent, "stream", None)
-        if parent is None or gcx.current_context() is not self._context:
+        before = getattr(self._before, "streams", None)
+        if before is None or gcx.current_context() is not self._context:
             raise RuntimeError("this green context isn't the current context of this thread")
+        parent, replaced = before
         event = torch.cuda.Event()
-        event.record(torch.cuda.current_stream(self.device_id))
+        event.record(torch.cuda.current_stream())
+        torch.cuda.set_stream(replaced)
         self._context.pop()
-        self._parent.stream = None
+        self._before.streams = None
         parent.wait_event(event)
         torch.cuda.set_stream(parent)
 
@@ -206,9 +218,13 @@ class GreenContext:
             gcx.ContextInUseError: It is current.
         """
         self._context.close()
+        with self._lock:
+            self._streams.clear()
 
     def __repr__(self) -> str:
-        return f"<GreenContext of {self.sm_count} SMs on device {self.device_id}>"
+        if self._context.closed:
+            return "<GreenContext, closed>"
+        return f"<GreenContext of {self._resource.sm_count} SMs on device {self._resource.device}>"
 
 
 def _current_device() -> int:

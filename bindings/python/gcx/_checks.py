@@ -1,0 +1,119 @@
+"""Checks of what people pass: numbers, flags, devices, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Any, Protocol, SupportsIndex, TypeVar, Union
+
+from gcx._errors import InvalidDeviceError, InvalidValueError
+
+_Meaning = TypeVar("_Meaning")
+_MOST = 0xFFFFFFFF
+_MOST_DEVICES = 0x7FFFFFFF
+# These can be iterated, but the order or the items are not what was meant.
+_NO_LISTS = (str, bytes, bytearray, dict, set, frozenset)
+
+
+class _TorchDevice(Protocol):
+    """A torch.device."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def index(self) -> int | None: ...
+
+
+class _CoreDevice(Protocol):
+    """A Device of cuda.core."""
+
+    @property
+    def device_id(self) -> int: ...
+
+
+#: What names a device: an ordinal, a gcx.Device, a torch.device with a number, a Device of
+#: cuda.core.
+DeviceLike = Union[SupportsIndex, _TorchDevice, _CoreDevice]
+
+
+def whole(value: object, what: str, least: int = 0, most: int = _MOST) -> int:
+    """The value as an int within limits; TypeError for what isn't a whole number, bool included,
+    InvalidValueError (a ValueError) for what is too small or large."""
+    number = _number(value)
+    if number is None:
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}: {value!r}")
+    if number < least:
+        raise InvalidValueError(f"{what} must be at least {least}, not {number}")
+    if number > most:
+        raise InvalidValueError(f"{what} must be at most {most}, not {number}")
+    return number
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return index(value)
+    except TypeError:  # An array of several numbers, or of others than whole ones.
+        return None
+
+
+def flag_of(value: object, what: str) -> bool:
+    """The value as a bool; TypeError for anything else."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{what} must be True or False, not {type(value).__name__}: {value!r}")
+    return value
+
+
+def chosen(value: object, what: str, choices: Mapping[str, _Meaning]) -> _Meaning:
+    """What one of several names stands for."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a string, not {type(value).__name__}: {value!r}")
+    if value not in choices:
+        raise InvalidValueError(
+            f"{what} must be one of {', '.join(map(repr, choices))}, not {value!r}"
+        )
+    return choices[value]
+
+
+def items_of(value: object) -> list[Any] | None:
+    """The items of what can be iterated in a meaningful order, arrays among them; None of a
+    scalar, which arrays of no dimension are."""
+    if isinstance(value, _NO_LISTS) or not isinstance(value, Iterable):
+        return None
+    try:
+        return list(value)
+    except TypeError:
+        if hasattr(value, "__index__"):
+            return None
+        raise
+
+
+def ordinal_of(device: object) -> int:
+    """The ordinal of whatever names a device.
+
+    Raises:
+        TypeError: It names none.
+        InvalidDeviceError: It is no CUDA device, or its number is none that a device can have.
+    """
+    if type(device) is int and 0 <= device <= _MOST_DEVICES:
+        return device
+    named = device
+    kind = getattr(device, "type", None)
+    if isinstance(kind, str):
+        if kind != "cuda":
+            raise InvalidDeviceError(f"{device!r} isn't a CUDA device")
+        named = getattr(device, "index", None)
+        if named is None:
+            raise InvalidDeviceError(f"{device!r} has no number; name one, as in 'cuda:0'")
+    elif not hasattr(device, "__index__"):
+        named = getattr(device, "device_id", device)
+    number = _number(named)
+    if number is None:
+        raise TypeError(
+            "a device is an int, a gcx.Device or a torch.device, "
+            f"not {type(device).__name__}: {device!r}"
+        )
+    if not 0 <= number <= _MOST_DEVICES:
+        raise InvalidDeviceError(f"there is no device {number}; the first is 0")
+    return number

@@ -1,0 +1,102 @@
+"""Streams and events of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, SupportsIndex, Union
+
+from gcx._checks import whole
+from gcx._errors import InvalidValueError
+
+_MOST = (1 << 64) - 1
+
+
+class _WithProtocol(Protocol):
+    """cuda.core, CuPy 14 and newer."""
+
+    @property
+    def __cuda_stream__(self) -> Any: ...
+
+
+class _OfTorch(Protocol):
+    @property
+    def cuda_stream(self) -> Any: ...
+
+
+class _OfCupy(Protocol):
+    @property
+    def ptr(self) -> Any: ...
+
+
+class _OfNumba(Protocol):
+    @property
+    def handle(self) -> Any: ...
+
+
+class _EventOfTorch(Protocol):
+    @property
+    def cuda_event(self) -> Any: ...
+
+
+#: What stands for a stream: a cudaStream_t as an int, an object with `__cuda_stream__`, a stream of
+#: PyTorch, CuPy or Numba.
+StreamLike = Union[SupportsIndex, _WithProtocol, _OfTorch, _OfCupy, _OfNumba]
+#: What stands for an event: a cudaEvent_t as an int, an event of PyTorch, CuPy, Numba or cuda.core.
+EventLike = Union[SupportsIndex, _EventOfTorch, _OfCupy, _OfNumba]
+_ATTRIBUTES = ("__cuda_stream__", "cuda_stream", "ptr", "handle")
+
+
+def looks_like_a_stream(value: object) -> bool:
+    """Whether it is a stream of some library; an int could be anything."""
+    return any(hasattr(value, name) for name in _ATTRIBUTES)
+
+
+def native_of(stream: object) -> int:
+    """The cudaStream_t of an int or of any library's stream."""
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        return _answer(type(stream).__name__, protocol() if callable(protocol) else protocol)
+    pointer = _pointer(stream, _ATTRIBUTES[1:], "a native stream")
+    if pointer is None:
+        raise TypeError(
+            "expected a stream: an int, or an object with __cuda_stream__ or of PyTorch, CuPy or "
+            f"Numba, not {type(stream).__name__}"
+        )
+    return pointer
+
+
+def native_event_of(event: object) -> int:
+    """The cudaEvent_t of an int or of any library's event."""
+    pointer = _pointer(event, ("cuda_event", "ptr", "handle"), "a native event")
+    if pointer is None:
+        raise TypeError(
+            "expected an event: an int, or one of PyTorch, CuPy, Numba or cuda.core, "
+            f"not {type(event).__name__}"
+        )
+    if pointer == 0:
+        raise InvalidValueError("the event is NULL; one of PyTorch is made when it is recorded")
+    return pointer
+
+
+def _pointer(value: object, names: Sequence[str], what: str) -> int | None:
+    """An int as it is, or what the first attribute that is there holds."""
+    if hasattr(value, "__index__"):
+        return whole(value, what, 0, _MOST)
+    for name in names:
+        pointer = getattr(value, name, None)
+        if pointer is not None:
+            # Numba holds a ctypes pointer or one of cuda.bindings.
+            pointer = getattr(pointer, "value", pointer)
+            return whole(int(pointer or 0), what, 0, _MOST)
+    return None
+
+
+def _answer(kind: str, answer: Any) -> int:
+    """The stream in what `__cuda_stream__` gave."""
+    try:
+        version, pointer = answer
+    except (TypeError, ValueError):
+        raise TypeError(f"__cuda_stream__ of {kind} gave {answer!r}, not (0, handle)") from None
+    if version != 0:
+        raise TypeError(f"__cuda_stream__ of {kind} is of version {version!r}; gcx knows 0")
+    return whole(int(pointer), "a native stream", 0, _MOST)

@@ -1,0 +1,90 @@
+"""What is closed once: by hand, by `with`, or when it is collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import NoReturn, TypeVar
+
+from gcx import _gcx
+from gcx._errors import Error, InvalidHandleError, NotInitializedError, described
+
+_Self = TypeVar("_Self", bound="Owned")
+
+
+class Owned:
+    """An object with a handle of its own, which refuses to be used once it is closed."""
+
+    __slots__ = ("__weakref__", "_handle")
+
+    _handle: int
+    # As an attribute: while the interpreter exits a module's names may be gone already.
+    _destroy: Callable[[int], None]
+
+    def _live(self) -> int:
+        """The handle, or InvalidHandleError."""
+        return self._handle or self._raise_closed()
+
+    def _raise_closed(self) -> NoReturn:
+        raise closed(type(self).__name__)
+
+    def _native(self, ask: Callable[[int], int], check: Callable[[int], object]) -> int:
+        """A native handle; or the error that stands behind a NULL."""
+        handle = self._live()
+        native = ask(handle)
+        if native == 0:
+            check(handle)
+            raise Error(_gcx.gcx_last_error_message())
+        return native
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return not self._handle
+
+    def close(self) -> None:
+        """Gives it up. Work that was submitted finishes. Closing again does nothing."""
+        handle = self._handle
+        if handle:
+            try:  # noqa: SIM105 - suppress takes as long as the whole call
+                self._destroy(handle)
+            except (InvalidHandleError, NotInitializedError):
+                pass  # Another thread closed it meanwhile; in a forked child nothing is held.
+            self._handle = 0
+
+    def __del__(self) -> None:
+        try:
+            handle = self._handle
+            if handle:
+                self._handle = 0
+                self._destroy(handle)
+        except Exception:
+            pass  # Never made; or there is nobody to tell: after a fork, at exit.
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a gcx.{type(self).__name__} can't be pickled: it lives in this process")
+
+    def __enter__(self: _Self) -> _Self:
+        self._live()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return f"<gcx.{kind}, closed>" if self.closed else described(kind, self._describe)
+
+    def _describe(self) -> str:
+        """What repr says behind the kind."""
+        return f" {self._handle:#x}"
+
+
+def closed(kind: str) -> InvalidHandleError:
+    """The exception for using an object after it was closed."""
+    return InvalidHandleError(f"this gcx.{kind} is closed; make a new one")

@@ -1,0 +1,176 @@
+"""Streams."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from gcx import _gcx
+from gcx._foreign import StreamLike, native_of
+from gcx._order import Ordered, Waitable
+
+# What PyTorch looks for in a stream. It takes such objects half, and ends the process in the other
+# half, so a gcx.Stream has none of them.
+_OF_TORCH = (
+    *("cuda_stream", "device_index", "device_type", "record_event", "stream_id"),
+    *("wait_event", "wait_stream"),
+)
+# cudaStreamLegacy and cudaStreamPerThread are 1 and 2.
+_DEFAULT_STREAMS = (0, 1, 2)
+
+
+class Stream(Ordered):
+    """A CUDA stream whose kernels run on a partition's SMs alone; made by Context.stream.
+
+    It keeps its context. Any library takes it: it has `__cuda_stream__`, `native`, `torch()`,
+    `cupy()` and `numba()`. Keep it as long as work is submitted to it. Memory that another library
+    allocated in it may live longer.
+
+    >>> with torch.cuda.stream(part.stream.torch()):
+    ...     y = model(x)
+    """
+
+    __slots__ = ("_foreign",)
+    _foreign: object
+    _destroy = staticmethod(_gcx.gcx_stream_destroy)
+    _get_info = staticmethod(_gcx.gcx_stream_get_info)
+    _get_resource = staticmethod(_gcx.gcx_stream_get_resource)
+    _synchronize = staticmethod(_gcx.gcx_stream_synchronize)
+    _record = staticmethod(_gcx.gcx_stream_record)
+    _wait = staticmethod(_gcx.gcx_stream_wait)
+
+    def __init__(self) -> None:
+        self._handle = 0
+        raise TypeError("a gcx.Stream is made by Context.stream or Stream.from_native")
+
+    @classmethod
+    def from_native(cls, stream: StreamLike) -> Stream:
+        """A stream that someone else made, to ask for its SMs and to wait for it.
+
+        Args:
+            stream: A cudaStream_t as an int; or any object with `__cuda_stream__`; or a stream of
+                PyTorch, CuPy or Numba. It stays its maker's; the object is kept alive.
+
+        Raises:
+            TypeError: It is none of these.
+            InvalidValueError: It is one of CUDA's default streams, which have no context of their
+                own.
+        """
+        return stream_of(_gcx.gcx_stream_from_native(native_of(stream)), stream)
+
+    @property
+    def native(self) -> int:
+        """The CUstream, which is a cudaStream_t too, as an int. Valid until close."""
+        return self._native(_gcx.gcx_stream_native, _gcx.gcx_stream_get_info)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The protocol's version, 0, and the native stream."""
+        return 0, self.native
+
+    @property
+    def priority(self) -> int:
+        """Lower is more urgent: 0 to -5 on an H100."""
+        return self._get_info(self._live())[1]
+
+    @property
+    def sm_count(self) -> int:
+        """How many SMs its kernels can run on."""
+        return self._get_info(self._live())[2]
+
+    @property
+    def context_id(self) -> int:
+        """The id of its context, as Context.id; 0 if the context isn't gcx's."""
+        return self._get_info(self._live())[3]
+
+    def query(self) -> bool:
+        """Whether all its work has finished. Never waits."""
+        return _gcx.gcx_stream_query(self._live())
+
+    def wait(self, what: Waitable) -> None:
+        """Holds all later work of this stream until the event's work, or what was submitted so far
+        to the other stream, has finished. The calling thread does not wait.
+
+        Args:
+            what: A gcx.Event, Stream, Context or Partition, or a stream of another library as
+                from_native takes; of PyTorch also the default stream, for
+                `stream.wait(torch.cuda.current_stream())`.
+        """
+        if getattr(what, "cuda_stream", None) in _DEFAULT_STREAMS:
+            # It has no context that gcx could record an event in; PyTorch has.
+            theirs: Any = what
+            self.torch().wait_event(theirs.record_event())
+            return
+        super().wait(what)
+
+    def sm_ids(self) -> tuple[int, ...]:
+        """The numbers of the SMs that its kernels really run on, ascending, from the hardware: a
+        probe kernel of well under a millisecond notes them. Waits for the stream.
+
+        Raises:
+            CaptureError: The stream captures a graph.
+        """
+        return _gcx.gcx_stream_probe_sms(self._live())
+
+    def max_cluster_size(self) -> int:
+        """The most blocks that a thread block cluster of its kernels can have, see
+        SMResource.max_cluster_size."""
+        return _gcx.gcx_stream_get_max_cluster_size(self._live())
+
+    def torch(self) -> Any:
+        """A torch.cuda.ExternalStream of this stream, which it keeps.
+
+        Raises:
+            ImportError: PyTorch isn't installed.
+        """
+        import torch
+
+        return _keeping(torch.cuda.ExternalStream(self.native, device=self.device), self)
+
+    def cupy(self) -> Any:
+        """A CuPy stream of this one.
+
+        Raises:
+            ImportError: CuPy isn't installed.
+        """
+        import cupy
+
+        # CuPy 14 deprecates the class that older ones have alone.
+        from_external = getattr(cupy.cuda.Stream, "from_external", None)
+        if from_external is not None:
+            return _keeping(from_external(self), self)
+        return _keeping(cupy.cuda.ExternalStream(self.native, self.device), self)
+
+    def numba(self) -> Any:
+        """A Numba stream of this one.
+
+        Raises:
+            ImportError: Numba isn't installed.
+        """
+        from numba import cuda
+
+        return _keeping(cuda.external_stream(self.native), self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = "; PyTorch takes what torch() gives" if name in _OF_TORCH else ""
+            raise AttributeError(f"a gcx.Stream has no attribute {name!r}{hint}")
+
+    def _describe(self) -> str:
+        device, priority, sm_count, _ = _gcx.gcx_stream_get_info(self._handle)
+        return f" on {sm_count} SMs of device {device}, priority {priority}"
+
+
+def stream_of(handle: int, foreign: object = None) -> Stream:
+    """A stream of what the C API gave, which keeps the object that it stands for."""
+    stream = Stream.__new__(Stream)
+    stream._foreign = foreign
+    stream._handle = handle
+    return stream
+
+
+def _keeping(wrapper: Any, stream: Stream) -> Any:
+    """Another library's stream, which keeps ours as long as it lives, where it can."""
+    with suppress(AttributeError):
+        wrapper._gcx_stream = stream
+    return wrapper
