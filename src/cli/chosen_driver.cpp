@@ -4,6 +4,7 @@
 #include "cli/text.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 namespace gcx::cli {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::string_view kMark = "SIMULATED ";
 
+std::string choice; // of --driver or the environment
 // What was asked for, until opening it tells.
 bool simulated = false;
 
@@ -22,13 +24,19 @@ gcx_driver_info open_driver(const Arguments& arguments) {
         throw UsageError("--driver is empty; give a driver, e.g. --driver sim:h100@13.0 or "
                          "--driver libcuda.so.1");
     const char* const environment = std::getenv("GCX_DRIVER");
-    const std::string choice = given ? *given : environment != nullptr ? environment : "";
+    choice = given ? *given : environment != nullptr ? environment : "";
     simulated = choice.starts_with("sim:");
     check(gcx_driver_open(choice.c_str()));
     gcx_driver_info info = GCX_DRIVER_INFO_INIT;
     check(gcx_driver_get_info(&info));
     simulated = info.simulated != 0;
     return info;
+}
+
+std::string library_path(const gcx_driver_info& driver) {
+    if (std::strlen(driver.library) + 1 < sizeof driver.library)
+        return driver.library;
+    return choice.starts_with("sim:") ? gcx_simulator_path() : choice;
 }
 
 bool is_simulated() {

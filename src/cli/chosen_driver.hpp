@@ -13,6 +13,9 @@ namespace gcx::cli {
 // Opens the driver that --driver or the environment names.
 gcx_driver_info open_driver(const Arguments& arguments);
 
+// What dlopen finds the open driver by. gcx_driver_info.library holds no path of 256 characters.
+std::string library_path(const gcx_driver_info& driver);
+
 // Whether what is or would be opened is the simulated driver, as far as it is known.
 bool is_simulated();
 

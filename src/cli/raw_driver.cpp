@@ -1,6 +1,7 @@
 #include "cli/raw_driver.hpp"
 
 #include "cli/checked.hpp"
+#include "cli/chosen_driver.hpp"
 #include "cli/text.hpp"
 
 #include <dlfcn.h>
@@ -18,7 +19,8 @@ void check_raw(RawResult result, const char* call) {
 RawDriver::RawDriver(const gcx_driver_info& driver) {
     // gcx holds it open already, so that this is the same driver in the same state. It is never
     // closed: the functions are used until the process ends.
-    void* const library = dlopen(driver.library, RTLD_NOW | RTLD_LOCAL);
+    const std::string path = library_path(driver);
+    void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         const char* const reason = dlerror();
         throw Failure(GCX_ERROR_SHARED_OBJECT_INIT_FAILED,
@@ -31,7 +33,7 @@ RawDriver::RawDriver(const gcx_driver_info& driver) {
     const auto need = [&](const char* name, auto& function) {
         if (!find(name, function))
             throw Failure(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
-                          format("the driver %s has no %s", driver.library, name));
+                          format("the driver %s has no %s", path.c_str(), name));
     };
     need("cuDeviceGet", DeviceGet);
     need("cuDeviceTotalMem_v2", DeviceTotalMem);

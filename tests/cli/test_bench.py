@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
-from .command import DRIVERS, SM_COUNTS, fail, fail_json, succeed, succeed_json
+from .command import DRIVERS, H100, SM_COUNTS, fail, fail_json, succeed, succeed_json
 
 MEASURED = ["resource query", "first context", "context made before", "2 contexts, 2 streams"]
 
@@ -60,6 +63,17 @@ def test_devices() -> None:
     assert bench["device"] == 1
     document, _ = fail_json("bench", "--device", "2", driver=machine)
     assert document["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"
+
+
+def test_a_driver_in_a_deep_folder(tmp_path: Path) -> None:
+    """gcx.h has 255 characters for its path; the command's own driver calls need all of it."""
+    folder = tmp_path.joinpath(*["folder" * 20] * 3)
+    folder.mkdir(parents=True)
+    library = folder / "libgcx-sim.so"
+    shutil.copy(succeed_json("sim", "list")["library"], library)
+    for driver, env in ((H100, {"GCX_SIM_LIBRARY": str(library)}), (str(library), {})):
+        succeed("bench", "--rounds", "2", driver=driver, env=env)
+        succeed("info", "--record", str(tmp_path / "gpu.profile"), driver=driver, env=env)
 
 
 def test_driver_call_that_fails() -> None:
