@@ -84,49 +84,36 @@ int pci_bus(const Device& device) {
     return given >= 0 ? static_cast<int>(given) : static_cast<int>(0x18 + 3 * device.index);
 }
 
-CUresult get_attribute(const Machine& machine, const Device& device, int attribute, int& out) {
+int get_attribute(const Machine& machine, const Device& device, int attribute) {
     const Profile& profile = device.profile;
-    for (const FixedAttribute& row : kFixedAttributes) {
-        if (row.attribute == attribute) {
-            out = row.value;
-            return CUDA_SUCCESS;
-        }
-    }
-    for (const ProfileAttribute& row : kProfileAttributes) {
-        if (row.attribute == attribute) {
-            out = static_cast<int>(profile.number(row.field));
-            return CUDA_SUCCESS;
-        }
-    }
+    for (const FixedAttribute& row : kFixedAttributes)
+        if (row.attribute == attribute)
+            return row.value;
+    for (const ProfileAttribute& row : kProfileAttributes)
+        if (row.attribute == attribute)
+            return static_cast<int>(profile.number(row.field));
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
         // Recorded: of the whole device, whatever green context is current.
-        out = static_cast<int>(profile.sm_count);
-        return CUDA_SUCCESS;
+        return static_cast<int>(profile.sm_count);
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-        out = profile.major;
-        return CUDA_SUCCESS;
+        return profile.major;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-        out = profile.minor;
-        return CUDA_SUCCESS;
+        return profile.minor;
     case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
-        out = profile.major >= 9 ? 1 : 0;
-        return CUDA_SUCCESS;
+        return profile.has_clusters() ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-        out = pci_bus(device);
-        return CUDA_SUCCESS;
+        return pci_bus(device);
     case cu::kAttributeLocalityDomainCount:
+        require(machine.has(kHasLocalityDomains));
+        return static_cast<int>(profile.locality_domains.size());
     case cu::kAttributeLocalityDomainSmCount:
-        if (!machine.has(kHasLocalityDomains))
-            return CUDA_ERROR_INVALID_VALUE;
-        out = attribute == cu::kAttributeLocalityDomainCount
-                  ? static_cast<int>(profile.locality_domains.size())
-                  : static_cast<int>(profile.locality_domain_sm_count);
-        return CUDA_SUCCESS;
+        require(machine.has(kHasLocalityDomains));
+        return static_cast<int>(profile.locality_domain_sm_count);
     default:
         // Textures, surfaces, fabric and the like: there are none.
-        out = 0;
-        return attribute > 0 && attribute < 200 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        require(attribute > 0 && attribute < 200);
+        return 0;
     }
 }
 
@@ -145,14 +132,13 @@ bool hide_devices(Machine& machine) {
     return true;
 }
 
-template <class Body>
-CUresult with_device(Machine& machine, CUdevice ordinal, const void* out, const Body& body) {
-    if (out == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    Device* const device = machine.device(ordinal);
-    if (device == nullptr)
-        return CUDA_ERROR_INVALID_DEVICE;
-    return body(*device);
+// The bus of "0000:18:00.0" or "18:00.0".
+unsigned read_pci_bus(const char* text) {
+    const char* const colon = std::strchr(text, ':');
+    const bool has_domain = colon != nullptr && std::strchr(colon + 1, ':') != nullptr;
+    unsigned bus = 0;
+    require(std::sscanf(has_domain ? colon + 1 : text, "%x:", &bus) == 1); // NOLINT(cert-err34-c)
+    return bus;
 }
 
 } // namespace
@@ -162,154 +148,93 @@ Device& device_of(Machine& machine, CUdevice ordinal) {
 }
 
 GCX_SIM_API(cuInit, unsigned flags) {
-    return call_anytime(__func__, [&](Machine& machine) -> CUresult {
-        if (flags != 0)
-            return CUDA_ERROR_INVALID_VALUE;
-        if (machine.initialised)
-            return CUDA_SUCCESS;
-        if (!hide_devices(machine))
-            return CUDA_ERROR_NO_DEVICE;
+    GCX_SIM_BODY_ANYTIME({
+        require(flags == 0);
+        if (!machine.initialised)
+            require(hide_devices(machine), CUDA_ERROR_NO_DEVICE);
         machine.initialised = true;
-        return CUDA_SUCCESS;
     });
 }
 
 GCX_SIM_API(cuDriverGetVersion, int* out) {
-    return call_anytime(__func__, [&](Machine& machine) -> CUresult {
-        if (out == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
-        *out = machine.driver->version;
-        return CUDA_SUCCESS;
-    });
+    GCX_SIM_BODY_ANYTIME(give(out, machine.driver->version));
 }
 
 GCX_SIM_API(cuDeviceGetCount, int* out) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        if (out == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
-        *out = static_cast<int>(machine.devices.size());
-        return CUDA_SUCCESS;
-    });
+    GCX_SIM_BODY(give(out, static_cast<int>(machine.devices.size())));
 }
 
 GCX_SIM_API(cuDeviceGet, CUdevice* out, int ordinal) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_device(machine, ordinal, out, [&](const Device&) {
-            *out = ordinal;
-            return CUDA_SUCCESS;
-        });
-    });
+    GCX_SIM_BODY(give(out, device_of(machine, ordinal).ordinal));
 }
 
 GCX_SIM_API(cuDeviceGetName, char* out, int size, CUdevice ordinal) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_device(machine, ordinal, out, [&](const Device& device) {
-            if (size <= 0)
-                return CUDA_ERROR_INVALID_VALUE;
-            std::snprintf(out, static_cast<std::size_t>(size), "SIMULATED %s",
-                          device.profile.name.c_str());
-            return CUDA_SUCCESS;
-        });
+    GCX_SIM_BODY({
+        require(out != nullptr);
+        const Device& device = device_of(machine, ordinal);
+        require(size > 0);
+        std::snprintf(out, static_cast<std::size_t>(size), "SIMULATED %s",
+                      device.profile.name.c_str());
     });
 }
 
 GCX_SIM_API(cuDeviceGetUuid, CUuuid* out, CUdevice ordinal) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_device(machine, ordinal, out, [&](const Device& device) {
-            *out = device_uuid(device);
-            return CUDA_SUCCESS;
-        });
-    });
+    GCX_SIM_BODY(give(out, device_uuid(device_of(machine, ordinal))));
 }
 
 GCX_SIM_API(cuDeviceGetUuid_v2, CUuuid* out, CUdevice ordinal) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_device(machine, ordinal, out, [&](const Device& device) {
-            *out = device_uuid(device);
-            return CUDA_SUCCESS;
-        });
-    });
+    GCX_SIM_BODY(give(out, device_uuid(device_of(machine, ordinal))));
 }
 
 GCX_SIM_API(cuDeviceTotalMem_v2, std::size_t* out, CUdevice ordinal) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_device(machine, ordinal, out, [&](const Device& device) {
-            *out = device.profile.memory_bytes;
-            return CUDA_SUCCESS;
-        });
-    });
+    GCX_SIM_BODY(give(out, device_of(machine, ordinal).profile.memory_bytes));
 }
 
 GCX_SIM_API(cuDeviceGetAttribute, int* out, CUdevice_attribute attribute, CUdevice ordinal) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_device(machine, ordinal, out, [&](const Device& device) {
-            return get_attribute(machine, device, attribute, *out);
-        });
-    });
+    GCX_SIM_BODY(give(out, get_attribute(machine, device_of(machine, ordinal), attribute)));
 }
 
 GCX_SIM_API(cuDeviceComputeCapability, int* major, int* minor, CUdevice ordinal) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_device(machine, ordinal, major, [&](const Device& device) {
-            if (minor == nullptr)
-                return CUDA_ERROR_INVALID_VALUE;
-            *major = device.profile.major;
-            *minor = device.profile.minor;
-            return CUDA_SUCCESS;
-        });
+    GCX_SIM_BODY({
+        require(major != nullptr && minor != nullptr);
+        const Profile& profile = device_of(machine, ordinal).profile;
+        give(major, profile.major);
+        give(minor, profile.minor);
     });
 }
 
 GCX_SIM_API(cuDeviceGetPCIBusId, char* out, int size, CUdevice ordinal) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_device(machine, ordinal, out, [&](const Device& device) {
-            if (size < 13)
-                return CUDA_ERROR_INVALID_VALUE;
-            std::snprintf(out, static_cast<std::size_t>(size), "0000:%02X:00.0", pci_bus(device));
-            return CUDA_SUCCESS;
-        });
+    GCX_SIM_BODY({
+        require(out != nullptr);
+        const Device& device = device_of(machine, ordinal);
+        require(size >= 13);
+        std::snprintf(out, static_cast<std::size_t>(size), "0000:%02X:00.0", pci_bus(device));
     });
 }
 
 GCX_SIM_API(cuDeviceGetByPCIBusId, CUdevice* out, const char* text) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        if (out == nullptr || text == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
-        const char* const colon = std::strchr(text, ':');
-        const bool has_domain = colon != nullptr && std::strchr(colon + 1, ':') != nullptr;
-        unsigned bus = 0;
-        if (std::sscanf(has_domain ? colon + 1 : text, "%x:", &bus) != 1) // NOLINT(cert-err34-c)
-            return CUDA_ERROR_INVALID_VALUE;
-        for (const auto& device : machine.devices) {
-            if (pci_bus(*device) == static_cast<int>(bus)) {
-                *out = device->ordinal;
-                return CUDA_SUCCESS;
-            }
-        }
-        return CUDA_ERROR_INVALID_DEVICE;
+    GCX_SIM_BODY({
+        require(out != nullptr && text != nullptr);
+        const unsigned bus = read_pci_bus(text);
+        const auto found =
+            std::find_if(machine.devices.begin(), machine.devices.end(), [&](const auto& device) {
+                return pci_bus(*device) == static_cast<int>(bus);
+            });
+        require(found != machine.devices.end(), CUDA_ERROR_INVALID_DEVICE);
+        give(out, (*found)->ordinal);
     });
 }
 
 GCX_SIM_API(cuDeviceCanAccessPeer, int* out, CUdevice ordinal, CUdevice peer) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_device(machine, ordinal, out, [&](const Device&) {
-            if (machine.device(peer) == nullptr)
-                return CUDA_ERROR_INVALID_DEVICE;
-            *out = peer != ordinal ? 1 : 0;
-            return CUDA_SUCCESS;
-        });
-    });
+    GCX_SIM_BODY(give(out, &device_of(machine, ordinal) != &device_of(machine, peer) ? 1 : 0));
 }
 
 GCX_SIM_API(cuDeviceGetP2PAttribute, int* out, CUdevice_P2PAttribute attribute, CUdevice ordinal,
             CUdevice peer) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        return with_device(machine, ordinal, out, [&](const Device&) {
-            if (machine.device(peer) == nullptr || peer == ordinal)
-                return CUDA_ERROR_INVALID_DEVICE;
-            *out = attribute == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : 1;
-            return CUDA_SUCCESS;
-        });
+    GCX_SIM_BODY({
+        require(&device_of(machine, ordinal) != &device_of(machine, peer),
+                CUDA_ERROR_INVALID_DEVICE);
+        give(out, attribute == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : 1);
     });
 }
 

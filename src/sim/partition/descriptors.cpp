@@ -13,10 +13,6 @@ bool may_go_together(const SmResource& one, const SmResource& other) {
            one.locality_domain == other.locality_domain;
 }
 
-void check_configuration(bool holds) {
-    require(holds, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
-}
-
 void add_sms(const Machine& machine, const SmResource& resource, const SmResource& first,
              Descriptor& descriptor) {
     Device& device = *machine.devices[resource.device];

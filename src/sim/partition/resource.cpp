@@ -89,6 +89,10 @@ void write_workqueue(const Machine& machine, const Device& device, const Context
 
 } // namespace
 
+void check_configuration(bool holds) {
+    require(holds, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+}
+
 Fragments resource_fragments(const Machine& machine, const SmResource& resource) {
     if (resource.origin == ResourceOrigin::Context)
         if (const auto found = machine.contexts.find(resource.context);

@@ -23,6 +23,9 @@ struct SmResource {
     unsigned locality_domain = 0;
 };
 
+// Refuses what is well formed but cannot be had: CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION.
+void check_configuration(bool holds);
+
 // The SMs of the resource that can hold one cluster together.
 Fragments resource_fragments(const Machine& machine, const SmResource& resource);
 
@@ -33,10 +36,6 @@ void write_invalid_resource(CUdevResource& out);
 // CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION for one that was edited, forged or made by an earlier
 // machine.
 SmResource read_resource(const Machine& machine, const CUdevResource& in);
-inline CUresult read_resource(const Machine& machine, const CUdevResource& in, SmResource& out) {
-    out = read_resource(machine, in);
-    return CUDA_SUCCESS;
-}
 
 SmResource device_resource(const Device& device);
 SmResource context_resource(const Context& context);

@@ -124,12 +124,11 @@ void put_max_cluster_first(const Profile& profile, const SmSet& input, Plan& pla
     plan.order = std::move(first);
 }
 
-CUresult make_plan(const Profile& profile, FamilyKind kind, const SmSet& input, unsigned min_count,
-                   Plan& plan) {
+Plan make_plan(const Profile& profile, FamilyKind kind, const SmSet& input, unsigned min_count) {
     const auto total = static_cast<unsigned>(input.count());
     const Rule rule = rule_for(profile, kind);
-    if (min_count > total || total < rule.minimum)
-        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    check_configuration(min_count <= total && total >= rule.minimum);
+    Plan plan;
     const unsigned wanted = std::max(min_count, rule.minimum);
     plan.count =
         std::min((wanted + rule.granularity - 1) / rule.granularity * rule.granularity, total);
@@ -140,14 +139,14 @@ CUresult make_plan(const Profile& profile, FamilyKind kind, const SmSet& input, 
         std::min(total / plan.count, std::max(1U, static_cast<unsigned>(family.groups.size())));
     const bool in_turn = kind != kFine && input != profile.all();
     plan.order = dealt_order(family, plan.count, in_turn ? plan.max_groups : 1);
-    if (kind == kMaxCluster && profile.major >= 9)
+    if (kind == kMaxCluster && profile.has_clusters())
         put_max_cluster_first(profile, input, plan);
     // A recording may have larger groups of flag 2 than the rule knows to make.
     const Family& recorded = profile.families[kMaxCluster];
     if (kind == kMaxCluster && input == profile.all() && plan.count > rule.minimum &&
         !recorded.groups.empty() && recorded.groups[0].size() == plan.count)
         plan.order = dealt_order(recorded, plan.count, 1);
-    return CUDA_SUCCESS;
+    return plan;
 }
 
 SmResource make_part(const Machine& machine, const SmResource& input, FamilyKind kind,
@@ -169,65 +168,56 @@ SmResource make_part(const Machine& machine, const SmResource& input, FamilyKind
     return part;
 }
 
-CUresult read_flags(const Profile& profile, unsigned flags, FamilyKind& kind) {
+FamilyKind read_flags(const Profile& profile, unsigned flags) {
     // Recorded: both flags at once are refused, unknown ones are not.
     switch (flags & (cu::kSplitIgnoreCoscheduling | cu::kSplitMaxClusterSize)) {
     case 0:
-        kind = kCoscheduled;
-        return CUDA_SUCCESS;
+        return kCoscheduled;
     case cu::kSplitIgnoreCoscheduling:
-        kind = kFine;
-        return CUDA_SUCCESS;
+        return kFine;
     case cu::kSplitMaxClusterSize:
-        // The header: compute capability 9.0 and newer only.
-        kind = kMaxCluster;
-        return profile.major >= 9 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        require(profile.has_clusters()); // the header: compute capability 9.0 and newer only
+        return kMaxCluster;
     default:
-        return CUDA_ERROR_INVALID_VALUE;
+        refuse(CUDA_ERROR_INVALID_VALUE);
     }
 }
 
+// Writes the first groups of a plan, and the SMs that they leave.
+void give_parts(Machine& machine, const SmResource& source, FamilyKind kind, const Plan& plan,
+                unsigned made, CUdevResource* groups, CUdevResource* remainder) {
+    machine.clock_ns += (made - 1) * kCostPerFurtherGroup;
+    const uint64_t split = machine.next_split++;
+    auto next = plan.order.begin();
+    for (unsigned i = 0; i < made; i++) {
+        const SmList sms(next, next + plan.count);
+        next += plan.count;
+        if (groups != nullptr)
+            write_resource(machine, make_part(machine, source, kind, split, true, sms), groups[i]);
+    }
+    const SmList rest(next, plan.order.end());
+    if (remainder != nullptr)
+        write_resource(machine, make_part(machine, source, kind, split, false, rest), *remainder);
+}
+
 } // namespace
+
 GCX_SIM_API(cuDevSmResourceSplitByCount, CUdevResource* result, unsigned* groups,
             const CUdevResource* input, CUdevResource* remainder, unsigned flags,
             unsigned min_count) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        if (groups == nullptr || input == nullptr || (result != nullptr && *groups == 0))
-            return CUDA_ERROR_INVALID_VALUE;
-        SmResource source;
-        if (const CUresult code = read_resource(machine, *input, source); code != CUDA_SUCCESS)
-            return code;
+    GCX_SIM_BODY({
+        require(groups != nullptr && input != nullptr && (result == nullptr || *groups != 0));
+        const SmResource source = read_resource(machine, *input);
         const Profile& profile = machine.devices[source.device]->profile;
-        FamilyKind kind = kCoscheduled;
-        if (const CUresult code = read_flags(profile, flags, kind); code != CUDA_SUCCESS)
-            return code;
-        if (source.origin == ResourceOrigin::Group || source.origin == ResourceOrigin::Remainder)
-            return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-        Plan plan;
-        if (const CUresult code = make_plan(profile, kind, source.sms, min_count, plan);
-            code != CUDA_SUCCESS)
-            return code;
+        const FamilyKind kind = read_flags(profile, flags);
+        check_configuration(source.origin == ResourceOrigin::Device ||
+                            source.origin == ResourceOrigin::Context);
+        const Plan plan = make_plan(profile, kind, source.sms, min_count);
         const unsigned made =
             result == nullptr ? plan.max_groups : std::min(*groups, plan.max_groups);
         *groups = made;
-        if (result == nullptr && remainder == nullptr)
-            return CUDA_SUCCESS;
-        machine.clock_ns += (made - 1) * kCostPerFurtherGroup;
-        const uint64_t split = machine.next_split++;
-        auto next = plan.order.begin();
-        for (unsigned i = 0; i < made; i++) {
-            const SmList sms(next, next + plan.count);
-            next += plan.count;
-            if (result != nullptr)
-                write_resource(machine, make_part(machine, source, kind, split, true, sms),
-                               result[i]);
-        }
-        if (remainder != nullptr)
-            write_resource(
-                machine,
-                make_part(machine, source, kind, split, false, SmList(next, plan.order.end())),
-                *remainder);
-        return CUDA_SUCCESS;
+        if (result != nullptr || remainder != nullptr)
+            give_parts(machine, source, kind, plan, made, result, remainder);
     });
 }
 

@@ -21,29 +21,23 @@ bool locality_flag(const SmGroupParams& group) {
 }
 
 // What is malformed rather than impossible.
-CUresult check_form(const Machine& machine, const Profile& profile, const SmGroupParams& group) {
-    if (std::any_of(std::begin(group.reserved), std::end(group.reserved),
-                    [](uint32_t word) { return word != 0; }))
-        return CUDA_ERROR_INVALID_VALUE;
+void check_form(const Machine& machine, const Profile& profile, const SmGroupParams& group) {
+    require(std::all_of(std::begin(group.reserved), std::end(group.reserved),
+                        [](uint32_t word) { return word == 0; }));
     const unsigned known =
         cu::kGroupBackfill | (machine.has(kHasLocalityDomains)
                                   ? cu::kGroupLocalityDomain | cu::kGroupLocalitySupplemental
                                   : 0U);
-    if ((group.flags & ~known) != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!locality_flag(group)) {
-        // The modifier needs what it modifies, and an id is only valid with its flag.
-        if ((group.flags & cu::kGroupLocalitySupplemental) != 0 || group.locality_domain_id != 0)
-            return CUDA_ERROR_INVALID_VALUE;
-    } else if (group.locality_domain_id != cu::kLocalityDomainAny &&
-               group.locality_domain_id >= profile.locality_domains.size()) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    const unsigned most = profile.major >= 9 ? 32 : kPair;
+    require((group.flags & ~known) == 0);
+    if (locality_flag(group))
+        require(group.locality_domain_id == cu::kLocalityDomainAny ||
+                group.locality_domain_id < profile.locality_domains.size());
+    else // the modifier needs what it modifies, and an id is only valid with its flag
+        require((group.flags & cu::kGroupLocalitySupplemental) == 0 &&
+                group.locality_domain_id == 0);
+    const unsigned most = profile.has_clusters() ? 32 : kPair;
     for (const unsigned size : {group.coscheduled_sm_count, group.preferred_coscheduled_sm_count})
-        if (size > most || size % kPair != 0)
-            return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
+        require(size <= most && size % kPair == 0);
 }
 
 unsigned coscheduled(const Profile& profile, const SmGroupParams& group) {
@@ -51,19 +45,16 @@ unsigned coscheduled(const Profile& profile, const SmGroupParams& group) {
                                            : profile.coscheduled_alignment;
 }
 
-CUresult check_sizes(const Profile& profile, const SmGroupParams& group, std::size_t input) {
+void check_sizes(const Profile& profile, const SmGroupParams& group, std::size_t input) {
     const unsigned each = coscheduled(profile, group);
     const unsigned preferred = group.preferred_coscheduled_sm_count;
     // Assumed: groups can only be merged into whole numbers of them.
-    if (preferred != 0 && (preferred < each || preferred % each != 0))
-        return CUDA_ERROR_INVALID_VALUE;
+    require(preferred == 0 || (preferred >= each && preferred % each == 0));
     if (group.sm_count == 0)
-        return CUDA_SUCCESS;
+        return;
     const bool backfill = (group.flags & cu::kGroupBackfill) != 0;
-    if (group.sm_count > input || group.sm_count % kPair != 0 || group.sm_count < each ||
-        (!backfill && group.sm_count % each != 0))
-        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    return CUDA_SUCCESS;
+    check_configuration(group.sm_count <= input && group.sm_count % kPair == 0 &&
+                        group.sm_count >= each && (backfill || group.sm_count % each == 0));
 }
 
 // The SMs that each device has of a domain for sure; the rest are the supplemental ones. Assumed:
@@ -101,26 +92,24 @@ class Picker {
 
     const SmSet& free() const { return free_; }
 
-    CUresult pick(const SmGroupParams& group, SmSet& out) {
+    SmSet pick(const SmGroupParams& group) {
         const unsigned each = coscheduled(profile_, group);
         const unsigned preferred = std::max(group.preferred_coscheduled_sm_count, each);
         const SmSet allowed = allowed_sms(profile_, group);
         wanted_ = group.sm_count != 0 ? group.sm_count : static_cast<unsigned>(kMaxSms);
-        out.reset();
+        SmSet out;
         if (preferred > each)
             take_chunks(allowed, preferred, out);
         take_chunks(allowed, each, out);
         const bool structured = out.any();
         if ((group.flags & cu::kGroupBackfill) != 0) {
-            if (locality_flag(group) && (free_ & allowed).none() && out.none())
-                return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+            check_configuration(!locality_flag(group) || (free_ & allowed).any() || structured);
             // "must always have enough coscheduled SMs to cover that requirement"
             if (structured)
                 backfill(group, allowed, out);
         }
-        if (group.sm_count != 0 && (!structured || out.count() != group.sm_count))
-            return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-        return CUDA_SUCCESS;
+        check_configuration(group.sm_count == 0 || (structured && out.count() == group.sm_count));
+        return out;
     }
 
   private:
@@ -208,28 +197,21 @@ bool can_be_split(const SmResource& input) {
            (input.origin == ResourceOrigin::Remainder && input.structured);
 }
 
-CUresult split(Machine& machine, CUdevResource* result, unsigned count, const CUdevResource* in,
-               CUdevResource* remainder, SmGroupParams* groups) {
-    SmResource input;
-    if (const CUresult code = read_resource(machine, *in, input); code != CUDA_SUCCESS)
-        return code;
-    if (!can_be_split(input))
-        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+void split(Machine& machine, CUdevResource* result, unsigned count, const CUdevResource& in,
+           CUdevResource* remainder, SmGroupParams* groups) {
+    const SmResource input = read_resource(machine, in);
+    check_configuration(can_be_split(input));
     const Profile& profile = machine.devices[input.device]->profile;
     for (unsigned i = 0; i < count; i++) {
-        if (const CUresult code = check_form(machine, profile, groups[i]); code != CUDA_SUCCESS)
-            return code;
-        if (const CUresult code = check_sizes(profile, groups[i], input.sms.count());
-            code != CUDA_SUCCESS)
-            return code;
+        check_form(machine, profile, groups[i]);
+        check_sizes(profile, groups[i], input.sms.count());
     }
     Picker picker(profile, input.sms);
     std::vector<SmSet> sets(count);
     for (unsigned i = 0; i < count; i++) {
-        if (const CUresult code = picker.pick(groups[i], sets[i]); code != CUDA_SUCCESS)
-            return code;
-        if (result != nullptr && sets[i].count() < coscheduled(profile, groups[i]))
-            return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+        sets[i] = picker.pick(groups[i]);
+        check_configuration(result == nullptr ||
+                            sets[i].count() >= coscheduled(profile, groups[i]));
     }
     const uint64_t id = machine.next_split++;
     for (unsigned i = 0; i < count; i++) {
@@ -239,17 +221,16 @@ CUresult split(Machine& machine, CUdevResource* result, unsigned count, const CU
     }
     if (remainder != nullptr)
         write_resource(machine, make_remainder(input, id, picker.free()), *remainder);
-    return CUDA_SUCCESS;
 }
 
 } // namespace
 
 GCX_SIM_API(cuDevSmResourceSplit, CUdevResource* result, unsigned count, const CUdevResource* input,
             CUdevResource* remainder, unsigned flags, SmGroupParams* groups) {
-    return call(__func__, [&](Machine& machine) -> CUresult {
-        if (input == nullptr || groups == nullptr || count == 0 || count > kMaxGroups || flags != 0)
-            return CUDA_ERROR_INVALID_VALUE;
-        return split(machine, result, count, input, remainder, groups);
+    GCX_SIM_BODY({
+        require(input != nullptr && groups != nullptr && count != 0 && count <= kMaxGroups &&
+                flags == 0);
+        split(machine, result, count, *input, remainder, groups);
     });
 }
 
