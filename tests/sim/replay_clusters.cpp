@@ -1,8 +1,9 @@
-// Replays facts/h200-driver580-clusters.txt.
-#include "facts.hpp"
-#include "support.hpp"
+// facts/h200-driver580-clusters.txt
+#include "replay.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 using namespace sim_test;
 
@@ -25,13 +26,13 @@ std::string row_text(Primary& primary, const Row& row) {
     }
     const std::vector<unsigned> sms = primary.sms(stream);
     std::string text =
-        format("%-41s %3zu %4d ", row.name, sms.size(), primary.max_cluster(stream, true, 1024));
+        line_of({row.name, " ", sms.size(), " ", primary.max_cluster(stream, true, 1024)});
     for (const unsigned size : {1U, 2U, 4U, 8U, 16U})
-        text += format(" %d", primary.active_clusters(stream, size, 1024));
+        text += line_of({" ", primary.active_clusters(stream, size, 1024)});
     const CUresult launched = primary.launch_cluster(stream, 8);
-    text += "   " + (launched == CUDA_SUCCESS ? std::string("ok") : name_of(launched));
+    text += " " + (launched == CUDA_SUCCESS ? std::string("ok") : name_of(launched));
     if (row.shows_sms)
-        text += "       SMs " + ranges(sms);
+        text += " SMs " + ranges(sms);
     if (plain != nullptr)
         CHECK_OK(cuStreamDestroy_v2(plain));
     return text;
@@ -69,61 +70,81 @@ bool no_pair_allows_16(Primary& primary, const Split& coarse) {
     return true;
 }
 
+struct Clusters : Log {
+    std::optional<Primary> primary;
+    CUdevResource device{};
+    Split coarse;
+    Split fine;
+
+    std::vector<Kind> kinds() override;
+    bool begin();
+    void rows();
+    void pairs();
+};
+
+bool Clusters::begin() {
+    CHECK_OK(cuInit(0));
+    primary.emplace();
+    device = query();
+    coarse = split(device, 32, 0, 8);
+    fine = split(device, 80, 1, 2);
+    return coarse.groups.size() == 15 && sm_count(coarse.remainder) == 12 &&
+           fine.groups.size() == 66;
+}
+
+void Clusters::rows() {
+    const Split by_24 = split(device, 1, 0, 24);
+    const std::vector<CUdevResource> g0 = slice(coarse.groups, 0, 1);
+    const std::vector<CUdevResource> g0_2 = slice(coarse.groups, 0, 3);
+    std::vector<CUdevResource> most = slice(coarse.groups, 3, 15);
+    most.push_back(coarse.remainder);
+    std::vector<CUdevResource> all = coarse.groups;
+    all.push_back(coarse.remainder);
+    const std::vector<Row> list = {
+        {"plain stream", {}},
+        {"g0", g0},
+        {"fine atoms with exactly g0's SMs", same_in_fine(*primary, fine, g0)},
+        {"g0..g2", g0_2},
+        {"fine atoms with exactly those SMs", same_in_fine(*primary, fine, g0_2)},
+        {"driver split of 24, flags 0 (same SMs)", {by_24.groups[0]}},
+        {"its remainder", {by_24.remainder}},
+        {"g3..g14 + remainder (same SMs as that)", most},
+        {"fine atoms with exactly those SMs", same_in_fine(*primary, fine, most)},
+        {"driver split of 24, flags 2", {split(device, 1, 2, 24).groups[0]}, true},
+        {"driver split of 24, flags 1", {split(device, 1, 1, 24).groups[0]}, true},
+        {"g0..g14 + remainder", all},
+        {"all 66 fine atoms", fine.groups},
+        {"remainder of 12", {coarse.remainder}},
+    };
+    for (const Row& row : list)
+        say({row_text(*primary, row)});
+}
+
+// One row for three pairs.
+void Clusters::pairs() {
+    std::set<std::string> texts;
+    for (const std::size_t other : {1U, 4U, 8U})
+        texts.insert(
+            row_text(*primary, {"g0+g1, g0+g4, g0+g8", {coarse.groups[0], coarse.groups[other]}}));
+    CHECK_EQ(texts.size(), 1U);
+    say({*texts.begin()});
+}
+
+std::vector<Kind> Clusters::kinds() {
+    return {
+        states("NVIDIA H200, driver 580.159.04 (CUDA 13.0), one die. Blocks of 1024 threads",
+               [this] { return begin(); }),
+        literal("partition                                    SMs  max   1    2    4   8  16   "
+                "launch with clusters of 8"),
+        {"plain stream", [this] { rows(); }},
+        {"g0+g1, g0+g4, g0+g8", [this] { pairs(); }},
+        states("no pair of coarse groups allows clusters of 16.",
+               [this] { return no_pair_allows_16(*primary, coarse); }),
+    };
+}
+
 } // namespace
 
-int main(int argc, char** argv) {
-    if (argc != 2)
-        return 2;
-    CHECK_EQ(gcx_sim_configure("h200@13.0"), 0);
-    CHECK_OK(cuInit(0));
-    Facts facts(argv[1], {});
-    {
-        Primary primary;
-        const CUdevResource device = query();
-        const Split coarse = split(device, 32, 0, 8);
-        const Split fine = split(device, 80, 1, 2);
-        facts.state("NVIDIA H200, driver 580.159.04 (CUDA 13.0), one die. Blocks of 1024 threads",
-                    coarse.groups.size() == 15 && sm_count(coarse.remainder) == 12 &&
-                        fine.groups.size() == 66);
-        facts.expect("partition                                    SMs  max   1    2    4   8  16"
-                     "   launch with clusters of 8");
-        const Split by_24 = split(device, 1, 0, 24);
-        const std::vector<CUdevResource> g0 = slice(coarse.groups, 0, 1);
-        const std::vector<CUdevResource> g0_2 = slice(coarse.groups, 0, 3);
-        std::vector<CUdevResource> most = slice(coarse.groups, 3, 15);
-        most.push_back(coarse.remainder);
-        std::vector<CUdevResource> all = coarse.groups;
-        all.push_back(coarse.remainder);
-        const std::vector<Row> rows = {
-            {"plain stream", {}},
-            {"g0", g0},
-            {"fine atoms with exactly g0's SMs", same_in_fine(primary, fine, g0)},
-            {"g0..g2", g0_2},
-            {"fine atoms with exactly those SMs", same_in_fine(primary, fine, g0_2)},
-            {"driver split of 24, flags 0 (same SMs)", {by_24.groups[0]}},
-            {"its remainder", {by_24.remainder}},
-            {"g3..g14 + remainder (same SMs as that)", most},
-            {"fine atoms with exactly those SMs", same_in_fine(primary, fine, most)},
-            {"driver split of 24, flags 2", {split(device, 1, 2, 24).groups[0]}, true},
-            {"driver split of 24, flags 1", {split(device, 1, 1, 24).groups[0]}, true},
-            {"g0..g14 + remainder", all},
-            {"all 66 fine atoms", fine.groups},
-            {"remainder of 12", {coarse.remainder}},
-        };
-        for (const Row& row : rows)
-            facts.expect(row_text(primary, row));
-        const std::string name = "g0+g1, g0+g4, g0+g8";
-        std::string text;
-        for (const std::size_t other : {1U, 4U, 8U}) {
-            const std::string one =
-                row_text(primary, {name.c_str(), {coarse.groups[0], coarse.groups[other]}});
-            CHECK(text.empty() || text == one);
-            text = one;
-        }
-        facts.expect(text);
-        facts.state("no pair of coarse groups allows clusters of 16.",
-                    no_pair_allows_16(primary, coarse));
-    }
-    facts.summary();
-    return check::summary("replay of the clusters");
+std::unique_ptr<Log> sim_test::clusters_log() {
+    return std::make_unique<Clusters>();
 }

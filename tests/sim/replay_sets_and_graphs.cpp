@@ -1,9 +1,8 @@
-// Replays facts/h200-driver580-sets-and-graphs.txt: its lists line by line, its prose as checks.
-#include "facts.hpp"
-#include "support.hpp"
+// facts/h200-driver580-sets-and-graphs.txt: its lists line by line, its prose as statements.
+#include "replay.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 
 using namespace sim_test;
 
@@ -14,45 +13,41 @@ std::vector<unsigned> sms_of(Primary& primary, std::vector<CUdevResource> resour
     return primary.sms(part.stream);
 }
 
-void nested_sets(Facts& facts, Primary& primary, const CUdevResource& device) {
-    facts.state("NVIDIA H200, driver 580.159.04 (CUDA 13.0), one die. smid sets", true);
-    bool nested = true;
+// The sets of one group of 8, 16, ... SMs; whether each contains the one before it.
+bool say_nested_sets(Primary& primary) {
+    const CUdevResource device = query();
     std::vector<unsigned> before;
+    bool nested = true;
     for (unsigned count = 8; count <= 128; count += 8) {
         const std::vector<unsigned> sms = sms_of(primary, {split(device, 1, 0, count).groups[0]});
         nested = nested && std::includes(sms.begin(), sms.end(), before.begin(), before.end()) &&
                  sms == sms_of(primary, {split(device, 1, 0, count).groups[0]});
-        facts.expect(format("k=%-3u %s", count, ranges(sms).c_str()));
+        say({"k=", count, " ", ranges(sms)});
         before = sms;
     }
-    facts.state("Each set contains the one before it; the same k gives the same set again.",
-                nested);
+    return nested;
 }
 
-void atoms(Facts& facts, Primary& primary, const CUdevResource& device) {
-    const Split coarse = split(device, 32, 0, 8);
-    facts.state("nb=32, k=8, flags=0: 15 groups and a remainder", coarse.groups.size() == 15);
-    for (std::size_t i = 0; i < 8; i++) {
-        std::string line =
-            format("g%zu ", i) + ranges(sms_of(primary, {coarse.groups[i]})) + "      ";
-        if (i + 8 < coarse.groups.size()) {
-            line += format("g%zu ", i + 8) + ranges(sms_of(primary, {coarse.groups[i + 8]}));
-        } else {
-            const std::vector<unsigned> rest = sms_of(primary, {coarse.remainder});
-            line += "remainder " + ranges(rest) + format(" (%zu SMs)", rest.size());
-        }
-        facts.expect(line);
-    }
-    const Split fine = split(device, 80, 1, 2);
-    std::string line =
-        format("nb=80, k=2, flags=1 (ignore coscheduling): %zu groups, %s;", fine.groups.size(),
-               type_of(fine.remainder) == 0 ? "no remainder" : "a remainder");
-    for (std::size_t i = 0; i < 4; i++)
-        line += format(" g%zu %s%s", i, ranges(sms_of(primary, {fine.groups[i]})).c_str(),
-                       i < 3 ? "," : ";");
-    line += " groups 10..14 in one descriptor: " +
-            ranges(sms_of(primary, {fine.groups.begin() + 10, fine.groups.begin() + 15}));
-    facts.expect(line);
+void say_coarse_atoms(Primary& primary) {
+    const Split coarse = split(query(), 32, 0, 8);
+    const auto atom = [&](std::size_t i) {
+        return line_of({"g", i, " ", ranges(sms_of(primary, {coarse.groups[i]}))});
+    };
+    for (std::size_t i = 0; i < 7; i++)
+        say({atom(i), " ", atom(i + 8)});
+    const std::vector<unsigned> rest = sms_of(primary, {coarse.remainder});
+    say({atom(7), " remainder ", ranges(rest), " (", rest.size(), " SMs)"});
+}
+
+void say_fine_atoms(Primary& primary) {
+    const Split fine = split(query(), 80, 1, 2);
+    const auto atom = [&](std::size_t i) {
+        return line_of({" g", i, " ", ranges(sms_of(primary, {fine.groups[i]}))});
+    };
+    say({"nb=80, k=2, flags=1 (ignore coscheduling): ", fine.groups.size(), " groups, ",
+         type_of(fine.remainder) == 0 ? "no remainder;" : "a remainder;", atom(0), ",", atom(1),
+         ",", atom(2), ",", atom(3), "; groups 10..14 in one descriptor: ",
+         ranges(sms_of(primary, {fine.groups.begin() + 10, fine.groups.begin() + 15}))});
 }
 
 // Everything that the statements about graphs are made with.
@@ -234,22 +229,10 @@ bool executable_stays(Bench& bench) {
     return holds;
 }
 
-bool within_a_quarter(double measured, double simulated) {
-    check_cost("graphs", measured, simulated);
-    return std::abs(measured - simulated) <= measured / 4;
-}
-
 double used_bytes() {
     gcx_sim_counts counts;
     gcx_sim_get_counts(&counts);
     return static_cast<double>(counts.device_bytes_used);
-}
-
-template <class Body>
-double taken_us(const Body& body) {
-    const uint64_t before = clock_ns();
-    body();
-    return static_cast<double>(clock_ns() - before) / 1000;
 }
 
 bool graph_costs(Bench& bench) {
@@ -284,8 +267,8 @@ bool graph_costs(Bench& bench) {
     CHECK_OK(cuGraphExecDestroy(exec));
     CHECK_OK(cuGraphDestroy(three));
     CHECK_OK(cuGraphDestroy(small));
-    return within_a_quarter(0.13, set) && within_a_quarter(1100, cloned) &&
-           within_a_quarter(3300, made) && within_a_quarter(0.12, mib);
+    return is_about(0.13, set) && is_about(1100, cloned) && is_about(3300, made) &&
+           is_about(0.12, mib);
 }
 
 bool outlives_context(Bench& bench) {
@@ -320,24 +303,6 @@ bool node_kinds(Bench& bench) {
     return count == 2 && type == CU_GRAPH_NODE_TYPE_MEMSET && parameters.kern == nullptr;
 }
 
-void graphs(Facts& facts, Bench& bench) {
-    facts.expect("");
-    facts.expect("CUDA graphs");
-    facts.state("captured on a plain stream: 132 SMs;", captured_on(bench));
-    facts.state("kernel node whose params.kern is not NULL", moved(bench, false));
-    facts.state("the same with func left set: ctx is ignored, 132 SMs.", moved(bench, true));
-    facts.state("kernel node whose params.kern is NULL", rebuilt(bench));
-    facts.state("cuGraphKernelNodeCopyAttributes(new, old) between nodes of different contexts",
-                attributes_not_copied(bench));
-    facts.state("cuGraphExecKernelNodeSetParams to another context: CUDA_ERROR_INVALID_VALUE.",
-                executable_stays(bench));
-    facts.state("costs: set params 0.13 us a node;", graph_costs(bench));
-    facts.state("an executable whose green context has been destroyed still launches",
-                outlives_context(bench));
-    facts.state("torch 2.11 CUDAGraph(keep_graph=True), retargeted to 24 / 108 SMs",
-                node_kinds(bench));
-}
-
 bool event_costs(Bench& bench) {
     CUevent event = nullptr;
     CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -350,7 +315,7 @@ bool event_costs(Bench& bench) {
         CHECK_OK(cuGreenCtxWaitEvent(bench.parts[1].green, event));
     });
     CHECK_OK(cuEventDestroy_v2(event));
-    return within_a_quarter(0.26, streams) && within_a_quarter(0.29, greens);
+    return is_about(0.26, streams) && is_about(0.29, greens);
 }
 
 bool ids_in_order() {
@@ -393,8 +358,7 @@ bool waits_for_kernels(Bench& bench) {
     for (int i = 0; i < 64; i++)
         CHECK_OK(bench.primary.spin(bench.plain, 10'000));
     const double queue = taken_us([&] { const Partition part({group}); });
-    return within_a_quarter(44'400, beside) && within_a_quarter(88'000, other) &&
-           within_a_quarter(2'000, queue);
+    return is_about(44'400, beside) && is_about(88'000, other) && is_about(2'000, queue);
 }
 
 bool idle_goes_at_once(Bench& bench) {
@@ -419,35 +383,70 @@ bool busy_goes_at_once(Bench& bench) {
     return holds;
 }
 
+struct SetsAndGraphs : Log {
+    std::optional<Primary> primary;
+    std::optional<Bench> bench;
+    bool nested = false;
+
+    std::vector<Kind> kinds() override;
+    Kind holds(const char* beginning, bool (*test)(Bench&));
+    bool begin();
+};
+
+bool SetsAndGraphs::begin() {
+    CHECK_OK(cuInit(0));
+    primary.emplace();
+    bench.emplace(*primary);
+    return true;
+}
+
+Kind SetsAndGraphs::holds(const char* beginning, bool (*test)(Bench&)) {
+    return states(beginning, [this, test] { return test(*bench); });
+}
+
+std::vector<Kind> SetsAndGraphs::kinds() {
+    return {
+        states("NVIDIA H200, driver 580.159.04 (CUDA 13.0), one die. smid sets",
+               [this] { return begin(); }),
+        {"k=8 ", [this] { nested = say_nested_sets(*primary); }},
+        states("Each set contains the one before it; the same k gives the same set again.",
+               [this] { return nested; }),
+        states("nb=32, k=8, flags=0: 15 groups and a remainder",
+               [] { return split(query(), 32, 0, 8).groups.size() == 15; }),
+        {"g0 ", [this] { say_coarse_atoms(*primary); }},
+        {"nb=80, k=2, flags=1", [this] { say_fine_atoms(*primary); }},
+        literal(""),
+        literal("CUDA graphs"),
+        holds("captured on a plain stream: 132 SMs;", captured_on),
+        holds("kernel node whose params.kern is not NULL",
+              [](Bench& on) { return moved(on, false); }),
+        holds("the same with func left set: ctx is ignored, 132 SMs.",
+              [](Bench& on) { return moved(on, true); }),
+        holds("kernel node whose params.kern is NULL", rebuilt),
+        holds("cuGraphKernelNodeCopyAttributes(new, old) between nodes of different contexts",
+              attributes_not_copied),
+        holds("cuGraphExecKernelNodeSetParams to another context: CUDA_ERROR_INVALID_VALUE.",
+              executable_stays),
+        holds("costs: set params 0.13 us a node;", graph_costs),
+        holds("an executable whose green context has been destroyed still launches",
+              outlives_context),
+        holds("torch 2.11 CUDAGraph(keep_graph=True), retargeted to 24 / 108 SMs", node_kinds),
+        holds("events: record on one partition's stream + wait on another's: 0.26 us;",
+              event_costs),
+        states("cuGreenCtxGetId: small integers", ids_in_order),
+        holds("cuModuleGetFunction and cuKernelGetFunction give the same CUfunction",
+              same_function),
+        literal("creation and destruction under load"),
+        holds("cuGreenCtxCreate while a plain stream of the primary context runs a 50 ms",
+              waits_for_kernels),
+        holds("destroying an idle context's stream and the context while another partition",
+              idle_goes_at_once),
+        holds("destroying a context with work in flight: 29 us, no wait;", busy_goes_at_once),
+    };
+}
+
 } // namespace
 
-int main(int argc, char** argv) {
-    if (argc != 2)
-        return 2;
-    CHECK_EQ(gcx_sim_configure("h200@13.0"), 0);
-    CHECK_OK(cuInit(0));
-    Facts facts(argv[1], {});
-    {
-        Primary primary;
-        nested_sets(facts, primary, query());
-        atoms(facts, primary, query());
-        Bench bench(primary);
-        graphs(facts, bench);
-        facts.expect("");
-        facts.state("events: record on one partition's stream + wait on another's: 0.26 us;",
-                    event_costs(bench));
-        facts.state("cuGreenCtxGetId: small integers", ids_in_order());
-        facts.state("cuModuleGetFunction and cuKernelGetFunction give the same CUfunction",
-                    same_function(bench));
-        facts.expect("");
-        facts.expect("creation and destruction under load");
-        facts.state("cuGreenCtxCreate while a plain stream of the primary context runs a 50 ms",
-                    waits_for_kernels(bench));
-        facts.state("destroying an idle context's stream and the context while another partition",
-                    idle_goes_at_once(bench));
-        facts.state("destroying a context with work in flight: 29 us, no wait;",
-                    busy_goes_at_once(bench));
-    }
-    facts.summary();
-    return check::summary("replay of sets and graphs");
+std::unique_ptr<Log> sim_test::sets_and_graphs_log() {
+    return std::make_unique<SetsAndGraphs>();
 }
