@@ -45,8 +45,10 @@ class Parser {
                 read_option(word);
             else if (invocation_.command == nullptr)
                 read_command();
-            else
+            else if (!takes_words())
                 break;
+            else
+                invocation_.arguments.operands.emplace_back(words_[at_++]);
         }
         read_operands();
         return std::move(invocation_);
@@ -54,6 +56,11 @@ class Parser {
 
   private:
     const Command* command() const { return invocation_.command; }
+
+    // Whether words may come before further options; those of another program may not.
+    bool takes_words() const {
+        return !command()->operands.empty() && !command()->operands.starts_with("--");
+    }
 
     void read_command() {
         const std::size_t most = std::min<std::size_t>(2, words_.size() - at_);
@@ -124,7 +131,8 @@ class Parser {
             throw UsageError("gcx " + std::string(command()->name) + " doesn't know what \"" +
                              rest[0] + "\" is for: it takes options alone, " +
                              example_of(command()));
-        invocation_.arguments.operands.assign(rest.begin(), rest.end());
+        std::vector<std::string>& operands = invocation_.arguments.operands;
+        operands.insert(operands.end(), rest.begin(), rest.end());
     }
 
     std::span<const Command> commands_;

@@ -163,6 +163,17 @@ def test_help(command: str) -> None:
         assert succeed(*line, driver="/nonexistent.so") == text
 
 
+def test_help_in_json() -> None:
+    for line in (
+        ["--json", "help", "plan"],
+        ["help", "--json", "plan"],
+        ["help", "plan", "--json"],
+    ):
+        assert json.loads(succeed(*line))["help"] == succeed("help", "plan")
+    document, _ = fail_json("help", "frobnicate", status=2)
+    assert "frobnicate" in document["error"]["message"]
+
+
 def test_help_overview() -> None:
     text = succeed("help", driver=None)
     assert all(command in text for command in COMMANDS)
