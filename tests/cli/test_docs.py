@@ -10,7 +10,9 @@ import pytest
 
 from .command import H100, environment, program
 
-MANUAL = Path(__file__).resolve().parents[2] / "docs" / "command.md"
+ROOT = Path(__file__).resolve().parents[2]
+MANUAL = ROOT / "docs" / "command.md"
+WIDTH = 118
 PROMPT = "    $ "
 SEPARATOR = "=== end of the output ==="
 
@@ -68,3 +70,16 @@ def test_there_are_transcripts() -> None:
     commands = [command for block in transcripts() for command, _ in block]
     for wanted in ["info", "plan", "split", "verify", "bench", "sim list", "sim run"]:
         assert any(f"gcx {wanted}" in command for command in commands), wanted
+
+
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda page: page.name
+)
+def test_pages_are_no_wider_than_a_screen(page: Path) -> None:
+    """But for what can't be folded: tables, what a command prints, pictures."""
+    wide = [
+        f"{page.name}:{number}: {len(line)} columns"
+        for number, line in enumerate(page.read_text().splitlines(), 1)
+        if len(line) > WIDTH and not line.startswith(("|", "    ", "!["))
+    ]
+    assert wide == []
