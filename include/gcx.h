@@ -133,8 +133,9 @@ GCX_API gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info);
  *   coscheduled  the default. An H100's atoms are 15 groups of 8 SMs and one odd group of 12.
  *                Kernels with thread block clusters of up to 8 run on any of those of 8
  *   fine         66 atoms of 2 SMs on an H100, any even count; clusters of up to 2
- *   max-cluster  compute capability 9.0 and newer. Groups that the driver picks for large clusters:
- *                on an H200 5 of 24 SMs and an odd one of 12, clusters of up to 16
+ *   max-cluster  compute capability 9.0 and newer, 24 SMs or more. Groups that the driver picks
+ *                for large clusters: on an H200 5 of 24 SMs and an odd one of 12, clusters of
+ *                up to 16
  *   structured   [13.1+] the groups of one gcx_sm_split with coscheduled counts, backfill or
  *                locality domains in its requests; two calls with the same requests give the same
  *                groups. They can't be split further
@@ -189,9 +190,11 @@ typedef struct gcx_resource_info {
     gcx_sm_family family;
     uint32_t sm_count;
     uint32_t atom_count;
-    uint32_t min_partition_size;    /* SMs: the least that splitting this can give */
-    uint32_t coscheduled_alignment; /* SMs: the step of the sizes that splitting this can give */
-    uint32_t flags;                 /* GCX_SM_REQUEST_ flags it was made with */
+    uint32_t min_partition_size;    /* SMs: the least that splitting this can give; all of it, where
+                                       it can't be split; 0 only of a resource of 0 SMs */
+    uint32_t coscheduled_alignment; /* SMs, never 0: the step of the sizes that splitting this can
+                                       give, the odd atom aside, unless that is all there is */
+    uint32_t flags;                 /* of one structured group: its GCX_SM_REQUEST_ flags */
     uint32_t locality_domain_id;    /* valid with GCX_SM_REQUEST_LOCALITY_DOMAIN_ID in flags */
     /* of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0 */
     gcx_workqueue_scope workqueue_scope;
@@ -268,7 +271,8 @@ typedef struct gcx_sm_request {
  *   GCX_ERROR_INVALID_VALUE                   request_count is 0; unknown flags; both families at
  *       once; a structured split that breaks one of CUDA's rules
  *   GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
- *       domains (13.4); the device has no clusters for the max-cluster family */
+ *       domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a
+ *       small MIG slice) */
 GCX_API gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request* requests,
                                 uint32_t request_count, uint32_t flags, gcx_resource* groups,
                                 gcx_resource* remainder);
@@ -293,8 +297,8 @@ GCX_API gcx_result gcx_resource_intersect(const gcx_resource* a, const gcx_resou
 
 /* How many SMs a and b share: 0 for two devices. Within a family this is always known. Across
  * families it is known once gcx_device_map_sms has read which SMs the atoms hold.
- * Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM
- * resource. */
+ * Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_NOT_SUPPORTED one is of a structured
+ * split, which can't be mapped; GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource. */
 GCX_API gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b,
                                             uint32_t* sm_count);
 
@@ -584,9 +588,10 @@ GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uin
 GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 
 /* The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as
- * above. Errors: GCX_ERROR_NOT_READY the family isn't mapped; GCX_ERROR_INVALID_RESOURCE_TYPE not
- * an SM resource; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed.
- */
+ * above. None are of a resource of 0 SMs. Errors: GCX_ERROR_NOT_READY the family isn't mapped;
+ * GCX_ERROR_NOT_SUPPORTED it is of a structured split, which can't be mapped: probe a stream of it;
+ * GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource; GCX_ERROR_INVALID_VALUE capacity is too
+ * small: *count then holds what is needed. */
 GCX_API gcx_result gcx_resource_get_sm_ids(const gcx_resource* resource, uint32_t* sm_ids,
                                            uint32_t capacity, uint32_t* count);
 

@@ -36,11 +36,17 @@ void combine(const gcx_resource* a, const gcx_resource* b, gcx_resource* result,
     Library& lib = library();
     const SmResource left = lib.sm_resource(a);
     const SmResource right = lib.sm_resource(b);
+    if (left.device != right.device)
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("the resources are of two devices, %d and %d", left.device->ordinal(),
+                    right.device->ordinal()));
     if (left.family != right.family)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             left.device != right.device
-                 ? "the resources are of two devices"
-                 : "the resources are of two families, whose atoms are different SMs");
+             left.family->kind() == right.family->kind()
+                 ? "the resources are of two structured splits, whose groups are different SMs"
+                 : format("the resources are of two families, %s and %s, whose atoms are different "
+                          "SMs",
+                          family_name(left.family->kind()), family_name(right.family->kind())));
     *result = seal({left.device, left.family, operation(left.set, right.set)});
 }
 
@@ -53,10 +59,19 @@ uint32_t max_cluster_size(Library& lib, const SmResource& sms) {
 }
 
 std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
+    if (resource.set.empty())
+        return {};
+    const gcx_sm_family kind = resource.family->kind();
+    if (kind == GCX_SM_FAMILY_STRUCTURED)
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             "which SMs the groups of a structured split hold can't be known ahead; make a context "
+             "of the group and ask gcx_stream_probe_sms");
     const SmMap* map = resource.family->sm_map();
     if (map == nullptr)
         fail(GCX_ERROR_NOT_READY,
-             "it isn't known yet which SMs the atoms hold; call gcx_device_map_sms for the family");
+             format("it isn't known yet which SMs the atoms hold; call gcx_device_map_sms(%d, %d), "
+                    "the %s family",
+                    resource.device->ordinal(), kind, family_name(kind)));
     std::vector<uint32_t> ids;
     resource.set.for_each(
         [&](std::size_t atom) { ids.insert(ids.end(), (*map)[atom].begin(), (*map)[atom].end()); });
@@ -106,15 +121,7 @@ gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info
             describe(*words.foreign, filled);
         } else if (words.type == GCX_RESOURCE_SM) {
             const SmResource sm = library().sm_resource(resource);
-            const Family& family = *sm.family;
-            const AtomShape& shape = family.shape();
-            filled.family = family.kind();
-            filled.sm_count = family.sm_count(sm.set);
-            filled.atom_count = static_cast<uint32_t>(sm.set.count());
-            filled.min_partition_size = shape.unit_size;
-            filled.coscheduled_alignment = shape.unit_size;
-            if (family.kind() == GCX_SM_FAMILY_STRUCTURED && filled.atom_count == 1)
-                family.describe_atom(sm.set, filled);
+            sm.family->describe(sm.set, filled);
         } else {
             filled.workqueue_scope = words.workqueue.scope;
             filled.workqueue_concurrency_limit = words.workqueue.concurrency_limit;

@@ -15,6 +15,8 @@ constexpr uint32_t kMostStructured = 4096;
 // The fewest SMs whose group allows more than the clusters that the coscheduled family has
 // anyway: 24 on an H200, where groups of 8 and of 16 allow clusters of 8, and those of 24 of 16.
 constexpr uint32_t kMaxClusterAlignments = 3;
+// No group is smaller.
+constexpr uint32_t kSmsOfATpc = 2;
 constexpr uint32_t kFirstStructured = GCX_SM_FAMILY_STRUCTURED;
 
 bool equal(const std::vector<cu::SmGroupParams>& a, const std::vector<cu::SmGroupParams>& b) {
@@ -68,16 +70,24 @@ void Device::get_info(gcx_device_info& info) const {
     std::memcpy(info.uuid, uuid_.bytes, sizeof info.uuid);
 }
 
-uint32_t Device::least_atom(gcx_sm_family kind) const {
+FamilyRequest Device::request_for(gcx_sm_family kind) const {
+    if (kind == GCX_SM_FAMILY_FINE)
+        return {kind, 1, kSmsOfATpc};
     if (kind != GCX_SM_FAMILY_MAX_CLUSTER)
-        return 1; // the smallest that the driver gives
+        return {kind, 1, min_partition_size_}; // the smallest that the driver gives
     if (major_ < 9)
         fail(
             GCX_ERROR_NOT_SUPPORTED,
             format("the max-cluster family needs compute capability 9.0 or newer, for there are no "
                    "clusters before; %s has %d.%d",
                    label().c_str(), major_, minor_));
-    return kMaxClusterAlignments * coscheduled_alignment_;
+    const uint32_t least = kMaxClusterAlignments * coscheduled_alignment_;
+    if (sm_count_ < least)
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             format("the max-cluster family has groups of %u SMs, since smaller ones allow no "
+                    "larger clusters than the coscheduled family's; %s has %u SMs, use that",
+                    least, label().c_str(), sm_count_));
+    return {kind, least, least};
 }
 
 Family& Device::family(gcx_sm_family kind) {
@@ -85,7 +95,7 @@ Family& Device::family(gcx_sm_family kind) {
     std::unique_ptr<Family>& family = families_[static_cast<uint32_t>(kind)];
     if (family == nullptr) {
         try {
-            family = std::make_unique<Family>(driver_, native_, kind, least_atom(kind));
+            family = std::make_unique<Family>(driver_, native_, request_for(kind));
         } catch (...) {
             families_.erase(static_cast<uint32_t>(kind));
             throw;

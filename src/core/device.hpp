@@ -72,7 +72,7 @@ class Device {
     int clamp_priority(int priority);
 
   private:
-    uint32_t least_atom(gcx_sm_family kind) const;
+    FamilyRequest request_for(gcx_sm_family kind) const;
     bool primary_alive(uint64_t epoch);
     bool primary_is_current_locked();
     void release_primary(uint64_t epoch) noexcept;

@@ -1,5 +1,6 @@
 #include "core/family.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -81,42 +82,110 @@ bool masks_are_known(const std::vector<CUdevResource>& atoms, uint32_t units) {
 void refuse_too_many(std::size_t atoms) {
     if (atoms > AtomSet::kCapacity)
         fail(GCX_ERROR_NOT_SUPPORTED,
-             format("the device has %zu atoms; this version of gcx knows %zu", atoms,
+             format("the device would have %zu atoms; this version of gcx knows %zu", atoms,
                     AtomSet::kCapacity));
+}
+
+constexpr const char* kStructuredSplit = "cuDevSmResourceSplit";
+
+// Splits by the first so many of the requests, which stay as they are: the driver fills in counts.
+CUresult split_structured(const Driver& driver, const CUdevResource& device,
+                          std::vector<cu::SmGroupParams> requests, std::size_t count,
+                          std::vector<CUdevResource>& groups, CUdevResource& remainder) {
+    groups.resize(count);
+    return driver.cuDevSmResourceSplit(groups.data(), static_cast<unsigned>(count), &device,
+                                       &remainder, 0, requests.data());
+}
+
+std::string describe(const cu::SmGroupParams& request) {
+    std::string text =
+        request.sm_count != 0 ? format("%u SMs", request.sm_count) : "the SMs that are left";
+    if (request.coscheduled_sm_count != 0)
+        text += format(", %u coscheduled", request.coscheduled_sm_count);
+    if (request.preferred_coscheduled_sm_count != 0)
+        text += format(", %u preferred", request.preferred_coscheduled_sm_count);
+    if (request.flags != 0)
+        text += format(", flags %#x", request.flags);
+    if (request.locality_domain_id != 0)
+        text += format(", locality domain %u", request.locality_domain_id);
+    return text;
+}
+
+// The driver doesn't say which request it does not like, so it is asked with fewer of them.
+[[noreturn]] void refuse_structured(const Driver& driver, const CUdevResource& device,
+                                    const std::vector<cu::SmGroupParams>& requests,
+                                    CUresult result) {
+    std::size_t good = 0;
+    std::size_t bad = requests.size();
+    while (bad - good > 1) {
+        const std::size_t middle = good + (bad - good) / 2;
+        std::vector<CUdevResource> groups;
+        CUdevResource remainder{};
+        const bool splits =
+            split_structured(driver, device, requests, middle, groups, remainder) == CUDA_SUCCESS;
+        (splits ? good : bad) = middle;
+    }
+    uint64_t before = 0;
+    for (std::size_t i = 0; i < good; i++)
+        before += requests[i].sm_count;
+    fail(static_cast<gcx_result>(result),
+         format("request %zu: %s can't be split off: the requests before it ask for %llu of the "
+                "%u SMs, and a structured split rounds nothing; %s",
+                good, describe(requests[good]).c_str(), static_cast<unsigned long long>(before),
+                sms_of(device), driver.describe(result, kStructuredSplit).c_str()));
 }
 
 } // namespace
 
-Family::Family(const Driver& driver, CUdevice device, gcx_sm_family kind, uint32_t least)
-    : driver_(driver), kind_(kind), device_resource_(query_device(driver, device)),
-      split_flags_(flags_of(kind)) {
+const char* family_name(gcx_sm_family kind) {
+    static constexpr const char* kNames[] = {"no", "coscheduled", "fine", "max-cluster",
+                                             "structured"};
+    return kNames[kind];
+}
+
+Family::Family(const Driver& driver, CUdevice device, const FamilyRequest& request)
+    : driver_(driver), kind_(request.kind), device_resource_(query_device(driver, device)),
+      split_flags_(flags_of(request.kind)) {
+    const uint32_t sms = sms_of(device_resource_);
+    if (sms < request.smallest) { // a small MIG slice: all of it, or nothing
+        atoms_ = {device_resource_};
+        shape_ = {1, sms, 0};
+        return;
+    }
+    take_atoms(request.least);
+    masks_known_ = masks_are_known(atoms_, shape_.unit_count);
+}
+
+void Family::take_atoms(uint32_t least) {
     // With no room for groups the driver says how many it would give.
     unsigned groups = 0;
-    GCX_CALL(driver, cuDevSmResourceSplitByCount, nullptr, &groups, &device_resource_, nullptr,
+    GCX_CALL(driver_, cuDevSmResourceSplitByCount, nullptr, &groups, &device_resource_, nullptr,
              split_flags_, least);
     refuse_too_many(std::size_t{groups} + 1);
     atoms_.resize(groups);
     CUdevResource remainder{};
-    GCX_CALL(driver, cuDevSmResourceSplitByCount, atoms_.data(), &groups, &device_resource_,
+    GCX_CALL(driver_, cuDevSmResourceSplitByCount, atoms_.data(), &groups, &device_resource_,
              &remainder, split_flags_, least);
     atoms_.resize(groups);
     if (groups == 0)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             "the driver splits the device into no group");
+             format("the driver splits the %u SMs of the device into no group of the %s family",
+                    sms_of(device_resource_), family_name(kind_)));
     shape_ = {groups, sms_of(atoms_.front()), sms_of(remainder)};
     if (shape_.odd_size != 0)
         atoms_.push_back(remainder);
-    masks_known_ = masks_are_known(atoms_, shape_.unit_count);
 }
 
 Family::Family(const Driver& driver, CUdevice device, std::vector<cu::SmGroupParams> groups)
-    : driver_(driver), kind_(GCX_SM_FAMILY_STRUCTURED), asked_(groups),
+    : driver_(driver), kind_(GCX_SM_FAMILY_STRUCTURED), asked_(std::move(groups)),
       device_resource_(query_device(driver, device)) {
-    refuse_too_many(groups.size() + 1);
-    atoms_.resize(groups.size());
+    refuse_too_many(asked_.size() + 1);
     CUdevResource remainder{};
-    GCX_CALL(driver, cuDevSmResourceSplit, atoms_.data(), static_cast<unsigned>(groups.size()),
-             &device_resource_, &remainder, 0, groups.data());
+    const CUresult result =
+        split_structured(driver, device_resource_, asked_, asked_.size(), atoms_, remainder);
+    if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION)
+        refuse_structured(driver, device_resource_, asked_, result);
+    driver.check(result, kStructuredSplit);
     if (sms_of(remainder) != 0)
         atoms_.push_back(remainder);
 }
@@ -129,14 +198,39 @@ uint32_t Family::sm_count(const AtomSet& set) const {
     return total;
 }
 
-void Family::describe_atom(const AtomSet& set, gcx_resource_info& info) const {
+void Family::describe(const AtomSet& set, gcx_resource_info& info) const {
+    info.family = kind_;
+    info.sm_count = sm_count(set);
+    info.atom_count = static_cast<uint32_t>(set.count());
+    if (kind_ == GCX_SM_FAMILY_STRUCTURED) {
+        describe_structured(set, info);
+        return;
+    }
+    const bool odd = shape_.odd_size != 0 && set.contains(shape_.unit_count);
+    const bool odd_alone = odd && info.atom_count == 1;
+    info.coscheduled_alignment = odd_alone ? shape_.odd_size : shape_.unit_size;
+    info.min_partition_size = info.coscheduled_alignment;
+    if (odd)
+        info.min_partition_size = std::min(info.min_partition_size, shape_.odd_size);
+    if (info.atom_count == 0)
+        info.min_partition_size = 0;
+}
+
+// None can be split further, so the least is all of it, and so is the step where the driver gives
+// none.
+void Family::describe_structured(const AtomSet& set, gcx_resource_info& info) const {
+    info.min_partition_size = info.sm_count;
+    uint32_t step = sms_of(device_resource_);
     set.for_each([&](std::size_t atom) {
         const auto fields = cu::get_fields<cu::SmFields>(atoms_[atom]);
-        info.min_partition_size = fields.sm_count; // it can't be split further
-        info.coscheduled_alignment = fields.coscheduled_alignment;
-        info.flags = fields.flags;
-        info.locality_domain_id = fields.locality_domain_id;
+        if (fields.coscheduled_alignment != 0)
+            step = std::min(step, fields.coscheduled_alignment);
+        if (info.atom_count == 1) {
+            info.flags = fields.flags;
+            info.locality_domain_id = fields.locality_domain_id;
+        }
     });
+    info.coscheduled_alignment = step;
 }
 
 // What the driver leaves when it splits off that many groups of the atoms' size, if it is exactly

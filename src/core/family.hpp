@@ -15,11 +15,21 @@ namespace gcx {
 // Which SMs each atom holds, by atom.
 using SmMap = std::vector<std::vector<uint32_t>>;
 
+// "max-cluster", for messages.
+const char* family_name(gcx_sm_family kind);
+
+// What a family's atoms are to be.
+struct FamilyRequest {
+    gcx_sm_family kind;
+    uint32_t least;    // SMs of an atom: the driver is asked for groups of as many
+    uint32_t smallest; // SMs: the driver makes no group on a device that has fewer
+};
+
 class Family {
   public:
     // The atoms that cuDevSmResourceSplitByCount gives in one of the three kinds.
-    Family(const Driver& driver, CUdevice device, gcx_sm_family kind, uint32_t least);
-    // The groups and the remainder of cuDevSmResourceSplit. counts of 0 are filled in.
+    Family(const Driver& driver, CUdevice device, const FamilyRequest& request);
+    // The groups and the remainder of cuDevSmResourceSplit.
     Family(const Driver& driver, CUdevice device, std::vector<cu::SmGroupParams> groups);
 
     gcx_sm_family kind() const { return kind_; }
@@ -31,8 +41,8 @@ class Family {
     const AtomShape& shape() const { return shape_; }
     uint32_t atom_count() const { return static_cast<uint32_t>(atoms_.size()); }
     uint32_t sm_count(const AtomSet& set) const;
-    // What the driver says of the one atom in a set of the structured family.
-    void describe_atom(const AtomSet& set, gcx_resource_info& info) const;
+    // Fills in what gcx_resource_info says of a set of these atoms.
+    void describe(const AtomSet& set, gcx_resource_info& info) const;
     AtomSet all() const { return AtomSet::first(atoms_.size()); }
 
     // The native resources of a set, for cuDevResourceGenerateDesc: a single one where one is known
@@ -44,6 +54,8 @@ class Family {
     void set_sm_map(SmMap map);
 
   private:
+    void take_atoms(uint32_t least);
+    void describe_structured(const AtomSet& set, gcx_resource_info& info) const;
     std::optional<CUdevResource> rest_after(uint32_t units) const;
 
     const Driver& driver_;

@@ -51,12 +51,6 @@ gcx_sm_family family_for(const SmResource& input, uint32_t flags) {
     return input.family->kind();
 }
 
-const char* family_name(gcx_sm_family kind) {
-    static constexpr const char* kNames[] = {"no", "coscheduled", "fine", "max-cluster",
-                                             "structured"};
-    return kNames[kind];
-}
-
 SplitResult in_family(const SmResource& input, Family& family, const std::vector<AtomSet>& groups,
                       const AtomSet& remainder) {
     SplitResult result;
@@ -82,6 +76,10 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
              format("a structured split starts from a whole device; this resource has %u of the %u "
                     "SMs of %s",
                     input.family->sm_count(input.set), device.sm_count(), device.label().c_str()));
+    if (requests.size() > device.sm_count())
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("asked for %zu groups; %s has %u SMs", requests.size(), device.label().c_str(),
+                    device.sm_count()));
     std::vector<cu::SmGroupParams> groups;
     for (const gcx_sm_request& request : requests) {
         if ((request.flags & kLocalityFlags) != 0 || request.locality_domain_id != 0)

@@ -389,7 +389,7 @@ void driver_and_capabilities(const std::string& driver, const gcx_device_info& d
 // is within the larger.
 void growing_moves_nothing(const gcx_device_info& device) {
     const gcx_resource whole = whole_device();
-    const uint32_t unit = info_of(whole).min_partition_size;
+    const uint32_t unit = info_of(whole).coscheduled_alignment;
     gcx_resource before = split(whole, {unit}).groups[0];
     uint32_t grown = 0;
     for (uint32_t count = 2 * unit; count <= device.sm_count; count += unit) {

@@ -1,0 +1,223 @@
+// What resources say of themselves, and devices of every size.
+
+#include "support.hpp"
+
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <unistd.h>
+#include <utility>
+
+namespace {
+
+using namespace support;
+using Counts = std::vector<uint32_t>;
+
+gcx_sm_request structured_request(uint32_t sm_count, uint32_t coscheduled) {
+    gcx_sm_request request{};
+    request.sm_count = sm_count;
+    request.coscheduled_sm_count = coscheduled;
+    return request;
+}
+
+struct StructuredSplit {
+    gcx_result result = GCX_SUCCESS;
+    std::vector<gcx_resource> groups;
+    gcx_resource remainder{};
+};
+
+StructuredSplit structured(const std::vector<gcx_sm_request>& requests) {
+    const gcx_resource whole = whole_device();
+    StructuredSplit made;
+    made.groups.resize(requests.size());
+    made.result = gcx_sm_split(&whole, requests.data(), static_cast<uint32_t>(requests.size()), 0,
+                               made.groups.data(), &made.remainder);
+    return made;
+}
+
+gcx_resource joined(const gcx_resource& a, const gcx_resource& b) {
+    gcx_resource result{};
+    CHECK_OK(gcx_resource_union(&a, &b, &result));
+    return result;
+}
+
+gcx_resource without(const gcx_resource& a, const gcx_resource& b) {
+    gcx_resource result{};
+    CHECK_OK(gcx_resource_subtract(&a, &b, &result));
+    return result;
+}
+
+std::pair<uint32_t, uint32_t> limits(const gcx_resource& resource) {
+    const gcx_resource_info info = info_of(resource);
+    return {info.min_partition_size, info.coscheduled_alignment};
+}
+
+using Limits = std::pair<uint32_t, uint32_t>;
+
+void limits_are_what_a_split_gives() {
+    on_machine("h100@13.0", [] {
+        const gcx_resource whole = whole_device();
+        CHECK(limits(whole) == Limits(8, 8));
+        const gcx_resource odd = split(whole, {12}, GCX_SPLIT_EXACT).groups[0];
+        CHECK(limits(odd) == Limits(12, 12));
+        CHECK(sizes(split(odd, {8})) == Counts({12, 0}));
+        const gcx_resource empty = without(odd, odd);
+        CHECK(limits(empty) == Limits(0, 8));
+        CHECK(limits(split(whole, {108}).groups[0]) == Limits(8, 8));
+        const gcx_resource large =
+            split(whole, {24, 0}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).groups[1];
+        CHECK(limits(large) == Limits(12, 24)); // 12 is the odd atom
+        CHECK(sizes(split(large, {12})) == Counts({12, 96}));
+    });
+    on_machine("h100@13.5", [] {
+        const StructuredSplit made =
+            structured({structured_request(24, 8), structured_request(16, 16)});
+        CHECK_OK(made.result);
+        CHECK(limits(made.groups[0]) == Limits(24, 8));
+        CHECK(limits(made.groups[1]) == Limits(16, 16));
+        CHECK(limits(joined(made.groups[0], made.groups[1])) == Limits(40, 8));
+        const gcx_resource empty = without(made.groups[0], made.groups[0]);
+        CHECK_EQ(info_of(empty).min_partition_size, 0U);
+        CHECK(info_of(empty).coscheduled_alignment != 0);
+        CHECK_REFUSED(try_split(made.groups[0], {8}).result,
+                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    });
+}
+
+gcx_result sm_ids(const gcx_resource& resource, uint32_t& count) {
+    SmIds ids(GCX_MAX_SMS);
+    return gcx_resource_get_sm_ids(&resource, ids.data(), GCX_MAX_SMS, &count);
+}
+
+void advice_can_be_followed() {
+    on_machine("h100@13.5", [] {
+        const StructuredSplit made = structured({structured_request(24, 8)});
+        const gcx_resource fine =
+            split(whole_device(), {8}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0];
+        uint32_t count = 7;
+        CHECK_REFUSED(sm_ids(made.groups[0], count), GCX_ERROR_NOT_SUPPORTED);
+        CHECK(message_has("gcx_stream_probe_sms") && !message_has("gcx_device_map_sms"));
+        CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
+        CHECK_REFUSED(gcx_resource_get_overlap(&made.groups[0], &fine, &count),
+                      GCX_ERROR_NOT_SUPPORTED);
+        CHECK_EQ(count, 7U);
+        // Nothing is known to be nowhere.
+        for (const gcx_resource& one : {made.groups[0], split(whole_device(), {8}).groups[0]}) {
+            CHECK_OK(sm_ids(without(one, one), count));
+            CHECK_EQ(count, 0U);
+        }
+        CHECK_REFUSED(sm_ids(split(whole_device(), {8}).groups[0], count), GCX_ERROR_NOT_READY);
+        CHECK(message_has("gcx_device_map_sms(0, 1)"));
+    });
+}
+
+void structured_refusals_name_the_request() {
+    on_machine("h100@13.5", [] {
+        CHECK_REFUSED(structured({structured_request(24, 8), structured_request(20, 8),
+                                  structured_request(16, 8)})
+                          .result,
+                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(message_has("request 1") && message_has("20 SMs") && message_has("8 coscheduled"));
+        CHECK_REFUSED(structured({structured_request(104, 8), structured_request(40, 8)}).result,
+                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(message_has("request 1") && message_has("40 SMs") && message_has("104 of the 132"));
+        CHECK_REFUSED(structured({structured_request(24, 8), structured_request(24, 7)}).result,
+                      GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has("request 1") && message_has("7 coscheduled"));
+        CHECK_REFUSED(
+            structured(std::vector<gcx_sm_request>(100'000, structured_request(2, 2))).result,
+            GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(message_has("100000") && message_has("132"));
+    });
+}
+
+// A profile of an invented device, as `gcx info --record` writes it.
+class Profile {
+  public:
+    Profile(int major, int minor, uint32_t sm_count)
+        : path_("/tmp/gcx-resources-" + std::to_string(getpid()) + ".profile") {
+        std::ofstream file(path_);
+        file << "gcx-profile 1\nname Invented\ndescription Invented\ncompute_capability " << major
+             << "." << minor << "\nsm_count " << sm_count
+             << "\nmemory_bytes 8589934592\nclock_khz 1000000\nmemory_clock_khz 1000000\n"
+                "memory_bus_bits 256\nl2_bytes 4194304\nthreads_per_sm 1024\nblocks_per_sm 16\n"
+                "registers_per_sm 65536\nshared_memory_per_sm 102400\n"
+                "shared_memory_per_block_optin 101376\n";
+        if (major >= 9)
+            file << "max_cluster_size 16\n";
+        file << "gpc_sizes";
+        for (uint32_t left = sm_count; left != 0; left -= std::min(left, 18U))
+            file << " " << std::min(left, 18U);
+        file << "\n";
+    }
+    ~Profile() { std::remove(path_.c_str()); }
+    Profile(const Profile&) = delete;
+    Profile& operator=(const Profile&) = delete;
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+void splits_add_up(uint32_t flags, uint32_t total) {
+    const gcx_resource whole = whole_device();
+    const Split halves = try_split(whole, {total}, flags);
+    if (halves.result == GCX_ERROR_NOT_SUPPORTED) {
+        CHECK(flags == GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
+        CHECK(message_has("max-cluster") && message_has("device 0"));
+        return;
+    }
+    CHECK_OK(halves.result);
+    CHECK(sizes(halves) == Counts({total, 0}));
+    const uint32_t atoms = info_of(halves.groups[0]).atom_count;
+    const Split shares = try_split(whole, Counts(atoms, 0), flags);
+    CHECK_OK(shares.result);
+    const Counts given = sizes(shares);
+    CHECK_EQ(std::accumulate(given.begin(), given.end(), 0U), total);
+    CHECK_REFUSED(try_split(whole, Counts(atoms + 1, 0), flags).result,
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_REFUSED(try_split(whole, {total + 1}, flags).result,
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    const gcx_resource_info info = info_of(shares.groups[0]);
+    CHECK(info.min_partition_size != 0 && info.coscheduled_alignment != 0);
+}
+
+// SMs come in pairs.
+void every_size(int major, int minor) {
+    for (uint32_t sm_count = 2; sm_count <= 192; sm_count += 2) {
+        const Profile profile(major, minor, sm_count);
+        const int failed_before = check::failed;
+        on_machine(profile.path() + (sm_count % 4 == 0 ? "@13.0" : "@13.5"), [&] {
+            splits_add_up(GCX_SPLIT_DEFAULT, sm_count);
+            splits_add_up(GCX_SPLIT_IGNORE_SM_COSCHEDULING, sm_count);
+            splits_add_up(GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE, sm_count);
+        });
+        if (check::failed != failed_before)
+            std::fprintf(stderr, "    on %u SMs of %d.%d\n", sm_count, major, minor);
+    }
+}
+
+void small_slices_have_no_max_cluster_family() {
+    const Profile profile(9, 0, 16);
+    on_machine(profile.path() + "@13.0", [] {
+        CHECK_REFUSED(try_split(whole_device(), {8}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).result,
+                      GCX_ERROR_NOT_SUPPORTED);
+        CHECK(message_has("24 SMs") && message_has("device 0 has 16"));
+        CHECK_REFUSED(gcx_device_map_sms(0, GCX_SM_FAMILY_MAX_CLUSTER), GCX_ERROR_NOT_SUPPORTED);
+    });
+}
+
+} // namespace
+
+int main() {
+    limits_are_what_a_split_gives();
+    advice_can_be_followed();
+    structured_refusals_name_the_request();
+    small_slices_have_no_max_cluster_family();
+    for (const auto& [major, minor] :
+         {std::pair(7, 0), std::pair(7, 5), std::pair(8, 0), std::pair(8, 6), std::pair(8, 7),
+          std::pair(8, 9), std::pair(9, 0), std::pair(10, 0), std::pair(12, 1)})
+        every_size(major, minor);
+    return check::summary("resources");
+}
