@@ -138,7 +138,10 @@ GCX_API gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info);
  *                up to 16
  *   structured   [13.1+] the groups of one gcx_sm_split with coscheduled counts, backfill or
  *                locality domains in its requests; two calls with the same requests give the same
- *                groups. They can't be split further
+ *                groups. They can't be split further. Their resources carry the requests, so that
+ *                gcx keeps nothing for them: of one not used lately the driver is asked again.
+ *                Requests for a score and more of unlike groups, for which a resource has no room,
+ *                are remembered for good, some hundred bytes for each different split
  *   foreign      [13.1+] what gcx_stream_get_resource tells of a stream whose green context gcx did
  *                not make: counts, with no atoms. It can be asked by gcx_resource_get_info; what
  *                needs the atoms refuses it with GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
@@ -202,7 +205,8 @@ typedef struct gcx_resource_info {
 } gcx_resource_info;
 #define GCX_RESOURCE_INFO_INIT GCX_STRUCT_INIT(gcx_resource_info)
 
-/* Fills *info from the value, without the driver. */
+/* Fills *info from the value, without the driver but for a structured group that wasn't used
+ * lately. */
 GCX_API gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info* info);
 
 /* [13.1+] Gives in *configured the workqueue configuration *config with another scope and
@@ -277,9 +281,9 @@ GCX_API gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request*
                                 uint32_t request_count, uint32_t flags, gcx_resource* groups,
                                 gcx_resource* remainder);
 
-/* What gcx_sm_split would give, in SMs, without making anything: the count of each group in
- * sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. A plan
- * and a split can't differ: they are one computation. Errors: those of gcx_sm_split. */
+/* What gcx_sm_split would give, in SMs, without making or keeping anything: the count of each group
+ * in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. A plan and a
+ * split can't differ: they are one computation. Errors: those of gcx_sm_split. */
 GCX_API gcx_result gcx_sm_plan(const gcx_resource* input, const gcx_sm_request* requests,
                                uint32_t request_count, uint32_t flags, uint32_t* sm_counts,
                                uint32_t* remainder_sm_count);

@@ -53,8 +53,8 @@ gcx_resource resource_of_foreign(Library& lib, const Stream& stream, gcx_resourc
     Device& device = lib.device(stream.device());
     const uint32_t count = stream.sm_count();
     if (count == device.sm_count()) {
-        Family& family = device.family(GCX_SM_FAMILY_COSCHEDULED);
-        return seal({&device, &family, family.all()});
+        const auto family = device.family(GCX_SM_FAMILY_COSCHEDULED);
+        return seal({&device, family, family->all()});
     }
     lib.driver.require(GCX_CAPABILITY_STREAM_RESOURCE,
                        format("the resource of a stream whose green context gcx did not make, here "
@@ -66,6 +66,7 @@ gcx_resource resource_of_foreign(Library& lib, const Stream& stream, gcx_resourc
     const auto fields = cu::get_fields<cu::SmFields>(native);
     ResourceWords words;
     words.device = device.ordinal();
+    words.family = GCX_SM_FAMILY_FOREIGN;
     words.foreign = {fields.sm_count, fields.min_partition_size, fields.coscheduled_alignment,
                      fields.flags};
     return seal(words);

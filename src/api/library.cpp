@@ -98,14 +98,18 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
     if (words.type != GCX_RESOURCE_SM)
         fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
              "the resource is a workqueue; this needs an SM resource");
-    if (words.foreign)
+    if (words.family == GCX_SM_FAMILY_FOREIGN)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("the resource is of a stream whose green context gcx did not make: its %u SMs "
                     "can be counted, but which atoms they are is not known, so that they can't be "
                     "split, combined or made a context of",
-                    words.foreign->sm_count));
+                    words.foreign.sm_count));
     Device& its_device = device(words.device);
-    return {&its_device, &its_device.family_of_number(words.family), words.set};
+    if (words.family != GCX_SM_FAMILY_STRUCTURED)
+        return {&its_device, its_device.family(words.family), words.set};
+    const std::string requests =
+        words.requests.empty() ? its_device.remembered_requests(words.remembered) : words.requests;
+    return {&its_device, its_device.structured_family(requests), words.set};
 }
 
 bool Library::in_use() {
@@ -116,8 +120,13 @@ gcx_resource seal(const SmResource& resource) {
     ResourceWords words;
     words.type = GCX_RESOURCE_SM;
     words.device = resource.device->ordinal();
-    words.family = resource.device->family_number(*resource.family);
+    words.family = resource.family->kind();
     words.set = resource.set;
+    words.requests = resource.family->requests();
+    if (words.requests.size() > room_for_requests(words.set)) {
+        words.remembered = resource.device->remember_requests(words.requests);
+        words.requests.clear();
+    }
     return seal(words);
 }
 

@@ -94,8 +94,8 @@ gcx_result gcx_device_get_resource(int32_t device, gcx_resource_type type, gcx_r
         Device& its_device = library().device(device);
         switch (type) {
         case GCX_RESOURCE_SM: {
-            Family& family = its_device.family(GCX_SM_FAMILY_COSCHEDULED);
-            *resource = seal({&its_device, &family, family.all()});
+            const auto family = its_device.family(GCX_SM_FAMILY_COSCHEDULED);
+            *resource = seal({&its_device, family, family->all()});
             return;
         }
         case GCX_RESOURCE_WORKQUEUE_CONFIG:
@@ -117,8 +117,8 @@ gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info
         gcx_resource_info filled = GCX_RESOURCE_INFO_INIT;
         filled.type = words.type;
         filled.device = words.device;
-        if (words.foreign) {
-            describe(*words.foreign, filled);
+        if (words.family == GCX_SM_FAMILY_FOREIGN) {
+            describe(words.foreign, filled);
         } else if (words.type == GCX_RESOURCE_SM) {
             const SmResource sm = library().sm_resource(resource);
             sm.family->describe(sm.set, filled);

@@ -17,7 +17,7 @@ namespace gcx {
 // What a green context is made of: the cache's key.
 struct ContextKey {
     Device* device = nullptr;
-    Family* family = nullptr;
+    std::shared_ptr<Family> family;
     AtomSet set;
     std::optional<Workqueue> workqueue;
     auto operator<=>(const ContextKey&) const = default;

@@ -10,19 +10,11 @@
 namespace gcx {
 namespace {
 
-// Each keeps its groups for ever, so their number has an end.
-constexpr uint32_t kMostStructured = 4096;
 // The fewest SMs whose group allows more than the clusters that the coscheduled family has
 // anyway: 24 on an H200, where groups of 8 and of 16 allow clusters of 8, and those of 24 of 16.
 constexpr uint32_t kMaxClusterAlignments = 3;
 // No group is smaller.
 constexpr uint32_t kSmsOfATpc = 2;
-constexpr uint32_t kFirstStructured = GCX_SM_FAMILY_STRUCTURED;
-
-bool equal(const std::vector<cu::SmGroupParams>& a, const std::vector<cu::SmGroupParams>& b) {
-    return a.size() == b.size() &&
-           std::memcmp(a.data(), b.data(), a.size() * sizeof(cu::SmGroupParams)) == 0;
-}
 
 } // namespace
 
@@ -90,52 +82,41 @@ FamilyRequest Device::request_for(gcx_sm_family kind) const {
     return {kind, least, least};
 }
 
-Family& Device::family(gcx_sm_family kind) {
+std::shared_ptr<Family> Device::family(gcx_sm_family kind) {
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<Family>& family = families_[static_cast<uint32_t>(kind)];
-    if (family == nullptr) {
-        try {
-            family = std::make_unique<Family>(driver_, native_, request_for(kind));
-        } catch (...) {
-            families_.erase(static_cast<uint32_t>(kind));
-            throw;
-        }
-    }
-    return *family;
+    std::shared_ptr<Family>& family = families_.at(static_cast<std::size_t>(kind));
+    if (family == nullptr)
+        family = std::make_shared<Family>(driver_, native_, request_for(kind));
+    return family;
 }
 
-Family& Device::structured_family(const std::vector<cu::SmGroupParams>& groups) {
+std::shared_ptr<Family> Device::structured_family(const std::string& requests) {
     const std::lock_guard lock(mutex_);
-    uint32_t number = kFirstStructured;
-    for (auto it = families_.lower_bound(kFirstStructured); it != families_.end(); ++it) {
-        if (equal(it->second->asked(), groups))
-            return *it->second;
-        number = it->first + 1;
+    if (const auto found = structured_.find(requests); found != structured_.end()) {
+        if (auto family = found->second.lock())
+            return family;
     }
-    if (number - kFirstStructured >= kMostStructured)
-        fail(GCX_ERROR_OUT_OF_MEMORY,
-             format("%s has had %u different structured splits, the most that gcx keeps",
-                    label().c_str(), kMostStructured));
-    auto family = std::make_unique<Family>(driver_, native_, groups);
-    return *families_.emplace(number, std::move(family)).first->second;
+    auto family = std::make_shared<Family>(driver_, native_, requests);
+    if (structured_.size() >= sweep_at_) {
+        std::erase_if(structured_, [](const auto& entry) { return entry.second.expired(); });
+        sweep_at_ = 2 * (structured_.size() + kRecentSplits);
+    }
+    structured_[requests] = family;
+    recent_[next_recent_++ % kRecentSplits] = family;
+    return family;
 }
 
-uint32_t Device::family_number(const Family& family) {
-    if (family.kind() != GCX_SM_FAMILY_STRUCTURED)
-        return static_cast<uint32_t>(family.kind());
+uint64_t Device::remember_requests(const std::string& requests) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [number, candidate] : families_) {
-        if (candidate.get() == &family)
-            return number;
-    }
-    fail(GCX_ERROR_UNKNOWN, "a family is not among its device's");
+    const auto [entry, fresh] = remembered_.emplace(requests, remembered_requests_.size());
+    if (fresh)
+        remembered_requests_.push_back(&entry->first);
+    return entry->second;
 }
 
-Family& Device::family_of_number(uint32_t number) {
-    if (number < kFirstStructured)
-        return family(static_cast<gcx_sm_family>(number));
+std::string Device::remembered_requests(uint64_t number) {
     const std::lock_guard lock(mutex_);
-    return *families_.at(number);
+    return *remembered_requests_.at(number);
 }
 
 Device::Priorities Device::stream_priorities() {

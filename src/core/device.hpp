@@ -4,7 +4,9 @@
 #include "core/family.hpp"
 #include "core/resource.hpp"
 
+#include <array>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -27,12 +29,14 @@ class Device {
     void get_info(gcx_device_info& info) const;
 
     // The family of a kind; asks the driver for its atoms the first time. Not of the structured.
-    Family& family(gcx_sm_family kind);
-    // The structured family of these groups: one for equal groups.
-    Family& structured_family(const std::vector<cu::SmGroupParams>& groups);
-    // Numbers name families within gcx_resource.
-    uint32_t family_number(const Family& family);
-    Family& family_of_number(uint32_t number);
+    std::shared_ptr<Family> family(gcx_sm_family kind);
+    // The structured family of requests as pack_requests gives them: one for equal requests, as
+    // long as anyone holds it. Asks the driver for it unless it was in use a while ago.
+    std::shared_ptr<Family> structured_family(const std::string& requests);
+    // A number for requests that a gcx_resource has no room for, for good: those of splits into
+    // a score and more unlike groups.
+    uint64_t remember_requests(const std::string& requests);
+    std::string remembered_requests(uint64_t number);
 
     // The primary context, held while the hold lives: gcx retains it once for all its holds.
     class PrimaryHold {
@@ -72,6 +76,8 @@ class Device {
     int clamp_priority(int priority);
 
   private:
+    static constexpr std::size_t kRecentSplits = 64;
+
     FamilyRequest request_for(gcx_sm_family kind) const;
     bool primary_alive(uint64_t epoch);
     bool primary_is_current_locked();
@@ -91,8 +97,14 @@ class Device {
     CUuuid uuid_{};
 
     std::mutex mutex_;
-    // 1 to 3 are the kinds; structured families follow. Families never go away.
-    std::map<uint32_t, std::unique_ptr<Family>> families_;
+    std::array<std::shared_ptr<Family>, GCX_SM_FAMILY_STRUCTURED> families_; // by kind; kept
+    // By requests. What nobody holds is swept out when many have come.
+    std::map<std::string, std::weak_ptr<Family>> structured_;
+    std::size_t sweep_at_ = 2 * kRecentSplits;
+    std::array<std::shared_ptr<Family>, kRecentSplits> recent_; // so that these aren't asked again
+    std::size_t next_recent_ = 0;
+    std::map<std::string, uint64_t> remembered_;          // numbers, by requests
+    std::vector<const std::string*> remembered_requests_; // by number; the map's own
     std::optional<Priorities> priorities_;
     CUcontext primary_ = nullptr; // null: not retained
     unsigned long long primary_id_ = 0;

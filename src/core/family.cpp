@@ -1,5 +1,7 @@
 #include "core/family.hpp"
 
+#include "core/structured.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -176,15 +178,16 @@ void Family::take_atoms(uint32_t least) {
         atoms_.push_back(remainder);
 }
 
-Family::Family(const Driver& driver, CUdevice device, std::vector<cu::SmGroupParams> groups)
-    : driver_(driver), kind_(GCX_SM_FAMILY_STRUCTURED), asked_(std::move(groups)),
+Family::Family(const Driver& driver, CUdevice device, const std::string& requests)
+    : driver_(driver), kind_(GCX_SM_FAMILY_STRUCTURED), requests_(requests),
       device_resource_(query_device(driver, device)) {
-    refuse_too_many(asked_.size() + 1);
+    const std::vector<cu::SmGroupParams> asked = unpack_requests(requests);
+    refuse_too_many(asked.size() + 1);
     CUdevResource remainder{};
     const CUresult result =
-        split_structured(driver, device_resource_, asked_, asked_.size(), atoms_, remainder);
+        split_structured(driver, device_resource_, asked, asked.size(), atoms_, remainder);
     if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION)
-        refuse_structured(driver, device_resource_, asked_, result);
+        refuse_structured(driver, device_resource_, asked, result);
     driver.check(result, kStructuredSplit);
     if (sms_of(remainder) != 0)
         atoms_.push_back(remainder);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace gcx {
@@ -29,12 +30,13 @@ class Family {
   public:
     // The atoms that cuDevSmResourceSplitByCount gives in one of the three kinds.
     Family(const Driver& driver, CUdevice device, const FamilyRequest& request);
-    // The groups and the remainder of cuDevSmResourceSplit.
-    Family(const Driver& driver, CUdevice device, std::vector<cu::SmGroupParams> groups);
+    // The groups and the remainder of cuDevSmResourceSplit, by requests as pack_requests gives
+    // them.
+    Family(const Driver& driver, CUdevice device, const std::string& requests);
 
     gcx_sm_family kind() const { return kind_; }
-    // Of the structured family: the groups as asked for; else empty.
-    const std::vector<cu::SmGroupParams>& asked() const { return asked_; }
+    // Of the structured family: what it was made of; else empty.
+    const std::string& requests() const { return requests_; }
     const std::vector<CUdevResource>& atoms() const { return atoms_; }
 
     // Sizes. Of the structured family each atom has its own size and shape() is empty.
@@ -60,7 +62,7 @@ class Family {
 
     const Driver& driver_;
     gcx_sm_family kind_;
-    std::vector<cu::SmGroupParams> asked_;
+    std::string requests_;
     CUdevResource device_resource_{};
     std::vector<CUdevResource> atoms_;
     AtomShape shape_;

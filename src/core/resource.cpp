@@ -3,16 +3,23 @@
 #include "base/error.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 
 namespace gcx {
 namespace {
 
+constexpr std::size_t kWords = 16;
 enum Word : std::size_t { kCheck, kKind, kFamily, kWorkqueue, kSource, kSet, kUsed = kSet + 8 };
-static_assert(AtomSet::kWords == 8 && kUsed <= 16);
+static_assert(AtomSet::kWords == 8 && kUsed <= kWords);
+static_assert(sizeof gcx_resource::opaque == kWords * sizeof(uint64_t));
 
-// In place of a family's number.
-constexpr uint32_t kForeign = UINT32_MAX;
+// In the structured family the set's words up to its last atom stand here, then the requests.
+constexpr std::size_t kStructured = kWorkqueue;
+// In the word of the family, beside it: how many words the set has, and how many bytes the
+// requests; 0 of the latter: a number follows.
+constexpr unsigned kSetWordsShift = 8;
+constexpr unsigned kBytesShift = 16;
 
 uint64_t pack(uint32_t high, uint32_t low) {
     return (uint64_t{high} << 32) | low;
@@ -39,29 +46,70 @@ uint64_t process_secret() {
 // the words.
 uint64_t check_word(const gcx_resource& resource) {
     uint64_t hash = process_secret();
-    for (std::size_t i = kCheck + 1; i < 16; i++) {
+    for (std::size_t i = kCheck + 1; i < kWords; i++) {
         hash = (hash ^ resource.opaque[i]) * 0x9e3779b97f4a7c15U;
         hash ^= hash >> 29;
     }
     return hash | 1; // never 0, which a zeroed value has
 }
 
+std::size_t words_of(const AtomSet& set) {
+    std::size_t words = AtomSet::kWords;
+    while (words > 0 && set.words()[words - 1] == 0)
+        words--;
+    return words;
+}
+
+void seal_structured(const ResourceWords& words, gcx_resource& resource) {
+    const std::size_t set_words = words_of(words.set);
+    resource.opaque[kFamily] |= set_words << kSetWordsShift | uint64_t{words.requests.size()}
+                                                                  << kBytesShift;
+    uint64_t* const rest =
+        std::copy_n(words.set.words().data(), set_words, resource.opaque + kStructured);
+    if (words.requests.empty())
+        *rest = words.remembered;
+    else
+        std::memcpy(rest, words.requests.data(), words.requests.size());
+}
+
+void unseal_structured(const gcx_resource& resource, ResourceWords& words) {
+    const uint64_t family = resource.opaque[kFamily];
+    const std::size_t set_words = family >> kSetWordsShift & 0xff;
+    const std::size_t bytes = family >> kBytesShift & 0xff;
+    uint64_t set[AtomSet::kWords] = {};
+    const uint64_t* const rest = resource.opaque + kStructured + set_words;
+    std::copy(resource.opaque + kStructured, rest, set);
+    words.set = AtomSet::of_words(set);
+    if (bytes == 0)
+        words.remembered = *rest;
+    else
+        words.requests.assign(reinterpret_cast<const char*>(rest), bytes);
+}
+
 } // namespace
+
+std::size_t room_for_requests(const AtomSet& set) {
+    return (kWords - kStructured - words_of(set)) * sizeof(uint64_t);
+}
 
 gcx_resource seal(const ResourceWords& words) {
     gcx_resource resource{};
     resource.opaque[kKind] =
         pack(static_cast<uint32_t>(words.type), static_cast<uint32_t>(words.device));
-    resource.opaque[kFamily] = words.family;
-    resource.opaque[kWorkqueue] =
-        pack(static_cast<uint32_t>(words.workqueue.scope), words.workqueue.concurrency_limit);
-    resource.opaque[kSource] = words.workqueue.source_context;
-    std::copy_n(words.set.words().data(), AtomSet::kWords, resource.opaque + kSet);
-    if (words.foreign) {
-        resource.opaque[kFamily] = kForeign;
-        resource.opaque[kSet] = pack(words.foreign->sm_count, words.foreign->min_partition_size);
-        resource.opaque[kSet + 1] =
-            pack(words.foreign->coscheduled_alignment, words.foreign->flags);
+    resource.opaque[kFamily] = uint64_t{static_cast<uint32_t>(words.family)};
+    switch (words.family) {
+    case GCX_SM_FAMILY_STRUCTURED:
+        seal_structured(words, resource);
+        break;
+    case GCX_SM_FAMILY_FOREIGN:
+        resource.opaque[kSet] = pack(words.foreign.sm_count, words.foreign.min_partition_size);
+        resource.opaque[kSet + 1] = pack(words.foreign.coscheduled_alignment, words.foreign.flags);
+        break;
+    default:
+        resource.opaque[kWorkqueue] =
+            pack(static_cast<uint32_t>(words.workqueue.scope), words.workqueue.concurrency_limit);
+        resource.opaque[kSource] = words.workqueue.source_context;
+        std::copy_n(words.set.words().data(), AtomSet::kWords, resource.opaque + kSet);
     }
     resource.opaque[kCheck] = check_word(resource);
     return resource;
@@ -84,15 +132,24 @@ ResourceWords unseal(const gcx_resource* resource) {
         static_cast<gcx_resource_type>( // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
             resource->opaque[kKind] >> 32);
     words.device = static_cast<int32_t>(resource->opaque[kKind] & 0xffffffffU);
-    words.family = static_cast<uint32_t>(resource->opaque[kFamily]);
-    words.workqueue.scope = static_cast<gcx_workqueue_scope>(resource->opaque[kWorkqueue] >> 32);
-    words.workqueue.concurrency_limit = static_cast<uint32_t>(resource->opaque[kWorkqueue]);
-    words.workqueue.source_context = resource->opaque[kSource];
-    if (words.family == kForeign) {
+    words.family =
+        static_cast<gcx_sm_family>( // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
+            resource->opaque[kFamily] & 0xff);
+    switch (words.family) {
+    case GCX_SM_FAMILY_STRUCTURED:
+        unseal_structured(*resource, words);
+        break;
+    case GCX_SM_FAMILY_FOREIGN: {
         const uint64_t counts = resource->opaque[kSet];
         const uint64_t rest = resource->opaque[kSet + 1];
         words.foreign = {high_of(counts), low_of(counts), high_of(rest), low_of(rest)};
-    } else {
+        break;
+    }
+    default:
+        words.workqueue.scope =
+            static_cast<gcx_workqueue_scope>(high_of(resource->opaque[kWorkqueue]));
+        words.workqueue.concurrency_limit = low_of(resource->opaque[kWorkqueue]);
+        words.workqueue.source_context = resource->opaque[kSource];
         words.set = AtomSet::of_words(resource->opaque + kSet);
     }
     return words;

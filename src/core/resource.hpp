@@ -5,7 +5,8 @@
 
 #include <gcx.h>
 
-#include <optional>
+#include <memory>
+#include <string>
 
 namespace gcx {
 
@@ -14,7 +15,7 @@ class Device;
 
 struct SmResource {
     Device* device = nullptr;
-    Family* family = nullptr;
+    std::shared_ptr<Family> family;
     AtomSet set;
 };
 
@@ -38,11 +39,18 @@ struct Workqueue {
 struct ResourceWords {
     gcx_resource_type type = GCX_RESOURCE_SM;
     int32_t device = 0;
-    uint32_t family = 0; // as Device::family_number gives it
+    gcx_sm_family family = GCX_SM_FAMILY_NONE;
     AtomSet set;
-    std::optional<ForeignSms> foreign; // instead of family and set
+    // Of the structured family: the split's requests, as pack_requests gives them, or if there is
+    // no room for those, empty and the number under which the device remembers them.
+    std::string requests;
+    uint64_t remembered = 0;
+    ForeignSms foreign; // of the foreign family, instead of a set
     Workqueue workqueue;
 };
+
+// How many bytes of requests a resource has room for beside a set.
+std::size_t room_for_requests(const AtomSet& set);
 
 gcx_resource seal(const ResourceWords& words);
 

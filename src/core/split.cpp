@@ -1,6 +1,7 @@
 #include "core/split.hpp"
 
 #include "base/error.hpp"
+#include "core/structured.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -51,13 +52,13 @@ gcx_sm_family family_for(const SmResource& input, uint32_t flags) {
     return input.family->kind();
 }
 
-SplitResult in_family(const SmResource& input, Family& family, const std::vector<AtomSet>& groups,
-                      const AtomSet& remainder) {
+SplitResult in_family(const SmResource& input, const std::shared_ptr<Family>& family,
+                      const std::vector<AtomSet>& groups, const AtomSet& remainder) {
     SplitResult result;
     result.groups.reserve(groups.size());
     for (const AtomSet& group : groups)
-        result.groups.push_back({input.device, &family, group});
-    result.remainder = {input.device, &family, remainder};
+        result.groups.push_back({input.device, family, group});
+    result.remainder = {input.device, family, remainder};
     return result;
 }
 
@@ -96,11 +97,11 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
         std::memcpy(&group, &request, sizeof group);
         groups.push_back(group);
     }
-    Family& family = device.structured_family(groups);
+    const std::shared_ptr<Family> family = device.structured_family(pack_requests(groups));
     std::vector<AtomSet> sets(requests.size());
     for (std::size_t i = 0; i < sets.size(); i++)
         sets[i].add(i);
-    return in_family(input, family, sets, family.all() - AtomSet::first(sets.size()));
+    return in_family(input, family, sets, family->all() - AtomSet::first(sets.size()));
 }
 
 } // namespace
@@ -122,8 +123,8 @@ SplitResult split(const SmResource& input, std::span<const gcx_sm_request> reque
                      "a resource of the %s family can't be split as %s: their atoms are different "
                      "SMs. Split the whole device so",
                      family_name(input.family->kind()), family_name(kind)));
-        Family& family = device.family(kind);
-        from = {&device, &family, family.all()};
+        from.family = device.family(kind);
+        from.set = from.family->all();
     }
     if (kind == GCX_SM_FAMILY_STRUCTURED)
         fail(
@@ -137,7 +138,7 @@ SplitResult split(const SmResource& input, std::span<const gcx_sm_request> reque
     const std::string where = whole ? device.label() : "this resource of " + device.label();
     const Plan plan = make_plan(from.family->shape(), from.set, counts,
                                 (flags & GCX_SPLIT_EXACT) != 0, where.c_str());
-    return in_family(from, *from.family, plan.groups, plan.remainder);
+    return in_family(from, from.family, plan.groups, plan.remainder);
 }
 
 } // namespace gcx

@@ -139,21 +139,21 @@ uint32_t Probe::max_cluster_size(const Device& device, CUcontext context, CUstre
     return static_cast<uint32_t>(std::max(blocks, 1));
 }
 
-void Probe::map_family(ContextCache& cache, Device& device, Family& family) {
+void Probe::map_family(ContextCache& cache, Device& device, const std::shared_ptr<Family>& family) {
     std::unique_lock lock(mutex_);
-    read_.wait(lock, [&] { return !being_read_.contains(&family); });
-    if (family.sm_map() != nullptr)
+    read_.wait(lock, [&] { return !being_read_.contains(family.get()); });
+    if (family->sm_map() != nullptr)
         return;
-    being_read_.insert(&family);
+    being_read_.insert(family.get());
     const auto done = [&] {
-        being_read_.erase(&family);
+        being_read_.erase(family.get());
         read_.notify_all();
     };
     lock.unlock();
     try {
         SmMap map = read_map(cache, device, family);
         lock.lock();
-        family.set_sm_map(std::move(map));
+        family->set_sm_map(std::move(map));
         done();
     } catch (...) {
         if (!lock.owns_lock())
@@ -163,12 +163,12 @@ void Probe::map_family(ContextCache& cache, Device& device, Family& family) {
     }
 }
 
-SmMap Probe::read_map(ContextCache& cache, Device& device, Family& family) {
-    const AtomShape& shape = family.shape();
+SmMap Probe::read_map(ContextCache& cache, Device& device, const std::shared_ptr<Family>& family) {
+    const AtomShape& shape = family->shape();
     const Code code(shape.unit_count);
     std::vector<uint32_t> number(GCX_MAX_SMS, 0);
     const auto probe_set = [&](const AtomSet& set) {
-        ContextCache::Ref context = cache.make_for_once({&device, &family, set, std::nullopt});
+        ContextCache::Ref context = cache.make_for_once({&device, family, set, std::nullopt});
         Stream stream(cache, *context, 0);
         std::vector<uint32_t> seen = sms_of(context->native, stream.native(), context->sm_count());
         stream.close();
@@ -179,7 +179,7 @@ SmMap Probe::read_map(ContextCache& cache, Device& device, Family& family) {
             number[sm] |= 1U << bit;
     }
     SmMap map(shape.atom_count());
-    for (const uint32_t sm : probe_set(family.all())) {
+    for (const uint32_t sm : probe_set(family->all())) {
         const uint32_t atom = number[sm] == 0 ? shape.unit_count : number[sm] - 1;
         if (atom < map.size())
             map[atom].push_back(sm);

@@ -24,7 +24,7 @@ class Probe {
 
     // Reads which SMs the atoms of a family hold, unless that was done. Threads that ask at once
     // wait for the one that reads.
-    void map_family(ContextCache& cache, Device& device, Family& family);
+    void map_family(ContextCache& cache, Device& device, const std::shared_ptr<Family>& family);
 
     // The most blocks that a cluster of a kernel can have in the stream's context, on a device that
     // has clusters.
@@ -32,7 +32,7 @@ class Probe {
 
   private:
     CUkernel kernel();
-    SmMap read_map(ContextCache& cache, Device& device, Family& family);
+    SmMap read_map(ContextCache& cache, Device& device, const std::shared_ptr<Family>& family);
 
     const Driver& driver_;
     std::mutex mutex_; // not held while a kernel runs

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <malloc.h>
 #include <numeric>
 #include <string>
 #include <unistd.h>
@@ -132,6 +133,77 @@ void structured_refusals_name_the_request() {
     });
 }
 
+// Bytes of the process's heap in use.
+std::size_t heap() {
+    return mallinfo2().uordblks;
+}
+
+// The nth way to ask for four groups, all different.
+std::vector<gcx_sm_request> nth_requests(uint32_t nth) {
+    std::vector<gcx_sm_request> requests;
+    for (int i = 0; i < 4; i++) {
+        requests.push_back(structured_request(2 + nth % 16 * 2, 2));
+        requests.back().preferred_coscheduled_sm_count = nth % 2 == 0 ? 0 : 2;
+        nth /= 16;
+    }
+    return requests;
+}
+
+void structured_splits_leave_nothing_behind() {
+    on_machine("h100@13.5", [] {
+        constexpr uint32_t kRounds = 20'000; // different ones
+        const gcx_resource whole = whole_device();
+        const StructuredSplit first = structured(nth_requests(0));
+        uint32_t counts[4];
+        std::size_t settled = 0;
+        for (uint32_t round = 0; round < kRounds; round++) {
+            const std::vector<gcx_sm_request> requests = nth_requests(round);
+            if (!CHECK_OK(gcx_sm_plan(&whole, requests.data(), 4, 0, counts, nullptr)))
+                return;
+            if (round == kRounds / 10)
+                settled = heap();
+        }
+        CHECK(heap() <= settled + 65536);
+        for (uint32_t round = 0; round < kRounds; round++) {
+            const StructuredSplit made = structured(nth_requests(round));
+            if (!CHECK_OK(made.result))
+                return;
+            CHECK_EQ(sms(made.groups[1]), nth_requests(round)[1].sm_count);
+        }
+        CHECK(heap() <= settled + 65536);
+        // The first of them is known still, and is what the same requests give.
+        CHECK_EQ(sms(first.groups[0]), 2U);
+        CHECK_EQ(overlap(first.groups[0], first.groups[1]), 0U);
+        const StructuredSplit again = structured(nth_requests(0));
+        CHECK_EQ(std::memcmp(again.groups.data(), first.groups.data(), 4 * sizeof(gcx_resource)),
+                 0);
+        const Partition one(first.groups[0]);
+        const Partition other(again.groups[0]);
+        CHECK(one.probe() == other.probe());
+        CHECK_EQ(cache_stats().in_use, 1U);
+    });
+}
+
+// Requests that a resource has no room for.
+void splits_into_many_unlike_groups() {
+    on_machine("h100@13.5", [] {
+        std::vector<gcx_sm_request> requests;
+        for (uint32_t i = 0; i < 44; i++)
+            requests.push_back(structured_request(i % 2 == 0 ? 2 : 4, 2));
+        const StructuredSplit made = structured(requests);
+        CHECK_OK(made.result);
+        const StructuredSplit again = structured(requests);
+        for (std::size_t i = 0; i < requests.size(); i++) {
+            CHECK_EQ(sms(made.groups[i]), requests[i].sm_count);
+            CHECK_EQ(std::memcmp(&made.groups[i], &again.groups[i], sizeof made.groups[i]), 0);
+        }
+        gcx_resource all = made.remainder;
+        for (const gcx_resource& group : made.groups)
+            all = joined(all, group);
+        CHECK_EQ(sms(all), 132U);
+    });
+}
+
 // A profile of an invented device, as `gcx info --record` writes it.
 class Profile {
   public:
@@ -214,6 +286,8 @@ int main() {
     limits_are_what_a_split_gives();
     advice_can_be_followed();
     structured_refusals_name_the_request();
+    structured_splits_leave_nothing_behind();
+    splits_into_many_unlike_groups();
     small_slices_have_no_max_cluster_family();
     for (const auto& [major, minor] :
          {std::pair(7, 0), std::pair(7, 5), std::pair(8, 0), std::pair(8, 6), std::pair(8, 7),

@@ -29,13 +29,50 @@ ResourceWords random_words(std::mt19937& random) {
                                        GCX_RESOURCE_WORKQUEUE};
     words.type = types[random() % 3];
     words.device = static_cast<int32_t>(random() % 64);
-    words.family = static_cast<uint32_t>(random() % 5000);
+    words.family = static_cast<gcx_sm_family>(random() % 4);
     for (std::size_t i = random() % 100; i > 0; i--)
         words.set.add(random() % AtomSet::kCapacity);
     words.workqueue.scope = static_cast<gcx_workqueue_scope>(random() % 2);
     words.workqueue.concurrency_limit = static_cast<uint32_t>(random());
     words.workqueue.source_context = (uint64_t{random()} << 32) | random();
     return words;
+}
+
+// Of a structured split, with as many bytes of requests as there is room for, or a number.
+ResourceWords random_structured_words(std::mt19937& random) {
+    ResourceWords words;
+    words.device = static_cast<int32_t>(random() % 64);
+    words.family = GCX_SM_FAMILY_STRUCTURED;
+    for (std::size_t i = random() % 20; i > 0; i--)
+        words.set.add(random() % (1 + random() % AtomSet::kCapacity));
+    const std::size_t room = room_for_requests(words.set);
+    CHECK(room >= 40);
+    if (random() % 4 == 0) {
+        words.remembered = random();
+    } else {
+        words.requests.resize(1 + random() % room);
+        for (char& byte : words.requests)
+            byte = static_cast<char>(random());
+    }
+    return words;
+}
+
+void structured_ones_carry_their_requests() {
+    std::mt19937 random(7);
+    for (int round = 0; round < 5000; round++) {
+        const ResourceWords words = random_structured_words(random);
+        const gcx_resource sealed = seal(words);
+        const ResourceWords out = unseal(&sealed);
+        CHECK_EQ(out.family, GCX_SM_FAMILY_STRUCTURED);
+        CHECK_EQ(out.device, words.device);
+        CHECK(out.set == words.set);
+        CHECK(out.requests == words.requests);
+        CHECK_EQ(out.remembered, words.remembered);
+        const gcx_resource again = seal(out);
+        CHECK_EQ(std::memcmp(&sealed, &again, sizeof sealed), 0);
+    }
+    // A dozen groups and more leave room for the usual requests.
+    CHECK_EQ(room_for_requests(AtomSet::first(17)), 96U);
 }
 
 void what_is_sealed_comes_out() {
@@ -105,6 +142,7 @@ void noise_and_mixtures_are_refused() {
 
 int main() {
     what_is_sealed_comes_out();
+    structured_ones_carry_their_requests();
     equal_values_are_equal_bytes();
     null_and_zero_are_told_apart();
     every_changed_bit_is_noticed();
