@@ -123,6 +123,13 @@ typedef struct gcx_device_info {
  * Errors: GCX_ERROR_INVALID_DEVICE no such device. */
 GCX_API gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info);
 
+/* The priorities that the device's streams can have. Lower numbers are more urgent, so that
+ * *greatest is the lowest: 0 and -5 on an H100. Holds the primary context while it asks, which is
+ * once a process.
+ * Errors: GCX_ERROR_INVALID_DEVICE no such device. */
+GCX_API gcx_result gcx_device_get_stream_priority_range(int32_t device, int32_t* least,
+                                                        int32_t* greatest);
+
 /* ------------------------------------------------------------------------------------------
  * Resources
  *
@@ -420,7 +427,7 @@ typedef enum gcx_stream_sync GCX_ENUM_OF_INT {
 typedef struct gcx_stream_params {
     uint32_t struct_size;
     gcx_stream_sync sync; /* GCX_STREAM_NON_BLOCKING */
-    int32_t priority; /* lower is more urgent; clamped to what the device has: 0 to -5 on an H100 */
+    int32_t priority; /* lower is more urgent; clamped to gcx_device_get_stream_priority_range */
 } gcx_stream_params;
 #define GCX_STREAM_PARAMS_INIT GCX_STRUCT_INIT(gcx_stream_params)
 

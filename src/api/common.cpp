@@ -79,6 +79,12 @@ void refuse_type(gcx_resource_type type) {
                 type));
 }
 
+gcx_result ready_or_fail(const Driver& driver, CUresult result, const char* function) {
+    if (result != CUDA_ERROR_NOT_READY)
+        driver.check(result, function);
+    return static_cast<gcx_result>(result);
+}
+
 void give_sm_ids(const std::vector<uint32_t>& ids, uint32_t* sm_ids, uint32_t capacity,
                  uint32_t* count) {
     if (count == nullptr || (sm_ids == nullptr && capacity != 0))

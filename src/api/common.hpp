@@ -26,6 +26,9 @@ gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& na
 
 [[noreturn]] void refuse_type(gcx_resource_type type);
 
+// What asks whether work has finished answers: yes, or not yet, which needs no message.
+gcx_result ready_or_fail(const Driver& driver, CUresult result, const char* function);
+
 // Writes SM ids to a caller's array; *count is what there are, also if they don't fit.
 void give_sm_ids(const std::vector<uint32_t>& ids, uint32_t* sm_ids, uint32_t capacity,
                  uint32_t* count);

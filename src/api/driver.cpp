@@ -56,3 +56,13 @@ gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info) {
         library().device(device).get_info(*info);
     });
 }
+
+gcx_result gcx_device_get_stream_priority_range(int32_t device, int32_t* least, int32_t* greatest) {
+    GCX_BODY({
+        not_null(least, "least");
+        not_null(greatest, "greatest");
+        const Device::Priorities range = library().device(device).stream_priorities();
+        *least = range.least;
+        *greatest = range.greatest;
+    });
+}

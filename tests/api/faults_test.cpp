@@ -197,6 +197,12 @@ const Operation kOperations[] = {
          gcx_device_info info = GCX_DEVICE_INFO_INIT;
          return gcx_device_get_info(0, &info);
      }},
+    {"priority range", nothing,
+     [](State&) {
+         int32_t least = 0;
+         int32_t greatest = 0;
+         return gcx_device_get_stream_priority_range(0, &least, &greatest);
+     }},
     {"device resource", nothing,
      [](State&) {
          gcx_resource resource{};

@@ -267,6 +267,7 @@ int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     expect(gcx_capability_get_info(GCX_CAPABILITY_CONTEXT_ID, &capability));
     expect(gcx_device_get_count(&count));
     expect(gcx_device_get_info(0, &device));
+    expect(gcx_device_get_stream_priority_range(0, &count, &count));
     expect(gcx_device_get_resource(0, GCX_RESOURCE_SM, &out));
     expect(gcx_resource_get_info(&resource, &info));
     expect(gcx_sm_split(&resource, &request, 1, 0, &out, nullptr));

@@ -50,6 +50,9 @@ void null_pointers() {
     CHECK_REFUSED(gcx_capability_get_info(GCX_CAPABILITY_CONTEXT_ID, nullptr), kNull);
     CHECK_REFUSED(gcx_device_get_count(nullptr), kNull);
     CHECK_REFUSED(gcx_device_get_info(0, nullptr), kNull);
+    int32_t priority = 0;
+    CHECK_REFUSED(gcx_device_get_stream_priority_range(0, nullptr, &priority), kNull);
+    CHECK_REFUSED(gcx_device_get_stream_priority_range(0, &priority, nullptr), kNull);
     CHECK_REFUSED(gcx_device_get_resource(0, GCX_RESOURCE_SM, nullptr), kNull);
     auto info = sized<gcx_resource_info>();
     CHECK_REFUSED(gcx_resource_get_info(nullptr, &info), kNull);
@@ -427,6 +430,11 @@ void two_devices() {
         CHECK_REFUSED(gcx_device_get_resource(device, GCX_RESOURCE_SM, &out),
                       GCX_ERROR_INVALID_DEVICE);
         CHECK_REFUSED(gcx_event_create(device, 0, &event), GCX_ERROR_INVALID_DEVICE);
+        int32_t least = 7;
+        int32_t greatest = 7;
+        CHECK_REFUSED(gcx_device_get_stream_priority_range(device, &least, &greatest),
+                      GCX_ERROR_INVALID_DEVICE);
+        CHECK(least == 7 && greatest == 7);
         CHECK_REFUSED(gcx_device_map_sms(device, GCX_SM_FAMILY_FINE), GCX_ERROR_INVALID_DEVICE);
         CHECK(message_has(std::to_string(device)));
     }
@@ -636,6 +644,13 @@ void events_out_of_order() {
 }
 
 void priorities_are_clamped() {
+    const gcx_sim_counts before = sim::counts();
+    int32_t least = 7;
+    int32_t greatest = 7;
+    CHECK_OK(gcx_device_get_stream_priority_range(0, &least, &greatest));
+    CHECK_EQ(least, 0);
+    CHECK_EQ(greatest, -5);
+    CHECK_EQ(left_behind(before, sim::counts()), std::string());
     const Objects made;
     for (const auto& [asked, given] : {std::pair{0, 0}, {-1, -1}, {-5, -5}, {-99, -5}, {7, 0}}) {
         auto params = sized<gcx_stream_params>();
