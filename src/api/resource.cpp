@@ -24,7 +24,9 @@ void describe(const ForeignSms& sms, gcx_resource_info& info) {
     info.family = GCX_SM_FAMILY_FOREIGN;
     info.sm_count = sms.sm_count;
     info.min_partition_size = sms.min_partition_size;
-    info.coscheduled_alignment = sms.coscheduled_alignment;
+    // A part of which the driver tells no step is all or nothing.
+    info.coscheduled_alignment =
+        sms.coscheduled_alignment != 0 ? sms.coscheduled_alignment : sms.sm_count;
     info.flags = sms.flags;
 }
 
