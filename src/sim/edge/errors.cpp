@@ -134,23 +134,20 @@ const ResultText* find_text(CUresult result) {
     return found == std::end(kResults) ? nullptr : found;
 }
 
+void give_text(CUresult result, const char** out, const char* ResultText::* text) {
+    const ResultText* const found = find_text(result);
+    give(out, found == nullptr ? nullptr : found->*text);
+    require(found != nullptr);
+}
+
 } // namespace
+
 GCX_SIM_API(cuGetErrorName, CUresult result, const char** out) {
-    GCX_SIM_BODY_ANYTIME({
-        const ResultText* const found = find_text(result);
-        if (out != nullptr)
-            *out = found == nullptr ? nullptr : found->name;
-        return found == nullptr || out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    });
+    GCX_SIM_BODY_ANYTIME(give_text(result, out, &ResultText::name));
 }
 
 GCX_SIM_API(cuGetErrorString, CUresult result, const char** out) {
-    GCX_SIM_BODY_ANYTIME({
-        const ResultText* const found = find_text(result);
-        if (out != nullptr)
-            *out = found == nullptr ? nullptr : found->text;
-        return found == nullptr || out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    });
+    GCX_SIM_BODY_ANYTIME(give_text(result, out, &ResultText::text));
 }
 
 } // namespace gcx::sim

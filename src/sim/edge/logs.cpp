@@ -8,43 +8,36 @@ namespace gcx::sim {
 GCX_SIM_API(cuLogsRegisterCallback, void (*callback)(void*, int, char*, std::size_t), void*,
             void** out) {
     GCX_SIM_BODY({
-        if (callback == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
+        require(callback != nullptr);
         if (out != nullptr)
-            *out = to_pointer<void*>(new_handle());
-        return CUDA_SUCCESS;
+            give(out, new_handle());
     });
 }
 
 GCX_SIM_API(cuLogsUnregisterCallback, void* callback) {
-    GCX_SIM_BODY({ return callback == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; });
+    GCX_SIM_BODY(require(callback != nullptr));
 }
 
 GCX_SIM_API(cuLogsCurrent, unsigned* out, unsigned flags) {
     GCX_SIM_BODY({
-        if (out == nullptr || flags != 0)
-            return CUDA_ERROR_INVALID_VALUE;
-        *out = 0;
-        return CUDA_SUCCESS;
+        require(flags == 0);
+        give(out, 0U);
     });
 }
 
 GCX_SIM_API(cuLogsDumpToFile, unsigned*, const char* path, unsigned flags) {
     GCX_SIM_BODY({
-        std::FILE* const file = path == nullptr || flags != 0 ? nullptr : std::fopen(path, "w");
-        if (file == nullptr)
-            return CUDA_ERROR_INVALID_VALUE;
-        return std::fclose(file) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        require(path != nullptr && flags == 0);
+        std::FILE* const file = std::fopen(path, "w");
+        require(file != nullptr && std::fclose(file) == 0);
     });
 }
 
 GCX_SIM_API(cuLogsDumpToMemory, unsigned*, char* buffer, std::size_t* size, unsigned flags) {
     GCX_SIM_BODY({
-        if (buffer == nullptr || size == nullptr || *size == 0 || flags != 0)
-            return CUDA_ERROR_INVALID_VALUE;
+        require(buffer != nullptr && size != nullptr && *size != 0 && flags == 0);
         *buffer = '\0';
         *size = 0;
-        return CUDA_SUCCESS;
     });
 }
 

@@ -28,25 +28,23 @@ Found look_up(const Machine& machine, std::string_view name, int version) {
     return found;
 }
 
-CUresult get_address(const Machine& machine, const char* name, void** out, int version,
-                     cuuint64_t flags, int* status) {
-    if (name == nullptr || out == nullptr || *name == '\0')
-        return CUDA_ERROR_INVALID_VALUE;
+void give_address(const Machine& machine, const char* name, void** out, int version,
+                  cuuint64_t flags, int* status) {
+    require(name != nullptr && out != nullptr && *name != '\0');
     const Found found = look_up(machine, name, version);
     *out = nullptr;
     if (status != nullptr)
         *status = found.known ? 0 : kNotFound;
     constexpr cuuint64_t kPerThread = 2; // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-    if (version > machine.driver->version || flags > kPerThread)
-        return CUDA_ERROR_INVALID_VALUE; // recorded: for a version above the driver's own
+    // Recorded for a version above the driver's own.
+    require(version <= machine.driver->version && flags <= kPerThread);
     if (found.row == nullptr) {
         if (status != nullptr && found.known)
             *status = kVersionTooLow;
-        return CUDA_SUCCESS;
+        return;
     }
     const bool per_thread = flags == kPerThread && found.row->per_thread_address != nullptr;
     *out = std::bit_cast<void*>(per_thread ? found.row->per_thread_address : found.row->address);
-    return CUDA_SUCCESS;
 }
 
 } // namespace
@@ -72,15 +70,15 @@ bool is_known_function(std::string_view function) {
 
 GCX_SIM_API(cuGetProcAddress, const char* name, void** out, int version, cuuint64_t flags) {
     GCX_SIM_BODY_ANYTIME({
-        const CUresult code = get_address(machine, name, out, version, flags, nullptr);
+        give_address(machine, name, out, version, flags, nullptr);
         // The first variant has no query result: an absent function is an error.
-        return code == CUDA_SUCCESS && *out == nullptr ? CUDA_ERROR_NOT_FOUND : code;
+        require(*out != nullptr, CUDA_ERROR_NOT_FOUND);
     });
 }
 
 GCX_SIM_API(cuGetProcAddress_v2, const char* name, void** out, int version, cuuint64_t flags,
             int* status) {
-    GCX_SIM_BODY_ANYTIME({ return get_address(machine, name, out, version, flags, status); });
+    GCX_SIM_BODY_ANYTIME(give_address(machine, name, out, version, flags, status));
 }
 
 GCX_SIM_API(cuGetExportTable, const void** out, const CUuuid*) {
