@@ -1,5 +1,5 @@
 // facts/h200-driver580-sets-and-graphs.txt: its lists line by line, its prose as statements.
-#include "replay.hpp"
+#include "replay_bench.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -48,259 +48,6 @@ void say_fine_atoms(Primary& primary) {
          type_of(fine.remainder) == 0 ? "no remainder;" : "a remainder;", atom(0), ",", atom(1),
          ",", atom(2), ",", atom(3), "; groups 10..14 in one descriptor: ",
          ranges(sms_of(primary, {fine.groups.begin() + 10, fine.groups.begin() + 15}))});
-}
-
-// Everything that the statements about graphs are made with.
-struct Bench {
-    explicit Bench(Primary& owner) : primary(owner) {
-        const CUdevResource device = query();
-        const Split made = split(device, 1, 0, 24);
-        parts.reserve(2);
-        parts.emplace_back(std::vector<CUdevResource>{made.groups[0]});
-        parts.emplace_back(std::vector<CUdevResource>{made.remainder});
-        CHECK_OK(cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
-        CHECK_OK(cuLibraryLoadData(&library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0));
-        CHECK_OK(cuLibraryGetKernel(&kernel, library, "gcx_probe"));
-        CHECK_OK(cuKernelGetFunction(&kernel_function, kernel));
-    }
-    Bench(const Bench&) = delete;
-    Bench& operator=(const Bench&) = delete;
-    ~Bench() {
-        CHECK_OK(cuLibraryUnload(library));
-        CHECK_OK(cuStreamDestroy_v2(plain));
-    }
-
-    CUresult launch(CUfunction function, CUstream stream) {
-        return cuLaunchKernel(function, 1024, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr);
-    }
-
-    CUgraph capture(CUfunction function, CUstream stream) {
-        CUgraph graph = nullptr;
-        CHECK_OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-        CHECK_OK(launch(function, stream));
-        CHECK_OK(cuStreamEndCapture(stream, &graph));
-        return graph;
-    }
-
-    static CUgraphNode first_node(CUgraph graph) {
-        CUgraphNode node = nullptr;
-        std::size_t count = 1;
-        CHECK_OK(cuGraphGetNodes(graph, &node, &count));
-        return node;
-    }
-
-    std::size_t sms_of_exec(CUgraphExec exec, CUstream stream) {
-        std::vector<uint32_t> seen(Primary::kMaxSms);
-        CHECK_OK(cuMemsetD32_v2(primary.counts, 0, Primary::kMaxSms));
-        CHECK_OK(cuGraphLaunch(exec, stream));
-        CHECK_OK(cuStreamSynchronize(stream));
-        CHECK_OK(cuMemcpyDtoH_v2(seen.data(), primary.counts, seen.size() * 4));
-        return static_cast<std::size_t>(
-            std::count_if(seen.begin(), seen.end(), [](uint32_t n) { return n != 0; }));
-    }
-
-    // The SMs that a graph uses when launched on the plain stream.
-    std::size_t sms_of_graph(CUgraph graph) {
-        CUgraphExec exec = nullptr;
-        CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
-        const std::size_t seen = sms_of_exec(exec, plain);
-        CHECK_OK(cuGraphExecDestroy(exec));
-        return seen;
-    }
-
-    // A clone whose node names its kernel by CUkernel and the partition's context.
-    std::size_t sms_when_moved(CUgraph graph, const Partition& part, bool keep_function) {
-        CUgraph clone = nullptr;
-        CUgraphNode node = nullptr;
-        CHECK_OK(cuGraphClone(&clone, graph));
-        CHECK_OK(cuGraphNodeFindInClone(&node, first_node(graph), clone));
-        CUDA_KERNEL_NODE_PARAMS_v2 parameters;
-        CHECK_OK(cuGraphKernelNodeGetParams_v2(node, &parameters));
-        CHECK(parameters.kern != nullptr);
-        if (!keep_function)
-            parameters.func = nullptr;
-        parameters.ctx = part.context;
-        CHECK_OK(cuGraphKernelNodeSetParams_v2(node, &parameters));
-        const std::size_t seen = sms_of_graph(clone);
-        CHECK_OK(cuGraphDestroy(clone));
-        return seen;
-    }
-
-    Primary& primary;
-    std::vector<Partition> parts; // 24 and 108 SMs
-    CUstream plain = nullptr;
-    CUlibrary library = nullptr;
-    CUkernel kernel = nullptr;
-    CUfunction kernel_function = nullptr;
-    uint32_t max_sms = Primary::kMaxSms;
-    uint32_t spin_ns = 1000;
-    void* arguments[3] = {&primary.counts, &max_sms, &spin_ns};
-};
-
-bool captured_on(Bench& bench) {
-    bool holds = true;
-    CUgraph graph = bench.capture(bench.primary.probe, bench.plain);
-    holds = holds && bench.sms_of_graph(graph) == 132;
-    CHECK_OK(cuGraphDestroy(graph));
-    graph = bench.capture(bench.primary.probe, bench.parts[0].stream);
-    CUgraphExec exec = nullptr;
-    CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    for (CUstream stream : {bench.plain, bench.parts[0].stream, bench.parts[1].stream})
-        holds = holds && bench.sms_of_exec(exec, stream) == 24;
-    CHECK_OK(cuGraphExecDestroy(exec));
-    CHECK_OK(cuGraphDestroy(graph));
-    return holds;
-}
-
-bool moved(Bench& bench, bool keep_function) {
-    CUgraph graph = bench.capture(bench.kernel_function, bench.plain);
-    const bool holds = keep_function
-                           ? bench.sms_when_moved(graph, bench.parts[0], true) == 132
-                           : bench.sms_when_moved(graph, bench.parts[0], false) == 24 &&
-                                 bench.sms_when_moved(graph, bench.parts[1], false) == 108;
-    CHECK_OK(cuGraphDestroy(graph));
-    return holds;
-}
-
-// A node of a module's kernel, taken to a partition in the two ways that work.
-bool rebuilt(Bench& bench) {
-    CUgraph graph = bench.capture(bench.primary.probe, bench.plain);
-    CUDA_KERNEL_NODE_PARAMS_v2 parameters;
-    CHECK_OK(cuGraphKernelNodeGetParams_v2(Bench::first_node(graph), &parameters));
-    bool holds = parameters.kern == nullptr;
-
-    CUgraph relaunched = nullptr;
-    CUgraph ended = nullptr;
-    CHECK_OK(cuGraphCreate(&relaunched, 0));
-    CHECK_OK(cuStreamBeginCaptureToGraph(bench.parts[0].stream, relaunched, nullptr, nullptr, 0,
-                                         CU_STREAM_CAPTURE_MODE_GLOBAL));
-    CHECK_OK(cuLaunchKernel(parameters.func, parameters.gridDimX, 1, 1, parameters.blockDimX, 1, 1,
-                            parameters.sharedMemBytes, bench.parts[0].stream,
-                            parameters.kernelParams, nullptr));
-    CHECK_OK(cuStreamEndCapture(bench.parts[0].stream, &ended));
-    holds = holds && ended == relaunched && bench.sms_of_graph(relaunched) == 24;
-    CHECK_OK(cuGraphDestroy(relaunched));
-
-    CUgraph added = nullptr;
-    CUgraphNode node = nullptr;
-    CHECK_OK(cuGraphCreate(&added, 0));
-    CHECK_OK(cuCtxPushCurrent_v2(bench.parts[0].context));
-    CHECK_OK(cuGraphAddKernelNode_v2(&node, added, nullptr, 0, &parameters));
-    CHECK_OK(cuCtxPopCurrent_v2(nullptr));
-    holds = holds && bench.sms_of_graph(added) == 24;
-    CHECK_OK(cuGraphDestroy(added));
-    CHECK_OK(cuGraphDestroy(graph));
-    return holds;
-}
-
-bool attributes_not_copied(Bench& bench) {
-    CUgraph one = bench.capture(bench.primary.probe, bench.parts[0].stream);
-    CUgraph two = bench.capture(bench.primary.probe, bench.parts[1].stream);
-    const bool holds =
-        cuGraphKernelNodeCopyAttributes(Bench::first_node(two), Bench::first_node(one)) ==
-        CUDA_ERROR_INVALID_VALUE;
-    CHECK_OK(cuGraphKernelNodeCopyAttributes(Bench::first_node(one), Bench::first_node(one)));
-    CHECK_OK(cuGraphDestroy(one));
-    CHECK_OK(cuGraphDestroy(two));
-    return holds;
-}
-
-bool executable_stays(Bench& bench) {
-    CUgraph one = bench.capture(bench.kernel_function, bench.parts[0].stream);
-    CUgraph two = bench.capture(bench.kernel_function, bench.parts[1].stream);
-    CUgraphExec exec = nullptr;
-    CHECK_OK(cuGraphInstantiateWithFlags(&exec, one, 0));
-    CUDA_KERNEL_NODE_PARAMS_v2 parameters;
-    CHECK_OK(cuGraphKernelNodeGetParams_v2(Bench::first_node(one), &parameters));
-    CHECK_OK(cuGraphExecKernelNodeSetParams_v2(exec, Bench::first_node(one), &parameters));
-    parameters.func = nullptr;
-    parameters.ctx = bench.parts[1].context;
-    const CUresult set =
-        cuGraphExecKernelNodeSetParams_v2(exec, Bench::first_node(one), &parameters);
-    CUgraphExecUpdateResultInfo info{};
-    const CUresult updated = cuGraphExecUpdate_v2(exec, two, &info);
-    CHECK_OK(cuGraphExecUpdate_v2(exec, one, nullptr));
-    const bool holds = set == CUDA_ERROR_INVALID_VALUE &&
-                       updated == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE &&
-                       static_cast<int>(info.result) == 7;
-    CHECK_OK(cuGraphExecDestroy(exec));
-    CHECK_OK(cuGraphDestroy(one));
-    CHECK_OK(cuGraphDestroy(two));
-    return holds;
-}
-
-double used_bytes() {
-    gcx_sim_counts counts;
-    gcx_sim_get_counts(&counts);
-    return static_cast<double>(counts.device_bytes_used);
-}
-
-bool graph_costs(Bench& bench) {
-    CUgraph small = bench.capture(bench.primary.probe, bench.plain);
-    CUDA_KERNEL_NODE_PARAMS_v2 parameters;
-    const CUgraphNode node = Bench::first_node(small);
-    CHECK_OK(cuGraphKernelNodeGetParams_v2(node, &parameters));
-    const double set =
-        taken_us([&] { CHECK_OK(cuGraphKernelNodeSetParams_v2(node, &parameters)); });
-    CUgraph large = nullptr;
-    CUgraph clone = nullptr;
-    CUgraphExec exec = nullptr;
-    CHECK_OK(cuGraphCreate(&large, 0));
-    for (int i = 0; i < 1000; i++) {
-        CUgraphNode added = nullptr;
-        CHECK_OK(cuGraphAddKernelNode_v2(&added, large, nullptr, 0, &parameters));
-    }
-    const double cloned = taken_us([&] { CHECK_OK(cuGraphClone(&clone, large)); });
-    const double made = taken_us([&] { CHECK_OK(cuGraphInstantiateWithFlags(&exec, large, 0)); });
-    CHECK_OK(cuGraphExecDestroy(exec));
-    CHECK_OK(cuGraphDestroy(clone));
-    CHECK_OK(cuGraphDestroy(large));
-    CUgraph three = nullptr;
-    CHECK_OK(cuGraphCreate(&three, 0));
-    for (int i = 0; i < 3; i++) {
-        CUgraphNode added = nullptr;
-        CHECK_OK(cuGraphAddKernelNode_v2(&added, three, nullptr, 0, &parameters));
-    }
-    const double before = used_bytes();
-    CHECK_OK(cuGraphInstantiateWithFlags(&exec, three, 0));
-    const double mib = (used_bytes() - before) / 1048576;
-    CHECK_OK(cuGraphExecDestroy(exec));
-    CHECK_OK(cuGraphDestroy(three));
-    CHECK_OK(cuGraphDestroy(small));
-    return is_about(0.13, set) && is_about(1100, cloned) && is_about(3300, made) &&
-           is_about(0.12, mib);
-}
-
-bool outlives_context(Bench& bench) {
-    Partition part({split(query(), 1, 0, 24).groups[0]});
-    CUgraph graph = bench.capture(bench.primary.probe, part.stream);
-    CUgraphExec exec = nullptr;
-    CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    part.destroy_stream();
-    CHECK_OK(part.destroy_context());
-    const bool holds = cuGraphLaunch(exec, bench.plain) == CUDA_SUCCESS &&
-                       cuStreamSynchronize(bench.plain) == CUDA_SUCCESS;
-    CHECK_OK(cuGraphExecDestroy(exec));
-    CHECK_OK(cuGraphDestroy(graph));
-    return holds;
-}
-
-// The times are those of real kernels; what can be told is what the nodes are.
-bool node_kinds(Bench& bench) {
-    CUgraph graph = nullptr;
-    CHECK_OK(cuStreamBeginCapture_v2(bench.plain, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    CHECK_OK(cuMemsetD32Async(bench.primary.counts, 0, 4, bench.plain));
-    CHECK_OK(bench.launch(bench.primary.probe, bench.plain));
-    CHECK_OK(cuStreamEndCapture(bench.plain, &graph));
-    CUgraphNode nodes[2];
-    std::size_t count = 2;
-    CHECK_OK(cuGraphGetNodes(graph, nodes, &count));
-    CUgraphNodeType type{};
-    CHECK_OK(cuGraphNodeGetType(nodes[0], &type));
-    CUDA_KERNEL_NODE_PARAMS_v2 parameters;
-    CHECK_OK(cuGraphKernelNodeGetParams_v2(nodes[1], &parameters));
-    CHECK_OK(cuGraphDestroy(graph));
-    return count == 2 && type == CU_GRAPH_NODE_TYPE_MEMSET && parameters.kern == nullptr;
 }
 
 bool event_costs(Bench& bench) {
@@ -405,7 +152,9 @@ Kind SetsAndGraphs::holds(const char* beginning, bool (*test)(Bench&)) {
 }
 
 std::vector<Kind> SetsAndGraphs::kinds() {
-    return {
+    std::vector<Kind> all =
+        graph_kinds([this](const char* beginning, auto* test) { return holds(beginning, test); });
+    const std::vector<Kind> others = {
         states("NVIDIA H200, driver 580.159.04 (CUDA 13.0), one die. smid sets",
                [this] { return begin(); }),
         {"k=8 ", [this] { nested = say_nested_sets(*primary); }},
@@ -416,21 +165,6 @@ std::vector<Kind> SetsAndGraphs::kinds() {
         {"g0 ", [this] { say_coarse_atoms(*primary); }},
         {"nb=80, k=2, flags=1", [this] { say_fine_atoms(*primary); }},
         literal(""),
-        literal("CUDA graphs"),
-        holds("captured on a plain stream: 132 SMs;", captured_on),
-        holds("kernel node whose params.kern is not NULL",
-              [](Bench& on) { return moved(on, false); }),
-        holds("the same with func left set: ctx is ignored, 132 SMs.",
-              [](Bench& on) { return moved(on, true); }),
-        holds("kernel node whose params.kern is NULL", rebuilt),
-        holds("cuGraphKernelNodeCopyAttributes(new, old) between nodes of different contexts",
-              attributes_not_copied),
-        holds("cuGraphExecKernelNodeSetParams to another context: CUDA_ERROR_INVALID_VALUE.",
-              executable_stays),
-        holds("costs: set params 0.13 us a node;", graph_costs),
-        holds("an executable whose green context has been destroyed still launches",
-              outlives_context),
-        holds("torch 2.11 CUDAGraph(keep_graph=True), retargeted to 24 / 108 SMs", node_kinds),
         holds("events: record on one partition's stream + wait on another's: 0.26 us;",
               event_costs),
         states("cuGreenCtxGetId: small integers", ids_in_order),
@@ -443,6 +177,8 @@ std::vector<Kind> SetsAndGraphs::kinds() {
               idle_goes_at_once),
         holds("destroying a context with work in flight: 29 us, no wait;", busy_goes_at_once),
     };
+    all.insert(all.end(), others.begin(), others.end());
+    return all;
 }
 
 } // namespace
