@@ -186,7 +186,7 @@ def part_command(suite: Suite) -> None:
 
 
 def part_python(suite: Suite) -> None:
-    """The Python package, as installed from its wheel, on four simulated drivers."""
+    """The Python package: its wheel, and as installed from that on four simulated drivers."""
     wheels, site = BUILD / "wheel", BUILD / "site"
     for folder in (wheels, site):
         shutil.rmtree(folder, ignore_errors=True)
@@ -194,8 +194,10 @@ def part_python(suite: Suite) -> None:
     if not suite.run("wheel", [*pip, "wheel", ROOT, "--no-deps", "-w", wheels]):
         return
     install = [*pip, "install", "--no-index", "--no-deps", "--target", site]
-    if not suite.run("install the wheel", [*install, *wheels.glob("gcx-*.whl")]):
+    (wheel,) = wheels.glob("gcx-*.whl")
+    if not suite.run("install the wheel", [*install, wheel]):
         return
+    suite.pytest("package", ROOT / "tests" / "package", {"GCX_WHEEL": str(wheel)})
     for driver in ("12.4", "13.0", "13.1", "13.5"):
         env = {"PYTHONPATH": str(site), "GCX_DRIVER": f"sim:h100@{driver}"}
         suite.pytest(f"python-{driver}", ROOT / "bindings" / "python" / "tests", env)

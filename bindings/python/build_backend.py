@@ -1,25 +1,25 @@
-"""Builds the package with meson-python, and names the wheel after what it runs on.
+"""Builds the package with meson-python, and says what it runs on and where it lies.
 
 meson-python tags a wheel of the stable ABI with the interpreter that built it. The extension is
 compiled against the limited API of Python 3.9, so that the wheel runs on that and newer.
+
+Its editable installs build again at each import, with tools that pip has thrown away by then, and
+find neither the simulated driver nor the command. Here an editable install is the package as in
+the wheel, in build/editable, with its Python files linked to the sources; C and C++ are built when
+it is installed again.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
-import zipfile
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import mesonpy
-from mesonpy import (
-    build_editable,
-    build_sdist,
-    get_requires_for_build_editable,
-    get_requires_for_build_sdist,
-    get_requires_for_build_wheel,
-)
+from mesonpy import build_sdist, get_requires_for_build_sdist, get_requires_for_build_wheel
 
 __all__ = [
     "build_editable",
@@ -31,45 +31,55 @@ __all__ = [
 ]
 
 LOWEST_PYTHON = "cp39"
+SOURCES = Path(__file__).resolve().parent / "gcx"
+EDITABLE = SOURCES.parents[2] / "build" / "editable"
+
+Settings = dict[str, "str | list[str]"]
+get_requires_for_build_editable = get_requires_for_build_wheel
 
 
 def build_wheel(
     wheel_directory: str,
-    config_settings: dict[str, str | list[str]] | None = None,
+    config_settings: Settings | None = None,
     metadata_directory: str | None = None,
 ) -> str:
     """Builds the wheel into the folder and returns its name."""
-    built = Path(wheel_directory) / mesonpy.build_wheel(
-        wheel_directory, config_settings, metadata_directory
+    built = mesonpy.build_wheel(wheel_directory, config_settings, metadata_directory)
+    tagged = wheel("tags", "--remove", "--python-tag", LOWEST_PYTHON, Path(wheel_directory, built))
+    return tagged.splitlines()[-1]
+
+
+def build_editable(
+    wheel_directory: str,
+    config_settings: Settings | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Builds a wheel that says where the package lies, and the package there."""
+    with TemporaryDirectory() as name:
+        built = build_wheel(name, config_settings, metadata_directory)
+        wheel("unpack", "--dest", name, Path(name, built))
+        (unpacked,) = (path for path in Path(name).iterdir() if path.is_dir())
+        shutil.rmtree(EDITABLE, ignore_errors=True)
+        shutil.copytree(unpacked / "gcx", EDITABLE / "gcx")
+        shutil.rmtree(unpacked / "gcx")
+        link_sources()
+        (unpacked / "gcx-editable.pth").write_text(f"{EDITABLE}\n", encoding="utf-8")
+        wheel("pack", "--dest-dir", wheel_directory, unpacked)
+        return built
+
+
+def link_sources() -> None:
+    """Puts links in the place of the package's Python files."""
+    for copy in EDITABLE.rglob("*.py*"):
+        source = SOURCES / copy.relative_to(EDITABLE / "gcx")
+        if source.is_file():
+            copy.unlink()
+            copy.symlink_to(source)
+
+
+def wheel(*arguments: str | os.PathLike[str]) -> str:
+    """What a command of the package wheel prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "wheel", *arguments], check=True, stdout=subprocess.PIPE, text=True
     )
-    name = re.sub(r"-cp\d+-abi3-", f"-{LOWEST_PYTHON}-abi3-", built.name)
-    if name != built.name:
-        retag(built, built.with_name(name))
-        built.unlink()
-    return name
-
-
-def retag(source: Path, target: Path) -> None:
-    """Copies a wheel, with the lowest Python in its tag."""
-    replaced: dict[str, bytes] = {}
-    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
-        for entry in old.infolist():
-            data = old.read(entry)
-            if entry.filename.endswith(".dist-info/WHEEL"):
-                data = re.sub(rb"(?m)^Tag: cp\d+-", b"Tag: %s-" % LOWEST_PYTHON.encode(), data)
-                replaced[entry.filename] = data
-            elif entry.filename.endswith(".dist-info/RECORD"):
-                data = record(data.decode(), replaced).encode()
-            new.writestr(entry, data)
-
-
-def record(lines: str, replaced: dict[str, bytes]) -> str:
-    """The wheel's list of files, with the digests of those that were replaced."""
-    out = []
-    for line in lines.splitlines():
-        name = line.split(",")[0]
-        if name in replaced:
-            digest = base64.urlsafe_b64encode(hashlib.sha256(replaced[name]).digest())
-            line = f"{name},sha256={digest.rstrip(b'=').decode()},{len(replaced[name])}"
-        out.append(line)
-    return "\n".join(out) + "\n"
+    return done.stdout

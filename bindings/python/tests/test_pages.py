@@ -86,10 +86,10 @@ def test_the_lines_of_the_readme(script: Any) -> None:
 
 def test_the_long_way(script: Any) -> None:
     """What docs/python.md calls so; the blocks after it go on with its names."""
-    long_way, workqueues, order = fences(DOCS / "python.md")[1:4]
+    at_once, long_way, workqueues, order = fences(DOCS / "python.md")[1:5]
     older = gcx.driver_info().version < (13, 1)
     parts = "decode, prefill = gcx.split([24, None])\n"
-    code = f"import gcx\n{long_way}{'' if older else workqueues}{parts}{order}"
+    code = f"import gcx\n{at_once}{long_way}{'' if older else workqueues}{parts}{order}"
     assert script(code) == "Plan(groups=(12, 120), remainder=0)\n"
 
 

@@ -86,14 +86,37 @@ def test_a_stream_in_torch(parts: gcx.Partitions, torch: Any) -> None:
         torch.testing.assert_close(y, expected, rtol=1e-3, atol=1e-2)
 
 
-def test_torch_takes_a_gcx_stream_as_it_is(parts: gcx.Partitions, torch: Any) -> None:
-    before = torch.cuda.current_stream()
-    with torch.cuda.stream(parts[0].stream.torch()):
-        assert torch.cuda.current_stream().cuda_stream == parts[0].stream.native
-        y = torch.ones(1000, device="cuda") * 2
+def test_torch_waits_for_a_partition(parts: gcx.Partitions, torch: Any) -> None:
+    """And a partition for PyTorch's current stream, which is the default stream."""
+    before, theirs = torch.cuda.current_stream(), parts[0].stream.torch()
+    x = torch.ones(1 << 24, device="cuda")
+    parts[0].wait(before)
+    with torch.cuda.stream(theirs):
+        y = x * 2
     assert torch.cuda.current_stream() == before
-    parts[0].stream.synchronize()
-    assert y.sum().item() == 2000
+    before.wait_stream(theirs)
+    assert (y + 1).sum().item() == 3 << 24
+    y.record_stream(before)
+
+
+def test_torch_refuses_a_gcx_stream_as_it_is(parts: gcx.Partitions, torch: Any) -> None:
+    before = torch.cuda.current_stream()
+    with pytest.raises(AttributeError, match=r"torch\(\)"), torch.cuda.stream(parts[0].stream):
+        pass
+    assert torch.cuda.current_stream() == before
+
+
+def test_events_of_torch(parts: gcx.Partitions, torch: Any) -> None:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    with pytest.raises(gcx.InvalidValueError, match="recorded"):
+        gcx.Event.from_native(start)
+    start.record()
+    end.record()
+    with gcx.Event.from_native(start) as ours, gcx.Event.from_native(end) as later:
+        parts[0].stream.record(later)
+        parts[1].wait(later)
+        later.synchronize()
+        assert ours.elapsed_time(later) == pytest.approx(start.elapsed_time(end))
 
 
 def test_a_stream_of_torch(parts: gcx.Partitions, torch: Any) -> None:
