@@ -43,8 +43,10 @@ bool equal(const std::string& simulated, const std::string& logged) {
                 return false;
             at += length;
             i = end;
-        } else if (at == logged.size() || simulated[i] != logged[at++]) {
+        } else if (at == logged.size() || simulated[i] != logged[at]) {
             return false;
+        } else {
+            at++;
         }
     }
     return at == logged.size();
