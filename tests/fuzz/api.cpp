@@ -162,7 +162,8 @@ struct Shared {
     Slots<gcx_context> contexts{gcx_context_destroy};
     Slots<gcx_stream> streams{gcx_stream_destroy};
     Slots<gcx_event> events{gcx_event_destroy};
-    bool alone = true; // one thread: the program may use native handles as well
+    bool nested = false; // within current_natively
+    bool alone = true;   // one thread: the program may use native handles as well
     // Native objects of the application's own.
     std::vector<CUstream> native_streams;
     std::vector<CUevent> native_events;
@@ -238,7 +239,13 @@ void device_info(Bytes& bytes, Shared&) {
     Out<int32_t> count;
     CALL_OUT(count, gcx_device_get_count(&count.value));
     auto info = sized<gcx_device_info>(bytes);
-    CALL_OUT(info, gcx_device_get_info(device(bytes), &info.value));
+    const int32_t which = device(bytes);
+    CALL_OUT(info, gcx_device_get_info(which, &info.value));
+    Out<int32_t> least;
+    Out<int32_t> greatest;
+    const gcx_result result =
+        CALL_OUT(least, gcx_device_get_stream_priority_range(which, &least.value, &greatest.value));
+    greatest.check(result, "the greatest priority");
 }
 
 void device_resource(Bytes& bytes, Shared& shared) {
@@ -425,12 +432,16 @@ void context_from_native(Bytes& bytes, Shared& shared) {
 }
 
 void push(Bytes& bytes, Shared& shared) {
+    if (shared.nested)
+        return;
     CALL(gcx_context_push(shared.contexts.pick(bytes)));
     Out<gcx_context> current;
     CALL_OUT(current, gcx_context_get_current(&current.value));
 }
 
-void pop(Bytes& bytes, Shared&) {
+void pop(Bytes& bytes, Shared& shared) {
+    if (shared.nested)
+        return;
     Out<gcx_context> popped;
     CALL_OUT(popped, gcx_context_pop(bytes.flag() ? &popped.value : nullptr));
 }
@@ -603,20 +614,24 @@ void busy(Bytes& bytes, Shared& shared) {
     cuMemFreeAsync(memory, native);
 }
 
+void one_operation(Bytes& bytes, Shared& shared);
+
+// The next operation, with something of the application's own current. What gcx pushed is not taken
+// off by it, so neither may the operation push: the stack is as it was afterwards.
 void current_natively(Bytes& bytes, Shared& shared) {
-    if (!shared.alone)
+    const bool none = bytes.flag();
+    CUcontext const native = gcx_context_native(shared.contexts.pick(bytes));
+    if (!shared.alone || shared.nested || native == nullptr ||
+        cuCtxPushCurrent(native) != CUDA_SUCCESS)
         return;
-    CUcontext popped = nullptr;
-    switch (bytes.next() % 4) {
-    case 0:
-        cuCtxPopCurrent(&popped);
-        break;
-    case 1:
+    if (none)
         cuCtxSetCurrent(nullptr);
-        break;
-    default:
-        cuCtxPushCurrent(gcx_context_native(shared.contexts.pick(bytes)));
-    }
+    shared.nested = true;
+    one_operation(bytes, shared);
+    shared.nested = false;
+    CUcontext popped = nullptr;
+    while (cuCtxPopCurrent(&popped) != CUDA_SUCCESS && shared.injected)
+        ;
 }
 
 void cluster_sizes(Bytes& bytes, Shared& shared) {
@@ -687,24 +702,28 @@ constexpr auto kOperations = std::to_array<Operation>({
     foreign_event,
 });
 
-void run(Bytes bytes, Shared& shared) {
-    while (!bytes.empty()) {
-        const uint8_t byte = bytes.next();
-        const Operation operation = kOperations[(byte & 0x7f) % kOperations.size()];
-        // set_log waits for callbacks, which wait for the lock.
-        if (byte >= 0x80 && operation != set_log) {
-            const std::lock_guard hold(application());
-            operation(bytes, shared);
-        } else {
-            operation(bytes, shared);
-        }
+void one_operation(Bytes& bytes, Shared& shared) {
+    const uint8_t byte = bytes.next();
+    const Operation operation = kOperations[(byte & 0x7f) % kOperations.size()];
+    // set_log waits for callbacks, which wait for the lock.
+    if (byte >= 0x80 && operation != set_log && operation != current_natively) {
+        const std::lock_guard hold(application());
+        operation(bytes, shared);
+    } else {
+        operation(bytes, shared);
     }
-    // Whoever ends with contexts pushed gives them up; so may those be that were taken off
-    // natively.
-    CUcontext current = nullptr;
-    while (gcx_context_pop(nullptr) == GCX_SUCCESS ||
-           (cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != nullptr &&
-            cuCtxPopCurrent(&current) == CUDA_SUCCESS)) {
+}
+
+void run(Bytes bytes, Shared& shared) {
+    while (!bytes.empty())
+        one_operation(bytes, shared);
+    // A driver that fails may refuse to take a context off: then it is asked again.
+    for (int left = 1000; left > 0 && gcx_context_pop(nullptr) != GCX_SUCCESS; left--) {
+        gcx_context current = nullptr;
+        if (gcx_context_get_current(&current) == GCX_SUCCESS && current == nullptr)
+            break;
+    }
+    while (gcx_context_pop(nullptr) == GCX_SUCCESS) {
     }
 }
 
