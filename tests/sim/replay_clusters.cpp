@@ -2,7 +2,7 @@
 #include "replay.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 #include <set>
 
 using namespace sim_test;
@@ -71,7 +71,7 @@ bool no_pair_allows_16(Primary& primary, const Split& coarse) {
 }
 
 struct Clusters : Log {
-    std::optional<Primary> primary;
+    std::unique_ptr<Primary> primary;
     CUdevResource device{};
     Split coarse;
     Split fine;
@@ -84,7 +84,7 @@ struct Clusters : Log {
 
 bool Clusters::begin() {
     CHECK_OK(cuInit(0));
-    primary.emplace();
+    primary = std::make_unique<Primary>();
     device = query();
     coarse = split(device, 32, 0, 8);
     fine = split(device, 80, 1, 2);

@@ -84,7 +84,7 @@ void say_swept(unsigned flags, unsigned groups, unsigned least) {
 } // namespace
 
 void Probe::retain() {
-    say({"primary retain ", cost(taken_us([&] { primary.emplace(); })), " us"});
+    say({"primary retain ", cost(taken_us([&] { primary = std::make_unique<Primary>(); })), " us"});
     device = query();
     CUdevResource own;
     CHECK_OK(cuCtxGetDevResource(primary->context, &own, cu::kResourceSm));

@@ -3,12 +3,12 @@
 
 #include "replay.hpp"
 
-#include <optional>
+#include <memory>
 
 namespace sim_test {
 
 struct Probe : Log {
-    std::optional<Primary> primary;
+    std::unique_ptr<Primary> primary;
     CUdevResource device{};
     Split base;
 

@@ -2,7 +2,7 @@
 #include "replay_bench.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 
 using namespace sim_test;
 
@@ -131,8 +131,8 @@ bool busy_goes_at_once(Bench& bench) {
 }
 
 struct SetsAndGraphs : Log {
-    std::optional<Primary> primary;
-    std::optional<Bench> bench;
+    std::unique_ptr<Primary> primary;
+    std::unique_ptr<Bench> bench;
     bool nested = false;
 
     std::vector<Kind> kinds() override;
@@ -142,8 +142,8 @@ struct SetsAndGraphs : Log {
 
 bool SetsAndGraphs::begin() {
     CHECK_OK(cuInit(0));
-    primary.emplace();
-    bench.emplace(*primary);
+    primary = std::make_unique<Primary>();
+    bench = std::make_unique<Bench>(*primary);
     return true;
 }
 
