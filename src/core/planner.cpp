@@ -115,8 +115,8 @@ class Planner {
     // By the rule. No group saves more units by the odd atom than the best holder, so that where
     // that doesn't fit none does. Where both cost the same the odd atom stays with the rest.
     std::vector<Share> counted_shares() const {
-        const std::vector<Share> without = shares_with(std::nullopt);
-        const std::vector<Share> with = shares_with(best_holder());
+        std::vector<Share> without = shares_with(std::nullopt);
+        std::vector<Share> with = shares_with(best_holder());
         if (fits(without) && !(fits(with) && cost_of(with) < cost_of(without)))
             return without;
         if (fits(with))
