@@ -58,6 +58,11 @@ std::string device_lines(const gcx_driver_info& driver, int32_t ordinal) {
     return text;
 }
 
+// Of a device with fewer SMs than a group there is one atom, which no split gave.
+bool is_no_split(const gcx_device_info& info, const FamilyName& name) {
+    return name.family == GCX_SM_FAMILY_COSCHEDULED && info.sm_count < info.min_partition_size;
+}
+
 std::string sm_line(const char* field, const gcx_resource& atom) {
     std::array<uint32_t, GCX_MAX_SMS> ids{};
     uint32_t count = 0;
@@ -76,7 +81,7 @@ std::string record_profile(const gcx_driver_info& driver, int32_t device) {
     text += device_lines(driver, device);
     for (const FamilyName& name : family_names) {
         const auto family = find_family(device, name);
-        if (!family)
+        if (!family || is_no_split(device_info(device), name))
             continue;
         check(gcx_device_map_sms(device, name.family));
         text += "\nfamily " + std::string(name.name) + "\n";
