@@ -15,7 +15,8 @@ namespace {
 constexpr std::array kInfoOptions = {
     Option{"--device", "N", "this device alone; all of them if not given"},
     Option{"--limits", "",
-           "also the largest thread block clusters, for which it makes contexts for a moment"},
+           "also stream priorities and the largest thread block clusters, for which it makes "
+           "contexts for a moment"},
     Option{"--record", "FILE",
            "write the device (0 if not given) as a profile for the simulated driver"},
 };

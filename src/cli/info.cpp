@@ -89,6 +89,14 @@ std::string uuid_text(const gcx_device_info& info) {
     return text;
 }
 
+void add_priorities(int32_t device, Json& json, Report& report) {
+    int32_t least = 0;
+    int32_t greatest = 0;
+    check(gcx_device_get_stream_priority_range(device, &least, &greatest));
+    report.text += format("  stream priorities     %d to %d, the most urgent\n", least, greatest);
+    json.set("stream_priorities", Json::object().set("least", least).set("greatest", greatest));
+}
+
 Json add_device(int32_t device, bool limits, Report& report) {
     const gcx_device_info info = device_info(device);
     const std::string capability =
@@ -109,6 +117,8 @@ Json add_device(int32_t device, bool limits, Report& report) {
         format("  smallest partition    %s\n", count_of(info.min_partition_size, "SM").c_str());
     report.text +=
         format("  coscheduled steps     %s\n", count_of(info.coscheduled_alignment, "SM").c_str());
+    if (limits)
+        add_priorities(device, json, report);
     add_families(device, info.compute_capability_major >= 9, limits, json, report);
     return json;
 }
