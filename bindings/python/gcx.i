@@ -324,6 +324,13 @@ static PyObject* set_log_receiver(PyObject* receiver) {
 
 %typemap(in, numinputs=0) int32_t* count (int32_t value = 0), uint32_t* sm_count (uint32_t value = 0),
                           uint32_t* blocks (uint32_t value = 0), float* milliseconds (float value = 0) { $1 = &value; }
+%typemap(in, numinputs=0) (int32_t* least, int32_t* greatest) (int32_t low = 0, int32_t high = 0) {
+    $1 = &low;
+    $2 = &high;
+}
+%typemap(argout) (int32_t* least, int32_t* greatest) {
+    GIVES(Py_BuildValue("(ii)", (int)*$1, (int)*$2))
+}
 %typemap(argout) int32_t* count { GIVES(PyLong_FromLong(*$1)) }
 %typemap(argout) uint32_t* sm_count, uint32_t* blocks { GIVES(PyLong_FromUnsignedLong(*$1)) }
 %typemap(argout) float* milliseconds { GIVES(PyFloat_FromDouble(*$1)) }

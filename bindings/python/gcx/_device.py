@@ -53,6 +53,12 @@ class Device:
         return self._info[5]
 
     @property
+    def stream_priority_range(self) -> tuple[int, int]:
+        """The least and the greatest priority of streams; lower is more urgent: (0, -5) on an
+        H100."""
+        return _gcx.gcx_device_get_stream_priority_range(self._ordinal)
+
+    @property
     def uuid(self) -> str:
         """As nvidia-smi prints it: "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"."""
         digits = self._info[7].hex()

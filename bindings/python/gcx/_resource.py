@@ -10,7 +10,6 @@ from gcx._checks import chosen, whole
 from gcx._errors import (
     InvalidResourceTypeError,
     NotReadyError,
-    NotSupportedError,
     ResourceConfigurationError,
     described,
 )
@@ -268,6 +267,7 @@ class SMResource(Resource):
         Raises:
             NotReadyError: They are of two families and it isn't known yet which SMs those hold.
                 Device.map_sms finds out.
+            NotSupportedError: One is of the family "structured", which can't be mapped.
         """
         if not isinstance(other, SMResource):
             raise TypeError(f"overlap takes a gcx.SMResource, not {type(other).__name__}")
@@ -313,15 +313,12 @@ class SMResource(Resource):
         The first call for a device and family maps it, as Device.map_sms does and at its cost.
 
         Raises:
-            NotSupportedError: The family is "structured", which can't be mapped.
+            NotSupportedError: The family is "structured", which can't be mapped: ask sm_ids of a
+                stream.
         """
         try:
             return _gcx.gcx_resource_get_sm_ids(self._value)
         except NotReadyError:
-            if self.family not in FAMILIES:
-                raise NotSupportedError(
-                    f"SMs of the family {self.family} aren't known: a stream's sm_ids shows them"
-                ) from None
             _gcx.gcx_device_map_sms(self.device, FAMILIES[self.family])
             return _gcx.gcx_resource_get_sm_ids(self._value)
 

@@ -160,7 +160,7 @@ a, b = (device.resources.sm.split([8], family=name).groups[0] for name in ("cosc
 try:
     a.overlap(b)
 except gcx.NotReadyError as error:
-    assert "Device.map_sms" in str(error), error
+    assert 'gcx.Device(0).map_sms("' in str(error), error
 else:
     raise SystemExit("no error")
 device.map_sms("coscheduled")
