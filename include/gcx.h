@@ -306,6 +306,13 @@ GCX_API gcx_result gcx_resource_subtract(const gcx_resource* a, const gcx_resour
 GCX_API gcx_result gcx_resource_intersect(const gcx_resource* a, const gcx_resource* b,
                                           gcx_resource* result);
 
+/* How many of the resource's SMs are held by live contexts, those that gcx_context_list tells, of
+ * gcx in this process. Beside contexts of other families it is known once gcx_device_map_sms has
+ * read which SMs the atoms hold.
+ * Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_NOT_SUPPORTED one of two families is
+ * the structured one, which can't be mapped; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource. */
+GCX_API gcx_result gcx_resource_get_live_overlap(const gcx_resource* resource, uint32_t* sm_count);
+
 /* How many SMs a and b share: 0 for two devices. Within a family this is always known. Across
  * families it is known once gcx_device_map_sms has read which SMs the atoms hold.
  * Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_NOT_SUPPORTED one is of a structured
@@ -327,7 +334,7 @@ GCX_API gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resourc
  * waits for every kernel that runs on the device and loses 4 MiB of device memory for good when
  * it is destroyed. A context for resources that had one before takes microseconds, waits
  * for nothing and loses nothing. So two handles for equal resources stand for one green context,
- * and synchronizing or recording one covers the work of both. The first context on a device retains
+ * and synchronizing or recording one covers the work of both, unless GCX_CONTEXT_PRIVATE. The first context on a device retains
  * its primary context, which gcx keeps.
  * ---------------------------------------------------------------------------------------- */
 
@@ -335,9 +342,14 @@ typedef struct gcx_context_s* gcx_context;
 typedef struct gcx_stream_s* gcx_stream;
 typedef struct gcx_event_s* gcx_event;
 
+/* A green context of one's own: nobody else is given it while a handle or stream of it is alive, but
+ * by gcx_context_from_native. So nobody else's streams are synchronized or recorded with it, and
+ * none of theirs, capturing a graph, stands in the way. Given up, it is kept like others. */
+#define GCX_CONTEXT_PRIVATE 0x1u
+
 typedef struct gcx_context_params {
     uint32_t struct_size;
-    uint32_t flags; /* 0 */
+    uint32_t flags; /* GCX_CONTEXT_ */
 } gcx_context_params;
 #define GCX_CONTEXT_PARAMS_INIT GCX_STRUCT_INIT(gcx_context_params)
 
@@ -348,9 +360,11 @@ typedef struct gcx_context_params {
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, or one is given twice, or
  *       they are of two devices or families, or hold no SMs
  *   GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or are two workqueues
- *   GCX_ERROR_INVALID_VALUE                   resource_count is 0
+ *   GCX_ERROR_INVALID_VALUE                   resource_count is 0; unknown flags
+ *   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] the GCX_RESOURCE_WORKQUEUE is gone: no green
+ *       context has it any more
  *   GCX_ERROR_NOT_SUPPORTED                   [13.1+] the odd atom together with atoms that don't
- * run up to the last: CUDA allows no such descriptor there */
+ *       run up to the last: CUDA allows no such descriptor there */
 GCX_API gcx_result gcx_context_create(const gcx_resource* resources, uint32_t resource_count,
                                       const gcx_context_params* params, gcx_context* context);
 
@@ -374,8 +388,29 @@ typedef struct gcx_context_info {
 /* Fills *info. Errors: GCX_ERROR_CONTEXT_IS_DESTROYED (below). */
 GCX_API gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info);
 
+/* A green context that is in use. Grows at the end of reserved, never in size. */
+typedef struct gcx_live_context {
+    uint64_t id; /* as in gcx_context_info */
+    int32_t device;
+    uint32_t sm_count;
+    uint32_t handle_count; /* gcx_context handles */
+    uint32_t stream_count; /* gcx_stream handles */
+    uint32_t flags;        /* GCX_CONTEXT_PRIVATE */
+    uint32_t reserved[5];  /* 0 */
+    gcx_resource resource; /* its SMs */
+} gcx_live_context;
+
+/* The green contexts of a device, or of all (-1), that have a handle or a stream, or that a thread
+ * has current by gcx_context_push: in contexts[0 .. *count - 1], in the order in which they were
+ * made. Not the kept ones. capacity is the room in contexts, which may be NULL if that is 0.
+ * Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_VALUE capacity is too small:
+ * *count then holds what is needed. */
+GCX_API gcx_result gcx_context_list(int32_t device, gcx_live_context* contexts, uint32_t capacity,
+                                    uint32_t* count);
+
 /* The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
- * workqueue configuration, or its workqueue, to be shared with another context.
+ * workqueue configuration, or its workqueue, to be shared with another context. Contexts with the
+ * same workqueue give equal resources. It can be used as long as one of them exists, alive or kept.
  * Errors: GCX_ERROR_INVALID_RESOURCE_TYPE no such type; GCX_ERROR_NOT_SUPPORTED workqueues on a
  * driver before 13.1. */
 GCX_API gcx_result gcx_context_get_resource(gcx_context context, gcx_resource_type type,

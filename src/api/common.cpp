@@ -5,18 +5,20 @@
 namespace gcx {
 namespace {
 
-gcx_resource context_workqueue(Library& lib, const GreenContext& green, bool config) {
+gcx_resource context_workqueue_config(Library& lib, const GreenContext& green) {
     lib.driver.require(GCX_CAPABILITY_WORKQUEUES, "workqueue resources");
     CUdevResource native{};
     GCX_CALL(lib.driver, cuGreenCtxGetDevResource, green.green, &native,
-             config ? cu::kResourceWorkqueueConfig : cu::kResourceWorkqueue);
-    if (config)
-        return seal_workqueue_config(*green.key.device, native);
-    lib.cache.remember_workqueue(green.id, native);
+             cu::kResourceWorkqueueConfig);
+    return seal_workqueue_config(*green.key.device, native);
+}
+
+gcx_resource context_workqueue(Library& lib, GreenContext& green) {
+    lib.driver.require(GCX_CAPABILITY_WORKQUEUES, "workqueue resources");
     ResourceWords words;
     words.type = GCX_RESOURCE_WORKQUEUE;
     words.device = green.key.device->ordinal();
-    words.workqueue.source_context = green.id;
+    words.workqueue.queue = lib.cache.queue_of(green);
     return seal(words);
 }
 
@@ -32,14 +34,14 @@ gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& na
     return seal(words);
 }
 
-gcx_resource resource_of(Library& lib, const GreenContext& green, gcx_resource_type type) {
+gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type type) {
     switch (type) {
     case GCX_RESOURCE_SM:
         return seal({green.key.device, green.key.family, green.key.set});
     case GCX_RESOURCE_WORKQUEUE_CONFIG:
-        return context_workqueue(lib, green, true);
+        return context_workqueue_config(lib, green);
     case GCX_RESOURCE_WORKQUEUE:
-        return context_workqueue(lib, green, false);
+        return context_workqueue(lib, green);
     }
     refuse_type(type);
 }

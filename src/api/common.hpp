@@ -17,7 +17,7 @@ typename HandleTable<T>::Pin pin_alive(HandleTable<T>& table, const void* handle
 }
 
 // The resource of one type of a live green context, as gcx_context_get_resource documents.
-gcx_resource resource_of(Library& lib, const GreenContext& green, gcx_resource_type type);
+gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type type);
 
 // The same of a stream whose context gcx did not make, as gcx_stream_get_resource documents.
 gcx_resource resource_of_foreign(Library& lib, const Stream& stream, gcx_resource_type type);

@@ -1,69 +1,18 @@
-// Contexts, what is current in a thread, and the cache.
+// Contexts, and the cache.
 
 #include "api/captures.hpp"
 #include "api/common.hpp"
 #include "api/guard.hpp"
-
+#include "api/pushed.hpp"
 #include "core/scoped_current.hpp"
 
-#include <pthread.h>
-
+#include <algorithm>
 #include <optional>
 #include <vector>
 
 using namespace gcx;
 
 namespace {
-
-struct Pushed {
-    uint64_t handle;
-    ContextCache::Ref green;
-};
-
-// What this thread has pushed; null while nothing is. A key of pthreads tells when the thread ends:
-// a thread_local with a destructor would keep the library from being unloaded while the thread
-// lives.
-thread_local std::vector<Pushed>* pushed = nullptr;
-
-// CUDA's stack of contexts ends with its thread, and so does what gcx held for it.
-void forget_pushed(void* stack) {
-    pushed = nullptr;
-    if (library_answers())
-        delete static_cast<std::vector<Pushed>*>(stack);
-}
-
-class ThreadEnds {
-  public:
-    ThreadEnds() {
-        if (pthread_key_create(&key_, forget_pushed) != 0)
-            fail(GCX_ERROR_OUT_OF_MEMORY, "the process has no pthread_key_t left");
-    }
-    ~ThreadEnds() { pthread_key_delete(key_); }
-    ThreadEnds(const ThreadEnds&) = delete;
-    ThreadEnds& operator=(const ThreadEnds&) = delete;
-
-    void watch(std::vector<Pushed>* stack) const {
-        if (pthread_setspecific(key_, stack) != 0)
-            fail(GCX_ERROR_OUT_OF_MEMORY, "no memory to watch the thread's end");
-    }
-
-  private:
-    pthread_key_t key_ = 0;
-};
-
-const ThreadEnds& thread_ends() {
-    static const ThreadEnds ends;
-    return ends;
-}
-
-void drop_last_pushed() {
-    pushed->pop_back();
-    if (pushed->empty()) {
-        thread_ends().watch(nullptr);
-        delete pushed;
-        pushed = nullptr;
-    }
-}
 
 CUcontext current_context(const Driver& driver) {
     CUcontext current = nullptr;
@@ -72,52 +21,31 @@ CUcontext current_context(const Driver& driver) {
 }
 
 // The key of a context over these resources.
-ContextKey key_of(Library& lib, const gcx_resource* resources, uint32_t count) {
+ContextKey key_of_resources(Library& lib, const gcx_resource* resources, uint32_t count) {
     if (count == 0)
         fail(GCX_ERROR_INVALID_VALUE, "there are no resources; a context needs SMs");
     not_null(resources, "resources");
-    ContextKey key;
+    std::vector<ContextKey> parts(count);
     for (uint32_t i = 0; i < count; i++) {
         const ResourceWords words = unseal(&resources[i]);
-        if (words.type != GCX_RESOURCE_SM) {
-            if (key.workqueue)
-                fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
-                     format("resource %u is a second workqueue; a context has one at most", i));
-            key.workqueue = words.workqueue;
-            Device& device = lib.device(words.device);
-            if (key.device != nullptr && key.device != &device)
-                fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                     format("resource %u is of %s, those before of %s", i, device.label().c_str(),
-                            key.device->label().c_str()));
-            key.device = &device;
-            continue;
+        if (words.type == GCX_RESOURCE_SM) {
+            const SmResource sm = lib.sm_resource(&resources[i]);
+            parts[i] = {sm.device, sm.family, sm.set, std::nullopt};
+        } else {
+            parts[i] = {&lib.device(words.device), nullptr, {}, words.workqueue};
         }
-        const SmResource sm = lib.sm_resource(&resources[i]);
-        if (key.device != nullptr && key.device != sm.device)
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("resource %u is of %s, those before of %s", i, sm.device->label().c_str(),
-                        key.device->label().c_str()));
-        if (key.family != nullptr && key.family != sm.family)
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format(
-                     "resource %u is of another family than those before: which SMs they share is "
-                     "not the driver's to say",
-                     i));
-        const uint32_t shared = sm.family->sm_count(key.set & sm.set);
-        if (shared != 0)
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("resource %u has %u SMs that those before have already; take them out with "
-                        "gcx_resource_subtract",
-                        i, shared));
-        key.device = sm.device;
-        key.family = sm.family;
-        key.set = key.set | sm.set;
     }
-    if (key.family == nullptr)
-        fail(GCX_ERROR_INVALID_RESOURCE_TYPE, "there is no SM resource among the resources");
-    if (key.set.empty())
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, "the resources hold no SMs");
-    return key;
+    return key_of(parts);
+}
+
+ContextCache::Sharing sharing_of(const gcx_context_params* params) {
+    if (params == nullptr)
+        return ContextCache::Sharing::shared;
+    check_size(params, "params");
+    if ((params->flags & ~GCX_CONTEXT_PRIVATE) != 0)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->flags is %#x; there is only GCX_CONTEXT_PRIVATE (1)", params->flags));
+    return params->flags != 0 ? ContextCache::Sharing::exclusive : ContextCache::Sharing::shared;
 }
 
 gcx_context add_context(Library& lib, ContextCache::Ref green) {
@@ -126,20 +54,28 @@ gcx_context add_context(Library& lib, ContextCache::Ref green) {
     return handle_of<gcx_context>(lib.contexts.add(std::move(object)));
 }
 
+gcx_live_context describe_live(const ContextCache::Live& live) {
+    gcx_live_context described{};
+    described.id = live.id;
+    described.device = live.sms.device->ordinal();
+    described.sm_count = live.sms.family->sm_count(live.sms.set);
+    described.handle_count = live.handles;
+    described.stream_count = live.streams;
+    described.flags = live.is_private ? GCX_CONTEXT_PRIVATE : 0;
+    described.resource = seal(live.sms);
+    return described;
+}
+
 } // namespace
 
 gcx_result gcx_context_create(const gcx_resource* resources, uint32_t resource_count,
                               const gcx_context_params* params, gcx_context* context) {
     GCX_BODY({
         not_null(context, "context");
-        if (params != nullptr) {
-            check_size(params, "params");
-            if (params->flags != 0)
-                fail(GCX_ERROR_INVALID_VALUE,
-                     format("params->flags is %#x; there are none yet, use 0", params->flags));
-        }
+        const ContextCache::Sharing sharing = sharing_of(params);
         Library& lib = library();
-        *context = add_context(lib, lib.cache.get(key_of(lib, resources, resource_count)));
+        const ContextKey key = key_of_resources(lib, resources, resource_count);
+        *context = add_context(lib, lib.cache.get(key, sharing));
     });
 }
 
@@ -150,14 +86,9 @@ gcx_result gcx_context_destroy(gcx_context context) {
             return;
         Library& lib = *open;
         auto pin = lib.contexts.pin(context);
-        if (pushed != nullptr) {
-            for (const Pushed& entry : *pushed) {
-                if (entry.handle == pin.handle())
-                    fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
-                         "the context is current in this thread; take it off with gcx_context_pop "
-                         "first");
-            }
-        }
+        if (pushed::contains(pin.handle()))
+            fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
+                 "the context is current in this thread; take it off with gcx_context_pop first");
         const GreenContext& green = *pin->green;
         if (lib.cache.last_handle(green) && current_context(lib.driver) == green.native)
             fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
@@ -226,40 +157,34 @@ gcx_result gcx_context_push(gcx_context context) {
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
         GreenContext& green = *pin->green;
-        auto entry = Pushed{pin.handle(), lib.cache.share(green, ContextCache::Use::current)};
-        auto fresh = pushed == nullptr ? std::make_unique<std::vector<Pushed>>() : nullptr;
-        std::vector<Pushed>& stack = pushed != nullptr ? *pushed : *fresh;
-        stack.reserve(stack.size() + 1);
-        if (fresh != nullptr)
-            thread_ends().watch(fresh.get());
+        pushed::Entry entry = {pin.handle(), lib.cache.share(green, ContextCache::Use::current)};
+        pushed::reserve();
         if (const CUresult result = lib.driver.cuCtxPushCurrent(green.native);
             result != CUDA_SUCCESS) {
-            if (fresh != nullptr)
-                thread_ends().watch(nullptr);
+            pushed::release_room();
             lib.driver.check(result, "cuCtxPushCurrent");
         }
-        stack.push_back(std::move(entry));
-        if (fresh != nullptr)
-            pushed = fresh.release();
+        pushed::put(std::move(entry));
     });
 }
 
 gcx_result gcx_context_pop(gcx_context* context) {
     GCX_BODY({
         const Library& lib = library();
-        if (pushed == nullptr)
+        const pushed::Entry* top = pushed::top();
+        if (top == nullptr)
             fail(GCX_ERROR_INVALID_CONTEXT,
-                 "this thread has pushed no context with gcx_context_push");
-        const Pushed& top = pushed->back();
-        if (current_context(lib.driver) != top.green->native)
+                 pushed::ended() ? "this thread is ending, which took off all that it had pushed"
+                                 : "this thread has pushed no context with gcx_context_push");
+        if (current_context(lib.driver) != top->green->native)
             fail(GCX_ERROR_INVALID_CONTEXT,
                  "another context is current than the one that gcx_context_push put there: other "
                  "code pushed or set one and has to take it off first");
         CUcontext popped = nullptr;
         GCX_CALL(lib.driver, cuCtxPopCurrent, &popped);
         if (context != nullptr)
-            *context = handle_of<gcx_context>(top.handle);
-        drop_last_pushed();
+            *context = handle_of<gcx_context>(top->handle);
+        pushed::drop_top();
     });
 }
 
@@ -267,9 +192,9 @@ gcx_result gcx_context_get_current(gcx_context* context) {
     GCX_BODY({
         not_null(context, "context");
         const Library& lib = library();
-        const bool ours =
-            pushed != nullptr && current_context(lib.driver) == pushed->back().green->native;
-        *context = ours ? handle_of<gcx_context>(pushed->back().handle) : nullptr;
+        const pushed::Entry* top = pushed::top();
+        const bool ours = top != nullptr && current_context(lib.driver) == top->green->native;
+        *context = ours ? handle_of<gcx_context>(top->handle) : nullptr;
     });
 }
 
@@ -303,6 +228,23 @@ gcx_result gcx_context_wait(gcx_context context, gcx_event event) {
         refuse_capturing(lib.driver, *who);
         refuse_captured(lib, *what);
         GCX_CALL(lib.driver, cuGreenCtxWaitEvent, who->green->green, what->native());
+    });
+}
+
+gcx_result gcx_context_list(int32_t device, gcx_live_context* contexts, uint32_t capacity,
+                            uint32_t* count) {
+    GCX_BODY({
+        not_null(count, "count");
+        if (capacity != 0)
+            not_null(contexts, "contexts");
+        Library& lib = library();
+        const auto live = lib.cache.live(device == -1 ? nullptr : &lib.device(device));
+        *count = static_cast<uint32_t>(live.size());
+        if (live.size() > capacity)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("there are %zu live contexts, and room for %u; *count is what is needed",
+                        live.size(), capacity));
+        std::transform(live.begin(), live.end(), contexts, describe_live);
     });
 }
 

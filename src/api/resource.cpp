@@ -6,6 +6,8 @@
 #include "core/split.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <span>
 
 using namespace gcx;
@@ -54,8 +56,8 @@ void combine(const gcx_resource* a, const gcx_resource* b, gcx_resource* result,
 
 // Asked of a stream, which is given up again: its context is kept for who wants these SMs next.
 uint32_t max_cluster_size(Library& lib, const SmResource& sms) {
-    const ContextCache::Ref context =
-        lib.cache.get({sms.device, sms.family, sms.set, std::nullopt});
+    const ContextCache::Ref context = lib.cache.get({sms.device, sms.family, sms.set, std::nullopt},
+                                                    ContextCache::Sharing::shared);
     TemporaryStream stream(lib.cache, *context);
     return lib.probe.max_cluster_size(*sms.device, context->native, stream->native());
 }
@@ -79,6 +81,32 @@ std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
         [&](std::size_t atom) { ids.insert(ids.end(), (*map)[atom].begin(), (*map)[atom].end()); });
     std::sort(ids.begin(), ids.end());
     return ids;
+}
+
+uint32_t live_overlap(Library& lib, const SmResource& wanted) {
+    std::map<std::shared_ptr<Family>, AtomSet> held;
+    for (const ContextCache::Live& live : lib.cache.live(wanted.device))
+        held[live.sms.family] = held[live.sms.family] | live.sms.set;
+    const AtomSet own = wanted.set & held[wanted.family];
+    held.erase(wanted.family);
+    const bool all_held = std::any_of(held.begin(), held.end(), [](const auto& entry) {
+        return entry.second == entry.first->all();
+    });
+    if (all_held || own == wanted.set)
+        return wanted.family->sm_count(wanted.set);
+    if (held.empty())
+        return wanted.family->sm_count(own);
+    std::set<uint32_t> ids;
+    const auto add = [&](const SmResource& sms) {
+        const std::vector<uint32_t> more = sm_ids_of(sms);
+        ids.insert(more.begin(), more.end());
+    };
+    add({wanted.device, wanted.family, own});
+    for (const auto& [family, set] : held)
+        add({wanted.device, family, set});
+    const std::vector<uint32_t> of_wanted = sm_ids_of(wanted);
+    return static_cast<uint32_t>(std::count_if(of_wanted.begin(), of_wanted.end(),
+                                               [&](uint32_t id) { return ids.contains(id); }));
 }
 
 SplitResult split_checked(const gcx_resource* input, const gcx_sm_request* requests,
@@ -216,6 +244,14 @@ gcx_result gcx_resource_get_overlap(const gcx_resource* a, const gcx_resource* b
             std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(both));
             *sm_count = static_cast<uint32_t>(both.size());
         }
+    });
+}
+
+gcx_result gcx_resource_get_live_overlap(const gcx_resource* resource, uint32_t* sm_count) {
+    GCX_BODY({
+        not_null(sm_count, "sm_count");
+        Library& lib = library();
+        *sm_count = live_overlap(lib, lib.sm_resource(resource));
     });
 }
 

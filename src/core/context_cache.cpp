@@ -13,32 +13,31 @@ ContextCache::~ContextCache() {
         destroy(*context);
 }
 
-ContextCache::Ref ContextCache::get(const ContextKey& key) {
+ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing) {
+    const bool exclusive = sharing == Sharing::exclusive;
     std::unique_lock lock(mutex_);
-    for (;;) {
-        const auto it = entries_.find(key);
-        if (it == entries_.end())
-            break;
-        GreenContext& context = *it->second;
-        if (!context.made_) {
+    while (GreenContext* found = fitting(key, sharing)) {
+        if (!found->made_) {
             made_.wait(lock); // another thread makes it
             continue;
         }
-        if (alive(context)) {
+        if (alive(*found)) {
             stats_.hits++;
-            count(context, Use::handle, 1);
-            return Ref(*this, context, Use::handle);
+            found->private_ = exclusive;
+            count(*found, Use::handle, 1);
+            return Ref(*this, *found, Use::handle);
         }
-        bury(context);
+        bury(*found);
     }
     GreenContext& context =
-        *entries_.emplace(key, std::make_unique<GreenContext>(key, next_id_++)).first->second;
+        *entries_.emplace(key, std::make_unique<GreenContext>(key, next_id_++))->second;
+    context.private_ = exclusive;
     lock.unlock();
     try {
         make(context);
     } catch (...) {
         lock.lock();
-        entries_.erase(key);
+        entries_.erase(find_entry(context));
         made_.notify_all();
         throw;
     }
@@ -93,6 +92,25 @@ void ContextCache::check_alive(GreenContext& context) {
                     context.sm_count(), context.key.device->label().c_str()));
 }
 
+std::vector<ContextCache::Live> ContextCache::live(const Device* device) {
+    const std::lock_guard lock(mutex_);
+    std::vector<GreenContext*> used;
+    for (const auto& [key, context] : entries_) {
+        if (context->users_ != 0 && (device == nullptr || key.device == device))
+            used.push_back(context.get());
+    }
+    std::vector<Live> found;
+    for (GreenContext* context : used) {
+        if (alive(*context))
+            found.push_back({context->id, context->sms(), context->handles_, context->streams_,
+                             context->private_});
+        else
+            bury(*context);
+    }
+    std::sort(found.begin(), found.end(), [](const Live& a, const Live& b) { return a.id < b.id; });
+    return found;
+}
+
 bool ContextCache::last_handle(const GreenContext& context) {
     const std::lock_guard lock(mutex_);
     return context.handles_ == 1;
@@ -103,9 +121,22 @@ uint32_t ContextCache::stream_count(const GreenContext& context) {
     return context.streams_;
 }
 
-void ContextCache::remember_workqueue(uint64_t id, const CUdevResource& native) {
+uint64_t ContextCache::queue_of(GreenContext& context) {
+    CUdevResource native{};
+    GCX_CALL(driver_, cuGreenCtxGetDevResource, context.green, &native, cu::kResourceWorkqueue);
     const std::lock_guard lock(mutex_);
-    workqueues_[id] = native;
+    context.native_queue_ = cu::get_fields<QueueBytes>(native);
+    if (context.queue_ != 0)
+        return context.queue_;
+    // Contexts that share a queue without having been made of it, as those that share the device's.
+    for (const auto& [key, other] : entries_) {
+        if (other->queue_ != 0 && key.device == context.key.device &&
+            other->native_queue_ == context.native_queue_ && context.native_queue_ != QueueBytes{})
+            context.queue_ = other->queue_;
+    }
+    if (context.queue_ == 0)
+        context.queue_ = next_queue_++;
+    return context.queue_;
 }
 
 void ContextCache::set_limit(uint32_t limit) {
@@ -128,7 +159,17 @@ void ContextCache::get_stats(gcx_cache_stats& stats) {
 void ContextCache::make(GreenContext& context) {
     const Driver& driver = context.driver();
     context.primary_ = context.key.device->hold_primary();
-    std::vector<CUdevResource> resources = native_resources(context.key);
+    std::vector<CUdevResource> resources = context.key.family->realise(context.key.set);
+    Ref holder; // of the queue that the context is to have
+    if (const auto& wanted = context.key.workqueue; wanted && wanted->queue != 0) {
+        holder = holder_of(wanted->queue);
+        CUdevResource queue{};
+        GCX_CALL(driver, cuGreenCtxGetDevResource, holder->green, &queue, cu::kResourceWorkqueue);
+        resources.push_back(queue);
+        context.queue_ = wanted->queue;
+    } else if (wanted) {
+        resources.push_back(native_config(*context.key.device, *wanted));
+    }
     CUdevResourceDesc descriptor = nullptr;
     const CUresult described = driver.cuDevResourceGenerateDesc(
         &descriptor, resources.data(), static_cast<unsigned>(resources.size()));
@@ -157,18 +198,20 @@ void ContextCache::make(GreenContext& context) {
                                         context.key.device->label().c_str()));
 }
 
-std::vector<CUdevResource> ContextCache::native_resources(const ContextKey& key) {
-    std::vector<CUdevResource> resources = key.family->realise(key.set);
-    if (key.workqueue)
-        resources.push_back(native_workqueue(*key.device, *key.workqueue));
-    return resources;
+ContextCache::Ref ContextCache::holder_of(uint64_t queue) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, context] : entries_) {
+        if (context->made_ && context->queue_ == queue && alive(*context)) {
+            count(*context, Use::current, 1);
+            return Ref(*this, *context, Use::current);
+        }
+    }
+    fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
+         "the contexts that had the workqueue are gone, and it with them; keep one of them alive, "
+         "or make a context over a GCX_RESOURCE_WORKQUEUE_CONFIG");
 }
 
-CUdevResource ContextCache::native_workqueue(const Device& device, const Workqueue& wanted) {
-    if (wanted.source_context != 0) {
-        const std::lock_guard lock(mutex_);
-        return workqueues_.at(wanted.source_context);
-    }
+CUdevResource ContextCache::native_config(const Device& device, const Workqueue& wanted) {
     CUdevResource native{};
     GCX_CALL(driver_, cuDeviceGetDevResource, device.native(), &native,
              cu::kResourceWorkqueueConfig);
@@ -199,10 +242,33 @@ void ContextCache::release(GreenContext& context, Use use) {
     count(context, use, -1);
     if (context.users_ != 0)
         return;
+    context.private_ = false; // the next one may be given it
     context.last_used_ = ++clock_;
     if (const auto failed = evict())
         log::write(GCX_LOG_WARNING, driver_.describe(failed->result, failed->function) +
                                         "; the context is destroyed later");
+}
+
+// One in use before one that is kept: those who share a context have the same one.
+GreenContext* ContextCache::fitting(const ContextKey& key, Sharing sharing) {
+    GreenContext* found = nullptr;
+    const auto [begin, end] = entries_.equal_range(key);
+    for (auto it = begin; it != end; ++it) {
+        GreenContext& context = *it->second;
+        const bool unused = context.made_ && context.users_ == 0;
+        if (unused)
+            found = &context;
+        else if (sharing == Sharing::shared && !context.private_)
+            return &context;
+    }
+    return found;
+}
+
+ContextCache::Entries::iterator ContextCache::find_entry(const GreenContext& context) {
+    const auto [begin, end] = entries_.equal_range(context.key);
+    const auto it =
+        std::find_if(begin, end, [&](const auto& entry) { return entry.second.get() == &context; });
+    return it == end ? entries_.end() : it;
 }
 
 // Takes a dead context out of the cache. Users that it has keep the empty shell.
@@ -212,8 +278,8 @@ void ContextCache::bury(GreenContext& context) {
     stats_.lost++;
     log::write(GCX_LOG_WARNING, format("a context of %u SMs died: %s was reset", context.sm_count(),
                                        context.key.device->label().c_str()));
-    const auto it = entries_.find(context.key);
-    if (it == entries_.end() || it->second.get() != &context)
+    const auto it = find_entry(context);
+    if (it == entries_.end())
         return;
     if (context.users_ != 0)
         apart_.push_back(std::move(it->second));

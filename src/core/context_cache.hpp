@@ -1,11 +1,14 @@
 // Green contexts: made once for each set of resources, and kept.
 #pragma once
 
+#include "core/context_key.hpp"
 #include "core/context_streams.hpp"
 #include "core/device.hpp"
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <list>
 #include <map>
 #include <memory>
@@ -13,15 +16,6 @@
 #include <optional>
 
 namespace gcx {
-
-// What a green context is made of: the cache's key.
-struct ContextKey {
-    Device* device = nullptr;
-    std::shared_ptr<Family> family;
-    AtomSet set;
-    std::optional<Workqueue> workqueue;
-    auto operator<=>(const ContextKey&) const = default;
-};
 
 class GreenContext {
   public:
@@ -35,6 +29,7 @@ class GreenContext {
 
     const Driver& driver() const { return key.device->driver(); }
     uint32_t sm_count() const { return key.family->sm_count(key.set); }
+    SmResource sms() const { return {key.device, key.family, key.set}; }
 
   private:
     friend class ContextCache;
@@ -43,6 +38,9 @@ class GreenContext {
     std::atomic<bool> dead_{false};
     // The rest is the cache's, under its mutex.
     bool made_ = false;
+    bool private_ = false; // while it is used, nobody else is given it
+    uint64_t queue_ = 0;   // the number of the workqueue that it is known to have
+    std::array<std::byte, 40> native_queue_{}; // what names that queue to the driver
     uint32_t users_ = 0;
     uint32_t handles_ = 0;
     uint32_t streams_ = 0;
@@ -89,9 +87,12 @@ class ContextCache {
     ContextCache(const ContextCache&) = delete;
     ContextCache& operator=(const ContextCache&) = delete;
 
-    // The context of a key, made now if there is none. Other threads are held up only if they want
-    // the same one.
-    Ref get(const ContextKey& key);
+    enum class Sharing { shared, exclusive };
+
+    // The context of a key, made now if there is none: one that others may use too, or one that
+    // nobody uses or is given while it is used. Other threads are held up only if they want the
+    // same one.
+    Ref get(const ContextKey& key, Sharing sharing);
     // One more use of a context that is in use.
     Ref share(GreenContext& context, Use use);
     // The context behind a native one, if it is one of these.
@@ -102,17 +103,30 @@ class ContextCache {
     // Whether the device was not reset under the context; one found dead leaves the cache.
     bool is_alive(GreenContext& context);
 
+    // What is known of a context in use.
+    struct Live {
+        uint64_t id;
+        SmResource sms;
+        uint32_t handles;
+        uint32_t streams;
+        bool is_private;
+    };
+    // Those of a device, or of all (null), that somebody uses, in the order in which they were
+    // made.
+    std::vector<Live> live(const Device* device);
+
     bool last_handle(const GreenContext& context);
     uint32_t stream_count(const GreenContext& context);
-    // The native workqueue of a context, which may be gone since; by GreenContext::id.
-    void remember_workqueue(uint64_t id, const CUdevResource& native);
+    // The number of a context's workqueue: one for each queue, as long as a context has it.
+    uint64_t queue_of(GreenContext& context);
 
     void set_limit(uint32_t limit);
     void get_stats(gcx_cache_stats& stats);
 
   private:
     using Entry = std::unique_ptr<GreenContext>;
-    using Entries = std::map<ContextKey, Entry>;
+    using QueueBytes = decltype(GreenContext::native_queue_);
+    using Entries = std::multimap<ContextKey, Entry>;
     // What the driver would not destroy.
     struct Refusal {
         CUresult result;
@@ -121,12 +135,15 @@ class ContextCache {
 
     void check_alive(GreenContext& context);
     void make(GreenContext& context);
-    std::vector<CUdevResource> native_resources(const ContextKey& key);
-    CUdevResource native_workqueue(const Device& device, const Workqueue& wanted);
+    CUdevResource native_config(const Device& device, const Workqueue& wanted);
+    // A use of a context that has the queue, so that it lasts. Throws if there is none.
+    Ref holder_of(uint64_t queue);
     bool alive(GreenContext& context);
     void release(GreenContext& context, Use use);
     static void count(GreenContext& context, Use use, int step);
     // These want the mutex.
+    GreenContext* fitting(const ContextKey& key, Sharing sharing);
+    Entries::iterator find_entry(const GreenContext& context);
     void bury(GreenContext& context);
     std::optional<Refusal> evict();
     Entries::iterator longest_unused();
@@ -138,7 +155,7 @@ class ContextCache {
     std::condition_variable made_;
     Entries entries_;
     std::list<Entry> apart_; // dead, or made for once: gone when their last user is
-    std::map<uint64_t, CUdevResource> workqueues_;
+    uint64_t next_queue_ = 1;
     uint32_t limit_ = 64;
     uint64_t next_id_ = 1;
     uint64_t clock_ = 0;

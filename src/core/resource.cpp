@@ -108,7 +108,7 @@ gcx_resource seal(const ResourceWords& words) {
     default:
         resource.opaque[kWorkqueue] =
             pack(static_cast<uint32_t>(words.workqueue.scope), words.workqueue.concurrency_limit);
-        resource.opaque[kSource] = words.workqueue.source_context;
+        resource.opaque[kSource] = words.workqueue.queue;
         std::copy_n(words.set.words().data(), AtomSet::kWords, resource.opaque + kSet);
     }
     resource.opaque[kCheck] = check_word(resource);
@@ -149,7 +149,7 @@ ResourceWords unseal(const gcx_resource* resource) {
         words.workqueue.scope =
             static_cast<gcx_workqueue_scope>(high_of(resource->opaque[kWorkqueue]));
         words.workqueue.concurrency_limit = low_of(resource->opaque[kWorkqueue]);
-        words.workqueue.source_context = resource->opaque[kSource];
+        words.workqueue.queue = resource->opaque[kSource];
         words.set = AtomSet::of_words(resource->opaque + kSet);
     }
     return words;

@@ -31,7 +31,7 @@ struct ForeignSms {
 struct Workqueue {
     gcx_workqueue_scope scope = GCX_WORKQUEUE_SCOPE_DEVICE_CTX;
     uint32_t concurrency_limit = 0;
-    uint64_t source_context = 0; // 0: a configuration
+    uint64_t queue = 0; // as the cache of contexts numbers those that there are; 0: a configuration
     auto operator<=>(const Workqueue&) const = default;
 };
 

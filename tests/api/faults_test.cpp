@@ -224,6 +224,32 @@ const Operation kOperations[] = {
     {"context create, a kept one", kept_context,
      [](State& state) { return gcx_context_create(&state.sm, 1, nullptr, &state.second); }},
     {"context create, with a workqueue", resources, with_workqueue, 13010},
+    {"context create, a private one", context,
+     [](State& state) {
+         gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
+         params.flags = GCX_CONTEXT_PRIVATE;
+         return gcx_context_create(&state.sm, 1, &params, &state.second);
+     }},
+    {"context list", context,
+     [](State&) {
+         gcx_live_context live[2];
+         uint32_t count = 0;
+         return gcx_context_list(-1, live, 2, &count);
+     }},
+    {"live overlap", context,
+     [](State& state) {
+         uint32_t count = 0;
+         return gcx_resource_get_live_overlap(&state.sm, &count);
+     }},
+    {"context create, with another's workqueue", context,
+     [](State& state) {
+         gcx_resource both[2] = {state.other_sm, {}};
+         const gcx_result result =
+             gcx_context_get_resource(state.context, GCX_RESOURCE_WORKQUEUE, &both[1]);
+         return result != GCX_SUCCESS ? result
+                                      : gcx_context_create(both, 2, nullptr, &state.second);
+     },
+     13010},
     {"context workqueue", context,
      [](State& state) {
          gcx_resource queue{};

@@ -2,6 +2,7 @@
 
 #include "support.hpp"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -285,6 +286,9 @@ int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     wrong += gcx_context_native(live.context) == nullptr ? 0 : 1;
     wrong += gcx_context_native_green(live.context) == nullptr ? 0 : 1;
     expect(gcx_context_from_native(forged<struct CUctx_st*>(64), &context));
+    gcx_live_context listed{};
+    expect(gcx_context_list(-1, &listed, 1, &number));
+    expect(gcx_resource_get_live_overlap(&resource, &number));
     expect(gcx_context_push(live.context));
     expect(gcx_context_pop(nullptr));
     expect(gcx_context_get_current(&context));
@@ -585,6 +589,30 @@ void a_thread_exits_with_a_context_pushed() {
     CHECK(current == nullptr);
 }
 
+// Destructors of a thread may come after the one that gives up what it had pushed.
+void a_pop_after_the_thread_s_end() {
+    static std::string said;
+    const gcx_context context = make_context(split(whole_device(), {24}).groups[0]);
+    // gcx's key is made by the first push, so that this one's destructor comes after it.
+    CHECK_OK(gcx_context_push(context));
+    CHECK_OK(gcx_context_pop(nullptr));
+    pthread_key_t key{};
+    CHECK_EQ(pthread_key_create(&key,
+                                [](void*) {
+                                    said = gcx_context_pop(nullptr) == GCX_SUCCESS
+                                               ? "popped"
+                                               : gcx_last_error_message();
+                                }),
+             0);
+    std::thread([&] {
+        CHECK_OK(gcx_context_push(context));
+        CHECK_EQ(pthread_setspecific(key, &key), 0);
+    }).join();
+    CHECK_EQ(pthread_key_delete(key), 0);
+    CHECK(said.find("is ending") != std::string::npos);
+    CHECK_OK(gcx_context_destroy(context));
+}
+
 struct Heard {
     std::mutex mutex;
     std::vector<std::pair<gcx_log_level, std::string>> lines;
@@ -703,6 +731,7 @@ int main() {
         on_machine(h100, one_context_for_many_threads);
         on_machine(h100, messages_belong_to_threads);
         on_machine(h100, a_thread_exits_with_a_context_pushed);
+        on_machine(h100, a_pop_after_the_thread_s_end);
     }
     the_first_calls_of_many_threads();
     diagnostics_go_to_the_callback();

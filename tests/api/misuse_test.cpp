@@ -98,6 +98,11 @@ void null_pointers() {
     CHECK_REFUSED(gcx_event_create(0, 0, nullptr), kNull);
     CHECK_REFUSED(gcx_event_get_elapsed(made.event, made.event, nullptr), kNull);
     CHECK_REFUSED(gcx_cache_get_stats(nullptr), kNull);
+    CHECK_REFUSED(gcx_context_list(0, nullptr, 1, &number), kNull);
+    gcx_live_context live{};
+    CHECK_REFUSED(gcx_context_list(0, &live, 1, nullptr), kNull);
+    CHECK_REFUSED(gcx_resource_get_live_overlap(nullptr, &number), kNull);
+    CHECK_REFUSED(gcx_resource_get_live_overlap(&r, nullptr), kNull);
     CHECK_REFUSED(gcx_stream_probe_sms(made.stream, nullptr, 8, &number), kNull);
     CHECK_REFUSED(gcx_stream_probe_sms(made.stream, ids, 8, nullptr), kNull);
     CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
@@ -455,6 +460,7 @@ void refuse_resource(const gcx_resource& bad, const gcx_resource& good, gcx_resu
     CHECK_REFUSED(gcx_resource_subtract(&good, &bad, &out), expected);
     CHECK_REFUSED(gcx_resource_intersect(&bad, &bad, &out), expected);
     CHECK_REFUSED(gcx_resource_get_overlap(&good, &bad, &number), expected);
+    CHECK_REFUSED(gcx_resource_get_live_overlap(&bad, &number), expected);
     CHECK_REFUSED(gcx_context_create(&bad, 1, nullptr, &context), expected);
     const gcx_resource both[] = {good, bad};
     CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context), expected);
@@ -525,8 +531,15 @@ void unknown_enums_and_flags() {
         CHECK_REFUSED(gcx_stream_create(made.context, &params, &stream), kInvalid);
     }
     auto params = sized<gcx_context_params>();
-    params.flags = 1;
-    CHECK_REFUSED(gcx_context_create(&whole, 1, &params, &context), kInvalid);
+    for (const uint32_t bad : {2U, 3U, 0x80000000U}) {
+        params.flags = bad;
+        CHECK_REFUSED(gcx_context_create(&whole, 1, &params, &context), kInvalid);
+    }
+    gcx_live_context live{};
+    uint32_t number = 7;
+    for (const int32_t device : {-2, 1, INT32_MAX, INT32_MIN})
+        CHECK_REFUSED(gcx_context_list(device, &live, 1, &number), GCX_ERROR_INVALID_DEVICE);
+    CHECK_EQ(number, 7U);
     for (const uint32_t bad : {4U, 7U, 0x80000000U})
         CHECK_REFUSED(gcx_event_create(0, bad, &event), kInvalid);
     for (const uint32_t bad : {3U, 4U, 8U, 0x200U, 0x80000000U})

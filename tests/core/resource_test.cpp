@@ -34,7 +34,7 @@ ResourceWords random_words(std::mt19937& random) {
         words.set.add(random() % AtomSet::kCapacity);
     words.workqueue.scope = static_cast<gcx_workqueue_scope>(random() % 2);
     words.workqueue.concurrency_limit = static_cast<uint32_t>(random());
-    words.workqueue.source_context = (uint64_t{random()} << 32) | random();
+    words.workqueue.queue = (uint64_t{random()} << 32) | random();
     return words;
 }
 

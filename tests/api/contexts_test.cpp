@@ -1,0 +1,292 @@
+// Which contexts are shared, which are listed, and whose workqueues they have.
+
+#include "support.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+using namespace support;
+
+namespace {
+
+gcx_context make_context(const std::vector<gcx_resource>& resources, uint32_t flags = 0) {
+    gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
+    params.flags = flags;
+    gcx_context context = nullptr;
+    CHECK_OK(gcx_context_create(resources.data(), static_cast<uint32_t>(resources.size()), &params,
+                                &context));
+    return context;
+}
+
+uint64_t id_of(gcx_context context) {
+    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
+    CHECK_OK(gcx_context_get_info(context, &info));
+    return info.id;
+}
+
+std::vector<gcx_live_context> list(int32_t device = -1) {
+    std::vector<gcx_live_context> live(32);
+    uint32_t count = UINT32_MAX;
+    CHECK_OK(gcx_context_list(device, live.data(), 32, &count));
+    live.resize(count);
+    return live;
+}
+
+uint32_t live_overlap(const gcx_resource& resource) {
+    uint32_t count = UINT32_MAX;
+    CHECK_OK(gcx_resource_get_live_overlap(&resource, &count));
+    return count;
+}
+
+void private_contexts_are_nobody_else_s() {
+    const gcx_resource resource = split(whole_device(), {24}).groups[0];
+    const gcx_context shared = make_context({resource});
+    const gcx_context mine = make_context({resource}, GCX_CONTEXT_PRIVATE);
+    const gcx_context other = make_context({resource}, GCX_CONTEXT_PRIVATE);
+    CHECK(id_of(mine) != id_of(shared) && id_of(mine) != id_of(other));
+    const gcx_context again = make_context({resource});
+    CHECK_EQ(id_of(again), id_of(shared));
+    CHECK_EQ(sim::counts().green_contexts, 3U);
+    // Somebody captures in the shared one: nothing to the private one.
+    gcx_stream capturing = nullptr;
+    CHECK_OK(gcx_stream_create(shared, nullptr, &capturing));
+    CUstream native = gcx_stream_native(capturing);
+    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_REFUSED(gcx_context_synchronize(again), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_OK(gcx_context_synchronize(mine));
+    CUgraph graph = nullptr;
+    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_destroy(capturing));
+    // Private as long as a stream of it is alive, even without a handle.
+    const uint64_t id = id_of(mine);
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_stream_create(mine, nullptr, &stream));
+    CHECK_OK(gcx_context_destroy(mine));
+    gcx_context next = make_context({resource}, GCX_CONTEXT_PRIVATE);
+    CHECK(id_of(next) != id);
+    CHECK_OK(gcx_context_destroy(next));
+    CHECK_OK(gcx_stream_destroy(stream));
+    // Then it is kept, and the next one's: shared again, if that is what is asked for.
+    CHECK_OK(gcx_context_destroy(other));
+    for (const gcx_context context : {shared, again})
+        CHECK_OK(gcx_context_destroy(context));
+    CHECK_EQ(cache_stats().in_use, 0U);
+    const uint64_t misses = cache_stats().misses;
+    const gcx_context first = make_context({resource});
+    const gcx_context second = make_context({resource});
+    CHECK_EQ(id_of(first), id_of(second));
+    const gcx_context third = make_context({resource}, GCX_CONTEXT_PRIVATE);
+    CHECK(id_of(third) != id_of(first));
+    CHECK_EQ(cache_stats().misses, misses);
+    // By its native handle it can be had, by those who were given that.
+    CHECK_OK(gcx_context_from_native(gcx_context_native(third), &next));
+    CHECK_EQ(id_of(next), id_of(third));
+    for (const gcx_context context : {first, second, third, next})
+        CHECK_OK(gcx_context_destroy(context));
+}
+
+void those_in_use_are_listed() {
+    const Split made = split(whole_device(), {24, 32});
+    CHECK(list().empty());
+    uint32_t count = 9;
+    CHECK_OK(gcx_context_list(-1, nullptr, 0, &count));
+    CHECK_EQ(count, 0U);
+    const gcx_context first = make_context({made.groups[0]});
+    const gcx_context again = make_context({made.groups[0]});
+    const gcx_context mine = make_context({made.groups[1]}, GCX_CONTEXT_PRIVATE);
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_stream_create(mine, nullptr, &stream));
+    std::vector<gcx_live_context> live = list(0);
+    if (!CHECK_EQ(live.size(), 2U))
+        return;
+    CHECK_EQ(live[0].id, id_of(first));
+    CHECK_EQ(live[0].device, 0);
+    CHECK_EQ(live[0].sm_count, 24U);
+    CHECK_EQ(live[0].handle_count, 2U);
+    CHECK_EQ(live[0].stream_count, 0U);
+    CHECK_EQ(live[0].flags, 0U);
+    CHECK_EQ(std::memcmp(&live[0].resource, made.groups.data(), sizeof(gcx_resource)), 0);
+    CHECK_EQ(live[1].id, id_of(mine));
+    CHECK_EQ(live[1].handle_count, 1U);
+    CHECK_EQ(live[1].stream_count, 1U);
+    CHECK_EQ(live[1].flags, GCX_CONTEXT_PRIVATE);
+    for (const gcx_live_context& one : live)
+        for (const uint32_t word : one.reserved)
+            CHECK_EQ(word, 0U);
+    // Too little room.
+    gcx_live_context one{};
+    CHECK_REFUSED(gcx_context_list(-1, &one, 1, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(count, 2U);
+    CHECK_EQ(one.id, 0U);
+    // By its stream alone, and by a thread that has it current.
+    CHECK_OK(gcx_context_destroy(mine));
+    live = list();
+    CHECK(live.size() == 2 && live[1].handle_count == 0 && live[1].stream_count == 1);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_EQ(list().size(), 1U);
+    std::atomic<int> step{0};
+    std::thread holder([&] {
+        CHECK_OK(gcx_context_push(first));
+        step = 1;
+        while (step != 2)
+            std::this_thread::yield();
+    });
+    while (step != 1)
+        std::this_thread::yield();
+    for (const gcx_context context : {first, again})
+        CHECK_OK(gcx_context_destroy(context));
+    live = list();
+    CHECK(live.size() == 1 && live[0].handle_count == 0 && live[0].stream_count == 0);
+    step = 2;
+    holder.join();
+    CHECK(list().empty());
+    CHECK_EQ(cache_stats().kept, 2U);
+}
+
+void dead_ones_are_not_listed() {
+    const Partition partition(split(whole_device(), {24}).groups[0]);
+    CHECK_EQ(list().size(), 1U);
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK(list().empty());
+    CHECK_EQ(cache_stats().lost, 1U);
+}
+
+void of_one_device() {
+    const Partition first(split(whole_device(0), {24}).groups[0]);
+    const Partition second(split(whole_device(1), {16}).groups[0]);
+    CHECK_EQ(list().size(), 2U);
+    CHECK(list(1).size() == 1 && list(1)[0].sm_count == 16 && list(1)[0].device == 1);
+    CHECK_EQ(live_overlap(whole_device(0)), 24U);
+    CHECK_EQ(live_overlap(whole_device(1)), 16U);
+}
+
+void overlaps_with_live_contexts() {
+    const Split made = split(whole_device(), {24, 32});
+    const gcx_resource fine =
+        split(whole_device(), {10}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0];
+    gcx_resource none{};
+    CHECK_OK(gcx_resource_subtract(made.groups.data(), made.groups.data(), &none));
+    CHECK_EQ(live_overlap(made.groups[0]), 0U);
+    {
+        const Partition one(made.groups[0]);
+        const Partition twice(made.groups[0]);
+        CHECK_EQ(live_overlap(made.groups[0]), 24U);
+        CHECK_EQ(live_overlap(made.groups[1]), 0U);
+        CHECK_EQ(live_overlap(whole_device()), 24U);
+        CHECK_EQ(live_overlap(none), 0U);
+        uint32_t count = 77;
+        CHECK_REFUSED(gcx_resource_get_live_overlap(&fine, &count), GCX_ERROR_NOT_READY);
+        CHECK_EQ(count, 77U);
+        CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+        CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
+        CHECK_EQ(live_overlap(fine), overlap(fine, made.groups[0]));
+        // Together, each SM once.
+        const Partition other(fine);
+        CHECK_EQ(live_overlap(whole_device()), 34U - overlap(fine, made.groups[0]));
+        CHECK_EQ(live_overlap(fine), 10U);
+    }
+    CHECK_EQ(live_overlap(whole_device()), 0U); // kept ones hold nothing
+    const Partition all(whole_device());
+    CHECK_EQ(live_overlap(fine), 10U);
+}
+
+gcx_resource queue_of(gcx_context context) {
+    gcx_resource queue{};
+    CHECK_OK(gcx_context_get_resource(context, GCX_RESOURCE_WORKQUEUE, &queue));
+    return queue;
+}
+
+bool same(const gcx_resource& a, const gcx_resource& b) {
+    return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+gcx_resource balanced_queue() {
+    gcx_resource config{};
+    CHECK_OK(gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &config));
+    CHECK_OK(gcx_workqueue_configure(&config, GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED, 3, &config));
+    return config;
+}
+
+void equal_workqueues_are_equal() {
+    const Split made = split(whole_device(), {24, 32, 16});
+    const gcx_context first = make_context({made.groups[0], balanced_queue()});
+    const gcx_resource queue = queue_of(first);
+    CHECK(same(queue, queue_of(first)));
+    const gcx_context second = make_context({made.groups[1], queue});
+    CHECK(same(queue, queue_of(second)));
+    const gcx_context third = make_context({made.groups[1], queue_of(second)});
+    CHECK_EQ(id_of(second), id_of(third));
+    // Another queue is another one; those who share the device's have one and the same.
+    const gcx_context balanced = make_context({made.groups[2], balanced_queue()});
+    CHECK(!same(queue, queue_of(balanced)));
+    const gcx_context plain = make_context({made.groups[1]});
+    const gcx_context plain_too = make_context({made.groups[2]});
+    CHECK(same(queue_of(plain), queue_of(plain_too)));
+    CHECK(!same(queue_of(plain), queue));
+    for (const gcx_context context : {first, second, third, balanced, plain, plain_too})
+        CHECK_OK(gcx_context_destroy(context));
+}
+
+void a_workqueue_goes_with_its_last_context() {
+    const Split made = split(whole_device(), {24, 32, 16});
+    const gcx_context first = make_context({made.groups[0], balanced_queue()});
+    const gcx_resource queue = queue_of(first);
+    const gcx_context second = make_context({made.groups[1], queue});
+    CHECK_OK(gcx_context_destroy(first));
+    CHECK_OK(gcx_cache_set_limit(0)); // the first is gone, and the second has it still
+    const gcx_context third = make_context({made.groups[2], queue});
+    CHECK(same(queue, queue_of(third)));
+    CHECK_OK(gcx_context_destroy(third));
+    CHECK_OK(gcx_context_destroy(second));
+    const uint64_t calls = sim::calls("cuGreenCtxCreate");
+    const gcx_resource both[] = {made.groups[1], queue};
+    gcx_context none = nullptr;
+    CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &none), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(message_has("workqueue") && none == nullptr);
+    CHECK_EQ(sim::calls("cuGreenCtxCreate"), calls);
+    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+}
+
+std::size_t resident_bytes() {
+    std::ifstream statm("/proc/self/statm");
+    std::size_t total = 0;
+    std::size_t resident = 0;
+    statm >> total >> resident;
+    return resident * 4096;
+}
+
+void workqueues_are_forgotten() {
+    const Split made = split(whole_device(), {24, 32});
+    CHECK_OK(gcx_cache_set_limit(0));
+    constexpr std::size_t kRounds = 4000;
+    const std::size_t before = resident_bytes();
+    for (std::size_t i = 0; i < kRounds; i++) {
+        const gcx_context first = make_context({made.groups[0], balanced_queue()});
+        const gcx_context second = make_context({made.groups[1], queue_of(first)});
+        CHECK_OK(gcx_context_destroy(second));
+        CHECK_OK(gcx_context_destroy(first));
+    }
+    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    // The simulated driver keeps descriptors and dead contexts, as long as the process lives.
+    CHECK(resident_bytes() < before + kRounds * 16384);
+}
+
+} // namespace
+
+int main() {
+    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+        const std::string h100 = std::string("h100@") + driver;
+        on_machine(h100, private_contexts_are_nobody_else_s);
+        on_machine(h100, those_in_use_are_listed);
+        on_machine(h100, overlaps_with_live_contexts);
+        on_machine("2x" + h100, of_one_device);
+    }
+    on_machine("h100@12.4", dead_ones_are_not_listed);
+    on_machine("h100@13.5", equal_workqueues_are_equal);
+    on_machine("h100@13.5", a_workqueue_goes_with_its_last_context);
+    on_machine("h100@13.1", workqueues_are_forgotten);
+    return check::summary("contexts");
+}
