@@ -14,9 +14,9 @@ double middle(std::vector<double> times) {
 
 template <class Body>
 double median_us(const Body& body) {
-    std::vector<double> times;
-    for (int i = 0; i < 20; i++)
-        times.push_back(taken_us(body));
+    std::vector<double> times(20);
+    for (double& time : times)
+        time = taken_us(body);
     return middle(times);
 }
 
@@ -98,7 +98,7 @@ void Probe::launch(CUstream stream, CUdeviceptr counts) {
 
 unsigned Probe::counted(CUdeviceptr counts) {
     std::vector<uint32_t> host(Primary::kMaxSms);
-    CHECK_OK(cuMemcpyDtoH_v2(host.data(), counts, Primary::kMaxSms * 4));
+    CHECK_OK(cuMemcpyDtoH_v2(host.data(), counts, Primary::kMaxSms * sizeof(uint32_t)));
     CHECK_OK(cuMemsetD32_v2(counts, 0, Primary::kMaxSms));
     return static_cast<unsigned>(
         std::count_if(host.begin(), host.end(), [](uint32_t n) { return n != 0; }));
@@ -142,7 +142,7 @@ void Probe::captured(const Partition& large, const Partition& small, CUstream pl
 void Probe::forked(const Partition& large, const Partition& small, CUstream plain, CUevent event) {
     CUgraph graph = nullptr;
     CUdeviceptr other = 0;
-    CHECK_OK(cuMemAlloc_v2(&other, Primary::kMaxSms * 4));
+    CHECK_OK(cuMemAlloc_v2(&other, Primary::kMaxSms * sizeof(uint32_t)));
     CHECK_OK(cuMemsetD32_v2(other, 0, Primary::kMaxSms));
     CHECK_OK(cuStreamBeginCapture_v2(large.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CHECK_OK(cuEventRecord(event, large.stream));
