@@ -1,0 +1,171 @@
+// Threads that do the same at once: everything of gcx, with a log callback that takes a lock under
+// which they call gcx. Meant for the thread sanitizer too, which sees a lock that is missing.
+
+#include "support.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <thread>
+
+using namespace support;
+
+namespace {
+
+constexpr unsigned kThreads = 16;
+
+// Runs body in many threads, which begin together.
+void together(const std::function<void(unsigned)>& body) {
+    std::atomic<unsigned> ready{0};
+    std::vector<std::thread> threads;
+    threads.reserve(kThreads);
+    for (unsigned i = 0; i < kThreads; i++) {
+        threads.emplace_back([&, i] {
+            ready++;
+            while (ready != kThreads)
+                std::this_thread::yield();
+            body(i);
+        });
+    }
+    for (std::thread& thread : threads)
+        thread.join();
+}
+
+// Those who map at once wait for the one that maps: contexts cost device memory for good.
+void mapping_at_once_costs_one_map() {
+    for (const gcx_sm_family family : {GCX_SM_FAMILY_COSCHEDULED, GCX_SM_FAMILY_FINE}) {
+        const uint64_t before = sim::calls("cuGreenCtxCreate");
+        together([&](unsigned) { CHECK_OK(gcx_device_map_sms(0, family)); });
+        const uint64_t made = sim::calls("cuGreenCtxCreate") - before;
+        CHECK_EQ(made, family == GCX_SM_FAMILY_FINE ? 8U : 5U);
+    }
+}
+
+// One that fails lets the next one try.
+void a_map_that_failed_is_made_by_the_next() {
+    sim::fail("cuGreenCtxCreate", 2, CUDA_ERROR_OUT_OF_MEMORY);
+    std::atomic<int> failed{0};
+    together([&](unsigned) {
+        failed += gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED) == GCX_SUCCESS ? 0 : 1;
+    });
+    CHECK_EQ(failed.load(), 1);
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+}
+
+// The first uses of a device's families, of a context's streams and of its workqueue.
+void first_uses() {
+    gcx_resource config{};
+    const bool queues =
+        gcx_device_get_resource(0, GCX_RESOURCE_WORKQUEUE_CONFIG, &config) == GCX_SUCCESS;
+    gcx_context context = nullptr;
+    const gcx_resource whole = whole_device();
+    CHECK_OK(gcx_context_create(&whole, 1, nullptr, &context));
+    together([&](unsigned i) {
+        const uint32_t flags[] = {GCX_SPLIT_IGNORE_SM_COSCHEDULING,
+                                  GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE, GCX_SPLIT_DEFAULT};
+        CHECK_EQ(sms(split(whole, {24}, flags[i % 3]).groups[0]), 24U);
+        gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
+        params.priority = -static_cast<int32_t>(i);
+        gcx_stream stream = nullptr;
+        CHECK_OK(gcx_stream_create(context, &params, &stream));
+        gcx_resource queue{};
+        if (queues)
+            CHECK_OK(gcx_context_get_resource(context, GCX_RESOURCE_WORKQUEUE, &queue));
+        gcx_context again = nullptr;
+        CHECK_OK(gcx_context_from_native(gcx_context_native(context), &again));
+        CHECK_OK(gcx_stream_destroy(stream));
+        CHECK_OK(gcx_context_destroy(again));
+    });
+    CHECK_OK(gcx_context_destroy(context));
+    CHECK_EQ(cache_stats().in_use, 0U);
+}
+
+struct Application {
+    std::recursive_mutex lock; // its own
+    std::atomic<uint64_t> messages{0};
+};
+
+void log_under_the_lock(gcx_log_level, const char*, void* user_data) {
+    auto& application = *static_cast<Application*>(user_data);
+    const std::lock_guard lock(application.lock);
+    application.messages++;
+}
+
+// One round of a thread: a bit of everything. What is refused is refused, what is lost is found.
+void use_everything(const Split& made, unsigned choice) {
+    const gcx_resource& resource = made.groups[choice % made.groups.size()];
+    gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
+    params.flags = choice % 5 == 0 ? GCX_CONTEXT_PRIVATE : 0;
+    gcx_context context = nullptr;
+    gcx_stream stream = nullptr;
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_context_create(&resource, 1, &params, &context));
+    CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+    CHECK_OK(gcx_event_create(0, 0, &event));
+    CHECK_OK(gcx_stream_record(stream, event));
+    CHECK_OK(gcx_context_wait(context, event));
+    CHECK_OK(gcx_context_record(context, event));
+    CHECK_OK(gcx_stream_wait(stream, event));
+    CHECK_OK(gcx_event_synchronize(event));
+    CHECK_OK(gcx_event_query(event));
+    CHECK_OK(gcx_stream_synchronize(stream));
+    CHECK_OK(gcx_context_synchronize(context));
+    CHECK_OK(gcx_context_push(context));
+    CHECK_OK(gcx_context_pop(nullptr));
+    gcx_live_context live[64];
+    uint32_t count = 0;
+    CHECK_OK(gcx_context_list(-1, live, 64, &count));
+    CHECK(count >= 1);
+    CHECK_OK(gcx_resource_get_live_overlap(&resource, &count));
+    CHECK_EQ(count, sms(resource));
+    if (choice % 4 == 0) {
+        uint32_t ids[GCX_MAX_SMS];
+        CHECK_OK(gcx_stream_probe_sms(stream, ids, GCX_MAX_SMS, &count));
+        CHECK_EQ(count, sms(resource));
+    }
+    if (choice % 7 == 0)
+        CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+    if (choice % 3 == 0)
+        CHECK_OK(gcx_cache_set_limit(choice % 6 == 0 ? 0 : 2));
+    CHECK_EQ(gcx_device_get_count(nullptr), GCX_ERROR_INVALID_VALUE); // a message
+    CHECK_OK(gcx_event_destroy(event));
+    CHECK_OK(gcx_context_destroy(context));
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_REFUSED(gcx_stream_query(stream), GCX_ERROR_INVALID_HANDLE);
+}
+
+// In every second round under the application's lock, which the callback of every thread takes.
+void a_callback_that_takes_the_application_s_lock() {
+    Application application;
+    CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, log_under_the_lock, &application));
+    const Split made = split(whole_device(), {8, 16, 24});
+    together([&](unsigned thread) {
+        std::mt19937 random(thread);
+        for (int round = 0; round < 25; round++) {
+            std::unique_lock lock(application.lock, std::defer_lock);
+            if (round % 2 == 0)
+                lock.lock();
+            use_everything(made, static_cast<unsigned>(random() % 1000));
+            if (round % 8 == 1 && thread == 3)
+                CHECK_OK(gcx_log_set_callback(GCX_LOG_INFO, log_under_the_lock, &application));
+        }
+    });
+    CHECK(application.messages > kThreads);
+    CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
+    CHECK_OK(gcx_cache_set_limit(0));
+    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CHECK_EQ(sim::counts().streams, 0U);
+}
+
+} // namespace
+
+int main() {
+    for (const char* driver : {"12.4", "13.5"}) {
+        const std::string h100 = std::string("h100@") + driver;
+        on_machine(h100, mapping_at_once_costs_one_map);
+        on_machine(h100, a_map_that_failed_is_made_by_the_next);
+        on_machine(h100, first_uses);
+        on_machine(h100, a_callback_that_takes_the_application_s_lock);
+    }
+    return check::summary("threads");
+}
