@@ -134,13 +134,22 @@ class Suite:
             self.count(f"{name}: has tests", False)
 
 
+def own_environment() -> dict[str, str]:
+    """This process's, less what chooses drivers and devices for gcx: the tests do that."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GCX_") and name != "CUDA_VISIBLE_DEVICES"
+    }
+
+
 def execute(
     command: list[str | Path], env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(part) for part in command],
         cwd=ROOT,
-        env={**os.environ, **CCACHE, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+        env={**own_environment(), **CCACHE, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
