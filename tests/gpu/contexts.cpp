@@ -163,7 +163,10 @@ void streams_of_others() {
     CHECK_OK(gcx_stream_get_info(stream, &info));
     CHECK_EQ(info.sm_count, 132U);
     CHECK_EQ(info.context_id, 0U);
-    CHECK_EQ(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource), GCX_ERROR_NOT_FOUND);
+    // It can run on all SMs, so that it is known which.
+    CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &resource));
+    const gcx_resource device = whole_device();
+    CHECK(std::memcmp(&resource, &device, sizeof resource) == 0);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_EQ(raw::cuStreamDestroy(plain), CUDA_SUCCESS);
 }

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
     }
     test_splits();
     test_clusters();
+    test_queries();
     test_contexts(quick);
     test_captures(quick);
     if (!quick)

@@ -6,6 +6,7 @@ void section(const char* name);
 
 void test_splits();
 void test_clusters();
+void test_queries();
 // quick: fewer rounds, for running under compute-sanitizer.
 void test_contexts(bool quick);
 void test_captures(bool quick);
