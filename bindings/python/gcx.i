@@ -269,6 +269,51 @@ static PyObject* set_log_receiver(PyObject* receiver) {
 }
 %}
 
+/* The list has room for as many as there are: another thread may make some meanwhile. */
+%rename("$ignore", fullname=1) gcx_context_list;
+%rename(gcx_context_list) list_contexts;
+%nothread list_contexts;
+%inline %{
+static PyObject* list_contexts(int device) {
+    gcx_live_context* contexts = NULL;
+    PyObject* list = NULL;
+    uint32_t count = 16;
+    uint32_t room;
+    uint32_t i;
+    gcx_result result;
+    do {
+        gcx_live_context* const more = realloc(contexts, count * sizeof(*contexts));
+        room = count;
+        if (more == NULL) {
+            free(contexts);
+            return PyErr_NoMemory();
+        }
+        contexts = more;
+        Py_BEGIN_ALLOW_THREADS
+        result = gcx_context_list(device, contexts, room, &count);
+        Py_END_ALLOW_THREADS
+    } while (result == GCX_ERROR_INVALID_VALUE && count > room);
+    if (result != GCX_SUCCESS)
+        raise_result(result);
+    else
+        list = PyList_New((Py_ssize_t)count);
+    for (i = 0; list != NULL && i < count; i++) {
+        const gcx_live_context* const context = &contexts[i];
+        PyObject* item = Py_BuildValue(
+            "(KiIIIIN)", (unsigned long long)context->id, (int)context->device,
+            (unsigned)context->sm_count, (unsigned)context->handle_count,
+            (unsigned)context->stream_count, (unsigned)context->flags,
+            resource_bytes(&context->resource));
+        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) {
+            Py_DECREF(list);
+            list = NULL;
+        }
+    }
+    free(contexts);
+    return list;
+}
+%}
+
 /* ------------------------------------------------------------------------------------------
  * Results
  * ---------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ asks for the simulated driver.
 from __future__ import annotations
 
 from gcx import _gcx, _log  # noqa: F401 - diagnostics from the first call on
-from gcx._cache import CacheStats, cache_stats, set_cache_limit
+from gcx._cache import CacheStats, LiveContext, cache_stats, live_contexts, set_cache_limit
 from gcx._checks import DeviceLike
 from gcx._command import info
 from gcx._context import Context, current_context
@@ -78,6 +78,7 @@ __all__ = [
     "InvalidResourceTypeError",
     "InvalidValueError",
     "LaunchError",
+    "LiveContext",
     "NoDeviceError",
     "NotFoundError",
     "NotInitializedError",
@@ -105,6 +106,7 @@ __all__ = [
     "devices",
     "driver_info",
     "info",
+    "live_contexts",
     "open_driver",
     "set_cache_limit",
     "split",

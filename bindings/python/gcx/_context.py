@@ -28,6 +28,9 @@ class Context(Ordered):
     Args:
         resources: An SM resource; or several disjoint ones of one device and family, and at most
             one workqueue resource (drivers of CUDA 13.1 and newer).
+        private: Whether it is to share its green context with no other while it is in use. Contexts
+            over equal resources share one otherwise, those of other libraries in the process too,
+            and synchronizing or recording one covers the work of all.
 
     Raises:
         ResourceConfigurationError: They overlap, are of two devices or families, or hold no SMs.
@@ -42,8 +45,9 @@ class Context(Ordered):
     _record = staticmethod(_gcx.gcx_context_record)
     _wait = staticmethod(_gcx.gcx_context_wait)
 
-    def __init__(self, resources: _Resources) -> None:
-        self._handle = _gcx.gcx_context_create(_values_of(resources), 0)
+    def __init__(self, resources: _Resources, *, private: bool = False) -> None:
+        flags = _gcx.GCX_CONTEXT_PRIVATE if flag_of(private, "private") else 0
+        self._handle = _gcx.gcx_context_create(_values_of(resources), flags)
 
     @classmethod
     def from_native(cls, native: int) -> Context:

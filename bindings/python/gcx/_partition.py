@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import ExitStack
 from types import TracebackType
+from typing import Any
 
 from gcx import _gcx
 from gcx._checks import DeviceLike, ordinal_of
@@ -35,13 +36,15 @@ class Partition:
         *,
         priority: int = 0,
         workqueue: WorkqueueResource | None = None,
+        private: bool = False,
     ) -> None:
         if not isinstance(resource, SMResource):
             raise TypeError(
                 f"a partition is made of a gcx.SMResource, not {type(resource).__name__}"
             )
         self.resource = resource
-        self.context = Context(resource if workqueue is None else (resource, workqueue))
+        resources = resource if workqueue is None else (resource, workqueue)
+        self.context = Context(resources, private=private)
         self.stream = self.context.stream(priority)
 
     @property
@@ -149,6 +152,7 @@ def split(
     exact: bool = False,
     priority: int = 0,
     workqueue: WorkqueueResource | None = None,
+    private: bool = False,
 ) -> Partitions:
     """Partitions a device and makes a stream in each part.
 
@@ -162,25 +166,24 @@ def split(
         exact: Refuse a count that would be rounded.
         priority: Of the streams; lower is more urgent.
         workqueue: Configuration for the contexts, drivers of CUDA 13.1 and newer.
+        private: Whether the contexts are to be shared with no others, see Context.
 
     Raises:
         As Device, SMResource.split and Context; nothing was made then.
     """
     sms = sm_resource(_gcx.gcx_device_get_resource(ordinal_of(device), _gcx.GCX_RESOURCE_SM))
     groups, remainder = sms.split(counts, family=family, exact=exact)
-    parts = Partitions(_made(groups, priority, workqueue))
+    parts = Partitions(_made(groups, priority=priority, workqueue=workqueue, private=private))
     parts._remainder = remainder
     return parts
 
 
-def _made(
-    groups: Iterable[SMResource], priority: int, workqueue: WorkqueueResource | None
-) -> list[Partition]:
+def _made(groups: Iterable[SMResource], **how: Any) -> list[Partition]:
     """A partition of each group, or none."""
     parts: list[Partition] = []
     try:
         for group in groups:
-            parts.append(Partition(group, priority=priority, workqueue=workqueue))
+            parts.append(Partition(group, **how))
     except BaseException:
         for part in parts:
             part.close()

@@ -273,6 +273,15 @@ class SMResource(Resource):
             raise TypeError(f"overlap takes a gcx.SMResource, not {type(other).__name__}")
         return _gcx.gcx_resource_get_overlap(self._value, other._value)
 
+    def live_overlap(self) -> int:
+        """How many of its SMs any live context of this process holds, see gcx.live_contexts.
+
+        Raises:
+            NotReadyError: Some hold SMs of another family, and it isn't known yet which those are.
+                Device.map_sms finds out.
+        """
+        return _gcx.gcx_resource_get_live_overlap(self._value)
+
     def max_cluster_size(self) -> int:
         """The most blocks that a thread block cluster on these SMs can have, sizes above the
         portable 8 included; 1 on a device without clusters. It follows from how the SMs were split

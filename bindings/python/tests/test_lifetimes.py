@@ -561,11 +561,3 @@ def test_a_collected_object_is_closed(group: gcx.SMResource) -> None:
     with pytest.raises(gcx.InvalidHandleError):
         _ = context.sm_count
     context.__del__()
-
-
-def test_the_range_of_priorities(sms: gcx.SMResource) -> None:
-    assert gcx.Device(0).stream_priority_range == (0, -5)
-    with gcx.Context(sms) as context:
-        for asked, given in ((100, 0), (-100, -5)):
-            with context.stream(asked) as stream:
-                assert stream.priority == given
