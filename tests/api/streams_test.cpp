@@ -154,7 +154,7 @@ void priorities_beyond_the_range_are_those_at_its_ends() {
     CUstream plain = bench.next(0);
     for (const int priority : {1, 100, INT32_MAX})
         CHECK_EQ(bench.next(priority), plain);
-    for (int i = 0; i < 20'000; i++)
+    for (int i = 0; i < 2000; i++)
         bench.next(i % 2 == 0 ? i : -i / 2);
     CHECK_EQ(sim::counts().streams, 6U); // one for each priority that there is
     CHECK_EQ(sim::calls("cuStreamDestroy_v2"), 0U);

@@ -69,7 +69,7 @@ void first_uses() {
         gcx_stream stream = nullptr;
         CHECK_OK(gcx_stream_create(context, &params, &stream));
         gcx_resource queue{};
-        if (queues)
+        for (int round = 0; queues && round < 200; round++)
             CHECK_OK(gcx_context_get_resource(context, GCX_RESOURCE_WORKQUEUE, &queue));
         gcx_context again = nullptr;
         CHECK_OK(gcx_context_from_native(gcx_context_native(context), &again));
