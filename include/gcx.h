@@ -334,17 +334,17 @@ GCX_API gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resourc
  * waits for every kernel that runs on the device and loses 4 MiB of device memory for good when
  * it is destroyed. A context for resources that had one before takes microseconds, waits
  * for nothing and loses nothing. So two handles for equal resources stand for one green context,
- * and synchronizing or recording one covers the work of both, unless GCX_CONTEXT_PRIVATE. The first context on a device retains
- * its primary context, which gcx keeps.
+ * and synchronizing or recording one covers the work of both, unless GCX_CONTEXT_PRIVATE. The first
+ * context on a device retains its primary context, which gcx keeps.
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct gcx_context_s* gcx_context;
 typedef struct gcx_stream_s* gcx_stream;
 typedef struct gcx_event_s* gcx_event;
 
-/* A green context of one's own: nobody else is given it while a handle or stream of it is alive, but
- * by gcx_context_from_native. So nobody else's streams are synchronized or recorded with it, and
- * none of theirs, capturing a graph, stands in the way. Given up, it is kept like others. */
+/* A green context of one's own: nobody else is given it while a handle or stream of it is alive,
+ * but by gcx_context_from_native. So nobody else's streams are synchronized or recorded with it,
+ * and none of theirs, capturing a graph, stands in the way. Given up, it is kept like others. */
 #define GCX_CONTEXT_PRIVATE 0x1u
 
 typedef struct gcx_context_params {

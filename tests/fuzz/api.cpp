@@ -657,6 +657,21 @@ void foreign_event(Bytes& bytes, Shared& shared) {
         shared.events.put(bytes, event.value);
 }
 
+void live_contexts(Bytes& bytes, Shared& shared) {
+    const int32_t which = bytes.flag() ? -1 : device(bytes);
+    const uint32_t capacity = bytes.next() & 31;
+    const std::unique_ptr<gcx_live_context[]> contexts(new gcx_live_context[capacity]);
+    uint32_t count = 0;
+    if (CALL(gcx_context_list(which, contexts.get(), capacity, &count)) == GCX_SUCCESS) {
+        must(count <= capacity, "more contexts than there is room for");
+        for (uint32_t i = 0; i < count; i++)
+            must(sm_count_of(contexts[i].resource) == contexts[i].sm_count, "a context's SMs");
+    }
+    const gcx_resource resource = shared.resource(bytes);
+    Out<uint32_t> held;
+    CALL_OUT(held, gcx_resource_get_live_overlap(&resource, &held.value));
+}
+
 using Operation = void (*)(Bytes&, Shared&);
 // New ones at the end, so that the seeds keep their meaning.
 constexpr auto kOperations = std::to_array<Operation>({
@@ -700,6 +715,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     set_priority,
     cluster_sizes,
     foreign_event,
+    live_contexts,
 });
 
 void one_operation(Bytes& bytes, Shared& shared) {
