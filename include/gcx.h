@@ -485,10 +485,11 @@ GCX_API gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream
  * such streams, about 0.02 MiB each, and they go when it does, see gcx_cache_set_limit. So what a
  * library holds by stream stays valid, as PyTorch's cached memory, which ends the process if the
  * stream of its pinned memory is gone. A stream whose attributes were changed
- * (cuStreamSetAttribute), now or later, is destroyed and given to nobody. One that captures a graph
- * captures on, and is kept at least until that has ended; if 32 such are kept already, its capture
- * ends with it. One that somebody destroyed with CUDA's own
- * function, which nobody should, is gone already: then the handle goes. */
+ * (cuStreamSetAttribute), before or after, is given to nobody and destroyed when that is noticed,
+ * by the next who wants a stream or the place of one. One that captures a graph captures on, and is
+ * kept at least until that has ended; if 32 such are kept already, its capture ends with it. One
+ * that somebody destroyed with CUDA's own function, which nobody should, is gone already: then the
+ * handle goes. */
 GCX_API gcx_result gcx_stream_destroy(gcx_stream stream);
 
 /* The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in

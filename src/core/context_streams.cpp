@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 namespace gcx {
 namespace {
@@ -40,20 +41,19 @@ CUstream ContextStreams::take(const Driver& driver, int priority) {
         return nullptr;
     const RelaxedCapture relaxed(driver);
     for (auto it = idle_.begin(); it != idle_.end();) {
-        CUstream stream = it->stream;
+        CUstream stream = it->stream();
         // A capturing one must not even be queried. Its former owner ends that capture, or never.
-        const auto attributes = it->priority == priority && is_capturing(driver, stream) == false &&
-                                        driver.cuStreamQuery(stream) == CUDA_SUCCESS
-                                    ? attributes_of(driver, stream)
-                                    : std::nullopt;
-        if (attributes && as_new(*attributes, priority)) {
-            given_out_.insert(stream);
+        const auto was_changed = it->priority == priority &&
+                                         is_capturing(driver, stream) == false &&
+                                         driver.cuStreamQuery(stream) == CUDA_SUCCESS
+                                     ? changed(driver, stream, priority)
+                                     : std::nullopt;
+        if (was_changed == false) {
+            given_out_.insert(std::move(it->node));
             idle_.erase(it);
             return stream;
         }
-        // Its former owner changed it after giving it up.
-        const bool changed = attributes.has_value();
-        it = changed && gone(driver.cuStreamDestroy(stream)) ? idle_.erase(it) : std::next(it);
+        it = was_changed && gone(driver.cuStreamDestroy(stream)) ? idle_.erase(it) : std::next(it);
     }
     return nullptr;
 }
@@ -69,11 +69,13 @@ void ContextStreams::add(const Driver& driver, CUstream stream, int priority) {
 
 void ContextStreams::give_up(const Driver& driver, CUstream stream, int priority) {
     const std::lock_guard lock(mutex_);
-    if (keeps(driver, stream, priority)) {
-        idle_.push_back({stream, priority});
-    } else if (const CUresult result = driver.cuStreamDestroy(stream); !gone(result)) {
-        driver.check(result, "cuStreamDestroy");
+    if (has_room(driver, stream)) {
+        idle_.push_back({{}, priority});
+        idle_.back().node = given_out_.extract(stream);
+        return;
     }
+    if (const CUresult result = driver.cuStreamDestroy(stream); !gone(result))
+        driver.check(result, "cuStreamDestroy");
     given_out_.erase(stream);
 }
 
@@ -81,14 +83,15 @@ bool ContextStreams::capturing(const Driver& driver) {
     const std::lock_guard lock(mutex_);
     return std::any_of(given_out_.begin(), given_out_.end(),
                        [&](CUstream stream) { return is_capturing(driver, stream) == true; }) ||
-           std::any_of(idle_.begin(), idle_.end(),
-                       [&](const Idle& idle) { return is_capturing(driver, idle.stream) == true; });
+           std::any_of(idle_.begin(), idle_.end(), [&](const Idle& idle) {
+               return is_capturing(driver, idle.stream()) == true;
+           });
 }
 
 CUresult ContextStreams::destroy(const Driver& driver) {
     const std::lock_guard lock(mutex_);
     while (!idle_.empty()) {
-        const CUresult result = driver.cuStreamDestroy(idle_.front().stream);
+        const CUresult result = driver.cuStreamDestroy(idle_.front().stream());
         if (!gone(result))
             return result;
         idle_.pop_front();
@@ -96,28 +99,32 @@ CUresult ContextStreams::destroy(const Driver& driver) {
     return CUDA_SUCCESS;
 }
 
-bool ContextStreams::as_new(const Attributes& attributes, int priority) const {
+// Whether it differs from a new one: its owner set attributes, before giving it up or after. Asked
+// when the next one wants a stream, so that it is asked once. nullopt if the driver doesn't tell.
+std::optional<bool> ContextStreams::changed(const Driver& driver, CUstream stream,
+                                            int priority) const {
+    const auto attributes = attributes_of(driver, stream);
     const auto fresh = fresh_.find(priority);
-    return fresh != fresh_.end() && fresh->second == attributes;
+    if (!attributes || fresh == fresh_.end())
+        return std::nullopt;
+    return fresh->second != *attributes;
 }
 
-// Destroying a stream would end a capture that began in it, so a capturing one is kept as it is.
-bool ContextStreams::keeps(const Driver& driver, CUstream stream, int priority) {
+bool ContextStreams::has_room(const Driver& driver, CUstream stream) {
     const auto captured = is_capturing(driver, stream);
     if (!captured)
         return false; // the driver says that it isn't a stream any more
-    if (*captured)
-        return idle_.size() < kMost || make_room(driver);
-    const auto attributes = attributes_of(driver, stream);
-    return attributes && as_new(*attributes, priority) && idle_.size() < kMost;
+    return idle_.size() < kMost || make_room(driver, *captured);
 }
 
-// Destroys the one that has waited longest of those that don't capture.
-bool ContextStreams::make_room(const Driver& driver) {
+// Destroys one that nobody will be given, since it was changed; or, for one that captures, whose
+// capture would end if it were destroyed, the one that has waited longest and doesn't capture.
+bool ContextStreams::make_room(const Driver& driver, bool for_capture) {
     const auto found = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) {
-        return is_capturing(driver, idle.stream) == false;
+        return is_capturing(driver, idle.stream()) == false &&
+               (for_capture || changed(driver, idle.stream(), idle.priority) == true);
     });
-    if (found == idle_.end() || !gone(driver.cuStreamDestroy(found->stream)))
+    if (found == idle_.end() || !gone(driver.cuStreamDestroy(found->stream())))
         return false;
     idle_.erase(found);
     return true;

@@ -28,8 +28,8 @@ class ContextStreams {
     CUstream take(const Driver& driver, int priority);
     // Takes in a stream of that priority that the driver just made, and is given out.
     void add(const Driver& driver, CUstream stream, int priority);
-    // Gives a stream up that was taken or added: it is kept, or destroyed if it was changed by its
-    // owner or is one too many. Throws, and changes nothing, if the driver refuses.
+    // Gives a stream up that was taken or added: it is kept, or destroyed if it is one too many.
+    // Throws, and changes nothing, if the driver refuses.
     void give_up(const Driver& driver, CUstream stream, int priority);
     // Whether any of them takes part in a graph capture.
     bool capturing(const Driver& driver);
@@ -37,21 +37,25 @@ class ContextStreams {
     CUresult destroy(const Driver& driver);
 
   private:
+    using Streams = std::set<CUstream>;
+    // A stream comes and goes between the two containers with its node, which costs no memory.
     struct Idle {
-        CUstream stream;
+        Streams::node_type node;
         int priority;
+
+        CUstream stream() const { return node.value(); }
     };
     // Values as bytes: they are compared, not read.
     using Attributes = std::array<std::array<std::byte, sizeof(CUlaunchAttributeValue)>, 5>;
     static std::optional<Attributes> attributes_of(const Driver& driver, CUstream stream);
 
     // These want the mutex.
-    bool as_new(const Attributes& attributes, int priority) const;
-    bool keeps(const Driver& driver, CUstream stream, int priority);
-    bool make_room(const Driver& driver);
+    std::optional<bool> changed(const Driver& driver, CUstream stream, int priority) const;
+    bool has_room(const Driver& driver, CUstream stream);
+    bool make_room(const Driver& driver, bool for_capture);
 
     std::mutex mutex_;
-    std::set<CUstream> given_out_;
+    Streams given_out_;
     std::deque<Idle> idle_;           // the one that was given up first comes first
     std::map<int, Attributes> fresh_; // what a new stream has, by priority
 };

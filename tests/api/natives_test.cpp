@@ -2,6 +2,7 @@
 
 #include "support.hpp"
 
+#include <array>
 #include <cstring>
 
 using namespace support;
@@ -270,16 +271,14 @@ void an_event_is_recorded_on_its_device() {
     CHECK_OK(gcx_stream_destroy(there));
 }
 
-// A stream that its handle can't be kept of: its owner changed it.
-gcx_stream changed_stream(gcx_context context) {
-    gcx_stream stream = nullptr;
-    CHECK_OK(gcx_stream_create(context, nullptr, &stream));
-    CUlaunchAttributeValue value{};
-    value.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC;
-    CHECK_EQ(NATIVE(cuStreamSetAttribute)(gcx_stream_native(stream),
-                                          CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
-             CUDA_SUCCESS);
-    return stream;
+// A stream that isn't kept when it is given up: others have all the places.
+gcx_stream surplus_stream(gcx_context context) {
+    std::array<gcx_stream, 33> streams{};
+    for (gcx_stream& stream : streams)
+        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+    for (std::size_t i = 1; i < streams.size(); i++)
+        CHECK_OK(gcx_stream_destroy(streams[i]));
+    return streams[0];
 }
 
 void what_is_gone_is_destroyed() {
@@ -295,9 +294,10 @@ void what_is_gone_is_destroyed() {
     CHECK_OK(gcx_event_destroy(event));
     CHECK_REFUSED(gcx_event_destroy(event), GCX_ERROR_INVALID_HANDLE);
     // The driver says why there is nothing to destroy; anything else leaves the handle as it was.
+    CHECK_OK(gcx_stream_destroy(surplus_stream(partition.context)));
     for (const CUresult result : {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_HANDLE}) {
         const gcx_sim_counts before = sim::counts();
-        stream = changed_stream(partition.context);
+        stream = surplus_stream(partition.context);
         CUstream native = gcx_stream_native(stream);
         sim::fail("cuStreamDestroy_v2", 1, result);
         CHECK_OK(gcx_stream_destroy(stream));
@@ -309,7 +309,7 @@ void what_is_gone_is_destroyed() {
         CHECK_EQ(NATIVE(cuEventDestroy)(native_event), CUDA_SUCCESS);
         CHECK_EQ(left_behind(before, sim::counts()), std::string());
     }
-    stream = changed_stream(partition.context);
+    stream = surplus_stream(partition.context);
     sim::fail("cuStreamDestroy_v2", 1, CUDA_ERROR_UNKNOWN);
     CHECK_REFUSED(gcx_stream_destroy(stream), GCX_ERROR_UNKNOWN);
     CHECK_OK(gcx_stream_destroy(stream));

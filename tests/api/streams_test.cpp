@@ -108,10 +108,11 @@ void a_changed_stream_is_not_kept() {
         change(value);
         CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &value), CUDA_SUCCESS);
         CHECK_OK(gcx_stream_destroy(stream));
-        CHECK_EQ(sim::counts().streams, 0U);
 
-        // What its owner puts back is as good as new.
+        // The next gets another, and what its owner puts back is as good as new.
         const gcx_stream again = make_stream(bench.context);
+        CHECK(gcx_stream_native(again) != native);
+        CHECK_EQ(sim::counts().streams, 1U); // the changed one is gone
         native = gcx_stream_native(again);
         CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &value), CUDA_SUCCESS);
         CHECK_EQ(NATIVE(cuStreamSetAttribute)(native, attribute, &before), CUDA_SUCCESS);
@@ -203,6 +204,28 @@ void captures_go_on_beside_gcx() {
         CHECK_EQ(own, CU_STREAM_CAPTURE_MODE_GLOBAL);
         CHECK_EQ(NATIVE(cuThreadExchangeStreamCaptureMode)(&own), CUDA_SUCCESS);
     }
+}
+
+// Of 32 that nobody will be given, one goes for each that comes.
+void changed_streams_take_no_place_from_others() {
+    const Bench bench;
+    std::vector<gcx_stream> streams;
+    for (int i = 0; i < 33; i++)
+        streams.push_back(make_stream(bench.context));
+    CUstreamAttrValue value{};
+    value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+    for (int i = 0; i < 32; i++) {
+        CHECK_EQ(NATIVE(cuStreamSetAttribute)(gcx_stream_native(streams[i]),
+                                              CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
+                 CUDA_SUCCESS);
+        CHECK_OK(gcx_stream_destroy(streams[i]));
+    }
+    CHECK_EQ(sim::counts().streams, 33U);
+    CUstream unchanged = gcx_stream_native(streams[32]);
+    CHECK_OK(gcx_stream_destroy(streams[32]));
+    CHECK_EQ(sim::counts().streams, 32U);
+    CHECK_EQ(NATIVE(cuStreamQuery)(unchanged), CUDA_SUCCESS);
+    CHECK_EQ(bench.next(), unchanged);
 }
 
 void no_more_than_32_are_kept() {
