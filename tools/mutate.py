@@ -65,8 +65,16 @@ class Mutant:
 
 def masked(source: str) -> str:
     """The source with comments and the insides of strings blanked out, of the same length."""
-    pattern = (
-        r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^[ \t]*#(?:\\\n|[^\n])*'
+    # What the preprocessor reads, and assertions of the compiler's, change nothing at run time.
+    pattern = "|".join(
+        [
+            r"//[^\n]*",
+            r"/\*.*?\*/",
+            r'"(?:\\.|[^"\\\n])*"',
+            r"'(?:\\.|[^'\\\n])*'",
+            r"\bstatic_assert\([^;]*;",
+            r"^[ \t]*#(?:\\\n|[^\n])*",
+        ]
     )
 
     def blank(match: re.Match[str]) -> str:

@@ -619,19 +619,17 @@ void one_operation(Bytes& bytes, Shared& shared);
 // The next operation, with something of the application's own current. What gcx pushed is not taken
 // off by it, so neither may the operation push: the stack is as it was afterwards.
 void current_natively(Bytes& bytes, Shared& shared) {
-    const bool none = bytes.flag();
     CUcontext const native = gcx_context_native(shared.contexts.pick(bytes));
     if (!shared.alone || shared.nested || native == nullptr ||
         cuCtxPushCurrent(native) != CUDA_SUCCESS)
         return;
-    if (none)
-        cuCtxSetCurrent(nullptr);
     shared.nested = true;
     one_operation(bytes, shared);
     shared.nested = false;
     CUcontext popped = nullptr;
-    while (cuCtxPopCurrent(&popped) != CUDA_SUCCESS && shared.injected)
-        ;
+    // Once more if that was the call to fail.
+    if (cuCtxPopCurrent(&popped) != CUDA_SUCCESS)
+        cuCtxPopCurrent(&popped);
 }
 
 void cluster_sizes(Bytes& bytes, Shared& shared) {
@@ -733,13 +731,8 @@ void one_operation(Bytes& bytes, Shared& shared) {
 void run(Bytes bytes, Shared& shared) {
     while (!bytes.empty())
         one_operation(bytes, shared);
-    // A driver that fails may refuse to take a context off: then it is asked again.
-    for (int left = 1000; left > 0 && gcx_context_pop(nullptr) != GCX_SUCCESS; left--) {
-        gcx_context current = nullptr;
-        if (gcx_context_get_current(&current) == GCX_SUCCESS && current == nullptr)
-            break;
-    }
-    while (gcx_context_pop(nullptr) == GCX_SUCCESS) {
+    // Once more if that was the call to fail.
+    while (gcx_context_pop(nullptr) == GCX_SUCCESS || gcx_context_pop(nullptr) == GCX_SUCCESS) {
     }
 }
 

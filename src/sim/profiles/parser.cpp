@@ -87,8 +87,8 @@ class Parser {
     }
 
     bool read_line(std::string_view line) {
-        if (std::any_of(line.begin(), line.end(), [](char c) {
-                return (c >= 0 && c < 0x20 && c != '\t' && c != '\r') || c == 0x7f;
+        if (std::any_of(line.begin(), line.end(), [](unsigned char c) {
+                return (c < 0x20 && c != '\t' && c != '\r') || c == 0x7f;
             }))
             return fail("this is no text; a profile begins with \"gcx-profile 1\"");
         const Words words = split_words(line.substr(0, line.find('#')));
