@@ -4,6 +4,8 @@
 //
 // Usage: exit LIBGCX PLUGIN, which starts itself for each case.
 
+#include "../own_program.hpp"
+
 #include <gcx.h>
 
 #include <dlfcn.h>
@@ -146,7 +148,7 @@ int main(int argc, char** argv) {
         const pid_t child = fork();
         if (child == 0) {
             alarm(60);
-            execl("/proc/self/exe", argv[0], argv[1], argv[2], how, nullptr);
+            become_own_program(argv[0], {argv[1], argv[2], how});
             _exit(2);
         }
         int status = -1;

@@ -1,4 +1,5 @@
 // Threads, fork, exit, and what the environment asks for.
+#include "../own_program.hpp"
 #include "support.hpp"
 
 #include <sys/wait.h>
@@ -81,7 +82,7 @@ void forks() {
 int run_self(const char* self, const char* mode, const char* variable, const char* value) {
     return in_child([&] {
         setenv(variable, value, 1);
-        execl(self, self, mode, static_cast<char*>(nullptr));
+        become_own_program(self, {mode});
         return 127;
     });
 }
