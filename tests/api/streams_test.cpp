@@ -290,6 +290,7 @@ int main() {
         on_machine(h100, a_stream_changed_after_it_was_given_up_is_nobody_s);
         on_machine(h100, priorities_beyond_the_range_are_those_at_its_ends);
         on_machine(h100, captures_go_on_beside_gcx);
+        on_machine(h100, changed_streams_take_no_place_from_others);
         on_machine(h100, no_more_than_32_are_kept);
         on_machine(h100, they_go_with_their_context);
         on_machine(h100, threads_share_them);
