@@ -103,7 +103,7 @@ gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info) {
         check_size(info, "info");
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
-        GreenContext& green = *pin->green;
+        const GreenContext& green = *pin->green;
         info->device = green.key.device->ordinal();
         info->sm_count = green.sm_count();
         info->stream_count = lib.cache.stream_count(green);

@@ -58,7 +58,7 @@ void combine(const gcx_resource* a, const gcx_resource* b, gcx_resource* result,
 uint32_t max_cluster_size(Library& lib, const SmResource& sms) {
     const ContextCache::Ref context = lib.cache.get({sms.device, sms.family, sms.set, std::nullopt},
                                                     ContextCache::Sharing::shared);
-    TemporaryStream stream(lib.cache, *context);
+    const TemporaryStream stream(lib.cache, *context);
     return lib.probe.max_cluster_size(*sms.device, context->native, stream->native());
 }
 

@@ -61,7 +61,7 @@ void add_families(int32_t device, bool clusters, bool limits, Json& json, Report
             const std::string why = reason();
             families.add(
                 Json::object().set("name", name.name).set("available", false).set("message", why));
-            report.text += label + "not available: " + why + "\n";
+            report.text.append(label).append("not available: ").append(why).append("\n");
             continue;
         }
         Json available = Json::object();

@@ -122,7 +122,7 @@ class Parser {
 
     bool read_text(const Words& words, std::string& out) {
         const std::string name(words[0]);
-        out = std::string(words[1].data(), words.back().data() + words.back().size());
+        out = std::string(&words[1].front(), &words.back().back() + 1);
         if (out.size() > kMostNameBytes || !std::all_of(out.begin(), out.end(), is_printable))
             return fail("\"" + name + "\" wants at most " + std::to_string(kMostNameBytes) +
                         " printable ASCII characters");

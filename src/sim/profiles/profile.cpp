@@ -1,6 +1,7 @@
 #include "sim/profiles/profile.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 #include <limits>
 
@@ -37,7 +38,11 @@ const NumberField* find_number_field(std::string_view name) {
 
 long long Profile::number(std::string_view field) const {
     const auto found = given.find(field);
-    return found == given.end() ? find_number_field(field)->otherwise : found->second;
+    if (found != given.end())
+        return found->second;
+    const NumberField* const known = find_number_field(field);
+    assert(known != nullptr);
+    return known->otherwise;
 }
 
 SmSet Profile::all() const {

@@ -118,7 +118,7 @@ bool looks_like_driver(std::string_view text) {
 // A path may have an @ itself. So only one that nothing but a version, or nothing at all, follows
 // begins the driver: a@b/gpu.profile and gpu@home.profile are paths, and gpu@13.0@ names gpu@13.0.
 Parts split_path(const std::string& spec) {
-    Parts parts = split_at(spec);
+    const Parts parts = split_at(spec);
     std::error_code ignored;
     // Else a misspelt version would be said to be part of a file's name.
     const bool misspelt =

@@ -1,0 +1,82 @@
+"""The builds that parts of the suite use, each made by the first of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.suite.runner import BUILD, Suite, execute
+
+MAIN = BUILD / "tests"
+FUZZ = BUILD / "fuzz"
+CHEAP = ("-Ddebug=false", "-Dc_args=-g1", "-Dcpp_args=-g1")
+CLANG, CLANGXX = "clang-19", "clang++-19"
+
+
+def build(
+    suite: Suite,
+    folder: Path,
+    *options: str,
+    env: dict[str, str] | None = None,
+    targets: Sequence[str] = (),
+) -> bool:
+    """Configures a build, unless that was done, and builds it. Warnings are errors here, but not
+    for users, whose compilers may know more of them."""
+    return configured(suite, folder, *options, env=env) and suite.run(
+        f"build {folder.name}", ["ninja", "-C", folder, *targets]
+    )
+
+
+def configured(
+    suite: Suite, folder: Path, *options: str, env: dict[str, str] | None = None
+) -> bool:
+    setup: list[str | Path] = ["meson", "setup", folder, "-Dwerror=true", *options]
+    return (folder / "build.ninja").exists() or suite.run(f"configure {folder.name}", setup, env)
+
+
+def test_programs(folder: Path, suites: Sequence[str]) -> list[str]:
+    """The targets of a build that the tests of these suites need."""
+    tests = json.loads(execute(["meson", "introspect", "--tests", folder]).stdout)
+    wanted = [
+        test for test in tests if any(name.split(":")[-1] in suites for name in test["suite"])
+    ]
+    programs = {word for test in wanted for word in test["cmd"] if word.startswith(f"{folder}/")}
+    known = execute(["ninja", "-C", folder, "-t", "targets", "all"]).stdout
+    targets = {str(Path(word).relative_to(folder)) for word in programs}
+    return sorted(target for target in targets if f"\n{target}:" in known)
+
+
+building_fuzzers = threading.Lock()
+
+
+def build_fuzzers(suite: Suite, *targets: str) -> bool:
+    """Clang's build, under the address and undefined-behaviour sanitizers."""
+    ccache = ["ccache"] if shutil.which("ccache") else []
+    env = {"CC": " ".join([*ccache, CLANG]), "CXX": " ".join([*ccache, CLANGXX])}
+    options = ["-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"]
+    options += ["-Dexamples=false", "-Doptimization=1", *CHEAP]
+    with building_fuzzers:
+        return build(suite, FUZZ, *options, env=env, targets=targets)
+
+
+building_main = threading.Lock()
+main_builds: list[bool] = []
+
+
+def build_main(suite: Suite) -> bool:
+    """The build that several parts use; the first of them makes it."""
+    with building_main:
+        if not main_builds:
+            main_builds.append(build(suite, MAIN))
+        return main_builds[0]
+
+
+def main_env() -> dict[str, str]:
+    return {
+        "GCX_BUILD": str(MAIN),
+        "GCX_CLI": str(MAIN / "src" / "cli" / "gcx"),
+        "GCX_SIM_LIBDIR": str(MAIN / "src" / "sim" / "libcuda"),
+    }

@@ -1,0 +1,183 @@
+"""The parts that test the library, the simulation, the command and the Python package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.suite.builds import (
+    CHEAP,
+    FUZZ,
+    MAIN,
+    build,
+    build_fuzzers,
+    build_main,
+    configured,
+    main_env,
+    test_programs,
+)
+from tests.suite.lint import Linter
+from tests.suite.runner import BUILD, ROOT, Suite, tracked
+
+# Clean verdicts of clang-tidy, good for other clones too, as ccache's results are.
+LINTED = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gcx-lint"
+SANITIZER_ENV = {
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1",
+}
+FUZZ_SECONDS = 60
+HARNESSES = ("api", "profile", "command")
+# Everything else is built with 13.5.
+HEADERS = {
+    "12.4": "nvidia-cuda-runtime-cu12==12.4.127",
+    "12.8": "nvidia-cuda-runtime-cu12==12.8.90",
+    "13.0": "nvidia-cuda-runtime==13.0.96",
+}
+
+
+def fuzz(suite: Suite, name: str) -> None:
+    """Runs one harness for a while; the build folder keeps what it finds."""
+    corpus = FUZZ / "corpus" / name
+    corpus.mkdir(parents=True, exist_ok=True)
+    finds = FUZZ / "finds"
+    finds.mkdir(exist_ok=True)
+    suite.run(
+        f"fuzz {name}",
+        [FUZZ / "tests" / "fuzz" / f"fuzz-{name}", f"-max_total_time={FUZZ_SECONDS}",
+         "-timeout=30", "-print_funcs=0", "-verbosity=0", "-close_fd_mask=1",
+         f"-artifact_prefix={finds}/",
+         corpus, ROOT / "tests" / "fuzz" / "seeds" / name],
+    )  # fmt: skip
+
+
+def part_style(suite: Suite) -> None:
+    """Formatting and linters of all languages."""
+    suite.run(
+        "clang-format",
+        ["clang-format", "--dry-run", "-Werror", *tracked("*.c", "*.h", "*.cpp", "*.hpp")],
+    )
+    python = tracked("*.py")
+    suite.run("ruff", ["ruff", "check", "--no-cache", *python])
+    suite.run("ruff format", ["ruff", "format", "--no-cache", "--check", *python])
+    suite.run("mypy", ["mypy", f"--cache-dir={BUILD / 'mypy'}", *python])
+    scripts = [ROOT / ".ci" / "run", *tracked("*.sh")]
+    suite.run("shellcheck", ["shellcheck", "-x", *scripts])
+
+
+def part_units(suite: Suite) -> None:
+    """The core, the C API, the ABI, the simulated driver, the fuzzers' seeds."""
+    if build_main(suite):
+        suite.meson_test("units", MAIN)
+
+
+def part_command(suite: Suite) -> None:
+    """The command, the examples, the installation, and another library on the simulation."""
+    if build_main(suite):
+        suite.pytest("command", ROOT / "tests" / "cli", main_env())
+        suite.pytest("install", ROOT / "tests" / "install", main_env())
+        suite.pytest("cuda-bindings", ROOT / "tests" / "sim", main_env())
+
+
+def part_python(suite: Suite) -> None:
+    """The Python package: its wheel, and as installed from that on four simulated drivers."""
+    wheels, site = BUILD / "wheel", BUILD / "site"
+    for folder in (wheels, site):
+        shutil.rmtree(folder, ignore_errors=True)
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    if not suite.run("wheel", [*pip, "wheel", ROOT, "--no-deps", "-w", wheels]):
+        return
+    install = [*pip, "install", "--no-index", "--no-deps", "--target", site]
+    (wheel,) = wheels.glob("gcx-*.whl")
+    if not suite.run("install the wheel", [*install, wheel]):
+        return
+    if not suite.quick:
+        suite.pytest("package", ROOT / "tests" / "package", {"GCX_WHEEL": str(wheel)})
+    for driver in ("13.0",) if suite.quick else ("12.4", "13.0", "13.1", "13.5"):
+        env = {"PYTHONPATH": str(site), "GCX_DRIVER": f"sim:h100@{driver}"}
+        suite.pytest(f"python-{driver}", ROOT / "bindings" / "python" / "tests", env)
+
+
+def part_headers(suite: Suite) -> None:
+    """Builds with other CUDA headers what includes them, and tests what calls the driver."""
+    for version, package in HEADERS.items():
+        headers = BUILD / "headers" / version
+        if not headers.exists() and not suite.run(
+            f"headers of CUDA {version}",
+            [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check",
+             "--no-deps", "--target", headers, package],
+        ):  # fmt: skip
+            continue
+        include = next(headers.glob("nvidia/*/include"))
+        folder = BUILD / f"headers-{version}"
+        # The command knows no cuda.h, and the fuzzers' seeds are tested elsewhere.
+        options = [f"-Dtoolkit_include={include}", "-Dexamples=false", *CHEAP, "-Doptimization=0"]
+        suites = ("sim", "api", "abi")
+        if not configured(suite, folder, *options):
+            continue
+        targets = [*test_programs(folder, suites), "tests/gpu/gcx-gpu-tests"]
+        if build(suite, folder, targets=targets):
+            suite.meson_test(f"CUDA {version} headers", folder, suites=suites)
+
+
+def part_meson(suite: Suite) -> None:
+    """Configures with the oldest Meson that meson.build admits, and without its warnings."""
+    site, folder = BUILD / "oldest-meson" / "site", BUILD / "oldest-meson" / "build"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    if not site.exists() and not suite.run("Meson 1.3", [*pip, "--target", site, "meson==1.3.0"]):
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    setup = ["-m", "mesonbuild.mesonmain", "setup", "--fatal-meson-warnings"]
+    env = {"PYTHONPATH": str(site)}
+    suite.run("configure with Meson 1.3", [sys.executable, *setup, folder], env)
+
+
+def part_address(suite: Suite) -> None:
+    """Everything under the address and undefined-behaviour sanitizers, by Clang."""
+    if build_fuzzers(suite, "meson-test-prereq"):
+        suite.meson_test("address", FUZZ, SANITIZER_ENV)
+
+
+def part_thread(suite: Suite) -> None:
+    """Everything under the thread sanitizer."""
+    folder = BUILD / "thread"
+    options = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dexamples=false", *CHEAP]
+    if build(suite, folder, *options, "-Doptimization=1", targets=["meson-test-prereq"]):
+        suite.meson_test("thread", folder, SANITIZER_ENV)
+
+
+def part_fuzz(suite: Suite) -> None:
+    """A minute of each fuzzer, under the address and undefined-behaviour sanitizers."""
+    if not build_fuzzers(suite, *(f"tests/fuzz/fuzz-{name}" for name in HARNESSES)):
+        return
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda name: fuzz(suite, name), HARNESSES))
+
+
+def part_arm(suite: Suite) -> None:
+    """A build for 64-bit Arm, whose unit tests run under qemu."""
+    folder = BUILD / "aarch64"
+    options = ["--cross-file", str(ROOT / "tests" / "aarch64.ini"), "-Dexamples=false", *CHEAP]
+    with_ccache = BUILD / "aarch64-ccache.ini"
+    compilers = {"c": "gcc", "cpp": "g++"}
+    lines = [f"{key} = ['ccache', 'aarch64-linux-gnu-{name}']" for key, name in compilers.items()]
+    with_ccache.write_text("\n".join(["[binaries]", *lines]) + "\n")
+    options += ["--cross-file", str(with_ccache), "-Doptimization=1"]
+    if build(suite, folder, *options, targets=["meson-test-prereq"]):
+        suite.meson_test("aarch64", folder, suites=("sim", "core", "api", "fuzz"))
+
+
+def part_tidy(suite: Suite) -> None:
+    """clang-tidy over every C++ source of the library, the simulation and the command."""
+    if not build_main(suite):
+        return
+    begin = time.monotonic()
+    linter = Linter(ROOT, MAIN, LINTED)
+    for file, said in linter.check(tracked("src/*.cpp")):
+        if said:
+            suite.say(said)
+        suite.count(f"clang-tidy {file.relative_to(ROOT)}", not said)
+    suite.steps.append(("clang-tidy", time.monotonic() - begin))

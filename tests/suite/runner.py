@@ -1,0 +1,136 @@
+"""What a part of the suite works with: it runs commands and counts what passed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BUILD = ROOT / "build"
+# What was compiled in another clone is the same here.
+CCACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+
+
+class Suite:
+    """Counts what passed and failed, and remembers the names of what failed and what takes long.
+    Each part has one, which prints when the part is done, since parts run at the same time."""
+
+    def __init__(self, quick: bool = False) -> None:
+        self.quick = quick
+        self.passed = 0
+        self.failed: list[str] = []
+        self.steps: list[tuple[str, float]] = []
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def count(self, name: str, holds: bool) -> bool:
+        if holds:
+            self.passed += 1
+        else:
+            self.failed.append(name)
+            self.say(f"FAILED: {name}")
+        return holds
+
+    def timed(
+        self, name: str, command: list[str | Path], env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        begin = time.monotonic()
+        done = execute(command, env)
+        self.steps.append((name, time.monotonic() - begin))
+        return done
+
+    def run(self, name: str, command: list[str | Path], env: dict[str, str] | None = None) -> bool:
+        """Runs a command that is one test; shows its output only if it fails."""
+        done = self.timed(name, command, env)
+        if done.returncode != 0:
+            self.say(done.stdout)
+        return self.count(name, done.returncode == 0)
+
+    def meson_test(
+        self,
+        name: str,
+        build: Path,
+        env: dict[str, str] | None = None,
+        suites: Sequence[str] = (),
+    ) -> None:
+        """Runs the tests of a build that was made, or those of some suites, and counts each."""
+        chosen = [word for suite in suites for word in ("--suite", suite)]
+        done = self.timed(
+            f"tests of {name}",
+            ["meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs", *chosen],
+            env,
+        )
+        log = build / "meson-logs" / "testlog.json"
+        lines = log.read_text().splitlines() if log.exists() else []
+        results = [json.loads(line) for line in lines]
+        for result in results:
+            if result["result"] == "SKIP":
+                self.say(f"skipped: {name}: {result['name']}: {result.get('stdout', '').strip()}")
+                continue
+            self.count(f"{name}: {result['name']}", result["result"] in ("OK", "EXPECTEDFAIL"))
+        if done.returncode != 0 or not results:
+            self.say(done.stdout)
+        if not results:
+            self.count(f"{name}: has tests", False)
+
+    def pytest(self, name: str, folder: Path, env: dict[str, str]) -> None:
+        """Runs a folder's pytest tests and counts each."""
+        report = BUILD / f"{name}.xml"
+        report.unlink(missing_ok=True)
+        done = self.timed(
+            f"tests of {name}",
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder,
+             f"--junitxml={report}"],
+            env,
+        )  # fmt: skip
+        cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
+        for case in cases:
+            label = f"{name}: {case.get('classname')}.{case.get('name')}"
+            skipped = case.find("skipped")
+            if skipped is not None:
+                self.say(f"skipped: {label}: {skipped.get('message')}")
+                continue
+            self.count(label, case.find("failure") is None and case.find("error") is None)
+        if done.returncode != 0:
+            self.say(done.stdout)
+        if not cases:
+            self.count(f"{name}: has tests", False)
+
+
+def own_environment() -> dict[str, str]:
+    """This process's, less what chooses drivers and devices for gcx: the tests do that."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GCX_") and name != "CUDA_VISIBLE_DEVICES"
+    }
+
+
+def execute(
+    command: list[str | Path], env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=ROOT,
+        env={**own_environment(), **CCACHE, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """The project's files of these patterns, those not yet committed among them."""
+    listed = execute(["git", "ls-files", "-co", "--exclude-standard", "--", *patterns])
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
