@@ -214,7 +214,7 @@ void changed_streams_take_no_place_from_others() {
         streams.push_back(make_stream(bench.context));
     CUstreamAttrValue value{};
     value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-    for (int i = 0; i < 32; i++) {
+    for (std::size_t i = 0; i < 32; i++) {
         CHECK_EQ(NATIVE(cuStreamSetAttribute)(gcx_stream_native(streams[i]),
                                               CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
                  CUDA_SUCCESS);
