@@ -103,7 +103,7 @@ struct CUevent_st;
  * Devices. A device is CUDA's ordinal, 0 to count - 1, after CUDA_VISIBLE_DEVICES.
  * ---------------------------------------------------------------------------------------- */
 
-/* Errors: those of opening. */
+/* How many devices there are. Errors: those of opening. */
 GCX_API gcx_result gcx_device_get_count(int32_t* count);
 
 typedef struct gcx_device_info {

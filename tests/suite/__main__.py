@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from tests.suite import parts
+from tests.suite import languages, parts
 from tests.suite.runner import BUILD, Suite
 
 PARTS_AT_ONCE = 2
@@ -21,6 +21,7 @@ PARTS: dict[str, Callable[[Suite], None]] = {
     "units": parts.part_units,
     "command": parts.part_command,
     "python": parts.part_python,
+    "languages": languages.part_languages,
     "address": parts.part_address,
     "fuzz": parts.part_fuzz,
     "thread": parts.part_thread,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from gcx import _errors, _gcx
 PACKAGE = Path(gcx.__file__).parent
 HEADER = (PACKAGE / "include" / "gcx.h").read_text(encoding="utf-8")
 FUNCTIONS = set(re.findall(r"^GCX_API [^;]*?\b(gcx_\w+)\(", HEADER, re.MULTILINE))
+DESCRIBED = json.loads(
+    (Path(__file__).resolve().parents[3] / "docs" / "gcx-api.json").read_text(encoding="utf-8")
+)
 EXCEPTIONS = {
     "gcx_log_set_callback": "the SWIG layer calls it, for the logger gcx",
     "gcx_simulator_path": "gcx.open_driver finds the simulation, and the command runs others on it",
@@ -38,6 +42,14 @@ def test_each_function_is_declared_for_type_checkers() -> None:
     assert declared <= FUNCTIONS
     for name in re.findall(r"^(GCX_\w+):", stub, re.MULTILINE):
         assert isinstance(getattr(_gcx, name), int)
+
+
+def test_each_constant_has_the_header_s_value() -> None:
+    constants = [value for enum in DESCRIBED["enums"] for value in enum["values"]]
+    constants += DESCRIBED["constants"]
+    assert len(constants) > 100
+    for constant in constants:
+        assert getattr(_gcx, constant["name"]) == constant["value"], constant["name"]
 
 
 def test_each_function_has_a_name_for_messages() -> None:

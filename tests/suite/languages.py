@@ -1,0 +1,153 @@
+"""The part that compares the languages with the C API, as docs/gcx-api.json describes it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.suite.runner import BUILD, ROOT, Suite
+
+API = ROOT / "docs" / "gcx-api.json"
+BINDINGS = ROOT / "bindings"
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Language:
+    """What a language reaches of gcx.h. A binding adds its row to LANGUAGES."""
+
+    folder: str | None  # of bindings/
+    reached: Callable[[], set[str]]  # the names of gcx.h that it has
+    # Names that it does without, each with the reason; a name that ends in * stands for all that
+    # begin so.
+    without: Mapping[str, str] = field(default_factory=dict)
+
+
+def words(*files: str) -> set[str]:
+    """The names of gcx.h in the code of files, comments aside. A pattern must find one."""
+    found = set()
+    for pattern in files:
+        paths = sorted(ROOT.glob(pattern))
+        if not paths:
+            raise FileNotFoundError(f"{pattern}: there is no such file")
+        for path in paths:
+            text = path.read_text(encoding="utf-8")
+            code = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+            found |= set(re.findall(r"\b(?:gcx|GCX)_\w+", code))
+    return found
+
+
+RESULTS = "SWIG takes it from gcx_result.h; an error has its number and name, see gcx/_errors.py"
+LANGUAGES = {
+    "Python": Language(
+        "python",
+        # What is declared for type checkers. test_header.py compares with the module itself.
+        lambda: words("bindings/python/gcx/_gcx.pyi"),
+        {
+            "gcx_log_set_callback": "the SWIG layer calls it, for the logger gcx",
+            "GCX_ERROR_*": RESULTS,
+        },
+    ),
+}
+# Folders of bindings/ that are no language.
+SHARED: set[str] = set()
+
+
+def names_of(api: Json) -> list[str]:
+    names = [entry["name"] for entry in api["functions"] + api["constants"]]
+    return names + [value["name"] for enum in api["enums"] for value in enum["values"]]
+
+
+def missing(language: Language, names: list[str]) -> list[str]:
+    """What is wrong with a language's row."""
+    reached = language.reached()
+    wrong = []
+    for name in names:
+        if name not in reached and not any(covers(key, name) for key in language.without):
+            wrong.append(f"{name} isn't reached, and no reason is listed")
+    for key in language.without:
+        covered = [name for name in names if covers(key, name)]
+        if not covered:
+            wrong.append(f"{key} is listed as not reached, but gcx.h has no such name")
+        elif all(name in reached for name in covered):
+            wrong.append(f"{key} is listed as not reached, but it is")
+    return wrong
+
+
+def covers(key: str, name: str) -> bool:
+    return name.startswith(key[:-1]) if key.endswith("*") else name == key
+
+
+def layout(api: Json) -> str:
+    """C that compiles if the description is what a compiler sees."""
+    lines = ["#include <gcx.h>"]
+
+    def holds(what: str, value: int) -> None:
+        lines.append(f'_Static_assert(({what}) == {value}, "{what}");')
+
+    for struct in api["structs"]:
+        name = struct["name"]
+        holds(f"sizeof({name})", struct["size"])
+        holds(f"_Alignof({name})", struct["align"])
+        if struct["struct_size"]:
+            lines.append(f"static const {name} a_{name} = {struct['init']};")
+            holds(f"sizeof(a_{name}.struct_size)", 4)
+        for member in struct["fields"]:
+            holds(f"offsetof({name}, {member['name']})", member["offset"])
+            holds(f"sizeof((({name}*)0)->{member['name']})", member["size"])
+    for enum in api["enums"]:
+        holds(f"sizeof({enum['name']})", enum["size"])
+        for value in enum["values"]:
+            holds(value["name"], value["value"])
+    for constant in api["constants"]:
+        holds(constant["name"], constant["value"])
+    described = [(f"__typeof__({entry['name']})*", entry) for entry in api["functions"]]
+    described += [(entry["name"], entry) for entry in api["callbacks"]]
+    for seen, entry in described:
+        name, result = entry["name"], entry["result"]["type"]
+        types = ", ".join(parameter["type"] for parameter in entry["parameters"])
+        same = f"__builtin_types_compatible_p(told_{name}, {seen})"
+        lines.append(f"typedef {result} (*told_{name})({types or 'void'});")
+        lines.append(f'_Static_assert({same}, "{name}");')
+    return "\n".join(lines) + "\n"
+
+
+def compare_layout(suite: Suite, api: Json) -> None:
+    source = BUILD / "gcx-api.c"
+    source.write_text(layout(api))
+    for compiler in ("gcc", "aarch64-linux-gnu-gcc"):
+        command: list[str | Path] = [compiler, "-std=gnu11", "-Wno-unused", "-fsyntax-only"]
+        suite.run(
+            f"the API's description is what {compiler} sees",
+            [*command, f"-I{ROOT / 'include'}", source],
+        )
+
+
+def header_is_described(suite: Suite) -> None:
+    suite.run(
+        "the API's description is that of gcx.h",
+        [sys.executable, ROOT / "tools" / "describe_api.py", "--check"],
+    )
+
+
+def part_languages(suite: Suite) -> None:
+    """The API's description, and that every language has all of it."""
+    header_is_described(suite)
+    api = json.loads(API.read_text(encoding="utf-8"))
+    compare_layout(suite, api)
+    names = names_of(api)
+    suite.count("the description has functions and constants", len(names) > 200)
+    for name, language in LANGUAGES.items():
+        wrong = missing(language, names)
+        for line in wrong:
+            suite.say(f"{name}: {line}")
+        suite.count(f"{name} has every function and constant", not wrong)
+    folders = {path.name for path in BINDINGS.iterdir() if path.is_dir()} - SHARED
+    for folder in sorted(folders - {language.folder for language in LANGUAGES.values()}):
+        suite.say(f"bindings/{folder} has no row in LANGUAGES of tests/suite/languages.py")
+        suite.count(f"{folder} has a row", False)
