@@ -16,10 +16,7 @@
 %}
 
 %{
-#include <gcx.h>
-
-#include <stdlib.h>
-#include <string.h>
+#include "messages.h"
 
 static PyObject* text_of(const char* text) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
@@ -45,46 +42,12 @@ static PyObject* keep(const char* name, PyObject* object) {
     return Py_None;
 }
 
-/* Diagnostics of the call that the thread is in. Only threads that never come back to Python fill
- * it up. */
-#define MOST_MESSAGES 64
-
-typedef struct message {
-    struct message* next;
-    gcx_log_level level;
-    char text[];
-} message;
-
-static _Thread_local struct {
-    message* first;
-    message* last;
-    int count;
-} messages;
-
-static void note_message(gcx_log_level level, const char* text, void* unused) {
-    const size_t size = strlen(text) + 1;
-    message* noted = messages.count < MOST_MESSAGES ? malloc(sizeof(message) + size) : NULL;
-    (void)unused;
-    if (noted == NULL)
-        return;
-    noted->next = NULL;
-    noted->level = level;
-    memcpy(noted->text, text, size);
-    if (messages.last != NULL)
-        messages.last->next = noted;
-    else
-        messages.first = noted;
-    messages.last = noted;
-    messages.count++;
-}
-
 /* After a call, with the GIL and without an exception. The receiver may call gcx again. */
 static void deliver_messages(void) {
     PyObject* receiver;
-    message* next = messages.first;
+    message* next = take_messages();
     if (next == NULL)
         return;
-    memset(&messages, 0, sizeof(messages));
     receiver = kept(LOG_RECEIVER);
     Py_XINCREF(receiver);
     while (next != NULL) {
@@ -126,30 +89,49 @@ static PyObject* resource_bytes(const gcx_resource* resource) {
     return PyBytes_FromStringAndSize((const char*)resource, (Py_ssize_t)sizeof(*resource));
 }
 
+/* These return 0 after a failure, with the exception set. */
+
 static int to_resource(PyObject* object, gcx_resource* resource) {
     char* data = NULL;
     Py_ssize_t size = 0;
     if (PyBytes_AsStringAndSize(object, &data, &size) < 0)
-        return -1;
+        return 0;
     if (size != (Py_ssize_t)sizeof(*resource)) {
         PyErr_Format(PyExc_ValueError, "a resource has %zd bytes, not %zd",
                      (Py_ssize_t)sizeof(*resource), size);
-        return -1;
+        return 0;
     }
     memcpy(resource, data, sizeof(*resource));
-    return 0;
+    return 1;
 }
 
 static int to_u32(PyObject* object, uint32_t* value) {
     const unsigned long number = PyLong_AsUnsignedLong(object);
     if (number == (unsigned long)-1 && PyErr_Occurred() != NULL)
-        return -1;
+        return 0;
     if (number > UINT32_MAX) {
         PyErr_SetString(PyExc_OverflowError, "a number is more than 32 bits hold");
-        return -1;
+        return 0;
     }
     *value = (uint32_t)number;
-    return 0;
+    return 1;
+}
+
+static int to_i32(PyObject* object, int32_t* value) {
+    const long number = PyLong_AsLong(object);
+    if (number == -1 && PyErr_Occurred() != NULL)
+        return 0;
+    if (number > INT32_MAX || number < INT32_MIN) {
+        PyErr_SetString(PyExc_OverflowError, "a number is more than 32 bits hold");
+        return 0;
+    }
+    *value = (int32_t)number;
+    return 1;
+}
+
+static int to_handle(PyObject* object, void** handle) {
+    *handle = PyLong_AsVoidPtr(object);
+    return *handle != NULL || PyErr_Occurred() == NULL;
 }
 
 /* An int is a count; a sequence has the fields in the header's order. */
@@ -163,15 +145,12 @@ static int to_request(PyObject* object, gcx_sm_request* request) {
         return to_u32(object, &request->sm_count);
     for (i = 0; i < (Py_ssize_t)(sizeof(fields) / sizeof(fields[0])); i++) {
         PyObject* field = PySequence_GetItem(object, i);
-        int status;
-        if (field == NULL)
-            return -1;
-        status = to_u32(field, fields[i]);
-        Py_DECREF(field);
-        if (status < 0)
-            return -1;
+        const int good = field != NULL && to_u32(field, fields[i]);
+        Py_XDECREF(field);
+        if (!good)
+            return 0;
     }
-    return 0;
+    return 1;
 }
 
 static gcx_sm_request* to_requests(PyObject* sequence, uint32_t* count) {
@@ -187,9 +166,9 @@ static gcx_sm_request* to_requests(PyObject* sequence, uint32_t* count) {
     }
     for (i = 0; i < size; i++) {
         PyObject* item = PySequence_GetItem(sequence, i);
-        const int status = item != NULL ? to_request(item, &requests[i]) : -1;
+        const int good = item != NULL && to_request(item, &requests[i]);
         Py_XDECREF(item);
-        if (status < 0) {
+        if (!good) {
             free(requests);
             return NULL;
         }
@@ -211,9 +190,9 @@ static gcx_resource* to_resources(PyObject* sequence, uint32_t* count) {
     }
     for (i = 0; i < size; i++) {
         PyObject* item = PySequence_GetItem(sequence, i);
-        const int status = item != NULL ? to_resource(item, &resources[i]) : -1;
+        const int good = item != NULL && to_resource(item, &resources[i]);
         Py_XDECREF(item);
-        if (status < 0) {
+        if (!good) {
             free(resources);
             return NULL;
         }
@@ -269,73 +248,79 @@ static PyObject* set_log_receiver(PyObject* receiver) {
 }
 %}
 
-/* The list has room for as many as there are: another thread may make some meanwhile. */
-%rename("$ignore", fullname=1) gcx_context_list;
-%rename(gcx_context_list) list_contexts;
-%nothread list_contexts;
-%inline %{
-static PyObject* list_contexts(int device) {
-    gcx_live_context* contexts = NULL;
-    PyObject* list = NULL;
-    uint32_t count = 16;
-    uint32_t room;
-    uint32_t i;
-    gcx_result result;
-    do {
-        gcx_live_context* const more = realloc(contexts, count * sizeof(*contexts));
-        room = count;
-        if (more == NULL) {
-            free(contexts);
-            return PyErr_NoMemory();
-        }
-        contexts = more;
-        Py_BEGIN_ALLOW_THREADS
-        result = gcx_context_list(device, contexts, room, &count);
-        Py_END_ALLOW_THREADS
-    } while (result == GCX_ERROR_INVALID_VALUE && count > room);
-    if (result != GCX_SUCCESS)
-        raise_result(result);
-    else
-        list = PyList_New((Py_ssize_t)count);
-    for (i = 0; list != NULL && i < count; i++) {
-        const gcx_live_context* const context = &contexts[i];
-        PyObject* item = Py_BuildValue(
-            "(KiIIIIN)", (unsigned long long)context->id, (int)context->device,
-            (unsigned)context->sm_count, (unsigned)context->handle_count,
-            (unsigned)context->stream_count, (unsigned)context->flags,
-            resource_bytes(&context->resource));
-        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) {
-            Py_DECREF(list);
-            list = NULL;
-        }
-    }
-    free(contexts);
-    return list;
-}
-%}
-
 /* ------------------------------------------------------------------------------------------
- * Results
+ * What gcx_common.i asks of a language
  * ---------------------------------------------------------------------------------------- */
 
-%typemap(out) gcx_result {
-    if ($1 != GCX_SUCCESS) {
-        raise_result($1);
-        SWIG_fail;
+%{
+/* A tuple that is being filled; the structs of gcx.h have fewer fields than this. */
+typedef struct fields {
+    PyObject* items[16];
+    Py_ssize_t count;
+} fields;
+
+static PyObject* tuple_of(fields* made) {
+    PyObject* tuple = PyTuple_New(made->count);
+    Py_ssize_t i;
+    for (i = 0; i < made->count; i++) {
+        PyObject* const item = made->items[i];
+        if (tuple == NULL || item == NULL) {
+            Py_XDECREF(item);
+            Py_CLEAR(tuple);
+        } else if (PyTuple_SetItem(tuple, i, item) < 0) {
+            Py_CLEAR(tuple);
+        }
     }
-    deliver_messages();
-    $result = SWIG_Py_Void();
+    return tuple;
 }
 
-/* True: all has finished; False: not yet. */
-%typemap(out) gcx_result gcx_stream_query, gcx_result gcx_event_query {
-    if ($1 != GCX_SUCCESS && $1 != GCX_ERROR_NOT_READY) {
-        raise_result($1);
-        SWIG_fail;
-    }
-    deliver_messages();
-    $result = PyBool_FromLong($1 == GCX_SUCCESS);
+/* Keeps the item; a list or an item that is NULL gives NULL. */
+static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
+    if (list == NULL || item == NULL)
+        Py_XDECREF(item);
+    else if (PyList_SetItem(list, index, item) == 0)
+        return list;
+    Py_XDECREF(list);
+    return NULL;
 }
+
+#define RAISE(result) raise_result(result)
+#define DELIVER() deliver_messages()
+#define MEMORY_EXHAUSTED() PyErr_NoMemory()
+#define TO_U32(input, to) to_u32(input, to)
+#define TO_I32(input, to) to_i32(input, to)
+#define TO_HANDLE(input, to) to_handle(input, to)
+#define TO_RESOURCE(input, to) to_resource(input, to)
+#define TO_RESOURCES(input, count) to_resources(input, count)
+#define TO_REQUESTS(input, count) to_requests(input, count)
+#define U32(number) PyLong_FromUnsignedLong(number)
+#define I32(number) PyLong_FromLong(number)
+#define F32(number) PyFloat_FromDouble(number)
+#define HANDLE(pointer) PyLong_FromVoidPtr((void*)(pointer))
+#define TRUTH(holds) PyBool_FromLong(holds)
+#define RESOURCE(resource) resource_bytes(resource)
+#define NUMBERS(numbers, count) number_tuple(numbers, count)
+#define PAIR(a, b) Py_BuildValue("(ii)", (int)(a), (int)(b))
+#define SPLIT(groups, count, remainder)                                                            \
+    Py_BuildValue("(NN)", resource_tuple(groups, count), resource_bytes(remainder))
+#define PLAN(counts, count, remainder)                                                             \
+    Py_BuildValue("(Nk)", number_tuple(counts, count), (unsigned long)(remainder))
+#define STRUCT_BEGIN() fields made = {{NULL}, 0}
+#define SIGNED(number) made.items[made.count++] = PyLong_FromLongLong(number)
+#define UNSIGNED(number) made.items[made.count++] = PyLong_FromUnsignedLongLong(number)
+#define TEXT(text) made.items[made.count++] = text_of(text)
+#define BYTES(data, size)                                                                          \
+    made.items[made.count++] = PyBytes_FromStringAndSize((const char*)(data), (Py_ssize_t)(size))
+#define SMS(resource) made.items[made.count++] = resource_bytes(resource)
+#define STRUCT_END(type) tuple_of(&made)
+#define LIST_BEGIN(count) PyObject* listed = PyList_New((Py_ssize_t)(count))
+#define LIST_ADD(index, item) listed = list_with(listed, (Py_ssize_t)(index), item)
+#define LIST_END() listed
+%}
+
+%define FAIL SWIG_fail; %enddef
+
+%define GIVES_NOTHING $result = SWIG_Py_Void(); %enddef
 
 %define GIVES(VALUE)
     Py_XDECREF($result);
@@ -343,57 +328,6 @@ static PyObject* list_contexts(int device) {
     if ($result == NULL)
         SWIG_fail;
 %enddef
-
-/* ------------------------------------------------------------------------------------------
- * Numbers
- * ---------------------------------------------------------------------------------------- */
-
-%typemap(in) uint32_t {
-    if (to_u32($input, &$1) < 0)
-        SWIG_fail;
-}
-
-%typemap(in) int32_t, gcx_resource_type, gcx_sm_family, gcx_capability, gcx_workqueue_scope,
-             gcx_result {
-    const long number = PyLong_AsLong($input);
-    if (number == -1 && PyErr_Occurred() != NULL)
-        SWIG_fail;
-    if (number > INT32_MAX || number < INT32_MIN) {
-        PyErr_SetString(PyExc_OverflowError, "a number is more than 32 bits hold");
-        SWIG_fail;
-    }
-    $1 = ($1_ltype)number;
-}
-
-%typemap(out) uint32_t { $result = PyLong_FromUnsignedLong($1); }
-
-%typemap(in, numinputs=0) int32_t* count (int32_t value = 0), uint32_t* sm_count (uint32_t value = 0),
-                          uint32_t* blocks (uint32_t value = 0), float* milliseconds (float value = 0) { $1 = &value; }
-%typemap(in, numinputs=0) (int32_t* least, int32_t* greatest) (int32_t low = 0, int32_t high = 0) {
-    $1 = &low;
-    $2 = &high;
-}
-%typemap(argout) (int32_t* least, int32_t* greatest) {
-    GIVES(Py_BuildValue("(ii)", (int)*$1, (int)*$2))
-}
-%typemap(argout) int32_t* count { GIVES(PyLong_FromLong(*$1)) }
-%typemap(argout) uint32_t* sm_count, uint32_t* blocks { GIVES(PyLong_FromUnsignedLong(*$1)) }
-%typemap(argout) float* milliseconds { GIVES(PyFloat_FromDouble(*$1)) }
-
-/* SM numbers. */
-%typemap(in, numinputs=0) (uint32_t* sm_ids, uint32_t capacity, uint32_t* count)
-        (uint32_t ids[GCX_MAX_SMS], uint32_t found = 0) {
-    $1 = ids;
-    $2 = GCX_MAX_SMS;
-    $3 = &found;
-}
-%typemap(argout) (uint32_t* sm_ids, uint32_t capacity, uint32_t* count) {
-    GIVES(number_tuple($1, *$3))
-}
-
-/* ------------------------------------------------------------------------------------------
- * Strings
- * ---------------------------------------------------------------------------------------- */
 
 /* A name or a path, or None. */
 %typemap(in) const char* driver (PyObject* name = NULL) {
@@ -403,176 +337,8 @@ static PyObject* list_contexts(int device) {
 }
 %typemap(freearg) const char* driver { Py_XDECREF(name$argnum); }
 
-/* ------------------------------------------------------------------------------------------
- * Resources and requests
- * ---------------------------------------------------------------------------------------- */
-
-%typemap(in) const gcx_resource* (gcx_resource value) {
-    if (to_resource($input, &value) < 0)
-        SWIG_fail;
-    $1 = &value;
-}
-
-%typemap(in, numinputs=0) gcx_resource* (gcx_resource value) {
-    memset(&value, 0, sizeof(value));
-    $1 = &value;
-}
-%typemap(argout) gcx_resource* { GIVES(resource_bytes($1)) }
-%typemap(argout) const gcx_resource* ""
-
-%typemap(in) (const gcx_resource* resources, uint32_t resource_count) {
-    $1 = to_resources($input, &$2);
-    if ($1 == NULL)
-        SWIG_fail;
-}
-%typemap(freearg) (const gcx_resource* resources, uint32_t resource_count) { free((void*)$1); }
-%typemap(argout) (const gcx_resource* resources, uint32_t resource_count) ""
-
-%typemap(in) (const gcx_sm_request* requests, uint32_t request_count) {
-    $1 = to_requests($input, &$2);
-    if ($1 == NULL)
-        SWIG_fail;
-}
-%typemap(freearg) (const gcx_sm_request* requests, uint32_t request_count) { free((void*)$1); }
-
-/* The outputs of a split have room for one entry more than the requests, which are the second
- * argument: the remainder is the last. */
-%typemap(in, numinputs=0) (gcx_resource* groups, gcx_resource* remainder) (gcx_resource rest) {
-    $1 = NULL;
-    memset(&rest, 0, sizeof(rest));
-    $2 = &rest;
-}
-%typemap(check) (gcx_resource* groups, gcx_resource* remainder) {
-    $1 = (gcx_resource*)calloc((size_t)arg3 + 1, sizeof(gcx_resource));
-    if ($1 == NULL) {
-        PyErr_NoMemory();
-        SWIG_fail;
-    }
-}
-%typemap(argout) (gcx_resource* groups, gcx_resource* remainder) {
-    GIVES(Py_BuildValue("(NN)", resource_tuple($1, arg3), resource_bytes($2)))
-}
-%typemap(freearg) (gcx_resource* groups, gcx_resource* remainder) { free($1); }
-
-%typemap(in, numinputs=0) (uint32_t* sm_counts, uint32_t* remainder_sm_count) (uint32_t rest = 0) {
-    $1 = NULL;
-    $2 = &rest;
-}
-%typemap(check) (uint32_t* sm_counts, uint32_t* remainder_sm_count) {
-    $1 = (uint32_t*)calloc((size_t)arg3 + 1, sizeof(uint32_t));
-    if ($1 == NULL) {
-        PyErr_NoMemory();
-        SWIG_fail;
-    }
-}
-%typemap(argout) (uint32_t* sm_counts, uint32_t* remainder_sm_count) {
-    GIVES(Py_BuildValue("(Nk)", number_tuple($1, arg3), (unsigned long)*$2))
-}
-%typemap(freearg) (uint32_t* sm_counts, uint32_t* remainder_sm_count) { free($1); }
-
-/* ------------------------------------------------------------------------------------------
- * Handles
- * ---------------------------------------------------------------------------------------- */
-
-%typemap(in) gcx_context, gcx_stream, gcx_event, struct CUctx_st*, struct CUgreenCtx_st*,
-             struct CUstream_st*, struct CUevent_st* {
-    $1 = ($1_ltype)PyLong_AsVoidPtr($input);
-    if ($1 == NULL && PyErr_Occurred() != NULL)
-        SWIG_fail;
-}
-%typemap(out) struct CUctx_st*, struct CUgreenCtx_st*, struct CUstream_st*, struct CUevent_st* {
-    deliver_messages();
-    $result = PyLong_FromVoidPtr((void*)$1);
-}
-%typemap(in, numinputs=0) gcx_context* (gcx_context value = NULL), gcx_stream* (gcx_stream value = NULL),
-                          gcx_event* (gcx_event value = NULL) { $1 = &value; }
-%typemap(argout) gcx_context*, gcx_stream*, gcx_event* { GIVES(PyLong_FromVoidPtr((void*)*$1)) }
-
-/* A context's parameters are its flags. */
-%typemap(in) const gcx_context_params* params (gcx_context_params value) {
-    memset(&value, 0, sizeof(value));
-    value.struct_size = sizeof(value);
-    if (to_u32($input, &value.flags) < 0)
-        SWIG_fail;
-    $1 = &value;
-}
-
-/* A stream's parameters are its priority. */
-%typemap(in) const gcx_stream_params* params (gcx_stream_params value) {
-    const long priority = PyLong_AsLong($input);
-    if (priority == -1 && PyErr_Occurred() != NULL)
-        SWIG_fail;
-    if (priority > INT32_MAX || priority < INT32_MIN) {
-        PyErr_SetString(PyExc_OverflowError, "a priority is more than 32 bits hold");
-        SWIG_fail;
-    }
-    memset(&value, 0, sizeof(value));
-    value.struct_size = sizeof(value);
-    value.priority = (int32_t)priority;
-    $1 = &value;
-}
-
-/* ------------------------------------------------------------------------------------------
- * Structs that are filled in
- * ---------------------------------------------------------------------------------------- */
-
-%define STRUCT_OUT(TYPE, NAME)
-%typemap(in, numinputs=0) TYPE* NAME (TYPE value) {
-    memset(&value, 0, sizeof(value));
-    value.struct_size = sizeof(value);
-    $1 = &value;
-}
-%enddef
-
-STRUCT_OUT(gcx_driver_info, info)
-%typemap(argout) gcx_driver_info* info {
-    GIVES(Py_BuildValue("(iiiN)", (int)$1->version, (int)$1->header_version, (int)$1->simulated,
-                        text_of($1->library)))
-}
-STRUCT_OUT(gcx_capability_info, info)
-%typemap(argout) gcx_capability_info* info {
-    GIVES(Py_BuildValue("(iiN)", (int)$1->available, (int)$1->required_version, text_of($1->name)))
-}
-STRUCT_OUT(gcx_device_info, info)
-%typemap(argout) gcx_device_info* info {
-    GIVES(Py_BuildValue("(iiIIIINy#)", (int)$1->compute_capability_major,
-                        (int)$1->compute_capability_minor, (unsigned)$1->sm_count,
-                        (unsigned)$1->min_partition_size, (unsigned)$1->coscheduled_alignment,
-                        (unsigned)$1->locality_domain_count, text_of($1->name),
-                        (const char*)$1->uuid, (Py_ssize_t)sizeof($1->uuid)))
-}
-STRUCT_OUT(gcx_resource_info, info)
-%typemap(argout) gcx_resource_info* info {
-    GIVES(Py_BuildValue("(iiiIIIIIIiI)", (int)$1->type, (int)$1->device, (int)$1->family,
-                        (unsigned)$1->sm_count, (unsigned)$1->atom_count,
-                        (unsigned)$1->min_partition_size, (unsigned)$1->coscheduled_alignment,
-                        (unsigned)$1->flags, (unsigned)$1->locality_domain_id,
-                        (int)$1->workqueue_scope, (unsigned)$1->workqueue_concurrency_limit))
-}
-STRUCT_OUT(gcx_context_info, info)
-%typemap(argout) gcx_context_info* info {
-    GIVES(Py_BuildValue("(iIIK)", (int)$1->device, (unsigned)$1->sm_count,
-                        (unsigned)$1->stream_count, (unsigned long long)$1->id))
-}
-STRUCT_OUT(gcx_stream_info, info)
-%typemap(argout) gcx_stream_info* info {
-    GIVES(Py_BuildValue("(iiIK)", (int)$1->device, (int)$1->priority, (unsigned)$1->sm_count,
-                        (unsigned long long)$1->context_id))
-}
-STRUCT_OUT(gcx_cache_stats, stats)
-%typemap(argout) gcx_cache_stats* stats {
-    GIVES(Py_BuildValue("(IIIKKKK)", (unsigned)$1->limit, (unsigned)$1->in_use, (unsigned)$1->kept,
-                        (unsigned long long)$1->hits, (unsigned long long)$1->misses,
-                        (unsigned long long)$1->evicted, (unsigned long long)$1->lost))
-}
-
-/* The structs are tuples and bytes here; for diagnostics there is set_log_receiver. */
-%rename("$ignore", %$isclass) "";
+/* For diagnostics there is set_log_receiver. */
 %ignore gcx_log_set_callback;
 %ignore gcx_log_callback;
-%rename("$ignore", regexmatch$name="_INIT$") "";
-%rename("$ignore", regexmatch$name="^GCX_(API|H|RESULT_H|STRUCT_INIT)$") "";
 
-#define __attribute__(x)
-%include "gcx_result.h"
-%include "gcx.h"
+%include "gcx_common.i"

@@ -1,0 +1,335 @@
+/* What SWIG has to know of gcx.h, for every language: which parameters are inputs, which are
+ * outputs and how long they are, which begin with struct_size, what is a handle, when a call has
+ * failed. A language's own .i file comes before this and includes it at its end. It says how the
+ * values are passed there, by the macros below. FAIL, GIVES and GIVES_NOTHING are SWIG's macros, the
+ * others C's. Those that begin with TO_ are 0 or NULL after a failure, with the exception set.
+ *
+ *   FAIL                         leaves the wrapper with the exception that is set
+ *   GIVES(VALUE)                 makes VALUE, one of the language's, what the function returns
+ *   GIVES_NOTHING                what a function returns that gives nothing
+ *   RAISE(RESULT)                sets the exception of a failed call
+ *   DELIVER()                    gives out what messages.h has noted
+ *   MEMORY_EXHAUSTED()           sets the exception
+ *   TO_U32(INPUT, TO) and so TO_I32, TO_HANDLE, TO_RESOURCE
+ *   TO_RESOURCES(INPUT, COUNT)   an array from calloc, or NULL
+ *   TO_REQUESTS(INPUT, COUNT)    likewise
+ *   U32, I32, F32, HANDLE, TRUTH, RESOURCE    one of the language's values of one in C
+ *   RESOURCES, NUMBERS           of an array and its length
+ *   PAIR, SPLIT, PLAN            of two int32_t; groups, count, remainder; counts, count, remainder
+ *   STRUCT_BEGIN(), SIGNED, UNSIGNED, TEXT, BYTES, SMS, STRUCT_END(TYPE)
+ *                                a struct from its fields in the header's order, less struct_size
+ *   LIST_BEGIN(COUNT), LIST_ADD(INDEX, STRUCT), LIST_END()    of structs
+ */
+
+/* ------------------------------------------------------------------------------------------
+ * Results
+ * ---------------------------------------------------------------------------------------- */
+
+%typemap(out) gcx_result {
+    if ($1 != GCX_SUCCESS) {
+        RAISE($1);
+        FAIL
+    }
+    DELIVER();
+    GIVES_NOTHING
+}
+
+/* True: all has finished; false: not yet. */
+%typemap(out) gcx_result gcx_stream_query, gcx_result gcx_event_query {
+    if ($1 != GCX_SUCCESS && $1 != GCX_ERROR_NOT_READY) {
+        RAISE($1);
+        FAIL
+    }
+    DELIVER();
+    $result = TRUTH($1 == GCX_SUCCESS);
+}
+
+/* ------------------------------------------------------------------------------------------
+ * Numbers
+ * ---------------------------------------------------------------------------------------- */
+
+%typemap(in) uint32_t {
+    if (!TO_U32($input, &$1))
+        FAIL
+}
+%typemap(out) uint32_t { $result = U32($1); }
+
+%typemap(in) int32_t, gcx_resource_type, gcx_sm_family, gcx_capability, gcx_workqueue_scope,
+             gcx_result, gcx_log_level {
+    int32_t number = 0;
+    if (!TO_I32($input, &number))
+        FAIL
+    $1 = ($1_ltype)number;
+}
+
+%typemap(in, numinputs=0) int32_t* count (int32_t number = 0),
+                          uint32_t* sm_count (uint32_t number = 0),
+                          uint32_t* blocks (uint32_t number = 0),
+                          float* milliseconds (float number = 0) { $1 = &number; }
+%typemap(argout) int32_t* count { GIVES(I32(*$1)) }
+%typemap(argout) uint32_t* sm_count, uint32_t* blocks { GIVES(U32(*$1)) }
+%typemap(argout) float* milliseconds { GIVES(F32(*$1)) }
+
+%typemap(in, numinputs=0) (int32_t* least, int32_t* greatest) (int32_t low = 0, int32_t high = 0) {
+    $1 = &low;
+    $2 = &high;
+}
+%typemap(argout) (int32_t* least, int32_t* greatest) { GIVES(PAIR(*$1, *$2)) }
+
+/* SM numbers. */
+%typemap(in, numinputs=0) (uint32_t* sm_ids, uint32_t capacity, uint32_t* count)
+        (uint32_t ids[GCX_MAX_SMS], uint32_t found = 0) {
+    $1 = ids;
+    $2 = GCX_MAX_SMS;
+    $3 = &found;
+}
+%typemap(argout) (uint32_t* sm_ids, uint32_t capacity, uint32_t* count) { GIVES(NUMBERS($1, *$3)) }
+
+/* ------------------------------------------------------------------------------------------
+ * Resources and requests
+ * ---------------------------------------------------------------------------------------- */
+
+%typemap(in) const gcx_resource* (gcx_resource copy) {
+    if (!TO_RESOURCE($input, &copy))
+        FAIL
+    $1 = &copy;
+}
+%typemap(in, numinputs=0) gcx_resource* (gcx_resource filled) {
+    memset(&filled, 0, sizeof(filled));
+    $1 = &filled;
+}
+%typemap(argout) gcx_resource* { GIVES(RESOURCE($1)) }
+%typemap(argout) const gcx_resource* ""
+
+%typemap(in) (const gcx_resource* resources, uint32_t resource_count) {
+    $1 = TO_RESOURCES($input, &$2);
+    if ($1 == NULL)
+        FAIL
+}
+%typemap(freearg) (const gcx_resource* resources, uint32_t resource_count) { free((void*)$1); }
+%typemap(argout) (const gcx_resource* resources, uint32_t resource_count) ""
+
+%typemap(in) (const gcx_sm_request* requests, uint32_t request_count) {
+    $1 = TO_REQUESTS($input, &$2);
+    if ($1 == NULL)
+        FAIL
+}
+%typemap(freearg) (const gcx_sm_request* requests, uint32_t request_count) { free((void*)$1); }
+
+/* The outputs of a split have as many entries as there are requests, whose count is the third
+ * argument, and the remainder. */
+%typemap(in, numinputs=0) (gcx_resource* groups, gcx_resource* remainder) (gcx_resource rest) {
+    $1 = NULL;
+    memset(&rest, 0, sizeof(rest));
+    $2 = &rest;
+}
+%typemap(check) (gcx_resource* groups, gcx_resource* remainder) {
+    $1 = (gcx_resource*)calloc((size_t)arg3 + 1, sizeof(gcx_resource));
+    if ($1 == NULL) {
+        MEMORY_EXHAUSTED();
+        FAIL
+    }
+}
+%typemap(argout) (gcx_resource* groups, gcx_resource* remainder) { GIVES(SPLIT($1, arg3, $2)) }
+%typemap(freearg) (gcx_resource* groups, gcx_resource* remainder) { free($1); }
+
+%typemap(in, numinputs=0) (uint32_t* sm_counts, uint32_t* remainder_sm_count) (uint32_t rest = 0) {
+    $1 = NULL;
+    $2 = &rest;
+}
+%typemap(check) (uint32_t* sm_counts, uint32_t* remainder_sm_count) {
+    $1 = (uint32_t*)calloc((size_t)arg3 + 1, sizeof(uint32_t));
+    if ($1 == NULL) {
+        MEMORY_EXHAUSTED();
+        FAIL
+    }
+}
+%typemap(argout) (uint32_t* sm_counts, uint32_t* remainder_sm_count) { GIVES(PLAN($1, arg3, *$2)) }
+%typemap(freearg) (uint32_t* sm_counts, uint32_t* remainder_sm_count) { free($1); }
+
+/* ------------------------------------------------------------------------------------------
+ * Handles
+ * ---------------------------------------------------------------------------------------- */
+
+%typemap(in) gcx_context, gcx_stream, gcx_event, struct CUctx_st*, struct CUgreenCtx_st*,
+             struct CUstream_st*, struct CUevent_st* {
+    void* handle = NULL;
+    if (!TO_HANDLE($input, &handle))
+        FAIL
+    $1 = ($1_ltype)handle;
+}
+%typemap(out) struct CUctx_st*, struct CUgreenCtx_st*, struct CUstream_st*, struct CUevent_st* {
+    DELIVER();
+    $result = HANDLE($1);
+}
+%typemap(in, numinputs=0) gcx_context* (gcx_context handle = NULL),
+                          gcx_stream* (gcx_stream handle = NULL),
+                          gcx_event* (gcx_event handle = NULL) { $1 = &handle; }
+%typemap(argout) gcx_context*, gcx_stream*, gcx_event* { GIVES(HANDLE(*$1)) }
+
+/* A context's parameters are its flags. */
+%typemap(in) const gcx_context_params* params (gcx_context_params filled) {
+    memset(&filled, 0, sizeof(filled));
+    filled.struct_size = sizeof(filled);
+    if (!TO_U32($input, &filled.flags))
+        FAIL
+    $1 = &filled;
+}
+
+/* A stream's parameters are its priority. */
+%typemap(in) const gcx_stream_params* params (gcx_stream_params filled) {
+    memset(&filled, 0, sizeof(filled));
+    filled.struct_size = sizeof(filled);
+    if (!TO_I32($input, &filled.priority))
+        FAIL
+    $1 = &filled;
+}
+
+/* ------------------------------------------------------------------------------------------
+ * Structs that are filled in
+ * ---------------------------------------------------------------------------------------- */
+
+%define FILLED_STRUCT(TYPE, NAME)
+%typemap(in, numinputs=0) TYPE* NAME (TYPE filled) {
+    memset(&filled, 0, sizeof(filled));
+    filled.struct_size = sizeof(filled);
+    $1 = &filled;
+}
+%enddef
+
+FILLED_STRUCT(gcx_driver_info, info)
+%typemap(argout) gcx_driver_info* info {
+    STRUCT_BEGIN();
+    SIGNED($1->version);
+    SIGNED($1->header_version);
+    SIGNED($1->simulated);
+    TEXT($1->library);
+    GIVES(STRUCT_END(gcx_driver_info))
+}
+FILLED_STRUCT(gcx_capability_info, info)
+%typemap(argout) gcx_capability_info* info {
+    STRUCT_BEGIN();
+    SIGNED($1->available);
+    SIGNED($1->required_version);
+    TEXT($1->name);
+    GIVES(STRUCT_END(gcx_capability_info))
+}
+FILLED_STRUCT(gcx_device_info, info)
+%typemap(argout) gcx_device_info* info {
+    STRUCT_BEGIN();
+    SIGNED($1->compute_capability_major);
+    SIGNED($1->compute_capability_minor);
+    UNSIGNED($1->sm_count);
+    UNSIGNED($1->min_partition_size);
+    UNSIGNED($1->coscheduled_alignment);
+    UNSIGNED($1->locality_domain_count);
+    TEXT($1->name);
+    BYTES($1->uuid, sizeof($1->uuid));
+    GIVES(STRUCT_END(gcx_device_info))
+}
+FILLED_STRUCT(gcx_resource_info, info)
+%typemap(argout) gcx_resource_info* info {
+    STRUCT_BEGIN();
+    SIGNED($1->type);
+    SIGNED($1->device);
+    SIGNED($1->family);
+    UNSIGNED($1->sm_count);
+    UNSIGNED($1->atom_count);
+    UNSIGNED($1->min_partition_size);
+    UNSIGNED($1->coscheduled_alignment);
+    UNSIGNED($1->flags);
+    UNSIGNED($1->locality_domain_id);
+    SIGNED($1->workqueue_scope);
+    UNSIGNED($1->workqueue_concurrency_limit);
+    GIVES(STRUCT_END(gcx_resource_info))
+}
+FILLED_STRUCT(gcx_context_info, info)
+%typemap(argout) gcx_context_info* info {
+    STRUCT_BEGIN();
+    SIGNED($1->device);
+    UNSIGNED($1->sm_count);
+    UNSIGNED($1->stream_count);
+    UNSIGNED($1->id);
+    GIVES(STRUCT_END(gcx_context_info))
+}
+FILLED_STRUCT(gcx_stream_info, info)
+%typemap(argout) gcx_stream_info* info {
+    STRUCT_BEGIN();
+    SIGNED($1->device);
+    SIGNED($1->priority);
+    UNSIGNED($1->sm_count);
+    UNSIGNED($1->context_id);
+    GIVES(STRUCT_END(gcx_stream_info))
+}
+FILLED_STRUCT(gcx_cache_stats, stats)
+%typemap(argout) gcx_cache_stats* stats {
+    STRUCT_BEGIN();
+    UNSIGNED($1->limit);
+    UNSIGNED($1->in_use);
+    UNSIGNED($1->kept);
+    UNSIGNED($1->hits);
+    UNSIGNED($1->misses);
+    UNSIGNED($1->evicted);
+    UNSIGNED($1->lost);
+    GIVES(STRUCT_END(gcx_cache_stats))
+}
+
+/* ------------------------------------------------------------------------------------------
+ * The live contexts, however many there are: another thread may make some meanwhile
+ * ---------------------------------------------------------------------------------------- */
+
+%typemap(in, numinputs=0) (gcx_live_context** list, uint32_t* list_count)
+        (gcx_live_context* contexts = NULL, uint32_t length = 0) {
+    $1 = &contexts;
+    $2 = &length;
+}
+%typemap(argout) (gcx_live_context** list, uint32_t* list_count) {
+    uint32_t i;
+    LIST_BEGIN(*$2);
+    for (i = 0; i < *$2; i++) {
+        const gcx_live_context* const context = &(*$1)[i];
+        STRUCT_BEGIN();
+        UNSIGNED(context->id);
+        SIGNED(context->device);
+        UNSIGNED(context->sm_count);
+        UNSIGNED(context->handle_count);
+        UNSIGNED(context->stream_count);
+        UNSIGNED(context->flags);
+        SMS(&context->resource);
+        LIST_ADD(i, STRUCT_END(gcx_live_context));
+    }
+    GIVES(LIST_END())
+}
+%typemap(freearg) (gcx_live_context** list, uint32_t* list_count) {
+    if ($1 != NULL)
+        free(*$1);
+}
+
+%rename("$ignore", fullname=1) gcx_context_list;
+%rename(gcx_context_list) list_contexts;
+%inline %{
+static gcx_result list_contexts(int32_t device, gcx_live_context** list, uint32_t* list_count) {
+    uint32_t needed = 16;
+    uint32_t room;
+    gcx_result result;
+    do {
+        gcx_live_context* const more = realloc(*list, needed * sizeof(**list));
+        room = needed;
+        if (more == NULL)
+            return GCX_ERROR_OUT_OF_MEMORY;
+        *list = more;
+        result = gcx_context_list(device, more, room, &needed);
+    } while (result == GCX_ERROR_INVALID_VALUE && needed > room);
+    *list_count = needed;
+    return result;
+}
+%}
+
+/* The structs are values of the language here. */
+%rename("$ignore", %$isclass) "";
+%rename("$ignore", regexmatch$name="_INIT$") "";
+%rename("$ignore", regexmatch$name="^GCX_(API|H|RESULT_H|STRUCT_INIT)$") "";
+
+#define __attribute__(x)
+%include "gcx_result.h"
+%include "gcx.h"
