@@ -267,8 +267,8 @@ typedef struct gcx_sm_request {
  *   - Groups are filled in the order of the requests from the first atoms on, so that a larger
  *     first group contains the smaller one of another split: growing moves nothing. A group with
  *     the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.
- *   - Count 0 takes what the counted groups leave; several share it as evenly as atoms allow, the
- *     last with the odd atom. A group has one atom at least.
+ *   - Count 0 takes what the counted groups leave; several share it as evenly as atoms allow, by
+ *     their order, the last with the odd atom. A group has one atom at least.
  *   - input may be a whole device, a group, a remainder, or any union: splits of splits need no
  *     context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
  *     a whole device.

@@ -204,34 +204,26 @@ class Planner {
                     atoms == 1 ? "atom" : "atoms"));
     }
 
-    // Count 0: the rest, in shares as even as atoms allow. The last has the odd atom.
+    // Count 0: the rest, in shares as even as atoms allow, by the order of the requests: each atom
+    // goes to the group with the fewest SMs, the first of several. The last has the odd atom.
     void share_the_rest(std::vector<Share>& shares) const {
-        auto groups = static_cast<uint32_t>(rest_groups());
+        std::vector<std::size_t> sharers;
         uint32_t units = units_;
         bool odd = has_odd_;
-        for (const Share& share : shares) {
-            units -= share.units;
-            odd = odd && !share.odd;
-        }
-        for (std::size_t i = 0; i < counts_.size(); i++) {
-            if (counts_[i] != 0)
-                continue;
-            const uint32_t left = units * shape_.unit_size + (odd ? shape_.odd_size : 0);
-            if (groups == 1) {
-                shares[i] = {units, odd};
-            } else {
-                const uint32_t even = left / groups;
-                const uint32_t nearest = (even + shape_.unit_size / 2) / shape_.unit_size;
-                const uint32_t sharers = groups - (odd ? 1 : 0); // of the units alone, at least
-                // Beside a large odd atom the others have no more than an even share of the units.
-                const uint32_t most = std::min(units - std::min(units, sharers - 1),
-                                               units / sharers + (units % sharers != 0 ? 1 : 0));
-                shares[i] = {std::min(std::max(nearest, 1U), most), false};
-            }
+        for (std::size_t i = 0; i < shares.size(); i++) {
+            if (counts_[i] == 0)
+                sharers.push_back(i);
             units -= shares[i].units;
             odd = odd && !shares[i].odd;
-            groups--;
         }
+        if (sharers.empty())
+            return;
+        shares[sharers.back()].odd = odd;
+        const auto has_less = [&](std::size_t a, std::size_t b) {
+            return sms(shares[a]) < sms(shares[b]);
+        };
+        for (; units != 0; units--)
+            shares[*std::min_element(sharers.begin(), sharers.end(), has_less)].units++;
     }
 
     // Groups take atoms from the front, in order, so that a larger group contains a smaller one of

@@ -21,6 +21,10 @@ bool is_structured(const gcx_sm_request& request) {
            request.flags != 0 || request.locality_domain_id != 0;
 }
 
+bool is_in_domain(const gcx_sm_request& request) {
+    return (request.flags & kLocalityFlags) != 0 || request.locality_domain_id != 0;
+}
+
 void check_requests(std::span<const gcx_sm_request> requests, uint32_t flags) {
     if (requests.empty())
         fail(GCX_ERROR_INVALID_VALUE, "there are no requests; a split needs at least one");
@@ -66,6 +70,9 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
                              uint32_t flags) {
     Device& device = *input.device;
     const Driver& driver = device.driver();
+    // The newest that is needed is told first, so that one new driver will do.
+    if (std::any_of(requests.begin(), requests.end(), is_in_domain))
+        driver.require(GCX_CAPABILITY_LOCALITY_DOMAINS, "a locality domain in a request");
     driver.require(GCX_CAPABILITY_STRUCTURED_SPLIT,
                    "a split with coscheduled counts, flags or locality domains in its requests");
     if ((flags & kFamilyFlags) != 0)
@@ -83,8 +90,6 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
                     device.sm_count()));
     std::vector<cu::SmGroupParams> groups;
     for (const gcx_sm_request& request : requests) {
-        if ((request.flags & kLocalityFlags) != 0 || request.locality_domain_id != 0)
-            driver.require(GCX_CAPABILITY_LOCALITY_DOMAINS, "a locality domain in a request");
         if ((request.flags & GCX_SM_REQUEST_LOCALITY_DOMAIN_ID) != 0 &&
             request.locality_domain_id != GCX_LOCALITY_DOMAIN_ID_ANY &&
             request.locality_domain_id >= device.locality_domain_count())

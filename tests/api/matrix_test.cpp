@@ -295,7 +295,7 @@ void locality_domains(const std::string& driver, const gcx_device_info& device) 
         CHECK_EQ(device.locality_domain_count, 1U);
         CHECK_REFUSED(gcx_sm_split(&whole, &request, 1, 0, &group, nullptr),
                       GCX_ERROR_NOT_SUPPORTED);
-        CHECK(message_has(driver));
+        CHECK(message_has(driver) && message_has("13.4"));
         return;
     }
     CHECK(device.locality_domain_count >= 1);

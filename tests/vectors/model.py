@@ -1,0 +1,295 @@
+"""What gcx has to answer, from the header's text and the driver's facts, without gcx.
+
+A Machine is one process with one driver. Its methods are the operations of README.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Union
+
+from tests.vectors.resources import (
+    CONFIGURATION,
+    DEVICE,
+    HANDLE,
+    NOT_READY,
+    NOT_SUPPORTED,
+    OK,
+    TYPE,
+    VALUE,
+    Answer,
+    Queue,
+    Resources,
+    Sms,
+    ids_text,
+    refused,
+)
+
+IN_USE = "GCX_ERROR_CONTEXT_ALREADY_IN_USE"
+INVALID_CONTEXT = "GCX_ERROR_INVALID_CONTEXT"
+Resource = Union[Sms, Queue]
+
+
+@dataclass(eq=False)
+class Green:
+    """A green context: made once for its resources, and kept."""
+
+    resources: frozenset[Resource]
+    sms: Sms
+    number: int
+    private: bool = False
+    handles: set[str] = field(default_factory=set)
+    streams: set[str] = field(default_factory=set)
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self.handles or self.streams)
+
+
+@dataclass(eq=False)
+class Stream:
+    green: Green
+    priority: int
+
+
+@dataclass(eq=False)
+class Event:
+    device: int | None
+    """None: someone else made it, so that it isn't known."""
+    timing: bool
+    recorded: bool = False
+
+
+class Machine(Resources):
+    """One process."""
+
+    def __init__(self, gpus: Sequence[str], version: int) -> None:
+        super().__init__(gpus, version)
+        self.greens: list[Green] = []
+        self.kept: list[Green] = []
+        self.limit_kept = 64
+        self.made = 0
+        self.begin_vector()
+
+    def begin_vector(self) -> None:
+        self.names = {}
+        self.closed: set[str] = set()
+        self.pushed: list[str] = []
+        self.hits = self.misses = self.evicted = 0
+
+    def end_vector(self) -> None:
+        self.pushed = []
+        for name in reversed(list(self.names)):
+            if name not in self.closed:
+                self.close(name)
+
+    def _green_for(self, key: frozenset[Resource], sms: Sms, private: bool) -> Green:
+        """The green context for these resources: one in use, a kept one, or a new one."""
+        if not private:
+            for green in self.greens:
+                if green.resources == key and green.in_use and not green.private:
+                    self.hits += 1
+                    return green
+        for green in self.kept:
+            if green.resources == key:
+                self.kept.remove(green)
+                green.private = private
+                self.hits += 1
+                return green
+        self.made += 1
+        self.misses += 1
+        green = Green(key, sms, self.made, private)
+        self.greens.append(green)
+        return green
+
+    def _give_up(self, green: Green) -> None:
+        if green.in_use or green in self.kept:
+            return
+        self.kept.append(green)
+        self._evict()
+
+    def _evict(self) -> None:
+        while len(self.kept) > self.limit_kept:
+            self.greens.remove(self.kept.pop(0))
+            self.evicted += 1
+
+    def context(self, names: Sequence[str], flags: str, out: str) -> Answer:
+        if flags not in ("-", "private") or not names:
+            return refused(VALUE)
+        resources = [self.names.get(name) for name in names]
+        sms = [found for found in resources if isinstance(found, Sms)]
+        queues = [found for found in resources if isinstance(found, Queue)]
+        if not sms or len(queues) > 1 or len(sms) + len(queues) != len(names):
+            return refused(TYPE)
+        if len({found.device for found in sms} | {found.device for found in queues}) > 1:
+            return refused(CONFIGURATION)
+        atoms: frozenset[int] = frozenset()
+        for found in sms:
+            if found.family != sms[0].family or atoms & found.atoms:
+                return refused(CONFIGURATION)
+            atoms |= found.atoms
+        if not atoms:
+            return refused(CONFIGURATION)
+        whole = self._set_of(sms[0], atoms)
+        if self._undescribable(whole):
+            return refused(NOT_SUPPORTED)
+        green = self._green_for(frozenset({whole, *queues}), whole, flags == "private")
+        green.handles.add(out)
+        self.names[out] = green
+        return Answer(OK)
+
+    def get(self, name: str, kind: str, out: str) -> Answer:
+        found = self.names[name]
+        if name in self.closed:
+            return refused(HANDLE)
+        green = found.green if isinstance(found, Stream) else found
+        assert isinstance(green, Green)
+        if kind == "sm":
+            self.names[out] = green.sms
+            return Answer(OK)
+        if self.version < 1301:
+            return refused(NOT_SUPPORTED, "13.1")
+        assert kind == "workqueue-config"
+        queue = next((found for found in green.resources if isinstance(found, Queue)), None)
+        if queue is None:
+            return refused(TYPE)
+        self.names[out] = queue
+        return Answer(OK)
+
+    def stream(self, name: str, priority: int, out: str) -> Answer:
+        if name in self.closed:
+            return refused(HANDLE)
+        green = self.names[name]
+        assert isinstance(green, Green)
+        given = max(-5, min(0, priority))
+        green.streams.add(out)
+        self.names[out] = Stream(green, given)
+        return Answer(OK, (green.sms.device, given, green.sms.sm_count))
+
+    def event(self, device: int, flags: str, out: str) -> Answer:
+        if not self._has(device):
+            return refused(DEVICE, device)
+        if flags.isdigit():
+            return refused(VALUE)
+        self.names[out] = Event(device, "timing" in flags)
+        return Answer(OK)
+
+    def adopt(self, name: str, out: str) -> Answer:
+        found = self.names[name]
+        if isinstance(found, Green):
+            found.handles.add(out)
+            self.names[out] = found
+        elif isinstance(found, Stream):
+            self.names[out] = Stream(found.green, found.priority)
+        else:
+            raise AssertionError("an adopted event shares what was recorded; not modelled")
+        return Answer(OK)
+
+    def probe(self, name: str) -> Answer:
+        if name in self.closed:
+            return refused(HANDLE)
+        found = self.names[name]
+        assert isinstance(found, Stream)
+        return Answer(OK, (ids_text(self._ids(found.green.sms)),))
+
+    def push(self, name: str) -> Answer:
+        if name in self.closed:
+            return refused(HANDLE)
+        self.pushed.append(name)
+        return Answer(OK)
+
+    def pop(self) -> Answer:
+        return Answer(OK, (self.pushed.pop(),)) if self.pushed else refused(INVALID_CONTEXT)
+
+    def current(self) -> Answer:
+        return Answer(OK, (self.pushed[-1] if self.pushed else "-",))
+
+    def _device_of(self, name: str) -> int:
+        found = self.names[name]
+        green = found.green if isinstance(found, Stream) else found
+        assert isinstance(green, Green)
+        return green.sms.device
+
+    def record(self, name: str, event: str) -> Answer:
+        found = self.names[event]
+        assert isinstance(found, Event)
+        if {name, event} & self.closed or self._device_of(name) != found.device:
+            return refused(HANDLE)
+        found.recorded = True
+        return Answer(OK)
+
+    def live_overlap(self, name: str) -> Answer:
+        sms = self._sms(name)
+        if sms is None:
+            return refused(TYPE)
+        held: set[int] = set()
+        for green in self.greens:
+            if not green.in_use or green.sms.device != sms.device:
+                continue
+            if green.sms.family != sms.family and self._shared(green.sms, sms) is None:
+                return refused(NOT_READY)
+            held |= self._ids(green.sms)
+        return Answer(OK, (len(held & self._ids(sms)),))
+
+    def cluster(self, name: str) -> Answer:
+        found = self.names.get(name)
+        if isinstance(found, Stream):
+            return Answer(OK, (self._cluster(found.green.sms),))
+        if not isinstance(found, Sms):
+            return refused(TYPE)
+        if not found.atoms:
+            return refused(CONFIGURATION)
+        if self._undescribable(found):
+            return refused(NOT_SUPPORTED)
+        if self.gpus[found.device].has_clusters:
+            green = self._green_for(frozenset({found}), found, private=False)
+            self._give_up(green)
+        return Answer(OK, (self._cluster(found),))
+
+    def simple(self, *names: str) -> Answer:
+        """Waiting, synchronizing and querying where no work runs."""
+        return refused(HANDLE) if set(names) & self.closed else Answer(OK)
+
+    def elapsed(self, start: str, end: str) -> Answer:
+        for name in (start, end):
+            found = self.names[name]
+            assert isinstance(found, Event)
+            if name in self.closed or not found.timing or not found.recorded:
+                return refused(HANDLE)
+        return Answer(OK)
+
+    def close(self, name: str) -> Answer:
+        found = self.names[name]
+        if name in self.closed:
+            return refused(HANDLE)
+        if isinstance(found, Green):
+            current = self.pushed and self.names[self.pushed[-1]] is found
+            if name in self.pushed or (current and found.handles == {name}):
+                return refused(IN_USE)
+            found.handles.discard(name)
+            self._give_up(found)
+        elif isinstance(found, Stream):
+            found.green.streams.discard(name)
+            self._give_up(found.green)
+        self.closed.add(name)
+        return Answer(OK)
+
+    def live(self, device: int) -> Answer:
+        if device != -1 and not self._has(device):
+            return refused(DEVICE, device)
+        rows = [
+            f"{green.sms.sm_count}/{len(green.handles)}/{len(green.streams)}/{int(green.private)}"
+            for green in self.greens
+            if green.in_use and device in (-1, green.sms.device)
+        ]
+        return Answer(OK, (rows,))
+
+    def limit(self, number: int) -> Answer:
+        self.limit_kept = number
+        self._evict()
+        return Answer(OK)
+
+    def cache(self) -> Answer:
+        in_use = sum(green.in_use for green in self.greens)
+        return Answer(OK, (in_use, len(self.kept), self.hits, self.misses, self.evicted))

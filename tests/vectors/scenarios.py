@@ -1,0 +1,297 @@
+"""The vectors of one machine: what is asked of it. What must come of it says the model."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from tests.vectors import newer, objects
+from tests.vectors.gpus import Gpu, gpu, sizes_of
+
+if TYPE_CHECKING:
+    from tests.vectors.make import Writer
+
+
+def write(w: Writer) -> None:
+    """All vectors of a machine."""
+    opening(w)
+    devices(w)
+    before_the_map(w)
+    whole_devices(w)
+    first = {key: device for device, key in reversed(list(enumerate(w.gpus)))}
+    for key, device in first.items():
+        splits(w, gpu(key), device)
+        sub_splits(w, gpu(key), device)
+        sets(w, gpu(key), device)
+    misuse(w)
+    newer.write(w)
+    objects.write(w)
+
+
+def opening(w: Writer) -> None:
+    w.vector("the driver is opened once")
+    w.given("open", "GCX_ERROR_NO_DEVICE", "sim:none@13.0")
+    w.given("open", "GCX_ERROR_NOT_SUPPORTED", "sim:h100@12.2", "12.4")
+    w.given("open", "GCX_ERROR_SHARED_OBJECT_INIT_FAILED", "libno-such-driver.so.1")
+    machine = f"sim:{','.join(w.gpus)}@{w.driver}"
+    w.given("open", "GCX_SUCCESS", machine)
+    w.given("open", "GCX_SUCCESS", machine)
+    w.given("open", "GCX_ERROR_ALREADY_ACQUIRED", "sim:a100@13.0")
+    w("driver")
+    w("devices")
+    w.vector("capabilities")
+    for number in range(8):
+        w("capability", number)
+    w.vector("a capability that isn't there", "number")
+    w("capability", 8)
+
+
+def devices(w: Writer) -> None:
+    for device, key in enumerate(w.gpus):
+        w.vector(f"device {device}, {key}")
+        w("device", device)
+        w("priorities", device)
+    for device in (-1, len(w.gpus)):
+        w.vector(f"device {device} isn't there")
+        w("device", device)
+        w("priorities", device)
+        w("resource", device, "sm", "d")
+        w("map", device, "fine")
+        w("event", device, "-", "e")
+    w.vector("contexts of a device that isn't there")
+    w("live", len(w.gpus))
+
+
+def before_the_map(w: Writer) -> None:
+    w.vector("SMs before the map", "unmapped")
+    w("resource", 0, "sm", "d")
+    w("sms", "d")
+    w("split", "d", "fine", "10", "f")
+    w("sms", "f.0")
+    w("map", 0, "coscheduled")
+    w("sms", "f.0")
+    w.vector("overlaps across families before the map", "unmapped")
+    w("resource", 1, "sm", "d")
+    w("split", "d", "fine", "10", "f")
+    w("split", "d", "-", "24", "p")
+    w("overlap", "p.0", "f.0")
+    w("context", "f.0", "-", "c")
+    w("live-overlap", "p.0")
+    w("live-overlap", "f.0")
+
+
+def whole_devices(w: Writer) -> None:
+    for device, key in enumerate(w.gpus):
+        found = gpu(key)
+        w.vector(f"{key} {device}: its SMs")
+        w("map", device, "coscheduled")
+        w("map", device, "fine")
+        w("resource", device, "sm", "d")
+        w("info", "d")
+        w("sms", "d")
+        w("split", "d", "fine", "0", "f")
+        w("info", "f.0")
+        w("info", "f.rest")
+        w("sms", "f.0")
+        w("sms", "f.rest")
+        w("overlap", "d", "f.0")
+        w.vector(f"{key} {device}: its atoms")
+        number, size, _odd = sizes_of(found, "coscheduled")
+        w("resource", device, "sm", "d")
+        w("split", "d", "-", [size] * number, "a")
+        for group in range(number):
+            w("sms", f"a.{group}")
+        w("sms", "a.rest")
+        w("info", "a.0")
+        w("info", "a.rest")
+        w.vector(f"{key} {device}: the max-cluster family")
+        w("resource", device, "sm", "d")
+        if key in ("h100", "h200"):
+            w("map", device, "max-cluster")
+            w("split", "d", "max-cluster", "24,0", "m")
+            w("info", "m.0")
+            w("info", "m.1")
+            w("sms", "m.0")
+            w("split", "d", "-", "24", "p")
+            w("overlap", "m.0", "p.0")
+            w("split", "d", "max-cluster", "25,12,48", "q")
+            w("split", "d", "max-cluster", "121", "r")
+        elif not found.has_clusters:
+            w("split", "d", "max-cluster", "24", "m")
+
+
+#: Edges of what a device has, and requests that pages and logs show.
+FIXED = (
+    "1",
+    "{all}",
+    "{all1}",
+    "0",
+    "0,0",
+    "0,0,0",
+    "0,{size}",
+    "{size},0,{size},0",
+    "{below},0,0",
+)
+
+
+def splits(w: Writer, device: Gpu, number: int) -> None:
+    count, size, odd = sizes_of(device, "coscheduled")
+    words = {"all": device.sm_count, "all1": device.sm_count + 1, "size": size}
+    words["below"] = device.sm_count - 2 * size + 1
+    lists = [text.format(**words) for text in FIXED]
+    lists += [f"{count * size},{odd or 1}", f"{odd + 1},{odd + 1}", f"{size}," * count + f"{size}"]
+    lists += [
+        f"{size}," * count + "0",
+        f"{size}," * count + "0,0",
+        f"{odd + size},0",
+        f"{size + 1}",
+    ]
+    if device.sm_count == 132:
+        lists += ["108,24", "24,108", "17,10", "10", "16,57,48,0", "113,0,0", "120,5", "133", "140"]
+    random_lists = random.Random(f"{device.key} {w.driver}")
+    for _ in range(10):
+        lists.append(_any_list(random_lists, device.sm_count))
+    for text in dict.fromkeys(lists):
+        short = text if len(text) < 30 else f"{text[:24]}... ({text.count(',') + 1})"
+        w.vector(f"{device.key}: {short}")
+        w("resource", number, "sm", "d")
+        _split_and_look(w, "d", "-", text)
+        w("split", "d", "exact", text, "x")
+        w("split", "d", "fine", text, "f")
+
+
+def _any_list(source: random.Random, sm_count: int) -> str:
+    """Counts of any kind that nearly fit, or just don't."""
+    groups = source.randint(1, 6)
+    left = sm_count
+    counts = []
+    for _ in range(groups):
+        count = source.randint(1, max(1, min(left, 2 * sm_count // groups)))
+        counts.append(count)
+        left = max(left - count, 1)
+    for _ in range(source.choice((0, 0, 1, 2))):
+        counts.insert(source.randint(0, len(counts)), 0)
+    return ",".join(map(str, counts))
+
+
+def _split_and_look(w: Writer, name: str, flags: str, counts: str) -> None:
+    if w("split", name, flags, counts, "p").result == "GCX_SUCCESS":
+        for index in range(min(counts.count(",") + 1, 4)):
+            w("sms", f"p.{index}")
+        w("sms", "p.rest")
+        w("info", "p.0")
+
+
+def sub_splits(w: Writer, device: Gpu, number: int) -> None:
+    source = random.Random(f"again {device.key} {w.driver}")
+    half = device.sm_count // 2
+    for step in range(6):
+        family = ("-", "fine")[step % 2]
+        first = source.randint(1, device.sm_count - 1)
+        w.vector(f"{device.key}: {first} of {family}, and both parts again")
+        w("resource", number, "sm", "d")
+        answer = w("split", "d", family, first, "a")
+        if answer.result != "GCX_SUCCESS":
+            continue
+        for part in ("a.0", "a.rest"):
+            _split_and_look_again(w, part, _any_list(source, source.randint(2, half + 2)))
+        w("split", "a.0", "fine" if family == "-" else "max-cluster", "2", "z")
+
+
+def _split_and_look_again(w: Writer, name: str, counts: str) -> None:
+    out = "of" + name.replace(".", "")
+    if w("split", name, "-", counts, out).result == "GCX_SUCCESS":
+        w("sms", f"{out}.0")
+        w("sms", f"{out}.rest")
+        w("info", f"{out}.rest")
+        w("overlap", name, f"{out}.0")
+        w("overlap", f"{out}.0", f"{out}.rest")
+
+
+def sets(w: Writer, device: Gpu, number: int) -> None:
+    source = random.Random(f"sets {device.key} {w.driver}")
+    for family in ("-", "fine"):
+        w.vector(f"{device.key}: sets of {family}")
+        w("resource", number, "sm", "d")
+        a, b = source.randint(1, device.sm_count), source.randint(1, device.sm_count)
+        w("split", "d", family, a, "a")
+        w("split", "d", family, b, "b")
+        w("union", "a.0", "b.rest", "u")
+        w("sms", "u")
+        w("info", "u")
+        w("intersect", "a.0", "b.0", "i")
+        w("sms", "i")
+        w("subtract", "a.0", "b.0", "s")
+        w("subtract", "b.0", "a.0", "t")
+        w("overlap", "a.0", "b.rest")
+        w("union", "i", "s", "again")
+        w("same", "again", "a.0")
+        w("subtract", "a.0", "a.0", "none")
+        w("info", "none")
+        w("union", "none", "b.0", "b")
+        w("same", "b", "b.0")
+        w("split", "none", "-", "1", "x")
+        w("context", "none", "-", "c")
+        w("cluster", "none")
+    w.vector(f"{device.key}: atoms one by one")
+    w("resource", number, "sm", "d")
+    w("split", "d", "-", 2 * sizes_of(device, "coscheduled")[1], "p")
+    w("atom", "d", 0, "first")
+    w("sms", "first")
+    w("atom", "d", len(device.atoms("coscheduled")) - 1, "last")
+    w("sms", "last")
+    w("info", "last")
+    w("atom", "p.0", 1, "second")
+    w("overlap", "second", "d")
+    w("overlap", "second", "first")
+    w.vector(f"{device.key}: an atom that isn't there", "number")
+    w("resource", number, "sm", "d")
+    w("atom", "d", len(device.atoms("coscheduled")), "a")
+
+
+def misuse(w: Writer) -> None:
+    w.vector("sets of two devices")
+    w("resource", 0, "sm", "a")
+    w("resource", 1, "sm", "b")
+    w("same", "a", "b")
+    w("overlap", "a", "b")
+    for operation in ("union", "subtract", "intersect"):
+        w(operation, "a", "b", "c")
+    w("context", "a,b", "-", "c")
+    w.vector("sets of two families")
+    w("resource", 0, "sm", "a")
+    w("split", "a", "fine", "24", "f")
+    w("split", "a", "-", "24", "p")
+    w("overlap", "f.0", "p.0")
+    for operation in ("union", "subtract", "intersect"):
+        w(operation, "f.0", "p.0", "c")
+    w("context", "f.0,p.0", "-", "c")
+    w("split", "p.0", "fine", "8", "x")
+    w("split", "f.0", "max-cluster", "8", "x")
+    w.vector("no requests")
+    w("resource", 0, "sm", "d")
+    w("split", "d", "-", "-", "p")
+    w("context", "-", "-", "c")
+    w.vector("flags that aren't there", "number")
+    w("resource", 0, "sm", "d")
+    for flags in ("4", "8", "512", "fine+max-cluster"):
+        w("split", "d", flags, "16", "p")
+    w("context", "d", 2, "c")
+    w("event", 0, 4, "e")
+    w.vector("types and families that aren't there", "number")
+    w("resource", 0, "7", "d")
+    for family in ("none", "structured", "foreign", "9"):
+        w("map", 0, family)
+    w.vector("the resource of nothing", "number")
+    w("resource", 0, "sm", "d")
+    w("info", "zero")
+    w("split", "zero", "-", "8", "p")
+    w("union", "zero", "d", "u")
+    w("union", "d", "zero", "u")
+    w("overlap", "d", "zero")
+    w("live-overlap", "zero")
+    w("sms", "zero")
+    w("cluster", "zero")
+    w("atom", "zero", 0, "a")
+    w("context", "zero", "-", "c")
+    w("configure", "zero", "device_ctx", 1, "q")

@@ -1,0 +1,78 @@
+"""Structured splits: what cuda.h of CUDA 13.5 says of cuDevSmResourceSplit, and nobody measured.
+
+Which SMs a group gets is the driver's choice, so that only numbers are modelled, and only of such
+requests whose numbers don't depend on that choice: of one size of coscheduled SMs, and what is left
+of all as a last group with backfill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tests.vectors.gpus import Gpu
+
+BACKFILL = 1
+DOMAIN_ID = 2
+SUPPLEMENTAL = 4
+ANY_DOMAIN = 0xFFFFFFFF
+
+
+class Request(NamedTuple):
+    """The fields of gcx_sm_request."""
+
+    sm_count: int
+    coscheduled: int = 0
+    preferred: int = 0
+    flags: int = 0
+    domain: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        return self[1:] == (0, 0, 0, 0)
+
+
+def needs(requests: Sequence[Request]) -> int:
+    """The driver version that has what is asked for."""
+    in_domains = any(request.flags & (DOMAIN_ID | SUPPLEMENTAL) for request in requests)
+    return 1304 if in_domains else 1301
+
+
+def breaks_a_rule(device: Gpu, requests: Sequence[Request]) -> bool:
+    """Whether a group is malformed, which docs/simulated-driver.md assumes to be INVALID_VALUE: an
+    odd or too large coscheduled count, a flag that isn't there."""
+    most = 32 if device.has_clusters else 2
+    return any(
+        request.coscheduled % 2 or request.coscheduled > most or request.flags > 7
+        for request in requests
+    )
+
+
+def counts(device: Gpu, requests: Sequence[Request]) -> list[int] | None:
+    """The SMs of each group, or None if they can't be had: too many, or no multiple of 2 and of the
+    coscheduled count."""
+    default = 8 if device.has_clusters else 2
+    used: dict[int, int] = {}  # by locality domain; -1: of all
+    given: list[int] = []
+    for request in requests:
+        size = request.coscheduled or default
+        domain = request.domain if request.flags & DOMAIN_ID else -1
+        gpcs = list(device.gpcs)
+        most = device.sm_count
+        if domain not in (-1, ANY_DOMAIN):
+            # Two dies have half the GPCs each. Without the supplemental flag a domain has no more
+            # than it is sure to have.
+            half = len(gpcs) // device.domain_count
+            gpcs = gpcs[domain * half : (domain + 1) * half]
+            most = device.domain_sm_count
+        room = device.sm_count
+        if not request.flags & BACKFILL:
+            room = min(sum(len(gpc) // size for gpc in gpcs) * size, most // size * size)
+        room -= used.get(domain, 0)
+        count = request.sm_count or room
+        whole = count % 2 == 0 and (count % size == 0 or request.flags & BACKFILL)
+        if count > room or count == 0 or not whole:
+            return None
+        given.append(count)
+        used[domain] = used.get(domain, 0) + count
+    return given
