@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gcx/examples/go/gcx"
+)
+
+// The words for numbers in the files. A number itself may stand for one that has no word.
+var (
+	types = map[string]uint32{
+		"sm": uint32(gcx.SM), "workqueue-config": uint32(gcx.WorkqueueConfig),
+		"workqueue": uint32(gcx.Workqueue),
+	}
+	families = map[string]uint32{
+		"none": uint32(gcx.None), "coscheduled": uint32(gcx.Coscheduled), "fine": uint32(gcx.Fine),
+		"max-cluster": uint32(gcx.MaxCluster), "structured": uint32(gcx.Structured),
+		"foreign": uint32(gcx.Foreign),
+	}
+	scopes = map[string]uint32{
+		"device_ctx":         uint32(gcx.DeviceScope),
+		"green_ctx_balanced": uint32(gcx.GreenBalancedScope),
+	}
+	splitFlags = map[string]uint32{
+		"-": 0, "fine": uint32(gcx.SplitFine), "max-cluster": uint32(gcx.SplitMaxCluster),
+		"exact": uint32(gcx.SplitExact),
+	}
+	contextFlags = map[string]uint32{"-": 0, "private": gcx.ContextPrivate}
+	eventFlags   = map[string]uint32{"-": 0, "timing": gcx.EventTiming, "blocking": gcx.EventBlocking}
+)
+
+// number takes words, several apart by +, or a number.
+func number(text string, words map[string]uint32) (uint32, error) {
+	var all uint32
+	for _, word := range strings.Split(text, "+") {
+		value, known := words[word]
+		if !known {
+			parsed, err := parse(word)
+			if err != nil {
+				return 0, err
+			}
+			value = uint32(parsed)
+		}
+		all |= value
+	}
+	return all, nil
+}
+
+// parse takes what is in range of either sign's 32 bits.
+func parse(text string) (int64, error) {
+	value, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && (value < -1<<31 || value >= 1<<32) {
+		err = fmt.Errorf("%s is out of range", text)
+	}
+	return value, err
+}
+
+// word is the one for a number, or the number.
+func word(value uint32, words map[string]uint32) string {
+	for word, number := range words {
+		if number == value {
+			return word
+		}
+	}
+	return fmt.Sprint(value)
+}
+
+func list(text string) []string {
+	if text == "-" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+func listed(items []string) string {
+	if len(items) == 0 {
+		return "-"
+	}
+	return strings.Join(items, ",")
+}
+
+func counts(numbers []uint32) string {
+	items := make([]string, len(numbers))
+	for i, number := range numbers {
+		items[i] = fmt.Sprint(number)
+	}
+	return listed(items)
+}
+
+// ids lists ascending numbers by runs.
+func ids(numbers []uint32) string {
+	var items []string
+	for begin := 0; begin < len(numbers); {
+		end := begin + 1
+		for end < len(numbers) && numbers[end] == numbers[end-1]+1 {
+			end++
+		}
+		run := fmt.Sprint(numbers[begin])
+		if end > begin+1 {
+			run += fmt.Sprintf("-%d", numbers[end-1])
+		}
+		items = append(items, run)
+		begin = end
+	}
+	return listed(items)
+}
+
+func requests(text string) ([]gcx.Request, error) {
+	var all []gcx.Request
+	for _, item := range list(text) {
+		var values [5]uint32
+		fields := strings.Split(item, "/")
+		if len(fields) != 1 && len(fields) != len(values) {
+			return nil, fmt.Errorf("%s is no request", item)
+		}
+		for i, field := range fields {
+			value, err := parse(field)
+			if err != nil {
+				return nil, err
+			}
+			values[i] = uint32(value)
+		}
+		all = append(all, gcx.Request{
+			SMCount: values[0], CoscheduledSMCount: values[1],
+			PreferredCoscheduledSMCount: values[2], Flags: values[3], LocalityDomainID: values[4],
+		})
+	}
+	return all, nil
+}

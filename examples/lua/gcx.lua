@@ -1,0 +1,169 @@
+-- What this example needs of libgcx in Lua: LuaJIT's ffi takes gcx.h's own declarations, so structs
+-- are laid out as C lays them out. Contexts and streams are given up once, by close(); what is closed
+-- raises an error from then on, a second close() too.
+
+local ffi = require("ffi")
+
+ffi.cdef([[
+typedef struct { uint64_t opaque[16]; } gcx_resource;
+typedef struct {
+    uint32_t sm_count, coscheduled_sm_count, preferred_coscheduled_sm_count, flags;
+    uint32_t locality_domain_id;
+    uint32_t reserved[11];
+} gcx_sm_request;
+typedef struct {
+    uint32_t struct_size;
+    int32_t compute_capability_major, compute_capability_minor;
+    uint32_t sm_count, min_partition_size, coscheduled_alignment, locality_domain_count;
+    char name[128];
+    uint8_t uuid[16];
+} gcx_device_info;
+typedef struct {
+    uint32_t struct_size, limit, in_use, kept;
+    uint64_t hits, misses, evicted, lost;
+} gcx_cache_stats;
+typedef struct gcx_context_s* gcx_context;
+typedef struct gcx_stream_s* gcx_stream;
+
+const char* gcx_result_name(int result);
+const char* gcx_last_error_message(void);
+int gcx_device_get_info(int32_t device, gcx_device_info* info);
+int gcx_device_get_resource(int32_t device, int type, gcx_resource* resource);
+int gcx_sm_split(const gcx_resource* input, const gcx_sm_request* requests,
+                 uint32_t request_count, uint32_t flags, gcx_resource* groups,
+                 gcx_resource* remainder);
+int gcx_context_create(const gcx_resource* resources, uint32_t resource_count, const void* params,
+                       gcx_context* context);
+int gcx_context_destroy(gcx_context context);
+int gcx_stream_create(gcx_context context, const void* params, gcx_stream* stream);
+int gcx_stream_destroy(gcx_stream stream);
+void* gcx_stream_native(gcx_stream stream);
+int gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
+int gcx_cache_get_stats(gcx_cache_stats* stats);
+]])
+
+local RESOURCE_SM = 1
+local MAX_SMS = 1024
+
+local gcx = {}
+local C -- the library, once it is open
+
+-- Loads libgcx from a path, or by a name that the loader looks up. Comes first, once.
+function gcx.open(library)
+    C = ffi.load(library or "libgcx.so.0")
+end
+
+-- What a failed call raises: a table with the result's number and name, and the message in words.
+local Error = {}
+Error.__index = Error
+function Error:__tostring()
+    return self.name .. ": " .. self.message
+end
+
+local function check(result)
+    if result ~= 0 then
+        error(setmetatable({
+            result = result,
+            name = ffi.string(C.gcx_result_name(result)),
+            message = ffi.string(C.gcx_last_error_message()),
+        }, Error), 0)
+    end
+end
+
+-- A struct whose struct_size is filled in.
+local function sized(name)
+    local value = ffi.new(name)
+    value.struct_size = ffi.sizeof(name)
+    return value
+end
+
+function gcx.device_info(device)
+    local info = sized("gcx_device_info")
+    check(C.gcx_device_get_info(device, info))
+    return { name = ffi.string(info.name), sm_count = info.sm_count }
+end
+
+-- How many green contexts are in use.
+function gcx.contexts_in_use()
+    local stats = sized("gcx_cache_stats")
+    check(C.gcx_cache_get_stats(stats))
+    return stats.in_use
+end
+
+-- All SMs of a device: a value, with nothing to close.
+function gcx.device(device)
+    local resource = ffi.new("gcx_resource")
+    check(C.gcx_device_get_resource(device, RESOURCE_SM, resource))
+    return resource
+end
+
+-- The disjoint groups of a resource, one for each count; 0 takes what the others leave.
+function gcx.split(resource, counts)
+    local requests = ffi.new("gcx_sm_request[?]", #counts)
+    for i, count in ipairs(counts) do
+        -- ffi would make some uint32_t of any number.
+        if type(count) ~= "number" or count % 1 ~= 0 or count < 0 or count >= 2 ^ 32 then
+            error(tostring(count) .. " is no number of SMs", 2)
+        end
+        requests[i - 1].sm_count = count
+    end
+    local groups = ffi.new("gcx_resource[?]", #counts)
+    check(C.gcx_sm_split(resource, requests, #counts, 0, groups, nil))
+    local copies = {}
+    for i = 1, #counts do
+        -- A copy: a reference into the array would not keep it alive.
+        copies[i] = ffi.new("gcx_resource", groups[i - 1])
+    end
+    return copies
+end
+
+local Stream = {}
+Stream.__index = Stream
+
+-- The cudaStream_t, for any CUDA code. It stays gcx's.
+function Stream:native()
+    local native = C.gcx_stream_native(self.handle)
+    if native == nil then
+        check(400)
+    end
+    return native
+end
+
+-- The SMs that a kernel in the stream runs on, as it notes them.
+function Stream:probe()
+    local ids, count = ffi.new("uint32_t[?]", MAX_SMS), ffi.new("uint32_t[1]")
+    check(C.gcx_stream_probe_sms(self.handle, ids, MAX_SMS, count))
+    local sms = {}
+    for i = 1, count[0] do
+        sms[i] = ids[i - 1]
+    end
+    return sms
+end
+
+-- Gives the stream up; work in it finishes.
+function Stream:close()
+    check(C.gcx_stream_destroy(self.handle))
+end
+
+local Context = {}
+Context.__index = Context
+
+-- A context over a resource.
+function gcx.context(resource)
+    local handle = ffi.new("gcx_context[1]")
+    check(C.gcx_context_create(resource, 1, nil, handle))
+    return setmetatable({ handle = handle[0] }, Context)
+end
+
+function Context:stream()
+    local handle = ffi.new("gcx_stream[1]")
+    check(C.gcx_stream_create(self.handle, nil, handle))
+    return setmetatable({ handle = handle[0] }, Stream)
+end
+
+-- Gives the context up; its streams keep it.
+function Context:close()
+    check(C.gcx_context_destroy(self.handle))
+end
+
+return gcx
