@@ -20,6 +20,11 @@ need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 need qemu-aarch64 qemu-user
 need clang++-19 clang-19
 need_file /usr/lib/llvm-19/lib/clang/19/lib/linux libclang-rt-19-dev
+need go golang-go
+need node nodejs
+need npm npm
+need luajit luajit
+need luacheck lua-check
 python_headers=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])' 2>/dev/null || true)
 need_file "${python_headers:-/nowhere}/Python.h" python3-dev
 install_missing

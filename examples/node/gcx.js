@@ -110,8 +110,18 @@ export function cacheStats() {
 
 /** SMs of a device: a value, with nothing to close. */
 export class Resource {
+  #bytes;
+
   constructor(bytes) {
-    this.bytes = bytes;
+    if (!Buffer.isBuffer(bytes) || bytes.length !== RESOURCE_BYTES) {
+      throw new RangeError(`a resource is a Buffer of ${RESOURCE_BYTES} bytes`);
+    }
+    this.#bytes = bytes;
+  }
+
+  /** For C, which reads all of them. */
+  get bytes() {
+    return this.#bytes;
   }
 
   static ofDevice(device) {
@@ -135,6 +145,7 @@ export class Context {
   #handle;
 
   constructor(resource) {
+    if (!(resource instanceof Resource)) throw new TypeError("a context is made of a Resource");
     const handle = [null];
     check(c.gcx_context_create(resource.bytes, 1, null, handle));
     this.#handle = handle[0];

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from tests.suite import languages, parts
+from tests.suite import dlopen, languages, parts
 from tests.suite.runner import BUILD, Suite
 
 PARTS_AT_ONCE = 2
@@ -22,6 +22,7 @@ PARTS: dict[str, Callable[[Suite], None]] = {
     "command": parts.part_command,
     "python": parts.part_python,
     "languages": languages.part_languages,
+    "dlopen": dlopen.part_dlopen,
     "address": parts.part_address,
     "fuzz": parts.part_fuzz,
     "thread": parts.part_thread,

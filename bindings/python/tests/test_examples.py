@@ -42,9 +42,34 @@ def one_line(text: str) -> str:
 
 def test_each_example_is_known_here_and_in_the_readme() -> None:
     names = {path.stem for path in EXAMPLES.glob("*.py")} - {"common"}
-    assert names == {"split", *COMPUTE}
+    assert names == {"split", "scenario", *COMPUTE}
     readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\((\w+)\.py\)", readme)) == names
+
+
+def test_scenario() -> None:
+    status, out, err = run("scenario", driver="sim:h100@13.0")
+    assert (status, err) == (0, "")
+    device, first, second, disjoint, refused, given_back = out.splitlines()
+    assert device == "SIMULATED NVIDIA H100 80GB HBM3, 132 SMs"
+    sms = []
+    for line, start in (
+        (first, "partition 0 runs on 108 SMs: "),
+        (second, "partition 1 runs on 24 SMs: "),
+    ):
+        assert line.startswith(start)
+        sms.append({int(sm) for sm in line[len(start) :].split()})
+    assert [len(part) for part in sms] == [108, 24]
+    assert sms[0] | sms[1] == set(range(132))
+    assert disjoint == "no SM is in both"
+    assert re.fullmatch(r"140 SMs: .*asked for 140 SMs.* has 132 \[GCX_ERROR_\w+, 915\]", refused)
+    assert given_back == "given back: 0 contexts in use"
+
+
+def test_scenario_on_a_device_too_small() -> None:
+    status, out, err = run("scenario", driver="sim:a100@13.0")
+    assert (status, out) == (2, "SIMULATED NVIDIA A100-SXM4-80GB, 108 SMs\n")
+    assert "asked for 108 + 24 SMs" in one_line(err)
 
 
 def test_split() -> None:

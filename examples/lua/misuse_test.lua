@@ -1,0 +1,75 @@
+-- What is wrong is an error of Lua's, never a crash.
+--
+--     GCX_DRIVER=sim:2xh100@13.0 luajit misuse_test.lua LIBRARY
+
+package.path = arg[0]:gsub("[^/]*$", "") .. "?.lua;" .. package.path
+local ffi = require("ffi")
+local gcx = require("gcx")
+
+gcx.open(arg[1])
+
+-- The call has to fail with this of gcx's names, or with a Lua error that holds these words.
+local function refused(want, call, ...)
+    local worked, failure = pcall(call, ...)
+    assert(not worked, "nothing was refused; expected " .. want)
+    local said = tostring(failure)
+    assert(said:find(want, 1, true), "expected " .. want .. ", got " .. said)
+    if want:find("^GCX_") then
+        assert(failure.name == want and #failure.message > 20, said)
+    end
+end
+
+local function opened()
+    local context = gcx.context(gcx.split(gcx.device(0), { 24 })[1])
+    return context, context:stream()
+end
+
+-- Closed twice, used after closing.
+local context, stream = opened()
+stream:close()
+context:close()
+for _, call in ipairs({ stream.close, stream.probe, stream.native }) do
+    refused("GCX_ERROR_INVALID_HANDLE", call, stream)
+end
+for _, call in ipairs({ context.close, context.stream }) do
+    refused("GCX_ERROR_INVALID_HANDLE", call, context)
+end
+refused("GCX_ERROR_INVALID_HANDLE", stream.probe, { handle = ffi.cast("gcx_stream", 0xdeadbeef) })
+refused("GCX_ERROR_INVALID_HANDLE", stream.probe, {})
+
+-- A stream keeps its context.
+context, stream = opened()
+context:close()
+assert(#stream:probe() == 24 and stream:native() ~= nil)
+stream:close()
+assert(gcx.contexts_in_use() == 0)
+
+-- Wrong values.
+local device = gcx.device(0)
+for _, wrong in ipairs({ -1, 7.5, 2 ^ 32, 0 / 0, 1 / 0, "24", {} }) do
+    refused("is no number of SMs", gcx.split, device, { wrong })
+end
+refused("GCX_ERROR_INVALID_VALUE", gcx.split, device, {})
+refused("GCX_ERROR_INVALID_RESOURCE_CONFIGURATION", gcx.split, device, { 2 ^ 32 - 1 })
+refused("GCX_ERROR_INVALID_DEVICE", gcx.device, 2)
+refused("GCX_ERROR_INVALID_RESOURCE_TYPE", gcx.context, ffi.new("gcx_resource"))
+local changed = ffi.new("gcx_resource", device)
+changed.opaque[3] = changed.opaque[3] + 1
+refused("GCX_ERROR_INVALID_RESOURCE_CONFIGURATION", gcx.context, changed)
+refused("cannot convert", gcx.context, "24")
+refused("cannot convert", gcx.context, ffi.new("uint64_t[2]"))
+
+-- Groups stay what they are when the split that made them is collected.
+local groups = gcx.split(device, { 24, 32 })
+local second = groups[2]
+groups = nil -- luacheck: ignore
+for _ = 1, 200 do
+    gcx.split(device, { 8, 16 })
+end
+collectgarbage()
+local kept = gcx.context(second)
+local of_second = kept:stream()
+assert(#of_second:probe() == 32)
+
+print("all of it was refused")
+-- And the process ends with live objects.

@@ -1,0 +1,81 @@
+"""The part that tests the languages that open the library by dlopen: Go, Node.js, Lua, ctypes."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from tests.suite.builds import MAIN, build_main
+from tests.suite.runner import BUILD, ROOT, Suite, tracked
+
+GO = ROOT / "examples" / "go"
+NODE = ROOT / "examples" / "node"
+LUA = ROOT / "examples" / "lua"
+LIBRARY = MAIN / "src" / "libgcx.so"
+OUT = BUILD / "dlopen"
+SCENARIO, VECTORS = OUT / "scenario", OUT / "vectors"
+
+
+def test_go(suite: Suite) -> bool:
+    # Without cgo, as the example promises, and with the Go that is there.
+    env = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GCX_LIBRARY": str(LIBRARY)}
+    go: list[str | Path] = ["env", "-C", GO, "go"]
+    wrong = suite.timed("gofmt", ["gofmt", "-l", GO]).stdout
+    suite.say(wrong)
+    suite.count("gofmt", wrong == "")
+    build: list[str | Path] = [*go, "build", "-buildvcs=false", "-trimpath", "-o"]
+    if not suite.run("build the scenario in Go", [*build, SCENARIO, "."], env):
+        return False
+    suite.run("build the vectors' runner in Go", [*build, VECTORS, "./vectors"], env)
+    suite.run("go vet", [*go, "vet", "./..."], env)
+    suite.run("go test", [*go, "test", "-count=1", "./gcx"], env)
+    files = sorted((ROOT / "tests" / "vectors").glob("*.tsv"))
+    suite.count("there are vectors", bool(files))
+    for file in files:
+        suite.run(f"Go answers {file.name}", [VECTORS, file], env)
+    return True
+
+
+def install_node(suite: Suite) -> bool:
+    """The packages of the lock file, once. None of them has anything to compile."""
+    lock, stamp = NODE / "package-lock.json", NODE / "node_modules" / "installed.json"
+    # It would bind users to the registry of whoever wrote it.
+    suite.count("package-lock.json names no registry", '"resolved"' not in lock.read_text())
+    if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
+        return True
+    install = ["npm", "ci", "--ignore-scripts", "--include=dev", "--no-audit", "--no-fund"]
+    if not suite.run("npm ci", ["env", "-C", NODE, *install]):
+        return False
+    shutil.copyfile(lock, stamp)
+    return True
+
+
+def test_node(suite: Suite) -> bool:
+    if not install_node(suite):
+        return False
+    prettier = NODE / "node_modules" / "prettier" / "bin" / "prettier.cjs"
+    check: list[str | Path] = ["node", prettier, "--check", NODE]
+    suite.run("prettier", check)
+    tests: list[str | Path] = ["node", "--test", NODE / "misuse.test.js"]
+    suite.run("misuse in Node.js", tests, {"GCX_LIBRARY": str(LIBRARY)})
+    return True
+
+
+def test_lua(suite: Suite) -> None:
+    suite.run("luacheck", ["luacheck", "--no-color", "--std", "luajit", *tracked("*.lua")])
+    misuse: list[str | Path] = ["luajit", LUA / "misuse_test.lua", LIBRARY]
+    suite.run("misuse in Lua", misuse, {"GCX_DRIVER": "sim:2xh100@13.0"})
+
+
+def part_dlopen(suite: Suite) -> None:
+    """Go, Node.js, Lua and ctypes, which open the library by dlopen, and the page of languages."""
+    page: list[str | Path] = [sys.executable, ROOT / "tools" / "languages_page.py", "--check"]
+    suite.run("docs/languages.md shows the code that is tested", page)
+    if not build_main(suite):
+        return
+    OUT.mkdir(parents=True, exist_ok=True)
+    test_lua(suite)
+    if test_go(suite) and test_node(suite):
+        env = {"GCX_LIBRARY": str(LIBRARY), "GCX_GO_SCENARIO": str(SCENARIO)}
+        suite.pytest("dlopen", ROOT / "tests" / "ffi", env)
