@@ -77,4 +77,5 @@ def part_dlopen(suite: Suite) -> None:
     test_lua(suite)
     if test_go(suite) and test_node(suite):
         env = {"GCX_LIBRARY": str(LIBRARY), "GCX_GO_SCENARIO": str(SCENARIO)}
+        env["GCX_GO_VECTORS"] = str(VECTORS)
         suite.pytest("dlopen", ROOT / "tests" / "ffi", env)

@@ -112,7 +112,7 @@ func requests(text string) ([]gcx.Request, error) {
 	for _, item := range list(text) {
 		var values [5]uint32
 		fields := strings.Split(item, "/")
-		if len(fields) != 1 && len(fields) != len(values) {
+		if len(fields) > len(values) {
 			return nil, fmt.Errorf("%s is no request", item)
 		}
 		for i, field := range fields {
