@@ -32,8 +32,11 @@ by_ctypes = load()
 
 @pytest.fixture(scope="module")
 def gcx() -> Any:
-    os.environ["GCX_DRIVER"] = "sim:2xh100@13.0"  # read when the first call opens the driver
-    return by_ctypes.Library(os.environ["GCX_LIBRARY"])
+    library = by_ctypes.Library(os.environ["GCX_LIBRARY"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GCX_DRIVER", "sim:2xh100@13.0")
+        library.device(0)  # opens the driver
+    return library
 
 
 @pytest.mark.parametrize(
