@@ -187,7 +187,7 @@ def sub_splits(w: Writer, device: Gpu, number: int) -> None:
     half = device.sm_count // 2
     for step in range(6):
         family = ("-", "fine")[step % 2]
-        first = source.randint(1, device.sm_count - 1)
+        first = source.randint(1, device.sm_count - device.least - 1)
         w.vector(f"{device.key}: {first} of {family}, and both parts again")
         w("resource", number, "sm", "d")
         answer = w("split", "d", family, first, "a")
