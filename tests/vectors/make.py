@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.vectors import scenarios
+from tests.vectors.gpus import PROFILES
 from tests.vectors.model import Machine
 from tests.vectors.resources import OK, Answer
 from tests.vectors.structured import Request
@@ -98,6 +99,9 @@ def _is_number(text: str) -> bool:
 
 def made() -> dict[str, str]:
     """The text of each file."""
+    missing = {path.stem for path in PROFILES.glob("*.profile")} - set(GPUS)
+    if missing:
+        raise SystemExit(f"GPUs without vectors: {', '.join(sorted(missing))}; add them to GPUS")
     files = {}
     for driver in DRIVERS:
         writer = Writer(GPUS, driver)
