@@ -76,23 +76,29 @@ IN_DOMAINS = (
 )
 
 
+def whole(requests: str) -> str:
+    """Requests with all their fields, as the files have them."""
+    items = [item + "/0" * (4 - item.count("/")) for item in requests.split(",")]
+    return ",".join(items)
+
+
 def structured(w: Writer) -> None:
     for device in (0, w.gpus.index("a100"), w.gpus.index("b200")):
         for text in STRUCTURED:
             w.vector(f"{w.gpus[device]}: structured, {text}")
             w("resource", device, "sm", "d")
-            w("split", "d", "-", text, "p")
+            w("split", "d", "-", whole(text), "p")
     for text in IN_DOMAINS:
         needs = ["supplemental"] if text.split("/")[3] == "6" else []
         w.vector(f"b200: in locality domains, {text}", *needs)
         w("resource", w.gpus.index("b200"), "sm", "d")
-        w("split", "d", "-", text, "p")
+        w("split", "d", "-", whole(text), "p")
     if w.version < 1301:
         return
     w.vector("structured groups stay as they are")
     w("resource", 0, "sm", "d")
-    w("split", "d", "-", "24/8,16/8", "p")
-    w("split", "d", "-", "24/8,16/8", "q")
+    w("split", "d", "-", whole("24/8,16/8"), "p")
+    w("split", "d", "-", whole("24/8,16/8"), "q")
     w("same", "p.0", "q.0")
     w("overlap", "p.0", "q.0")
     w("overlap", "p.0", "q.1")
