@@ -52,7 +52,7 @@ def devices(w: Writer) -> None:
         w("device", device)
         w("priorities", device)
     for device in (-1, len(w.gpus)):
-        w.vector(f"device {device} isn't there")
+        w.vector(f"device {device} isn't there", *(["number"] if device < 0 else []))
         w("device", device)
         w("priorities", device)
         w("resource", device, "sm", "d")
