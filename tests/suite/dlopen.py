@@ -79,3 +79,7 @@ def part_dlopen(suite: Suite) -> None:
         env = {"GCX_LIBRARY": str(LIBRARY), "GCX_GO_SCENARIO": str(SCENARIO)}
         env["GCX_GO_VECTORS"] = str(VECTORS)
         suite.pytest("dlopen", ROOT / "tests" / "ffi", env)
+        # For docs/ffi.md; here it only has to run, since others keep the machine busy.
+        overhead = ROOT / "tests" / "ffi" / "overhead.py"
+        measure: list[str | Path] = [sys.executable, overhead, "--rounds", "1", MAIN]
+        suite.run("what calls cost can be measured", measure)

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Runs the scenario in other languages on a GPU of 132 SMs (H100 SXM, H200), as
+# tests/gpu/pack-languages.sh packed it:
+#     tests/gpu/run-languages.sh FOLDER [FOLDER FOR LOGS]
+# Each program in FOLDER/bin has to split the device, and its probe to show 108 and 24 SMs, disjoint.
+# Ends with "N passed, N failed".
+set -uo pipefail
+folder=$(realpath "${1:?usage: tests/gpu/run-languages.sh FOLDER [FOLDER FOR LOGS]}")
+logs=$(realpath -m "${2:-gpu-logs}")
+tools=$(mktemp -d)
+trap 'rm -rf "$tools"' EXIT
+mkdir -p "$logs"
+unset GCX_DRIVER
+
+for packed in "$folder"/*.xz; do
+    [ -e "$packed" ] || continue
+    tool=$tools/$(basename "$packed" .xz)
+    python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' \
+        "$packed" >"$tool" || exit 2
+    chmod +x "$tool"
+done
+export PATH=$tools:$PATH
+
+# sms LOG PARTITION COUNT: its SMs, one a line, if their number is the one that was printed.
+sms() {
+    sed -n "s/^partition $2 runs on $3 SMs: //p" "$1" | tr ' ' '\n' | sort -u
+}
+
+# holds LOG: nothing simulated, 108 and 24 SMs, none in both, all 132 in one of them.
+holds() {
+    ! grep -q SIMULATED "$1" &&
+        grep -q '^NVIDIA .*, 132 SMs$' "$1" &&
+        [ "$(sms "$1" 0 108 | wc -l)" -eq 108 ] &&
+        [ "$(sms "$1" 1 24 | wc -l)" -eq 24 ] &&
+        [ -z "$(comm -12 <(sms "$1" 0 108) <(sms "$1" 1 24))" ] &&
+        grep -q '^140 SMs: .*asked for 140 SMs' "$1" &&
+        grep -q '^given back: 0 contexts in use$' "$1"
+}
+
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+date -u +%Y-%m-%d
+passed=0
+failed=0
+for program in "$folder"/bin/*; do
+    name=$(basename "$program")
+    log=$logs/$name.log
+    printf '== %s\n' "$name"
+    if "$program" "$folder/libgcx.so.0" >"$log" 2>&1 && holds "$log"; then
+        passed=$((passed + 1))
+    else
+        printf 'FAILED: %s\n' "$name"
+        failed=$((failed + 1))
+    fi
+    cut -c 1-118 "$log"
+done
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
