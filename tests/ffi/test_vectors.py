@@ -1,4 +1,7 @@
-"""The runner of the vectors in Go notices what differs."""
+"""The runner of the vectors in Go refuses files that mean nothing.
+
+That it notices what differs, tests/vectors/notice.py shows.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ open\tGCX_SUCCESS\tsim:h100@13.0
 vector\tsplits
 resource\tGCX_SUCCESS\t0\tsm\td
 split\tGCX_SUCCESS\td\t-\t24\tp\t24\t108
-split\tGCX_ERROR_INVALID_RESOURCE_CONFIGURATION\td\t-\t140\tq\tasked for 140|has 132
 context\tGCX_SUCCESS\tp.0\t-\tc
 """
 
@@ -36,25 +38,12 @@ def test_what_is_right(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
     [
-        ("24\t108\n", "24\t100\n", "expected 24 100, got 24 108"),
-        ("has 132", "has 133", 'expected a message with "has 133"'),
-        (
-            "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION",
-            "GCX_ERROR_INVALID_VALUE",
-            "GCX_ERROR_INVALID_",
-        ),
-        (
-            "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION",
-            "GCX_SUCCESS",
-            "expected GCX_SUCCESS, got GCX_ERROR_INVALID_RESOURCE",
-        ),
-        ("GCX_SUCCESS\td\t-\t24", "GCX_ERROR_NOT_READY\td\t-\t24", "expected GCX_ERROR_NOT_READY"),
         ("p.0", "p.1", "p.1 is no object that can be used so"),
         ("context\t", "contexts\t", "no such operation"),
         ("\tsm\t", "\tsms\t", "sms"),
     ],
 )
-def test_what_is_wrong(tmp_path: Path, right: str, wrong: str, said: str) -> None:
+def test_what_means_nothing(tmp_path: Path, right: str, wrong: str, said: str) -> None:
     assert RIGHT.count(right) == 1
     file = tmp_path / "wrong.tsv"
     status, lines = run(file, RIGHT.replace(right, wrong))
