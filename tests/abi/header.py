@@ -11,7 +11,10 @@ import sys
 from pathlib import Path
 
 COMPILERS = ["gcc", "clang", "clang-19", "cc"]
-STANDARDS = {"c99": "c", "c11": "c", "c++17": "c++", "c++20": "c++"}
+STANDARDS = {"c99": "c", "c11": "c", "c++17": "c++", "c++20": "c++", "c++23": "c++"}
+SOURCES = {"c": ("header.c", "header_sim.c"), "c++": ("header.c", "header_sim.c", "header.cpp")}
+STRICTER = ["-fno-rtti", "-Wold-style-cast", "-Wsign-conversion", "-Wnon-virtual-dtor",
+            "-Wextra-semi", "-Woverloaded-virtual"]  # fmt: skip
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow",
             "-Wno-missing-field-initializers"]  # fmt: skip
 
@@ -22,9 +25,11 @@ def main() -> int:
     failed = 0
     for compiler in filter(shutil.which, COMPILERS):
         for standard, language in STANDARDS.items():
-            for source in ("header.c", "header_sim.c"):
+            for source in SOURCES[language]:
                 command = [compiler, "-x", language, f"-std={standard}", *WARNINGS, "-I", include,
                            "-fsyntax-only", str(Path(__file__).parent / source)]  # fmt: skip
+                if source.endswith(".cpp"):
+                    command += STRICTER
                 tried += 1
                 if subprocess.run(command, check=False).returncode != 0:
                     print(f"failed: {' '.join(command)}", file=sys.stderr)

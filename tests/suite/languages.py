@@ -21,7 +21,7 @@ Json = dict[str, Any]
 class Language:
     """What a language reaches of gcx.h. A binding adds its row to LANGUAGES."""
 
-    folder: str | None  # of bindings/
+    folder: str | None  # of bindings/, if it has one
     reached: Callable[[], set[str]]  # the names of gcx.h that it has
     # Names that it does without, each with the reason; a name that ends in * stands for all that
     # begin so.
@@ -44,6 +44,16 @@ def words(*files: str) -> set[str]:
 
 RESULTS = "SWIG takes it from gcx_result.h; an error has its number and name, see gcx/_errors.py"
 LANGUAGES = {
+    "C++": Language(
+        None,
+        lambda: words("include/gcx.hpp", "include/gcx/*.hpp"),
+        {
+            "GCX_ERROR_*": "gcx.hpp includes gcx.h, whose names gcx::error::result() has",
+            "GCX_VERSION_*": "macros of gcx.h, which gcx.hpp includes",
+            "GCX_VERSION": "as above; gcx::version() is the library's",
+            "GCX_STREAM_BLOCKING": "green contexts have no such streams, and gcx refuses it",
+        },
+    ),
     "Python": Language(
         "python",
         # What is declared for type checkers. test_header.py compares with the module itself.

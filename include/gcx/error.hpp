@@ -1,0 +1,53 @@
+// Part of gcx.hpp: gcx::error, which every failed call throws.
+#pragma once
+
+#include "../gcx.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace gcx {
+
+// gcx_result_name and gcx_result_string: a result's name, and what it means in general.
+inline const char* result_name(gcx_result result) noexcept {
+    return gcx_result_name(result);
+}
+inline const char* result_string(gcx_result result) noexcept {
+    return gcx_result_string(result);
+}
+
+// gcx_last_error_message: of the last function that failed in this thread, also of a C function.
+inline const char* last_error_message() noexcept {
+    return gcx_last_error_message();
+}
+
+class error : public std::runtime_error {
+  public:
+    error(gcx_result result, const std::string& message)
+        : std::runtime_error(message + " [" + gcx_result_name(result) + ", " +
+                             std::to_string(static_cast<int>(result)) + "]"),
+          result_(result) {}
+
+    // A CUresult's number, to be compared with gcx.h's names.
+    gcx_result result() const noexcept { return result_; }
+    // "GCX_ERROR_INVALID_VALUE"
+    const char* name() const noexcept { return gcx_result_name(result_); }
+
+  private:
+    gcx_result result_;
+};
+
+namespace detail {
+// Apart, so that the callers stay as small as C's.
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail(gcx_result result) {
+    throw error(result, gcx_last_error_message());
+}
+} // namespace detail
+
+// Throws if a call of gcx.h failed, in this thread and just now.
+inline void check(gcx_result result) {
+    if (result != GCX_SUCCESS)
+        detail::fail(result);
+}
+
+} // namespace gcx

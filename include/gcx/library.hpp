@@ -1,0 +1,147 @@
+// Part of gcx.hpp: the driver, kept and live contexts, the version, diagnostics.
+#pragma once
+
+#include "error.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gcx {
+
+// gcx_version: of the library that runs; GCX_VERSION is that of the headers.
+inline uint32_t version() noexcept {
+    return gcx_version();
+}
+
+namespace capability { // gcx_capability
+inline constexpr gcx_capability green_contexts = GCX_CAPABILITY_GREEN_CONTEXTS;
+inline constexpr gcx_capability stream_create = GCX_CAPABILITY_STREAM_CREATE;
+inline constexpr gcx_capability context_id = GCX_CAPABILITY_CONTEXT_ID;
+inline constexpr gcx_capability resource_details = GCX_CAPABILITY_RESOURCE_DETAILS;
+inline constexpr gcx_capability structured_split = GCX_CAPABILITY_STRUCTURED_SPLIT;
+inline constexpr gcx_capability workqueues = GCX_CAPABILITY_WORKQUEUES;
+inline constexpr gcx_capability stream_resource = GCX_CAPABILITY_STREAM_RESOURCE;
+inline constexpr gcx_capability locality_domains = GCX_CAPABILITY_LOCALITY_DOMAINS;
+inline constexpr int count = GCX_CAPABILITY_COUNT;
+} // namespace capability
+
+// gcx_driver_open: "sim:h100@13.0", a path, or nullptr. Optional.
+inline void open_driver(const char* driver = nullptr) {
+    check(gcx_driver_open(driver));
+}
+
+// gcx_driver_get_info
+inline gcx_driver_info driver_info() {
+    gcx_driver_info info = GCX_DRIVER_INFO_INIT;
+    check(gcx_driver_get_info(&info));
+    return info;
+}
+
+// gcx_capability_get_info
+inline gcx_capability_info capability_info(gcx_capability of) {
+    gcx_capability_info info = GCX_CAPABILITY_INFO_INIT;
+    check(gcx_capability_get_info(of, &info));
+    return info;
+}
+
+// gcx_simulator_path: where the simulated driver is, if it is installed.
+inline std::optional<std::string> simulator_path() {
+    const char* const path = gcx_simulator_path();
+    return path != nullptr ? std::optional<std::string>(path) : std::nullopt;
+}
+
+// gcx_cache_set_limit and gcx_cache_get_stats: the green contexts that are kept.
+inline void set_cache_limit(uint32_t kept_contexts) {
+    check(gcx_cache_set_limit(kept_contexts));
+}
+inline gcx_cache_stats cache_stats() {
+    gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
+    check(gcx_cache_get_stats(&stats));
+    return stats;
+}
+
+// gcx_context_list: the green contexts in use, of one device or of all (-1).
+inline std::vector<gcx_live_context> live_contexts(int32_t device = -1) {
+    std::vector<gcx_live_context> contexts(16);
+    for (;;) {
+        const auto room = static_cast<uint32_t>(contexts.size());
+        uint32_t count = 0;
+        const gcx_result result = gcx_context_list(device, contexts.data(), room, &count);
+        // Other threads may make some meanwhile.
+        if (result != GCX_ERROR_INVALID_VALUE || count <= room)
+            check(result);
+        contexts.resize(count);
+        if (count <= room)
+            return contexts;
+    }
+}
+
+namespace log_level { // gcx_log_level
+inline constexpr gcx_log_level none = GCX_LOG_NONE;
+inline constexpr gcx_log_level error = GCX_LOG_ERROR;
+inline constexpr gcx_log_level warning = GCX_LOG_WARNING;
+inline constexpr gcx_log_level info = GCX_LOG_INFO;
+inline constexpr gcx_log_level debug = GCX_LOG_DEBUG;
+} // namespace log_level
+
+using log_function = std::function<void(gcx_log_level, std::string_view)>;
+
+namespace detail {
+
+// What gcx calls. Never freed itself, since gcx may have something to say while the process exits.
+struct log {
+    std::mutex changing;
+    std::unique_ptr<log_function> function;
+
+    static log& instance() {
+        static log* const only = new log;
+        return *only;
+    }
+    static bool& inside() noexcept {
+        static thread_local bool inside = false;
+        return inside;
+    }
+    static void call(gcx_log_level level, const char* message, void* function) noexcept {
+        inside() = true;
+        try {
+            (*static_cast<const log_function*>(function))(level, message);
+        } catch (...) {
+            std::fprintf(stderr, "gcx: the log function threw an exception at: %s\n", message);
+        }
+        inside() = false;
+    }
+};
+
+} // namespace detail
+
+// gcx_log_set_callback: sends diagnostics up to a level to a function, whose rules are those of
+// gcx_log_callback: any thread calls it, and it must not call gcx. An exception that it throws goes
+// no further; the message is then printed to standard error. When set_log returns, the function
+// before has returned, won't be called again and is destroyed.
+inline void set_log(gcx_log_level level, log_function function) {
+    if (detail::log::inside())
+        throw error(GCX_ERROR_NOT_PERMITTED, "gcx::set_log: called from a log function, for whose "
+                                             "end it would have to wait");
+    auto next = function ? std::make_unique<log_function>(std::move(function)) : nullptr;
+    detail::log& log = detail::log::instance();
+    // Declared before the lock: what the function before held ends without it.
+    std::unique_ptr<log_function> before;
+    const std::lock_guard<std::mutex> changing(log.changing);
+    check(gcx_log_set_callback(level, next != nullptr ? detail::log::call : nullptr, next.get()));
+    before = std::exchange(log.function, std::move(next));
+}
+
+// The default again: nothing is printed, unless the environment's GCX_LOG asks for it.
+inline void reset_log() {
+    set_log(log_level::none, nullptr);
+}
+
+} // namespace gcx

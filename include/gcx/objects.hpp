@@ -1,0 +1,283 @@
+// Part of gcx.hpp: contexts, streams and events, which own handles.
+#pragma once
+
+#include "error.hpp"
+#include "resource.hpp"
+#include "view.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace gcx {
+
+namespace detail {
+
+// A handle, given up once.
+template <class Handle, gcx_result (*Destroy)(Handle)>
+class owner {
+  public:
+    owner(owner&& other) noexcept : handle_(other.release()) {}
+    owner& operator=(owner&& other) noexcept {
+        owner(std::move(other)).swap(*this);
+        return *this;
+    }
+    owner(const owner&) = delete;
+    owner& operator=(const owner&) = delete;
+    ~owner() {
+        if (handle_ != nullptr)
+            Destroy(handle_);
+    }
+
+    // gcx_..._destroy. After a failure the handle is still here.
+    void close() {
+        if (handle_ != nullptr) {
+            check(Destroy(handle_));
+            handle_ = nullptr;
+        }
+    }
+
+    // For gcx.h's functions; stays here.
+    Handle handle() const noexcept { return handle_; }
+    // The caller's from now on.
+    Handle release() noexcept { return std::exchange(handle_, nullptr); }
+    explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+  protected:
+    owner() noexcept = default;
+    Handle* receive() noexcept { return &handle_; }
+
+  private:
+    void swap(owner& other) noexcept { std::swap(handle_, other.handle_); }
+
+    Handle handle_ = nullptr;
+};
+
+// A native handle; or the error behind a NULL, which asking for something else tells.
+template <class Native, class Ask>
+Native* native_or_throw(Native* native, const Ask& ask) {
+    if (native == nullptr) {
+        const gcx_result why = ask();
+        fail(why != GCX_SUCCESS && why != GCX_ERROR_NOT_READY ? why : GCX_ERROR_UNKNOWN);
+    }
+    return native;
+}
+
+// Whether a query says that all has finished.
+inline bool finished(gcx_result result) {
+    if (result != GCX_ERROR_NOT_READY)
+        check(result);
+    return result == GCX_SUCCESS;
+}
+
+} // namespace detail
+
+enum class event_flags : uint32_t {
+    none = 0,
+    timing = GCX_EVENT_TIMING,
+    blocking_sync = GCX_EVENT_BLOCKING_SYNC
+};
+constexpr event_flags operator|(event_flags a, event_flags b) noexcept {
+    return static_cast<event_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
+}
+
+class event : public detail::owner<gcx_event, gcx_event_destroy> {
+  public:
+    event() noexcept = default;
+    // gcx_event_create
+    explicit event(device on, event_flags flags = event_flags::none) {
+        check(gcx_event_create(on.ordinal(), static_cast<uint32_t>(flags), receive()));
+    }
+    // A handle of gcx.h, which becomes this one's.
+    static event adopt(gcx_event owned) noexcept {
+        event adopted;
+        *adopted.receive() = owned;
+        return adopted;
+    }
+    // gcx_event_from_native: an event that someone else made, a cudaEvent_t too.
+    static event from_native(CUevent_st* native) {
+        event made;
+        check(gcx_event_from_native(native, made.receive()));
+        return made;
+    }
+
+    // gcx_event_native: a CUevent, and a cudaEvent_t.
+    CUevent_st* native() const {
+        return detail::native_or_throw(gcx_event_native(handle()),
+                                       [this] { return gcx_event_query(handle()); });
+    }
+    // gcx_event_synchronize
+    void synchronize() const { check(gcx_event_synchronize(handle())); }
+    // gcx_event_query: whether its work has finished.
+    bool query() const { return detail::finished(gcx_event_query(handle())); }
+    // gcx_event_get_elapsed
+    using milliseconds = std::chrono::duration<float, std::milli>;
+    milliseconds elapsed_since(const event& start) const {
+        float elapsed = 0;
+        check(gcx_event_get_elapsed(start.handle(), handle(), &elapsed));
+        return milliseconds(elapsed);
+    }
+};
+
+enum class context_flags : uint32_t { none = 0, private_ = GCX_CONTEXT_PRIVATE };
+
+class context : public detail::owner<gcx_context, gcx_context_destroy> {
+  public:
+    context() noexcept = default;
+    // gcx_context_create: of one resource, or of several: context({sms, workqueue}).
+    explicit context(std::initializer_list<resource> resources,
+                     context_flags flags = context_flags::none)
+        : context(view<resource>(resources.begin(), resources.size()), flags) {}
+    explicit context(view<resource> resources, context_flags flags = context_flags::none) {
+        gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
+        params.flags = static_cast<uint32_t>(flags);
+        check(gcx_context_create(reinterpret_cast<const gcx_resource*>(resources.data()),
+                                 detail::size_for_c(resources.size()), &params, receive()));
+    }
+    // A handle of gcx.h, which becomes this one's.
+    static context adopt(gcx_context owned) noexcept {
+        context adopted;
+        *adopted.receive() = owned;
+        return adopted;
+    }
+    // gcx_context_from_native: a further handle for a context that gcx made.
+    static context from_native(CUctx_st* native) {
+        context made;
+        check(gcx_context_from_native(native, made.receive()));
+        return made;
+    }
+
+    // gcx_context_get_info, and some of its fields.
+    gcx_context_info info() const {
+        gcx_context_info info = GCX_CONTEXT_INFO_INIT;
+        check(gcx_context_get_info(handle(), &info));
+        return info;
+    }
+    uint32_t sm_count() const { return info().sm_count; }
+    int32_t device() const { return info().device; }
+    uint64_t id() const { return info().id; }
+
+    // gcx_context_get_resource
+    resource get_resource(gcx_resource_type type = type::sm) const {
+        gcx_resource value;
+        check(gcx_context_get_resource(handle(), type, &value));
+        return resource(value);
+    }
+
+    // gcx_context_native, a CUcontext, and gcx_context_native_green, a CUgreenCtx.
+    CUctx_st* native() const {
+        return detail::native_or_throw(gcx_context_native(handle()), [this] { return usable(); });
+    }
+    CUgreenCtx_st* native_green() const {
+        return detail::native_or_throw(gcx_context_native_green(handle()),
+                                       [this] { return usable(); });
+    }
+
+    // gcx_context_push, _pop and _get_current, in the calling thread; see gcx::current_guard. The
+    // handles stay with their owners; nullptr if there is none.
+    void push() const { check(gcx_context_push(handle())); }
+    static gcx_context pop() {
+        gcx_context popped = nullptr;
+        check(gcx_context_pop(&popped));
+        return popped;
+    }
+    static gcx_context current() {
+        gcx_context current = nullptr;
+        check(gcx_context_get_current(&current));
+        return current;
+    }
+
+    // gcx_context_synchronize, _record and _wait: all streams of the context.
+    void synchronize() const { check(gcx_context_synchronize(handle())); }
+    void record(const event& into) const { check(gcx_context_record(handle(), into.handle())); }
+    void wait(const event& event) const { check(gcx_context_wait(handle(), event.handle())); }
+
+  private:
+    gcx_result usable() const {
+        gcx_context_info info = GCX_CONTEXT_INFO_INIT;
+        return gcx_context_get_info(handle(), &info);
+    }
+};
+
+// Makes a context current in this thread until it ends.
+class current_guard {
+  public:
+    explicit current_guard(const context& of) { of.push(); }
+    ~current_guard() { gcx_context_pop(nullptr); }
+    current_guard(const current_guard&) = delete;
+    current_guard& operator=(const current_guard&) = delete;
+};
+
+class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
+  public:
+    stream() noexcept = default;
+    // gcx_stream_create: a lower priority is more urgent.
+    explicit stream(const context& of, int32_t priority = 0) {
+        gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
+        params.sync = GCX_STREAM_NON_BLOCKING;
+        params.priority = priority;
+        check(gcx_stream_create(of.handle(), &params, receive()));
+    }
+    // A handle of gcx.h, which becomes this one's.
+    static stream adopt(gcx_stream owned) noexcept {
+        stream adopted;
+        *adopted.receive() = owned;
+        return adopted;
+    }
+    // gcx_stream_from_native: a stream that someone else made, a cudaStream_t too.
+    static stream from_native(CUstream_st* native) {
+        stream made;
+        check(gcx_stream_from_native(native, made.receive()));
+        return made;
+    }
+
+    // gcx_stream_native: a CUstream, and a cudaStream_t.
+    CUstream_st* native() const {
+        return detail::native_or_throw(gcx_stream_native(handle()), [this] {
+            gcx_stream_info info = GCX_STREAM_INFO_INIT;
+            return gcx_stream_get_info(handle(), &info);
+        });
+    }
+
+    // gcx_stream_get_info, and some of its fields.
+    gcx_stream_info info() const {
+        gcx_stream_info info = GCX_STREAM_INFO_INIT;
+        check(gcx_stream_get_info(handle(), &info));
+        return info;
+    }
+    uint32_t sm_count() const { return info().sm_count; }
+    int32_t device() const { return info().device; }
+    int32_t priority() const { return info().priority; }
+
+    // gcx_stream_get_resource
+    resource get_resource(gcx_resource_type type = type::sm) const {
+        gcx_resource value;
+        check(gcx_stream_get_resource(handle(), type, &value));
+        return resource(value);
+    }
+    // gcx_stream_get_max_cluster_size
+    uint32_t max_cluster_size() const {
+        uint32_t blocks = 0;
+        check(gcx_stream_get_max_cluster_size(handle(), &blocks));
+        return blocks;
+    }
+
+    // gcx_stream_synchronize
+    void synchronize() const { check(gcx_stream_synchronize(handle())); }
+    // gcx_stream_query: whether its work has finished.
+    bool query() const { return detail::finished(gcx_stream_query(handle())); }
+    // gcx_stream_record and gcx_stream_wait
+    void record(const event& into) const { check(gcx_stream_record(handle(), into.handle())); }
+    void wait(const event& event) const { check(gcx_stream_wait(handle(), event.handle())); }
+
+    // gcx_stream_probe_sms: the SMs that its kernels really run on.
+    std::vector<uint32_t> sm_ids() const {
+        return detail::sm_ids([this](uint32_t* ids, uint32_t capacity, uint32_t* count) {
+            return gcx_stream_probe_sms(handle(), ids, capacity, count);
+        });
+    }
+};
+
+} // namespace gcx

@@ -1,0 +1,302 @@
+// Part of gcx.hpp: devices, resources, and what is asked of a split. Nothing here makes anything.
+#pragma once
+
+#include "error.hpp"
+#include "view.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace gcx {
+
+namespace type { // gcx_resource_type
+inline constexpr gcx_resource_type sm = GCX_RESOURCE_SM;
+inline constexpr gcx_resource_type workqueue_config = GCX_RESOURCE_WORKQUEUE_CONFIG;
+inline constexpr gcx_resource_type workqueue = GCX_RESOURCE_WORKQUEUE;
+} // namespace type
+
+namespace family { // gcx_sm_family
+inline constexpr gcx_sm_family none = GCX_SM_FAMILY_NONE;
+inline constexpr gcx_sm_family coscheduled = GCX_SM_FAMILY_COSCHEDULED;
+inline constexpr gcx_sm_family fine = GCX_SM_FAMILY_FINE;
+inline constexpr gcx_sm_family max_cluster = GCX_SM_FAMILY_MAX_CLUSTER;
+inline constexpr gcx_sm_family structured = GCX_SM_FAMILY_STRUCTURED;
+inline constexpr gcx_sm_family foreign = GCX_SM_FAMILY_FOREIGN;
+} // namespace family
+
+namespace scope { // gcx_workqueue_scope
+inline constexpr gcx_workqueue_scope device_ctx = GCX_WORKQUEUE_SCOPE_DEVICE_CTX;
+inline constexpr gcx_workqueue_scope green_ctx_balanced = GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED;
+} // namespace scope
+
+enum class split_flags : uint32_t {
+    none = GCX_SPLIT_DEFAULT,
+    fine = GCX_SPLIT_IGNORE_SM_COSCHEDULING,
+    max_cluster = GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE,
+    exact = GCX_SPLIT_EXACT
+};
+constexpr split_flags operator|(split_flags a, split_flags b) noexcept {
+    return static_cast<split_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
+}
+
+// The most SMs that a stream can tell of.
+inline constexpr uint32_t max_sms = GCX_MAX_SMS;
+// A count of SMs: what the other groups leave.
+inline constexpr uint32_t rest = 0;
+inline constexpr uint32_t any_locality_domain = GCX_LOCALITY_DOMAIN_ID_ANY;
+
+// gcx_sm_request: what one group is to be. A count is one.
+struct request : gcx_sm_request {
+    template <class Count,
+              class = std::enable_if_t<std::is_integral_v<Count> && !std::is_same_v<Count, bool>>>
+    constexpr request(Count sms) : gcx_sm_request{} {
+        bool fits = true;
+        if constexpr (std::is_signed_v<Count>)
+            fits = sms >= 0;
+        if (!fits || static_cast<std::make_unsigned_t<Count>>(sms) > UINT32_MAX)
+            throw error(GCX_ERROR_INVALID_VALUE,
+                        "gcx::request: " + std::to_string(sms) + " is no count of SMs");
+        sm_count = static_cast<uint32_t>(sms);
+    }
+
+    // The same with more. [13.1+] They make the split a structured one.
+    [[nodiscard]] constexpr request coscheduled(uint32_t sms) const {
+        request more = *this;
+        more.coscheduled_sm_count = sms;
+        return more;
+    }
+    [[nodiscard]] constexpr request preferred_coscheduled(uint32_t sms) const {
+        request more = *this;
+        more.preferred_coscheduled_sm_count = sms;
+        return more;
+    }
+    [[nodiscard]] constexpr request backfill() const { return with(GCX_SM_REQUEST_BACKFILL); }
+    // [13.4+]
+    [[nodiscard]] constexpr request locality_domain(uint32_t id) const {
+        request more = with(GCX_SM_REQUEST_LOCALITY_DOMAIN_ID);
+        more.locality_domain_id = id;
+        return more;
+    }
+    [[nodiscard]] constexpr request supplemental_sms() const {
+        return with(GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS);
+    }
+
+  private:
+    constexpr request with(uint32_t flag) const {
+        request more = *this;
+        more.flags |= flag;
+        return more;
+    }
+};
+static_assert(sizeof(request) == sizeof(gcx_sm_request), "an array of them is one of C's");
+
+// What a split gives: a std::array of a braced list of counts, else a std::vector.
+template <class Groups, class Remainder>
+struct parts {
+    Groups groups;
+    Remainder remainder;
+};
+
+namespace detail {
+// Counts or requests, as requests.
+template <class Range>
+auto requests_of(const Range& range) {
+    if constexpr (std::is_same_v<element_of<Range>, request>)
+        return view<request>(range);
+    else
+        return std::vector<request>(std::begin(range), std::end(range));
+}
+
+// SM ids that a function of gcx.h writes to (ids, capacity, count).
+template <class Ask>
+std::vector<uint32_t> sm_ids(const Ask& ask) {
+    uint32_t ids[GCX_MAX_SMS];
+    uint32_t count = 0;
+    check(ask(ids, GCX_MAX_SMS, &count));
+    return std::vector<uint32_t>(ids, ids + count);
+}
+} // namespace detail
+
+// gcx_resource: SMs, or a workqueue, of one device.
+class resource {
+  public:
+    // No resource; every function refuses it.
+    resource() noexcept = default;
+    explicit resource(const gcx_resource& value) noexcept : value_(value) {}
+    const gcx_resource& value() const noexcept { return value_; }
+
+    // gcx_resource_get_info, and some of its fields.
+    gcx_resource_info info() const {
+        gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+        check(gcx_resource_get_info(&value_, &info));
+        return info;
+    }
+    uint32_t sm_count() const { return info().sm_count; }
+    gcx_sm_family family() const { return info().family; }
+    int32_t device() const { return info().device; }
+
+    // gcx_sm_split: split({108, 24}), split({gcx::rest, 24}), split(vector of counts or requests).
+    template <std::size_t Count>
+    parts<std::array<resource, Count>, resource>
+    split(const request (&requests)[Count], split_flags flags = split_flags::none) const {
+        parts<std::array<resource, Count>, resource> into;
+        split(view<request>(requests), into.groups.data(), flags, into.remainder);
+        return into;
+    }
+    template <class Range, class = detail::element_of<Range>>
+    parts<std::vector<resource>, resource> split(const Range& requests,
+                                                 split_flags flags = split_flags::none) const {
+        const auto wanted = detail::requests_of(requests);
+        parts<std::vector<resource>, resource> into{std::vector<resource>(wanted.size()), {}};
+        split(view<request>(wanted), into.groups.data(), flags, into.remainder);
+        return into;
+    }
+
+    // gcx_sm_plan: the SMs that a split would give.
+    template <std::size_t Count>
+    parts<std::array<uint32_t, Count>, uint32_t> plan(const request (&requests)[Count],
+                                                      split_flags flags = split_flags::none) const {
+        parts<std::array<uint32_t, Count>, uint32_t> into{};
+        plan(view<request>(requests), into.groups.data(), flags, into.remainder);
+        return into;
+    }
+    template <class Range, class = detail::element_of<Range>>
+    parts<std::vector<uint32_t>, uint32_t> plan(const Range& requests,
+                                                split_flags flags = split_flags::none) const {
+        const auto wanted = detail::requests_of(requests);
+        parts<std::vector<uint32_t>, uint32_t> into{std::vector<uint32_t>(wanted.size()), 0};
+        plan(view<request>(wanted), into.groups.data(), flags, into.remainder);
+        return into;
+    }
+
+    // gcx_resource_union, _subtract, _intersect.
+    friend resource operator|(const resource& a, const resource& b) {
+        return combined(gcx_resource_union, a, b);
+    }
+    friend resource operator-(const resource& a, const resource& b) {
+        return combined(gcx_resource_subtract, a, b);
+    }
+    friend resource operator&(const resource& a, const resource& b) {
+        return combined(gcx_resource_intersect, a, b);
+    }
+    friend bool operator==(const resource& a, const resource& b) noexcept {
+        return std::memcmp(&a.value_, &b.value_, sizeof a.value_) == 0;
+    }
+    friend bool operator!=(const resource& a, const resource& b) noexcept { return !(a == b); }
+
+    // gcx_resource_get_overlap and _get_live_overlap: SMs shared with another, with live contexts.
+    uint32_t overlap(const resource& other) const {
+        uint32_t sms = 0;
+        check(gcx_resource_get_overlap(&value_, &other.value_, &sms));
+        return sms;
+    }
+    uint32_t live_overlap() const {
+        uint32_t sms = 0;
+        check(gcx_resource_get_live_overlap(&value_, &sms));
+        return sms;
+    }
+
+    // gcx_resource_get_max_cluster_size
+    uint32_t max_cluster_size() const {
+        uint32_t blocks = 0;
+        check(gcx_resource_get_max_cluster_size(&value_, &blocks));
+        return blocks;
+    }
+
+    // gcx_resource_get_sm_ids: after gcx::device::map_sms.
+    std::vector<uint32_t> sm_ids() const {
+        return detail::sm_ids([&](uint32_t* ids, uint32_t capacity, uint32_t* count) {
+            return gcx_resource_get_sm_ids(&value_, ids, capacity, count);
+        });
+    }
+
+    // gcx_resource_get_atom: 0 to info().atom_count - 1.
+    resource atom(uint32_t index) const {
+        resource atom;
+        check(gcx_resource_get_atom(&value_, index, &atom.value_));
+        return atom;
+    }
+
+    // gcx_workqueue_configure [13.1+]: this workqueue configuration, changed.
+    resource configured(gcx_workqueue_scope scope, uint32_t concurrency_limit = 0) const {
+        resource changed;
+        check(gcx_workqueue_configure(&value_, scope, concurrency_limit, &changed.value_));
+        return changed;
+    }
+
+  private:
+    using combine = gcx_result (*)(const gcx_resource*, const gcx_resource*, gcx_resource*);
+    static resource combined(combine how, const resource& a, const resource& b) {
+        resource both;
+        check(how(&a.value_, &b.value_, &both.value_));
+        return both;
+    }
+
+    void split(view<request> wanted, resource* groups, split_flags flags, resource& left) const {
+        check(gcx_sm_split(&value_, wanted.data(), detail::size_for_c(wanted.size()),
+                           static_cast<uint32_t>(flags), reinterpret_cast<gcx_resource*>(groups),
+                           &left.value_));
+    }
+    void plan(view<request> wanted, uint32_t* groups, split_flags flags, uint32_t& left) const {
+        check(gcx_sm_plan(&value_, wanted.data(), detail::size_for_c(wanted.size()),
+                          static_cast<uint32_t>(flags), groups, &left));
+    }
+
+    gcx_resource value_{};
+};
+static_assert(sizeof(resource) == sizeof(gcx_resource) && std::is_standard_layout_v<resource>,
+              "an array of them is one of C's");
+
+// A device, by its number. That there is one is asked by the functions.
+class device {
+  public:
+    constexpr device(int32_t ordinal) noexcept : ordinal_(ordinal) {}
+    constexpr int32_t ordinal() const noexcept { return ordinal_; }
+
+    // gcx_device_get_count
+    static int32_t count() {
+        int32_t count = 0;
+        check(gcx_device_get_count(&count));
+        return count;
+    }
+
+    // gcx_device_get_info, and some of its fields.
+    gcx_device_info info() const {
+        gcx_device_info info = GCX_DEVICE_INFO_INIT;
+        check(gcx_device_get_info(ordinal_, &info));
+        return info;
+    }
+    uint32_t sm_count() const { return info().sm_count; }
+    std::string name() const { return info().name; }
+
+    // gcx_device_get_resource: all SMs; [13.1+] the workqueue configuration.
+    resource get_resource(gcx_resource_type type) const {
+        gcx_resource value;
+        check(gcx_device_get_resource(ordinal_, type, &value));
+        return resource(value);
+    }
+    resource sms() const { return get_resource(type::sm); }
+
+    // gcx_device_get_stream_priority_range: greatest is the most urgent, and the lower number.
+    struct priority_range {
+        int32_t least;
+        int32_t greatest;
+    };
+    priority_range stream_priority_range() const {
+        priority_range range{};
+        check(gcx_device_get_stream_priority_range(ordinal_, &range.least, &range.greatest));
+        return range;
+    }
+
+    // gcx_device_map_sms
+    void map_sms(gcx_sm_family family) const { check(gcx_device_map_sms(ordinal_, family)); }
+
+  private:
+    int32_t ordinal_;
+};
+
+} // namespace gcx

@@ -1,0 +1,207 @@
+// What a hostile user does: each time gcx::error, and never a crash.
+#include "tests.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace {
+
+gcx::resource part(uint32_t sms, int32_t device = 0) {
+    return gcx::device(device).sms().split({sms}).groups[0];
+}
+
+// Every member function of an owner without a handle.
+void empty_ones() {
+    const gcx::context context;
+    const gcx::stream stream;
+    const gcx::event event;
+    const gcx::event good(0);
+    const gcx_result none = GCX_ERROR_INVALID_HANDLE;
+    CHECK_THROWS(none, context.info());
+    CHECK_THROWS(none, context.get_resource());
+    CHECK_THROWS(none, context.native());
+    CHECK_THROWS(none, context.native_green());
+    CHECK_THROWS(none, context.push());
+    CHECK_THROWS(none, gcx::current_guard(context));
+    CHECK_THROWS(none, context.synchronize());
+    CHECK_THROWS(none, context.record(good));
+    CHECK_THROWS(none, context.wait(good));
+    CHECK_THROWS(none, gcx::stream(context));
+    CHECK_THROWS(none, stream.info());
+    CHECK_THROWS(none, stream.get_resource());
+    CHECK_THROWS(none, stream.native());
+    CHECK_THROWS(none, stream.max_cluster_size());
+    CHECK_THROWS(none, stream.sm_ids());
+    CHECK_THROWS(none, stream.synchronize());
+    CHECK_THROWS(none, stream.query());
+    CHECK_THROWS(none, stream.record(good));
+    CHECK_THROWS(none, stream.wait(good));
+    CHECK_THROWS(none, event.native());
+    CHECK_THROWS(none, event.synchronize());
+    CHECK_THROWS(none, event.query());
+    CHECK_THROWS(none, good.elapsed_since(event));
+    CHECK_THROWS(none, gcx::stream(gcx::context(part(24))).wait(event));
+    CHECK(!context && !stream && !event);
+}
+
+void closing() {
+    gcx::context context(part(24));
+    gcx::stream stream(context);
+    gcx::event event(0);
+    for (int i = 0; i < 2; i++) {
+        stream.close();
+        context.close();
+        event.close();
+        CHECK(!stream && !context && !event);
+    }
+    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, stream.synchronize());
+
+    // Given up behind its back, by C.
+    gcx::stream other(gcx::context(part(24)));
+    CHECK_OK(gcx_stream_destroy(other.handle()));
+    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, other.close());
+    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, other.native());
+}
+
+void wrong_values() {
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::device(-1).info());
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::device(2).sms());
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::device(2).stream_priority_range());
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::device(2).map_sms(gcx::family::fine));
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::event(-1));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::event(0, static_cast<gcx::event_flags>(0x80)));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::device(0).map_sms(gcx::family::structured));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
+                 gcx::context(part(24), static_cast<gcx::context_flags>(0x80)));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, part(24).plan({8}, static_cast<gcx::split_flags>(0x80)));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, part(24).atom(3));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::context(std::vector<gcx::resource>()));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::context({}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::stream::from_native(nullptr));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::event::from_native(nullptr));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::context::from_native(nullptr));
+    CHECK_THROWS(GCX_ERROR_NOT_FOUND,
+                 gcx::context::from_native(support::forged<CUctx_st*>(0x1234)));
+}
+
+void resources_that_are_none() {
+    const gcx::resource zero;
+    gcx_resource changed = part(24).value();
+    changed.opaque[3] ^= 1;
+    for (const gcx::resource& bad : {zero, gcx::resource(changed)}) {
+        const gcx_result expected = bad == zero ? GCX_ERROR_INVALID_RESOURCE_TYPE
+                                                : GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
+        CHECK_THROWS(expected, bad.info());
+        CHECK_THROWS(expected, bad.split({8}));
+        CHECK_THROWS(expected, bad.plan({8}));
+        CHECK_THROWS(expected, bad | bad);
+        CHECK_THROWS(expected, bad - part(24));
+        CHECK_THROWS(expected, part(24) & bad);
+        CHECK_THROWS(expected, bad.overlap(bad));
+        CHECK_THROWS(expected, bad.live_overlap());
+        CHECK_THROWS(expected, bad.max_cluster_size());
+        CHECK_THROWS(expected, bad.sm_ids());
+        CHECK_THROWS(expected, bad.atom(0));
+        CHECK_THROWS(expected, bad.configured(gcx::scope::device_ctx));
+        CHECK_THROWS(expected, gcx::context(bad));
+    }
+}
+
+void other_devices() {
+    const gcx::context here(part(24));
+    const gcx::context there(part(24, 1));
+    const gcx::stream stream(here);
+    const gcx::event of_there(1);
+    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, stream.record(of_there));
+    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, here.record(of_there));
+    there.record(of_there);
+    stream.wait(of_there);
+    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, part(24) | part(24, 1));
+    CHECK_EQ(part(24).overlap(part(24, 1)), 0u);
+    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, gcx::context({part(24), part(24, 1)}));
+    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, gcx::context({part(24), part(24)}));
+}
+
+// One object, used by many threads; and each with objects of its own.
+void threads() {
+    const gcx::context shared(part(24));
+    const gcx::stream stream(shared);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> running;
+    for (int i = 0; i < 8; i++)
+        running.emplace_back([&, i] {
+            for (int round = 0; round < 50; round++) {
+                try {
+                    gcx::stream own(shared, -(i % 3));
+                    const gcx::event event(0);
+                    own.record(event);
+                    stream.wait(event);
+                    const gcx::current_guard guard(shared);
+                    if (own.sm_count() != 24 || shared.sm_count() != 24 || !own.native())
+                        wrong++;
+                    const gcx::context another(part(32));
+                    own = gcx::stream(another);
+                    if (own.sm_count() != 32)
+                        wrong++;
+                } catch (const gcx::error& error) {
+                    std::fprintf(stderr, "%s\n", error.what());
+                    wrong++;
+                }
+            }
+        });
+    for (std::thread& thread : running)
+        thread.join();
+    CHECK_EQ(wrong.load(), 0);
+    stream.synchronize();
+}
+
+// Ended by a device's reset.
+void resets() {
+    gcx::context context(part(24));
+    gcx::stream stream(context);
+    const CUresult reset = NATIVE(cuDevicePrimaryCtxReset)(0);
+    // Newer drivers refuse it while there are green contexts.
+    CHECK(reset == CUDA_SUCCESS ||
+          (reset == CUDA_ERROR_NOT_PERMITTED && gcx::driver_info().version >= 13000));
+    if (reset != CUDA_SUCCESS)
+        return;
+    CHECK_THROWS(GCX_ERROR_CONTEXT_IS_DESTROYED, stream.synchronize());
+    CHECK_THROWS(GCX_ERROR_CONTEXT_IS_DESTROYED, stream.native());
+    CHECK_THROWS(GCX_ERROR_CONTEXT_IS_DESTROYED, context.native());
+    stream.close();
+    context.close();
+    CHECK_EQ(gcx::stream(gcx::context(part(24))).sm_ids().size(), 24u);
+}
+
+// They end with the process, after the driver's own end.
+void left_to_the_end() {
+    static gcx::context context(part(24));
+    static gcx::stream stream(context);
+    static gcx::event event(0);
+    stream.record(event);
+    // Never ended at all.
+    (new gcx::stream(context))->release();
+    gcx::set_log(gcx::log_level::debug, [](gcx_log_level, std::string_view message) {
+        if (message.empty())
+            std::abort();
+    });
+    CHECK(stream && event);
+}
+
+} // namespace
+
+void test_misuse() {
+    on_each_driver([] {
+        empty_ones();
+        closing();
+        wrong_values();
+        resources_that_are_none();
+        other_devices();
+        threads();
+        resets();
+        left_to_the_end();
+    });
+}

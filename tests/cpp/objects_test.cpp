@@ -1,0 +1,160 @@
+// Contexts, streams and events: what they do, and that they own their handles once.
+#include "tests.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+static_assert(!std::is_copy_constructible_v<gcx::stream>);
+static_assert(!std::is_copy_assignable_v<gcx::context>);
+static_assert(std::is_nothrow_move_constructible_v<gcx::event>);
+static_assert(std::is_nothrow_move_assignable_v<gcx::stream>);
+static_assert(sizeof(gcx::stream) == sizeof(gcx_stream));
+static_assert(!std::is_convertible_v<gcx::resource, gcx::context>);
+
+gcx::resource part(uint32_t sms) {
+    return gcx::device(0).sms().split({sms}).groups[0];
+}
+
+void partitions() {
+    const auto [parts, left] = gcx::device(0).sms().split({108, 24});
+    const gcx::context large(parts[0]);
+    const gcx::context small(parts[1]);
+    const gcx::stream a(large);
+    const gcx::stream b(small, -1);
+    std::vector<uint32_t> shared;
+    const std::vector<uint32_t> on_a = a.sm_ids();
+    const std::vector<uint32_t> on_b = b.sm_ids();
+    CHECK(on_a.size() == 108 && on_b.size() == 24);
+    std::set_intersection(on_a.begin(), on_a.end(), on_b.begin(), on_b.end(),
+                          std::back_inserter(shared));
+    CHECK(shared.empty());
+
+    CHECK(large.sm_count() == 108 && large.device() == 0 && large.info().stream_count == 1);
+    CHECK(large.id() != small.id() && large.get_resource() == parts[0]);
+    CHECK(b.sm_count() == 24 && b.priority() == -1 && b.device() == 0);
+    CHECK(b.get_resource() == parts[1] && b.info().context_id == small.id());
+    CHECK_EQ(b.max_cluster_size(), 8u);
+    CHECK_EQ(parts[1].live_overlap(), 24u);
+    a.synchronize();
+    large.synchronize();
+    CHECK(a.query());
+
+    const gcx::context both({parts[0], parts[1]});
+    CHECK_EQ(both.sm_count(), 132u);
+    const std::vector<gcx::resource> of_vector(parts.begin(), parts.end());
+    CHECK_EQ(gcx::context(of_vector).id(), both.id());
+    const gcx::context own(parts[1], gcx::context_flags::private_);
+    CHECK(own.id() != small.id());
+}
+
+void natives() {
+    const gcx::context context(part(24));
+    const gcx::stream stream(context);
+    const gcx::event event(0, gcx::event_flags::timing | gcx::event_flags::blocking_sync);
+    CHECK(context.native() != nullptr && context.native_green() != nullptr);
+    CHECK_EQ(gcx::context::from_native(context.native()).id(), context.id());
+    const gcx::stream again = gcx::stream::from_native(stream.native());
+    CHECK(again.native() == stream.native() && again.sm_count() == 24);
+    const gcx::event event_again = gcx::event::from_native(event.native());
+    CHECK(event_again.native() == event.native());
+}
+
+void order() {
+    const auto [parts, left] = gcx::device(0).sms().split({24, 24});
+    const gcx::context one(parts[0]);
+    const gcx::context two(parts[1]);
+    const gcx::stream a(one);
+    const gcx::stream b(two);
+    const gcx::event begin(0, gcx::event_flags::timing);
+    const gcx::event end(0, gcx::event_flags::timing);
+    a.record(begin);
+    b.wait(begin);
+    two.wait(begin);
+    two.record(end);
+    end.synchronize();
+    CHECK(end.query() && begin.query());
+    CHECK(end.elapsed_since(begin).count() >= 0);
+    const gcx::event plain(0);
+    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, plain.elapsed_since(begin));
+}
+
+void current() {
+    gcx::context context(part(24));
+    CHECK(gcx::context::current() == nullptr);
+    {
+        const gcx::current_guard guard(context);
+        CHECK(gcx::context::current() == context.handle());
+        CHECK_THROWS(GCX_ERROR_CONTEXT_ALREADY_IN_USE, context.close());
+        CHECK(context);
+        const gcx::context other(part(32));
+        const gcx::current_guard inner(other);
+        CHECK(gcx::context::current() == other.handle());
+    }
+    CHECK(gcx::context::current() == nullptr);
+    context.push();
+    CHECK(gcx::context::pop() == context.handle());
+    CHECK_THROWS(GCX_ERROR_INVALID_CONTEXT, gcx::context::pop());
+    context.close();
+}
+
+// A moved one leaves nothing behind, and what was there before is given up once.
+void moves() {
+    gcx::context context(part(24));
+    const gcx_context handle = context.handle();
+    gcx::context moved = std::move(context);
+    CHECK(moved.handle() == handle && !context); // NOLINT(bugprone-use-after-move)
+    gcx::context other(part(32));
+    CHECK_EQ(gcx::live_contexts().size(), 2u);
+    other = std::move(moved);
+    CHECK(other.handle() == handle && !moved); // NOLINT(bugprone-use-after-move)
+    CHECK_EQ(gcx::live_contexts().size(), 1u);
+    gcx::context& self = other;
+    other = std::move(self);
+    CHECK(other.handle() == handle && other.sm_count() == 24);
+
+    const gcx_context released = other.release();
+    CHECK(!other && released == handle);
+    CHECK_EQ(gcx::live_contexts(0).size(), 1u);
+    gcx::context adopted = gcx::context::adopt(released);
+    adopted.close();
+    CHECK(!adopted && gcx::live_contexts().empty());
+}
+
+void any_order_of_ends() {
+    gcx::set_cache_limit(0);
+    const auto before = support::sim::counts();
+    {
+        std::optional<gcx::context> context(part(24));
+        const gcx::stream stream(*context);
+        context.reset();
+        CHECK_EQ(stream.sm_count(), 24u);
+        CHECK_EQ(stream.sm_ids().size(), 24u);
+        std::map<int, gcx::stream> kept;
+        kept.emplace(1, gcx::stream(gcx::context(part(32))));
+        kept[2] = gcx::stream(gcx::context(part(40)), -2);
+        CHECK_EQ(kept[2].sm_count(), 40u);
+        std::vector<gcx::event> events;
+        for (int i = 0; i < 20; i++)
+            events.emplace_back(gcx::device(0));
+    }
+    CHECK(gcx::live_contexts().empty());
+    CHECK_EQ(support::left_behind(before, support::sim::counts()), "");
+}
+
+} // namespace
+
+void test_objects() {
+    on_each_driver([] {
+        partitions();
+        natives();
+        order();
+        current();
+        moves();
+        any_order_of_ends();
+    });
+}

@@ -1,0 +1,37 @@
+// What the tests of gcx.hpp share. main.cpp calls each file's test.
+#pragma once
+
+#include "../api/support.hpp"
+
+#include <gcx.hpp>
+
+#include <string>
+
+void test_values();
+void test_objects();
+void test_library();
+void test_misuse();
+
+// Whether a call throws gcx::error with this result, and a message of its own.
+template <class Call>
+bool throws(gcx_result expected, const Call& call, const char* file, int line, const char* what) {
+    try {
+        call();
+    } catch (const gcx::error& error) {
+        const std::string message = error.what();
+        return check::equal(error.result(), expected, file, line, what) &&
+               check::count(message.size() > std::string(error.name()).size() + 10 &&
+                                message.find(error.name()) != std::string::npos,
+                            file, line, "a message: " + message);
+    }
+    return check::count(false, file, line, std::string(what) + " doesn't throw");
+}
+#define CHECK_THROWS(expected, ...)                                                                \
+    throws((expected), [&] { (void)(__VA_ARGS__); }, __FILE__, __LINE__, #__VA_ARGS__)
+
+// A test on two H100s with each of these drivers.
+template <class Body>
+void on_each_driver(const Body& body) {
+    for (const char* driver : {"12.4", "13.0", "13.5"})
+        support::on_machine(std::string("2xh100@") + driver, body);
+}
