@@ -52,4 +52,6 @@ static bool scenario(void) {
 }
 // [/scenario]
 
-int main(void) { return scenario() ? 0 : 1; }
+int main(void) {
+    return scenario() ? 0 : 1;
+}

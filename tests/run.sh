@@ -16,6 +16,7 @@ need pkg-config pkg-config
 need nm binutils
 need git git
 need ccache ccache
+need cmake cmake
 need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 need qemu-aarch64 qemu-user
 need clang++-19 clang-19

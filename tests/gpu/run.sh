@@ -37,6 +37,8 @@ step verify-json "$gcx" verify --sms 8,16,24 --json
 step record "$gcx" info --record "$logs/recorded.profile"
 step replay env GCX_DRIVER="sim:$logs/recorded.profile" "$gcx" verify --sms 108,24
 step example-split "$build/examples/split"
+step example-scenario "$build/examples/scenario"
+step example-scenario-cpp "$build/examples/scenario-cpp"
 step example-dlopen "$build/examples/dlopen" "$build/src/libgcx.so.0"
 step bench "$gcx" bench
 if command -v compute-sanitizer >/dev/null; then

@@ -2,60 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SIMULATED = {"GCX_DRIVER": "sim:h100@13.0"}
-
-
-def run(*command: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(part) for part in command],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def build_folder() -> Path:
-    return Path(os.environ["GCX_BUILD"])
-
-
-@pytest.fixture(scope="module")
-def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project installed in a folder of its own."""
-    destination = tmp_path_factory.mktemp("installed")
-    done = run("meson", "install", "-C", build_folder(), "--no-rebuild", DESTDIR=str(destination))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return destination / "usr" / "local"
-
-
-def library_folder(prefix: Path) -> Path:
-    # Meson names it lib, lib64 or lib/x86_64-linux-gnu, by the system.
-    return next(prefix.glob("lib*/**/libgcx.so.0")).parent
-
-
-@pytest.fixture(scope="module")
-def flags(prefix: Path) -> list[str]:
-    """Compiler flags for a program that uses gcx, from the pkg-config file."""
-    folder = library_folder(prefix) / "pkgconfig"
-    done = run(
-        "pkg-config",
-        "--cflags",
-        "--libs",
-        "gcx",
-        PKG_CONFIG_PATH=str(folder),
-        PKG_CONFIG_SYSROOT_DIR=str(prefix.parent.parent),
-        PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1",
-        PKG_CONFIG_ALLOW_SYSTEM_LIBS="1",
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+from .conftest import ROOT, SIMULATED, build_folder, library_folder, run
 
 
 def test_example_builds_with_pkg_config_and_runs(
@@ -96,6 +47,26 @@ def test_simulation_is_a_libcuda_for_other_programs(prefix: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "A100" in done.stdout
     assert "12.4" in done.stdout
+
+
+SCENARIO = """108 and 24 SMs, 0 shared
+gcx_sm_split: asked for 140 SMs, in whole atoms of 8 that is 144; device 0 has 132 \
+[GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, 915]
+"""
+
+
+@pytest.mark.parametrize("driver", ["12.4", "13.0", "13.5"])
+@pytest.mark.parametrize("example", ["scenario", "scenario-cpp"])
+def test_scenario(example: str, driver: str) -> None:
+    done = run(build_folder() / "examples" / example, GCX_DRIVER=f"sim:h100@{driver}")
+    assert (done.returncode, done.stdout) == (0, SCENARIO), done.stderr
+
+
+@pytest.mark.parametrize("example", ["scenario", "scenario-cpp"])
+def test_scenario_without_a_driver(example: str) -> None:
+    done = run(build_folder() / "examples" / example, GCX_DRIVER="/no/such/driver")
+    assert done.returncode == 1
+    assert "[GCX_ERROR_SHARED_OBJECT_INIT_FAILED, 303]" in done.stderr
 
 
 @pytest.mark.parametrize("example", ["split", "dlopen"])

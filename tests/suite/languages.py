@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.suite.builds import MAIN, build_main
 from tests.suite.runner import BUILD, ROOT, Suite
 
 API = ROOT / "docs" / "gcx-api.json"
@@ -65,7 +66,7 @@ LANGUAGES = {
     ),
 }
 # Folders of bindings/ that are no language.
-SHARED: set[str] = set()
+SHARED = {"swig"}
 
 
 def names_of(api: Json) -> list[str]:
@@ -145,8 +146,16 @@ def header_is_described(suite: Suite) -> None:
     )
 
 
+def overhead(suite: Suite) -> None:
+    """C++ costs nothing over C: at most what a run's noise is."""
+    program = MAIN / "tests" / "cpp" / "cpp-overhead"
+    simulation = str(MAIN / "src" / "sim" / "libgcx-sim.so")
+    if build_main(suite):
+        suite.run("C++ over C", [program, "1.05"], {"GCX_SIM_LIBRARY": simulation})
+
+
 def part_languages(suite: Suite) -> None:
-    """The API's description, and that every language has all of it."""
+    """The API's description, that every language has all of it, and what C++ costs over C."""
     header_is_described(suite)
     api = json.loads(API.read_text(encoding="utf-8"))
     compare_layout(suite, api)
@@ -161,3 +170,4 @@ def part_languages(suite: Suite) -> None:
     for folder in sorted(folders - {language.folder for language in LANGUAGES.values()}):
         suite.say(f"bindings/{folder} has no row in LANGUAGES of tests/suite/languages.py")
         suite.count(f"{folder} has a row", False)
+    overhead(suite)

@@ -167,7 +167,7 @@ def part_arm(suite: Suite) -> None:
     with_ccache.write_text("\n".join(["[binaries]", *lines]) + "\n")
     options += ["--cross-file", str(with_ccache), "-Doptimization=1"]
     if build(suite, folder, *options, targets=["meson-test-prereq"]):
-        suite.meson_test("aarch64", folder, suites=("sim", "core", "api", "fuzz"))
+        suite.meson_test("aarch64", folder, suites=("sim", "core", "api", "cpp", "fuzz"))
 
 
 def part_tidy(suite: Suite) -> None:

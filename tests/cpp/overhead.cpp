@@ -1,0 +1,125 @@
+// What C++ costs over C: the same work through gcx.h and through gcx.hpp, in turn in one run.
+//
+//     overhead [MOST]    fails if a ratio is above MOST, on the simulated driver sim:h100@13.0
+//
+// A ratio is the median of those of many short rounds, each of which times both, so that other
+// load is the same for both. C beside C shows what the machine itself lets it vary by.
+#include <gcx.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+gcx_resource part;
+uint64_t sink; // what the calls answer, so that they are made
+
+void must(gcx_result result) {
+    if (result == GCX_SUCCESS)
+        return;
+    std::fprintf(stderr, "%s\n", gcx_last_error_message());
+    std::exit(2);
+}
+
+// A call that needs no driver: what a resource says of itself.
+void info_c() {
+    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+    must(gcx_resource_get_info(&part, &info));
+    sink += info.sm_count;
+}
+void info_cpp(const gcx::resource& resource) {
+    sink += resource.info().sm_count;
+}
+
+// A plan of two groups: an array in, an array out.
+void plan_c() {
+    const gcx_sm_request requests[2] = {{8, 0, 0, 0, 0, {}}, {16, 0, 0, 0, 0, {}}};
+    uint32_t counts[2];
+    uint32_t left = 0;
+    must(gcx_sm_plan(&part, requests, 2, GCX_SPLIT_DEFAULT, counts, &left));
+    sink += counts[0] + left;
+}
+void plan_cpp(const gcx::resource& resource) {
+    const auto plan = resource.plan({8, 16});
+    sink += plan.groups[0] + plan.remainder;
+}
+
+// The round with a kept context: context, stream, native stream, and both given up.
+void round_c() {
+    const gcx_context_params context_params = GCX_CONTEXT_PARAMS_INIT;
+    const gcx_stream_params stream_params = GCX_STREAM_PARAMS_INIT;
+    gcx_context context;
+    gcx_stream stream;
+    must(gcx_context_create(&part, 1, &context_params, &context));
+    must(gcx_stream_create(context, &stream_params, &stream));
+    sink += gcx_stream_native(stream) != nullptr;
+    must(gcx_stream_destroy(stream));
+    must(gcx_context_destroy(context));
+}
+void round_cpp(const gcx::resource& resource) {
+    const gcx::context context(resource);
+    const gcx::stream stream(context);
+    sink += stream.native() != nullptr;
+}
+
+template <class Work>
+double nanoseconds(int calls, const Work& work) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < calls; i++)
+        work();
+    return std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / calls;
+}
+
+double median(std::vector<double> values) {
+    std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2),
+                     values.end());
+    return values[values.size() / 2];
+}
+
+// Times C, C++ and C again in each round, in an order that changes.
+template <class C, class Cpp>
+double compare(const char* name, int calls, const C& c, const Cpp& cpp) {
+    constexpr int kRounds = 3000;
+    std::vector<double> in_c, in_cpp, ratios, noise;
+    for (int round = 0; round < kRounds; round++) {
+        double took[3];
+        for (int i = 0; i < 3; i++) {
+            const int which = (i + round) % 3;
+            took[which] = which == 1 ? nanoseconds(calls, cpp) : nanoseconds(calls, c);
+        }
+        in_c.push_back(took[0]);
+        in_cpp.push_back(took[1]);
+        ratios.push_back(took[1] / took[0]);
+        noise.push_back(took[2] / took[0]);
+    }
+    const double ratio = median(ratios);
+    std::printf("%-26s C %7.1f ns, C++ %7.1f ns, ratio %.3f, C beside C %.3f\n", name, median(in_c),
+                median(in_cpp), ratio, median(noise));
+    return ratio;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const double most = argc > 1 ? std::atof(argv[1]) : 1e9;
+    must(gcx_driver_open("sim:h100@13.0"));
+    const gcx::resource resource = gcx::device(0).sms().split({24}).groups[0];
+    part = resource.value();
+    round_c(); // makes the context that is kept
+
+    double worst = 0;
+    worst =
+        std::max(worst, compare("gcx_resource_get_info", 300, info_c, [&] { info_cpp(resource); }));
+    worst =
+        std::max(worst, compare("gcx_sm_plan, 2 groups", 100, plan_c, [&] { plan_cpp(resource); }));
+    worst = std::max(
+        worst, compare("context and stream, kept", 15, round_c, [&] { round_cpp(resource); }));
+    if (worst > most)
+        std::printf("a ratio is above %.2f\n", most);
+    return worst > most || sink == 0 ? 1 : 0;
+}

@@ -1,0 +1,1 @@
+"""What `meson install` gives, and programs that are built against it."""

@@ -1,0 +1,135 @@
+"""Other programs find gcx as they are used to: by CMake, pkg-config, as a Meson subproject."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT, SIMULATED, build_folder, library_folder, run
+
+CONSUMER = Path(__file__).parent / "consumer"
+SAID = {
+    "consumer-c": "C: SIMULATED NVIDIA H100 80GB HBM3, 132 SMs\n",
+    "consumer-cpp": "C++: 24 SMs\n",
+}
+
+
+def runs(folder: Path, **env: str) -> None:
+    for program, said in SAID.items():
+        done = run(folder / program, **SIMULATED, **env)
+        assert (done.returncode, done.stdout) == (0, said), done.stderr
+
+
+def cmake_build(prefix: Path, build: Path) -> None:
+    commands: list[list[str | Path]] = [
+        ["cmake", "-S", CONSUMER, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
+         "-DCMAKE_C_FLAGS=-Wall -Werror", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"],
+        ["cmake", "--build", build],
+    ]  # fmt: skip
+    for command in commands:
+        done = run(*command)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_cmake(prefix: Path, tmp_path: Path) -> None:
+    """CMake lets programs of a build tree find the library where it lies: no path is needed."""
+    cmake_build(prefix, tmp_path)
+    runs(tmp_path)
+
+
+def test_cmake_elsewhere(prefix: Path, tmp_path: Path) -> None:
+    """What was installed may be moved, and reached by a symbolic link."""
+    moved = tmp_path / "a folder" / "moved"
+    shutil.copytree(prefix, moved, symlinks=True)
+    link = tmp_path / "link"
+    link.symlink_to(moved)
+    cmake_build(link, tmp_path / "build")
+    runs(tmp_path / "build")
+
+
+def version() -> str:
+    found = re.search(r"^  version: '([\d.]+)'", (ROOT / "meson.build").read_text(), re.MULTILINE)
+    assert found is not None
+    return found.group(1)
+
+
+VERSIONS = {
+    "": True,
+    "0.1": True,
+    f"{version()} EXACT": True,
+    "0.1.0 EXACT": False,
+    "0.99": False,
+    "1": False,
+    "0.1...<1": True,
+    "0.0.1...0.1.0": False,
+    f"0.1...<{version()}": False,
+    f"0.1...{version()}": True,
+    "0.1 COMPONENTS python": False,
+    "0.1 OPTIONAL_COMPONENTS python": True,
+}
+
+
+@pytest.fixture(scope="module")
+def found_versions(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What each of VERSIONS finds: "1 0.1.1", or nothing in place of the 1."""
+    folder = tmp_path_factory.mktemp("versions")
+    asks = [
+        f"unset(gcx_DIR CACHE)\nunset(gcx_FOUND)\nfind_package(gcx {wanted} QUIET)\n"
+        'message(STATUS "found: ${gcx_FOUND} ${gcx_VERSION}")\n'
+        for wanted in VERSIONS
+    ]
+    begin = "cmake_minimum_required(VERSION 3.19)\nproject(asks LANGUAGES C)\n"
+    (folder / "CMakeLists.txt").write_text(begin + "".join(asks))
+    done = run("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    assert done.returncode == 0, done.stderr
+    return re.findall(r"found: (.*)", done.stdout)
+
+
+@pytest.mark.parametrize("wanted", VERSIONS)
+def test_cmake_versions(found_versions: list[str], wanted: str) -> None:
+    found = found_versions[list(VERSIONS).index(wanted)]
+    assert (found == f"1 {version()}") == VERSIONS[wanted], found
+
+
+def test_cmake_names_what_is_gone(prefix: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(prefix, moved, symlinks=True)
+    (moved / "include" / "gcx.h").unlink()
+    done = run("cmake", "-S", CONSUMER, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={moved}")
+    assert done.returncode != 0
+    assert "gcx.h, which is gone" in " ".join(done.stderr.split())
+
+
+def test_pkg_config_and_cplusplus(prefix: Path, flags: list[str], tmp_path: Path) -> None:
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fno-rtti"]
+    source, program = CONSUMER / "consumer.cpp", tmp_path / "consumer"
+    built = run("c++", "-std=c++17", *strict, source, *flags, "-o", program)
+    assert built.returncode == 0, built.stderr
+    done = run(program, LD_LIBRARY_PATH=str(library_folder(prefix)), **SIMULATED)
+    assert (done.returncode, done.stdout) == (0, SAID["consumer-cpp"]), done.stderr
+
+
+def test_meson_by_pkg_config(prefix: Path, pkg_config: dict[str, str], tmp_path: Path) -> None:
+    done = run("meson", "setup", tmp_path, CONSUMER, "--wrap-mode=nofallback", **pkg_config)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"dependency gcx found: YES \S*" + re.escape(version()), done.stdout)
+    done = run("ninja", "-C", tmp_path)
+    assert done.returncode == 0, done.stdout
+    runs(tmp_path, LD_LIBRARY_PATH=str(library_folder(prefix)))
+
+
+def test_meson_subproject(tmp_path: Path) -> None:
+    """Builds the library again, as the program's; what it opens is the simulation of the build."""
+    source = tmp_path / "consumer"
+    shutil.copytree(CONSUMER, source)
+    (source / "subprojects").mkdir()
+    (source / "subprojects" / "gcx").symlink_to(ROOT)
+    options = ["--buildtype=plain", "--force-fallback-for=gcx"]
+    done = run("meson", "setup", *options, tmp_path / "build", source)
+    assert done.returncode == 0, done.stdout
+    done = run("ninja", "-C", tmp_path / "build", *SAID)
+    assert done.returncode == 0, done.stdout
+    runs(tmp_path / "build", GCX_SIM_LIBRARY=str(build_folder() / "src" / "sim" / "libgcx-sim.so"))
