@@ -183,7 +183,7 @@ void left_to_the_end() {
     static gcx::event event(0);
     stream.record(event);
     // Never ended at all.
-    (new gcx::stream(context))->release();
+    gcx::stream(context).release();
     gcx::set_log(gcx::log_level::debug, [](gcx_log_level, std::string_view message) {
         if (message.empty())
             std::abort();

@@ -123,7 +123,8 @@ void sets() {
 
 void maps() {
     const gcx::device device(0);
-    const auto [parts, left] = device.sms().split({108, 24});
+    const auto split = device.sms().split({108, 24});
+    const auto& parts = split.groups;
     CHECK_THROWS(GCX_ERROR_NOT_READY, parts[0].sm_ids());
     device.map_sms(gcx::family::coscheduled);
     std::vector<uint32_t> ids = parts[0].sm_ids();
@@ -133,7 +134,7 @@ void maps() {
     std::sort(ids.begin(), ids.end());
     for (uint32_t i = 0; i < 132; i++)
         CHECK_EQ(ids.at(i), i);
-    CHECK(left.sm_ids().empty());
+    CHECK(split.remainder.sm_ids().empty());
 }
 
 void workqueues() {
