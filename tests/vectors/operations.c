@@ -61,7 +61,7 @@ static gcx_result op_info(struct vector* vector, char** in) {
     gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
     const gcx_result result = gcx_resource_get_info(resource_of(vector, in[0]), &info);
     answer(vector, "%" PRId32, info.device);
-    answer(vector, "%s", word_of_number(kFamilies, info.family));
+    answer(vector, "%s", word_of_number(kFamilies, (int)info.family));
     answer(vector, "%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32, info.sm_count,
            info.atom_count, info.min_partition_size, info.coscheduled_alignment, info.flags);
     if (info.flags & GCX_SM_REQUEST_LOCALITY_DOMAIN_ID) {
@@ -76,7 +76,7 @@ static gcx_result op_queue(struct vector* vector, char** in) {
     gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
     const gcx_result result = gcx_resource_get_info(resource_of(vector, in[0]), &info);
     answer(vector, "%" PRId32 "\t%s\t%" PRIu32, info.device,
-           word_of_number(kScopes, info.workqueue_scope), info.workqueue_concurrency_limit);
+           word_of_number(kScopes, (int)info.workqueue_scope), info.workqueue_concurrency_limit);
     return result;
 }
 
