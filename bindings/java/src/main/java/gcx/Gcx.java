@@ -1,0 +1,122 @@
+package gcx;
+
+/**
+ * What concerns the whole process: the driver, the contexts that are kept, the log. Every method
+ * may be called from any thread.
+ */
+public final class Gcx {
+  private static final Object LOG = new Object();
+
+  private Gcx() {}
+
+  /**
+   * The version of the library: 10000 * major + 100 * minor + patch. Opens no driver.
+   *
+   * @return the version
+   */
+  public static int version() {
+    return Functions.gcx_version();
+  }
+
+  /**
+   * Chooses the driver, before anything opened another, and opens it. The first call that needs a
+   * driver opens it as with null.
+   *
+   * @param driver null or empty: the open one, else what the environment's GCX_DRIVER names, else
+   *     libcuda.so.1; {@code sim:SPEC}: the simulated driver, such as {@code sim:h100@13.0};
+   *     anything else: a path or name of a library
+   * @throws GcxException.DriverAlreadyOpen another driver is open, for the rest of the process
+   * @throws GcxException.DriverNotFound there is no such library
+   */
+  public static void openDriver(String driver) {
+    if (NativeLibrary.isSimulated(driver)) {
+      version(); // so that the library is loaded, and has a folder
+      NativeLibrary.provideSimulation();
+    }
+    Functions.gcx_driver_open(driver);
+  }
+
+  /**
+   * The open driver. Opens one if none is.
+   *
+   * @return version and name
+   */
+  public static DriverInfo driver() {
+    return Functions.gcx_driver_get_info();
+  }
+
+  /**
+   * Whether the driver can do something.
+   *
+   * @param capability what
+   * @return whether, and since which version
+   */
+  public static CapabilityInfo capability(Capability capability) {
+    return Functions.gcx_capability_get_info(capability.number);
+  }
+
+  /**
+   * The path of the simulated driver, for programs that start others on it. Opens no driver.
+   *
+   * @return the path, valid until this process ends
+   * @throws GcxException.DriverNotFound it isn't there
+   */
+  public static String simulatorPath() {
+    version();
+    NativeLibrary.provideSimulation();
+    String path = Functions.gcx_simulator_path();
+    if (path == null) {
+      throw new GcxException.DriverNotFound(Functions.gcx_last_error_message());
+    }
+    return path;
+  }
+
+  /**
+   * How many green contexts without context or stream are kept, over all devices: 64 at first. 0
+   * keeps none.
+   *
+   * @param keptContexts the limit
+   */
+  public static void setCacheLimit(int keptContexts) {
+    if (keptContexts < 0) {
+      throw new GcxException.InvalidValue(keptContexts + " is no number of contexts");
+    }
+    Functions.gcx_cache_set_limit(keptContexts);
+  }
+
+  /**
+   * The green contexts that gcx has, by number.
+   *
+   * @return the counts since the driver was opened
+   */
+  public static CacheStats cacheStats() {
+    return Functions.gcx_cache_get_stats();
+  }
+
+  /**
+   * Sends the log up to a level to a receiver. Without one nothing is printed, unless the
+   * environment's GCX_LOG is error, warning, info or debug, which prints to standard error.
+   *
+   * <p>To System.Logger: {@code Gcx.setLog(LogLevel.INFO, (level, text) ->
+   * System.getLogger("gcx").log(System.Logger.Level.INFO, text))}.
+   *
+   * @param level the last level that is sent
+   * @param receiver who is given the messages; null for the default
+   */
+  public static void setLog(LogLevel level, LogReceiver receiver) {
+    synchronized (LOG) {
+      Upcalls.receiver = receiver;
+      Functions.gcx_log_set_callback(level.number, receiver != null);
+    }
+  }
+
+  /**
+   * What a result means in general, in one sentence. Opens no driver.
+   *
+   * @param result the result
+   * @return the sentence
+   */
+  public static String describe(Result result) {
+    return Functions.gcx_result_string(result.code());
+  }
+}

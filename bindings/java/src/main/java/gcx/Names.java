@@ -1,0 +1,103 @@
+package gcx;
+
+import static java.util.Map.entry;
+
+import java.util.Map;
+import java.util.regex.Pattern;
+
+/** The messages speak of C; printed they name what stands for that here. */
+final class Names {
+  static final Map<String, String> HERE =
+      Map.ofEntries(
+          entry("gcx_cache_get_stats", "Gcx.cacheStats"),
+          entry("gcx_cache_set_limit", "Gcx.setCacheLimit"),
+          entry("gcx_capability_get_info", "Gcx.capability"),
+          entry("gcx_context_create", "Context.create"),
+          entry("gcx_context_destroy", "Context.close"),
+          entry("gcx_context_from_native", "Context.fromNative"),
+          entry("gcx_context_get_current", "Context.current"),
+          entry("gcx_context_get_info", "Context.info"),
+          entry("gcx_context_get_resource", "Context.sms"),
+          entry("gcx_context_list", "Context.live"),
+          entry("gcx_context_native", "Context.nativeHandle"),
+          entry("gcx_context_native_green", "Context.nativeGreenHandle"),
+          entry("gcx_context_pop", "Pushed.close"),
+          entry("gcx_context_push", "Context.push"),
+          entry("gcx_context_record", "Context.record"),
+          entry("gcx_context_synchronize", "Context.synchronize"),
+          entry("gcx_context_wait", "Context.waitFor"),
+          entry("gcx_device_get_count", "Device.count"),
+          entry("gcx_device_get_info", "Device.info"),
+          entry("gcx_device_get_resource", "Device.sms"),
+          entry("gcx_device_get_stream_priority_range", "Device.streamPriorityRange"),
+          entry("gcx_device_map_sms", "Device.mapSms"),
+          entry("gcx_driver_get_info", "Gcx.driver"),
+          entry("gcx_driver_open", "Gcx.openDriver"),
+          entry("gcx_event_create", "Event.create"),
+          entry("gcx_event_destroy", "Event.close"),
+          entry("gcx_event_from_native", "Event.fromNative"),
+          entry("gcx_event_get_elapsed", "Event.millisecondsSince"),
+          entry("gcx_event_native", "Event.nativeHandle"),
+          entry("gcx_event_query", "Event.isDone"),
+          entry("gcx_event_synchronize", "Event.synchronize"),
+          entry("gcx_last_error_message", "GcxException.detail"),
+          entry("gcx_log_set_callback", "Gcx.setLog"),
+          entry("gcx_resource_get_atom", "SmResource.atoms"),
+          entry("gcx_resource_get_info", "Resource.info"),
+          entry("gcx_resource_get_live_overlap", "SmResource.liveOverlap"),
+          entry("gcx_resource_get_max_cluster_size", "SmResource.maxClusterSize"),
+          entry("gcx_resource_get_overlap", "SmResource.overlap"),
+          entry("gcx_resource_get_sm_ids", "SmResource.smIds"),
+          entry("gcx_resource_intersect", "SmResource.intersect"),
+          entry("gcx_resource_subtract", "SmResource.subtract"),
+          entry("gcx_resource_union", "SmResource.union"),
+          entry("gcx_result_name", "GcxException.resultName"),
+          entry("gcx_result_string", "Gcx.describe"),
+          entry("gcx_simulator_path", "Gcx.simulatorPath"),
+          entry("gcx_sm_plan", "SmResource.plan"),
+          entry("gcx_sm_split", "SmResource.split"),
+          entry("gcx_stream_create", "Context.createStream"),
+          entry("gcx_stream_destroy", "Stream.close"),
+          entry("gcx_stream_from_native", "Stream.fromNative"),
+          entry("gcx_stream_get_info", "Stream.info"),
+          entry("gcx_stream_get_max_cluster_size", "Stream.maxClusterSize"),
+          entry("gcx_stream_get_resource", "Stream.sms"),
+          entry("gcx_stream_native", "Stream.nativeHandle"),
+          entry("gcx_stream_probe_sms", "Stream.probeSms"),
+          entry("gcx_stream_query", "Stream.isDone"),
+          entry("gcx_stream_record", "Stream.record"),
+          entry("gcx_stream_synchronize", "Stream.synchronize"),
+          entry("gcx_stream_wait", "Stream.waitFor"),
+          entry("gcx_version", "Gcx.version"),
+          entry("gcx_workqueue_configure", "WorkqueueResource.configured"),
+          entry("GCX_CONTEXT_PRIVATE", "Context.createPrivate"),
+          entry("GCX_EVENT_BLOCKING_SYNC", "EventOption.BLOCKING"),
+          entry("GCX_EVENT_TIMING", "EventOption.TIMING"),
+          entry("GCX_SM_FAMILY_COSCHEDULED", "SmFamily.COSCHEDULED"),
+          entry("GCX_SM_FAMILY_FINE", "SmFamily.FINE"),
+          entry("GCX_SM_FAMILY_MAX_CLUSTER", "SmFamily.MAX_CLUSTER"),
+          entry("GCX_SPLIT_EXACT", "SplitOption.EXACT"),
+          entry("GCX_SPLIT_IGNORE_SM_COSCHEDULING", "SplitOption.FINE"),
+          entry("GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE", "SplitOption.MAX_CLUSTER"));
+
+  private static final Pattern C_NAME = Pattern.compile("\\b(?:gcx|GCX)_\\w+");
+
+  /** What they say to call, with the arguments of C. */
+  private static final Pattern MAP_SMS = Pattern.compile("gcx_device_map_sms\\((\\d+), (\\d+)\\)");
+
+  private Names() {}
+
+  static String inJava(String text) {
+    String mapped =
+        MAP_SMS
+            .matcher(text)
+            .replaceAll(
+                call -> {
+                  SmFamily family = SmFamily.of(Integer.parseInt(call.group(2)));
+                  return "new Device(" + call.group(1) + ").mapSms(SmFamily." + family + ")";
+                });
+    return C_NAME
+        .matcher(mapped)
+        .replaceAll(found -> HERE.getOrDefault(found.group(), found.group()));
+  }
+}

@@ -1,0 +1,141 @@
+package gcx;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
+
+/**
+ * Loads the libraries that the jar holds.
+ *
+ * <p>They are copied to a new folder that only this user can enter, under a name that nobody can
+ * foresee, and deleted as soon as they are loaded. The simulated driver is copied when it is asked
+ * for and stays until the process ends, as the folder does.
+ */
+final class NativeLibrary {
+  static final String FOLDER_PROPERTY = "gcx.library.path";
+
+  private static final String LIBRARY = "libgcx.so.0";
+  private static final String BRIDGE = "libgcx-java.so";
+  private static final String SIMULATION = "gcx/libgcx-sim.so";
+  private static final FileAttribute<?> PRIVATE =
+      PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
+
+  /** Where the libraries were copied to; null where a property names their folder. */
+  private static Path folder;
+
+  /** Tells the folder from another one that somebody made later in its place. */
+  private static Object identity;
+
+  private NativeLibrary() {}
+
+  /** Called once, by the class whose methods are native. */
+  static synchronized void load() {
+    String chosen = System.getProperty(FOLDER_PROPERTY);
+    if (chosen != null) {
+      loadFrom(Path.of(chosen).toAbsolutePath());
+      return;
+    }
+    try {
+      folder = Files.createTempDirectory("gcx-", PRIVATE);
+      folder.toFile().deleteOnExit();
+      identity = identityOf(folder);
+      copy(LIBRARY);
+      copy(BRIDGE);
+    } catch (IOException problem) {
+      throw failed(
+          "can't copy the libraries to "
+              + System.getProperty("java.io.tmpdir")
+              + ": "
+              + problem
+              + "; -Djava.io.tmpdir=FOLDER names another place, -D"
+              + FOLDER_PROPERTY
+              + "=FOLDER one that has the libraries",
+          problem);
+    }
+    try {
+      System.load(folder.resolve(BRIDGE).toString());
+    } catch (UnsatisfiedLinkError problem) {
+      throw failed(
+          problem.getMessage()
+              + "; where programs can't be run from the folder for temporary files, unpack "
+              + resourceFolder()
+              + " of the jar elsewhere and name it by -D"
+              + FOLDER_PROPERTY
+              + "=FOLDER",
+          problem);
+    } finally {
+      delete(LIBRARY);
+      delete(BRIDGE);
+    }
+    String driver = System.getenv("GCX_DRIVER");
+    if (isSimulated(driver)) {
+      provideSimulation();
+    }
+  }
+
+  static boolean isSimulated(String driver) {
+    return driver != null && driver.startsWith("sim:");
+  }
+
+  /** Puts the simulated driver where the library looks for it. */
+  static synchronized void provideSimulation() {
+    if (folder == null || Files.exists(folder.resolve(SIMULATION))) {
+      return;
+    }
+    try {
+      if (!identity.equals(identityOf(folder))) {
+        throw new IOException("it isn't the folder any more that gcx made");
+      }
+      Path parent = Files.createDirectory(folder.resolve(SIMULATION).getParent(), PRIVATE);
+      parent.toFile().deleteOnExit();
+      copy(SIMULATION);
+      folder.resolve(SIMULATION).toFile().deleteOnExit();
+    } catch (IOException problem) {
+      throw new GcxException.DriverNotFound(
+          "the simulated driver can't be copied to " + folder + ": " + problem);
+    }
+  }
+
+  private static void loadFrom(Path chosen) {
+    if (!Files.isRegularFile(chosen.resolve(BRIDGE))) {
+      throw failed("-D" + FOLDER_PROPERTY + "=" + chosen + ": there is no " + BRIDGE, null);
+    }
+    System.load(chosen.resolve(BRIDGE).toString());
+  }
+
+  private static Object identityOf(Path path) throws IOException {
+    return Files.readAttributes(path, BasicFileAttributes.class).fileKey();
+  }
+
+  private static void copy(String name) throws IOException {
+    String resource = resourceFolder() + name;
+    try (InputStream library = NativeLibrary.class.getResourceAsStream(resource)) {
+      if (library == null) {
+        throw new IOException("the jar has no " + resource + ": it is built for other machines");
+      }
+      Files.copy(library, folder.resolve(name));
+    }
+  }
+
+  private static void delete(String name) {
+    if (!folder.resolve(name).toFile().delete()) {
+      folder.resolve(name).toFile().deleteOnExit();
+    }
+  }
+
+  private static String resourceFolder() {
+    String machine = System.getProperty("os.arch");
+    String system = System.getProperty("os.name").toLowerCase(java.util.Locale.ROOT);
+    return "/native/" + system + "-" + (machine.equals("amd64") ? "x86_64" : machine) + "/";
+  }
+
+  private static UnsatisfiedLinkError failed(String reason, Throwable cause) {
+    UnsatisfiedLinkError error = new UnsatisfiedLinkError("gcx: " + reason);
+    error.initCause(cause);
+    return error;
+  }
+}

@@ -1,0 +1,26 @@
+package gcx;
+
+import java.util.List;
+
+/** How a split is made. Two families at once are refused. */
+public enum SplitOption {
+  /** In the family {@link SmFamily#FINE}. */
+  FINE,
+  /** In the family {@link SmFamily#MAX_CLUSTER}. */
+  MAX_CLUSTER,
+  /** Counts that would have to be rounded up are refused. */
+  EXACT;
+
+  static int flags(SplitOption... options) {
+    int flags = Functions.GCX_SPLIT_DEFAULT;
+    for (SplitOption option : List.of(options)) {
+      flags |=
+          switch (option) {
+            case FINE -> Functions.GCX_SPLIT_IGNORE_SM_COSCHEDULING;
+            case MAX_CLUSTER -> Functions.GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+            case EXACT -> Functions.GCX_SPLIT_EXACT;
+          };
+    }
+    return flags;
+  }
+}

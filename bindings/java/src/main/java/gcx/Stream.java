@@ -1,0 +1,170 @@
+package gcx;
+
+/**
+ * A stream, whose kernels run on its context's SMs alone. It keeps its context, and is nobody
+ * else's until it is closed.
+ *
+ * <p>Every method may be called from any thread, at any time. What takes part in the capture of a
+ * graph can't be asked or waited for: {@link GcxException.Capture}.
+ */
+public final class Stream extends Owned {
+  Stream(long handle) {
+    super(handle, Natives::gcx_stream_destroy);
+  }
+
+  /**
+   * Stands for a stream that someone else made, which must live longer: for asking for its SMs, and
+   * for waiting. Closing leaves it alone.
+   *
+   * @param nativeHandle a CUstream, which is a cudaStream_t; CUDA's default streams are refused
+   * @return the stream, to be closed by the caller
+   */
+  public static Stream fromNative(long nativeHandle) {
+    return new Stream(Functions.gcx_stream_from_native(nativeHandle));
+  }
+
+  /**
+   * CUDA's own handle, for any CUDA code: JCuda takes it as {@code new cudaStream_t(long)}'s
+   * argument or the like. It must not be destroyed, and nothing may be submitted to it after this
+   * was closed, when it may be someone else's.
+   *
+   * @return the CUstream, which is a cudaStream_t
+   */
+  public long nativeHandle() {
+    return Functions.gcx_stream_native(this);
+  }
+
+  /**
+   * What is known of it.
+   *
+   * @return counts and priority
+   */
+  public StreamInfo info() {
+    return Functions.gcx_stream_get_info(this);
+  }
+
+  /**
+   * How many SMs its kernels can run on.
+   *
+   * @return the SMs
+   */
+  public int smCount() {
+    return info().smCount();
+  }
+
+  /**
+   * The SMs of its context.
+   *
+   * @return the SMs
+   * @throws GcxException.NotSupported it is a part of the device that gcx didn't make, on a driver
+   *     before CUDA 13.1
+   */
+  public SmResource sms() {
+    return new SmResource(Functions.gcx_stream_get_resource(this, ResourceType.SM.number));
+  }
+
+  /**
+   * The workqueue configuration of its context, from CUDA 13.1 on.
+   *
+   * @return the configuration
+   */
+  public WorkqueueResource workqueueConfiguration() {
+    return new WorkqueueResource(
+        Functions.gcx_stream_get_resource(this, ResourceType.WORKQUEUE_CONFIG.number));
+  }
+
+  /**
+   * The workqueue of its context, to be shared with another, from CUDA 13.1 on.
+   *
+   * @return the workqueue
+   */
+  public WorkqueueResource workqueue() {
+    return new WorkqueueResource(
+        Functions.gcx_stream_get_resource(this, ResourceType.WORKQUEUE.number));
+  }
+
+  /**
+   * The most blocks that a thread block cluster of its kernels can have.
+   *
+   * @return blocks; 1 on a device without clusters
+   */
+  public int maxClusterSize() {
+    return Functions.gcx_stream_get_max_cluster_size(this);
+  }
+
+  /** Waits in the calling thread until its work has finished. Errors of that work appear here. */
+  public void synchronize() {
+    Functions.gcx_stream_synchronize(this);
+  }
+
+  /**
+   * Whether all its work has finished. Never waits.
+   *
+   * @return true if all has
+   */
+  public boolean isDone() {
+    return Functions.gcx_stream_query(this);
+  }
+
+  /**
+   * Captures in the event the work submitted so far.
+   *
+   * @param event an event of the same device
+   * @throws GcxException.InvalidHandle the event is of another device
+   */
+  public void record(Event event) {
+    Functions.gcx_stream_record(this, event);
+  }
+
+  /**
+   * Holds all later work of this stream until the event's work has finished, on the device: the
+   * calling thread goes on.
+   *
+   * @param event any event, of another device too
+   */
+  public void waitFor(Event event) {
+    Functions.gcx_stream_wait(this, event);
+  }
+
+  /**
+   * Holds all later work of this stream until the other's work so far has finished.
+   *
+   * @param other any stream
+   */
+  public void waitFor(Stream other) {
+    try (Event event = Event.create(new Device(other.info().device()))) {
+      other.record(event);
+      waitFor(event);
+    }
+  }
+
+  /**
+   * The hardware's numbers of the SMs that its kernels run on, ascending, as a kernel finds them.
+   * Waits for the stream.
+   *
+   * @return the numbers
+   */
+  public int[] probeSms() {
+    return Functions.gcx_stream_probe_sms(this);
+  }
+
+  /**
+   * Whether it was closed.
+   *
+   * @return whether using it is an error
+   */
+  public boolean isClosed() {
+    return !isOpen();
+  }
+
+  /** Gives it up. Work in it finishes. Never waits. Closing again does nothing. */
+  @Override
+  public void close() {
+    super.close();
+  }
+
+  @Override
+  public String toString() {
+    return isOpen() ? "stream" : "stream, closed";
+  }
+}

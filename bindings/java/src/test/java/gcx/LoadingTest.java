@@ -1,0 +1,127 @@
+package gcx;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** How the libraries come out of the jar. */
+class LoadingTest {
+  private static final String NATIVE = "/native/linux-x86_64/";
+
+  @TempDir Path temporary;
+  private Path place;
+
+  @BeforeEach
+  void aFolderForTemporaryFiles() throws IOException {
+    place = Files.createDirectory(temporary.resolve("tmp"));
+  }
+
+  /** Uses gcx, and says what lies in the folder for temporary files meanwhile. */
+  static final class Show {
+    public static void main(String[] arguments) throws IOException {
+      if (arguments.length > 0) {
+        Gcx.openDriver(arguments[0]);
+      }
+      Gcx.version();
+      Path place = Path.of(System.getProperty("java.io.tmpdir"));
+      try (Stream<Path> files = Files.walk(place)) {
+        for (Path file : files.filter(file -> !file.equals(place)).sorted().toList()) {
+          System.out.println(
+              PosixFilePermissions.toString(Files.getPosixFilePermissions(file))
+                  + " "
+                  + place.relativize(file));
+        }
+      }
+    }
+  }
+
+  private Child show(String... options) {
+    List<String> all = new ArrayList<>(List.of(options));
+    all.add(0, "-Djava.io.tmpdir=" + place); // the last one counts
+    Child child = Child.of(Show.class.getName(), all.toArray(String[]::new));
+    child.environment().remove("GCX_DRIVER");
+    return child;
+  }
+
+  private List<Path> left() throws IOException {
+    try (Stream<Path> files = Files.list(place)) {
+      return files.filter(file -> !file.getFileName().toString().startsWith("hsperf")).toList();
+    }
+  }
+
+  @Test
+  void nothingLiesAroundBesideAPrivateFolder() throws Exception {
+    List<String> seen = show().run(0);
+    assertEquals(1, seen.size(), seen.toString());
+    assertTrue(seen.get(0).matches("rwx------ gcx-\\d+"), seen.toString());
+    assertEquals(List.of(), left());
+  }
+
+  @Test
+  void theSimulationComesWhenItIsAskedFor() throws Exception {
+    Child child = show();
+    child.environment().put("GCX_DRIVER", "sim:h100@13.0");
+    List<String> seen = child.run(0);
+    assertEquals(3, seen.size(), seen.toString());
+    assertTrue(seen.get(1).matches("rwx------ gcx-\\d+/gcx"), seen.toString());
+    assertTrue(seen.get(2).endsWith("/gcx/libgcx-sim.so"), seen.toString());
+    assertEquals(List.of(), left());
+  }
+
+  @Test
+  void aPropertyNamesAFolder() throws Exception {
+    Path folder = Files.createDirectories(temporary.resolve("of its own/gcx")).getParent();
+    for (String name : List.of("libgcx.so.0", "libgcx-java.so", "gcx/libgcx-sim.so")) {
+      try (InputStream library = Gcx.class.getResourceAsStream(NATIVE + name)) {
+        Files.copy(library, folder.resolve(name));
+      }
+    }
+    Child child = show("-Dgcx.library.path=" + folder);
+    child.environment().put("GCX_DRIVER", "sim:h100@13.0");
+    assertEquals(List.of(), child.run(0));
+  }
+
+  @Test
+  void whatIsWrongIsSaid() throws Exception {
+    String said = String.join("\n", show("-Dgcx.library.path=" + place).run(1));
+    assertTrue(said.contains("-Dgcx.library.path=" + place + ": there is no libgcx-java.so"), said);
+    Path missing = temporary.resolve("no such folder");
+    said = String.join("\n", show("-Djava.io.tmpdir=" + missing).run(1));
+    assertTrue(said.contains("can't copy the libraries to " + missing), said);
+    said = String.join("\n", show("-Dos.arch=sparc").run(1));
+    assertTrue(said.contains("the jar has no /native/linux-sparc/libgcx.so.0"), said);
+  }
+
+  /** Uses gcx in two class loaders, each with a copy of its own. */
+  static final class Twice {
+    public static void main(String[] arguments) throws Exception {
+      List<java.net.URL> places = new ArrayList<>();
+      for (String place : System.getProperty("java.class.path").split(":")) {
+        places.add(Path.of(place).toUri().toURL());
+      }
+      for (int i = 0; i < 2; i++) {
+        java.net.URL[] all = places.toArray(java.net.URL[]::new);
+        try (java.net.URLClassLoader loader = new java.net.URLClassLoader(all, null)) {
+          Class<?> device = loader.loadClass("gcx.Device");
+          System.out.println(device.getMethod("count").invoke(null));
+        }
+      }
+    }
+  }
+
+  @Test
+  void twoClassLoadersHaveOneDriver() throws Exception {
+    assertEquals(List.of("2", "2"), Child.of(Twice.class.getName()).run(0));
+  }
+}
