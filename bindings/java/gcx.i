@@ -163,16 +163,16 @@ static void throw_exhausted(JNIEnv* jenv) {
     throw_named(jenv, "java/lang/OutOfMemoryError", "gcx: the host's memory is exhausted");
 }
 
-/* An array from calloc of whole items of so many bytes. */
-static void* items_from(JNIEnv* jenv, jarray array, size_t size, size_t width, uint32_t* count) {
-    const jsize length = array != NULL ? (*jenv)->GetArrayLength(jenv, array) : 0;
-    const size_t bytes = (size_t)length * width;
-    void* items = calloc(bytes / size + 1, size);
-    if (items == NULL)
+/* Room for so many items, and for one where there are none. */
+static void* room_for(JNIEnv* jenv, size_t count, size_t size) {
+    void* room = calloc(count + 1, size);
+    if (room == NULL)
         throw_exhausted(jenv);
-    else
-        *count = (uint32_t)(bytes / size);
-    return items;
+    return room;
+}
+
+static size_t length_of(JNIEnv* jenv, jarray array) {
+    return array != NULL ? (size_t)(*jenv)->GetArrayLength(jenv, array) : 0;
 }
 
 static int to_resource(JNIEnv* jenv, jbyteArray array, gcx_resource* resource) {
@@ -185,10 +185,14 @@ static int to_resource(JNIEnv* jenv, jbyteArray array, gcx_resource* resource) {
 }
 
 static gcx_resource* to_resources(JNIEnv* jenv, jbyteArray array, uint32_t* count) {
-    gcx_resource* resources = items_from(jenv, array, sizeof(*resources), 1, count);
-    if (resources != NULL && *count > 0)
-        (*jenv)->GetByteArrayRegion(jenv, array, 0, (jsize)(*count * sizeof(*resources)),
+    const size_t whole = length_of(jenv, array) / sizeof(gcx_resource);
+    gcx_resource* resources = room_for(jenv, whole, sizeof(*resources));
+    if (resources == NULL)
+        return NULL;
+    if (whole > 0)
+        (*jenv)->GetByteArrayRegion(jenv, array, 0, (jsize)(whole * sizeof(*resources)),
                                     (jbyte*)resources);
+    *count = (uint32_t)whole;
     return resources;
 }
 
@@ -196,15 +200,15 @@ static gcx_resource* to_resources(JNIEnv* jenv, jbyteArray array, uint32_t* coun
 #define REQUEST_FIELDS 5
 
 static gcx_sm_request* to_requests(JNIEnv* jenv, jintArray array, uint32_t* count) {
-    gcx_sm_request* requests =
-        items_from(jenv, array, sizeof(*requests), sizeof(*requests) / REQUEST_FIELDS, count);
-    uint32_t i;
+    const size_t whole = length_of(jenv, array) / REQUEST_FIELDS;
+    gcx_sm_request* requests = room_for(jenv, whole, sizeof(*requests));
+    size_t i;
     if (requests == NULL)
         return NULL;
-    *count = array != NULL ? (uint32_t)(*jenv)->GetArrayLength(jenv, array) / REQUEST_FIELDS : 0;
-    for (i = 0; i < *count; i++)
+    for (i = 0; i < whole; i++)
         (*jenv)->GetIntArrayRegion(jenv, array, (jsize)(i * REQUEST_FIELDS), REQUEST_FIELDS,
                                    (jint*)&requests[i].sm_count);
+    *count = (uint32_t)whole;
     return requests;
 }
 

@@ -13,5 +13,6 @@ ninja -C "$build"
 staged=$(mktemp -d "$build/staged-XXXXXX")
 trap 'rm -rf "$staged"' EXIT
 meson install -C "$build" --no-rebuild --quiet --tags java --destdir "$staged"
+find "$staged" -type l -delete # for linkers, of which there is none here
 rm -rf "$build/jar"
 mv "$staged/usr/share/gcx-java" "$build/jar"

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Runs the Java package on a GPU from a folder that bindings/java/runtime.sh has made, with the
+# runtime that lies in there:
+#     tests/gpu/run-java.sh FOLDER
+# Ends with "N passed, N failed".
+set -uo pipefail
+folder=$(realpath "${1:?usage: tests/gpu/run-java.sh FOLDER}")
+unset GCX_DRIVER
+passed=0
+failed=0
+
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+date -u +%Y-%m-%d
+
+java() {
+    "$folder/runtime/bin/java" -Xcheck:jni -cp "$folder/gcx.jar:$folder/programs" "$@" 2>&1
+}
+
+# check NAME PATTERN PROGRAM...: the program ends well, its output has a line like the pattern, and
+# JNI's checks have no warning.
+check() {
+    local name=$1 pattern=$2 output status
+    shift 2
+    printf '== %s\n' "$name"
+    output=$(java "$@")
+    status=$?
+    printf '%s\n' "$output"
+    if [ "$status" -eq 0 ] && grep -qE "$pattern" <<<"$output" &&
+        ! grep -q 'in native method' <<<"$output"; then
+        passed=$((passed + 1))
+    else
+        printf 'FAILED: %s ended with status %d\n' "$name" "$status"
+        failed=$((failed + 1))
+    fi
+}
+
+check scenario '^108 SMs and 24 SMs, 0 in both$' Scenario
+check 'on the GPU' ' passed, 0 failed$' gcx.OnGpu
+for manner in exit halt hook return; do
+    check "ends by $manner" '^live 2$' 'gcx.EndTest$Program' "$manner"
+done
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]
