@@ -22,6 +22,8 @@ need qemu-aarch64 qemu-user
 need clang++-19 clang-19
 need_file /usr/lib/llvm-19/lib/clang/19/lib/linux libclang-rt-19-dev
 need go golang-go
+need javac default-jdk-headless
+need mvn maven
 need node nodejs
 need npm npm
 need luajit luajit

@@ -1,18 +1,56 @@
 import gcx.Context;
 import gcx.Device;
 import gcx.GcxException;
-import gcx.Split;
+import gcx.SmResource;
 import gcx.Stream;
-import java.util.Arrays;
+import java.util.BitSet;
+import java.util.List;
 
 /**
- * Splits device 0 into 108 and 24 SMs, shows on which SMs each part's kernels run, and what a split
- * that can't be says.
+ * The scenario that docs/languages.md shows in each language: 108 SMs beside 24, proved disjoint.
  *
- * <pre>java -cp gcx.jar Scenario.java</pre>
+ * <pre>java -cp gcx.jar examples/java/Scenario.java</pre>
+ *
+ * Without a GPU: {@code GCX_DRIVER=sim:h100@13.0} before it.
  */
 public final class Scenario {
   private Scenario() {}
+
+  // [scenario]
+  static void scenario() {
+    SmResource device = new Device(0).sms();
+    List<SmResource> parts = device.split(108, 24).groups();
+    BitSet seen = new BitSet();
+    try (Context large = Context.create(parts.get(0));
+        Context small = Context.create(parts.get(1));
+        Stream decode = large.createStream();
+        Stream prefill = small.createStream()) {
+      int number = 0;
+      for (Stream stream : List.of(decode, prefill)) {
+        // stream.nativeHandle() is the cudaStream_t to launch kernels in.
+        BitSet sms = new BitSet();
+        for (int sm : stream.probeSms()) { // a kernel notes where it runs
+          sms.set(sm);
+        }
+        String all = sms.toString().replaceAll("[{},]", "");
+        System.out.printf("partition %d runs on %d SMs: %s%n", number++, sms.cardinality(), all);
+        if (seen.intersects(sms)) {
+          throw new IllegalStateException("an SM is in both partitions");
+        }
+        seen.or(sms);
+      }
+    }
+    System.out.println("no SM is in both");
+
+    try {
+      device.split(140);
+      throw new IllegalStateException("140 SMs were given");
+    } catch (GcxException.ResourceConfiguration problem) {
+      System.out.println("140 SMs: " + problem.getMessage());
+    }
+  }
+
+  // [/scenario]
 
   /**
    * Runs it.
@@ -20,24 +58,6 @@ public final class Scenario {
    * @param arguments none
    */
   public static void main(String[] arguments) {
-    // [scenario]
-    Device device = new Device(0);
-    Split split = device.sms().split(108, 24);
-    try (Context large = Context.create(split.groups().get(0));
-        Context small = Context.create(split.groups().get(1));
-        Stream decode = large.createStream();
-        Stream prefill = small.createStream()) {
-      // decode.nativeHandle() is the cudaStream_t to launch kernels in.
-      int[] first = decode.probeSms();
-      int[] second = prefill.probeSms();
-      long both = Arrays.stream(first).filter(sm -> Arrays.binarySearch(second, sm) >= 0).count();
-      System.out.printf("%d SMs and %d SMs, %d in both%n", first.length, second.length, both);
-    }
-    try {
-      device.sms().split(140);
-    } catch (GcxException.ResourceConfiguration problem) {
-      System.out.println(problem.getMessage());
-    }
-    // [/scenario]
+    scenario();
   }
 }

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from tests.suite import dlopen, languages, parts
+from tests.suite import dlopen, java, languages, parts
 from tests.suite.runner import BUILD, Suite
 
 PARTS_AT_ONCE = 2
@@ -23,6 +23,7 @@ PARTS: dict[str, Callable[[Suite], None]] = {
     "python": parts.part_python,
     "languages": languages.part_languages,
     "dlopen": dlopen.part_dlopen,
+    "java": java.part_java,
     "address": parts.part_address,
     "fuzz": parts.part_fuzz,
     "thread": parts.part_thread,

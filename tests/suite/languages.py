@@ -64,6 +64,22 @@ LANGUAGES = {
             "GCX_ERROR_*": RESULTS,
         },
     ),
+    "Java": Language(
+        "java",
+        # What the classes call and name, but for the table of names in messages.
+        lambda: words("bindings/java/src/main/java/gcx/[!N]*.java"),
+        {
+            "GCX_SUCCESS": "gcx.Result has it; HeaderTest compares",
+            "GCX_ERROR_*": "gcx.Result has them; HeaderTest compares",
+            "GCX_VERSION*": "Gcx.version(); HeaderTest compares",
+            "GCX_STREAM_*": "green contexts have streams of one kind alone",
+            "GCX_SM_REQUEST_*": "gcx.SmRequest has them; HeaderTest compares",
+            "GCX_LOCALITY_DOMAIN_ID_ANY": "gcx.SmRequest has it; HeaderTest compares",
+            "GCX_CAPABILITY_COUNT": "gcx.Capability is an enum; HeaderTest compares",
+            "GCX_MAX_SMS": "arrays come as long as they are",
+            "gcx_result_name": "SWIG's layer calls it: GcxException.resultName()",
+        },
+    ),
 }
 # Folders of bindings/ that are no language.
 SHARED = {"swig"}

@@ -11,10 +11,13 @@ class ExamplesTest {
   @Test
   void theScenario() throws Exception {
     List<String> lines = Child.of("Scenario").run(0);
-    assertEquals("108 SMs and 24 SMs, 0 in both", lines.get(0));
-    assertTrue(lines.get(1).startsWith("SmResource.split: "), lines.get(1));
-    assertTrue(lines.get(1).contains("device 0 has 132"), lines.get(1));
-    assertEquals(2, lines.size());
+    assertTrue(lines.get(0).startsWith("partition 0 runs on 108 SMs: 6 7 8 "), lines.get(0));
+    assertTrue(
+        lines.get(1).startsWith("partition 1 runs on 24 SMs: 0 1 2 3 4 5 16 "), lines.get(1));
+    assertEquals("no SM is in both", lines.get(2));
+    assertTrue(lines.get(3).startsWith("140 SMs: SmResource.split: "), lines.get(3));
+    assertTrue(lines.get(3).contains("device 0 has 132"), lines.get(3));
+    assertEquals(4, lines.size());
   }
 
   @Test

@@ -1,0 +1,74 @@
+/* What a call costs in C and what JNI itself costs, for CallCost.java beside it. */
+#include <gcx.h>
+#include <jni.h>
+
+#include <stdlib.h>
+#include <time.h>
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+/* A call that does nothing. */
+JNIEXPORT jint JNICALL Java_CallCost_empty(JNIEnv* env, jclass caller) {
+    (void)env;
+    (void)caller;
+    return 1;
+}
+
+/* A call that takes and gives what a handle is. */
+JNIEXPORT jlong JNICALL Java_CallCost_handle(JNIEnv* env, jclass caller, jlong value, jint flags) {
+    (void)env;
+    (void)caller;
+    return value + flags;
+}
+
+/* A call that takes and gives what a resource is. */
+JNIEXPORT jbyteArray JNICALL Java_CallCost_bytes(JNIEnv* env, jclass caller, jbyteArray array) {
+    jbyte copy[sizeof(gcx_resource)];
+    jbyteArray given;
+    (void)caller;
+    (*env)->GetByteArrayRegion(env, array, 0, (jsize)sizeof(copy), copy);
+    given = (*env)->NewByteArray(env, (jsize)sizeof(copy));
+    if (given != NULL)
+        (*env)->SetByteArrayRegion(env, given, 0, (jsize)sizeof(copy), copy);
+    return given;
+}
+
+/* Nanoseconds of a gcx_version. */
+JNIEXPORT jdouble JNICALL Java_CallCost_versionInC(JNIEnv* env, jclass caller, jint rounds) {
+    const double begin = now();
+    volatile uint32_t sum = 0;
+    jint i;
+    (void)env;
+    (void)caller;
+    for (i = 0; i < rounds; i++)
+        sum += gcx_version();
+    return (now() - begin) / rounds;
+}
+
+/* Nanoseconds of a context that was kept, a stream of it, its native handle, and the way back. */
+JNIEXPORT jdouble JNICALL Java_CallCost_roundInC(JNIEnv* env, jclass caller, jint rounds) {
+    const gcx_sm_request want = {.sm_count = 24};
+    gcx_resource device, part;
+    double begin;
+    jint i;
+    (void)env;
+    (void)caller;
+    if (gcx_device_get_resource(0, GCX_RESOURCE_SM, &device) != GCX_SUCCESS ||
+        gcx_sm_split(&device, &want, 1, GCX_SPLIT_DEFAULT, &part, NULL) != GCX_SUCCESS)
+        return -1;
+    begin = now();
+    for (i = 0; i < rounds; i++) {
+        gcx_context context;
+        gcx_stream stream;
+        if (gcx_context_create(&part, 1, NULL, &context) != GCX_SUCCESS ||
+            gcx_stream_create(context, NULL, &stream) != GCX_SUCCESS ||
+            gcx_stream_native(stream) == NULL || gcx_stream_destroy(stream) != GCX_SUCCESS ||
+            gcx_context_destroy(context) != GCX_SUCCESS)
+            return -1;
+    }
+    return (now() - begin) / rounds;
+}

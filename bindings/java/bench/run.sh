@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# What calls from Java cost beside C and plain JNI, once native.sh and Maven have built the package:
+#     bindings/java/bench/run.sh [FOLDER OF native.sh [MAVEN'S FOLDER]]
+# On the simulated driver, unless GCX_DRIVER names another.
+set -euo pipefail
+shopt -s extglob
+cd "$(dirname "$0")"
+native=$(realpath "${1:-../../../build/java}")
+maven=$(realpath "${2:-../../../build/maven}")
+jdk=$(dirname "$(dirname "$(realpath "$(command -v javac)")")")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+jars=("$maven"/gcx-+([0-9.]).jar)
+# The libraries beside each other, so that C and Java call the same one.
+cp -r "$native"/jar/resources/native/*/. "$scratch"
+cc -O2 -shared -fPIC -I../../../include -isystem "$jdk/include" -isystem "$jdk/include/linux" \
+    bench.c -o "$scratch/libbench.so" "$scratch/libgcx.so.0" "-Wl,-rpath,$scratch"
+javac -cp "${jars[0]}" -d "$scratch" CallCost.java
+export GCX_DRIVER=${GCX_DRIVER:-sim:h100@13.0}
+java "-Dgcx.library.path=$scratch" -cp "${jars[0]}:$scratch" CallCost "$scratch/libbench.so"

@@ -1,0 +1,63 @@
+"""The part that tests the Java package, which Maven builds and JUnit tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from tests.suite.runner import BUILD, ROOT, Suite
+
+BINDING = ROOT / "bindings" / "java"
+MAVEN = BUILD / "maven"
+RUNTIME = BUILD / "java-runtime"
+SCENARIO = ROOT / "examples" / "java" / "Scenario.java"
+SIMULATED = {"GCX_DRIVER": "sim:h100@13.0"}
+CHECKED = "-Xmx512m -Xcheck:jni"
+
+
+def maven(suite: Suite, name: str, *words: str) -> None:
+    """Runs Maven, and counts the tests that it ran and the run itself."""
+    reports = MAVEN / "surefire-reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    # How long the test under load takes, if someone asks for more than a few seconds.
+    env = {key: os.environ[key] for key in ("GCX_LOAD_SECONDS",) if key in os.environ}
+    command: list[str | Path] = ["mvn", "-B", "-ntp", "-f", BINDING, f"-Dgcx.build={MAVEN}"]
+    done = suite.timed(name, [*command, *words], env)
+    trees = [ElementTree.parse(file) for file in sorted(reports.glob("TEST-*.xml"))]
+    cases = [case for tree in trees for case in tree.iter("testcase")]
+    for case in cases:
+        bad = case.find("failure") is not None or case.find("error") is not None
+        suite.count(f"{name}: {case.get('classname')}.{case.get('name')}", not bad)
+    # Such a line is a warning of -Xcheck:jni.
+    good = done.returncode == 0 and "in native method" not in done.stdout
+    if not suite.count(name, good):
+        suite.say(done.stdout)
+    suite.count(f"{name}: has tests", bool(cases))
+
+
+def part_java(suite: Suite) -> None:
+    """The Java package: its jar, its tests on three simulated drivers, a runtime for GPUs."""
+    maven(suite, "java-13.0", "verify")
+    (jar,) = MAVEN.glob("gcx-*[0-9].jar")
+    suite.run("java: a program on the jar", ["java", "-cp", jar, SCENARIO], SIMULATED)
+    if suite.quick:
+        return
+    # What was fetched above is enough: Maven fetches nothing here.
+    again = ("-o", "surefire:test", "-Dtest=!VectorsTest", f"-Dgcx.jvm={CHECKED}")
+    for driver in ("12.4", "13.5"):
+        maven(suite, f"java-{driver}", *again, f"-Dgcx.driver=sim:2xh100@{driver}")
+    if suite.run("java: a runtime of its own", [BINDING / "runtime.sh", RUNTIME, MAVEN]):
+        java = RUNTIME / "runtime" / "bin" / "java"
+        program: list[str | Path] = ["-cp", f"{RUNTIME}/gcx.jar:{RUNTIME}/programs", "Scenario"]
+        suite.run("java: the scenario in that runtime", [java, *program], SIMULATED)
+    module: list[str | Path] = ["-p", jar, "--add-modules", "gcx", SCENARIO]
+    suite.run("java: as a module", ["java", *module], SIMULATED)
+    classes = f"{MAVEN / 'classes'}:{MAVEN / 'test-classes'}"
+    notice: list[str | Path] = [sys.executable, "-m", "tests.vectors.notice", "--left-out", "twice"]
+    suite.run(
+        "java: the runner of vectors notices what differs",
+        [*notice, "--", "java", "-cp", classes, "gcx.Vectors"],
+    )
