@@ -1,0 +1,1658 @@
+// Made from include/gcx.h by bindgen: cargo test -p gcx-sys --features bindgen compares them, and
+// says how to replace this file. Don't edit it.
+
+pub const GCX_VERSION_MAJOR: u32 = 0;
+pub const GCX_VERSION_MINOR: u32 = 1;
+pub const GCX_VERSION_PATCH: u32 = 1;
+pub const GCX_VERSION: u32 = 101;
+pub const GCX_SM_REQUEST_BACKFILL: u32 = 1;
+pub const GCX_SM_REQUEST_LOCALITY_DOMAIN_ID: u32 = 2;
+pub const GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS: u32 = 4;
+pub const GCX_LOCALITY_DOMAIN_ID_ANY: u32 = 4294967295;
+pub const GCX_SPLIT_DEFAULT: u32 = 0;
+pub const GCX_SPLIT_IGNORE_SM_COSCHEDULING: u32 = 1;
+pub const GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE: u32 = 2;
+pub const GCX_SPLIT_EXACT: u32 = 256;
+pub const GCX_CONTEXT_PRIVATE: u32 = 1;
+pub const GCX_EVENT_TIMING: u32 = 1;
+pub const GCX_EVENT_BLOCKING_SYNC: u32 = 2;
+pub const GCX_MAX_SMS: u32 = 1024;
+pub const GCX_SUCCESS: gcx_result = gcx_result(0);
+pub const GCX_ERROR_INVALID_VALUE: gcx_result = gcx_result(1);
+pub const GCX_ERROR_OUT_OF_MEMORY: gcx_result = gcx_result(2);
+pub const GCX_ERROR_NOT_INITIALIZED: gcx_result = gcx_result(3);
+pub const GCX_ERROR_DEINITIALIZED: gcx_result = gcx_result(4);
+pub const GCX_ERROR_PROFILER_DISABLED: gcx_result = gcx_result(5);
+pub const GCX_ERROR_PROFILER_NOT_INITIALIZED: gcx_result = gcx_result(6);
+pub const GCX_ERROR_PROFILER_ALREADY_STARTED: gcx_result = gcx_result(7);
+pub const GCX_ERROR_PROFILER_ALREADY_STOPPED: gcx_result = gcx_result(8);
+pub const GCX_ERROR_STUB_LIBRARY: gcx_result = gcx_result(34);
+pub const GCX_ERROR_CALL_REQUIRES_NEWER_DRIVER: gcx_result = gcx_result(36);
+pub const GCX_ERROR_DEVICE_UNAVAILABLE: gcx_result = gcx_result(46);
+pub const GCX_ERROR_MULTICAST_RESOURCE_FULL: gcx_result = gcx_result(47);
+pub const GCX_ERROR_NO_DEVICE: gcx_result = gcx_result(100);
+pub const GCX_ERROR_INVALID_DEVICE: gcx_result = gcx_result(101);
+pub const GCX_ERROR_DEVICE_NOT_LICENSED: gcx_result = gcx_result(102);
+pub const GCX_ERROR_INVALID_IMAGE: gcx_result = gcx_result(200);
+pub const GCX_ERROR_INVALID_CONTEXT: gcx_result = gcx_result(201);
+pub const GCX_ERROR_CONTEXT_ALREADY_CURRENT: gcx_result = gcx_result(202);
+pub const GCX_ERROR_MAP_FAILED: gcx_result = gcx_result(205);
+pub const GCX_ERROR_UNMAP_FAILED: gcx_result = gcx_result(206);
+pub const GCX_ERROR_ARRAY_IS_MAPPED: gcx_result = gcx_result(207);
+pub const GCX_ERROR_ALREADY_MAPPED: gcx_result = gcx_result(208);
+pub const GCX_ERROR_NO_BINARY_FOR_GPU: gcx_result = gcx_result(209);
+pub const GCX_ERROR_ALREADY_ACQUIRED: gcx_result = gcx_result(210);
+pub const GCX_ERROR_NOT_MAPPED: gcx_result = gcx_result(211);
+pub const GCX_ERROR_NOT_MAPPED_AS_ARRAY: gcx_result = gcx_result(212);
+pub const GCX_ERROR_NOT_MAPPED_AS_POINTER: gcx_result = gcx_result(213);
+pub const GCX_ERROR_ECC_UNCORRECTABLE: gcx_result = gcx_result(214);
+pub const GCX_ERROR_UNSUPPORTED_LIMIT: gcx_result = gcx_result(215);
+pub const GCX_ERROR_CONTEXT_ALREADY_IN_USE: gcx_result = gcx_result(216);
+pub const GCX_ERROR_PEER_ACCESS_UNSUPPORTED: gcx_result = gcx_result(217);
+pub const GCX_ERROR_INVALID_PTX: gcx_result = gcx_result(218);
+pub const GCX_ERROR_INVALID_GRAPHICS_CONTEXT: gcx_result = gcx_result(219);
+pub const GCX_ERROR_NVLINK_UNCORRECTABLE: gcx_result = gcx_result(220);
+pub const GCX_ERROR_JIT_COMPILER_NOT_FOUND: gcx_result = gcx_result(221);
+pub const GCX_ERROR_UNSUPPORTED_PTX_VERSION: gcx_result = gcx_result(222);
+pub const GCX_ERROR_JIT_COMPILATION_DISABLED: gcx_result = gcx_result(223);
+pub const GCX_ERROR_UNSUPPORTED_EXEC_AFFINITY: gcx_result = gcx_result(224);
+pub const GCX_ERROR_UNSUPPORTED_DEVSIDE_SYNC: gcx_result = gcx_result(225);
+pub const GCX_ERROR_CONTAINED: gcx_result = gcx_result(226);
+pub const GCX_ERROR_INSUFFICIENT_LOADER_VERSION: gcx_result = gcx_result(227);
+pub const GCX_ERROR_INVALID_SOURCE: gcx_result = gcx_result(300);
+pub const GCX_ERROR_FILE_NOT_FOUND: gcx_result = gcx_result(301);
+pub const GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: gcx_result = gcx_result(302);
+pub const GCX_ERROR_SHARED_OBJECT_INIT_FAILED: gcx_result = gcx_result(303);
+pub const GCX_ERROR_OPERATING_SYSTEM: gcx_result = gcx_result(304);
+pub const GCX_ERROR_INVALID_HANDLE: gcx_result = gcx_result(400);
+pub const GCX_ERROR_ILLEGAL_STATE: gcx_result = gcx_result(401);
+pub const GCX_ERROR_LOSSY_QUERY: gcx_result = gcx_result(402);
+pub const GCX_ERROR_NOT_FOUND: gcx_result = gcx_result(500);
+pub const GCX_ERROR_NOT_READY: gcx_result = gcx_result(600);
+pub const GCX_ERROR_ILLEGAL_ADDRESS: gcx_result = gcx_result(700);
+pub const GCX_ERROR_LAUNCH_OUT_OF_RESOURCES: gcx_result = gcx_result(701);
+pub const GCX_ERROR_LAUNCH_TIMEOUT: gcx_result = gcx_result(702);
+pub const GCX_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING: gcx_result = gcx_result(703);
+pub const GCX_ERROR_PEER_ACCESS_ALREADY_ENABLED: gcx_result = gcx_result(704);
+pub const GCX_ERROR_PEER_ACCESS_NOT_ENABLED: gcx_result = gcx_result(705);
+pub const GCX_ERROR_PRIMARY_CONTEXT_ACTIVE: gcx_result = gcx_result(708);
+pub const GCX_ERROR_CONTEXT_IS_DESTROYED: gcx_result = gcx_result(709);
+pub const GCX_ERROR_ASSERT: gcx_result = gcx_result(710);
+pub const GCX_ERROR_TOO_MANY_PEERS: gcx_result = gcx_result(711);
+pub const GCX_ERROR_HOST_MEMORY_ALREADY_REGISTERED: gcx_result = gcx_result(712);
+pub const GCX_ERROR_HOST_MEMORY_NOT_REGISTERED: gcx_result = gcx_result(713);
+pub const GCX_ERROR_HARDWARE_STACK_ERROR: gcx_result = gcx_result(714);
+pub const GCX_ERROR_ILLEGAL_INSTRUCTION: gcx_result = gcx_result(715);
+pub const GCX_ERROR_MISALIGNED_ADDRESS: gcx_result = gcx_result(716);
+pub const GCX_ERROR_INVALID_ADDRESS_SPACE: gcx_result = gcx_result(717);
+pub const GCX_ERROR_INVALID_PC: gcx_result = gcx_result(718);
+pub const GCX_ERROR_LAUNCH_FAILED: gcx_result = gcx_result(719);
+pub const GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: gcx_result = gcx_result(720);
+pub const GCX_ERROR_TENSOR_MEMORY_LEAK: gcx_result = gcx_result(721);
+pub const GCX_ERROR_NOT_PERMITTED: gcx_result = gcx_result(800);
+pub const GCX_ERROR_NOT_SUPPORTED: gcx_result = gcx_result(801);
+pub const GCX_ERROR_SYSTEM_NOT_READY: gcx_result = gcx_result(802);
+pub const GCX_ERROR_SYSTEM_DRIVER_MISMATCH: gcx_result = gcx_result(803);
+pub const GCX_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: gcx_result = gcx_result(804);
+pub const GCX_ERROR_MPS_CONNECTION_FAILED: gcx_result = gcx_result(805);
+pub const GCX_ERROR_MPS_RPC_FAILURE: gcx_result = gcx_result(806);
+pub const GCX_ERROR_MPS_SERVER_NOT_READY: gcx_result = gcx_result(807);
+pub const GCX_ERROR_MPS_MAX_CLIENTS_REACHED: gcx_result = gcx_result(808);
+pub const GCX_ERROR_MPS_MAX_CONNECTIONS_REACHED: gcx_result = gcx_result(809);
+pub const GCX_ERROR_MPS_CLIENT_TERMINATED: gcx_result = gcx_result(810);
+pub const GCX_ERROR_CDP_NOT_SUPPORTED: gcx_result = gcx_result(811);
+pub const GCX_ERROR_CDP_VERSION_MISMATCH: gcx_result = gcx_result(812);
+pub const GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED: gcx_result = gcx_result(900);
+pub const GCX_ERROR_STREAM_CAPTURE_INVALIDATED: gcx_result = gcx_result(901);
+pub const GCX_ERROR_STREAM_CAPTURE_MERGE: gcx_result = gcx_result(902);
+pub const GCX_ERROR_STREAM_CAPTURE_UNMATCHED: gcx_result = gcx_result(903);
+pub const GCX_ERROR_STREAM_CAPTURE_UNJOINED: gcx_result = gcx_result(904);
+pub const GCX_ERROR_STREAM_CAPTURE_ISOLATION: gcx_result = gcx_result(905);
+pub const GCX_ERROR_STREAM_CAPTURE_IMPLICIT: gcx_result = gcx_result(906);
+pub const GCX_ERROR_CAPTURED_EVENT: gcx_result = gcx_result(907);
+pub const GCX_ERROR_STREAM_CAPTURE_WRONG_THREAD: gcx_result = gcx_result(908);
+pub const GCX_ERROR_TIMEOUT: gcx_result = gcx_result(909);
+pub const GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE: gcx_result = gcx_result(910);
+pub const GCX_ERROR_EXTERNAL_DEVICE: gcx_result = gcx_result(911);
+pub const GCX_ERROR_INVALID_CLUSTER_SIZE: gcx_result = gcx_result(912);
+pub const GCX_ERROR_FUNCTION_NOT_LOADED: gcx_result = gcx_result(913);
+pub const GCX_ERROR_INVALID_RESOURCE_TYPE: gcx_result = gcx_result(914);
+pub const GCX_ERROR_INVALID_RESOURCE_CONFIGURATION: gcx_result = gcx_result(915);
+pub const GCX_ERROR_KEY_ROTATION: gcx_result = gcx_result(916);
+pub const GCX_ERROR_STREAM_DETACHED: gcx_result = gcx_result(917);
+pub const GCX_ERROR_GRAPH_RECAPTURE_FAILURE: gcx_result = gcx_result(918);
+pub const GCX_ERROR_FABRIC_NOT_READY: gcx_result = gcx_result(919);
+pub const GCX_ERROR_UNKNOWN: gcx_result = gcx_result(999);
+#[repr(transparent)]
+/// Numbers and names are CUresult's.
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_result(pub ::std::os::raw::c_uint);
+/** CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream and
+ CUevent are pointers to these. cudaStream_t and cudaEvent_t are the same pointers.*/
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUctx_st {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUgreenCtx_st {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUstream_st {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUevent_st {
+    _unused: [u8; 0],
+}
+extern "C" {
+    /// How many devices there are. Errors: those of opening.
+    pub fn gcx_device_get_count(count: *mut i32) -> gcx_result;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_device_info {
+    pub struct_size: u32,
+    pub compute_capability_major: i32,
+    pub compute_capability_minor: i32,
+    pub sm_count: u32,
+    /// SMs: the least that a coscheduled partition has
+    pub min_partition_size: u32,
+    /// SMs: coscheduled partitions come in multiples of this
+    pub coscheduled_alignment: u32,
+    /// 1 where the driver doesn't tell
+    pub locality_domain_count: u32,
+    /// begins with "SIMULATED" on the simulated driver
+    pub name: [::std::os::raw::c_char; 128usize],
+    pub uuid: [u8; 16usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_device_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_device_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_device_info>(),
+        172usize,
+        "Size of gcx_device_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_device_info>(),
+        4usize,
+        "Alignment of gcx_device_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_device_info::struct_size",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).compute_capability_major) as usize
+                - ptr as usize
+        },
+        4usize,
+        "Offset of field: gcx_device_info::compute_capability_major",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).compute_capability_minor) as usize
+                - ptr as usize
+        },
+        8usize,
+        "Offset of field: gcx_device_info::compute_capability_minor",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_device_info::sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).min_partition_size) as usize - ptr as usize
+        },
+        16usize,
+        "Offset of field: gcx_device_info::min_partition_size",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).coscheduled_alignment) as usize - ptr as usize
+        },
+        20usize,
+        "Offset of field: gcx_device_info::coscheduled_alignment",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).locality_domain_count) as usize - ptr as usize
+        },
+        24usize,
+        "Offset of field: gcx_device_info::locality_domain_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_device_info::name",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).uuid) as usize - ptr as usize },
+        156usize,
+        "Offset of field: gcx_device_info::uuid",
+    );
+}
+impl Default for gcx_device_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Fills *info. Makes no context on the device.
+ Errors: GCX_ERROR_INVALID_DEVICE no such device.*/
+    pub fn gcx_device_get_info(device: i32, info: *mut gcx_device_info) -> gcx_result;
+}
+extern "C" {
+    /** The priorities that the device's streams can have. Lower numbers are more urgent, so that
+ *greatest is the lowest: 0 and -5 on an H100. Holds the primary context while it asks, which is
+ once a process.
+ Errors: GCX_ERROR_INVALID_DEVICE no such device.*/
+    pub fn gcx_device_get_stream_priority_range(
+        device: i32,
+        least: *mut i32,
+        greatest: *mut i32,
+    ) -> gcx_result;
+}
+/// CU_DEV_RESOURCE_TYPE_SM
+pub const GCX_RESOURCE_SM: gcx_resource_type = gcx_resource_type(1);
+/// [13.1+] CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG
+pub const GCX_RESOURCE_WORKQUEUE_CONFIG: gcx_resource_type = gcx_resource_type(1000);
+/// [13.1+] CU_DEV_RESOURCE_TYPE_WORKQUEUE
+pub const GCX_RESOURCE_WORKQUEUE: gcx_resource_type = gcx_resource_type(10000);
+#[repr(transparent)]
+/** ------------------------------------------------------------------------------------------
+ Resources
+
+ An SM resource is a set of atoms: the smallest groups into which the driver splits the
+ device. All resources of a device and family are made of the same atoms, whatever calls they
+ came from, so that it is known whether two of them overlap, and sets can be joined and taken
+ apart without the driver. The families differ in what the driver promises:
+   coscheduled  the default. An H100's atoms are 15 groups of 8 SMs and one odd group of 12.
+                Kernels with thread block clusters of up to 8 run on any of those of 8
+   fine         66 atoms of 2 SMs on an H100, any even count; clusters of up to 2
+   max-cluster  compute capability 9.0 and newer, 24 SMs or more. Groups that the driver picks
+                for large clusters: on an H200 5 of 24 SMs and an odd one of 12, clusters of
+                up to 16
+   structured   [13.1+] the groups of one gcx_sm_split with coscheduled counts, backfill or
+                locality domains in its requests; two calls with the same requests give the same
+                groups. They can't be split further. Their resources carry the requests, so that
+                gcx keeps nothing for them: of one not used lately the driver is asked again.
+                Requests for a score and more of unlike groups, for which a resource has no room,
+                are remembered for good, some hundred bytes for each different split
+   foreign      [13.1+] what gcx_stream_get_resource tells of a stream whose green context gcx did
+                not make: counts, with no atoms. It can be asked by gcx_resource_get_info; what
+                needs the atoms refuses it with GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
+ ----------------------------------------------------------------------------------------*/
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_resource_type(pub ::std::os::raw::c_uint);
+/// not an SM resource
+pub const GCX_SM_FAMILY_NONE: gcx_sm_family = gcx_sm_family(0);
+pub const GCX_SM_FAMILY_COSCHEDULED: gcx_sm_family = gcx_sm_family(1);
+pub const GCX_SM_FAMILY_FINE: gcx_sm_family = gcx_sm_family(2);
+pub const GCX_SM_FAMILY_MAX_CLUSTER: gcx_sm_family = gcx_sm_family(3);
+pub const GCX_SM_FAMILY_STRUCTURED: gcx_sm_family = gcx_sm_family(4);
+pub const GCX_SM_FAMILY_FOREIGN: gcx_sm_family = gcx_sm_family(5);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_sm_family(pub ::std::os::raw::c_uint);
+/** A description of resources of one device: a value that is copied and thrown away at will. Two
+ equal ones are equal byte for byte. It is valid in the process that made it. What isn't one, or
+ was changed, is refused with GCX_ERROR_INVALID_RESOURCE_TYPE (all zero) or
+ GCX_ERROR_INVALID_RESOURCE_CONFIGURATION; any function that takes a resource can return these.*/
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_resource {
+    pub opaque: [u64; 16usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_resource() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_resource> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(::core::mem::size_of::<gcx_resource>(), 128usize, "Size of gcx_resource");
+    assert_eq!(
+        ::core::mem::align_of::<gcx_resource>(),
+        8usize,
+        "Alignment of gcx_resource",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).opaque) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_resource::opaque",
+    );
+}
+extern "C" {
+    /** The whole device's resource of one type. Makes no context. GCX_RESOURCE_SM gives all SMs, as
+ coscheduled; gcx_sm_split can split it in any family. GCX_RESOURCE_WORKQUEUE_CONFIG [13.1+] gives
+ the device's default, to be changed by gcx_workqueue_configure.
+ Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_RESOURCE_TYPE no such type, or
+ GCX_RESOURCE_WORKQUEUE, which only a context has; GCX_ERROR_NOT_SUPPORTED workqueues on a driver
+ before 13.1.*/
+    pub fn gcx_device_get_resource(
+        device: i32,
+        type_: gcx_resource_type,
+        resource: *mut gcx_resource,
+    ) -> gcx_result;
+}
+/// share the device's workqueues with all contexts
+pub const GCX_WORKQUEUE_SCOPE_DEVICE_CTX: gcx_workqueue_scope = gcx_workqueue_scope(0);
+/** where possible, share none with other contexts
+that are balanced*/
+pub const GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED: gcx_workqueue_scope = gcx_workqueue_scope(
+    1,
+);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_workqueue_scope(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_resource_info {
+    pub struct_size: u32,
+    pub type_: gcx_resource_type,
+    pub device: i32,
+    /// of GCX_RESOURCE_SM, else 0
+    pub family: gcx_sm_family,
+    pub sm_count: u32,
+    pub atom_count: u32,
+    /** SMs: the least that splitting this can give; all of it, where
+it can't be split; 0 only of a resource of 0 SMs*/
+    pub min_partition_size: u32,
+    /** SMs, never 0: the step of the sizes that splitting this can
+give, the odd atom aside, unless that is all there is*/
+    pub coscheduled_alignment: u32,
+    /// of one structured group: its GCX_SM_REQUEST_ flags
+    pub flags: u32,
+    /// valid with GCX_SM_REQUEST_LOCALITY_DOMAIN_ID in flags
+    pub locality_domain_id: u32,
+    /// of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0
+    pub workqueue_scope: gcx_workqueue_scope,
+    /// concurrent stream-ordered workloads expected
+    pub workqueue_concurrency_limit: u32,
+}
+#[test]
+fn bindgen_test_layout_gcx_resource_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_resource_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_resource_info>(),
+        48usize,
+        "Size of gcx_resource_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_resource_info>(),
+        4usize,
+        "Alignment of gcx_resource_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_resource_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).type_) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_resource_info::type_",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_resource_info::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_resource_info::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_resource_info::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).atom_count) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_resource_info::atom_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).min_partition_size) as usize - ptr as usize
+        },
+        24usize,
+        "Offset of field: gcx_resource_info::min_partition_size",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).coscheduled_alignment) as usize - ptr as usize
+        },
+        28usize,
+        "Offset of field: gcx_resource_info::coscheduled_alignment",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_resource_info::flags",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).locality_domain_id) as usize - ptr as usize
+        },
+        36usize,
+        "Offset of field: gcx_resource_info::locality_domain_id",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).workqueue_scope) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_resource_info::workqueue_scope",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).workqueue_concurrency_limit) as usize
+                - ptr as usize
+        },
+        44usize,
+        "Offset of field: gcx_resource_info::workqueue_concurrency_limit",
+    );
+}
+impl Default for gcx_resource_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Fills *info from the value, without the driver but for a structured group that wasn't used
+ lately.*/
+    pub fn gcx_resource_get_info(
+        resource: *const gcx_resource,
+        info: *mut gcx_resource_info,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** [13.1+] Gives in *configured the workqueue configuration *config with another scope and
+ concurrency limit (0: keep the one it has). May be the same variable.
+ Errors: GCX_ERROR_INVALID_RESOURCE_TYPE *config isn't a workqueue configuration;
+ GCX_ERROR_INVALID_VALUE no such scope.*/
+    pub fn gcx_workqueue_configure(
+        config: *const gcx_resource,
+        scope: gcx_workqueue_scope,
+        concurrency_limit: u32,
+        configured: *mut gcx_resource,
+    ) -> gcx_result;
+}
+/** What one group is to be: CU_DEV_SM_RESOURCE_GROUP_PARAMS. Zero whatever isn't set. sm_count
+ alone works on every driver; any other field makes the whole split a structured one [13.1+],
+ with CUDA's own rules for it, which round nothing.*/
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_sm_request {
+    /// SMs; 0: what the other groups leave
+    pub sm_count: u32,
+    /// [13.1+] SMs that are coscheduled; 0: the default
+    pub coscheduled_sm_count: u32,
+    /// [13.1+] SMs; where possible
+    pub preferred_coscheduled_sm_count: u32,
+    /// GCX_SM_REQUEST_
+    pub flags: u32,
+    /// [13.4+] with GCX_SM_REQUEST_LOCALITY_DOMAIN_ID
+    pub locality_domain_id: u32,
+    /// 0
+    pub reserved: [u32; 11usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_sm_request() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_sm_request> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_sm_request>(),
+        64usize,
+        "Size of gcx_sm_request",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_sm_request>(),
+        4usize,
+        "Alignment of gcx_sm_request",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_sm_request::sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).coscheduled_sm_count) as usize - ptr as usize
+        },
+        4usize,
+        "Offset of field: gcx_sm_request::coscheduled_sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).preferred_coscheduled_sm_count) as usize
+                - ptr as usize
+        },
+        8usize,
+        "Offset of field: gcx_sm_request::preferred_coscheduled_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_sm_request::flags",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).locality_domain_id) as usize - ptr as usize
+        },
+        16usize,
+        "Offset of field: gcx_sm_request::locality_domain_id",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_sm_request::reserved",
+    );
+}
+extern "C" {
+    /** Divides input into one group for each request, disjoint, and what is left over. The same on every
+ driver from 12.4 on:
+   - The rule: what can be given is given, whatever the order of the requests, with the fewest SMs
+     beyond what was asked, then with the most counts met exactly, then by the order of the
+     requests.
+   - So counts are rounded up to whole atoms. On an H100, whose atoms are 15 of 8 and an odd one
+ of 12, 7 gives 8, 16 and 24 are given as they are, and 108 is 12 atoms of 8 and the one of 12.
+     Where the odd atom is nearer it is taken: 10 gives 12, 17 gives 20, 120 and 5 give 120 and
+     12. GCX_SPLIT_EXACT refuses whatever would not give each count asked.
+   - The odd atom by itself lacks what the family promises: an H100's allows clusters of up to 2,
+     not 8, see gcx_resource_get_max_cluster_size. Who needs clusters asks for multiples of the
+     other atoms' size, which get it only where nothing else is left: of 16 equal groups of 8 the
+     first has it (12, 8, 8, ...).
+   - Groups are filled in the order of the requests from the first atoms on, so that a larger
+     first group contains the smaller one of another split: growing moves nothing. A group with
+     the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.
+   - Count 0 takes what the counted groups leave; several share it as evenly as atoms allow, by
+     their order, the last with the odd atom. A group has one atom at least.
+   - input may be a whole device, a group, a remainder, or any union: splits of splits need no
+     context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
+     a whole device.
+ Writes the groups to groups[0 .. request_count - 1] and what is left to *remainder, an
+ SM resource of 0 SMs if nothing is. remainder may be NULL. Nothing is made on the device; the
+ first split in a family asks the driver for its atoms (microseconds), later ones ask nothing.
+ Errors:
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups don't fit, or a group would be empty; with
+       GCX_SPLIT_EXACT a count can't be met; another family than input's
+   GCX_ERROR_INVALID_RESOURCE_TYPE           input isn't an SM resource
+   GCX_ERROR_INVALID_VALUE                   request_count is 0; unknown flags; both families at
+       once; a structured split that breaks one of CUDA's rules
+   GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
+       domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a
+       small MIG slice)*/
+    pub fn gcx_sm_split(
+        input: *const gcx_resource,
+        requests: *const gcx_sm_request,
+        request_count: u32,
+        flags: u32,
+        groups: *mut gcx_resource,
+        remainder: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** What gcx_sm_split would give, in SMs, without making or keeping anything: the count of each group
+ in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. A plan and a
+ split can't differ: they are one computation. Errors: those of gcx_sm_split.*/
+    pub fn gcx_sm_plan(
+        input: *const gcx_resource,
+        requests: *const gcx_sm_request,
+        request_count: u32,
+        flags: u32,
+        sm_counts: *mut u32,
+        remainder_sm_count: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** The SMs of a and b together, in *result; those of a without those of b; those of both. *result
+ may be a or b. An empty result is a resource of 0 SMs.
+ Errors: GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource;
+ GCX_ERROR_INVALID_RESOURCE_CONFIGURATION they are of two devices or families.*/
+    pub fn gcx_resource_union(
+        a: *const gcx_resource,
+        b: *const gcx_resource,
+        result: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
+    pub fn gcx_resource_subtract(
+        a: *const gcx_resource,
+        b: *const gcx_resource,
+        result: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
+    pub fn gcx_resource_intersect(
+        a: *const gcx_resource,
+        b: *const gcx_resource,
+        result: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** How many of the resource's SMs are held by live contexts, those that gcx_context_list tells, of
+ gcx in this process. Beside contexts of other families it is known once gcx_device_map_sms has
+ read which SMs the atoms hold.
+ Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_NOT_SUPPORTED one of two families is
+ the structured one, which can't be mapped; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource.*/
+    pub fn gcx_resource_get_live_overlap(
+        resource: *const gcx_resource,
+        sm_count: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** How many SMs a and b share: 0 for two devices. Within a family this is always known. Across
+ families it is known once gcx_device_map_sms has read which SMs the atoms hold.
+ Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_NOT_SUPPORTED one is of a structured
+ split, which can't be mapped; GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource.*/
+    pub fn gcx_resource_get_overlap(
+        a: *const gcx_resource,
+        b: *const gcx_resource,
+        sm_count: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** The same as gcx_stream_get_max_cluster_size of a stream with these SMs. On a device with clusters
+ the first call makes a context of them, with the cost of one, and keeps it (below).
+ Errors: those of gcx_context_create; GCX_ERROR_INVALID_RESOURCE_CONFIGURATION it has 0 SMs.*/
+    pub fn gcx_resource_get_max_cluster_size(
+        resource: *const gcx_resource,
+        blocks: *mut u32,
+    ) -> gcx_result;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_context_s {
+    _unused: [u8; 0],
+}
+/** ------------------------------------------------------------------------------------------
+ Contexts
+
+ A context is a green context: SMs, and [13.1+] a workqueue configuration. gcx makes one green
+ context for each set of resources, once, and keeps it: making one takes the driver 1 to 3 ms,
+ waits for every kernel that runs on the device and loses 4 MiB of device memory for good when
+ it is destroyed. A context for resources that had one before takes microseconds, waits
+ for nothing and loses nothing. So two handles for equal resources stand for one green context,
+ and synchronizing or recording one covers the work of both, unless GCX_CONTEXT_PRIVATE. The first
+ context on a device retains its primary context, which gcx keeps.
+ ----------------------------------------------------------------------------------------*/
+pub type gcx_context = *mut gcx_context_s;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_stream_s {
+    _unused: [u8; 0],
+}
+pub type gcx_stream = *mut gcx_stream_s;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_event_s {
+    _unused: [u8; 0],
+}
+pub type gcx_event = *mut gcx_event_s;
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_context_params {
+    pub struct_size: u32,
+    /// GCX_CONTEXT_
+    pub flags: u32,
+}
+#[test]
+fn bindgen_test_layout_gcx_context_params() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_context_params> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_context_params>(),
+        8usize,
+        "Size of gcx_context_params",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_context_params>(),
+        4usize,
+        "Alignment of gcx_context_params",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_context_params::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_context_params::flags",
+    );
+}
+extern "C" {
+    /** A context over resource_count resources: one or several SM resources of one device and family,
+ disjoint, and [13.1+] at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
+ params may be NULL. The new handle is the caller's, to be given to gcx_context_destroy.
+ Errors:
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, or one is given twice, or
+       they are of two devices or families, or hold no SMs
+   GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or are two workqueues
+   GCX_ERROR_INVALID_VALUE                   resource_count is 0; unknown flags
+   GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] the GCX_RESOURCE_WORKQUEUE is gone: no green
+       context has it any more
+   GCX_ERROR_NOT_SUPPORTED                   [13.1+] the odd atom together with atoms that don't
+       run up to the last: CUDA allows no such descriptor there*/
+    pub fn gcx_context_create(
+        resources: *const gcx_resource,
+        resource_count: u32,
+        params: *const gcx_context_params,
+        context: *mut gcx_context,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Gives the handle up. Streams of the context stay usable and keep it, and work in flight finishes.
+ The green context is kept for the next that asks for the same resources, within
+ gcx_cache_set_limit.
+ Errors: GCX_ERROR_CONTEXT_ALREADY_IN_USE the handle is current in the calling thread by
+ gcx_context_push, or its green context is current and this is its last handle: pop it first.*/
+    pub fn gcx_context_destroy(context: gcx_context) -> gcx_result;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_context_info {
+    pub struct_size: u32,
+    pub device: i32,
+    pub sm_count: u32,
+    /// live gcx streams of the green context, those of other handles too
+    pub stream_count: u32,
+    /** the same for two handles exactly if they share a green context; never
+used twice in a process. gcx's own, not cuGreenCtxGetId's*/
+    pub id: u64,
+}
+#[test]
+fn bindgen_test_layout_gcx_context_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_context_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_context_info>(),
+        24usize,
+        "Size of gcx_context_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_context_info>(),
+        8usize,
+        "Alignment of gcx_context_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_context_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_context_info::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_context_info::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).stream_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_context_info::stream_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_context_info::id",
+    );
+}
+extern "C" {
+    /// Fills *info. Errors: GCX_ERROR_CONTEXT_IS_DESTROYED (below).
+    pub fn gcx_context_get_info(
+        context: gcx_context,
+        info: *mut gcx_context_info,
+    ) -> gcx_result;
+}
+/// A green context that is in use. Grows at the end of reserved, never in size.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_live_context {
+    /// as in gcx_context_info
+    pub id: u64,
+    pub device: i32,
+    pub sm_count: u32,
+    /// gcx_context handles
+    pub handle_count: u32,
+    /// gcx_stream handles
+    pub stream_count: u32,
+    /// GCX_CONTEXT_PRIVATE
+    pub flags: u32,
+    /// 0
+    pub reserved: [u32; 5usize],
+    /// its SMs
+    pub resource: gcx_resource,
+}
+#[test]
+fn bindgen_test_layout_gcx_live_context() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_live_context> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_live_context>(),
+        176usize,
+        "Size of gcx_live_context",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_live_context>(),
+        8usize,
+        "Alignment of gcx_live_context",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_live_context::id",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_live_context::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_live_context::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).handle_count) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_live_context::handle_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).stream_count) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_live_context::stream_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_live_context::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_live_context::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).resource) as usize - ptr as usize },
+        48usize,
+        "Offset of field: gcx_live_context::resource",
+    );
+}
+extern "C" {
+    /** The green contexts of a device, or of all (-1), that have a handle or a stream, or that a thread
+ has current by gcx_context_push: in contexts[0 .. *count - 1], in the order in which they were
+ made. Not the kept ones. capacity is the room in contexts, which may be NULL if that is 0.
+ Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_VALUE capacity is too small:
+ *count then holds what is needed.*/
+    pub fn gcx_context_list(
+        device: i32,
+        contexts: *mut gcx_live_context,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
+ workqueue configuration, or its workqueue, to be shared with another context. Contexts with the
+ same workqueue give equal resources. It can be used as long as one of them exists, alive or kept.
+ Errors: GCX_ERROR_INVALID_RESOURCE_TYPE no such type; GCX_ERROR_NOT_SUPPORTED workqueues on a
+ driver before 13.1.*/
+    pub fn gcx_context_get_resource(
+        context: gcx_context,
+        type_: gcx_resource_type,
+        resource: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** The native handles, for any CUDA code; NULL on failure, with the reason in
+ gcx_last_error_message(). They stay gcx's: never destroy them. They are valid as long as the
+ handle or a stream of it is alive. cuCtxFromGreenCtx's context, and the green context itself.*/
+    pub fn gcx_context_native(context: gcx_context) -> *mut CUctx_st;
+}
+extern "C" {
+    pub fn gcx_context_native_green(context: gcx_context) -> *mut CUgreenCtx_st;
+}
+extern "C" {
+    /** A further handle for the context that gcx made behind a native one, the caller's to destroy.
+ Errors: GCX_ERROR_NOT_FOUND native isn't one of gcx's contexts.*/
+    pub fn gcx_context_from_native(
+        native: *mut CUctx_st,
+        context: *mut gcx_context,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
+ off again. push holds the context until pop, or until the thread ends, which takes off all that
+ it had pushed. *context, if not NULL, receives the handle that was pushed. Errors of pop:
+ GCX_ERROR_INVALID_CONTEXT nothing was pushed in this thread, or its end has taken it off, or
+ another context is on top, since other code pushed or set one: take that off first.*/
+    pub fn gcx_context_push(context: gcx_context) -> gcx_result;
+}
+extern "C" {
+    pub fn gcx_context_pop(context: *mut gcx_context) -> gcx_result;
+}
+extern "C" {
+    /** The handle that the calling thread pushed last, if its context is current; else NULL, with
+ success. It stays with its owner.*/
+    pub fn gcx_context_get_current(context: *mut gcx_context) -> gcx_result;
+}
+extern "C" {
+    /** Waits until all work of the context's streams has finished. Blocks the calling thread. Errors of
+ that work appear here with the driver's code.*/
+    pub fn gcx_context_synchronize(context: gcx_context) -> gcx_result;
+}
+/// CU_STREAM_NON_BLOCKING: no order with the default stream
+pub const GCX_STREAM_NON_BLOCKING: gcx_stream_sync = gcx_stream_sync(0);
+/// CU_STREAM_DEFAULT: green contexts have no such streams
+pub const GCX_STREAM_BLOCKING: gcx_stream_sync = gcx_stream_sync(1);
+#[repr(transparent)]
+/** ------------------------------------------------------------------------------------------
+ Streams
+ ----------------------------------------------------------------------------------------*/
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_stream_sync(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_stream_params {
+    pub struct_size: u32,
+    /// GCX_STREAM_NON_BLOCKING
+    pub sync: gcx_stream_sync,
+    /// lower is more urgent; clamped to gcx_device_get_stream_priority_range
+    pub priority: i32,
+}
+#[test]
+fn bindgen_test_layout_gcx_stream_params() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_stream_params> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_stream_params>(),
+        12usize,
+        "Size of gcx_stream_params",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_stream_params>(),
+        4usize,
+        "Alignment of gcx_stream_params",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_stream_params::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sync) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_stream_params::sync",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).priority) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_stream_params::priority",
+    );
+}
+impl Default for gcx_stream_params {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** A stream of the context, which it keeps, and nobody else's while the handle lives: one that was
+ given up before, if there is one of this priority whose work has finished, or a new one. params
+ NULL is GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy. The handle is
+ the caller's. Errors: GCX_ERROR_INVALID_VALUE sync isn't GCX_STREAM_NON_BLOCKING;
+ GCX_ERROR_CONTEXT_IS_DESTROYED the device was reset.*/
+    pub fn gcx_stream_create(
+        context: gcx_context,
+        params: *const gcx_stream_params,
+        stream: *mut gcx_stream,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
+ waiting. It must outlive the handle; destroying the handle leaves it alone.
+ Errors: GCX_ERROR_INVALID_VALUE it is NULL, CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2), the
+ names of CUDA's default streams, which are other streams in each context; what the driver says
+ of a stream that isn't one, as far as it notices.*/
+    pub fn gcx_stream_from_native(
+        native: *mut CUstream_st,
+        stream: *mut gcx_stream,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Gives the handle up. Work in the stream finishes. Never waits. The green context keeps up to 32
+ such streams, about 0.02 MiB each, and they go when it does, see gcx_cache_set_limit. So what a
+ library holds by stream stays valid, as PyTorch's cached memory, which ends the process if the
+ stream of its pinned memory is gone. A stream whose attributes were changed
+ (cuStreamSetAttribute), before or after, is given to nobody and destroyed when that is noticed,
+ by the next who wants a stream or the place of one. One that captures a graph captures on, and is
+ kept at least until that has ended; if 32 such are kept already, its capture ends with it. One
+ that somebody destroyed with CUDA's own function, which nobody should, is gone already: then the
+ handle goes.*/
+    pub fn gcx_stream_destroy(stream: gcx_stream) -> gcx_result;
+}
+extern "C" {
+    /** The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
+ gcx_last_error_message(). Valid until the handle is destroyed: don't submit to it afterwards, it
+ may be someone else's then. Never destroy it.*/
+    pub fn gcx_stream_native(stream: gcx_stream) -> *mut CUstream_st;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_stream_info {
+    pub struct_size: u32,
+    pub device: i32,
+    pub priority: i32,
+    /// SMs that its kernels can run on
+    pub sm_count: u32,
+    /// gcx_context_info.id; 0 if the context isn't gcx's
+    pub context_id: u64,
+}
+#[test]
+fn bindgen_test_layout_gcx_stream_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_stream_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_stream_info>(),
+        24usize,
+        "Size of gcx_stream_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_stream_info>(),
+        8usize,
+        "Alignment of gcx_stream_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_stream_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_stream_info::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).priority) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_stream_info::priority",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_stream_info::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).context_id) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_stream_info::context_id",
+    );
+}
+extern "C" {
+    /// Fills *info.
+    pub fn gcx_stream_get_info(
+        stream: gcx_stream,
+        info: *mut gcx_stream_info,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** The resource of the stream's context: gcx_context_get_resource, by the stream. If its context
+ isn't gcx's: the whole device's, if it can run on all SMs, as one of the primary context; else
+ [13.1+] a resource of GCX_SM_FAMILY_FOREIGN.
+ Errors: those of gcx_context_get_resource, and of a context that isn't gcx's
+   GCX_ERROR_NOT_SUPPORTED  a part of the device on a driver before 13.1; gcx_stream_get_info has
+       its count
+   GCX_ERROR_NOT_FOUND      a workqueue*/
+    pub fn gcx_stream_get_resource(
+        stream: gcx_stream,
+        type_: gcx_resource_type,
+        resource: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** The most blocks that a thread block cluster of the stream's kernels can have, sizes above the
+ portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the driver says it
+ of blocks of 1024 threads without shared memory. 1 on a device without clusters, before compute
+ capability 9.0. It follows from how the SMs were split off, not from their number.*/
+    pub fn gcx_stream_get_max_cluster_size(
+        stream: gcx_stream,
+        blocks: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Waits until the stream's work has finished. Blocks the calling thread. Errors of that work appear
+ here with the driver's code.*/
+    pub fn gcx_stream_synchronize(stream: gcx_stream) -> gcx_result;
+}
+extern "C" {
+    /** GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
+ message. Never waits.*/
+    pub fn gcx_stream_query(stream: gcx_stream) -> gcx_result;
+}
+extern "C" {
+    /** An event on a device; retains the primary context as contexts do. The handle is the caller's.
+ Errors: GCX_ERROR_INVALID_DEVICE; GCX_ERROR_INVALID_VALUE unknown flags.*/
+    pub fn gcx_event_create(
+        device: i32,
+        flags: u32,
+        event: *mut gcx_event,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and times.
+ It must outlive the handle; destroying the handle leaves it alone. Its device isn't known, and
+ a reset of it is for its owner to notice.
+ Errors: what the driver says of an event that isn't one, as far as it notices.*/
+    pub fn gcx_event_from_native(
+        native: *mut CUevent_st,
+        event: *mut gcx_event,
+    ) -> gcx_result;
+}
+extern "C" {
+    /// Gives the handle up, and destroys the event unless someone else made it. Never waits.
+    pub fn gcx_event_destroy(event: gcx_event) -> gcx_result;
+}
+extern "C" {
+    /// The CUevent; NULL on failure. Valid until the handle is destroyed.
+    pub fn gcx_event_native(event: gcx_event) -> *mut CUevent_st;
+}
+extern "C" {
+    /** Captures in the event the work submitted so far to the stream, or to all streams of the context.
+ Recording again forgets what was captured before.
+ Errors: GCX_ERROR_INVALID_HANDLE the event is of another device; waiting works across devices.*/
+    pub fn gcx_stream_record(stream: gcx_stream, event: gcx_event) -> gcx_result;
+}
+extern "C" {
+    pub fn gcx_context_record(context: gcx_context, event: gcx_event) -> gcx_result;
+}
+extern "C" {
+    /** Holds all later work of the stream, or of all streams of the context, until the event's work has
+ finished. An event never recorded holds nothing.*/
+    pub fn gcx_stream_wait(stream: gcx_stream, event: gcx_event) -> gcx_result;
+}
+extern "C" {
+    pub fn gcx_context_wait(context: gcx_context, event: gcx_event) -> gcx_result;
+}
+extern "C" {
+    /// Waits in the calling thread for the event's work.
+    pub fn gcx_event_synchronize(event: gcx_event) -> gcx_result;
+}
+extern "C" {
+    /** GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
+ message.*/
+    pub fn gcx_event_query(event: gcx_event) -> gcx_result;
+}
+extern "C" {
+    /** Milliseconds between the two events' work. Both need GCX_EVENT_TIMING and to have finished.
+ Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded; GCX_ERROR_NOT_READY one
+ has not finished. The message says which.*/
+    pub fn gcx_event_get_elapsed(
+        start: gcx_event,
+        end: gcx_event,
+        milliseconds: *mut f32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** How many green contexts without handle or stream gcx keeps, over all devices: 64 at first. Each
+ holds about 5 MiB of device memory, of which destroying it gives back about 1, and those of its
+ streams that were given up. Those beyond are destroyed, the longest unused first, but not while a
+ stream that was given up captures a graph in them. 0 keeps none.
+ Making a context ahead of time is gcx_context_create and gcx_context_destroy.*/
+    pub fn gcx_cache_set_limit(kept_contexts: u32) -> gcx_result;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_cache_stats {
+    pub struct_size: u32,
+    pub limit: u32,
+    /// green contexts with a handle or stream
+    pub in_use: u32,
+    /// without
+    pub kept: u32,
+    /// contexts given from kept ones or from ones in use
+    pub hits: u64,
+    /// green contexts made
+    pub misses: u64,
+    /// destroyed by the limit
+    pub evicted: u64,
+    /// dead by a reset of the device
+    pub lost: u64,
+}
+#[test]
+fn bindgen_test_layout_gcx_cache_stats() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_cache_stats> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_cache_stats>(),
+        48usize,
+        "Size of gcx_cache_stats",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_cache_stats>(),
+        8usize,
+        "Alignment of gcx_cache_stats",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_cache_stats::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).limit) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_cache_stats::limit",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).in_use) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_cache_stats::in_use",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).kept) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_cache_stats::kept",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).hits) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_cache_stats::hits",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).misses) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_cache_stats::misses",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).evicted) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_cache_stats::evicted",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).lost) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_cache_stats::lost",
+    );
+}
+extern "C" {
+    /// Fills *stats, since the driver was opened.
+    pub fn gcx_cache_get_stats(stats: *mut gcx_cache_stats) -> gcx_result;
+}
+extern "C" {
+    /** The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is the
+ room in sm_ids, GCX_MAX_SMS suffices always. Waits for the stream. Probes again while fewer SMs
+ than promised were seen, a few times: other work may have held them.
+ Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
+ GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph.*/
+    pub fn gcx_stream_probe_sms(
+        stream: gcx_stream,
+        sm_ids: *mut u32,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
+ not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
+ context (above). Once a process and family, also if several threads ask at once; later calls
+ return at once. For
+ gcx_resource_get_sm_ids and for overlaps across families.
+ Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster.*/
+    pub fn gcx_device_map_sms(device: i32, family: gcx_sm_family) -> gcx_result;
+}
+extern "C" {
+    /** The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as
+ above. None are of a resource of 0 SMs. Errors: GCX_ERROR_NOT_READY the family isn't mapped;
+ GCX_ERROR_NOT_SUPPORTED it is of a structured split, which can't be mapped: probe a stream of it;
+ GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource; GCX_ERROR_INVALID_VALUE capacity is too
+ small: *count then holds what is needed.*/
+    pub fn gcx_resource_get_sm_ids(
+        resource: *const gcx_resource,
+        sm_ids: *mut u32,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its own.
+ Errors: GCX_ERROR_INVALID_VALUE no such atom; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource.*/
+    pub fn gcx_resource_get_atom(
+        resource: *const gcx_resource,
+        index: u32,
+        atom: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Chooses the driver library, before anything opened another. driver is
+   NULL or ""     the one that is open; else the environment's GCX_DRIVER, if that is set, read as
+                  below; else libcuda.so.1
+   "sim:SPEC"     the simulated driver, e.g. "sim:h100@13.0", "sim:2xh100@12.4" or
+                  "sim:FILE" with what `gcx info --record` wrote
+   anything else  a path or name for dlopen
+ and opens it, unless it is open already. Calling it is optional: the first function that needs
+ the driver opens it as with NULL. Nothing falls back in silence: without a driver each call says
+ so, and the next tries again.
+ Errors: GCX_ERROR_ALREADY_ACQUIRED another driver is open, for the rest of the process; those of
+ opening (top).*/
+    pub fn gcx_driver_open(driver: *const ::std::os::raw::c_char) -> gcx_result;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_driver_info {
+    pub struct_size: u32,
+    /// of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0
+    pub version: i32,
+    /// CUDA_VERSION of the cuda.h that gcx was built with
+    pub header_version: i32,
+    /// 1: no GPU is involved
+    pub simulated: i32,
+    /// what was opened
+    pub library: [::std::os::raw::c_char; 256usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_driver_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_driver_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_driver_info>(),
+        272usize,
+        "Size of gcx_driver_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_driver_info>(),
+        4usize,
+        "Alignment of gcx_driver_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_driver_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).version) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_driver_info::version",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).header_version) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_driver_info::header_version",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_driver_info::simulated",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).library) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_driver_info::library",
+    );
+}
+impl Default for gcx_driver_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /// Fills *info. Errors: those of opening.
+    pub fn gcx_driver_get_info(info: *mut gcx_driver_info) -> gcx_result;
+}
+/// 12.4: everything that isn't named here
+pub const GCX_CAPABILITY_GREEN_CONTEXTS: gcx_capability = gcx_capability(0);
+/** 12.5: the driver makes a stream from a green context. gcx
+makes streams on every driver; before 12.5 by making
+the context current for a moment*/
+pub const GCX_CAPABILITY_STREAM_CREATE: gcx_capability = gcx_capability(1);
+/// 13.0: cuGreenCtxGetId
+pub const GCX_CAPABILITY_CONTEXT_ID: gcx_capability = gcx_capability(2);
+/** 13.0: the driver tells minimum and alignment of an SM
+resource. Before, gcx derives them*/
+pub const GCX_CAPABILITY_RESOURCE_DETAILS: gcx_capability = gcx_capability(3);
+/// 13.1: coscheduled counts in gcx_sm_request, backfill
+pub const GCX_CAPABILITY_STRUCTURED_SPLIT: gcx_capability = gcx_capability(4);
+/// 13.1: workqueue resources
+pub const GCX_CAPABILITY_WORKQUEUES: gcx_capability = gcx_capability(5);
+/** 13.1: the driver tells a stream's resources. gcx tells
+those of its own streams on every driver*/
+pub const GCX_CAPABILITY_STREAM_RESOURCE: gcx_capability = gcx_capability(6);
+/// 13.4: locality domains in gcx_sm_request
+pub const GCX_CAPABILITY_LOCALITY_DOMAINS: gcx_capability = gcx_capability(7);
+pub const GCX_CAPABILITY_COUNT: gcx_capability = gcx_capability(8);
+#[repr(transparent)]
+/** What a driver can do. Where it makes no streams of green contexts, has no ids for them or tells
+ no details of resources, gcx has a way of its own or does without. What needs another one that
+ is lacking answers GCX_ERROR_NOT_SUPPORTED.*/
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_capability(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_capability_info {
+    pub struct_size: u32,
+    /// 1: the open driver has it
+    pub available: i32,
+    /// of the driver: 13010 is CUDA 13.1
+    pub required_version: i32,
+    /// "structured split"; lives as long as the library
+    pub name: *const ::std::os::raw::c_char,
+}
+#[test]
+fn bindgen_test_layout_gcx_capability_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_capability_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_capability_info>(),
+        24usize,
+        "Size of gcx_capability_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_capability_info>(),
+        8usize,
+        "Alignment of gcx_capability_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_capability_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).available) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_capability_info::available",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).required_version) as usize - ptr as usize
+        },
+        8usize,
+        "Offset of field: gcx_capability_info::required_version",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_capability_info::name",
+    );
+}
+impl Default for gcx_capability_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Fills *info. Errors: GCX_ERROR_INVALID_VALUE no such capability; those of opening. A driver
+ that is too old for green contexts is one of the latter.*/
+    pub fn gcx_capability_get_info(
+        capability: gcx_capability,
+        info: *mut gcx_capability_info,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** The path of the simulated driver that "sim:" opens, for programs that start others on it. The
+ string belongs to the thread and is valid until its next call of this. NULL if it isn't
+ installed; gcx_last_error_message() then says where it was looked for. Opens no driver.*/
+    pub fn gcx_simulator_path() -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    /** The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
+ patch. Compare with GCX_VERSION to tell a library older than the header. Opens no driver and
+ can't fail.*/
+    pub fn gcx_version() -> u32;
+}
+extern "C" {
+    /** "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number that
+ this version has no name for. The string lives as long as the library. Opens no driver.*/
+    pub fn gcx_result_name(result: gcx_result) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    /// What the result means in general, in one sentence. Lifetime as above.
+    pub fn gcx_result_string(result: gcx_result) -> *const ::std::os::raw::c_char;
+}
+extern "C" {
+    /** What went wrong in the last gcx function that failed in the calling thread: what was wrong,
+ the values, what would work. Empty if none failed. The string belongs to the thread and is valid
+ until its next gcx function fails; success leaves it alone. Opens no driver.*/
+    pub fn gcx_last_error_message() -> *const ::std::os::raw::c_char;
+}
+pub const GCX_LOG_NONE: gcx_log_level = gcx_log_level(0);
+/// something was lost or left behind
+pub const GCX_LOG_ERROR: gcx_log_level = gcx_log_level(1);
+/// it works, but likely not as meant
+pub const GCX_LOG_WARNING: gcx_log_level = gcx_log_level(2);
+/// which driver was opened, contexts made and given back
+pub const GCX_LOG_INFO: gcx_log_level = gcx_log_level(3);
+/// every failed call and its message
+pub const GCX_LOG_DEBUG: gcx_log_level = gcx_log_level(4);
+#[repr(transparent)]
+/** ------------------------------------------------------------------------------------------
+ Diagnostics
+ ----------------------------------------------------------------------------------------*/
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_log_level(pub ::std::os::raw::c_uint);
+/** message is valid during the call only. It is called at the end of the function that has something
+ to say, in its thread, so from several threads at once. gcx holds no lock then, so that it may
+ take the application's, also those under which other threads call gcx. It must not call gcx.*/
+pub type gcx_log_callback = ::core::option::Option<
+    unsafe extern "C" fn(
+        level: gcx_log_level,
+        message: *const ::std::os::raw::c_char,
+        user_data: *mut ::core::ffi::c_void,
+    ),
+>;
+extern "C" {
+    /** Sends diagnostics up to level to callback. NULL goes back to the default: nothing is
+ printed, unless the environment's GCX_LOG is error, warning, info or debug, which prints to
+ standard error. When the call returns, the callback before is no longer running and won't be
+ called again: it waits for that. So the one rule: call it with no lock held that the callback
+ before takes. Other functions wait for no callback.
+ Errors: GCX_ERROR_INVALID_VALUE level is none of gcx_log_level; GCX_ERROR_NOT_PERMITTED called
+ from a log callback, whose end it would have to wait for.*/
+    pub fn gcx_log_set_callback(
+        level: gcx_log_level,
+        callback: gcx_log_callback,
+        user_data: *mut ::core::ffi::c_void,
+    ) -> gcx_result;
+}
+/// The start of a gcx_device_info: all zero but its size.
+pub const GCX_DEVICE_INFO_INIT: gcx_device_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_device_info>()];
+    let mut value: gcx_device_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_device_info>() as u32;
+    value
+};
+/// The start of a gcx_resource_info: all zero but its size.
+pub const GCX_RESOURCE_INFO_INIT: gcx_resource_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_resource_info>()];
+    let mut value: gcx_resource_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_resource_info>() as u32;
+    value
+};
+/// The start of a gcx_context_params: all zero but its size.
+pub const GCX_CONTEXT_PARAMS_INIT: gcx_context_params = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_context_params>()];
+    let mut value: gcx_context_params = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_context_params>() as u32;
+    value
+};
+/// The start of a gcx_context_info: all zero but its size.
+pub const GCX_CONTEXT_INFO_INIT: gcx_context_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_context_info>()];
+    let mut value: gcx_context_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_context_info>() as u32;
+    value
+};
+/// The start of a gcx_stream_params: all zero but its size.
+pub const GCX_STREAM_PARAMS_INIT: gcx_stream_params = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_stream_params>()];
+    let mut value: gcx_stream_params = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_stream_params>() as u32;
+    value
+};
+/// The start of a gcx_stream_info: all zero but its size.
+pub const GCX_STREAM_INFO_INIT: gcx_stream_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_stream_info>()];
+    let mut value: gcx_stream_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_stream_info>() as u32;
+    value
+};
+/// The start of a gcx_cache_stats: all zero but its size.
+pub const GCX_CACHE_STATS_INIT: gcx_cache_stats = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_cache_stats>()];
+    let mut value: gcx_cache_stats = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_cache_stats>() as u32;
+    value
+};
+/// The start of a gcx_driver_info: all zero but its size.
+pub const GCX_DRIVER_INFO_INIT: gcx_driver_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_driver_info>()];
+    let mut value: gcx_driver_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_driver_info>() as u32;
+    value
+};
+/// The start of a gcx_capability_info: all zero but its size.
+pub const GCX_CAPABILITY_INFO_INIT: gcx_capability_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_capability_info>()];
+    let mut value: gcx_capability_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_capability_info>() as u32;
+    value
+};

@@ -1,0 +1,177 @@
+//! Opens the C library at run time, for the feature `dlopen`.
+//!
+//! The library is opened by the first function that is called, or by [`open`]. Until that has
+//! worked, functions answer `GCX_ERROR_SHARED_OBJECT_INIT_FAILED` and `gcx_last_error_message` says
+//! why; the next call tries again.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, OsStr};
+use std::fmt;
+use std::os::raw::{c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::Mutex;
+
+use crate::bindings::{gcx_result, FUNCTIONS, GCX_ERROR_SHARED_OBJECT_INIT_FAILED};
+
+/// What is opened if nothing else is named, and by which name the environment names another.
+const DEFAULT: &str = "libgcx.so.0";
+const VARIABLE: &str = "GCX_LIBRARY";
+
+const RTLD_NOW: c_int = 2;
+
+#[link(name = "dl")]
+extern "C" {
+    fn dlopen(file: *const c_char, mode: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlclose(library: *mut c_void) -> c_int;
+    fn dlerror() -> *const c_char;
+}
+
+// The library stays open for the rest of the process, so that an address stays valid.
+static ADDRESSES: [AtomicPtr<c_void>; FUNCTIONS.len()] = {
+    // It is what each element of the array starts with.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const NONE: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    [NONE; FUNCTIONS.len()]
+};
+static OPENED: AtomicBool = AtomicBool::new(false);
+static OPENING: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// Why the library could not be opened when this thread wanted it last.
+    static REASON: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// Why the C library could not be opened.
+#[derive(Debug, Clone)]
+pub struct NotOpened(String);
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotOpened {}
+
+/// Opens the C library, unless it is open: the file that is named; else the one that the
+/// environment's `GCX_LIBRARY` names; else `libgcx.so.0`, as the system finds libraries.
+///
+/// # Errors
+///
+/// There is no such library, or it is older than these bindings and lacks a function of theirs.
+pub fn open(file: Option<&OsStr>) -> Result<(), NotOpened> {
+    let _one_at_a_time = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if OPENED.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    let chosen = file.map(OsStr::to_owned).or_else(|| std::env::var_os(VARIABLE));
+    let chosen = chosen.unwrap_or_else(|| DEFAULT.into());
+    let name = CString::new(chosen.as_bytes())
+        .map_err(|_| NotOpened("the library's name has a zero byte in it".to_owned()))?;
+    // SAFETY: the name ends with a zero byte. What the library's own initialization does is as
+    // trusted as the library.
+    let library = unsafe { dlopen(name.as_ptr(), RTLD_NOW) };
+    if library.is_null() {
+        return Err(NotOpened(format!(
+            "gcx's library could not be opened: {}. Install gcx, or set {VARIABLE} to the path of \
+             {DEFAULT}",
+            last_error()
+        )));
+    }
+    let mut found = [ptr::null_mut(); FUNCTIONS.len()];
+    for (address, function) in found.iter_mut().zip(FUNCTIONS) {
+        // SAFETY: the library is open, and the names in the list end with a zero byte.
+        *address = unsafe { dlsym(library, function.as_ptr().cast()) };
+        if address.is_null() {
+            // SAFETY: nothing of the library is in use.
+            unsafe { dlclose(library) };
+            return Err(NotOpened(format!(
+                "{} has no function {}: it is older than these bindings, of gcx {}",
+                chosen.to_string_lossy(),
+                function.trim_end_matches('\0'),
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+    }
+    for (slot, address) in ADDRESSES.iter().zip(found) {
+        slot.store(address, Ordering::Release);
+    }
+    OPENED.store(true, Ordering::Release);
+    Ok(())
+}
+
+fn last_error() -> String {
+    // SAFETY: dlerror gives NULL or a string that is the thread's own until its next call.
+    let text = unsafe { dlerror() };
+    if text.is_null() {
+        return "no reason was given".to_owned();
+    }
+    // SAFETY: as above.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// The address of a function in the list; none, with the reason noted, if there is no library.
+#[inline]
+pub fn address(index: usize) -> Option<*mut c_void> {
+    let known = ADDRESSES[index].load(Ordering::Acquire);
+    if known.is_null() {
+        address_in_opened(index)
+    } else {
+        Some(known)
+    }
+}
+
+#[cold]
+fn address_in_opened(index: usize) -> Option<*mut c_void> {
+    match open(None) {
+        Ok(()) => Some(ADDRESSES[index].load(Ordering::Acquire)),
+        Err(NotOpened(reason)) => {
+            let reason = CString::new(reason).unwrap_or_default();
+            // While the thread ends there is nobody left to ask for the reason.
+            let _ = REASON.try_with(|kept| *kept.borrow_mut() = reason);
+            None
+        }
+    }
+}
+
+/// What a function answers while there is no library.
+pub trait Missing {
+    fn missing(function: &str) -> Self;
+}
+
+impl Missing for gcx_result {
+    fn missing(_function: &str) -> Self {
+        GCX_ERROR_SHARED_OBJECT_INIT_FAILED
+    }
+}
+
+impl Missing for u32 {
+    fn missing(_function: &str) -> Self {
+        0
+    }
+}
+
+impl Missing for *const c_char {
+    fn missing(function: &str) -> Self {
+        let text: &[u8] = match function {
+            "gcx_last_error_message" => {
+                return REASON
+                    .try_with(|kept| kept.borrow().as_ptr())
+                    .unwrap_or_else(|_| b"\0".as_ptr().cast())
+            }
+            "gcx_result_name" => b"GCX_ERROR_SHARED_OBJECT_INIT_FAILED\0",
+            "gcx_result_string" => b"The library can't be loaded.\0",
+            _ => return ptr::null(),
+        };
+        text.as_ptr().cast()
+    }
+}
+
+impl<T> Missing for *mut T {
+    fn missing(_function: &str) -> Self {
+        ptr::null_mut()
+    }
+}
