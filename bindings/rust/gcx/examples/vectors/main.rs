@@ -1,0 +1,138 @@
+//! Answers the vectors of tests/vectors, which every language answers alike; their format is in the
+//! README there.
+//!
+//!     cargo run --example vectors FILE
+
+mod objects;
+mod operations;
+mod words;
+
+use std::fs;
+use std::process::ExitCode;
+
+use objects::Objects;
+use operations::{run, Answer};
+
+/// What Rust's types or this crate make impossible: numbers without a name, the use of what was
+/// given up, giving up twice, and to push and pop apart from each other.
+const LEFT_OUT: [&str; 4] = ["number", "stale", "twice", "stack"];
+
+/// How the vectors of a file came out.
+#[derive(Default)]
+struct Tally {
+    agree: u32,
+    differ: u32,
+    left_out: u32,
+}
+
+/// The vector that is run.
+struct Vector<'a> {
+    name: &'a str,
+    objects: Objects,
+    agrees: bool,
+}
+
+fn main() -> ExitCode {
+    let files: Vec<String> = std::env::args().skip(1).collect();
+    if files.len() != 1 {
+        eprintln!("usage: vectors FILE, one, since a process opens one driver");
+        return ExitCode::from(2);
+    }
+    let file = &files[0];
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) => {
+            eprintln!("{file}: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let Tally { agree, differ, left_out } = answered(file, &text);
+    println!("{file}: {agree} vectors agree, {differ} differ, {left_out} left out");
+    if differ == 0 && agree > 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Runs the vectors of a file, and prints a line for each that differs.
+fn answered(file: &str, text: &str) -> Tally {
+    let mut tally = Tally::default();
+    let mut vector: Option<Vector> = None;
+    for (number, line) in text.lines().enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let fields: Vec<&str> = line.split('\t').collect();
+        if fields[0] == "vector" {
+            end(file, vector.take(), &mut tally);
+            if fields[2..]
+                .iter()
+                .flat_map(|needs| needs.split(' '))
+                .any(|need| LEFT_OUT.contains(&need))
+            {
+                tally.left_out += 1;
+            } else {
+                vector = Some(Vector { name: fields[1], objects: Objects::new(), agrees: true });
+            }
+            continue;
+        }
+        if let Some(vector) = vector.as_mut().filter(|vector| vector.agrees) {
+            if let Err(difference) = compare(&mut vector.objects, &fields) {
+                println!("{file}:{}: {}: {}: {difference}", number + 1, vector.name, fields[0]);
+                vector.agrees = false;
+            }
+        }
+    }
+    end(file, vector, &mut tally);
+    tally
+}
+
+/// Gives up what a vector made, and counts it.
+fn end(file: &str, vector: Option<Vector>, tally: &mut Tally) {
+    let (name, objects, agrees) = match vector {
+        Some(Vector { name, objects, agrees }) => (name, objects, agrees),
+        None => return,
+    };
+    let left = objects.end();
+    if let Err(what) = &left {
+        println!("{file}: {name}: at its end: {what}");
+    }
+    if agrees && left.is_ok() {
+        tally.agree += 1;
+    } else {
+        tally.differ += 1;
+    }
+}
+
+/// Runs a step and compares what came of it with what was expected.
+fn compare(objects: &mut Objects, fields: &[&str]) -> Result<(), String> {
+    let (operation, expected, rest) = (fields[0], fields[1], &fields[2..]);
+    let inputs = operations::inputs(operation).ok_or("there is no such operation")?;
+    if rest.len() < inputs {
+        return Err(format!("{} fields, but it has {inputs} inputs", rest.len()));
+    }
+    let (inputs, outputs) = rest.split_at(inputs);
+    match run(objects, operation, inputs) {
+        Answer::Outputs(given) => {
+            if expected != "GCX_SUCCESS" {
+                return Err(format!("expected {expected}, came {given:?}"));
+            }
+            if given.iter().map(String::as_str).ne(outputs.iter().copied()) {
+                return Err(format!("expected {outputs:?}, came {given:?}"));
+            }
+        }
+        Answer::Failed(error) => {
+            if error.name() != expected {
+                return Err(format!("expected {expected}, came {error}"));
+            }
+            let pieces = outputs.iter().flat_map(|pieces| pieces.split('|'));
+            for piece in pieces {
+                if !error.message().contains(piece) {
+                    return Err(format!("expected {piece:?} in the message: {error}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! The words of vectors, read and written.
+
+use gcx::{
+    EventOptions, Family, LocalityDomain, SmRequest, SmResource, SplitOptions, WorkqueueScope,
+};
+
+/// The items of a list.
+pub fn list(text: &str) -> Vec<&str> {
+    if text == "-" {
+        Vec::new()
+    } else {
+        text.split(',').collect()
+    }
+}
+
+/// Items as a list.
+pub fn joined<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    if items.is_empty() {
+        "-".to_owned()
+    } else {
+        items.join(",")
+    }
+}
+
+/// Numbers of SMs, runs as FIRST-LAST.
+pub fn ids(numbers: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    joined(runs.iter().map(|(first, last)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    }))
+}
+
+pub fn number<T: std::str::FromStr>(text: &str) -> T {
+    text.parse().unwrap_or_else(|_| panic!("{text:?} is no number that fits here"))
+}
+
+pub fn family(text: &str) -> Family {
+    match text {
+        "coscheduled" => Family::Coscheduled,
+        "fine" => Family::Fine,
+        "max-cluster" => Family::MaxCluster,
+        "structured" => Family::Structured,
+        "foreign" => Family::Foreign,
+        _ => panic!("{text:?} is no family of this crate"),
+    }
+}
+
+pub fn family_name(family: Family) -> &'static str {
+    match family {
+        Family::Coscheduled => "coscheduled",
+        Family::Fine => "fine",
+        Family::MaxCluster => "max-cluster",
+        Family::Structured => "structured",
+        Family::Foreign => "foreign",
+        _ => "?",
+    }
+}
+
+pub fn scope(text: &str) -> WorkqueueScope {
+    match text {
+        "device_ctx" => WorkqueueScope::DeviceCtx,
+        "green_ctx_balanced" => WorkqueueScope::GreenCtxBalanced,
+        _ => panic!("{text:?} is no scope"),
+    }
+}
+
+pub fn scope_name(scope: Option<WorkqueueScope>) -> &'static str {
+    match scope {
+        Some(WorkqueueScope::DeviceCtx) => "device_ctx",
+        Some(WorkqueueScope::GreenCtxBalanced) => "green_ctx_balanced",
+        _ => "?",
+    }
+}
+
+pub fn flags(text: &str) -> Vec<&str> {
+    if text == "-" {
+        Vec::new()
+    } else {
+        text.split('+').collect()
+    }
+}
+
+/// The options of a split; `None` if it names two families, which the crate's types can't.
+pub fn split_options(text: &str) -> Option<SplitOptions> {
+    let words = flags(text);
+    if words.contains(&"fine") && words.contains(&"max-cluster") {
+        return None;
+    }
+    Some(words.iter().fold(SplitOptions::new(), |options, word| match *word {
+        "exact" => options.exact(),
+        word => options.family(family(word)),
+    }))
+}
+
+pub fn event_options(text: &str) -> EventOptions {
+    flags(text).iter().fold(EventOptions::new(), |options, word| match *word {
+        "timing" => options.timing(),
+        "blocking" => options.blocking_sync(),
+        _ => panic!("{word:?} is no flag of an event"),
+    })
+}
+
+/// A request: COUNT, or COUNT/COSCHEDULED/PREFERRED/FLAGS/DOMAIN.
+pub fn request(text: &str) -> SmRequest {
+    let mut numbers: Vec<u32> = text.split('/').map(number).collect();
+    let counted = match numbers[0] {
+        0 => SmRequest::rest(),
+        count => SmRequest::new(count),
+    };
+    if numbers.len() == 1 {
+        return counted;
+    }
+    numbers.resize(5, 0);
+    let mut request = counted.coscheduled(numbers[1]).preferred_coscheduled(numbers[2]);
+    if numbers[3] & gcx::sys::GCX_SM_REQUEST_BACKFILL != 0 {
+        request = request.backfill();
+    }
+    if numbers[3] & gcx::sys::GCX_SM_REQUEST_LOCALITY_DOMAIN_ID != 0 {
+        request = request.locality_domain(match numbers[4] {
+            gcx::sys::GCX_LOCALITY_DOMAIN_ID_ANY => LocalityDomain::Any,
+            domain => LocalityDomain::Id(domain),
+        });
+    }
+    if numbers[3] & gcx::sys::GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS != 0 {
+        request = request.supplemental_sms();
+    }
+    request
+}
+
+/// What `info` tells of SMs.
+pub fn info(sms: &SmResource) -> Vec<String> {
+    let domain = match sms.locality_domain() {
+        None => "-".to_owned(),
+        Some(LocalityDomain::Id(domain)) => domain.to_string(),
+        Some(_) => gcx::sys::GCX_LOCALITY_DOMAIN_ID_ANY.to_string(),
+    };
+    vec![
+        sms.device().to_string(),
+        family_name(sms.family()).to_owned(),
+        sms.sm_count().to_string(),
+        sms.atom_count().to_string(),
+        sms.min_partition_size().to_string(),
+        sms.coscheduled_alignment().to_string(),
+        sms.flags().to_string(),
+        domain,
+    ]
+}

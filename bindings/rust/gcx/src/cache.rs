@@ -1,0 +1,114 @@
+//! The green contexts of this process: those in use, and those that gcx keeps.
+
+use std::ptr;
+
+use crate::error::{check, Error, Result};
+use crate::resource::SmResource;
+use crate::sys;
+
+/// Counters of green contexts, since the driver was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CacheStats {
+    /// How many are kept without context or stream, see [`set_cache_limit`].
+    pub limit: u32,
+    /// Those with a context or stream.
+    pub in_use: u32,
+    /// Those without.
+    pub kept: u32,
+    /// Contexts given from kept ones or from ones in use.
+    pub hits: u64,
+    /// Green contexts made.
+    pub misses: u64,
+    /// Destroyed by the limit.
+    pub evicted: u64,
+    /// Dead by a reset of the device.
+    pub lost: u64,
+}
+
+/// What is kept, and how often that helped.
+///
+/// # Errors
+///
+/// None that is known.
+pub fn cache_stats() -> Result<CacheStats> {
+    let mut stats = sys::GCX_CACHE_STATS_INIT;
+    // SAFETY: the struct is filled in as far as its struct_size says.
+    check(unsafe { sys::gcx_cache_get_stats(&mut stats) })?;
+    let sys::gcx_cache_stats { limit, in_use, kept, hits, misses, evicted, lost, .. } = stats;
+    Ok(CacheStats { limit, in_use, kept, hits, misses, evicted, lost })
+}
+
+/// How many green contexts without context or stream are kept, over all devices; 64 at first. Each
+/// holds about 5 MiB of device memory. Those beyond are destroyed, the longest unused first.
+///
+/// # Errors
+///
+/// What the driver says.
+pub fn set_cache_limit(kept_contexts: u32) -> Result<()> {
+    // SAFETY: a number is passed.
+    check(unsafe { sys::gcx_cache_set_limit(kept_contexts) })
+}
+
+/// A green context in use, whoever in this process made it by gcx.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct LiveContext {
+    /// [`ContextInfo::id`](crate::ContextInfo), and that of streams.
+    pub id: u64,
+    /// The ordinal of the device.
+    pub device: u32,
+    /// How many SMs it has.
+    pub sm_count: u32,
+    /// Contexts that stand for it.
+    pub handle_count: u32,
+    /// Streams in it.
+    pub stream_count: u32,
+    /// Whether it is shared with no others.
+    pub private: bool,
+    /// Which SMs it has.
+    pub sms: SmResource,
+}
+
+/// The green contexts with a context or stream, of all devices;
+/// [`Device::live_contexts`](crate::Device::live_contexts) tells those of one.
+///
+/// # Errors
+///
+/// What opening the driver says.
+pub fn live_contexts() -> Result<Vec<LiveContext>> {
+    live_contexts_of(-1)
+}
+
+pub(crate) fn live_contexts_of(device: i32) -> Result<Vec<LiveContext>> {
+    let mut found: Vec<sys::gcx_live_context> = Vec::new();
+    let mut count = 0;
+    loop {
+        let room = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        let list = if found.is_empty() { ptr::null_mut() } else { found.as_mut_ptr() };
+        // SAFETY: `list` has room for `room` elements.
+        let result = unsafe { sys::gcx_context_list(device, list, room, &mut count) };
+        if result == sys::GCX_SUCCESS {
+            break;
+        }
+        if count <= room {
+            return Err(Error::last(result));
+        }
+        // Others may make contexts meanwhile, so that it may not suffice the next time either.
+        found.resize(count as usize, sys::gcx_live_context::default());
+    }
+    found.truncate(count as usize);
+    found.iter().map(live_context).collect()
+}
+
+fn live_context(live: &sys::gcx_live_context) -> Result<LiveContext> {
+    Ok(LiveContext {
+        id: live.id,
+        device: live.device.unsigned_abs(),
+        sm_count: live.sm_count,
+        handle_count: live.handle_count,
+        stream_count: live.stream_count,
+        private: live.flags & sys::GCX_CONTEXT_PRIVATE != 0,
+        sms: SmResource::from_raw(live.resource)?,
+    })
+}

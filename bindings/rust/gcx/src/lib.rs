@@ -1,0 +1,71 @@
+//! SM partitioning for NVIDIA GPUs: divides the streaming multiprocessors (SMs) of a GPU into
+//! partitions and hands out streams whose kernels run on one partition's SMs alone, by CUDA's green
+//! contexts.
+//!
+//! ```
+//! let device = gcx::Device::new(0)?;
+//! let parts = device.partition([108, 24])?; // counts are rounded up to what the device can give
+//! let (prefill, decode) = (&parts[0], &parts[1]);
+//!
+//! let stream = decode.stream().native()?; // a CUstream, for cudarc or any other CUDA code
+//! # let _ = stream;
+//! prefill.wait(decode)?; // what prefill gets from now on waits for decode's work so far
+//!
+//! println!("{}", gcx::verify(&parts)?); // which SMs each really uses
+//! # Ok::<(), gcx::Error>(())
+//! ```
+//!
+//! The long way has a value for everything: a device's [`SmResource`] is [split](SmResource::split),
+//! joined and taken apart as sets are, a [`Context`] is made of a part, a [`Stream`] of the context.
+//!
+//! **Without a GPU** ask for a simulated one: `GCX_DRIVER=sim:h100@13.0` in the environment, or
+//! first of all [`open_driver`]`("sim:h100@13.0")`. The examples of this documentation are tested on
+//! it.
+//!
+//! **Threads.** Everything is [`Send`] and [`Sync`], and may be used from any thread at any time, also
+//! the same object. Which context is current is of a thread: [`Context::with_current`].
+//!
+//! **Lifetimes.** A stream keeps its context, by the library's own counting. Things may be dropped in any order, also while kernels run: work that was submitted finishes. Native handles are
+//! raw pointers, valid as long as what they came from.
+//!
+//! **Errors.** Every call that can fail gives an [`Error`] with a `CUresult`'s number and name, and a
+//! message with the values and what would work.
+//!
+//! How the C library is found, linked, built or loaded, and from which Rust on all this works, is in
+//! the README of `gcx-sys`, which is here as [`sys`].
+
+#![warn(missing_docs)]
+
+mod cache;
+mod context;
+mod device;
+mod driver;
+mod error;
+mod event;
+pub mod log;
+mod order;
+mod partition;
+mod request;
+mod resource;
+mod split;
+mod stream;
+mod verify;
+
+pub use gcx_sys as sys;
+
+pub use cache::{cache_stats, live_contexts, set_cache_limit, CacheStats, LiveContext};
+pub use context::{current_context, Context, ContextBuilder, ContextInfo, NotClosed};
+pub use device::{devices, Device, Devices};
+pub use driver::{
+    driver_info, library_version, open_driver, simulator_path, Capability, CapabilityInfo,
+    DriverInfo,
+};
+pub use error::{Error, ErrorKind, Result};
+pub use event::{Event, EventOptions};
+pub use order::WaitFor;
+pub use partition::{Partition, PartitionOptions, Partitions};
+pub use request::{Family, LocalityDomain, SmRequest, SplitOptions};
+pub use resource::{Atoms, SmResource, WorkqueueResource, WorkqueueScope};
+pub use split::{Plan, Split};
+pub use stream::{Stream, StreamInfo};
+pub use verify::{verify, Verification, VerifiedGroup};

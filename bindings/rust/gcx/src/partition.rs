@@ -1,0 +1,195 @@
+//! The short way: SMs with a context and a stream.
+
+use std::ops::Deref;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::order::WaitFor;
+use crate::request::{Family, SplitOptions};
+use crate::resource::{SmResource, WorkqueueResource};
+use crate::split::Split;
+use crate::stream::Stream;
+
+/// SMs with a context and a stream, from [`Device::partition`](crate::Device::partition) or of a
+/// resource.
+#[derive(Debug)]
+pub struct Partition {
+    sms: SmResource,
+    context: Context,
+    stream: Stream,
+}
+
+impl Partition {
+    /// A partition of these SMs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::new`].
+    pub fn new(sms: &SmResource) -> Result<Self> {
+        Self::with(sms, &PartitionOptions::new())
+    }
+
+    /// The same with options, of which those for splits say nothing here.
+    ///
+    /// # Errors
+    ///
+    /// As [`ContextBuilder::build`](crate::ContextBuilder::build).
+    pub fn with(sms: &SmResource, options: &PartitionOptions) -> Result<Self> {
+        let mut builder = Context::builder().sms(sms);
+        if let Some(workqueue) = &options.workqueue {
+            builder = builder.workqueue(workqueue);
+        }
+        if options.private {
+            builder = builder.private();
+        }
+        let context = builder.build()?;
+        let stream = context.stream_with_priority(options.priority)?;
+        Ok(Partition { sms: *sms, context, stream })
+    }
+
+    /// Which SMs.
+    #[must_use]
+    pub fn sms(&self) -> &SmResource {
+        &self.sms
+    }
+
+    /// How many SMs it has.
+    #[must_use]
+    pub fn sm_count(&self) -> u32 {
+        self.sms.sm_count()
+    }
+
+    /// The context over them, for further streams.
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// A stream, made with it.
+    #[must_use]
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Holds all later work of the stream, see [`Stream::wait`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Stream::wait`].
+    pub fn wait(&self, what: &impl WaitFor) -> Result<()> {
+        self.stream.wait(what)
+    }
+
+    /// Waits until the stream's work has finished, see [`Stream::synchronize`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Stream::synchronize`].
+    pub fn synchronize(&self) -> Result<()> {
+        self.stream.synchronize()
+    }
+}
+
+impl AsRef<Stream> for Partition {
+    fn as_ref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+/// How partitions are to be made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[must_use]
+pub struct PartitionOptions {
+    split: SplitOptions,
+    priority: i32,
+    private: bool,
+    workqueue: Option<WorkqueueResource>,
+}
+
+impl PartitionOptions {
+    /// Counts rounded up, streams of priority 0, contexts that may be shared.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// See [`SplitOptions::family`].
+    pub fn family(mut self, family: Family) -> Self {
+        self.split = self.split.family(family);
+        self
+    }
+
+    /// See [`SplitOptions::exact`].
+    pub fn exact(mut self) -> Self {
+        self.split = self.split.exact();
+        self
+    }
+
+    /// See [`Context::stream_with_priority`].
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// See [`ContextBuilder::private`](crate::ContextBuilder::private).
+    pub fn private(mut self) -> Self {
+        self.private = true;
+        self
+    }
+
+    /// See [`ContextBuilder::workqueue`](crate::ContextBuilder::workqueue).
+    pub fn workqueue(mut self, workqueue: &WorkqueueResource) -> Self {
+        self.workqueue = Some(*workqueue);
+        self
+    }
+
+    pub(crate) fn split_options(&self) -> &SplitOptions {
+        &self.split
+    }
+}
+
+/// The partitions of a device, as a slice of [`Partition`], and the SMs in none.
+#[derive(Debug)]
+pub struct Partitions {
+    partitions: Vec<Partition>,
+    remainder: SmResource,
+}
+
+impl Partitions {
+    pub(crate) fn new(split: &Split, options: &PartitionOptions) -> Result<Self> {
+        let partitions =
+            split.iter().map(|group| Partition::with(group, options)).collect::<Result<_>>()?;
+        Ok(Partitions { partitions, remainder: *split.remainder() })
+    }
+
+    /// The SMs in no partition.
+    #[must_use]
+    pub fn remainder(&self) -> &SmResource {
+        &self.remainder
+    }
+}
+
+impl Deref for Partitions {
+    type Target = [Partition];
+
+    fn deref(&self) -> &[Partition] {
+        &self.partitions
+    }
+}
+
+impl IntoIterator for Partitions {
+    type Item = Partition;
+    type IntoIter = std::vec::IntoIter<Partition>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.partitions.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Partitions {
+    type Item = &'a Partition;
+    type IntoIter = std::slice::Iter<'a, Partition>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.partitions.iter()
+    }
+}

@@ -1,0 +1,247 @@
+//! Contexts, streams, events, partitions and what is kept of them.
+
+use gcx::{
+    Capability, Context, Device, ErrorKind, Event, EventOptions, Family, Partition,
+    PartitionOptions, Result, SmResource, Stream, WorkqueueScope,
+};
+
+/// Each test takes SMs of its own, since contexts over equal ones are shared.
+fn group(index: usize) -> Result<SmResource> {
+    Ok(Device::new(0)?.sms()?.split([8u32; 15])?[index])
+}
+
+#[test]
+fn streams_keep_their_contexts() -> Result<()> {
+    let sms = group(0)?;
+    let context = Context::new(&sms)?;
+    let id = context.info()?.id;
+    let stream = context.stream()?;
+    drop(context);
+    assert_eq!(stream.info()?.context_id, Some(id));
+    let live = gcx::live_contexts()?.into_iter().find(|live| live.id == id).unwrap();
+    assert_eq!((live.handle_count, live.stream_count), (0, 1));
+    assert_eq!(stream.sms()?, sms);
+    assert_eq!(stream.sm_count()?, sms.sm_count());
+    assert!(stream.query()?);
+    stream.synchronize()?;
+    assert_eq!(stream.sm_ids()?.len(), sms.sm_count() as usize);
+    assert!(stream.max_cluster_size()? >= 1);
+    assert_eq!(sms.max_cluster_size()?, stream.max_cluster_size()?);
+    assert_eq!(
+        format!("{stream:?}"),
+        format!("Stream({} SMs of device 0, priority 0)", sms.sm_count())
+    );
+    let kept = Context::new(&sms)?;
+    assert_eq!(kept.info()?.id, id);
+    Ok(())
+}
+
+#[test]
+fn equal_resources_share_a_context_unless_private() -> Result<()> {
+    let sms = group(1)?;
+    let (a, b) = (Context::new(&sms)?, Context::new(&sms)?);
+    assert_eq!(a.info()?.id, b.info()?.id);
+    let private = Context::builder().sms(&sms).private().build()?;
+    assert_ne!(private.info()?.id, a.info()?.id);
+    let mine = private.info()?.id;
+    let live = gcx::live_contexts()?;
+    let found = live.iter().find(|live| live.id == mine).unwrap();
+    assert!(found.private && found.sms == sms);
+    assert_eq!((found.handle_count, found.stream_count, found.device), (1, 0, 0));
+    let shared = live.iter().find(|live| live.id == a.info().unwrap().id).unwrap();
+    assert_eq!((shared.handle_count, shared.private), (2, false));
+    assert_eq!(Device::new(0)?.live_contexts()?.iter().filter(|live| live.id == mine).count(), 1);
+    assert_eq!(sms.live_overlap()?, sms.sm_count());
+    Ok(())
+}
+
+#[test]
+fn a_context_of_several_resources() -> Result<()> {
+    let (a, b) = (group(2)?, group(3)?);
+    let context = Context::builder().sms(&a).sms(&b).build()?;
+    assert_eq!(context.sms()?, a.union(&b)?);
+    let twice = Context::builder().sms(&a).sms(&a).build().unwrap_err();
+    assert_eq!(twice.kind(), ErrorKind::InvalidResourceConfiguration);
+    let nothing = Context::builder().build().unwrap_err();
+    assert_eq!(nothing.kind(), ErrorKind::InvalidValue);
+    let none = Context::new(&a.intersection(&b)?).unwrap_err();
+    assert_eq!(none.kind(), ErrorKind::InvalidResourceConfiguration);
+    Ok(())
+}
+
+#[test]
+fn priorities_are_clamped() -> Result<()> {
+    let context = Context::new(&group(4)?)?;
+    for (asked, given) in [(0, 0), (-1, -1), (-100, -5), (7, 0), (i32::MIN, -5), (i32::MAX, 0)] {
+        assert_eq!(context.stream_with_priority(asked)?.info()?.priority, given);
+    }
+    Ok(())
+}
+
+#[test]
+fn order_is_made_on_the_device() -> Result<()> {
+    let (a, b) = (Partition::new(&group(5)?)?, Partition::new(&group(6)?)?);
+    let event = a.stream().record()?;
+    b.wait(&event)?;
+    b.wait(&a)?;
+    b.stream().wait(a.stream())?;
+    b.stream().wait(a.context())?;
+    b.context().wait(&a)?;
+    b.context().wait(&a.context().record()?)?;
+    b.synchronize()?;
+    a.context().synchronize()?;
+    event.synchronize()?;
+    assert!(event.query()?);
+    assert_eq!(format!("{event:?}"), "Event(finished)");
+    Ok(())
+}
+
+#[test]
+fn events_take_times_if_asked() -> Result<()> {
+    let part = Partition::new(&group(7)?)?;
+    let timed = EventOptions::new().timing().blocking_sync();
+    let (start, end) = (timed.create(0)?, timed.create(0)?);
+    let never = end.milliseconds_since(&start).unwrap_err();
+    assert_eq!(never.kind(), ErrorKind::InvalidHandle);
+    part.stream().record_into(&start)?;
+    part.context().record_into(&end)?;
+    end.synchronize()?;
+    assert!(end.milliseconds_since(&start)? >= 0.0);
+    let plain = part.stream().record()?;
+    plain.synchronize()?;
+    assert_eq!(plain.milliseconds_since(&start).unwrap_err().kind(), ErrorKind::InvalidHandle);
+    assert!(Event::new(0)?.query()?);
+    assert_eq!(Event::new(9).unwrap_err().kind(), ErrorKind::InvalidDevice);
+    assert_eq!(Event::new(u32::MAX).unwrap_err().kind(), ErrorKind::InvalidDevice);
+    Ok(())
+}
+
+#[test]
+fn being_current_is_nested_and_of_the_thread() -> Result<()> {
+    let (outer, inner) = (Context::new(&group(8)?)?, Context::new(&group(9)?)?);
+    let id = || gcx::current_context().unwrap().map(|context| context.info().unwrap().id);
+    assert_eq!(id(), None);
+    outer.with_current(|| {
+        assert_eq!(id(), Some(outer.info().unwrap().id));
+        inner.with_current(|| assert_eq!(id(), Some(inner.info().unwrap().id))).unwrap();
+        assert_eq!(id(), Some(outer.info().unwrap().id));
+        std::thread::scope(|scope| scope.spawn(|| assert_eq!(id(), None)).join().unwrap());
+    })?;
+    assert_eq!(id(), None);
+    let panicked = std::panic::catch_unwind(|| outer.with_current(|| panic!("as meant")));
+    assert!(panicked.is_err());
+    assert_eq!(id(), None);
+    Ok(())
+}
+
+#[test]
+fn natives_go_out_and_in() -> Result<()> {
+    let part = Partition::new(&group(10)?)?;
+    assert!(!part.context().native_green()?.is_null());
+    // SAFETY: the native handles are those of live objects.
+    unsafe {
+        let again = Context::from_native(part.context().native()?)?;
+        assert_eq!(again.info()?.id, part.context().info()?.id);
+        let theirs = Stream::from_native(part.stream().native()?)?;
+        assert_eq!(theirs.sm_count()?, part.sm_count());
+        assert_eq!(theirs.sms()?, *part.sms());
+        let event = part.stream().record()?;
+        let adopted = Event::from_native(event.native()?)?;
+        theirs.wait(&adopted)?;
+        adopted.synchronize()?;
+        for default in 0usize..=2 {
+            let error = Stream::from_native(default as *mut _).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidValue);
+        }
+        let none = Context::from_native(part.stream().native()?.cast()).unwrap_err();
+        assert_eq!(none.kind(), ErrorKind::NotFound);
+        assert_eq!(
+            Context::from_native(std::ptr::null_mut()).unwrap_err().kind(),
+            ErrorKind::InvalidValue
+        );
+        assert_eq!(
+            Event::from_native(std::ptr::null_mut()).unwrap_err().kind(),
+            ErrorKind::InvalidValue
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn closing_says_what_dropping_can_not() -> Result<()> {
+    let context = Context::new(&group(11)?)?;
+    let other = Context::new(&group(11)?)?;
+    context.close()?;
+    // What C code did: it made the context current and left it so.
+    // SAFETY: the handle is alive.
+    assert_eq!(unsafe { gcx::sys::gcx_context_push(other.as_raw()) }, gcx::sys::GCX_SUCCESS);
+    let not_closed = other.close().unwrap_err();
+    assert_eq!(not_closed.error.kind(), ErrorKind::ContextInUse);
+    let context = not_closed.context;
+    assert!(context.info().is_ok());
+    // SAFETY: no handle is asked for.
+    unsafe { gcx::sys::gcx_context_pop(std::ptr::null_mut()) };
+    context.close()?;
+    Ok(())
+}
+
+#[test]
+fn partitions_are_the_short_way() -> Result<()> {
+    let device = Device::new(0)?;
+    let options = PartitionOptions::new().family(Family::Fine).exact().priority(-2).private();
+    let parts = device.partition_with([30, 6], &options)?;
+    assert_eq!((parts.len(), parts.remainder().sm_count()), (2, 96));
+    assert_eq!(parts[0].sm_count(), 30);
+    assert_eq!(parts[1].stream().info()?.priority, -2);
+    let proof = gcx::verify(&parts)?;
+    assert!(proof.is_ok() && proof.is_simulated(), "{proof}");
+    assert_eq!(proof.groups()[1].seen().len(), 6);
+    assert_eq!((proof.groups()[0].sm_count(), proof.device()), (30, 0));
+    assert!(proof.to_string().contains("ok:"), "{proof}");
+    let error = device.partition([140]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidResourceConfiguration);
+    for part in parts {
+        part.synchronize()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn verify_sees_what_is_shared() -> Result<()> {
+    let whole = Device::new(0)?.sms()?;
+    let (a, b) = (Partition::new(&whole)?, Partition::new(&group(12)?)?);
+    let proof = gcx::verify([a.stream(), b.stream()])?;
+    assert!(!proof.is_ok());
+    assert_eq!(proof.overlap(), b.stream().sm_ids()?);
+    assert!(proof.to_string().contains("groups 0 and 1 share 8 SMs"), "{proof}");
+    let nothing: [&Stream; 0] = [];
+    assert_eq!(gcx::verify(nothing).unwrap_err().kind(), ErrorKind::InvalidValue);
+    Ok(())
+}
+
+#[test]
+fn contexts_have_workqueues_on_drivers_that_do() -> Result<()> {
+    let (sms, device) = (group(13)?, Device::new(0)?);
+    let context = Context::new(&sms)?;
+    if !Capability::Workqueues.info()?.available {
+        assert_eq!(context.workqueue().unwrap_err().kind(), ErrorKind::NotSupported);
+        let stream = context.stream()?;
+        assert_eq!(stream.workqueue_config().unwrap_err().kind(), ErrorKind::NotSupported);
+        return Ok(());
+    }
+    let queue = device.workqueue()?.configured(WorkqueueScope::GreenCtxBalanced, Some(2))?;
+    let context = Context::builder().sms(&sms).workqueue(&queue).build()?;
+    assert_eq!(context.workqueue_config()?.scope()?, Some(WorkqueueScope::GreenCtxBalanced));
+    assert_eq!(context.stream()?.workqueue_config()?.concurrency_limit()?, 2);
+    let shared = context.workqueue()?;
+    assert_eq!(shared.scope()?, None);
+    let other = Context::builder().sms(&group(14)?).workqueue(&shared).build()?;
+    assert_eq!(other.workqueue()?, shared);
+    let two = Context::builder().sms(&sms).workqueue(&queue).workqueue(&queue).build();
+    assert_eq!(two.unwrap_err().kind(), ErrorKind::InvalidResourceType);
+    let alone = Context::builder().workqueue(&queue).build();
+    assert_eq!(alone.unwrap_err().kind(), ErrorKind::InvalidResourceType);
+    let part = Partition::with(&sms, &PartitionOptions::new().workqueue(&queue))?;
+    assert_eq!(part.context().workqueue_config()?.concurrency_limit()?, 2);
+    Ok(())
+}
