@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Rust on a GPU, which needs no Rust there. Where Rust is:
+#     tests/gpu/run-rust.sh build FOLDER      # programs with gcx inside
+# and on the machine with the GPU, with what was carried there:
+#     tests/gpu/run-rust.sh FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+die() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+build() {
+    local folder=$1 target=build/rust-gpu-target
+    if [ -z "${CUDA_HOME:-}" ]; then
+        CUDA_HOME=$(dirname "$(python3 tools/find_cuda_include.py)")
+        export CUDA_HOME
+    fi
+    local options=(--release --locked --no-default-features --features bundled --target-dir "$PWD/$target")
+    unset GCX_LIB_DIR
+    (cd bindings/rust && cargo build -q "${options[@]}" -p gcx --example scenario --example overhead)
+    (cd examples/rust && cargo build -q "${options[@]}")
+    mkdir -p "$folder"
+    cp "$target"/release/examples/{scenario,overhead} "$target/release/gcx-with-cudarc" "$folder"
+}
+
+# checked NAME PATTERN...: runs a program, which has to print each pattern.
+failed=0
+checked() {
+    local name=$1 said
+    shift
+    said=$("$folder/$name" 2>&1) || { printf 'FAILED: %s: status %s\n' "$name" "$?" && failed=1; }
+    printf -- '-- %s\n%s\n' "$name" "$said"
+    for pattern in "$@"; do
+        grep -qE -- "$pattern" <<<"$said" || { printf 'FAILED: %s: no line "%s"\n' "$name" "$pattern" && failed=1; }
+    done
+    ! grep -q SIMULATED <<<"$said" || { printf 'FAILED: %s: no GPU is involved\n' "$name" && failed=1; }
+}
+
+if [ "${1:-}" = build ] && [ $# -eq 2 ]; then
+    build "$2"
+    exit
+fi
+if [ $# -ne 1 ] || [ ! -x "$1/scenario" ]; then
+    die "usage: $0 build FOLDER; $0 FOLDER"
+fi
+folder=$1
+unset GCX_DRIVER
+checked scenario '^partition 0 runs on 108 SMs' '^partition 1 runs on 24 SMs' '^no SM is in both$' '^140 SMs: .*915\]$'
+checked gcx-with-cudarc '^ok:' '^a kernel of cudarc in 108 SMs: .* no other$' \
+    '^a kernel of cudarc in 24 SMs: .* no other$' '^a graph of cudarc in 108 SMs: .* no other$' \
+    '^a graph of cudarc in 24 SMs: .* no other$'
+checked overhead 'ratio'
+exit $failed
