@@ -6,6 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/setup.sh
 . tools/setup.sh
+# shellcheck source=tools/setup-rust.sh
+. tools/setup-rust.sh
 
 need g++ g++
 need gcc gcc
@@ -21,6 +23,8 @@ need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 need qemu-aarch64 qemu-user
 need clang++-19 clang-19
 need_file /usr/lib/llvm-19/lib/clang/19/lib/linux libclang-rt-19-dev
+need_file /usr/lib/llvm-19/lib/libclang-19.so.1 libclang1-19
+need_rust
 need go golang-go
 need javac default-jdk-headless
 need mvn maven

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from tests.suite import dlopen, java, languages, parts
+from tests.suite import dlopen, java, languages, parts, rust
 from tests.suite.runner import BUILD, Suite
 
 PARTS_AT_ONCE = 2
@@ -24,6 +24,7 @@ PARTS: dict[str, Callable[[Suite], None]] = {
     "languages": languages.part_languages,
     "dlopen": dlopen.part_dlopen,
     "java": java.part_java,
+    "rust": rust.part_rust,
     "address": parts.part_address,
     "fuzz": parts.part_fuzz,
     "thread": parts.part_thread,

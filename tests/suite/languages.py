@@ -80,6 +80,8 @@ LANGUAGES = {
             "gcx_result_name": "SWIG's layer calls it: GcxException.resultName()",
         },
     ),
+    # bindgen makes all of it; the rust part compares with the header, and builds gcx on it.
+    "Rust": Language("rust", lambda: words("bindings/rust/gcx-sys/src/bindings.rs")),
 }
 # Folders of bindings/ that are no language.
 SHARED = {"swig"}

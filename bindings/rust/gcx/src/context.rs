@@ -7,9 +7,10 @@ use std::ptr;
 use crate::error::{check, Error, Result};
 use crate::event::Event;
 use crate::order::WaitFor;
-use crate::resource::{SmResource, WorkqueueResource};
+use crate::resource::SmResource;
 use crate::stream::Stream;
 use crate::sys;
+use crate::workqueue::WorkqueueResource;
 
 /// A green context: SMs to run on, and perhaps a workqueue configuration.
 ///

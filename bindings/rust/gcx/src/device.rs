@@ -6,8 +6,9 @@ use crate::cache::{live_contexts_of, LiveContext};
 use crate::error::{check, text, Error, Result};
 use crate::partition::{PartitionOptions, Partitions};
 use crate::request::{Family, SmRequest};
-use crate::resource::{SmResource, WorkqueueResource};
+use crate::resource::SmResource;
 use crate::sys;
+use crate::workqueue::WorkqueueResource;
 
 /// A GPU.
 ///

@@ -50,6 +50,7 @@ mod resource;
 mod split;
 mod stream;
 mod verify;
+mod workqueue;
 
 pub use gcx_sys as sys;
 
@@ -65,7 +66,8 @@ pub use event::{Event, EventOptions};
 pub use order::WaitFor;
 pub use partition::{Partition, PartitionOptions, Partitions};
 pub use request::{Family, LocalityDomain, SmRequest, SplitOptions};
-pub use resource::{Atoms, SmResource, WorkqueueResource, WorkqueueScope};
+pub use resource::{Atoms, SmResource};
 pub use split::{Plan, Split};
 pub use stream::{Stream, StreamInfo};
 pub use verify::{verify, Verification, VerifiedGroup};
+pub use workqueue::{WorkqueueResource, WorkqueueScope};

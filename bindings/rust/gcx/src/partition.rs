@@ -6,9 +6,10 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::order::WaitFor;
 use crate::request::{Family, SplitOptions};
-use crate::resource::{SmResource, WorkqueueResource};
+use crate::resource::SmResource;
 use crate::split::Split;
 use crate::stream::Stream;
+use crate::workqueue::WorkqueueResource;
 
 /// SMs with a context and a stream, from [`Device::partition`](crate::Device::partition) or of a
 /// resource.

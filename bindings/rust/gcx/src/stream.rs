@@ -7,8 +7,9 @@ use crate::context::Context;
 use crate::error::{check, finished, Error, Result};
 use crate::event::Event;
 use crate::order::WaitFor;
-use crate::resource::{sm_ids, SmResource, WorkqueueResource};
+use crate::resource::{sm_ids, SmResource};
 use crate::sys;
+use crate::workqueue::WorkqueueResource;
 
 /// A CUDA stream whose kernels run on a partition's SMs alone, from
 /// [`Context::stream`](crate::Context::stream).
