@@ -83,7 +83,7 @@ final class Names {
   private static final Pattern C_NAME = Pattern.compile("\\b(?:gcx|GCX)_\\w+");
 
   /** What they say to call, with the arguments of C. */
-  private static final Pattern MAP_SMS = Pattern.compile("gcx_device_map_sms\\((\\d+), (\\d+)\\)");
+  private static final Pattern MAP_SMS = Pattern.compile("gcx_device_map_sms\\((\\d+), ([1-3])\\)");
 
   private Names() {}
 

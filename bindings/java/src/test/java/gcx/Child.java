@@ -24,6 +24,9 @@ final class Child {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.add("-Xcheck:jni");
+    if (Runtime.version().feature() >= 24) {
+      command.add("--enable-native-access=ALL-UNNAMED"); // else the JVM warns
+    }
     command.addAll(List.of(options));
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), program));
     return new Child(new ProcessBuilder(command).redirectErrorStream(true));
