@@ -10,7 +10,23 @@
 #include <string>
 #include <type_traits>
 
+// GCC says it by macros, Clang by features.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CHECK_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CHECK_SANITIZED 1
+#endif
+#endif
+
 namespace check {
+
+// A sanitizer makes all slower, and keeps what was freed.
+#ifdef CHECK_SANITIZED
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
 
 inline std::atomic<int> passed{0};
 inline std::atomic<int> failed{0};

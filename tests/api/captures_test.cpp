@@ -177,15 +177,13 @@ void a_stream_given_up_captures_on() {
 // What the process holds of the machine's memory; always 0 under a sanitizer, which keeps what was
 // freed.
 std::size_t resident_bytes() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return 0;
-#else
+    if (check::sanitized)
+        return 0;
     std::ifstream statm("/proc/self/statm");
     std::size_t total = 0;
     std::size_t resident = 0;
     statm >> total >> resident;
     return resident * 4096;
-#endif
 }
 
 // Captures that are begun and never ended: the first 32 of a context stay, those beyond end with

@@ -113,9 +113,13 @@ Work fill_work(Machine& machine, const Fill& fill) {
                                                        fill.width, fill.height});
     work.effect = [=](Machine& later) {
         std::byte* const data = device_bytes(later, fill.address, bytes);
-        for (std::size_t y = 0; data != nullptr && y < fill.height; y++)
-            for (std::size_t x = 0; x < fill.width; x++)
-                std::memcpy(data + y * fill.pitch + x * fill.element, &fill.value, fill.element);
+        for (std::size_t y = 0; data != nullptr && y < fill.height; y++) {
+            std::byte* const begin = data + y * fill.pitch;
+            std::memcpy(begin, &fill.value, fill.element);
+            // What is filled is copied behind itself, twice as much each time.
+            for (std::size_t done = fill.element; done < row; done *= 2)
+                std::memcpy(begin + done, begin, std::min(done, row - done));
+        }
     };
     return work;
 }
