@@ -122,10 +122,12 @@ gcx_resource seal(const SmResource& resource) {
     words.device = resource.device->ordinal();
     words.family = resource.family->kind();
     words.set = resource.set;
-    words.requests = resource.family->requests();
-    if (words.requests.size() > room_for_requests(words.set)) {
-        words.remembered = resource.device->remember_requests(words.requests);
-        words.requests.clear();
+    if (words.family == GCX_SM_FAMILY_STRUCTURED) {
+        words.requests = resource.family->requests();
+        if (words.requests.size() > room_for_requests(words.set)) {
+            words.remembered = resource.device->remember_requests(words.requests);
+            words.requests.clear();
+        }
     }
     return seal(words);
 }

@@ -17,8 +17,10 @@ class AtomSet {
     AtomSet() = default;
     static AtomSet first(std::size_t count) {
         AtomSet set;
-        for (std::size_t i = 0; i < count; i++)
-            set.add(i);
+        for (std::size_t w = 0; w < count / 64; w++)
+            set.words_[w] = ~uint64_t{0};
+        if (count % 64 != 0)
+            set.words_[count / 64] = (uint64_t{1} << (count % 64)) - 1;
         return set;
     }
 
