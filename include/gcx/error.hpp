@@ -21,7 +21,8 @@ inline const char* last_error_message() noexcept {
     return gcx_last_error_message();
 }
 
-class error : public std::runtime_error {
+// One type in the whole process, also where a program hides its symbols.
+class GCX_API error : public std::runtime_error {
   public:
     error(gcx_result result, const std::string& message)
         : std::runtime_error(message + " [" + gcx_result_name(result) + ", " +
