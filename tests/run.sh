@@ -24,6 +24,7 @@ need qemu-aarch64 qemu-user
 need clang++-19 clang-19
 need_file /usr/lib/llvm-19/lib/clang/19/lib/linux libclang-rt-19-dev
 need_file /usr/lib/llvm-19/lib/libclang-19.so.1 libclang1-19
+need valgrind valgrind
 need_rust
 need go golang-go
 need javac default-jdk-headless

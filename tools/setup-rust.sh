@@ -14,7 +14,7 @@ rust_is_enough() {
 
 # The newest NN of Ubuntu's rustc-1.NN.
 ubuntu_rust() {
-    apt-cache pkgnames rustc-1. 2>/dev/null | grep -E '^rustc-1\.[0-9]+$' | sort -V | tail -n 1 | cut -d . -f 2
+    apt-cache pkgnames rustc-1. 2>/dev/null | sed -n 's/^rustc-1\.\([0-9]*\)$/\1/p' | sort -n | tail -n 1
 }
 
 has_package() { apt-cache show "$1" >/dev/null 2>&1; }

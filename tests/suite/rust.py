@@ -101,6 +101,23 @@ def test_crates(suite: Suite) -> None:
     )  # fmt: skip
 
 
+def test_memory(suite: Suite) -> None:
+    """Addresses and leaks, by valgrind. Not what is uninitialized: GCC compares std::optional by
+    reading the value before it asks whether there is one, which valgrind takes for a mistake."""
+    options = ["--locked", "--no-default-features", "-p", "gcx"]
+    for name in ("contexts", "resources", "log"):
+        build = cargo("test", *options, "--no-run", "--message-format=json", "--test", name)
+        made = suite.timed(f"build {name}", build, environment())
+        programs = re.findall(r'"executable":"([^"]+)"', made.stdout)
+        if not suite.count(f"there is a program of {name}", len(programs) == 1):
+            suite.say(made.stdout)
+            continue
+        check: Words = ["valgrind", "-q", "--error-exitcode=9", "--undef-value-errors=no"]
+        check += ["--leak-check=full", "--show-leak-kinds=definite"]
+        check += ["--errors-for-leak-kinds=definite", programs[0], "--test-threads=1"]
+        suite.run(f"{name} under valgrind", check, environment(GCX_DRIVER="sim:h100@13.1"))
+
+
 def test_vectors(suite: Suite) -> None:
     env = environment()
     examples = ["--locked", "--no-default-features", "-p", "gcx", "--examples"]
@@ -163,7 +180,9 @@ def oldest(suite: Suite) -> dict[str, str] | None:
     root = BUILD / "rust-oldest"
     if not (root / "usr" / "bin" / "cargo").exists():
         root.mkdir(parents=True, exist_ok=True)
-        wanted = execute(["apt-get", "install", "-s", "--no-install-recommends", "rustc", "cargo"])
+        # --reinstall: also where they are installed already.
+        simulate: Words = ["apt-get", "install", "-s", "--reinstall", "--no-install-recommends"]
+        wanted = execute([*simulate, "rustc", "cargo"])
         names = re.findall(r"^Inst (\S+)", wanted.stdout, re.M)
         fetch: Words = ["env", "-C", root, "apt-get", "-qq", "download", *names]
         if not suite.run("the distribution's own Rust", fetch):
@@ -215,6 +234,7 @@ def part_rust(suite: Suite) -> None:
     test_vectors(suite)
     test_scenario(suite)
     if not suite.quick:
+        test_memory(suite)
         test_cudarc(suite)
         test_package(suite)
         test_oldest(suite)

@@ -114,7 +114,10 @@ unsafe extern "C" fn call(level: sys::gcx_log_level, message: *const c_char, dat
     INSIDE.with(|inside| inside.set(true));
     let message = text(message);
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| callback(Level::of(level), &message))) {
-        mem::forget(panic);
+        // What it carries may panic too as it is dropped; such a thing is left alone.
+        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            mem::forget(again);
+        }
     }
     INSIDE.with(|inside| inside.set(false));
 }
