@@ -61,6 +61,10 @@ struct Message {
 // would keep the library from being unloaded while the thread lives: whoever writes also delivers.
 constinit thread_local std::vector<Message>* written = nullptr;
 
+// Whether a callback runs in this thread. It must not call gcx; one that does anyway isn't called
+// again for what its own calls have to say, which would have no end.
+constinit thread_local bool in_callback = false;
+
 // Never destroyed: other threads may log while the process exits. Nor allocated: it goes when the
 // library is unloaded.
 static_assert(std::is_trivially_destructible_v<Sink>);
@@ -109,10 +113,13 @@ class Running {
     void say(const Message& message) const {
         if (!wanted(message.level)) // the level may be another one since it was written
             return;
-        if (callback_ != nullptr)
+        if (callback_ != nullptr) {
+            in_callback = true;
             callback_(message.level, message.text.c_str(), user_data_);
-        else
+            in_callback = false;
+        } else {
             std::fprintf(stderr, "gcx %s: %s\n", kLevelNames[message.level], message.text.c_str());
+        }
     }
 
   private:
@@ -138,7 +145,7 @@ bool wanted(gcx_log_level level) {
 }
 
 void write(gcx_log_level level, const std::string& message) noexcept {
-    if (!wanted(level))
+    if (!wanted(level) || in_callback)
         return;
     try {
         if (written == nullptr)

@@ -248,5 +248,5 @@ int main() {
     }
     on_machine("h100@13.0", abandoned_captures_cost_nothing);
     on_machine("h100@13.0", ended_captures_cost_nothing);
-    return check::summary("captures");
+    return support::summary("captures");
 }

@@ -279,5 +279,5 @@ int main() {
     on_machine("h100@13.5", equal_workqueues_are_equal);
     on_machine("h100@13.5", a_workqueue_goes_with_its_last_context);
     on_machine("h100@13.1", workqueues_are_forgotten);
-    return check::summary("contexts");
+    return support::summary("contexts");
 }

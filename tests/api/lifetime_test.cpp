@@ -736,5 +736,5 @@ int main() {
     the_first_calls_of_many_threads();
     diagnostics_go_to_the_callback();
     exits_with_live_objects_are_quiet();
-    return check::summary("lifetime");
+    return support::summary("lifetime");
 }

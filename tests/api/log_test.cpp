@@ -68,6 +68,22 @@ void others_go_on_while_it_waits(const char* text, const std::function<void()>& 
     CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
 }
 
+// It must not call gcx. If it does, it gets an answer and no end of messages.
+void a_callback_that_calls_gcx_comes_to_an_end() {
+    in_child("a callback that calls gcx", [] {
+        static int calls = 0;
+        const auto callback = [](gcx_log_level, const char*, void*) {
+            calls++;
+            CHECK(gcx_driver_open("sim:no-such-gpu") != GCX_SUCCESS);
+            CHECK_EQ(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr), GCX_ERROR_NOT_PERMITTED);
+        };
+        CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, callback, nullptr));
+        CHECK(gcx_driver_open("sim:no-such-gpu") != GCX_SUCCESS);
+        CHECK_EQ(calls, 1);
+        CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
+    });
+}
+
 void no_lock_is_held_by_the_callback() {
     in_child("opening", [] {
         others_go_on_while_it_waits("opened", [] { gcx_driver_open("sim:h100@13.0"); });
@@ -154,7 +170,8 @@ void a_callback_does_not_replace_itself() {
 
 int main() {
     no_lock_is_held_by_the_callback();
+    a_callback_that_calls_gcx_comes_to_an_end();
     on_machine("h100@13.0", a_replaced_callback_runs_no_more);
     on_machine("h100@13.0", a_callback_does_not_replace_itself);
-    return check::summary("log");
+    return support::summary("log");
 }

@@ -476,7 +476,7 @@ void without_a_usable_driver() {
 int main(int argc, char** argv) {
     if (argc > 1) { // one machine: GPU DRIVER
         one_machine(argv[1], argc > 2 ? argv[2] : "13.0");
-        return check::summary("matrix");
+        return support::summary("matrix");
     }
     const Catalogue known = catalogue();
     CHECK(known.gpus.size() >= 8);
@@ -497,5 +497,5 @@ int main(int argc, char** argv) {
         }
     }
     without_a_usable_driver();
-    return check::summary("matrix");
+    return support::summary("matrix");
 }

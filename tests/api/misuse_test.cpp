@@ -712,5 +712,5 @@ int main() {
         on_machine(std::string("2xh100@") + driver, two_devices);
     }
     resources_of_another_process();
-    return check::summary("misuse");
+    return support::summary("misuse");
 }

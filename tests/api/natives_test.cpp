@@ -386,5 +386,5 @@ int main() {
         on_machine("h200" + at, clusters_follow_from_the_split);
         on_machine("a100" + at, there_are_no_clusters_before_9_0);
     }
-    return check::summary("natives");
+    return support::summary("natives");
 }

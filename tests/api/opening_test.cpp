@@ -5,7 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <thread>
+#include <vector>
 
 using namespace support;
 
@@ -87,6 +90,31 @@ void no_device_names_what_hides_them() {
     });
 }
 
+// Whoever comes first opens it, the others find it open.
+void threads_open_one_driver() {
+    in_child("eight threads open", [] {
+        setenv("GCX_DRIVER", "sim:h100@13.0", 1);
+        std::vector<std::thread> threads;
+        std::atomic<int> ready{0};
+        for (int i = 0; i < 8; i++) {
+            threads.emplace_back([&, i] {
+                ready++;
+                while (ready != 8)
+                    std::this_thread::yield();
+                int32_t count = 0;
+                if (i % 2 == 0)
+                    CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+                CHECK_OK(gcx_device_get_count(&count));
+                CHECK_EQ(count, 1);
+            });
+        }
+        for (std::thread& thread : threads)
+            thread.join();
+        // Whichever way it was opened, by name or by the environment, it was opened once.
+        CHECK_EQ(sim::calls("cuInit"), 1U);
+    });
+}
+
 void a_failed_call_is_described() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     const char* name = nullptr;
@@ -122,7 +150,8 @@ int main() {
     the_open_driver_may_be_opened_again();
     an_opening_in_vain_spoils_no_child();
     no_device_names_what_hides_them();
+    threads_open_one_driver();
     on_machine("h100@13.0", a_failed_call_is_described);
     a_long_message_keeps_both_ends();
-    return check::summary("opening");
+    return support::summary("opening");
 }

@@ -295,5 +295,5 @@ int main() {
         on_machine(h100, they_go_with_their_context);
         on_machine(h100, threads_share_them);
     }
-    return check::summary("streams");
+    return support::summary("streams");
 }

@@ -164,6 +164,7 @@ bool message_has(const std::string& text) {
 bool refused(gcx_result got, gcx_result expected, const char* file, int line, const char* call) {
     if (!check::equal(got, expected, file, line, call))
         return false;
+    note_message(got);
     return check::count(*gcx_last_error_message() != '\0', file, line,
                         std::string("a message of ") + call);
 }

@@ -65,6 +65,10 @@ std::string left_behind(const gcx_sim_counts& before, const gcx_sim_counts& afte
 bool message_has(const std::string& text);
 // Counts a check: this result, with a message of its own.
 bool refused(gcx_result got, gcx_result expected, const char* file, int line, const char* call);
+// Puts the last message on record, see messages.cpp.
+void note_message(gcx_result result);
+// In place of check::summary in a test whose messages are on record under that name.
+int summary(const char* name);
 #define CHECK_REFUSED(call, expected)                                                              \
     support::refused((call), (expected), __FILE__, __LINE__, #call)
 

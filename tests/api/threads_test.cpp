@@ -41,6 +41,14 @@ void mapping_at_once_costs_one_map() {
     }
 }
 
+// Two maps at once share no state but the cache of contexts.
+void families_are_mapped_at_once() {
+    together([](unsigned i) {
+        CHECK_OK(
+            gcx_device_map_sms(0, i % 2 == 0 ? GCX_SM_FAMILY_FINE : GCX_SM_FAMILY_COSCHEDULED));
+    });
+}
+
 // One that fails lets the next one try.
 void a_map_that_failed_is_made_by_the_next() {
     sim::fail("cuGreenCtxCreate", 2, CUDA_ERROR_OUT_OF_MEMORY);
@@ -164,6 +172,7 @@ int main() {
         const std::string h100 = std::string("h100@") + driver;
         on_machine(h100, mapping_at_once_costs_one_map);
         on_machine(h100, a_map_that_failed_is_made_by_the_next);
+        on_machine(h100, families_are_mapped_at_once);
         on_machine(h100, first_uses);
         on_machine(h100, a_callback_that_takes_the_application_s_lock);
     }

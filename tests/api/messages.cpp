@@ -1,0 +1,87 @@
+// What gcx says when it refuses: each test's messages are on record, since people read them at
+// night and a wrong one passes all other checks. A new or changed one is recorded by running the
+// tests with UPDATE_MESSAGES=1, and read in the difference.
+#include "support.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+
+namespace support {
+namespace {
+
+using Lines = std::set<std::string>;
+
+// Opened before there are children, which add to it too.
+const int noted = [] {
+    char path[] = "/tmp/gcx-messages-XXXXXX";
+    const int file = mkstemp(path);
+    if (file < 0 || unlink(path) != 0 || fcntl(file, F_SETFL, O_APPEND) != 0) {
+        std::perror("a file for messages");
+        std::exit(2);
+    }
+    return file;
+}();
+
+Lines lines_of(std::istream& text) {
+    Lines lines;
+    for (std::string line; std::getline(text, line);)
+        lines.insert(line);
+    return lines;
+}
+
+Lines noted_lines() {
+    struct stat info{};
+    std::string text;
+    if (fstat(noted, &info) == 0)
+        text.resize(static_cast<std::size_t>(info.st_size));
+    CHECK_EQ(pread(noted, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    std::istringstream stream(text);
+    return lines_of(stream);
+}
+
+void print_missing(const char* what, const Lines& from, const Lines& in) {
+    for (const std::string& line : from)
+        if (!in.contains(line))
+            std::fprintf(stderr, "%s: %s\n", what, line.c_str());
+}
+
+} // namespace
+
+void note_message(gcx_result result) {
+    std::string line = gcx_result_name(result) + std::string(" ") + gcx_last_error_message();
+    for (char& c : line)
+        c = c == '\n' ? ' ' : c;
+    // Handles are as they come, and folders of the machine's.
+    line = std::regex_replace(line, std::regex("0x[0-9a-f]+"), "0x...");
+    line = std::regex_replace(line, std::regex("/[^ ]*/"), "") + '\n';
+    CHECK_EQ(write(noted, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+}
+
+int summary(const char* name) {
+    const char* const folder = std::getenv("GCX_TEST_MESSAGES");
+    CHECK(folder != nullptr);
+    const std::string path = std::string(folder != nullptr ? folder : "") + "/" + name + ".txt";
+    const Lines said = noted_lines();
+    if (std::getenv("UPDATE_MESSAGES") != nullptr) {
+        std::ofstream file(path);
+        for (const std::string& line : said)
+            file << line << '\n';
+    }
+    std::ifstream file(path);
+    const Lines recorded = lines_of(file);
+    if (!CHECK(said == recorded)) {
+        print_missing("new message", said, recorded);
+        print_missing("not said any more", recorded, said);
+        std::fprintf(stderr,
+                     "if that is meant: UPDATE_MESSAGES=1 meson test -C BUILD --suite api\n");
+    }
+    return check::summary(name);
+}
+
+} // namespace support
