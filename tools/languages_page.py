@@ -71,8 +71,8 @@ stream shows which SMs it runs on, and that none is in both; a count that the de
 an error that says why; everything is given back. A partition's stream is what the rest of a program
 launches its kernels in.
 
-What stands here is the code of programs that the tests run, in {names}. They print,
-on an H100 or on its simulation (`GCX_DRIVER=sim:h100@13.0`):
+What stands here is the code of programs that the tests run, in
+{names}. They print, on an H100 or on its simulation (`GCX_DRIVER=sim:h100@13.0`):
 
     partition 0 runs on 108 SMs: 6 7 8 9 10 11 12 13 14 15 22 23 24 ...
     partition 1 runs on 24 SMs: 0 1 2 3 4 5 16 17 18 19 20 21 32 33 34 35 36 37 48 49 50 51 52 53

@@ -145,6 +145,8 @@ Report run_sim_run(const Arguments& arguments) {
     const Simulator simulator = open_simulator();
     const std::string spec = read_spec(arguments, simulator);
     put_libcuda_first(simulator);
+    if (std::getenv("GCX_SIM_LIBRARY") != nullptr)
+        set_environment("GCX_SIM_LIBRARY", simulator.path); // it may be relative
     set_environment("GCX_SIM", spec);
     set_environment("GCX_DRIVER", "sim:" + spec);
     std::fprintf(stderr, "SIMULATED: %s runs on gcx's simulated driver, %s; no GPU is involved\n",

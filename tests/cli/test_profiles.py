@@ -117,7 +117,9 @@ def test_a_command_that_changes_its_folder(name: str, tmp_path: Path) -> None:
     succeed("info", "--record", str(tmp_path / name), driver="sim:a100@12.8")
     gpu = f"{name}@" if "@" in name else name
     library = Path(succeed_json("sim", "list")["library"])
-    script = f'cd / && "{program()}" info --json && "{sys.executable}" -c "{OPEN_LIBCUDA}"'
+    elsewhere = tmp_path / "some" / "where" / "else"
+    elsewhere.mkdir(parents=True)
+    script = f'cd "{elsewhere}" && "{program()}" info --json && "{sys.executable}" -c "{OPEN_LIBCUDA}"'
     done = subprocess.run(
         [program(), "sim", "run", "--gpu", gpu, "--", "/bin/sh", "-c", script],
         env=environment({"GCX_SIM_LIBRARY": os.path.relpath(library, tmp_path)}),
