@@ -59,7 +59,7 @@ def rest() -> int:
 def test_split(rest: int) -> None:
     text = run("split")
     assert f"got 24 SMs, and {rest} are left" in text
-    assert "ok: each group ran on as many SMs as promised" in text
+    assert "ok: each partition ran on as many SMs as promised" in text
 
 
 @pytest.mark.parametrize(
