@@ -78,6 +78,13 @@ Objects objects;
 // After that of libgcx, which is loaded later.
 [[gnu::destructor]] void end() {
     objects.destroy();
+    if (objects.library == nullptr)
+        return;
+    // Open still, if the program itself is linked to it; else it ended before.
+    const gcx_result opened =
+        objects.find<decltype(&gcx_driver_open)>("gcx_driver_open")("sim:h100@13.0");
+    if (opened != GCX_SUCCESS && opened != GCX_ERROR_DEINITIALIZED)
+        _exit(4);
 }
 } // namespace
 

@@ -59,6 +59,8 @@ void null_pointers() {
     CHECK_REFUSED(gcx_resource_get_info(&r, nullptr), kNull);
     CHECK_REFUSED(gcx_workqueue_configure(nullptr, GCX_WORKQUEUE_SCOPE_DEVICE_CTX, 0, &out), kNull);
     CHECK_REFUSED(gcx_workqueue_configure(&r, GCX_WORKQUEUE_SCOPE_DEVICE_CTX, 0, nullptr), kNull);
+    CHECK_REFUSED(gcx_workqueue_configure(&r, GCX_WORKQUEUE_SCOPE_DEVICE_CTX, 0, &out),
+                  GCX_ERROR_INVALID_RESOURCE_TYPE);
     CHECK_REFUSED(gcx_sm_split(nullptr, &request, 1, 0, &out, &out), kNull);
     CHECK_REFUSED(gcx_sm_split(&r, nullptr, 1, 0, &out, &out), kNull);
     CHECK_REFUSED(gcx_sm_split(&r, &request, 1, 0, nullptr, &out), kNull);

@@ -88,6 +88,26 @@ void first_uses() {
     CHECK_EQ(cache_stats().in_use, 0U);
 }
 
+// Splits whose requests fit into their groups' resources, and longer ones, which the device
+// remembers.
+void structured_splits_at_once() {
+    together([](unsigned i) {
+        const gcx_resource whole = whole_device();
+        for (std::size_t count = 1; count <= 44; count += 43) {
+            std::vector<gcx_sm_request> requests(count);
+            for (std::size_t k = 0; k < count; k++) {
+                requests[k].sm_count = k == i ? 4 : 2;
+                requests[k].coscheduled_sm_count = 2;
+            }
+            std::vector<gcx_resource> groups(count);
+            CHECK_OK(gcx_sm_split(&whole, requests.data(), static_cast<uint32_t>(count), 0,
+                                  groups.data(), nullptr));
+            for (std::size_t k = 0; k < count; k++)
+                CHECK_EQ(sms(groups[k]), requests[k].sm_count);
+        }
+    });
+}
+
 struct Application {
     std::recursive_mutex lock; // its own
     std::atomic<uint64_t> messages{0};
@@ -174,6 +194,8 @@ int main() {
         on_machine(h100, a_map_that_failed_is_made_by_the_next);
         on_machine(h100, families_are_mapped_at_once);
         on_machine(h100, first_uses);
+        if (version_of(driver) >= 13010)
+            on_machine(h100, structured_splits_at_once);
         on_machine(h100, a_callback_that_takes_the_application_s_lock);
     }
     return check::summary("threads");
