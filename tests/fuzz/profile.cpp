@@ -106,7 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
         use_device();
     else
         must(std::strstr(gcx_last_error_message(), ": line ") != nullptr ||
-                 std::strstr(gcx_last_error_message(), "older") != nullptr,
+                 std::strstr(gcx_last_error_message(), "12.4 or newer") != nullptr,
              "a profile is refused without its line");
     fuzz::close_library();
     return 0;
