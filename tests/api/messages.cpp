@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -75,7 +76,9 @@ int summary(const char* name) {
     }
     std::ifstream file(path);
     const Lines recorded = lines_of(file);
-    if (!CHECK(said == recorded)) {
+    // Under a sanitizer some tests do less.
+    const bool known = std::includes(recorded.begin(), recorded.end(), said.begin(), said.end());
+    if (!CHECK(known && (check::sanitized || said == recorded))) {
         print_missing("new message", said, recorded);
         print_missing("not said any more", recorded, said);
         std::fprintf(stderr,
