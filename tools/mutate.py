@@ -36,7 +36,9 @@ FOLDERS = ("src/core", "src/api", "src/probe", "src/driver")
 SUITES = {"core", "api"}
 # A test that takes this many times as long as it did, and as many seconds more, hangs.
 SLOWER, SECONDS_MORE = 4, 10
-SANITIZED_TESTS = ("opening", "streams", "lifetime", "threads", "handle_table", "natives", "contexts")
+SANITIZED_TESTS = (
+    "contexts", "handle_table", "lifetime", "natives", "opening", "streams", "threads",
+)  # fmt: skip
 OPTIONS = ["-Doptimization=0", "-Ddebug=false", "-Dexamples=false"]
 
 SWAPS = {

@@ -119,7 +119,8 @@ def test_a_command_that_changes_its_folder(name: str, tmp_path: Path) -> None:
     library = Path(succeed_json("sim", "list")["library"])
     elsewhere = tmp_path / "some" / "where" / "else"
     elsewhere.mkdir(parents=True)
-    script = f'cd "{elsewhere}" && "{program()}" info --json && "{sys.executable}" -c "{OPEN_LIBCUDA}"'
+    script = f'cd "{elsewhere}" && "{program()}" info --json'
+    script += f' && "{sys.executable}" -c "{OPEN_LIBCUDA}"'
     done = subprocess.run(
         [program(), "sim", "run", "--gpu", gpu, "--", "/bin/sh", "-c", script],
         env=environment({"GCX_SIM_LIBRARY": os.path.relpath(library, tmp_path)}),
