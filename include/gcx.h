@@ -280,7 +280,8 @@ typedef struct gcx_sm_request {
  *       GCX_SPLIT_EXACT a count can't be met; another family than input's
  *   GCX_ERROR_INVALID_RESOURCE_TYPE           input isn't an SM resource
  *   GCX_ERROR_INVALID_VALUE                   request_count is 0; unknown flags; both families at
- *       once; a structured split that breaks one of CUDA's rules
+ *       once; a structured split that breaks one of CUDA's rules, for which the driver may answer
+ *       GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
  *   GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
  *       domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a
  *       small MIG slice) */
