@@ -117,14 +117,16 @@ bool ContextStreams::has_room(const Driver& driver, CUstream stream) {
     return idle_.size() < kMost || make_room(driver, *captured);
 }
 
-// Destroys one that nobody will be given, since it was changed; or, for one that captures, whose
-// capture would end if it were destroyed, the one that has waited longest and doesn't capture.
+// Destroys the one that has waited longest, if nobody will be given it, since it was changed: what
+// is taken comes to the end when it is given up again, so that changed ones come first in time. For
+// one that captures, whose capture would end if it were destroyed, the first that doesn't capture.
 bool ContextStreams::make_room(const Driver& driver, bool for_capture) {
-    const auto found = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) {
+    const auto end = for_capture ? idle_.end() : std::next(idle_.begin());
+    const auto found = std::find_if(idle_.begin(), end, [&](const Idle& idle) {
         return is_capturing(driver, idle.stream()) == false &&
                (for_capture || changed(driver, idle.stream(), idle.priority) == true);
     });
-    if (found == idle_.end() || !gone(driver.cuStreamDestroy(found->stream())))
+    if (found == end || !gone(driver.cuStreamDestroy(found->stream())))
         return false;
     idle_.erase(found);
     return true;
