@@ -37,13 +37,13 @@ std::string option_lines(std::span<const Option> options) {
 
 } // namespace
 
-std::string help_text(std::span<const Command> commands) {
+std::string help_text(std::span<const Command> known) {
     std::string text = "gcx divides the SMs of a GPU into partitions.\n\n"
                        "usage: gcx [--driver SPEC] [--json] COMMAND [OPTION...]\n"
                        "       gcx help [COMMAND]\n"
                        "       gcx --version\n\n"
                        "commands:\n";
-    for (const Command& command : commands)
+    for (const Command& command : known)
         text += "  " + padded(command.name, 10) + std::string(command.summary) + "\n";
     text += "\noptions of every command:\n" + option_lines(global_options);
     text += "\nexit status: 0 what was asked holds; 2 the command line is wrong; 1 anything else.\n"

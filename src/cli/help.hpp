@@ -8,7 +8,7 @@
 
 namespace gcx::cli {
 
-std::string help_text(std::span<const Command> commands);
+std::string help_text(std::span<const Command> known);
 std::string help_text(const Command& command);
 
 } // namespace gcx::cli

@@ -25,7 +25,7 @@ WITHOUT_CLUSTERS = {"a100", "rtx4090", "l40s", "orin"}
 DRIVERS = ["12.4", "12.5", "12.8", "13.0", "13.1", "13.4", "13.5"]
 FAMILIES = ["coscheduled", "fine", "max-cluster"]
 MACHINES = [f"sim:{gpu}@{driver}" for gpu in SM_COUNTS for driver in DRIVERS]
-TIMEOUT = 60
+TIMEOUT = 300
 
 Env = Mapping[str, str]
 Json = dict[str, Any]

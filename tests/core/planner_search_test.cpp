@@ -8,9 +8,9 @@
 #include "check.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <optional>
 #include <random>
 #include <string>
@@ -337,13 +337,14 @@ void many_requests_are_refused_at_once() {
     const AtomShape shape = kShapes[0];
     for (const uint32_t count : {0U, 1U, 8U, UINT32_MAX}) {
         const Counts counts(100'000, count);
-        const auto start = std::chrono::steady_clock::now();
+        const std::clock_t start = std::clock();
         const Outcome outcome = plan_of(shape, shape.all(), counts, false);
-        const std::chrono::duration<double, std::milli> took =
-            std::chrono::steady_clock::now() - start;
+        const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
         CHECK(!outcome.plan);
         CHECK(outcome.message.size() < 300);
-        CHECK(took.count() < 100); // milliseconds on a busy machine
+        // Of the processor, which is a millisecond or two; time with the square of the requests
+        // would be a minute.
+        CHECK(seconds < 1);
     }
     // As many as an input can ever have atoms.
     const AtomShape most = {512, 2, 0};

@@ -9,10 +9,6 @@
 
 namespace {
 
-gcx::resource part(uint32_t sms, int32_t device = 0) {
-    return gcx::device(device).sms().split({sms}).groups[0];
-}
-
 // Every member function of an owner without a handle.
 void empty_ones() {
     const gcx::context context;

@@ -16,10 +16,6 @@ static_assert(std::is_nothrow_move_assignable_v<gcx::stream>);
 static_assert(sizeof(gcx::stream) == sizeof(gcx_stream));
 static_assert(!std::is_convertible_v<gcx::resource, gcx::context>);
 
-gcx::resource part(uint32_t sms) {
-    return gcx::device(0).sms().split({sms}).groups[0];
-}
-
 void partitions() {
     const auto [parts, left] = gcx::device(0).sms().split({108, 24});
     const gcx::context large(parts[0]);

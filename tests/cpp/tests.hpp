@@ -29,6 +29,11 @@ bool throws(gcx_result expected, const Call& call, const char* file, int line, c
 #define CHECK_THROWS(expected, ...)                                                                \
     throws((expected), [&] { (void)(__VA_ARGS__); }, __FILE__, __LINE__, #__VA_ARGS__)
 
+// The first SMs of a device.
+inline gcx::resource part(uint32_t sms, int32_t device = 0) {
+    return gcx::device(device).sms().split({sms}).groups[0];
+}
+
 // A test on two H100s with each of these drivers.
 template <class Body>
 void on_each_driver(const Body& body) {

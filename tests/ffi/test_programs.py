@@ -42,7 +42,7 @@ def run(language: str, *arguments: str, **environment: str) -> tuple[int, str, s
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr

@@ -10,8 +10,6 @@ using namespace fixture;
 
 namespace {
 
-constexpr uint64_t kMillisecond = 1'000'000;
-
 void kept_contexts_are_the_same() {
     const Split parts = split(whole_device(), {16});
     CUcontext first = nullptr;
@@ -36,7 +34,7 @@ void kept_contexts_wait_for_nobody() {
         const Partition made_before(parts.groups[0]);
     }
     const Partition busy(parts.groups[1]);
-    CHECK_EQ(raw::launch_spin(busy.native(), 300 * kMillisecond), CUDA_SUCCESS);
+    CHECK_EQ(raw::launch_spin(busy.native(), 300 * raw::kMillisecond), CUDA_SUCCESS);
     {
         const Partition kept(parts.groups[0]);
         CHECK_EQ(kept.probe().size(), 24U);
@@ -55,11 +53,11 @@ void destroying_never_stops_work() {
     CHECK_OK(gcx_context_create(parts.groups.data(), 1, nullptr, &context));
     CHECK_OK(gcx_stream_create(context, nullptr, &stream));
     CHECK_OK(gcx_event_create(0, 0, &event));
-    CHECK_EQ(raw::launch_spin(gcx_stream_native(stream), 100 * kMillisecond), CUDA_SUCCESS);
+    CHECK_EQ(raw::launch_spin(gcx_stream_native(stream), 100 * raw::kMillisecond), CUDA_SUCCESS);
     CHECK_OK(gcx_stream_record(stream, event));
     CHECK_OK(gcx_context_destroy(context));
     // The stream outlives the handle that it was made from.
-    CHECK_EQ(raw::launch_spin(gcx_stream_native(stream), kMillisecond), CUDA_SUCCESS);
+    CHECK_EQ(raw::launch_spin(gcx_stream_native(stream), raw::kMillisecond), CUDA_SUCCESS);
     CHECK_OK(gcx_stream_destroy(stream));
     CHECK_EQ(gcx_event_query(event), GCX_ERROR_NOT_READY);
     CHECK_OK(gcx_event_synchronize(event));
@@ -78,7 +76,7 @@ void order_across_partitions() {
     for (gcx_event* event : {&start, &middle, &end})
         CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, event));
     CHECK_OK(gcx_stream_record(first.stream, start));
-    CHECK_EQ(raw::launch_spin(first.native(), 50 * kMillisecond), CUDA_SUCCESS);
+    CHECK_EQ(raw::launch_spin(first.native(), 50 * raw::kMillisecond), CUDA_SUCCESS);
     CHECK_OK(gcx_stream_record(first.stream, middle));
     CHECK_OK(gcx_stream_wait(second.stream, middle));
     CHECK_OK(gcx_stream_record(second.stream, end));
@@ -89,7 +87,7 @@ void order_across_partitions() {
     CHECK(milliseconds >= 50.0F);
 
     // The same between contexts.
-    CHECK_EQ(raw::launch_spin(first.native(), 50 * kMillisecond), CUDA_SUCCESS);
+    CHECK_EQ(raw::launch_spin(first.native(), 50 * raw::kMillisecond), CUDA_SUCCESS);
     CHECK_OK(gcx_context_record(first.context, middle));
     CHECK_OK(gcx_context_wait(second.context, middle));
     CHECK_OK(gcx_context_synchronize(second.context));

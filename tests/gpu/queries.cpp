@@ -11,8 +11,6 @@ using namespace fixture;
 
 namespace {
 
-constexpr uint64_t kMillisecond = 1'000'000;
-
 uint32_t largest_cluster(const gcx_resource& resource) {
     uint32_t blocks = 0;
     CHECK_OK(gcx_resource_get_max_cluster_size(&resource, &blocks));
@@ -56,7 +54,7 @@ void events_of_others_and_events_that_sleep() {
     gcx_event others = nullptr;
     CHECK_OK(gcx_event_from_native(native, &others));
     CHECK(gcx_event_native(others) == native);
-    CHECK_EQ(raw::launch_spin(partition.native(), 50 * kMillisecond), CUDA_SUCCESS);
+    CHECK_EQ(raw::launch_spin(partition.native(), 50 * raw::kMillisecond), CUDA_SUCCESS);
     CHECK_OK(gcx_stream_record(partition.stream, others));
     CHECK_EQ(gcx_event_query(others), GCX_ERROR_NOT_READY);
     CHECK_OK(gcx_event_synchronize(others));
@@ -68,7 +66,7 @@ void events_of_others_and_events_that_sleep() {
 
     gcx_event sleeping = nullptr;
     CHECK_OK(gcx_event_create(0, GCX_EVENT_BLOCKING_SYNC, &sleeping));
-    CHECK_EQ(raw::launch_spin(partition.native(), 50 * kMillisecond), CUDA_SUCCESS);
+    CHECK_EQ(raw::launch_spin(partition.native(), 50 * raw::kMillisecond), CUDA_SUCCESS);
     CHECK_OK(gcx_stream_record(partition.stream, sleeping));
     CHECK_OK(gcx_event_synchronize(sleeping));
     CHECK_EQ(gcx_stream_query(partition.stream), GCX_SUCCESS);

@@ -69,6 +69,7 @@ CUcontext primary();
 const char* name_of(CUresult result);
 
 // A kernel of one block and thread that lasts this long.
+constexpr uint64_t kMillisecond = 1'000'000; // nanoseconds
 CUresult launch_spin(CUstream stream, uint64_t nanoseconds);
 
 // The largest cluster that a kernel with blocks of 1024 threads could be launched with in the

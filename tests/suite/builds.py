@@ -12,6 +12,9 @@ from tests.suite.runner import BUILD, Suite, execute
 
 MAIN = BUILD / "tests"
 FUZZ = BUILD / "fuzz"
+# Several sources in one unit: most of a compiler's time goes into the headers. Each source alone is
+# compiled where gcx is a program's subproject (tests/install) and by the Rust crate (bundled).
+UNITY = ("-Dunity=on", "-Dunity_size=12")
 CHEAP = ("-Ddebug=false", "-Dc_args=-g1", "-Dcpp_args=-g1")
 CLANG, CLANGXX = "clang-19", "clang++-19"
 
@@ -33,7 +36,7 @@ def build(
 def configured(
     suite: Suite, folder: Path, *options: str, env: dict[str, str] | None = None
 ) -> bool:
-    setup: list[str | Path] = ["meson", "setup", folder, "-Dwerror=true", *options]
+    setup: list[str | Path] = ["meson", "setup", folder, "-Dwerror=true", *UNITY, *options]
     return (folder / "build.ninja").exists() or suite.run(f"configure {folder.name}", setup, env)
 
 

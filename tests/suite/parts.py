@@ -13,6 +13,7 @@ from tests.suite.builds import (
     CHEAP,
     FUZZ,
     MAIN,
+    UNITY,
     build,
     build_fuzzers,
     build_main,
@@ -88,7 +89,8 @@ def part_python(suite: Suite) -> None:
     for folder in (wheels, site):
         shutil.rmtree(folder, ignore_errors=True)
     pip: list[str | Path] = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
-    if not suite.run("wheel", [*pip, "wheel", ROOT, "--no-deps", "-w", wheels]):
+    unity = [f"--config-settings=setup-args={option}" for option in UNITY]
+    if not suite.run("wheel", [*pip, "wheel", ROOT, "--no-deps", "-w", wheels, *unity]):
         return
     install = [*pip, "install", "--no-index", "--no-deps", "--target", site]
     (wheel,) = wheels.glob("gcx-*.whl")
@@ -172,10 +174,11 @@ def part_arm(suite: Suite) -> None:
 
 def part_tidy(suite: Suite) -> None:
     """clang-tidy over every C++ source of the library, the simulation and the command."""
-    if not build_main(suite):
+    folder = BUILD / "tidy"  # configured alone, for the flags of each source
+    if not configured(suite, folder, "-Dunity=off"):
         return
     begin = time.monotonic()
-    linter = Linter(ROOT, MAIN, LINTED)
+    linter = Linter(ROOT, folder, LINTED)
     for file, said in linter.check(tracked("src/*.cpp")):
         if said:
             suite.say(said)

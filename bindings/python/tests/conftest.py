@@ -35,7 +35,7 @@ class Scripts:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         assert (done.returncode, done.stderr) == (status, ""), done.stdout + done.stderr

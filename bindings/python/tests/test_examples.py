@@ -26,7 +26,7 @@ def run(name: str, *arguments: str, driver: str | None = None) -> tuple[int, str
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
@@ -124,7 +124,7 @@ sys.argv = [{str(EXAMPLES / name) + ".py"!r}]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
     done = subprocess.run(
-        [sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 2
     assert re.match(rf"{name}\.py: needs the package gcx .*pip install", one_line(done.stderr))
@@ -140,7 +140,7 @@ import common
 common.run(lambda: common.library({module!r}))
 """
     done = subprocess.run(
-        [sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 2
     assert re.search(rf"needs {module} .*pip install {module}", one_line(done.stderr))

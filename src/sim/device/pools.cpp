@@ -50,7 +50,7 @@ uint64_t attribute_or(const Pool& pool, int attribute, uint64_t otherwise) {
 }
 
 template <class Value>
-void write(void* out, Value value) {
+void write_value(void* out, Value value) {
     std::memcpy(out, &value, sizeof value);
 }
 
@@ -60,15 +60,15 @@ void get_attribute(const Pool& pool, CUmemPool_attribute attribute, void* out) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-        return write(out, static_cast<int>(attribute_or(pool, attribute, 1)));
+        return write_value(out, static_cast<int>(attribute_or(pool, attribute, 1)));
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-        return write(out, attribute_or(pool, attribute, 0));
+        return write_value(out, attribute_or(pool, attribute, 0));
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-        return write(out, pool.used);
+        return write_value(out, pool.used);
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        return write(out, pool.used_high);
+        return write_value(out, pool.used_high);
     default:
         refuse(CUDA_ERROR_INVALID_VALUE);
     }

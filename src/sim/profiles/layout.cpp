@@ -8,8 +8,6 @@
 namespace gcx::sim {
 namespace {
 
-constexpr unsigned kPair = 2; // the SMs of a TPC
-
 void append_pairs(const SmList& sms, std::vector<SmList>& pieces) {
     for (std::size_t i = 0; i < sms.size(); i += kPair) {
         const auto begin = sms.begin() + static_cast<long>(i);

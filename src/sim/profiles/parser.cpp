@@ -13,7 +13,6 @@ namespace {
 using Words = std::vector<std::string_view>;
 
 constexpr std::string_view kFamilyNames[kFamilyCount] = {"coscheduled", "fine", "max-cluster"};
-constexpr unsigned kPair = 2;
 constexpr std::size_t kMostNameBytes = 200;
 constexpr long long kLeastMemory = 1LL << 30; // what contexts take must fit
 constexpr long long kMostMemory = 1LL << 50;

@@ -13,6 +13,8 @@
 
 namespace gcx::sim {
 
+constexpr unsigned kPair = 2; // the SMs of a TPC
+
 // The atoms of one way of splitting, in the order in which the driver hands them out. All groups
 // have the same size; a device with fewer SMs than that has none.
 struct Family {
