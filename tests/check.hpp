@@ -6,27 +6,37 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 #include <string>
 #include <type_traits>
 
 // GCC says it by macros, Clang by features.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
 #define CHECK_SANITIZED 1
+#elif defined(__SANITIZE_THREAD__)
+#define CHECK_SANITIZED 2
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#if __has_feature(address_sanitizer)
 #define CHECK_SANITIZED 1
+#elif __has_feature(thread_sanitizer)
+#define CHECK_SANITIZED 2
 #endif
+#endif
+#ifndef CHECK_SANITIZED
+#define CHECK_SANITIZED 0
 #endif
 
 namespace check {
 
 // A sanitizer makes all slower, and keeps what was freed.
-#ifdef CHECK_SANITIZED
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
+inline constexpr bool sanitized = CHECK_SANITIZED != 0;
+// What the suite says of an emulated processor.
+inline const bool emulated = std::getenv("CHECK_EMULATED") != nullptr;
+// Where all takes many times as long, and what could show does in fewer rounds.
+inline const bool slow = sanitized || emulated;
+// The same of what one thread does: data races aren't to be seen there, addresses are.
+inline const bool slow_alone = CHECK_SANITIZED == 2 || emulated;
 
 inline std::atomic<int> passed{0};
 inline std::atomic<int> failed{0};

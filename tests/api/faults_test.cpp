@@ -413,6 +413,9 @@ const Operation kOperations[] = {
      [](State&) { return gcx_cache_set_limit(0); }},
 };
 
+// Each child takes its time.
+const uint64_t kStep = check::slow_alone ? 7 : 1;
+
 // Runs an operation with its nth driver call failing. 0: none. Returns its number of calls.
 uint64_t run_once(const Operation& operation, const std::string& spec, uint64_t nth,
                   CUresult injected) {
@@ -450,7 +453,7 @@ void every_call_of_an_operation_fails(const Operation& operation, const std::str
                                       CUresult injected) {
     const uint64_t calls =
         answer_of_child([&] { return run_once(operation, spec, 0, CUDA_SUCCESS); });
-    for (uint64_t nth = 1; nth <= calls; nth++) {
+    for (uint64_t nth = 1; nth <= calls; nth += kStep) {
         const std::string name =
             spec + ": " + operation.name + ", call " + std::to_string(nth) + " fails";
         in_child(name, [&] { run_once(operation, spec, nth, injected); });
@@ -465,7 +468,7 @@ void every_call_of_opening_fails(const std::string& spec) {
         return sim::calls();
     });
     CHECK(calls > 10);
-    for (uint64_t nth = 1; nth <= calls; nth++) {
+    for (uint64_t nth = 1; nth <= calls; nth += kStep) {
         for (const CUresult injected : {CUDA_ERROR_UNKNOWN, CUDA_ERROR_OUT_OF_MEMORY}) {
             in_child(spec + ": opening, call " + std::to_string(nth) + " fails", [&] {
                 const std::string order =
@@ -500,7 +503,7 @@ int main(int argc, char** argv) {
             continue;
         every_call_of_an_operation_fails(operation, spec, CUDA_ERROR_UNKNOWN);
         // Takes the same ways back, so that a sanitizer, which makes children slow, sees no more.
-        if (!check::sanitized)
+        if (!check::slow)
             every_call_of_an_operation_fails(operation, spec, CUDA_ERROR_OUT_OF_MEMORY);
     }
     return support::summary(("faults-" + driver).c_str());

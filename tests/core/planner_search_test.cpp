@@ -289,7 +289,7 @@ void random_requests() {
         // The search takes time with the square of the atoms. What a sanitizer could see shows in
         // fewer.
         const uint32_t all = shape.unit_count > 40 ? 1500 : shape.unit_count > 20 ? 8000 : 20000;
-        const uint32_t rounds = check::sanitized ? all / 20 : all;
+        const uint32_t rounds = check::slow ? all / 20 : all;
         for (uint32_t round = 0; round < rounds; round++) {
             const AtomSet input = requests.input(shape);
             check_request(shape, input, requests.counts(shape, input));
@@ -304,7 +304,7 @@ void the_order_of_requests_costs_nothing() {
     Requests requests(kSeed + 1);
     std::mt19937 random(kSeed + 2);
     for (const AtomShape& shape : kShapes) {
-        for (int round = 0; round < (check::sanitized ? 100 : 2000); round++) {
+        for (int round = 0; round < (check::slow ? 100 : 2000); round++) {
             const AtomSet input = requests.input(shape);
             Counts counts = requests.counts(shape, input);
             const Outcome one = plan_of(shape, input, counts, false);

@@ -104,7 +104,7 @@ def part_python(suite: Suite) -> None:
 
 
 def part_headers(suite: Suite) -> None:
-    """Builds with other CUDA headers what includes them, and tests what calls the driver."""
+    """Compiles with other CUDA headers what includes them; tests it with the oldest."""
     for version, package in HEADERS.items():
         headers = BUILD / "headers" / version
         if not headers.exists() and not suite.run(
@@ -116,8 +116,9 @@ def part_headers(suite: Suite) -> None:
         include = next(headers.glob("nvidia/*/include"))
         folder = BUILD / f"headers-{version}"
         # The command knows no cuda.h, and the fuzzers' seeds are tested elsewhere.
-        options = [f"-Dtoolkit_include={include}", "-Dexamples=false", *CHEAP, "-Doptimization=0"]
-        suites = ("sim", "api", "abi")
+        options = [f"-Dtoolkit_include={include}", "-Dexamples=false", *CHEAP, "-Doptimization=1"]
+        oldest = version == next(iter(HEADERS))
+        suites = ("sim", "api", "abi") if oldest else ("sim",)
         if not configured(suite, folder, *options):
             continue
         targets = [*test_programs(folder, suites), "tests/gpu/gcx-gpu-tests"]
@@ -144,11 +145,14 @@ def part_address(suite: Suite) -> None:
 
 
 def part_thread(suite: Suite) -> None:
-    """Everything under the thread sanitizer."""
+    """The core, the C API and the simulation under the thread sanitizer."""
     folder = BUILD / "thread"
     options = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dexamples=false", *CHEAP]
-    if build(suite, folder, *options, "-Doptimization=1", targets=["meson-test-prereq"]):
-        suite.meson_test("thread", folder, SANITIZER_ENV)
+    suites = ("sim", "core", "api")
+    if configured(suite, folder, *options, "-Doptimization=1") and build(
+        suite, folder, targets=test_programs(folder, suites)
+    ):
+        suite.meson_test("thread", folder, SANITIZER_ENV, suites)
 
 
 def part_fuzz(suite: Suite) -> None:
@@ -168,8 +172,11 @@ def part_arm(suite: Suite) -> None:
     lines = [f"{key} = ['ccache', 'aarch64-linux-gnu-{name}']" for key, name in compilers.items()]
     with_ccache.write_text("\n".join(["[binaries]", *lines]) + "\n")
     options += ["--cross-file", str(with_ccache), "-Doptimization=1"]
-    if build(suite, folder, *options, targets=["meson-test-prereq"]):
-        suite.meson_test("aarch64", folder, suites=("sim", "core", "api", "cpp", "fuzz"))
+    suites = ("sim", "core", "api")
+    if configured(suite, folder, *options) and build(
+        suite, folder, targets=test_programs(folder, suites)
+    ):
+        suite.meson_test("aarch64", folder, {"CHECK_EMULATED": "1"}, suites)
 
 
 def part_tidy(suite: Suite) -> None:
