@@ -250,6 +250,7 @@ typedef struct gcx_sm_request {
 #define GCX_SPLIT_IGNORE_SM_COSCHEDULING 0x1u     /* fine */
 #define GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE 0x2u /* max-cluster */
 #define GCX_SPLIT_EXACT 0x100u                    /* refuse a count that would be rounded */
+#define GCX_SPLIT_UNLEASED 0x200u                 /* of input only what no lease has, see Leases */
 
 /* Divides input into one group for each request, disjoint, and what is left over. The same on every
  * driver from 12.4 on:
@@ -609,6 +610,182 @@ typedef struct gcx_cache_stats {
 
 /* Fills *stats, since the driver was opened. */
 GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
+
+/* ------------------------------------------------------------------------------------------
+ * Leases
+ *
+ * A split says which SMs there are; a lease says whose they are. No two leases of a process have an
+ * SM in common unless both are shared, whoever made them, and they grow, shrink and change hands
+ * while their streams work. What no lease has is free. Plain contexts are not asked: gcx_sm_split
+ * with GCX_SPLIT_UNLEASED keeps clear of leases, gcx_context_list shows both.
+ *
+ * Which SMs. A lease is atoms of one family, counted and rounded as by gcx_sm_split. It takes the
+ *   first free ones, as a split's group does. Any atoms go together, so that nothing is lost
+ *   between leases, and what is free stays together at the device's end, where the largest clusters
+ *   are. Growing keeps every atom and adds the next ones; shrinking gives up the last ones; where
+ *   several leases change at once, those that are nearest to who grows. A lease with the odd atom
+ *   does both from the other end. A shared lease takes what others share already before what is
+ *   free. So the same changes come to the same sets, whose contexts are kept.
+ *
+ * Who is first. Requests that wait are served in the order in which they came, and while one waits
+ *   nobody who came later is given what is free: neither another request nor a lease that grows.
+ *   So none starves, however large.
+ *
+ * Streams follow. A gcx_stream of a lease stands for the lease: gcx_stream_native, and every
+ *   function that takes the stream, uses a CUstream of the SMs that the lease has at that call,
+ *   behind all work of the CUstream before. A CUstream that was taken before a change still is a
+ *   live stream of the SMs which the lease had then, until its work is done: so take it anew for
+ *   each step, and submit nothing to it while another thread changes the lease. A stream that
+ *   captures a graph moves once the capture has ended; the graph stays on the SMs of its capture.
+ *
+ * SMs that change hands. Their new holder's work waits on the device for the work that the streams
+ *   of gcx were given before the change and that runs on them, so that leases are disjoint in time
+ *   too. No host thread waits. A stream is told to wait when it is next used, if there is anything
+ *   to wait for: one that is not used occupies none of the device's queues.
+ * ---------------------------------------------------------------------------------------- */
+
+typedef struct gcx_lease_s* gcx_lease;
+typedef struct gcx_cancel_s* gcx_cancel;
+
+#define GCX_REST 0u             /* as a count of SMs: all that can be had */
+#define GCX_FOREVER 0xffffffffu /* as a time-out */
+#define GCX_MAX_LEASE_NAME 64u  /* bytes of a lease's name, its final 0 among them */
+
+/* Flags of a lease. */
+#define GCX_LEASE_SHARED 0x1u /* others that are shared may have its SMs too */
+
+typedef struct gcx_lease_params {
+    uint32_t struct_size;
+    uint32_t flags;              /* GCX_LEASE_ */
+    gcx_sm_family family;        /* GCX_SM_FAMILY_NONE: coscheduled; not the structured family */
+    uint32_t min_sm_count;       /* SMs: so many will do if those asked for can't be had; 0: no less
+                                    than asked for, and of GCX_REST one atom */
+    uint32_t exclusive_sm_count; /* with GCX_LEASE_SHARED: so many of the SMs are its alone */
+    uint32_t timeout_ms;         /* milliseconds to wait for the SMs; 0: don't; GCX_FOREVER */
+    gcx_cancel cancel;           /* gives the wait up from another thread; may be NULL */
+    const char* name;            /* for messages and lists, copied; NULL: none */
+} gcx_lease_params;
+#define GCX_LEASE_PARAMS_INIT GCX_STRUCT_INIT(gcx_lease_params)
+
+/* Acquires sm_count SMs of the device, or GCX_REST. params may be NULL. What the lease really got
+ * is in gcx_lease_get_info. The first lease over a set of SMs makes a context of them, with the
+ * cost of one (above), later ones take microseconds; [13.1+] the context has balanced workqueues of
+ * its own. The handle is the caller's, to be given to gcx_lease_release. Errors: those of
+ * gcx_context_create; GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after
+ * timeout_ms still did; the message says who GCX_ERROR_NOT_PERMITTED     the wait was given up by
+ * gcx_cancel_signal GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs,
+ * whoever holds them GCX_ERROR_NOT_READY         there are leases of another family, and which SMs
+ * the families' atoms hold isn't known: call gcx_device_map_sms for both GCX_ERROR_INVALID_DEVICE
+ * no such device GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no leases, a name
+ * that is too long; min_sm_count or exclusive_sm_count is more than sm_count */
+GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
+                                     const gcx_lease_params* params, gcx_lease* lease);
+
+/* Gives the lease up. Its SMs are free at once, its work finishes, and the work of who has them
+ * next waits for that. Its streams end with it: they answer GCX_ERROR_CONTEXT_IS_DESTROYED to
+ * everything but gcx_stream_destroy. Never waits for work. */
+GCX_API gcx_result gcx_lease_release(gcx_lease lease);
+
+/* What a lease is to have. */
+typedef struct gcx_lease_size {
+    gcx_lease lease;
+    uint32_t sm_count; /* SMs, rounded as by gcx_sm_split; GCX_REST: what the others of the
+                          operation and all other leases leave, shared as evenly as atoms allow */
+    uint32_t reserved; /* 0 */
+} gcx_lease_size;
+
+/* Flags of a change. */
+#define GCX_RESIZE_DEFAULT 0x0u /* later work waits for the former holders' on SMs that are new */
+#define GCX_RESIZE_AT_ONCE                                                                         \
+    0x1u /* later work starts at once on those SMs of the new ones that are                        \
+            free by then, where a context of those is kept, else on those                          \
+            that the lease had; each stream joins the others when they are                         \
+            free and it is used again */
+
+/* Gives the leases other sizes, all in one operation or none: one can grow by what another gives.
+ * Work in flight finishes where it runs; later work of their streams runs on the new SMs, behind
+ * what was before in its stream. Takes microseconds where contexts of the new sets are kept (see
+ * gcx_lease_prepare), and else the time to make them, which holds up no other lease.
+ * Errors: those of gcx_context_create;
+ *   GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
+ *       or others wait for them; the message says who
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the device
+ *       has not so many SMs; less than a shared lease's exclusive_sm_count
+ *   GCX_ERROR_INVALID_VALUE     count is 0, a lease is there twice, unknown flags */
+GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
+
+/* Makes the contexts that gcx_lease_resize with these sizes would need, and changes nothing: for
+ * a thread of the caller's that makes ahead of time what is to be changed in microseconds later,
+ * one call for each layout. They are kept within gcx_cache_set_limit.
+ * Errors: those of gcx_lease_resize. */
+GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
+
+/* Releases from and gives all its SMs to the lease to, past those who wait. flags as above.
+ * Errors: those of gcx_lease_resize. */
+GCX_API gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags);
+
+typedef struct gcx_lease_info {
+    uint32_t struct_size;
+    int32_t device;
+    gcx_sm_family family;
+    uint32_t flags;              /* GCX_LEASE_ */
+    uint32_t sm_count;           /* SMs that it has now */
+    uint32_t exclusive_sm_count; /* of these, those that are its alone */
+    uint32_t stream_count;
+    uint32_t reserved;
+    uint64_t id;      /* never used twice in a process */
+    uint64_t changes; /* how often its SMs have changed */
+    char name[64];
+} gcx_lease_info;
+#define GCX_LEASE_INFO_INIT GCX_STRUCT_INIT(gcx_lease_info)
+
+/* Fills *info. */
+GCX_API gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info);
+
+/* The SMs that the lease has now, as a resource. */
+GCX_API gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource);
+
+/* A lease of the process. Grows at the end of reserved, never in size. */
+typedef struct gcx_live_lease {
+    uint64_t id;
+    int32_t device;
+    gcx_sm_family family;
+    uint32_t flags;    /* GCX_LEASE_ */
+    uint32_t sm_count; /* of one that waits: those it asked for */
+    uint32_t exclusive_sm_count;
+    uint32_t stream_count;
+    uint32_t waits;       /* 1: it has nothing yet, and waits in gcx_lease_acquire */
+    uint32_t reserved[7]; /* 0 */
+    char name[64];
+    gcx_resource resource; /* its SMs; of one that waits 0 SMs */
+} gcx_live_lease;
+
+/* The leases of a device, or of all (-1): those that hold SMs in the order in which they were
+ * acquired, then those that wait, the first first. capacity is the room in leases, which may be
+ * NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_VALUE
+ * capacity is too small: *count then holds what is needed. */
+GCX_API gcx_result gcx_lease_list(int32_t device, gcx_live_lease* leases, uint32_t capacity,
+                                  uint32_t* count);
+
+/* A stream of the lease, that follows it (above). params as of gcx_stream_create. The handle is the
+ * caller's, to be given to gcx_stream_destroy. */
+GCX_API gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* params,
+                                           gcx_stream* stream);
+
+/* Waits until the work of the lease's streams has finished, on whatever SMs it was submitted.
+ * Blocks the calling thread. Errors of that work appear here with the driver's code. A stream that
+ * captures a graph is not waited for. */
+GCX_API gcx_result gcx_lease_synchronize(gcx_lease lease);
+
+/* GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message. */
+GCX_API gcx_result gcx_lease_query(gcx_lease lease);
+
+/* What waits are given up with: one may be given to any number of calls. Once it was signalled, all
+ * calls that wait with it, and all that come later, return with GCX_ERROR_NOT_PERMITTED. The handle
+ * is the caller's; destroying it gives up no wait. */
+GCX_API gcx_result gcx_cancel_create(gcx_cancel* cancel);
+GCX_API gcx_result gcx_cancel_signal(gcx_cancel cancel);
+GCX_API gcx_result gcx_cancel_destroy(gcx_cancel cancel);
 
 /* ------------------------------------------------------------------------------------------
  * Probing: which SMs does it really run on?

@@ -8,7 +8,7 @@ namespace {
 // Whether the stream that an event was recorded in captures still. One that was given up doesn't.
 bool captures_still(Library& lib, uint64_t stream) {
     try {
-        return is_capturing(lib.driver, lib.streams.pin(stream)->native()) == true;
+        return is_capturing(lib.driver, lib.streams.pin(stream)->place().native) == true;
     } catch (const Error&) {
         return false;
     }
@@ -16,8 +16,8 @@ bool captures_still(Library& lib, uint64_t stream) {
 
 } // namespace
 
-void refuse_capturing(const Driver& driver, const Stream& stream) {
-    if (is_capturing(driver, stream.native()) == true)
+void refuse_capturing(const Driver& driver, CUstream stream) {
+    if (is_capturing(driver, stream) == true)
         fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
              "the stream is capturing a graph: what it is given doesn't run before the graph is "
              "launched. End the capture first");
@@ -40,8 +40,8 @@ void refuse_captured(Library& lib, const Event& event) {
              "for. End the capture first, or record the event in another stream");
 }
 
-uint64_t capture_of(const Driver& driver, const HandleTable<Stream>::Pin& stream) {
-    return is_capturing(driver, stream->native()) == true ? stream.handle() : 0;
+uint64_t capture_of(const Driver& driver, uint64_t stream, CUstream native) {
+    return is_capturing(driver, native) == true ? stream : 0;
 }
 
 } // namespace gcx

@@ -1,5 +1,7 @@
 #include "api/common.hpp"
 
+#include "api/guard.hpp"
+
 #include <algorithm>
 
 namespace gcx {
@@ -46,14 +48,15 @@ gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type ty
     refuse_type(type);
 }
 
-gcx_resource resource_of_foreign(Library& lib, const Stream& stream, gcx_resource_type type) {
+gcx_resource resource_of_foreign(Library& lib, const Stream& stream, const Stream::Place& place,
+                                 gcx_resource_type type) {
     if (type == GCX_RESOURCE_WORKQUEUE_CONFIG || type == GCX_RESOURCE_WORKQUEUE)
         fail(GCX_ERROR_NOT_FOUND, "the stream is not of a context of gcx, and the driver tells no "
                                   "workqueue of a stream");
     if (type != GCX_RESOURCE_SM)
         refuse_type(type);
     Device& device = lib.device(stream.device());
-    const uint32_t count = stream.sm_count();
+    const uint32_t count = stream.sm_count(place);
     if (count == device.sm_count()) {
         const auto family = device.family(GCX_SM_FAMILY_COSCHEDULED);
         return seal({&device, family, family->all()});
@@ -64,7 +67,7 @@ gcx_resource resource_of_foreign(Library& lib, const Stream& stream, gcx_resourc
                               count)
                            .c_str());
     CUdevResource native{};
-    GCX_CALL(lib.driver, cuStreamGetDevResource, stream.native(), &native, cu::kResourceSm);
+    GCX_CALL(lib.driver, cuStreamGetDevResource, place.native, &native, cu::kResourceSm);
     const auto fields = cu::get_fields<cu::SmFields>(native);
     ResourceWords words;
     words.device = device.ordinal();
@@ -72,6 +75,20 @@ gcx_resource resource_of_foreign(Library& lib, const Stream& stream, gcx_resourc
     words.foreign = {fields.sm_count, fields.min_partition_size, fields.coscheduled_alignment,
                      fields.flags};
     return seal(words);
+}
+
+gcx_stream_params stream_params(const gcx_stream_params* params) {
+    gcx_stream_params wanted = GCX_STREAM_PARAMS_INIT;
+    if (params != nullptr) {
+        check_size(params, "params");
+        wanted = *params;
+    }
+    if (wanted.sync != GCX_STREAM_NON_BLOCKING)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->sync is %d; a green context has only streams that don't wait for the "
+                    "default stream, GCX_STREAM_NON_BLOCKING (0)",
+                    wanted.sync));
+    return wanted;
 }
 
 void refuse_type(gcx_resource_type type) {

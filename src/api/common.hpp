@@ -16,11 +16,15 @@ typename HandleTable<T>::Pin pin_alive(HandleTable<T>& table, const void* handle
     return pin;
 }
 
+// What a new stream is to be; null: the defaults.
+gcx_stream_params stream_params(const gcx_stream_params* params);
+
 // The resource of one type of a live green context, as gcx_context_get_resource documents.
 gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type type);
 
 // The same of a stream whose context gcx did not make, as gcx_stream_get_resource documents.
-gcx_resource resource_of_foreign(Library& lib, const Stream& stream, gcx_resource_type type);
+gcx_resource resource_of_foreign(Library& lib, const Stream& stream, const Stream::Place& place,
+                                 gcx_resource_type type);
 
 gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& native);
 

@@ -13,8 +13,9 @@ gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
         const auto from = pin_alive(lib.streams, stream);
         const auto to = pin_alive(lib.events, event);
         to->check_recordable(from->device());
-        const uint64_t capturing = capture_of(lib.driver, from);
-        GCX_CALL(lib.driver, cuEventRecord, to->native(), from->native());
+        const Stream::Place place = from->place();
+        const uint64_t capturing = capture_of(lib.driver, from.handle(), place.native);
+        GCX_CALL(lib.driver, cuEventRecord, to->native(), place.native);
         to->note_recorded(capturing);
     });
 }
@@ -24,7 +25,8 @@ gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event) {
         Library& lib = library();
         const auto who = pin_alive(lib.streams, stream);
         const auto what = pin_alive(lib.events, event);
-        GCX_CALL(lib.driver, cuStreamWaitEvent, who->native(), what->native(), 0);
+        const Stream::Place place = who->place();
+        GCX_CALL(lib.driver, cuStreamWaitEvent, place.native, what->native(), 0);
     });
 }
 

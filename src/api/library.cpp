@@ -113,7 +113,8 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
 }
 
 bool Library::in_use() {
-    return !contexts.empty() || !streams.empty() || !events.empty();
+    return !contexts.empty() || !streams.empty() || !events.empty() || !lease_holds.empty() ||
+           !cancels.empty();
 }
 
 gcx_resource seal(const SmResource& resource) {

@@ -3,6 +3,7 @@
 
 #include "core/context_cache.hpp"
 #include "core/handle_table.hpp"
+#include "core/leases.hpp"
 #include "core/objects.hpp"
 #include "probe/probe.hpp"
 
@@ -30,10 +31,13 @@ class Library {
 
   public:
     ContextCache cache;
+    Leases leases{cache};
     Probe probe;
     HandleTable<Context> contexts{1, "context"};
     HandleTable<Stream> streams{2, "stream"};
     HandleTable<Event> events{3, "event"};
+    HandleTable<LeaseHold> lease_holds{4, "lease"};
+    HandleTable<Cancel> cancels{5, "cancel"};
 };
 
 gcx_resource seal(const SmResource& resource);

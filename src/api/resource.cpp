@@ -58,8 +58,8 @@ void combine(const gcx_resource* a, const gcx_resource* b, gcx_resource* result,
 uint32_t max_cluster_size(Library& lib, const SmResource& sms) {
     const ContextCache::Ref context = lib.cache.get({sms.device, sms.family, sms.set, std::nullopt},
                                                     ContextCache::Sharing::shared);
-    const TemporaryStream stream(lib.cache, *context);
-    return lib.probe.max_cluster_size(*sms.device, context->native, stream->native());
+    TemporaryStream stream(lib.cache, *context);
+    return lib.probe.max_cluster_size(*sms.device, context->native, stream.native());
 }
 
 std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
@@ -113,7 +113,8 @@ SplitResult split_checked(const gcx_resource* input, const gcx_sm_request* reque
                           uint32_t request_count, uint32_t flags) {
     if (request_count != 0)
         not_null(requests, "requests");
-    return split(library().sm_resource(input), std::span(requests, request_count), flags);
+    Library& lib = library();
+    return split(lib.leases, lib.sm_resource(input), std::span(requests, request_count), flags);
 }
 
 } // namespace

@@ -33,17 +33,7 @@ gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params* param
                              gcx_stream* stream) {
     GCX_BODY({
         not_null(stream, "stream");
-        gcx_stream_params wanted = GCX_STREAM_PARAMS_INIT;
-        if (params != nullptr) {
-            check_size(params, "params");
-            wanted = *params;
-        }
-        if (wanted.sync != GCX_STREAM_NON_BLOCKING)
-            fail(GCX_ERROR_INVALID_VALUE,
-                 format(
-                     "params->sync is %d; a green context has only streams that don't wait for the "
-                     "default stream, GCX_STREAM_NON_BLOCKING (0)",
-                     wanted.sync));
+        const gcx_stream_params wanted = stream_params(params);
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
         auto object = std::make_unique<Stream>(lib.cache, *pin->green, wanted.priority);
@@ -72,7 +62,7 @@ struct CUstream_st* gcx_stream_native(gcx_stream stream) {
     CUstream native = nullptr;
     guarded(__func__, [&] {
         const auto pin = pin_alive(library().streams, stream);
-        native = pin->native();
+        native = pin->place().native;
     });
     return native;
 }
@@ -91,8 +81,9 @@ gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
         not_null(resource, "resource");
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        *resource = pin->green() != nullptr ? resource_of(lib, *pin->green(), type)
-                                            : resource_of_foreign(lib, *pin, type);
+        const Stream::Place place = pin->place();
+        *resource = place.green != nullptr ? resource_of(lib, *place.green, type)
+                                           : resource_of_foreign(lib, *pin, place, type);
     });
 }
 
@@ -100,9 +91,10 @@ gcx_result gcx_stream_synchronize(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        refuse_capturing(lib.driver, *pin);
+        const Stream::Place place = pin->place();
+        refuse_capturing(lib.driver, place.native);
         const RelaxedCapture relaxed(lib.driver);
-        GCX_CALL(lib.driver, cuStreamSynchronize, pin->native());
+        GCX_CALL(lib.driver, cuStreamSynchronize, place.native);
     });
 }
 
@@ -110,9 +102,10 @@ gcx_result gcx_stream_query(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        refuse_capturing(lib.driver, *pin);
+        const Stream::Place place = pin->place();
+        refuse_capturing(lib.driver, place.native);
         const RelaxedCapture relaxed(lib.driver);
-        return ready_or_fail(lib.driver, lib.driver.cuStreamQuery(pin->native()), "cuStreamQuery");
+        return ready_or_fail(lib.driver, lib.driver.cuStreamQuery(place.native), "cuStreamQuery");
     });
 }
 
@@ -122,8 +115,9 @@ gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks) 
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
         const Device& device = lib.device(pin->device());
+        const Stream::Place place = pin->place();
         *blocks = device.has_clusters()
-                      ? lib.probe.max_cluster_size(device, pin->context(), pin->native())
+                      ? lib.probe.max_cluster_size(device, place.context, place.native)
                       : 1;
     });
 }
@@ -134,7 +128,8 @@ gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t ca
         not_null(count, "count");
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        give_sm_ids(lib.probe.sms_of(pin->context(), pin->native(), pin->sm_count()), sm_ids,
+        const Stream::Place place = pin->place();
+        give_sm_ids(lib.probe.sms_of(place.context, place.native, pin->sm_count(place)), sm_ids,
                     capacity, count);
     });
 }

@@ -1,10 +1,26 @@
 #include "core/context_cache.hpp"
 
 #include "base/log.hpp"
+#include "core/scoped_current.hpp"
 
 #include <algorithm>
 
 namespace gcx {
+
+CUstream GreenContext::obtain_stream(int priority) {
+    if (CUstream const kept = streams.take(driver(), priority); kept != nullptr)
+        return kept;
+    CUstream stream = nullptr;
+    if (driver().has(GCX_CAPABILITY_STREAM_CREATE)) {
+        GCX_CALL(driver(), cuGreenCtxStreamCreate, &stream, green, CU_STREAM_NON_BLOCKING,
+                 priority);
+    } else {
+        const ScopedCurrent current(driver(), native);
+        GCX_CALL(driver(), cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, priority);
+    }
+    streams.add(driver(), stream, priority);
+    return stream;
+}
 
 ContextCache::~ContextCache() {
     for (auto& [key, context] : entries_)
@@ -13,7 +29,7 @@ ContextCache::~ContextCache() {
         destroy(*context);
 }
 
-ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing) {
+ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing, Use use) {
     const bool exclusive = sharing == Sharing::exclusive;
     std::unique_lock lock(mutex_);
     while (GreenContext* found = fitting(key, sharing)) {
@@ -24,8 +40,8 @@ ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing) {
         if (alive(*found)) {
             stats_.hits++;
             found->private_ = exclusive;
-            count(*found, Use::handle, 1);
-            return Ref(*this, *found, Use::handle);
+            count(*found, use, 1);
+            return Ref(*this, *found, use);
         }
         bury(*found);
     }
@@ -44,9 +60,19 @@ ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing) {
     lock.lock();
     context.made_ = true;
     stats_.misses++;
-    count(context, Use::handle, 1);
+    count(context, use, 1);
     made_.notify_all();
-    return Ref(*this, context, Use::handle);
+    return Ref(*this, context, use);
+}
+
+ContextCache::Ref ContextCache::find(const ContextKey& key, Use use) {
+    const std::lock_guard lock(mutex_);
+    GreenContext* const found = fitting(key, Sharing::shared);
+    if (found == nullptr || !found->made_ || !alive(*found))
+        return {};
+    stats_.hits++;
+    count(*found, use, 1);
+    return Ref(*this, *found, use);
 }
 
 ContextCache::Ref ContextCache::make_for_once(const ContextKey& key) {

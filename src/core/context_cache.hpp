@@ -30,6 +30,8 @@ class GreenContext {
     const Driver& driver() const { return key.device->driver(); }
     uint32_t sm_count() const { return key.family->sm_count(key.set); }
     SmResource sms() const { return {key.device, key.family, key.set}; }
+    // A stream that was given up, or a new one, to be given to streams.give_up.
+    CUstream obtain_stream(int priority);
 
   private:
     friend class ContextCache;
@@ -49,8 +51,8 @@ class GreenContext {
 
 class ContextCache {
   public:
-    // What holds a context: a handle, a stream, or a thread that has it current.
-    enum class Use { handle, stream, current };
+    // What holds a context: a handle, a stream, a thread that has it current, or a lease.
+    enum class Use { handle, stream, current, lease };
 
     class Ref {
       public:
@@ -92,7 +94,9 @@ class ContextCache {
     // The context of a key, made now if there is none: one that others may use too, or one that
     // nobody uses or is given while it is used. Other threads are held up only if they want the
     // same one.
-    Ref get(const ContextKey& key, Sharing sharing);
+    Ref get(const ContextKey& key, Sharing sharing, Use use = Use::handle);
+    // The context of a key, if there is one that may be had at once.
+    Ref find(const ContextKey& key, Use use);
     // One more use of a context that is in use.
     Ref share(GreenContext& context, Use use);
     // The context behind a native one, if it is one of these.

@@ -79,6 +79,21 @@ void ContextStreams::give_up(const Driver& driver, CUstream stream, int priority
     given_out_.erase(stream);
 }
 
+std::vector<CUstream> ContextStreams::busy(const Driver& driver) {
+    const std::lock_guard lock(mutex_);
+    const RelaxedCapture relaxed(driver);
+    std::vector<CUstream> found;
+    const auto look = [&](CUstream stream) {
+        if (is_capturing(driver, stream) == false &&
+            driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+            found.push_back(stream);
+    };
+    std::for_each(given_out_.begin(), given_out_.end(), look);
+    for (const Idle& idle : idle_)
+        look(idle.stream());
+    return found;
+}
+
 bool ContextStreams::capturing(const Driver& driver) {
     const std::lock_guard lock(mutex_);
     return std::any_of(given_out_.begin(), given_out_.end(),

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <vector>
 
 namespace gcx {
 
@@ -31,6 +32,9 @@ class ContextStreams {
     // Gives a stream up that was taken or added: it is kept, or destroyed if it is one too many.
     // Throws, and changes nothing, if the driver refuses.
     void give_up(const Driver& driver, CUstream stream, int priority);
+    // Those with work in flight, given out or kept; not those that capture a graph, which have
+    // none.
+    std::vector<CUstream> busy(const Driver& driver);
     // Whether any of them takes part in a graph capture.
     bool capturing(const Driver& driver);
     // Destroys those that are kept, or says what the driver refused.

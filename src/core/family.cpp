@@ -274,6 +274,13 @@ std::vector<CUdevResource> Family::realise(const AtomSet& set) const {
     return native;
 }
 
+bool Family::can_realise(const AtomSet& set) const {
+    const bool with_odd = shape_.odd_size != 0 && set.contains(shape_.unit_count);
+    if (!with_odd || !driver_.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
+        return true;
+    return set == all() - AtomSet::first(atom_count() - set.count());
+}
+
 void Family::set_sm_map(SmMap map) {
     owned_map_ = std::make_unique<const SmMap>(std::move(map));
     sm_map_.store(owned_map_.get(), std::memory_order_release);

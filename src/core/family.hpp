@@ -51,6 +51,9 @@ class Family {
     // to be the same set.
     std::vector<CUdevResource> realise(const AtomSet& set) const;
 
+    // Whether the driver makes a context of a set, as far as its header says; of any, before 13.1.
+    bool can_realise(const AtomSet& set) const;
+
     // Null until the probe has read it. Set once, never changed.
     const SmMap* sm_map() const { return sm_map_.load(std::memory_order_acquire); }
     void set_sm_map(SmMap map);

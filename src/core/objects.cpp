@@ -6,32 +6,13 @@
 #include "core/scoped_current.hpp"
 
 namespace gcx {
-namespace {
-
-CUstream create_stream(const Driver& driver, const GreenContext& context, int priority) {
-    CUstream stream = nullptr;
-    if (driver.has(GCX_CAPABILITY_STREAM_CREATE)) {
-        GCX_CALL(driver, cuGreenCtxStreamCreate, &stream, context.green, CU_STREAM_NON_BLOCKING,
-                 priority);
-    } else {
-        const ScopedCurrent current(driver, context.native);
-        GCX_CALL(driver, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, priority);
-    }
-    return stream;
-}
-
-} // namespace
 
 Stream::Stream(ContextCache& cache, GreenContext& context, int priority)
     : cache_(cache), driver_(context.driver()),
       green_(cache.share(context, ContextCache::Use::stream)),
       device_(context.key.device->ordinal()), owned_(true),
       priority_(context.key.device->clamp_priority(priority)) {
-    native_ = context.streams.take(driver_, priority_);
-    if (native_ == nullptr) {
-        native_ = create_stream(driver_, context, priority_);
-        context.streams.add(driver_, native_, priority_);
-    }
+    native_ = context.obtain_stream(priority_);
 }
 
 Stream::Stream(ContextCache& cache, const Driver& driver, CUstream native)
@@ -46,33 +27,52 @@ Stream::Stream(ContextCache& cache, const Driver& driver, CUstream native)
     }
 }
 
+Stream::Stream(ContextCache& cache, EventPool& events, std::shared_ptr<Lease> lease, int priority)
+    : cache_(cache), driver_(lease->device.driver()), device_(lease->device.ordinal()),
+      owned_(true) {
+    follower_ = std::make_unique<LeaseStream>(cache, events, std::move(lease), priority);
+}
+
 void Stream::close() {
-    if (owned_ && native_ != nullptr && cache_.is_alive(*green_))
+    if (follower_ != nullptr)
+        follower_->close();
+    else if (owned_ && native_ != nullptr && cache_.is_alive(*green_))
         green_->streams.give_up(driver_, native_, priority_);
     native_ = nullptr;
     green_ = ContextCache::Ref();
 }
 
+Stream::Place Stream::place() {
+    if (follower_ == nullptr)
+        return {native_, green_ ? green_->native : foreign_, green_ ? &*green_ : nullptr, {}};
+    LeaseStream::At at = follower_->at();
+    GreenContext& green = *at.context;
+    return {at.native, green.native, &green, std::move(at.context)};
+}
+
 void Stream::check_alive() const {
+    if (follower_ != nullptr)
+        follower_->lease().check_alive();
     if (green_)
         green_.check_alive();
 }
 
-uint32_t Stream::sm_count() const {
-    if (green_)
-        return green_->sm_count();
+uint32_t Stream::sm_count(const Place& place) const {
+    if (place.green != nullptr)
+        return place.green->sm_count();
     CUdevResource resource{};
-    GCX_CALL(driver_, cuCtxGetDevResource, foreign_, &resource, cu::kResourceSm);
+    GCX_CALL(driver_, cuCtxGetDevResource, place.context, &resource, cu::kResourceSm);
     return cu::get_fields<cu::SmFields>(resource).sm_count;
 }
 
-void Stream::get_info(gcx_stream_info& info) const {
+void Stream::get_info(gcx_stream_info& info) {
+    const Place place = this->place();
     int priority = 0;
-    GCX_CALL(driver_, cuStreamGetPriority, native_, &priority);
-    info.sm_count = sm_count();
+    GCX_CALL(driver_, cuStreamGetPriority, place.native, &priority);
+    info.sm_count = sm_count(place);
     info.priority = priority;
     info.device = device_;
-    info.context_id = green_ ? green_->id : 0;
+    info.context_id = place.green != nullptr ? place.green->id : 0;
 }
 
 TemporaryStream::~TemporaryStream() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/context_cache.hpp"
+#include "core/lease.hpp"
 
 #include <atomic>
 
@@ -22,24 +23,31 @@ class Stream {
     Stream(ContextCache& cache, GreenContext& context, int priority);
     // Someone else's stream.
     Stream(ContextCache& cache, const Driver& driver, CUstream native);
+    // One that follows a lease.
+    Stream(ContextCache& cache, EventPool& events, std::shared_ptr<Lease> lease, int priority);
 
     // Gives the stream up: to the next who wants one of its context, or to the driver. Throws, and
     // changes nothing, if the driver refuses.
     void close();
 
-    CUstream native() const { return native_; }
-    // The CUcontext it belongs to.
-    CUcontext context() const { return green_ ? green_->native : foreign_; }
-    // Null if its context isn't one of gcx's.
-    GreenContext* green() const { return green_ ? &*green_ : nullptr; }
+    // Where its work goes. One that follows a lease goes where the lease is first, and is there as
+    // long as the place is held.
+    struct Place {
+        CUstream native = nullptr;
+        CUcontext context = nullptr;   // that it belongs to
+        GreenContext* green = nullptr; // null if that isn't one of gcx's
+        ContextCache::Ref hold;        // of one that follows a lease
+    };
+    Place place();
     void check_alive() const;
-    void get_info(gcx_stream_info& info) const;
-    uint32_t sm_count() const;
+    void get_info(gcx_stream_info& info);
+    uint32_t sm_count(const Place& place) const;
     int32_t device() const { return device_; }
 
   private:
     ContextCache& cache_;
     const Driver& driver_;
+    std::unique_ptr<LeaseStream> follower_; // if it follows a lease; the next three are null then
     ContextCache::Ref green_;
     CUstream native_ = nullptr;
     CUcontext foreign_ = nullptr;
@@ -55,7 +63,7 @@ class TemporaryStream {
     ~TemporaryStream();
     TemporaryStream(const TemporaryStream&) = delete;
     TemporaryStream& operator=(const TemporaryStream&) = delete;
-    const Stream* operator->() const { return &stream_; }
+    CUstream native() { return stream_.place().native; }
 
   private:
     Stream stream_;

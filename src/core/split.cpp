@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kFamilyFlags =
     GCX_SPLIT_IGNORE_SM_COSCHEDULING | GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
-constexpr uint32_t kKnownFlags = kFamilyFlags | GCX_SPLIT_EXACT;
+constexpr uint32_t kKnownFlags = kFamilyFlags | GCX_SPLIT_EXACT | GCX_SPLIT_UNLEASED;
 constexpr uint32_t kLocalityFlags =
     GCX_SM_REQUEST_LOCALITY_DOMAIN_ID | GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS;
 constexpr uint32_t kKnownRequestFlags = GCX_SM_REQUEST_BACKFILL | kLocalityFlags;
@@ -111,10 +111,14 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
 
 } // namespace
 
-SplitResult split(const SmResource& input, std::span<const gcx_sm_request> requests,
+SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_sm_request> requests,
                   uint32_t flags) {
     check_requests(requests, flags);
-    if (std::any_of(requests.begin(), requests.end(), is_structured))
+    const bool structured = std::any_of(requests.begin(), requests.end(), is_structured);
+    if (structured && (flags & GCX_SPLIT_UNLEASED) != 0)
+        fail(GCX_ERROR_INVALID_VALUE, "GCX_SPLIT_UNLEASED is for splits by sm_count alone: which "
+                                      "SMs a structured split gives is the driver's to choose");
+    if (structured)
         return split_structured(input, requests, flags);
 
     Device& device = *input.device;
@@ -140,7 +144,11 @@ SplitResult split(const SmResource& input, std::span<const gcx_sm_request> reque
     counts.reserve(requests.size());
     for (const gcx_sm_request& request : requests)
         counts.push_back(request.sm_count);
-    const std::string where = whole ? device.label() : "this resource of " + device.label();
+    std::string where = whole ? device.label() : "this resource of " + device.label();
+    if ((flags & GCX_SPLIT_UNLEASED) != 0) {
+        from.set = from.set - leases.held(device, from.family);
+        where = "what no lease has of " + where;
+    }
     const Plan plan = make_plan(from.family->shape(), from.set, counts,
                                 (flags & GCX_SPLIT_EXACT) != 0, where.c_str());
     return in_family(from, from.family, plan.groups, plan.remainder);

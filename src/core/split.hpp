@@ -1,7 +1,7 @@
 // Splitting a resource by requests: which family, whose atoms.
 #pragma once
 
-#include "core/device.hpp"
+#include "core/leases.hpp"
 
 #include <span>
 
@@ -13,7 +13,7 @@ struct SplitResult {
 };
 
 // Throws as gcx_sm_split documents.
-SplitResult split(const SmResource& input, std::span<const gcx_sm_request> requests,
+SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_sm_request> requests,
                   uint32_t flags);
 
 } // namespace gcx

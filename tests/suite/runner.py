@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build"
-# The tests' time limits are those of an idle machine, and are taken so many times: a busy machine, or
+# The limits of tests are those of an idle machine, and are taken so many times: a busy machine, or
 # an emulated one, is no failure.
 PATIENCE = 5
 # What was compiled in another clone is the same here.

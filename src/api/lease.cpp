@@ -1,0 +1,272 @@
+// Leases: SMs that are somebody's, and streams that follow them.
+
+#include "api/common.hpp"
+#include "api/guard.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+using namespace gcx;
+
+namespace {
+
+bool at_once(uint32_t flags) {
+    if ((flags & ~GCX_RESIZE_AT_ONCE) != 0)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("flags is %#x; there is only GCX_RESIZE_AT_ONCE (1)", flags));
+    return flags != 0;
+}
+
+gcx_sm_family family_of(gcx_sm_family wanted) {
+    switch (wanted) {
+    case GCX_SM_FAMILY_NONE:
+        return GCX_SM_FAMILY_COSCHEDULED;
+    case GCX_SM_FAMILY_COSCHEDULED:
+    case GCX_SM_FAMILY_FINE:
+    case GCX_SM_FAMILY_MAX_CLUSTER:
+        return wanted;
+    default:
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->family is %d; leases are of the coscheduled (1), fine (2) or "
+                    "max-cluster (3) family",
+                    wanted));
+    }
+}
+
+void check_counts(uint32_t sm_count, const gcx_lease_params& params) {
+    const bool shared = (params.flags & GCX_LEASE_SHARED) != 0;
+    if (params.exclusive_sm_count != 0 && !shared)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->exclusive_sm_count is %u, of a lease that shares nothing; set "
+                    "GCX_LEASE_SHARED, or leave it 0",
+                    params.exclusive_sm_count));
+    if (sm_count == GCX_REST)
+        return;
+    if (params.min_sm_count > sm_count)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->min_sm_count is %u, more than the %u asked for", params.min_sm_count,
+                    sm_count));
+    if (params.exclusive_sm_count > sm_count)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->exclusive_sm_count is %u, more than the %u asked for",
+                    params.exclusive_sm_count, sm_count));
+}
+
+std::string name_of(const char* name) {
+    if (name == nullptr)
+        return "";
+    if (strnlen(name, GCX_MAX_LEASE_NAME) == GCX_MAX_LEASE_NAME)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->name has more than %u bytes", GCX_MAX_LEASE_NAME - 1));
+    return name;
+}
+
+LeaseRequest request_of(uint32_t sm_count, const gcx_lease_params& params) {
+    if ((params.flags & ~GCX_LEASE_SHARED) != 0)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->flags is %#x; there is only GCX_LEASE_SHARED (1)", params.flags));
+    check_counts(sm_count, params);
+    LeaseRequest request;
+    request.sm_count = sm_count;
+    request.least = params.min_sm_count;
+    request.family = family_of(params.family);
+    request.terms = {name_of(params.name), (params.flags & GCX_LEASE_SHARED) != 0,
+                     params.exclusive_sm_count};
+    request.timeout_ms = params.timeout_ms;
+    return request;
+}
+
+// The leases of a change, kept from going away.
+struct Sizes {
+    std::vector<HandleTable<LeaseHold>::Pin> pins;
+    std::vector<Leases::Size> sizes;
+
+    Sizes(Library& lib, const gcx_lease_size* wanted, uint32_t count) {
+        if (count == 0)
+            fail(GCX_ERROR_INVALID_VALUE, "count is 0; there is no lease to change");
+        not_null(wanted, "sizes");
+        for (uint32_t i = 0; i < count; i++) {
+            if (wanted[i].reserved != 0)
+                fail(GCX_ERROR_INVALID_VALUE, format("sizes[%u].reserved is not 0", i));
+            pins.push_back(pin_alive(lib.lease_holds, wanted[i].lease));
+            sizes.push_back({pins.back()->lease.get(), wanted[i].sm_count});
+        }
+    }
+};
+
+gcx_live_lease describe(const Leases::Live& live) {
+    gcx_live_lease described{};
+    described.id = live.id;
+    described.device = live.device->ordinal();
+    described.family = live.family->kind();
+    described.flags = live.shared ? GCX_LEASE_SHARED : 0;
+    described.sm_count = live.waits ? live.asked : live.family->sm_count(live.state.holding.all());
+    described.exclusive_sm_count = live.family->sm_count(live.state.holding.own);
+    described.stream_count = live.state.streams;
+    described.waits = live.waits ? 1 : 0;
+    std::memcpy(described.name, live.name.c_str(), live.name.size() + 1);
+    described.resource = seal({live.device, live.family, live.state.holding.all()});
+    return described;
+}
+
+} // namespace
+
+gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_params* params,
+                             gcx_lease* lease) {
+    GCX_BODY({
+        not_null(lease, "lease");
+        gcx_lease_params wanted = GCX_LEASE_PARAMS_INIT;
+        if (params != nullptr) {
+            check_size(params, "params");
+            wanted = *params;
+        }
+        LeaseRequest request = request_of(sm_count, wanted);
+        Library& lib = library();
+        Device& its_device = lib.device(device);
+        std::optional<HandleTable<Cancel>::Pin> cancel;
+        if (wanted.cancel != nullptr) {
+            cancel.emplace(lib.cancels.pin(wanted.cancel));
+            request.cancel = &**cancel;
+        }
+        auto made = lib.leases.acquire(its_device, request);
+        auto hold = std::make_unique<LeaseHold>(lib.leases, std::move(made));
+        *lease = handle_of<gcx_lease>(lib.lease_holds.add(std::move(hold)));
+    });
+}
+
+gcx_result gcx_lease_release(gcx_lease lease) {
+    GCX_BODY({
+        if (Library* const lib = library_to_destroy_in(); lib != nullptr)
+            lib->lease_holds.close(lib->lease_holds.pin(lease));
+    });
+}
+
+gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags) {
+    GCX_BODY({
+        const bool now = at_once(flags);
+        Library& lib = library();
+        const Sizes wanted(lib, sizes, count);
+        lib.leases.resize(wanted.sizes, now);
+    });
+}
+
+gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count) {
+    GCX_BODY({
+        Library& lib = library();
+        const Sizes wanted(lib, sizes, count);
+        lib.leases.prepare(wanted.sizes);
+    });
+}
+
+gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
+    GCX_BODY({
+        const bool now = at_once(flags);
+        Library& lib = library();
+        auto giver = pin_alive(lib.lease_holds, from);
+        const auto taker = pin_alive(lib.lease_holds, to);
+        lib.leases.hand_over(*giver->lease, *taker->lease, now);
+        lib.lease_holds.close(std::move(giver));
+    });
+}
+
+gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info) {
+    GCX_BODY({
+        check_size(info, "info");
+        const auto pin = pin_alive(library().lease_holds, lease);
+        const Lease& its = *pin->lease;
+        const Lease::State state = its.state();
+        info->device = its.device.ordinal();
+        info->family = its.family->kind();
+        info->flags = its.terms.shared ? GCX_LEASE_SHARED : 0;
+        info->sm_count = its.family->sm_count(state.holding.all());
+        info->exclusive_sm_count = its.family->sm_count(state.holding.own);
+        info->stream_count = state.streams;
+        info->reserved = 0;
+        info->id = its.id;
+        info->changes = state.changes - 1;
+        std::memset(info->name, 0, sizeof info->name);
+        std::memcpy(info->name, its.terms.name.c_str(), its.terms.name.size());
+    });
+}
+
+gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource) {
+    GCX_BODY({
+        not_null(resource, "resource");
+        const auto pin = pin_alive(library().lease_holds, lease);
+        Lease& its = *pin->lease;
+        *resource = seal({&its.device, its.family, its.state().holding.all()});
+    });
+}
+
+gcx_result gcx_lease_list(int32_t device, gcx_live_lease* leases, uint32_t capacity,
+                          uint32_t* count) {
+    GCX_BODY({
+        not_null(count, "count");
+        if (capacity != 0)
+            not_null(leases, "leases");
+        Library& lib = library();
+        const auto live = lib.leases.live(device == -1 ? nullptr : &lib.device(device));
+        *count = static_cast<uint32_t>(live.size());
+        if (live.size() > capacity)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("there are %zu leases, and room for %u; *count is what is needed",
+                        live.size(), capacity));
+        std::transform(live.begin(), live.end(), leases, describe);
+    });
+}
+
+gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* params,
+                                   gcx_stream* stream) {
+    GCX_BODY({
+        not_null(stream, "stream");
+        const gcx_stream_params wanted = stream_params(params);
+        Library& lib = library();
+        const auto pin = pin_alive(lib.lease_holds, lease);
+        auto object = std::make_unique<Stream>(lib.cache, lib.leases.events(pin->lease->device),
+                                               pin->lease, wanted.priority);
+        *stream = handle_of<gcx_stream>(lib.streams.add(std::move(object)));
+    });
+}
+
+gcx_result gcx_lease_synchronize(gcx_lease lease) {
+    GCX_BODY({
+        Library& lib = library();
+        const auto pin = pin_alive(lib.lease_holds, lease);
+        for (const auto& fence : pin->lease->work(lib.leases.events(pin->lease->device)))
+            fence->synchronize(lib.driver);
+    });
+}
+
+gcx_result gcx_lease_query(gcx_lease lease) {
+    GCX_BODY({
+        Library& lib = library();
+        const auto pin = pin_alive(lib.lease_holds, lease);
+        const Fences work = pin->lease->work(lib.leases.events(pin->lease->device));
+        const bool passed = std::all_of(
+            work.begin(), work.end(), [&](const auto& fence) { return fence->passed(lib.driver); });
+        return passed ? GCX_SUCCESS : GCX_ERROR_NOT_READY;
+    });
+}
+
+gcx_result gcx_cancel_create(gcx_cancel* cancel) {
+    GCX_BODY({
+        not_null(cancel, "cancel");
+        *cancel = handle_of<gcx_cancel>(library().cancels.add(std::make_unique<Cancel>()));
+    });
+}
+
+gcx_result gcx_cancel_signal(gcx_cancel cancel) {
+    GCX_BODY({
+        Library& lib = library();
+        const auto pin = lib.cancels.pin(cancel);
+        lib.leases.signal(*pin);
+    });
+}
+
+gcx_result gcx_cancel_destroy(gcx_cancel cancel) {
+    GCX_BODY({
+        if (Library* const lib = library_to_destroy_in(); lib != nullptr)
+            lib->cancels.close(lib->cancels.pin(cancel));
+    });
+}

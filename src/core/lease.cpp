@@ -1,0 +1,180 @@
+#include "core/lease.hpp"
+
+#include "base/log.hpp"
+#include "core/capture.hpp"
+#include "core/give_back.hpp"
+
+#include <algorithm>
+
+namespace gcx {
+namespace {
+
+bool is_busy(const Driver& driver, CUstream stream) {
+    const RelaxedCapture relaxed(driver);
+    return driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
+}
+
+} // namespace
+
+std::shared_ptr<Fence> fence_of(GreenContext& context, EventPool& events) {
+    const Driver& driver = context.driver();
+    std::vector<EventPool::Event> recorded;
+    for (CUstream stream : context.streams.busy(driver)) {
+        recorded.push_back(events.take());
+        GCX_CALL(driver, cuEventRecord, recorded.back().native(), stream);
+    }
+    if (recorded.empty())
+        return nullptr;
+    return std::make_shared<Fence>(context.key.family, context.key.set, std::move(recorded));
+}
+
+std::string lease_label(uint64_t id, const std::string& name) {
+    return name.empty() ? format("lease %llu", static_cast<unsigned long long>(id))
+                        : "\"" + name + "\"";
+}
+
+Lease::State Lease::state() const {
+    const std::lock_guard lock(mutex_);
+    return {holding_, changes_.load(), streams_, released_};
+}
+
+void Lease::check_alive() const {
+    const std::lock_guard lock(mutex_);
+    check_alive_locked();
+}
+
+void Lease::check_alive_locked() const {
+    if (released_)
+        fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
+             format("%s was released, and its streams ended with it; destroy the handle",
+                    label().c_str()));
+    context_.check_alive();
+}
+
+ContextKey Lease::key(const AtomSet& set) const {
+    return {&device, family, set, workqueue_};
+}
+
+bool Lease::covers(const AtomSet& set) const {
+    return (set - holding_.all()).empty();
+}
+
+Lease::Place Lease::place_for(ContextCache& cache, uint64_t changes_seen, const GreenContext* now) {
+    const std::lock_guard lock(mutex_);
+    check_alive_locked();
+    const Driver& driver = device.driver();
+    drop_passed(driver, behind_);
+    Place place;
+    place.changes = changes_seen;
+    if (at_once_ && !behind_.empty()) {
+        AtomSet busy;
+        for (const auto& fence : behind_)
+            busy = busy | fence->within(family, holding_.all());
+        const AtomSet start = holding_.all() - busy;
+        if (now != nullptr && now->key.set == start)
+            return place;
+        if (!start.empty()) {
+            place.context = cache.find(key(start), ContextCache::Use::stream);
+            if (place.context)
+                return place;
+        }
+        if (now != nullptr && covers(now->key.set) && (now->key.set & busy).empty())
+            return place;
+    }
+    place.changes = changes_.load();
+    place.context = cache.share(*context_, ContextCache::Use::stream);
+    place.behind = behind_;
+    return place;
+}
+
+Fences Lease::work(EventPool& events) {
+    const std::lock_guard lock(mutex_);
+    drop_passed(device.driver(), left_);
+    Fences work = left_;
+    if (context_) {
+        if (auto fence = fence_of(*context_, events))
+            work.push_back(std::move(fence));
+    }
+    return work;
+}
+
+LeaseStream::LeaseStream(ContextCache& cache, EventPool& events, std::shared_ptr<Lease> lease,
+                         int priority)
+    : cache_(cache), events_(events), lease_(std::move(lease)),
+      priority_(lease_->device.clamp_priority(priority)) {
+    // What it is to wait for it is told when it is used.
+    context_ = lease_->place_for(cache_, 0, nullptr).context;
+    native_ = context_->obtain_stream(priority_);
+    const std::lock_guard lock(lease_->mutex_);
+    lease_->streams_++;
+}
+
+LeaseStream::~LeaseStream() {
+    const std::lock_guard lock(lease_->mutex_);
+    lease_->streams_--;
+}
+
+LeaseStream::At LeaseStream::at() {
+    const std::lock_guard lock(mutex_);
+    if (changes_ != lease_->changes())
+        follow();
+    context_.check_alive();
+    return {native_, cache_.share(*context_, ContextCache::Use::current)};
+}
+
+void LeaseStream::follow() {
+    const Driver& driver = lease_->device.driver();
+    lease_->check_alive();
+    if (is_capturing(driver, native_) == true)
+        return;
+    Lease::Place place = lease_->place_for(cache_, changes_, &*context_);
+    if (place.context)
+        move_to(std::move(place.context), place.behind);
+    changes_ = place.changes;
+}
+
+void LeaseStream::move_to(ContextCache::Ref context, const Fences& behind) {
+    const Driver& driver = lease_->device.driver();
+    const auto wait = [&](CUstream stream) {
+        for (const auto& fence : behind)
+            fence->hold(driver, stream);
+    };
+    if (&*context == &*context_) {
+        wait(native_);
+        return;
+    }
+    CUstream const next = context->obtain_stream(priority_);
+    try {
+        if (is_busy(driver, native_)) {
+            const EventPool::Event event = events_.take();
+            GCX_CALL(driver, cuEventRecord, event.native(), native_);
+            GCX_CALL(driver, cuStreamWaitEvent, next, event.native(), CU_EVENT_WAIT_DEFAULT);
+        }
+        wait(next);
+        context_->streams.give_up(driver, native_, priority_);
+    } catch (...) {
+        try {
+            context->streams.give_up(driver, next, priority_);
+        } catch (const Error& error) {
+            log::write(GCX_LOG_ERROR, "a stream is left behind: " + error.message);
+        }
+        throw;
+    }
+    if (log::wanted(GCX_LOG_DEBUG))
+        log::write(GCX_LOG_DEBUG,
+                   format("a stream of %s went from %u to %u SMs; a CUstream taken from it before "
+                          "stays on the former ones",
+                          lease_->label().c_str(), context_->sm_count(), context->sm_count()));
+    native_ = next;
+    context_ = std::move(context);
+}
+
+void LeaseStream::close() {
+    const std::lock_guard lock(mutex_);
+    if (native_ != nullptr && cache_.is_alive(*context_))
+        context_->streams.give_up(lease_->device.driver(), native_, priority_);
+    native_ = nullptr;
+    context_ = ContextCache::Ref();
+}
+
+} // namespace gcx

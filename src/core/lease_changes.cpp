@@ -1,0 +1,214 @@
+// How leases change: SMs that go from one to another, and what work waits for what.
+#include "core/leases.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gcx {
+void Leases::settle(Lock& lock, Shelf& shelf, std::span<const Size> sizes) {
+    changed_.wait(lock, [&] {
+        return std::all_of(sizes.begin(), sizes.end(), [&](const Size& size) {
+            const auto row = shelf.rows.find(size.lease->id);
+            if (row == shelf.rows.end())
+                size.lease->check_alive(); // throws
+            return !row->second.changing;
+        });
+    });
+}
+
+void Leases::check_together(std::span<const Size> sizes) {
+    const Lease& first = *sizes[0].lease;
+    for (std::size_t i = 1; i < sizes.size(); i++) {
+        const Lease& lease = *sizes[i].lease;
+        for (std::size_t before = 0; before < i; before++) {
+            if (sizes[before].lease == &lease)
+                fail(GCX_ERROR_INVALID_VALUE,
+                     format("sizes %zu and %zu are both of %s", before, i, lease.label().c_str()));
+        }
+        if (&lease.device != &first.device || lease.family != first.family)
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("%s is of %s, %s family, and %s of %s, %s family: SMs don't go from one "
+                        "to the other",
+                        first.label().c_str(), first.device.label().c_str(),
+                        family_name(first.family->kind()), lease.label().c_str(),
+                        lease.device.label().c_str(), family_name(lease.family->kind())));
+    }
+}
+
+Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
+    const auto& family = sizes[0].lease->family;
+    const Ledger& ledger = Leases::ledger(shelf, family);
+    AtomSet usable = Leases::usable(shelf, family);
+    std::vector<Wish> wishes;
+    AtomSet theirs;
+    for (const Size& size : sizes) {
+        const LeaseTerms& terms = size.lease->terms;
+        if (size.sm_count != 0 && size.sm_count < terms.own_sm_count)
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("%s was acquired with %u SMs that are its alone, and can't have %u",
+                        size.lease->label().c_str(), terms.own_sm_count, size.sm_count));
+        wishes.push_back({size.lease->id, size.sm_count, 0, terms.shared, terms.own_sm_count});
+        theirs = theirs | ledger.of(size.lease->id).all();
+    }
+    // What is free is for those who wait.
+    if (!shelf.waiters.empty())
+        usable = usable & theirs;
+    const auto planned = ledger.plan(wishes, usable);
+    if (!planned) {
+        std::string asked;
+        for (const Size& size : sizes)
+            asked += (asked.empty() ? "" : ", ") +
+                     (size.sm_count == 0 ? std::string("the rest") : format("%u", size.sm_count)) +
+                     " for " + size.lease->label();
+        fail(GCX_ERROR_ALREADY_ACQUIRED, format("there are not the SMs for %s: %s", asked.c_str(),
+                                                holders(shelf, family).c_str()));
+    }
+    Members members;
+    for (std::size_t i = 0; i < sizes.size(); i++)
+        members.push_back({sizes[i].lease, ledger.of(sizes[i].lease->id), (*planned)[i], {}, {}});
+    return members;
+}
+
+void Leases::resize(std::span<const Size> sizes, bool at_once) {
+    check_together(sizes);
+    Lock lock(mutex_);
+    Shelf& shelf = this->shelf(sizes[0].lease->device);
+    settle(lock, shelf, sizes);
+    change(lock, shelf, plan(shelf, sizes), at_once, nullptr);
+}
+
+void Leases::prepare(std::span<const Size> sizes) {
+    check_together(sizes);
+    Members members;
+    {
+        Lock lock(mutex_);
+        Shelf& shelf = this->shelf(sizes[0].lease->device);
+        settle(lock, shelf, sizes);
+        members = plan(shelf, sizes);
+    }
+    for (const Member& member : members)
+        cache_.get(member.lease->key(member.after.all()), ContextCache::Sharing::shared,
+                   ContextCache::Use::lease);
+}
+
+void Leases::hand_over(Lease& from, Lease& to, bool at_once) {
+    const Size both[] = {{&from, 0}, {&to, 0}};
+    check_together(both);
+    Lock lock(mutex_);
+    Shelf& shelf = this->shelf(to.device);
+    settle(lock, shelf, both);
+    const Ledger& ledger = Leases::ledger(shelf, to.family);
+    const Holding before = ledger.of(from.id);
+    Holding after = ledger.of(to.id);
+    const Holding has = after;
+    after.own = after.own | before.own;
+    after.shared = (after.shared | before.shared) - after.own;
+    if (!to.terms.shared && !before.shared.empty())
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("%s shares SMs with others, so that %s, which is not shared, can't have them",
+                    from.label().c_str(), to.label().c_str()));
+    if (!to.family->can_realise(after.all()))
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             format("a driver of CUDA %s makes no context of the SMs of both: the odd atom and "
+                    "atoms that don't run up to the last can't go together there",
+                    version_text(to.device.driver().version()).c_str()));
+    Members members;
+    members.push_back({&from, before, {}, {}, {}});
+    members.push_back({&to, has, after, {}, {}});
+    change(lock, shelf, std::move(members), at_once, &from);
+}
+
+void Leases::release(Lease& lease) {
+    if (lease.state().released) // handed over
+        return;
+    Lock lock(mutex_);
+    Shelf& shelf = this->shelf(lease.device);
+    const Size one[] = {{&lease, 0}};
+    settle(lock, shelf, one);
+    Members members;
+    members.push_back({&lease, ledger(shelf, lease.family).of(lease.id), {}, {}, {}});
+    change(lock, shelf, std::move(members), false, &lease);
+    if (shelf.rows.empty())
+        shelf.events.clear();
+}
+
+// Contexts are made and work is asked for without the lock, while the leases are marked, so that
+// other leases go on meanwhile. What was free and is to be given is held back until then.
+void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
+                    const Lease* released) {
+    std::erase_if(members, [](const Member& member) { return member.before == member.after; });
+    if (members.empty())
+        return;
+    Ledger& ledger = Leases::ledger(shelf, members[0].lease->family);
+    Holding held_back;
+    for (const Member& member : members) {
+        held_back.own = held_back.own | (member.after.all() - ledger.held());
+        shelf.rows.at(member.lease->id).changing = true;
+    }
+    const uint64_t reserve = next_id_++;
+    ledger.set(reserve, held_back);
+    lock.unlock();
+    const auto end = [&] {
+        ledger.set(reserve, {});
+        for (const Member& member : members)
+            shelf.rows.at(member.lease->id).changing = false;
+    };
+    try {
+        for (Member& member : members) {
+            const AtomSet atoms = member.after.all();
+            if (!atoms.empty() && atoms != member.before.all())
+                member.context = cache_.get(member.lease->key(atoms), ContextCache::Sharing::shared,
+                                            ContextCache::Use::lease);
+            member.fence = fence_of(*member.lease->context_, shelf.events);
+        }
+    } catch (...) {
+        lock.lock();
+        end();
+        serve(shelf);
+        throw;
+    }
+    lock.lock();
+    end();
+    for (const Member& member : members)
+        ledger.set(member.lease->id, member.after);
+    commit(shelf, members, at_once);
+    if (released != nullptr)
+        shelf.rows.erase(released->id);
+    serve(shelf);
+    lock.unlock(); // the former contexts are given up without it
+    members.clear();
+    lock.lock();
+}
+
+// Cannot fail but for memory.
+void Leases::commit(Shelf& shelf, Members& members, bool at_once) {
+    for (Member& member : members) {
+        Lease& lease = *member.lease;
+        const std::lock_guard state(lease.mutex_);
+        lease.holding_ = member.after;
+        lease.released_ = member.after.all().empty();
+        lease.at_once_ = at_once;
+        if (member.context || lease.released_)
+            std::swap(lease.context_, member.context);
+        drop_passed(shelf.device.driver(), lease.left_);
+        if (member.fence == nullptr)
+            continue;
+        lease.left_.push_back(member.fence);
+        shelf.left.push_back({lease.id, member.fence, std::move(member.context)});
+    }
+    for (Member& member : members) {
+        Lease& lease = *member.lease;
+        const AtomSet has = member.after.all();
+        const Fences gained = fences_on(shelf, lease, has - member.before.all());
+        const std::lock_guard state(lease.mutex_);
+        std::erase_if(lease.behind_,
+                      [&](const auto& fence) { return !fence->meets(lease.family, has); });
+        for (const auto& fence : gained) {
+            if (std::find(lease.behind_.begin(), lease.behind_.end(), fence) == lease.behind_.end())
+                lease.behind_.push_back(fence);
+        }
+        lease.changes_.fetch_add(1, std::memory_order_acq_rel);
+    }
+}
+
+} // namespace gcx

@@ -1,0 +1,285 @@
+#include "core/leases.hpp"
+
+#include "base/log.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace gcx {
+namespace {
+
+// The atoms of a family whose SMs are among those of atoms of another; nothing if that isn't known.
+std::optional<AtomSet> overlapping(const Family& family, const Family& other,
+                                   const AtomSet& atoms) {
+    const SmMap* const mine = family.sm_map();
+    const SmMap* const theirs = other.sm_map();
+    if (mine == nullptr || theirs == nullptr)
+        return std::nullopt;
+    std::vector<bool> held(GCX_MAX_SMS, false);
+    atoms.for_each([&](std::size_t atom) {
+        for (const uint32_t sm : (*theirs)[atom])
+            held[sm] = true;
+    });
+    AtomSet found;
+    family.all().for_each([&](std::size_t atom) {
+        const std::vector<uint32_t>& sms = (*mine)[atom];
+        if (std::any_of(sms.begin(), sms.end(), [&](uint32_t sm) { return held[sm]; }))
+            found.add(atom);
+    });
+    return found;
+}
+
+// [13.1+] Where the driver has workqueues, leases have ones of their own, as far as it can.
+std::optional<Workqueue> balanced_workqueue(const Device& device) {
+    const Driver& driver = device.driver();
+    if (!driver.has(GCX_CAPABILITY_WORKQUEUES))
+        return std::nullopt;
+    CUdevResource native{};
+    GCX_CALL(driver, cuDeviceGetDevResource, device.native(), &native,
+             cu::kResourceWorkqueueConfig);
+    const auto fields = cu::get_fields<cu::WorkqueueFields>(native);
+    return Workqueue{GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED, fields.concurrency_limit, 0};
+}
+
+std::string count_text(uint32_t sm_count) {
+    return sm_count == 0 ? "the rest" : format("%u SMs", sm_count);
+}
+
+} // namespace
+
+Leases::Shelf& Leases::shelf(Device& device) {
+    std::unique_ptr<Shelf>& found = shelves_[&device];
+    if (found == nullptr)
+        found = std::make_unique<Shelf>(device);
+    return *found;
+}
+
+Ledger& Leases::ledger(Shelf& shelf, const std::shared_ptr<Family>& family) {
+    const auto found = shelf.ledgers.find(family);
+    if (found != shelf.ledgers.end())
+        return found->second;
+    const auto legal = [family](const AtomSet& set) { return family->can_realise(set); };
+    return shelf.ledgers.emplace(family, Ledger(family->shape(), legal)).first->second;
+}
+
+// The atoms that leases of other families have; nothing if that isn't known.
+std::optional<AtomSet> Leases::taken_elsewhere(Shelf& shelf,
+                                               const std::shared_ptr<Family>& family) {
+    AtomSet taken;
+    for (const auto& [other, ledger] : shelf.ledgers) {
+        const AtomSet held = other == family ? AtomSet() : ledger.held();
+        if (held.empty())
+            continue;
+        const auto found = overlapping(*family, *other, held);
+        if (!found)
+            return std::nullopt;
+        taken = taken | *found;
+    }
+    return taken;
+}
+
+AtomSet Leases::usable(Shelf& shelf, const std::shared_ptr<Family>& family) {
+    const auto taken = taken_elsewhere(shelf, family);
+    if (!taken)
+        fail(GCX_ERROR_NOT_READY,
+             format("there are leases of another family than the %s one on %s, and which SMs the "
+                    "atoms of both hold isn't known yet: call gcx_device_map_sms for each",
+                    family_name(family->kind()), shelf.device.label().c_str()));
+    return family->all() - *taken;
+}
+
+bool Leases::grant(Shelf& shelf, const Waiter& waiter) {
+    const auto taken = taken_elsewhere(shelf, waiter.family);
+    if (!taken)
+        return false;
+    Ledger& ledger = Leases::ledger(shelf, waiter.family);
+    const auto planned = ledger.plan({&waiter.wish, 1}, waiter.family->all() - *taken);
+    if (!planned)
+        return false;
+    shelf.rows[waiter.wish.who].label = lease_label(waiter.wish.who, waiter.terms->name);
+    ledger.set(waiter.wish.who, planned->front());
+    return true;
+}
+
+// Gives those who wait what they can have, in the order in which they came.
+void Leases::serve(Shelf& shelf) {
+    while (!shelf.waiters.empty() && grant(shelf, *shelf.waiters.front())) {
+        shelf.waiters.front()->granted = true;
+        shelf.waiters.pop_front();
+    }
+    changed_.notify_all();
+}
+
+void Leases::take_out(Shelf& shelf, uint64_t id) {
+    for (auto& [family, ledger] : shelf.ledgers)
+        ledger.set(id, {});
+    shelf.rows.erase(id);
+    serve(shelf);
+}
+
+// "40 are free; "decode" has 64, "prefill" 28; 1 other waits": for messages.
+std::string Leases::holders(const Shelf& shelf, const std::shared_ptr<Family>& family) {
+    std::string text = format("%s has %u", shelf.device.label().c_str(), shelf.device.sm_count());
+    if (const auto found = shelf.ledgers.find(family); found != shelf.ledgers.end())
+        text += format(", of which %u are free",
+                       family->sm_count(family->all() - found->second.held()));
+    for (const auto& [its_family, ledger] : shelf.ledgers) {
+        for (const auto& [id, holding] : ledger.holdings()) {
+            const auto row = shelf.rows.find(id);
+            if (row != shelf.rows.end())
+                text += format("; %s has %u", row->second.label.c_str(),
+                               its_family->sm_count(holding.all()));
+        }
+    }
+    if (!shelf.waiters.empty())
+        text += format("; %zu wait%s, the first for %s", shelf.waiters.size(),
+                       shelf.waiters.size() == 1 ? "s" : "",
+                       count_text(shelf.waiters.front()->wish.count).c_str());
+    return text;
+}
+
+// What others left on these atoms, and has not finished.
+Fences Leases::fences_on(Shelf& shelf, const Lease& lease, const AtomSet& atoms) {
+    std::erase_if(shelf.left,
+                  [&](const Left& left) { return left.fence->passed(shelf.device.driver()); });
+    Fences found;
+    for (const Left& left : shelf.left) {
+        if (left.owner != lease.id && left.fence->meets(lease.family, atoms))
+            found.push_back(left.fence);
+    }
+    return found;
+}
+
+std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& request) {
+    const auto family = device.family(request.family);
+    const bool shared = request.terms.shared;
+    Waiter waiter{{0, request.sm_count, request.least, shared, request.terms.own_sm_count},
+                  family,
+                  &request.terms};
+    Lock lock(mutex_);
+    Shelf& shelf = this->shelf(device);
+    if (!Ledger(family->shape(), [&](const AtomSet& set) {
+             return family->can_realise(set);
+         }).plan({&waiter.wish, 1}, family->all()))
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("asked for %s; %s has %u SMs, whoever holds them",
+                    count_text(request.sm_count).c_str(), device.label().c_str(),
+                    device.sm_count()));
+    usable(shelf, family); // throws if it isn't known
+    waiter.wish.who = next_id_++;
+    if (!shelf.waiters.empty() || !grant(shelf, waiter))
+        wait(lock, shelf, waiter, request);
+    lock.unlock();
+    return make(shelf, request, waiter);
+}
+
+void Leases::wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request) {
+    const auto given_up = [&] { return request.cancel != nullptr && request.cancel->signalled(); };
+    const auto over = [&] { return waiter.granted || given_up(); };
+    if (request.timeout_ms != 0) {
+        shelf.waiters.push_back(&waiter);
+        if (request.timeout_ms == GCX_FOREVER)
+            changed_.wait(lock, over);
+        else
+            changed_.wait_for(lock, std::chrono::milliseconds(request.timeout_ms), over);
+        if (waiter.granted)
+            return;
+        std::erase(shelf.waiters, &waiter);
+    }
+    const bool cancelled = given_up();
+    const std::string who = holders(shelf, waiter.family);
+    serve(shelf); // those who came after it may be next
+    const std::string asked = count_text(request.sm_count);
+    if (cancelled)
+        fail(GCX_ERROR_NOT_PERMITTED,
+             format("the wait for %s was given up by gcx_cancel_signal; %s", asked.c_str(),
+                    who.c_str()));
+    if (request.timeout_ms != 0)
+        fail(GCX_ERROR_ALREADY_ACQUIRED, format("waited %u ms for %s in vain: %s",
+                                                request.timeout_ms, asked.c_str(), who.c_str()));
+    fail(GCX_ERROR_ALREADY_ACQUIRED,
+         format("asked for %s: %s. A time-out waits for them, min_sm_count takes less",
+                asked.c_str(), who.c_str()));
+}
+
+// What was granted becomes a lease.
+std::shared_ptr<Lease> Leases::make(Shelf& shelf, const LeaseRequest& request,
+                                    const Waiter& waiter) {
+    const uint64_t id = waiter.wish.who;
+    try {
+        const auto lease = std::make_shared<Lease>(id, request.terms, shelf.device, waiter.family);
+        lease->workqueue_ = balanced_workqueue(shelf.device);
+        {
+            const Lock lock(mutex_);
+            lease->holding_ = ledger(shelf, waiter.family).of(id);
+        }
+        const AtomSet atoms = lease->holding_.all();
+        lease->context_ =
+            cache_.get(lease->key(atoms), ContextCache::Sharing::shared, ContextCache::Use::lease);
+        const Lock lock(mutex_);
+        lease->behind_ = fences_on(shelf, *lease, atoms);
+        lease->changes_ = 1;
+        shelf.rows.at(id).lease = lease;
+        return lease;
+    } catch (...) {
+        const Lock lock(mutex_);
+        take_out(shelf, id);
+        throw;
+    }
+}
+
+std::vector<Leases::Live> Leases::live(const Device* device) {
+    const Lock lock(mutex_);
+    std::vector<Live> found;
+    for (const auto& [key, shelf] : shelves_) {
+        if (device != nullptr && key != device)
+            continue;
+        for (const auto& [id, row] : shelf->rows) {
+            if (row.lease != nullptr)
+                found.push_back({id, row.lease->terms.name, key, row.lease->family,
+                                 row.lease->terms.shared, false, row.lease->state(), 0});
+        }
+    }
+    std::sort(found.begin(), found.end(), [](const Live& a, const Live& b) { return a.id < b.id; });
+    for (const auto& [key, shelf] : shelves_) {
+        if (device != nullptr && key != device)
+            continue;
+        for (const Waiter* waiter : shelf->waiters)
+            found.push_back({waiter->wish.who,
+                             waiter->terms->name,
+                             key,
+                             waiter->family,
+                             waiter->terms->shared,
+                             true,
+                             {},
+                             waiter->wish.count});
+    }
+    return found;
+}
+
+AtomSet Leases::held(Device& device, const std::shared_ptr<Family>& family) {
+    const Lock lock(mutex_);
+    Shelf& found = shelf(device);
+    return (family->all() - usable(found, family)) | ledger(found, family).held();
+}
+
+EventPool& Leases::events(Device& device) {
+    const Lock lock(mutex_);
+    return shelf(device).events;
+}
+
+bool Leases::empty() {
+    const Lock lock(mutex_);
+    return std::all_of(shelves_.begin(), shelves_.end(), [](const auto& entry) {
+        return entry.second->rows.empty() && entry.second->waiters.empty();
+    });
+}
+
+void Leases::signal(Cancel& cancel) {
+    const Lock lock(mutex_);
+    cancel.signalled_.store(true, std::memory_order_release);
+    changed_.notify_all();
+}
+
+} // namespace gcx

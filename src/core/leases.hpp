@@ -1,0 +1,146 @@
+// All leases of the process: who has which SMs, who waits, and how SMs change hands.
+#pragma once
+
+#include "core/lease.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace gcx {
+
+// With it a thread gives up the waits of others.
+class Cancel {
+  public:
+    bool signalled() const { return signalled_.load(std::memory_order_acquire); }
+    void check_alive() const {}
+    void close() {}
+
+  private:
+    friend class Leases;
+    std::atomic<bool> signalled_{false};
+};
+
+struct LeaseRequest {
+    uint32_t sm_count = 0; // 0: the rest
+    uint32_t least = 0;    // SMs that will do; 0: sm_count
+    gcx_sm_family family = GCX_SM_FAMILY_COSCHEDULED;
+    LeaseTerms terms;
+    uint32_t timeout_ms = 0;
+    const Cancel* cancel = nullptr;
+};
+
+class Leases {
+  public:
+    explicit Leases(ContextCache& cache) : cache_(cache) {}
+
+    std::shared_ptr<Lease> acquire(Device& device, const LeaseRequest& request);
+    void release(Lease& lease);
+
+    struct Size {
+        Lease* lease;
+        uint32_t sm_count;
+    };
+    void resize(std::span<const Size> sizes, bool at_once);
+    // Makes what resize would need, and changes nothing.
+    void prepare(std::span<const Size> sizes);
+    // Releases the one, whose SMs the other gets.
+    void hand_over(Lease& from, Lease& to, bool at_once);
+    void signal(Cancel& cancel);
+
+    struct Live {
+        uint64_t id;
+        std::string name;
+        Device* device;
+        std::shared_ptr<Family> family;
+        bool shared;
+        bool waits;
+        Lease::State state;
+        uint32_t asked; // of one that waits: SMs
+    };
+    std::vector<Live> live(const Device* device);
+    // The atoms of a family that a lease of any family has.
+    AtomSet held(Device& device, const std::shared_ptr<Family>& family);
+    EventPool& events(Device& device);
+    bool empty();
+
+  private:
+    struct Waiter {
+        Wish wish;
+        std::shared_ptr<Family> family;
+        const LeaseTerms* terms;
+        bool granted = false;
+    };
+    struct Row {
+        std::string label;
+        std::shared_ptr<Lease> lease; // none yet: its context is being made
+        bool changing = false;
+    };
+    // What a lease left behind: work, and the context that it runs in, which is kept at least until
+    // that is done, for somebody may name its streams still.
+    struct Left {
+        uint64_t owner;
+        std::shared_ptr<Fence> fence;
+        ContextCache::Ref context;
+    };
+    struct Shelf {
+        explicit Shelf(Device& its_device) : device(its_device), events(its_device) {}
+        Device& device;
+        EventPool events;
+        std::map<std::shared_ptr<Family>, Ledger> ledgers;
+        std::map<uint64_t, Row> rows; // by id
+        std::deque<Waiter*> waiters;
+        std::vector<Left> left;
+    };
+    // One lease in a change.
+    struct Member {
+        Lease* lease;
+        Holding before;
+        Holding after;
+        ContextCache::Ref context;    // of after; none: it has the same as before, or no SMs
+        std::shared_ptr<Fence> fence; // its work before
+    };
+    using Members = std::vector<Member>;
+    using Lock = std::unique_lock<std::mutex>;
+
+    // These want the mutex.
+    Shelf& shelf(Device& device);
+    static Ledger& ledger(Shelf& shelf, const std::shared_ptr<Family>& family);
+    static std::optional<AtomSet> taken_elsewhere(Shelf& shelf,
+                                                  const std::shared_ptr<Family>& family);
+    static AtomSet usable(Shelf& shelf, const std::shared_ptr<Family>& family);
+    static bool grant(Shelf& shelf, const Waiter& waiter);
+    void serve(Shelf& shelf);
+    void take_out(Shelf& shelf, uint64_t id);
+    static std::string holders(const Shelf& shelf, const std::shared_ptr<Family>& family);
+    static Fences fences_on(Shelf& shelf, const Lease& lease, const AtomSet& atoms);
+    void wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request);
+    // Waits until nobody else changes one of the leases. Throws if one was released.
+    void settle(Lock& lock, Shelf& shelf, std::span<const Size> sizes);
+    static Members plan(Shelf& shelf, std::span<const Size> sizes);
+    static void check_together(std::span<const Size> sizes);
+    static void commit(Shelf& shelf, Members& members, bool at_once);
+
+    // These take it.
+    std::shared_ptr<Lease> make(Shelf& shelf, const LeaseRequest& request, const Waiter& waiter);
+    void change(Lock& lock, Shelf& shelf, Members members, bool at_once, const Lease* released);
+
+    ContextCache& cache_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::map<Device*, std::unique_ptr<Shelf>> shelves_;
+    uint64_t next_id_ = 1;
+};
+
+// A caller's hold on a lease.
+struct LeaseHold {
+    Leases& leases;
+    std::shared_ptr<Lease> lease;
+
+    void check_alive() const { lease->check_alive(); }
+    void close() { leases.release(*lease); }
+};
+
+} // namespace gcx

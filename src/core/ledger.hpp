@@ -1,0 +1,64 @@
+// Who has which atoms of a family: the free list of leases. Arithmetic on sets, no driver, no lock.
+#pragma once
+
+#include "core/planner.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace gcx {
+
+// What a lease has.
+struct Holding {
+    AtomSet own;    // nobody else's
+    AtomSet shared; // others that are shared may have these too
+
+    AtomSet all() const { return own | shared; }
+    bool operator==(const Holding&) const = default;
+};
+
+// What a lease is to have.
+struct Wish {
+    uint64_t who = 0;   // of one that has nothing yet: an id that no other has
+    uint32_t count = 0; // SMs; 0: the rest
+    uint32_t least = 0; // SMs that will do; 0: count, and of the rest one atom
+    bool shared = false;
+    uint32_t own = 0; // of a shared one: SMs that are its alone
+};
+
+class Ledger {
+  public:
+    // legal says of a set whether the driver makes a context of it.
+    using Legal = std::function<bool(const AtomSet&)>;
+    Ledger(const AtomShape& shape, Legal legal) : shape_(shape), legal_(std::move(legal)) {}
+
+    // What each would have if all wishes were granted out of what they have and what is free;
+    // nothing if they can't be. usable are the atoms that may be given, whatever is free. The rule
+    // is in gcx.h, at leases.
+    std::optional<std::vector<Holding>> plan(std::span<const Wish> wishes,
+                                             const AtomSet& usable) const;
+    // A holding without atoms takes its holder out.
+    void set(uint64_t who, const Holding& holding);
+
+    const AtomShape& shape() const { return shape_; }
+    Holding of(uint64_t who) const;
+    const std::map<uint64_t, Holding>& holdings() const { return holdings_; }
+    AtomSet held() const;
+    AtomSet free() const { return shape_.all() - held(); }
+
+  private:
+    class Change;
+    std::optional<std::vector<Holding>> plan_within(std::span<const Wish> wishes,
+                                                    const AtomSet& usable) const;
+    AtomSet last_run(std::span<const Wish> wishes, const AtomSet& usable) const;
+
+    AtomShape shape_;
+    Legal legal_;
+    std::map<uint64_t, Holding> holdings_; // in the order of their ids
+};
+
+} // namespace gcx

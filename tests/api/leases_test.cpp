@@ -1,0 +1,486 @@
+// Leases: who gets which SMs, who waits, what a change comes to, and in which order work runs then.
+
+#include "work.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+using namespace support;
+
+namespace {
+
+gcx_lease acquire(uint32_t sm_count, const char* name = nullptr, uint32_t flags = 0) {
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.name = name;
+    params.flags = flags;
+    gcx_lease lease = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, sm_count, &params, &lease));
+    return lease;
+}
+
+gcx_result try_acquire(uint32_t sm_count, uint32_t timeout_ms = 0) {
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.timeout_ms = timeout_ms;
+    gcx_lease lease = nullptr;
+    const gcx_result result = gcx_lease_acquire(0, sm_count, &params, &lease);
+    CHECK_EQ(result == GCX_SUCCESS, lease != nullptr);
+    if (lease != nullptr)
+        CHECK_OK(gcx_lease_release(lease));
+    return result;
+}
+
+gcx_lease_info info(gcx_lease lease) {
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    CHECK_OK(gcx_lease_get_info(lease, &info));
+    return info;
+}
+
+uint32_t sms_of(gcx_lease lease) {
+    return info(lease).sm_count;
+}
+
+gcx_resource resource_of(gcx_lease lease) {
+    gcx_resource resource{};
+    CHECK_OK(gcx_lease_get_resource(lease, &resource));
+    return resource;
+}
+
+gcx_stream stream_of(gcx_lease lease) {
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+    return stream;
+}
+
+gcx_result resize(const std::vector<gcx_lease_size>& sizes, uint32_t flags = GCX_RESIZE_DEFAULT) {
+    return gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), flags);
+}
+
+std::vector<gcx_live_lease> list() {
+    std::vector<gcx_live_lease> live(64);
+    uint32_t count = 0;
+    CHECK_OK(gcx_lease_list(-1, live.data(), 64, &count));
+    live.resize(count);
+    return live;
+}
+
+SmIds probe(gcx_stream stream) {
+    SmIds ids(GCX_MAX_SMS);
+    uint32_t count = 0;
+    CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
+    ids.resize(count);
+    return ids;
+}
+
+bool disjoint(const SmIds& a, const SmIds& b) {
+    SmIds both;
+    std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+    return both.empty();
+}
+
+void give_up(std::vector<gcx_stream> streams, std::vector<gcx_lease> leases) {
+    for (gcx_stream stream : streams)
+        CHECK_OK(gcx_stream_destroy(stream));
+    for (gcx_lease lease : leases)
+        CHECK_OK(gcx_lease_release(lease));
+}
+
+// Two who know nothing of each other.
+void nobody_else_has_them() {
+    const gcx_sim_counts before = sim::counts();
+    const gcx_lease one = acquire(24, "one");
+    const gcx_lease two = acquire(24, "two");
+    CHECK_EQ(sms_of(one), 24U);
+    CHECK_EQ(overlap(resource_of(one), resource_of(two)), 0U);
+    const gcx_stream first = stream_of(one);
+    const gcx_stream second = stream_of(two);
+    CHECK_EQ(probe(first).size(), 24U);
+    CHECK(disjoint(probe(first), probe(second)));
+    CHECK_REFUSED(try_acquire(100), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("84 are free") && message_has("\"one\" has 24") &&
+          message_has("\"two\" has 24"));
+    CHECK_REFUSED(try_acquire(140), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    const auto live = list();
+    CHECK_EQ(live.size(), 2U);
+    CHECK_EQ(std::string(live[0].name), "one");
+    CHECK_EQ(live[1].sm_count, 24U);
+    CHECK_EQ(live[0].stream_count, 1U);
+    // What an explicit split is to keep clear of.
+    const Split clear = try_split(whole_device(), {24}, GCX_SPLIT_UNLEASED);
+    CHECK_EQ(overlap(clear.groups[0], resource_of(one)), 0U);
+    CHECK_EQ(overlap(clear.groups[0], resource_of(two)), 0U);
+    CHECK_EQ(sms(clear.remainder), 132U - 72U);
+    CHECK_EQ(overlap(split(whole_device(), {24}).groups[0], resource_of(one)), 24U);
+    uint32_t held = 0;
+    const gcx_resource whole = whole_device();
+    CHECK_OK(gcx_resource_get_live_overlap(&whole, &held));
+    CHECK_EQ(held, 48U);
+    give_up({first, second}, {one, two});
+    CHECK(list().empty());
+    CHECK_OK(gcx_cache_set_limit(0));
+    CHECK_EQ(left_behind(before, sim::counts()), std::string());
+    CHECK_OK(gcx_cache_set_limit(64));
+}
+
+void what_will_do() {
+    const gcx_lease most = acquire(100, "most");
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.min_sm_count = 20;
+    gcx_lease lease = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, 64, &params, &lease));
+    CHECK_EQ(sms_of(lease), 132U - sms_of(most));
+    params.min_sm_count = 40;
+    gcx_lease none = nullptr;
+    CHECK_REFUSED(gcx_lease_acquire(0, 64, &params, &none), GCX_ERROR_ALREADY_ACQUIRED);
+    give_up({}, {lease, most});
+    lease = acquire(GCX_REST);
+    CHECK_EQ(sms_of(lease), 132U);
+    CHECK_REFUSED(try_acquire(GCX_REST), GCX_ERROR_ALREADY_ACQUIRED);
+    give_up({}, {lease});
+}
+
+void shared_ones() {
+    const gcx_lease one = acquire(64, "one", GCX_LEASE_SHARED);
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.flags = GCX_LEASE_SHARED;
+    params.exclusive_sm_count = 24;
+    gcx_lease two = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, 88, &params, &two));
+    CHECK_EQ(info(two).exclusive_sm_count, 24U);
+    CHECK_EQ(overlap(resource_of(one), resource_of(two)), 64U);
+    const gcx_lease single = acquire(GCX_REST);
+    CHECK_EQ(sms_of(single), 132U - 88U);
+    CHECK_REFUSED(resize({{two, 16, 0}}), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_OK(resize({{two, 40, 0}}));
+    CHECK_EQ(overlap(resource_of(one), resource_of(two)), 16U);
+    CHECK_EQ(info(two).exclusive_sm_count, 24U);
+    give_up({}, {one, two, single});
+}
+
+// Handles follow, in the order of their work; natives stay where they were.
+void streams_follow() {
+    const Work work;
+    const gcx_lease lease = acquire(24, "lease");
+    const gcx_stream stream = stream_of(lease);
+    CUstream before = gcx_stream_native(stream);
+    const SmIds small = probe(stream);
+    work.spin(before, 5'000'000);
+    CHECK_OK(resize({{lease, 64, 0}}));
+    CHECK_EQ(info(lease).changes, 1U);
+    CUstream after = gcx_stream_native(stream);
+    CHECK(after != before);
+    CHECK_EQ(NATIVE(cuStreamQuery)(before), CUDA_ERROR_NOT_READY);
+    // What comes later waits for what came before.
+    CHECK_EQ(gcx_stream_query(stream), GCX_ERROR_NOT_READY);
+    CHECK_EQ(gcx_lease_query(lease), GCX_ERROR_NOT_READY);
+    CHECK(work.free_at(after) >= 5.0F);
+    CHECK_OK(gcx_lease_synchronize(lease));
+    CHECK_OK(gcx_stream_query(stream));
+    const SmIds large = probe(stream);
+    CHECK_EQ(large.size(), 64U);
+    CHECK(std::includes(large.begin(), large.end(), small.begin(), small.end()));
+    // The former native stream is alive, and on its SMs.
+    CHECK_EQ(NATIVE(cuStreamQuery)(before), CUDA_SUCCESS);
+    gcx_stream former = nullptr;
+    CHECK_OK(gcx_stream_from_native(before, &former));
+    CHECK(probe(former) == small);
+    CHECK_OK(gcx_stream_destroy(former));
+    // Back again: the context and the stream were kept.
+    const uint64_t misses = cache_stats().misses;
+    CHECK_OK(resize({{lease, 24, 0}}));
+    CHECK(probe(stream) == small);
+    CHECK_EQ(cache_stats().misses, misses);
+    gcx_stream_info info = GCX_STREAM_INFO_INIT;
+    CHECK_OK(gcx_stream_get_info(stream, &info));
+    CHECK_EQ(info.sm_count, 24U);
+    give_up({stream}, {lease});
+}
+
+// Decode beside prefill: one grows by what the other gives, and its work waits for the other's.
+void sms_change_hands() {
+    const Work work;
+    const gcx_lease decode = acquire(32, "decode");
+    const gcx_lease prefill = acquire(GCX_REST, "prefill");
+    const gcx_stream fast = stream_of(decode);
+    const gcx_stream heavy = stream_of(prefill);
+    CHECK_OK(
+        gcx_lease_prepare(std::vector<gcx_lease_size>{{decode, 64, 0}, {prefill, 0, 0}}.data(), 2));
+    const uint64_t misses = cache_stats().misses;
+    work.spin(gcx_stream_native(heavy), 9'000'000);
+    work.spin(gcx_stream_native(fast), 1'000'000);
+    const auto waits = [] {
+        return sim::calls("cuStreamSynchronize") + sim::calls("cuCtxSynchronize") +
+               sim::calls("cuEventSynchronize");
+    };
+    const uint64_t waited = waits();
+    CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}));
+    CUstream next = gcx_stream_native(fast);
+    CHECK_EQ(waits(), waited); // the host didn't
+    CHECK_EQ(cache_stats().misses, misses);
+    CHECK_EQ(sms_of(decode), 64U);
+    CHECK_EQ(sms_of(prefill), 68U);
+    CHECK_EQ(overlap(resource_of(decode), resource_of(prefill)), 0U);
+    // On the device: decode's next waits for prefill's last on the SMs that it got.
+    CHECK(work.free_at(next) >= 9.0F);
+    CHECK_OK(gcx_lease_synchronize(decode));
+    // The other way round there is nothing to wait for.
+    CHECK_OK(resize({{decode, 32, 0}, {prefill, GCX_REST, 0}}));
+    CHECK_EQ(gcx_stream_query(fast), GCX_SUCCESS);
+    CHECK_EQ(gcx_stream_query(heavy), GCX_SUCCESS);
+    CHECK(disjoint(probe(fast), probe(heavy)));
+    // More than there is: all or nothing.
+    CHECK_REFUSED(resize({{decode, 64, 0}, {prefill, 100, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("64 for \"decode\", 100 for \"prefill\""));
+    CHECK_EQ(sms_of(decode), 32U);
+    CHECK_EQ(sms_of(prefill), 100U);
+    give_up({fast, heavy}, {decode, prefill});
+}
+
+void at_once_where_it_is_free() {
+    const Work work;
+    const gcx_lease decode = acquire(32, "decode");
+    const gcx_lease prefill = acquire(GCX_REST, "prefill");
+    const gcx_stream fast = stream_of(decode);
+    const gcx_stream heavy = stream_of(prefill);
+    work.spin(gcx_stream_native(heavy), 9'000'000);
+    CUstream before = gcx_stream_native(fast);
+    CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+    // Where it was, without a wait, until the others are free.
+    CHECK_EQ(gcx_stream_native(fast), before);
+    CHECK_EQ(gcx_stream_query(fast), GCX_SUCCESS);
+    CHECK_EQ(probe(fast).size(), 32U);
+    CHECK_OK(gcx_stream_synchronize(heavy));
+    CHECK(gcx_stream_native(fast) != before);
+    CHECK_EQ(probe(fast).size(), 64U);
+    give_up({fast, heavy}, {decode, prefill});
+}
+
+// Free at once, with their last work still on them.
+void released_sms_are_waited_for() {
+    const Work work;
+    gcx_lease one = acquire(GCX_REST);
+    gcx_stream stream = stream_of(one);
+    work.spin(gcx_stream_native(stream), 7'000'000);
+    CHECK_OK(gcx_lease_release(one));
+    CHECK_REFUSED(gcx_stream_query(stream), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(gcx_stream_native(stream) == nullptr);
+    const gcx_lease two = acquire(GCX_REST);
+    const gcx_stream next = stream_of(two);
+    CHECK(work.free_at(gcx_stream_native(next)) >= 7.0F);
+    give_up({stream, next}, {two});
+    // A stream that nobody uses waits for nothing.
+    one = acquire(24);
+    stream = stream_of(one);
+    work.spin(gcx_stream_native(stream), 7'000'000);
+    CHECK_OK(gcx_lease_release(one));
+    const gcx_lease three = acquire(24);
+    const uint64_t waits = sim::calls("cuStreamWaitEvent");
+    const gcx_stream unused = stream_of(three);
+    CHECK_EQ(sim::calls("cuStreamWaitEvent"), waits);
+    give_up({stream, unused}, {three});
+}
+
+void handed_over() {
+    const Work work;
+    const gcx_lease from = acquire(24, "from");
+    const gcx_lease to = acquire(32, "to");
+    const gcx_stream giver = stream_of(from);
+    const gcx_stream taker = stream_of(to);
+    work.spin(gcx_stream_native(giver), 3'000'000);
+    CHECK_OK(gcx_lease_hand_over(from, to, GCX_RESIZE_DEFAULT));
+    CHECK_EQ(sms_of(to), 56U);
+    gcx_lease_info gone = GCX_LEASE_INFO_INIT;
+    CHECK_REFUSED(gcx_lease_get_info(from, &gone), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_stream_query(giver), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(work.free_at(gcx_stream_native(taker)) >= 3.0F);
+    CHECK_EQ(probe(taker).size(), 56U);
+    CHECK_EQ(list().size(), 1U);
+    give_up({giver, taker}, {to});
+}
+
+// A capture goes on where it is.
+void captures_are_left_alone() {
+    const gcx_lease lease = acquire(24);
+    const gcx_stream stream = stream_of(lease);
+    CUstream native = gcx_stream_native(stream);
+    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_OK(resize({{lease, 64, 0}}));
+    CHECK_EQ(gcx_stream_native(stream), native);
+    CHECK_OK(gcx_lease_query(lease));
+    CUgraph graph = nullptr;
+    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
+    CHECK(graph != nullptr);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    CHECK(gcx_stream_native(stream) != native);
+    CHECK_EQ(probe(stream).size(), 64U);
+    give_up({stream}, {lease});
+}
+
+void those_who_wait() {
+    const gcx_lease held = acquire(100, "held");
+    std::atomic<int> done{0};
+    gcx_lease large = nullptr;
+    gcx_lease small = nullptr;
+    const auto wait_for = [&](uint32_t count, const char* name, gcx_lease* lease, int turn) {
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        params.timeout_ms = GCX_FOREVER;
+        params.name = name;
+        CHECK_OK(gcx_lease_acquire(0, count, &params, lease));
+        int expected = turn;
+        CHECK(done.compare_exchange_strong(expected, turn + 1));
+    };
+    const auto waiting = [](std::size_t count) {
+        while (list().size() != count)
+            std::this_thread::yield();
+    };
+    std::thread first([&] { wait_for(64, "large", &large, 0); });
+    waiting(2);
+    CHECK_EQ(list()[1].waits, 1U);
+    CHECK_EQ(list()[1].sm_count, 64U);
+    CHECK_EQ(std::string(list()[1].name), "large");
+    // 28 are free, but the large one is first.
+    CHECK_REFUSED(try_acquire(8), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("1 waits, the first for 64 SMs"));
+    CHECK_REFUSED(try_acquire(8, 1), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("waited 1 ms"));
+    CHECK_REFUSED(resize({{held, 112, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
+    std::thread second([&] { wait_for(8, "small", &small, 1); });
+    waiting(3);
+    CHECK_OK(resize({{held, 68, 0}}));
+    first.join();
+    CHECK_OK(resize({{held, 48, 0}}));
+    second.join();
+    CHECK_EQ(sms_of(large), 64U);
+    give_up({}, {held, large, small});
+}
+
+void waits_are_given_up() {
+    const gcx_lease held = acquire(GCX_REST);
+    gcx_cancel cancel = nullptr;
+    CHECK_OK(gcx_cancel_create(&cancel));
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.timeout_ms = GCX_FOREVER;
+    params.cancel = cancel;
+    const auto wait = [&] {
+        gcx_lease lease = nullptr;
+        CHECK_REFUSED(gcx_lease_acquire(0, 8, &params, &lease), GCX_ERROR_NOT_PERMITTED);
+        CHECK(message_has("given up"));
+    };
+    std::thread first(wait);
+    std::thread second(wait);
+    while (list().size() != 3)
+        std::this_thread::yield();
+    CHECK_OK(gcx_cancel_signal(cancel));
+    first.join();
+    second.join();
+    wait(); // for good
+    CHECK_OK(gcx_cancel_destroy(cancel));
+    CHECK_REFUSED(gcx_cancel_signal(cancel), GCX_ERROR_INVALID_HANDLE);
+    give_up({}, {held});
+}
+
+void other_families() {
+    const gcx_lease lease = acquire(24, "lease");
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.family = GCX_SM_FAMILY_FINE;
+    gcx_lease fine = nullptr;
+    CHECK_REFUSED(gcx_lease_acquire(0, 10, &params, &fine), GCX_ERROR_NOT_READY);
+    CHECK(message_has("gcx_device_map_sms"));
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
+    CHECK_OK(gcx_lease_acquire(0, 10, &params, &fine));
+    CHECK_EQ(sms_of(fine), 10U);
+    CHECK_EQ(overlap(resource_of(lease), resource_of(fine)), 0U);
+    const gcx_lease rest = acquire(GCX_REST);
+    CHECK_EQ(overlap(resource_of(rest), resource_of(fine)), 0U);
+    CHECK_EQ(overlap(resource_of(rest), resource_of(lease)), 0U);
+    CHECK_REFUSED(resize({{lease, 16, 0}, {fine, 8, 0}}), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    give_up({}, {lease, fine, rest});
+}
+
+void a_reset_ends_them() {
+    const gcx_lease lease = acquire(24);
+    const gcx_stream stream = stream_of(lease);
+    const CUresult reset = NATIVE(cuDevicePrimaryCtxReset)(0);
+    if (reset == CUDA_ERROR_NOT_PERMITTED) { // as newer drivers answer while green contexts live
+        give_up({stream}, {lease});
+        return;
+    }
+    CHECK_EQ(reset, CUDA_SUCCESS);
+    CHECK_REFUSED(gcx_stream_query(stream), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    gcx_lease_info dead = GCX_LEASE_INFO_INIT;
+    CHECK_REFUSED(gcx_lease_get_info(lease, &dead), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(resize({{lease, 32, 0}}), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    give_up({stream}, {lease});
+    const gcx_lease fresh = acquire(24);
+    const gcx_stream works = stream_of(fresh);
+    CHECK_EQ(probe(works).size(), 24U);
+    give_up({works}, {fresh});
+}
+
+void wrong_arguments() {
+    gcx_lease lease = nullptr;
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    const auto refused = [&](gcx_result expected) {
+        CHECK_REFUSED(gcx_lease_acquire(0, 24, &params, &lease), expected);
+        params = GCX_LEASE_PARAMS_INIT;
+    };
+    CHECK_REFUSED(gcx_lease_acquire(1, 24, nullptr, &lease), GCX_ERROR_INVALID_DEVICE);
+    CHECK_REFUSED(gcx_lease_acquire(0, 24, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
+    params.struct_size = 8;
+    refused(GCX_ERROR_INVALID_VALUE);
+    params.flags = 2;
+    refused(GCX_ERROR_INVALID_VALUE);
+    params.family = GCX_SM_FAMILY_STRUCTURED;
+    refused(GCX_ERROR_INVALID_VALUE);
+    params.min_sm_count = 25;
+    refused(GCX_ERROR_INVALID_VALUE);
+    params.exclusive_sm_count = 8;
+    refused(GCX_ERROR_INVALID_VALUE);
+    params.flags = GCX_LEASE_SHARED;
+    params.exclusive_sm_count = 25;
+    refused(GCX_ERROR_INVALID_VALUE);
+    params.name = "a name of sixty-four bytes is one too many, for its end is a byte";
+    refused(GCX_ERROR_INVALID_VALUE);
+    params.cancel = forged<gcx_cancel>(1234);
+    refused(GCX_ERROR_INVALID_HANDLE);
+    lease = acquire(24, "lease");
+    CHECK_REFUSED(gcx_lease_resize(nullptr, 1, 0), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(resize({}), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(resize({{lease, 24, 1}}), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(resize({{lease, 24, 0}}, 2), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(resize({{lease, 24, 0}, {lease, 32, 0}}), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(resize({{nullptr, 24, 0}}), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_lease_hand_over(lease, lease, 0), GCX_ERROR_INVALID_VALUE);
+    uint32_t count = 0;
+    CHECK_REFUSED(gcx_lease_list(-1, nullptr, 0, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(count, 1U);
+    CHECK_REFUSED(gcx_lease_list(7, nullptr, 0, &count), GCX_ERROR_INVALID_DEVICE);
+    give_up({}, {lease});
+    CHECK_REFUSED(gcx_lease_release(lease), GCX_ERROR_INVALID_HANDLE);
+}
+
+} // namespace
+
+int main() {
+    for (const char* driver : {"12.4", "13.0", "13.1", "13.5"}) {
+        on_machine(std::string("h100@") + driver, [] {
+            nobody_else_has_them();
+            what_will_do();
+            shared_ones();
+            streams_follow();
+            sms_change_hands();
+            at_once_where_it_is_free();
+            released_sms_are_waited_for();
+            handed_over();
+            captures_are_left_alone();
+            those_who_wait();
+            waits_are_given_up();
+            other_families();
+            wrong_arguments();
+            a_reset_ends_them();
+        });
+    }
+    return summary("leases");
+}

@@ -1,0 +1,28 @@
+// Work for streams of the simulated driver, and when it ends by the simulated clock.
+#pragma once
+
+#include "support.hpp"
+
+namespace support {
+
+class Work {
+  public:
+    Work();
+    ~Work();
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+
+    // A kernel of one block that takes so long.
+    void spin(CUstream stream, uint64_t nanoseconds) const;
+    // When all that the stream was given has ended: milliseconds since this was made. Waits for it.
+    float free_at(CUstream stream) const;
+
+  private:
+    CUcontext primary_ = nullptr;
+    CUmodule module_ = nullptr;
+    CUfunction spinner_ = nullptr;
+    CUstream clock_ = nullptr;
+    CUevent start_ = nullptr;
+};
+
+} // namespace support
