@@ -702,7 +702,8 @@ typedef struct gcx_lease_size {
             that the lease had; each stream joins the others when they are                         \
             free and it is used again */
 
-/* Gives the leases other sizes, all in one operation or none: one can grow by what another gives.
+/* Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can grow
+ * by what another gives.
  * Work in flight finishes where it runs; later work of their streams runs on the new SMs, behind
  * what was before in its stream. Takes microseconds where contexts of the new sets are kept (see
  * gcx_lease_prepare), and else the time to make them, which holds up no other lease.
@@ -714,7 +715,8 @@ typedef struct gcx_lease_size {
  *   GCX_ERROR_INVALID_VALUE     count is 0, a lease is there twice, unknown flags */
 GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
 
-/* Makes the contexts that gcx_lease_resize with these sizes would need, and changes nothing: for
+/* Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
+ * nothing: for
  * a thread of the caller's that makes ahead of time what is to be changed in microseconds later,
  * one call for each layout. They are kept within gcx_cache_set_limit.
  * Errors: those of gcx_lease_resize. */

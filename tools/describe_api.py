@@ -80,6 +80,7 @@ NULLABLE = {
     ("gcx_driver_open", "driver"): 'NULL or ""',
     ("gcx_log_set_callback", "callback"): "NULL goes back to the default",
 }
+TAKEN = {("gcx_lease_hand_over", "from")}
 BORROWED = {
     ("gcx_context_pop", "context"): "receives the handle that was pushed",
     ("gcx_context_get_current", "context"): "It stays with its owner",
@@ -295,14 +296,14 @@ class Description:
         kind, out = parameter["kind"], parameter["direction"] != "in"
         if kind == "handle":
             parameter["ownership"] = "given" if out else "borrowed"
-            if function == f"{parameter['base']}_destroy":
+            if function == self.end_of(parameter["base"]) or key in TAKEN:
                 parameter["ownership"] = "taken"
             if key in BORROWED:
                 if BORROWED[key] not in doc:
                     sys.exit(f'{function}: "{BORROWED[key]}" is no longer said: correct BORROWED')
                 parameter["ownership"] = "borrowed"
             if parameter["ownership"] == "given":
-                parameter["destroy"] = f"{parameter['base']}_destroy"
+                parameter["destroy"] = self.end_of(parameter["base"])
         elif kind == "native":
             outlives = "must outlive the handle" in doc
             parameter |= {"ownership": "borrowed", "lifetime": "handle" if outlives else "call"}
@@ -372,10 +373,15 @@ class Description:
         ]
 
     def handle(self, cursor: Any) -> Json:
-        destroy = f"{cursor.spelling}_destroy"
-        if not re.search(rf"\b{destroy}\(", self.source):
-            sys.exit(f"nothing gives up a {cursor.spelling}: there is no {destroy}")
+        destroy = self.end_of(cursor.spelling)
         return {"name": cursor.spelling, "group": self.group(cursor), "destroy": destroy}
+
+    def end_of(self, handle: str) -> str:
+        """The function that gives a handle up."""
+        for name in (f"{handle}_destroy", f"{handle}_release"):
+            if re.search(rf"\b{name}\(", self.source):
+                return name
+        sys.exit(f"nothing gives up a {handle}: there is no {handle}_destroy or {handle}_release")
 
     def constants(self) -> list[Json]:
         macros = [
