@@ -177,6 +177,37 @@ static gcx_sm_request* to_requests(PyObject* sequence, uint32_t* count) {
     return requests;
 }
 
+static gcx_lease_size* to_sizes(PyObject* sequence, uint32_t* count) {
+    const Py_ssize_t size = PySequence_Size(sequence);
+    gcx_lease_size* sizes = NULL;
+    Py_ssize_t i;
+    if (size < 0)
+        return NULL;
+    sizes = (gcx_lease_size*)calloc((size_t)size + 1, sizeof(*sizes));
+    if (sizes == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (i = 0; i < size; i++) {
+        PyObject* item = PySequence_GetItem(sequence, i);
+        PyObject* lease = item != NULL ? PySequence_GetItem(item, 0) : NULL;
+        PyObject* wanted = lease != NULL ? PySequence_GetItem(item, 1) : NULL;
+        void* handle = NULL;
+        const int good = wanted != NULL && to_handle(lease, &handle) &&
+                         to_u32(wanted, &sizes[i].sm_count);
+        sizes[i].lease = (gcx_lease)handle;
+        Py_XDECREF(wanted);
+        Py_XDECREF(lease);
+        Py_XDECREF(item);
+        if (!good) {
+            free(sizes);
+            return NULL;
+        }
+    }
+    *count = (uint32_t)size;
+    return sizes;
+}
+
 static gcx_resource* to_resources(PyObject* sequence, uint32_t* count) {
     const Py_ssize_t size = PySequence_Size(sequence);
     gcx_resource* resources = NULL;
@@ -293,6 +324,7 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
 #define TO_RESOURCE(input, to) to_resource(input, to)
 #define TO_RESOURCES(input, count) to_resources(input, count)
 #define TO_REQUESTS(input, count) to_requests(input, count)
+#define TO_SIZES(input, count) to_sizes(input, count)
 #define U32(number) PyLong_FromUnsignedLong(number)
 #define I32(number) PyLong_FromLong(number)
 #define F32(number) PyFloat_FromDouble(number)
@@ -313,7 +345,7 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
     made.items[made.count++] = PyBytes_FromStringAndSize((const char*)(data), (Py_ssize_t)(size))
 #define SMS(resource) made.items[made.count++] = resource_bytes(resource)
 #define STRUCT_END(type) tuple_of(&made)
-#define LIST_BEGIN(count) PyObject* listed = PyList_New((Py_ssize_t)(count))
+#define LIST_BEGIN(type, count) PyObject* listed = PyList_New((Py_ssize_t)(count))
 #define LIST_ADD(index, item) listed = list_with(listed, (Py_ssize_t)(index), item)
 #define LIST_END() listed
 %}
@@ -336,6 +368,17 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
     $1 = name != NULL ? PyBytes_AsString(name) : NULL;
 }
 %typemap(freearg) const char* driver { Py_XDECREF(name$argnum); }
+
+/* A lease's name, or None. */
+%typemap(in) const char* lease_name (PyObject* utf8 = NULL) {
+    if ($input != Py_None) {
+        utf8 = PyUnicode_AsUTF8String($input);
+        if (utf8 == NULL)
+            SWIG_fail;
+    }
+    $1 = utf8 != NULL ? PyBytes_AsString(utf8) : NULL;
+}
+%typemap(freearg) const char* lease_name { Py_XDECREF(utf8$argnum); }
 
 /* For diagnostics there is set_log_receiver. */
 %ignore gcx_log_set_callback;

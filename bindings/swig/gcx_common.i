@@ -13,12 +13,13 @@
  *   TO_U32(INPUT, TO) and so TO_I32, TO_HANDLE, TO_RESOURCE
  *   TO_RESOURCES(INPUT, COUNT)   an array from calloc, or NULL
  *   TO_REQUESTS(INPUT, COUNT)    likewise
+ *   TO_SIZES(INPUT, COUNT)       likewise, of leases' handles with their counts of SMs
  *   U32, I32, F32, HANDLE, TRUTH, RESOURCE    one of the language's values of one in C
  *   RESOURCES, NUMBERS           of an array and its length
  *   PAIR, SPLIT, PLAN            of two int32_t; groups, count, remainder; counts, count, remainder
  *   STRUCT_BEGIN(), SIGNED, UNSIGNED, TEXT, BYTES, SMS, STRUCT_END(TYPE)
  *                                a struct from its fields in the header's order, less struct_size
- *   LIST_BEGIN(COUNT), LIST_ADD(INDEX, STRUCT), LIST_END()    of structs
+ *   LIST_BEGIN(TYPE, COUNT), LIST_ADD(INDEX, STRUCT), LIST_END()    of structs
  */
 
 /* ------------------------------------------------------------------------------------------
@@ -35,7 +36,8 @@
 }
 
 /* True: all has finished; false: not yet. */
-%typemap(out) gcx_result gcx_stream_query, gcx_result gcx_event_query {
+%typemap(out) gcx_result gcx_stream_query, gcx_result gcx_event_query,
+              gcx_result gcx_lease_query {
     if ($1 != GCX_SUCCESS && $1 != GCX_ERROR_NOT_READY) {
         RAISE($1);
         FAIL
@@ -116,6 +118,13 @@
 }
 %typemap(freearg) (const gcx_sm_request* requests, uint32_t request_count) { free((void*)$1); }
 
+%typemap(in) (const gcx_lease_size* sizes, uint32_t count) {
+    $1 = TO_SIZES($input, &$2);
+    if ($1 == NULL)
+        FAIL
+}
+%typemap(freearg) (const gcx_lease_size* sizes, uint32_t count) { free((void*)$1); }
+
 /* The outputs of a split have as many entries as there are requests, whose count is the third
  * argument, and the remainder. */
 %typemap(in, numinputs=0) (gcx_resource* groups, gcx_resource* remainder) (gcx_resource rest) {
@@ -151,7 +160,7 @@
  * Handles
  * ---------------------------------------------------------------------------------------- */
 
-%typemap(in) gcx_context, gcx_stream, gcx_event, struct CUctx_st*, struct CUgreenCtx_st*,
+%typemap(in) gcx_context, gcx_stream, gcx_event, gcx_lease, gcx_cancel, struct CUctx_st*, struct CUgreenCtx_st*,
              struct CUstream_st*, struct CUevent_st* {
     void* handle = NULL;
     if (!TO_HANDLE($input, &handle))
@@ -164,8 +173,12 @@
 }
 %typemap(in, numinputs=0) gcx_context* (gcx_context handle = NULL),
                           gcx_stream* (gcx_stream handle = NULL),
-                          gcx_event* (gcx_event handle = NULL) { $1 = &handle; }
-%typemap(argout) gcx_context*, gcx_stream*, gcx_event* { GIVES(HANDLE(*$1)) }
+                          gcx_event* (gcx_event handle = NULL),
+                          gcx_lease* (gcx_lease handle = NULL),
+                          gcx_cancel* (gcx_cancel handle = NULL) { $1 = &handle; }
+%typemap(argout) gcx_context*, gcx_stream*, gcx_event*, gcx_lease*, gcx_cancel* {
+    GIVES(HANDLE(*$1))
+}
 
 /* A context's parameters are its flags. */
 %typemap(in) const gcx_context_params* params (gcx_context_params filled) {
@@ -261,6 +274,20 @@ FILLED_STRUCT(gcx_stream_info, info)
     UNSIGNED($1->context_id);
     GIVES(STRUCT_END(gcx_stream_info))
 }
+FILLED_STRUCT(gcx_lease_info, info)
+%typemap(argout) gcx_lease_info* info {
+    STRUCT_BEGIN();
+    SIGNED($1->device);
+    SIGNED($1->family);
+    UNSIGNED($1->flags);
+    UNSIGNED($1->sm_count);
+    UNSIGNED($1->exclusive_sm_count);
+    UNSIGNED($1->stream_count);
+    UNSIGNED($1->id);
+    UNSIGNED($1->changes);
+    TEXT($1->name);
+    GIVES(STRUCT_END(gcx_lease_info))
+}
 FILLED_STRUCT(gcx_cache_stats, stats)
 %typemap(argout) gcx_cache_stats* stats {
     STRUCT_BEGIN();
@@ -275,17 +302,43 @@ FILLED_STRUCT(gcx_cache_stats, stats)
 }
 
 /* ------------------------------------------------------------------------------------------
- * The live contexts, however many there are: another thread may make some meanwhile
+ * The live contexts and leases, however many there are: another thread may make some meanwhile
  * ---------------------------------------------------------------------------------------- */
 
-%typemap(in, numinputs=0) (gcx_live_context** list, uint32_t* list_count)
-        (gcx_live_context* contexts = NULL, uint32_t length = 0) {
-    $1 = &contexts;
+%define LISTED(TYPE, FUNCTION, LISTING)
+%typemap(in, numinputs=0) (TYPE** list, uint32_t* list_count) (TYPE* found = NULL,
+                                                               uint32_t length = 0) {
+    $1 = &found;
     $2 = &length;
 }
+%typemap(freearg) (TYPE** list, uint32_t* list_count) {
+    if ($1 != NULL)
+        free(*$1);
+}
+%rename("$ignore", fullname=1) FUNCTION;
+%rename(FUNCTION) LISTING;
+%inline {
+static gcx_result LISTING(int32_t device, TYPE** list, uint32_t* list_count) {
+    uint32_t needed = 16;
+    uint32_t room;
+    gcx_result result;
+    do {
+        TYPE* const more = realloc(*list, needed * sizeof(**list));
+        room = needed;
+        if (more == NULL)
+            return GCX_ERROR_OUT_OF_MEMORY;
+        *list = more;
+        result = FUNCTION(device, more, room, &needed);
+    } while (result == GCX_ERROR_INVALID_VALUE && needed > room);
+    *list_count = needed;
+    return result;
+}
+}
+%enddef
+
 %typemap(argout) (gcx_live_context** list, uint32_t* list_count) {
     uint32_t i;
-    LIST_BEGIN(*$2);
+    LIST_BEGIN(gcx_live_context, *$2);
     for (i = 0; i < *$2; i++) {
         const gcx_live_context* const context = &(*$1)[i];
         STRUCT_BEGIN();
@@ -300,28 +353,49 @@ FILLED_STRUCT(gcx_cache_stats, stats)
     }
     GIVES(LIST_END())
 }
-%typemap(freearg) (gcx_live_context** list, uint32_t* list_count) {
-    if ($1 != NULL)
-        free(*$1);
+%typemap(argout) (gcx_live_lease** list, uint32_t* list_count) {
+    uint32_t i;
+    LIST_BEGIN(gcx_live_lease, *$2);
+    for (i = 0; i < *$2; i++) {
+        const gcx_live_lease* const lease = &(*$1)[i];
+        STRUCT_BEGIN();
+        UNSIGNED(lease->id);
+        SIGNED(lease->device);
+        SIGNED(lease->family);
+        UNSIGNED(lease->flags);
+        UNSIGNED(lease->sm_count);
+        UNSIGNED(lease->exclusive_sm_count);
+        UNSIGNED(lease->stream_count);
+        UNSIGNED(lease->waits);
+        TEXT(lease->name);
+        SMS(&lease->resource);
+        LIST_ADD(i, STRUCT_END(gcx_live_lease));
+    }
+    GIVES(LIST_END())
 }
+LISTED(gcx_live_context, gcx_context_list, list_contexts)
+LISTED(gcx_live_lease, gcx_lease_list, list_leases)
 
-%rename("$ignore", fullname=1) gcx_context_list;
-%rename(gcx_context_list) list_contexts;
+/* ------------------------------------------------------------------------------------------
+ * The parameters of a lease, one by one
+ * ---------------------------------------------------------------------------------------- */
+
+%rename("$ignore", fullname=1) gcx_lease_acquire;
+%rename(gcx_lease_acquire) acquire_lease;
 %inline %{
-static gcx_result list_contexts(int32_t device, gcx_live_context** list, uint32_t* list_count) {
-    uint32_t needed = 16;
-    uint32_t room;
-    gcx_result result;
-    do {
-        gcx_live_context* const more = realloc(*list, needed * sizeof(**list));
-        room = needed;
-        if (more == NULL)
-            return GCX_ERROR_OUT_OF_MEMORY;
-        *list = more;
-        result = gcx_context_list(device, more, room, &needed);
-    } while (result == GCX_ERROR_INVALID_VALUE && needed > room);
-    *list_count = needed;
-    return result;
+static gcx_result acquire_lease(int32_t device, uint32_t wanted, uint32_t flags,
+                                gcx_sm_family family, uint32_t min_sm_count,
+                                uint32_t exclusive_sm_count, uint32_t timeout_ms,
+                                gcx_cancel cancel, const char* lease_name, gcx_lease* lease) {
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.flags = flags;
+    params.family = family;
+    params.min_sm_count = min_sm_count;
+    params.exclusive_sm_count = exclusive_sm_count;
+    params.timeout_ms = timeout_ms;
+    params.cancel = cancel;
+    params.name = lease_name;
+    return gcx_lease_acquire(device, wanted, &params, lease);
 }
 %}
 
