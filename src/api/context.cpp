@@ -249,12 +249,18 @@ gcx_result gcx_context_list(int32_t device, gcx_live_context* contexts, uint32_t
 }
 
 gcx_result gcx_cache_set_limit(uint32_t kept_contexts) {
-    GCX_BODY({ library().cache.set_limit(kept_contexts); });
+    GCX_BODY({
+        Library& lib = library();
+        lib.leases.tidy();
+        lib.cache.set_limit(kept_contexts);
+    });
 }
 
 gcx_result gcx_cache_get_stats(gcx_cache_stats* stats) {
     GCX_BODY({
         check_size(stats, "stats");
-        library().cache.get_stats(*stats);
+        Library& lib = library();
+        lib.leases.tidy();
+        lib.cache.get_stats(*stats);
     });
 }

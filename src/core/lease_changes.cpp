@@ -128,8 +128,7 @@ void Leases::release(Lease& lease) {
     Members members;
     members.push_back({&lease, ledger(shelf, lease.family).of(lease.id), {}, {}, {}});
     change(lock, shelf, std::move(members), false, &lease);
-    if (shelf.rows.empty())
-        shelf.events.clear();
+    drop_passed_on(shelf);
 }
 
 // Contexts are made and work is asked for without the lock, while the leases are marked, so that

@@ -139,6 +139,13 @@ std::string Leases::holders(const Shelf& shelf, const std::shared_ptr<Family>& f
     return text;
 }
 
+void Leases::drop_passed_on(Shelf& shelf) {
+    const Driver& driver = shelf.device.driver();
+    std::erase_if(shelf.left, [&](const Left& left) { return left.fence->passed(driver); });
+    if (shelf.rows.empty())
+        shelf.events.clear();
+}
+
 // What others left on these atoms, and has not finished.
 Fences Leases::fences_on(Shelf& shelf, const Lease& lease, const AtomSet& atoms) {
     std::erase_if(shelf.left,
@@ -269,11 +276,10 @@ EventPool& Leases::events(Device& device) {
     return shelf(device).events;
 }
 
-bool Leases::empty() {
+void Leases::tidy() {
     const Lock lock(mutex_);
-    return std::all_of(shelves_.begin(), shelves_.end(), [](const auto& entry) {
-        return entry.second->rows.empty() && entry.second->waiters.empty();
-    });
+    for (const auto& [device, shelf] : shelves_)
+        drop_passed_on(*shelf);
 }
 
 void Leases::signal(Cancel& cancel) {

@@ -64,7 +64,8 @@ class Leases {
     // The atoms of a family that a lease of any family has.
     AtomSet held(Device& device, const std::shared_ptr<Family>& family);
     EventPool& events(Device& device);
-    bool empty();
+    // Gives up what was kept for work that has finished since.
+    void tidy();
 
   private:
     struct Waiter {
@@ -114,6 +115,7 @@ class Leases {
     static bool grant(Shelf& shelf, const Waiter& waiter);
     void serve(Shelf& shelf);
     void take_out(Shelf& shelf, uint64_t id);
+    static void drop_passed_on(Shelf& shelf);
     static std::string holders(const Shelf& shelf, const std::shared_ptr<Family>& family);
     static Fences fences_on(Shelf& shelf, const Lease& lease, const AtomSet& atoms);
     void wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request);

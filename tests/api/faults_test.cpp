@@ -1,7 +1,7 @@
 // Every driver call made to fail in turn, in every operation: an error with a message or a right
 // success; then the operation works; and once everything was given up, nothing is left behind.
 
-#include "support.hpp"
+#include "faults.hpp"
 
 #include <array>
 #include <cstring>
@@ -413,53 +413,6 @@ const Operation kOperations[] = {
      [](State&) { return gcx_cache_set_limit(0); }},
 };
 
-// Each child takes its time.
-const uint64_t kStep = check::slow_alone ? 7 : 1;
-
-// Runs an operation with its nth driver call failing. 0: none. Returns its number of calls.
-uint64_t run_once(const Operation& operation, const std::string& spec, uint64_t nth,
-                  CUresult injected) {
-    CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
-    const gcx_sim_counts before = sim::counts();
-    State state;
-    operation.prepare(state);
-    if (nth != 0)
-        sim::fail(nullptr, nth, injected);
-    const uint64_t calls = sim::calls();
-    const gcx_result result = operation.run(state);
-    const uint64_t made = sim::calls() - calls;
-    sim::fail(nullptr, 0, CUDA_SUCCESS);
-    if (nth == 0)
-        CHECK_OK(result);
-    else if (result != GCX_SUCCESS && CHECK(*gcx_last_error_message() != '\0'))
-        note_message(result);
-    // A failure changed nothing, so the same works now. A handle that is gone was given up.
-    CHECK_OK(gcx_cache_set_limit(64));
-    if (result != GCX_SUCCESS)
-        CHECK_OK(operation.run(state));
-    give_up_all(state);
-    CHECK_OK(gcx_cache_set_limit(0));
-    const gcx_sim_counts after = sim::counts();
-    CHECK_EQ(left_behind(before, after), std::string());
-    CHECK(after.modules <= before.modules + 1); // the probe's kernel, which is kept
-    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
-    CUcontext current = nullptr;
-    CHECK_EQ(NATIVE(cuCtxGetCurrent)(&current), CUDA_SUCCESS);
-    CHECK(current == nullptr);
-    return made;
-}
-
-void every_call_of_an_operation_fails(const Operation& operation, const std::string& spec,
-                                      CUresult injected) {
-    const uint64_t calls =
-        answer_of_child([&] { return run_once(operation, spec, 0, CUDA_SUCCESS); });
-    for (uint64_t nth = 1; nth <= calls; nth += kStep) {
-        const std::string name =
-            spec + ": " + operation.name + ", call " + std::to_string(nth) + " fails";
-        in_child(name, [&] { run_once(operation, spec, nth, injected); });
-    }
-}
-
 // Opening: ordered by the environment, since it begins before anything can be ordered.
 void every_call_of_opening_fails(const std::string& spec) {
     const std::string choice = "sim:" + spec;
@@ -468,7 +421,7 @@ void every_call_of_opening_fails(const std::string& spec) {
         return sim::calls();
     });
     CHECK(calls > 10);
-    for (uint64_t nth = 1; nth <= calls; nth += kStep) {
+    for (uint64_t nth = 1; nth <= calls; nth += faults::kStep) {
         for (const CUresult injected : {CUDA_ERROR_UNKNOWN, CUDA_ERROR_OUT_OF_MEMORY}) {
             in_child(spec + ": opening, call " + std::to_string(nth) + " fails", [&] {
                 const std::string order =
@@ -501,10 +454,11 @@ int main(int argc, char** argv) {
     for (const Operation& operation : kOperations) {
         if (version_of(driver) < operation.since)
             continue;
-        every_call_of_an_operation_fails(operation, spec, CUDA_ERROR_UNKNOWN);
-        // Takes the same ways back, so that a sanitizer, which makes children slow, sees no more.
-        if (!check::slow)
-            every_call_of_an_operation_fails(operation, spec, CUDA_ERROR_OUT_OF_MEMORY);
+        State state;
+        faults::every_call_fails({operation.name, [&] { operation.prepare(state); },
+                                  [&] { return operation.run(state); },
+                                  [&] { give_up_all(state); }},
+                                 spec);
     }
     return support::summary(("faults-" + driver).c_str());
 }

@@ -6,7 +6,7 @@
 // no call answers UNKNOWN, which is a defect of gcx; a split is what its plan said; what was made
 // can be given up; then nothing is in use.
 
-#include "bytes.hpp"
+#include "api.hpp"
 #include "fresh.hpp"
 
 #include <gcx.h>
@@ -23,8 +23,7 @@
 #include <thread>
 #include <vector>
 
-using fuzz::Bytes;
-using fuzz::must;
+using namespace fuzz;
 
 namespace {
 
@@ -36,7 +35,6 @@ constexpr std::array kInjected = {
     CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,      CUDA_ERROR_LAUNCH_FAILED,
     CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_DEVICE_UNAVAILABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
 };
-constexpr std::size_t kSlots = 8;
 constexpr uint32_t kMostRequests = 200;
 
 // The application's own lock: the log's callback takes it, and who calls gcx may hold it.
@@ -51,158 +49,6 @@ void on_log(gcx_log_level level, const char* message, void* user_data) {
     must(user_data == &logged, "the log's user_data");
     must(level > GCX_LOG_NONE && level <= GCX_LOG_DEBUG, "the log's level");
     logged += std::strlen(message);
-}
-
-gcx_result checked(gcx_result result, const char* call) {
-    if (result == GCX_SUCCESS)
-        return result;
-    must(result != GCX_ERROR_UNKNOWN, "a defect of gcx:", call);
-    must(*gcx_result_string(result) != '\0', "a result without a text:", call);
-    if (result != GCX_ERROR_NOT_READY)
-        must(*gcx_last_error_message() != '\0', "a failure without a message:", call);
-    return result;
-}
-#define CALL(call) checked((call), #call)
-
-// What a function writes to, and leaves alone when it fails.
-template <class T>
-class Out {
-  public:
-    Out() {
-        std::memset(&value, 0xa5, sizeof value);
-        std::memcpy(before_.data(), &value, sizeof value);
-    }
-    explicit Out(const T& start) {
-        std::memcpy(&value, &start, sizeof value);
-        std::memcpy(before_.data(), &value, sizeof value);
-    }
-    gcx_result check(gcx_result result, const char* call) const {
-        if (checked(result, call) != GCX_SUCCESS)
-            must(std::memcmp(before_.data(), &value, sizeof value) == 0, "a failure wrote:", call);
-        return result;
-    }
-    T value;
-
-  private:
-    std::array<unsigned char, sizeof(T)> before_;
-};
-#define CALL_OUT(out, call) (out).check((call), #call)
-
-// A struct with a size, which is right but for now and then.
-template <class T>
-Out<T> sized(Bytes& bytes) {
-    Out<T> out;
-    T start = out.value;
-    const uint8_t byte = bytes.next();
-    start.struct_size = byte < 0xf0 ? static_cast<uint32_t>(sizeof(T)) : byte - 0xf0U;
-    return Out<T>(start);
-}
-
-// Handles that the threads share. What a slot held before is given up when it is filled anew.
-template <class Handle>
-class Slots {
-  public:
-    explicit Slots(gcx_result (*give_up)(Handle)) : destroy_(give_up) {}
-
-    // One of them, or one that is none.
-    Handle pick(Bytes& bytes) {
-        const uint8_t byte = bytes.next();
-        if (byte == 0xff)
-            return nullptr;
-        if (byte == 0xfe)
-            return given_up_.load();
-        if (byte == 0xfd)
-            return reinterpret_cast<Handle>(uint64_t{bytes.word()} << 32 | bytes.word());
-        return slots_[byte % kSlots].load();
-    }
-
-    void put(Bytes& bytes, Handle handle) {
-        must(handle != nullptr, "success without a handle");
-        const Handle before = slots_[bytes.next() % kSlots].exchange(handle);
-        if (before != nullptr && destroy(before) != GCX_SUCCESS) {
-            const std::lock_guard lock(mutex_);
-            left_.push_back(before);
-        }
-    }
-
-    gcx_result destroy(Handle handle) {
-        const gcx_result result = CALL(destroy_(handle));
-        if (result != GCX_SUCCESS)
-            return result;
-        given_up_ = handle;
-        for (std::atomic<Handle>& slot : slots_) {
-            Handle expected = handle;
-            slot.compare_exchange_strong(expected, nullptr);
-        }
-        return result;
-    }
-
-    void destroy_all() {
-        for (std::atomic<Handle>& slot : slots_)
-            left_.push_back(slot.load());
-        for (const Handle handle : left_) {
-            // Two threads may have given up one handle.
-            const gcx_result result =
-                handle == nullptr ? GCX_ERROR_INVALID_HANDLE : destroy_(handle);
-            must(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE,
-                 "a handle can't be given up:", gcx_result_name(result));
-        }
-    }
-
-  private:
-    gcx_result (*destroy_)(Handle);
-    std::array<std::atomic<Handle>, kSlots> slots_{};
-    std::atomic<Handle> given_up_{};
-    std::mutex mutex_;
-    std::vector<Handle> left_;
-};
-
-// What the threads of one program share.
-struct Shared {
-    Slots<gcx_context> contexts{gcx_context_destroy};
-    Slots<gcx_stream> streams{gcx_stream_destroy};
-    Slots<gcx_event> events{gcx_event_destroy};
-    bool nested = false; // within current_natively
-    bool alone = true;   // one thread: the program may use native handles as well
-    // Native objects of the application's own.
-    std::vector<CUstream> native_streams;
-    std::vector<CUevent> native_events;
-    std::atomic<bool> injected{false};
-    std::atomic<bool> reset{false};
-
-    gcx_resource resource(Bytes& bytes) {
-        const std::lock_guard lock(mutex_);
-        const uint8_t byte = bytes.next();
-        gcx_resource value = resources_[byte % resources_.size()];
-        if (byte >= 0xf0) // changed by one bit
-            value.opaque[byte & 15] ^= uint64_t{1} << (bytes.next() & 63);
-        return value;
-    }
-    void put(Bytes& bytes, const gcx_resource& value) {
-        const std::lock_guard lock(mutex_);
-        resources_[bytes.next() % resources_.size()] = value;
-    }
-
-  private:
-    std::mutex mutex_;
-    std::array<gcx_resource, 16> resources_{};
-};
-
-int32_t device(Bytes& bytes) {
-    const uint8_t byte = bytes.next();
-    return byte < 0xf0 ? byte & 1 : static_cast<int32_t>(byte) - 0xf8;
-}
-gcx_resource_type type(Bytes& bytes) {
-    constexpr std::array kTypes = {GCX_RESOURCE_SM, GCX_RESOURCE_WORKQUEUE_CONFIG,
-                                   GCX_RESOURCE_WORKQUEUE, static_cast<gcx_resource_type>(2),
-                                   static_cast<gcx_resource_type>(-1)};
-    return bytes.of(kTypes);
-}
-
-uint32_t sm_count_of(const gcx_resource& resource) {
-    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
-    must(gcx_resource_get_info(&resource, &info) == GCX_SUCCESS, "a resource without info");
-    return info.sm_count;
 }
 
 // --------------------------------------------------------------------------------------------
@@ -716,6 +562,14 @@ constexpr auto kOperations = std::to_array<Operation>({
     cluster_sizes,
     foreign_event,
     live_contexts,
+    acquire_lease,
+    release_lease,
+    resize_leases,
+    hand_over_lease,
+    lease_stream,
+    lease_facts,
+    live_leases,
+    cancel,
 });
 
 void one_operation(Bytes& bytes, Shared& shared) {
@@ -741,7 +595,10 @@ void run(Bytes bytes, Shared& shared) {
 void end(Shared& shared) {
     gcx_sim_fail(nullptr, 0, 0);
     must(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr) == GCX_SUCCESS, "the log's end");
+    gcx_sim_advance(UINT32_MAX); // work that leases left behind keeps its context
     shared.streams.destroy_all();
+    shared.leases.destroy_all();
+    shared.cancels.destroy_all();
     shared.contexts.destroy_all();
     shared.events.destroy_all();
     for (CUstream native : shared.native_streams)

@@ -1,4 +1,4 @@
-"""Fails if a function of gcx.h is called by no harness: calls.py HARNESS HEADER."""
+"""Fails if a function of gcx.h is called by no harness: calls.py HEADER HARNESS..."""
 
 import re
 import sys
@@ -9,11 +9,11 @@ def without_comments(text: str) -> str:
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
 
 
-harness = without_comments(Path(sys.argv[1]).read_text())
-header = without_comments(Path(sys.argv[2]).read_text())
+header = without_comments(Path(sys.argv[1]).read_text())
+harness = "".join(without_comments(Path(path).read_text()) for path in sys.argv[2:])
 functions = re.findall(r"^GCX_API\b[^;(]*?\b(gcx_\w+)\(", header, re.MULTILINE)
 if len(functions) < 40:
-    sys.exit(f"only {len(functions)} functions found in {sys.argv[2]}")
+    sys.exit(f"only {len(functions)} functions found in {sys.argv[1]}")
 missing = [name for name in functions if not re.search(rf"\b{name}\b", harness)]
 if missing:
     sys.exit("in no fuzzer: " + ", ".join(missing))

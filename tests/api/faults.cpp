@@ -1,0 +1,59 @@
+#include "faults.hpp"
+
+using namespace support;
+
+namespace faults {
+namespace {
+
+// Runs an operation with its nth driver call failing. 0: none. Returns its number of calls.
+uint64_t run_once(const Operation& operation, const std::string& spec, uint64_t nth,
+                  CUresult injected) {
+    CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
+    const gcx_sim_counts before = sim::counts();
+    operation.prepare();
+    if (nth != 0)
+        sim::fail(nullptr, nth, injected);
+    const uint64_t calls = sim::calls();
+    const gcx_result result = operation.run();
+    const uint64_t made = sim::calls() - calls;
+    sim::fail(nullptr, 0, CUDA_SUCCESS);
+    if (nth == 0)
+        CHECK_OK(result);
+    else if (result != GCX_SUCCESS && CHECK(*gcx_last_error_message() != '\0'))
+        note_message(result);
+    // A failure changed nothing, so the same works now. A handle that is gone was given up.
+    CHECK_OK(gcx_cache_set_limit(64));
+    if (result != GCX_SUCCESS)
+        CHECK_OK(operation.run());
+    operation.give_up();
+    CHECK_OK(gcx_cache_set_limit(0));
+    const gcx_sim_counts after = sim::counts();
+    CHECK_EQ(left_behind(before, after), std::string());
+    CHECK(after.modules <= before.modules + 1); // the probe's kernel, which is kept
+    CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    CUcontext current = nullptr;
+    CHECK_EQ(NATIVE(cuCtxGetCurrent)(&current), CUDA_SUCCESS);
+    CHECK(current == nullptr);
+    return made;
+}
+
+void every_call_fails_with(const Operation& operation, const std::string& spec, CUresult injected) {
+    const uint64_t calls =
+        answer_of_child([&] { return run_once(operation, spec, 0, CUDA_SUCCESS); });
+    for (uint64_t nth = 1; nth <= calls; nth += kStep) {
+        const std::string name =
+            spec + ": " + operation.name + ", call " + std::to_string(nth) + " fails";
+        in_child(name, [&] { run_once(operation, spec, nth, injected); });
+    }
+}
+
+} // namespace
+
+void every_call_fails(const Operation& operation, const std::string& spec) {
+    every_call_fails_with(operation, spec, CUDA_ERROR_UNKNOWN);
+    // Takes the same ways back, so that where children are slow it shows no more.
+    if (!check::slow)
+        every_call_fails_with(operation, spec, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+} // namespace faults

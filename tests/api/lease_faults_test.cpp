@@ -1,0 +1,214 @@
+// Every driver call of every operation on leases made to fail in turn: who has which SMs is as
+// before then, and nothing is lost.
+
+#include "faults.hpp"
+#include "work.hpp"
+
+#include <memory>
+
+using namespace support;
+
+namespace {
+
+struct State {
+    std::unique_ptr<Work> work;
+    gcx_lease decode = nullptr;
+    gcx_lease prefill = nullptr;
+    gcx_stream fast = nullptr;
+    gcx_stream heavy = nullptr;
+    gcx_lease more = nullptr;
+    gcx_resource had[2] = {}; // decode's and prefill's
+};
+
+uint32_t sms_of(gcx_lease lease) {
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    CHECK_OK(gcx_lease_get_info(lease, &info));
+    return info.sm_count;
+}
+
+gcx_resource resource_of(gcx_lease lease) {
+    gcx_resource resource{};
+    CHECK_OK(gcx_lease_get_resource(lease, &resource));
+    return resource;
+}
+
+// The leases hold what they say, and nobody else anything.
+void check_free_list() {
+    std::vector<gcx_live_lease> live(8);
+    uint32_t count = 0;
+    CHECK_OK(gcx_lease_list(0, live.data(), 8, &count));
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        held += live[i].sm_count;
+        for (uint32_t j = 0; j < i; j++)
+            CHECK_EQ(overlap(live[i].resource, live[j].resource), 0U);
+    }
+    const Split free = try_split(whole_device(), {0}, GCX_SPLIT_UNLEASED);
+    CHECK_EQ(free.result == GCX_SUCCESS ? sms(free.groups[0]) : 0, 132U - held);
+}
+
+template <class Handle, class Destroy>
+void give_up(Handle& handle, Destroy destroy) {
+    if (handle != nullptr)
+        CHECK_OK(destroy(handle));
+    handle = nullptr;
+}
+
+void give_up_all(State& state) {
+    check_free_list();
+    // Work that is not done keeps its context.
+    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(10'000'000);
+    for (gcx_stream* stream : {&state.fast, &state.heavy})
+        give_up(*stream, gcx_stream_destroy);
+    for (gcx_lease* lease : {&state.decode, &state.prefill, &state.more})
+        give_up(*lease, gcx_lease_release);
+    state.work.reset();
+}
+
+void nothing(State&) {
+}
+
+void one(State& state) {
+    CHECK_OK(gcx_lease_acquire(0, 32, nullptr, &state.decode));
+}
+
+void one_with_a_stream(State& state) {
+    one(state);
+    CHECK_OK(gcx_lease_stream_create(state.decode, nullptr, &state.fast));
+}
+
+// Decode beside prefill, both with work in flight.
+void two_at_work(State& state) {
+    state.work = std::make_unique<Work>();
+    one_with_a_stream(state);
+    CHECK_OK(gcx_lease_acquire(0, GCX_REST, nullptr, &state.prefill));
+    CHECK_OK(gcx_lease_stream_create(state.prefill, nullptr, &state.heavy));
+    state.had[0] = resource_of(state.decode);
+    state.had[1] = resource_of(state.prefill);
+    state.work->spin(gcx_stream_native(state.fast), 1'000'000);
+    state.work->spin(gcx_stream_native(state.heavy), 5'000'000);
+}
+
+void two_changed(State& state) {
+    two_at_work(state);
+    const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
+    CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
+}
+
+// What is asked after the operation is not to fail.
+void no_more_failures() {
+    sim::fail(nullptr, 0, CUDA_SUCCESS);
+}
+
+// All or nothing: also if the driver fails in between.
+gcx_result resize_both(State& state, uint32_t flags) {
+    const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
+    const gcx_result result = gcx_lease_resize(sizes, 2, flags);
+    no_more_failures();
+    const gcx_resource decode = resource_of(state.decode);
+    const gcx_resource prefill = resource_of(state.prefill);
+    if (result == GCX_SUCCESS) {
+        CHECK_EQ(sms(decode), 64U);
+        CHECK_EQ(sms(prefill), 68U);
+    } else {
+        CHECK_EQ(std::memcmp(&decode, &state.had[0], sizeof decode), 0);
+        CHECK_EQ(std::memcmp(&prefill, &state.had[1], sizeof prefill), 0);
+    }
+    return result;
+}
+
+gcx_result native(gcx_stream stream) {
+    return gcx_stream_native(stream) != nullptr ? GCX_SUCCESS : GCX_ERROR_UNKNOWN;
+}
+
+// A failure to give a handle up leaves it, so that it can be given up again.
+gcx_result release(gcx_lease& lease) {
+    if (lease == nullptr)
+        return GCX_SUCCESS;
+    const gcx_result result = gcx_lease_release(lease);
+    if (result == GCX_SUCCESS)
+        lease = nullptr;
+    return result;
+}
+
+struct Named {
+    const char* name;
+    void (*prepare)(State&);
+    gcx_result (*run)(State&);
+};
+
+const Named kOperations[] = {
+    {"acquire", nothing,
+     [](State& state) {
+         give_up(state.more, gcx_lease_release);
+         return gcx_lease_acquire(0, 24, nullptr, &state.more);
+     }},
+    {"acquire the rest", one,
+     [](State& state) {
+         give_up(state.more, gcx_lease_release);
+         return gcx_lease_acquire(0, GCX_REST, nullptr, &state.more);
+     }},
+    {"stream create", one,
+     [](State& state) {
+         give_up(state.fast, gcx_stream_destroy);
+         return gcx_lease_stream_create(state.decode, nullptr, &state.fast);
+     }},
+    {"resize two", two_at_work, [](State& state) { return resize_both(state, 0); }},
+    {"resize two at once", two_at_work,
+     [](State& state) { return resize_both(state, GCX_RESIZE_AT_ONCE); }},
+    {"a stream follows", two_changed, [](State& state) { return native(state.fast); }},
+    {"a stream follows, the one that gave", two_changed,
+     [](State& state) { return native(state.heavy); }},
+    {"stream info after a change", two_changed,
+     [](State& state) {
+         gcx_stream_info info = GCX_STREAM_INFO_INIT;
+         return gcx_stream_get_info(state.fast, &info);
+     }},
+    {"prepare", two_at_work,
+     [](State& state) {
+         const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
+         return gcx_lease_prepare(sizes, 2);
+     }},
+    {"hand over", two_at_work,
+     [](State& state) {
+         if (state.prefill == nullptr)
+             return GCX_SUCCESS;
+         const gcx_result result = gcx_lease_hand_over(state.prefill, state.decode, 0);
+         if (result == GCX_SUCCESS)
+             state.prefill = nullptr;
+         no_more_failures();
+         CHECK_EQ(sms_of(state.decode), result == GCX_SUCCESS ? 132U : 32U);
+         return result;
+     }},
+    {"release", two_at_work, [](State& state) { return release(state.prefill); }},
+    {"release the last", one_with_a_stream, [](State& state) { return release(state.decode); }},
+    {"synchronize", two_changed, [](State& state) { return gcx_lease_synchronize(state.decode); }},
+    {"query", two_at_work,
+     [](State& state) {
+         const gcx_result result = gcx_lease_query(state.decode);
+         return result == GCX_ERROR_NOT_READY ? GCX_SUCCESS : result;
+     }},
+    {"stream destroy after a change", two_changed,
+     [](State& state) {
+         if (state.fast == nullptr)
+             return GCX_SUCCESS;
+         const gcx_result result = gcx_stream_destroy(state.fast);
+         if (result == GCX_SUCCESS)
+             state.fast = nullptr;
+         return result;
+     }},
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const std::string driver = argc > 1 ? argv[1] : "13.0";
+    for (const Named& operation : kOperations) {
+        State state;
+        faults::every_call_fails({operation.name, [&] { operation.prepare(state); },
+                                  [&] { return operation.run(state); },
+                                  [&] { give_up_all(state); }},
+                                 "h100@" + driver);
+    }
+    return support::summary(("lease-faults-" + driver).c_str());
+}

@@ -1,0 +1,134 @@
+// The operations on leases. What must hold beside what api.cpp says: no two leases have an SM in
+// common unless both are shared, and what a change says is what it came to.
+
+#include "api.hpp"
+
+#include <memory>
+#include <string>
+
+namespace fuzz {
+namespace {
+
+constexpr std::size_t kMostLive = 64;
+
+bool overlap(const gcx_live_lease& a, const gcx_live_lease& b) {
+    uint32_t sms = 0;
+    return gcx_resource_get_overlap(&a.resource, &b.resource, &sms) == GCX_SUCCESS && sms != 0;
+}
+
+void check_live(const gcx_live_lease* live, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        must(live[i].waits == 1 || sm_count_of(live[i].resource) == live[i].sm_count,
+             "a lease's SMs");
+        for (uint32_t j = 0; j < i; j++) {
+            const bool shared = (live[i].flags & live[j].flags & GCX_LEASE_SHARED) != 0;
+            must(shared || !overlap(live[i], live[j]), "two leases have an SM in common");
+        }
+    }
+}
+
+gcx_lease_params params_of(Bytes& bytes, Shared& shared, std::string& name) {
+    gcx_lease_params params = sized<gcx_lease_params>(bytes).value;
+    params.flags = bytes.next() % 3;
+    params.family = static_cast<gcx_sm_family>(bytes.next() % 7);
+    params.min_sm_count = bytes.flag() ? bytes.next() : 0;
+    params.exclusive_sm_count = bytes.flag() ? bytes.next() : 0;
+    params.timeout_ms = bytes.next() % 3; // a program waits for nobody who is gone
+    params.cancel = bytes.flag() ? shared.cancels.pick(bytes) : nullptr;
+    name.assign(bytes.next() % 70, 'x');
+    params.name = bytes.flag() ? name.c_str() : nullptr;
+    return params;
+}
+
+} // namespace
+
+void acquire_lease(Bytes& bytes, Shared& shared) {
+    std::string name;
+    const gcx_lease_params params = params_of(bytes, shared, name);
+    const int32_t which = device(bytes);
+    const uint32_t count = bytes.number();
+    Out<gcx_lease> lease;
+    if (CALL_OUT(lease, gcx_lease_acquire(which, count, bytes.flag() ? &params : nullptr,
+                                          &lease.value)) == GCX_SUCCESS)
+        shared.leases.put(bytes, lease.value);
+}
+
+void release_lease(Bytes& bytes, Shared& shared) {
+    shared.leases.destroy(shared.leases.pick(bytes));
+}
+
+void resize_leases(Bytes& bytes, Shared& shared) {
+    std::vector<gcx_lease_size> sizes;
+    for (unsigned left = 1U + (bytes.next() & 3); left > 0; left--) {
+        gcx_lease lease = shared.leases.pick(bytes);
+        sizes.push_back({lease, bytes.next(), bytes.next() == 0xff ? 1U : 0U});
+    }
+    const auto count = static_cast<uint32_t>(sizes.size());
+    if (bytes.flag())
+        CALL(gcx_lease_prepare(sizes.data(), count));
+    if (CALL(gcx_lease_resize(sizes.data(), count, bytes.next() % 3)) != GCX_SUCCESS ||
+        !shared.alone)
+        return;
+    for (const gcx_lease_size& size : sizes) {
+        gcx_lease_info info = GCX_LEASE_INFO_INIT;
+        if (gcx_lease_get_info(size.lease, &info) == GCX_SUCCESS)
+            must(info.sm_count >= size.sm_count && info.sm_count != 0, "a lease's new size");
+    }
+}
+
+void hand_over_lease(Bytes& bytes, Shared& shared) {
+    gcx_lease from = shared.leases.pick(bytes);
+    gcx_lease to = shared.leases.pick(bytes);
+    if (CALL(gcx_lease_hand_over(from, to, bytes.next() % 3)) == GCX_SUCCESS)
+        must(gcx_lease_release(from) == GCX_ERROR_INVALID_HANDLE, "what was handed over is gone");
+}
+
+void lease_stream(Bytes& bytes, Shared& shared) {
+    gcx_lease lease = shared.leases.pick(bytes);
+    auto params = sized<gcx_stream_params>(bytes);
+    params.value.sync = static_cast<gcx_stream_sync>(bytes.next() % 17 == 0);
+    params.value.priority = static_cast<int8_t>(bytes.next());
+    Out<gcx_stream> stream;
+    if (CALL_OUT(stream, gcx_lease_stream_create(lease, bytes.flag() ? &params.value : nullptr,
+                                                 &stream.value)) == GCX_SUCCESS)
+        shared.streams.put(bytes, stream.value);
+}
+
+void lease_facts(Bytes& bytes, Shared& shared) {
+    gcx_lease lease = shared.leases.pick(bytes);
+    auto info = sized<gcx_lease_info>(bytes);
+    CALL_OUT(info, gcx_lease_get_info(lease, &info.value));
+    Out<gcx_resource> resource;
+    if (CALL_OUT(resource, gcx_lease_get_resource(lease, &resource.value)) == GCX_SUCCESS)
+        shared.put(bytes, resource.value);
+    CALL(gcx_lease_query(lease));
+    if (bytes.flag())
+        CALL(gcx_lease_synchronize(lease));
+}
+
+void live_leases(Bytes& bytes, Shared& shared) {
+    const int32_t which = bytes.flag() ? -1 : device(bytes);
+    const uint32_t capacity = bytes.next() & (kMostLive - 1);
+    const std::unique_ptr<gcx_live_lease[]> live(new gcx_live_lease[capacity]);
+    uint32_t count = 0;
+    if (CALL(gcx_lease_list(which, live.get(), capacity, &count)) == GCX_SUCCESS) {
+        must(count <= capacity, "more leases than there is room for");
+        check_live(live.get(), count);
+    }
+    const gcx_resource input = shared.resource(bytes);
+    const gcx_sm_request request = {bytes.next(), 0, 0, 0, 0, {}};
+    Out<gcx_resource> group;
+    CALL_OUT(group, gcx_sm_split(&input, &request, 1, GCX_SPLIT_UNLEASED, &group.value, nullptr));
+}
+
+void cancel(Bytes& bytes, Shared& shared) {
+    Out<gcx_cancel> made;
+    if (bytes.flag() && CALL_OUT(made, gcx_cancel_create(&made.value)) == GCX_SUCCESS)
+        shared.cancels.put(bytes, made.value);
+    gcx_cancel picked = shared.cancels.pick(bytes);
+    CALL(gcx_cancel_signal(picked));
+    if (bytes.flag())
+        shared.cancels.destroy(shared.cancels.pick(bytes));
+}
+
+} // namespace fuzz
