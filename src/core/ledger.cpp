@@ -163,8 +163,11 @@ class Ledger::Change {
 
     // By where they are; new ones last.
     std::vector<Part> in_place(std::vector<Part> parts) const {
-        std::stable_sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
-            return first_of(now_[a.index].own) < first_of(now_[b.index].own);
+        std::sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
+            const auto place = [&](const Part& part) {
+                return std::pair(first_of(now_[part.index].own), part.index);
+            };
+            return place(a) < place(b);
         });
         return parts;
     }

@@ -96,7 +96,8 @@ class Model {
         AtomSet open = shape_.all();
         for (const auto& [who, holding] : ledger_.holdings())
             open = open - holding.own;
-        if (most_sms(open) != shape_.sm_count(open))
+        if (shape_.odd_size != 0 && open.contains(shape_.unit_count) &&
+            !legal_(set_of({0, shape_.unit_count})))
             return std::nullopt;
         const bool floor = wish.own == 0 || (!free.empty() && shape_.sm_count(free) >= wish.own);
         return floor && shape_.sm_count(open) >= least;
