@@ -160,8 +160,8 @@
  * Handles
  * ---------------------------------------------------------------------------------------- */
 
-%typemap(in) gcx_context, gcx_stream, gcx_event, gcx_lease, gcx_cancel, struct CUctx_st*, struct CUgreenCtx_st*,
-             struct CUstream_st*, struct CUevent_st* {
+%typemap(in) gcx_context, gcx_stream, gcx_event, gcx_lease, gcx_cancel, struct CUctx_st*,
+             struct CUgreenCtx_st*, struct CUstream_st*, struct CUevent_st* {
     void* handle = NULL;
     if (!TO_HANDLE($input, &handle))
         FAIL

@@ -8,6 +8,11 @@ kernels run on one partition's SMs alone. The short way:
 >>> with torch.cuda.stream(decode.stream.torch()):
 ...     step()
 
+SMs that are somebody's, and change hands while work runs, are leases:
+
+>>> decode, prefill = gcx.acquire(32, name="decode"), gcx.acquire(None, name="prefill")
+>>> gcx.resize({decode: 64, prefill: None})
+
 The long way is CUDA's: Device(0).resources.sm, its split(), a Context of a resource, a context's
 stream(). Every error is a gcx.Error, diagnostics are the logger gcx's. GCX_DRIVER=sim:h100@13.0
 asks for the simulated driver.
@@ -16,13 +21,16 @@ asks for the simulated driver.
 from __future__ import annotations
 
 from gcx import _gcx, _log  # noqa: F401 - diagnostics from the first call on
+from gcx._acquire import LiveLease, acquire, leases
 from gcx._cache import CacheStats, LiveContext, cache_stats, live_contexts, set_cache_limit
+from gcx._cancel import Cancel
 from gcx._checks import DeviceLike
 from gcx._command import info
 from gcx._context import Context, current_context
 from gcx._device import Device, devices
 from gcx._driver import DriverInfo, driver_info, open_driver
 from gcx._errors import (
+    AlreadyAcquiredError,
     CaptureError,
     ContextDestroyedError,
     ContextInUseError,
@@ -47,15 +55,19 @@ from gcx._errors import (
 )
 from gcx._event import Event
 from gcx._foreign import EventLike, StreamLike
+from gcx._lease import Lease, prepare, resize
 from gcx._order import Waitable
 from gcx._partition import Partition, Partitions, split
 from gcx._request import Count, Counts, Family, SplitOptions
-from gcx._resource import Plan, Resources, Scope, SMResource, Split, WorkqueueResource
+from gcx._resource import Plan, Scope, SMResource, Split, WorkqueueResource
+from gcx._resources import Resources
 from gcx._stream import Stream
 from gcx._verify import Verification, VerifiedGroup, verify
 
 __all__ = [
+    "AlreadyAcquiredError",
     "CacheStats",
+    "Cancel",
     "CaptureError",
     "Context",
     "ContextDestroyedError",
@@ -78,7 +90,9 @@ __all__ = [
     "InvalidResourceTypeError",
     "InvalidValueError",
     "LaunchError",
+    "Lease",
     "LiveContext",
+    "LiveLease",
     "NoDeviceError",
     "NotFoundError",
     "NotInitializedError",
@@ -101,13 +115,17 @@ __all__ = [
     "VerifiedGroup",
     "Waitable",
     "WorkqueueResource",
+    "acquire",
     "cache_stats",
     "current_context",
     "devices",
     "driver_info",
     "info",
+    "leases",
     "live_contexts",
     "open_driver",
+    "prepare",
+    "resize",
     "set_cache_limit",
     "split",
     "verify",

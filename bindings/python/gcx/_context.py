@@ -13,9 +13,8 @@ from gcx._checks import flag_of, whole
 from gcx._errors import InvalidContextError, InvalidValueError, NotInitializedError
 from gcx._order import Ordered
 from gcx._resource import SMResource, WorkqueueResource
-from gcx._stream import Stream, stream_of
+from gcx._stream import Stream, priority_of, stream_of
 
-_INT32 = 0x7FFFFFFF
 _Resources = Union[SMResource, Iterable[Union[SMResource, WorkqueueResource]]]
 
 
@@ -107,9 +106,7 @@ class Context(Ordered):
                 "a green context has no blocking streams, which wait for the default stream; "
                 "leave nonblocking True, and order streams by wait()"
             )
-        if priority != 0 or type(priority) is not int:
-            priority = whole(priority, "priority", -_INT32 - 1, _INT32)
-        return stream_of(_gcx.gcx_stream_create(self._live(), priority))
+        return stream_of(_gcx.gcx_stream_create(self._live(), priority_of(priority)))
 
     def push(self) -> None:
         """Makes it current in the calling thread, on top of CUDA's stack; kept until pop."""

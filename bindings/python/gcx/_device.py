@@ -5,7 +5,7 @@ from __future__ import annotations
 from gcx import _gcx
 from gcx._checks import DeviceLike, chosen, ordinal_of
 from gcx._request import FAMILIES, Family
-from gcx._resource import Resources
+from gcx._resources import Resources
 
 
 class Device:

@@ -6,6 +6,7 @@ import os
 from typing import NamedTuple
 
 from gcx import _gcx
+from gcx._errors import AlreadyAcquiredError, DriverAlreadyOpenError
 
 
 class DriverInfo(NamedTuple):
@@ -42,7 +43,10 @@ def open_driver(spec: str | os.PathLike[str] | None = None) -> None:
     """
     if spec is not None and not isinstance(spec, (str, os.PathLike)):
         raise TypeError(f"a driver is named by a string or None, not {type(spec).__name__}")
-    _gcx.gcx_driver_open(spec)
+    try:
+        _gcx.gcx_driver_open(spec)
+    except AlreadyAcquiredError as error:  # The number is also that of SMs that others have.
+        raise DriverAlreadyOpenError(error.message, error.code, error.name) from None
 
 
 def _version(number: int) -> tuple[int, int]:

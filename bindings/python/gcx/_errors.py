@@ -11,6 +11,9 @@ from gcx import _gcx
 _PYTHON_NAMES = {
     "gcx_cache_get_stats": "gcx.cache_stats",
     "gcx_cache_set_limit": "gcx.set_cache_limit",
+    "gcx_cancel_create": "gcx.Cancel",
+    "gcx_cancel_destroy": "Cancel.close",
+    "gcx_cancel_signal": "Cancel.signal",
     "gcx_capability_get_info": "gcx.driver_info",
     "gcx_context_create": "gcx.Context",
     "gcx_context_destroy": "Context.close",
@@ -41,6 +44,17 @@ _PYTHON_NAMES = {
     "gcx_event_query": "Event.query",
     "gcx_event_synchronize": "Event.synchronize",
     "gcx_last_error_message": "Error.message",
+    "gcx_lease_acquire": "gcx.acquire",
+    "gcx_lease_get_info": "gcx.Lease",
+    "gcx_lease_get_resource": "Lease.resource",
+    "gcx_lease_hand_over": "Lease.hand_over",
+    "gcx_lease_list": "gcx.leases",
+    "gcx_lease_prepare": "gcx.prepare",
+    "gcx_lease_query": "Lease.query",
+    "gcx_lease_release": "Lease.close",
+    "gcx_lease_resize": "gcx.resize",
+    "gcx_lease_stream_create": "Lease.create_stream",
+    "gcx_lease_synchronize": "Lease.synchronize",
     "gcx_log_set_callback": "the logger gcx",
     "gcx_resource_get_atom": "SMResource.atoms",
     "gcx_resource_get_info": "a resource",
@@ -73,12 +87,15 @@ _PYTHON_NAMES = {
     "GCX_CONTEXT_PRIVATE": "private=True",
     "GCX_EVENT_BLOCKING_SYNC": "blocking=True",
     "GCX_EVENT_TIMING": "timing=True",
+    "GCX_LEASE_SHARED": "shared=True",
+    "GCX_RESIZE_AT_ONCE": "at_once=True",
     "GCX_SM_FAMILY_COSCHEDULED": '"coscheduled"',
     "GCX_SM_FAMILY_FINE": '"fine"',
     "GCX_SM_FAMILY_MAX_CLUSTER": '"max-cluster"',
     "GCX_SPLIT_EXACT": "exact=True",
     "GCX_SPLIT_IGNORE_SM_COSCHEDULING": 'family="fine"',
     "GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE": 'family="max-cluster"',
+    "GCX_SPLIT_UNLEASED": "unleased=True",
 }
 # What they say to call, with the arguments of C.
 _MAP_SMS = re.compile(r"gcx_device_map_sms\((\d+), \d+\), the ([\w-]+) family")
@@ -89,7 +106,7 @@ def in_python(text: str) -> str:
     """A message of the C library with Python's names for what it names."""
     text = _MAP_SMS.sub(r'gcx.Device(\1).map_sms("\2")', text)
     text = re.sub(r"\b(gcx|GCX)_\w+", lambda found: _PYTHON_NAMES.get(found[0], found[0]), text)
-    return text.replace("start it with exec", _SPAWN)
+    return text.replace("start it with exec", _SPAWN).replace("params->", "")
 
 
 class Error(RuntimeError):
@@ -168,11 +185,15 @@ class InvalidContextError(Error):
     name = "GCX_ERROR_INVALID_CONTEXT"
 
 
-class DriverAlreadyOpenError(Error):
-    """Another driver is open already; a process uses one."""
+class AlreadyAcquiredError(Error):
+    """Other leases have the SMs, or wait for them; the message says whose."""
 
     code = 210
     name = "GCX_ERROR_ALREADY_ACQUIRED"
+
+
+class DriverAlreadyOpenError(AlreadyAcquiredError):
+    """Another driver is open already; a process uses one."""
 
 
 class ContextInUseError(Error):
@@ -211,7 +232,8 @@ class NotReadyError(Error):
 
 
 class ContextDestroyedError(Error):
-    """The device was reset, which ended its contexts, streams and events. Make them anew."""
+    """The device was reset, which ended its contexts, streams and events; make them anew. Or the
+    stream's lease was closed."""
 
     code = 709
     name = "GCX_ERROR_CONTEXT_IS_DESTROYED"
@@ -225,7 +247,7 @@ class LaunchError(Error):
 
 
 class NotPermittedError(Error):
-    """The driver does not permit this here and now."""
+    """The driver does not permit this here and now; or a wait was given up by Cancel.signal."""
 
     code = 800
     name = "GCX_ERROR_NOT_PERMITTED"

@@ -9,7 +9,7 @@ from gcx import _gcx
 from gcx._event import Event, event_of
 from gcx._foreign import StreamLike, native_of
 from gcx._owned import Owned
-from gcx._resource import Resources
+from gcx._resources import Resources
 
 
 class Ordered(Owned):
@@ -56,13 +56,17 @@ class Ordered(Owned):
         does not wait.
 
         Args:
-            what: A gcx.Event, Stream, Context or Partition, or a stream of another library as
-                Stream.from_native takes.
+            what: A gcx.Event, Stream, Context, Partition or Lease, or a stream of another library
+                as Stream.from_native takes.
         """
         handle = self._live()
         if isinstance(what, Event):
             self._wait(handle, what._live())
             return
+        # A partition's or a lease's. A lease's native stream may be another the next moment.
+        stream = getattr(what, "stream", None)
+        if isinstance(stream, Ordered):
+            what = stream
         with what.record() if isinstance(what, Ordered) else _recorded(what) as event:
             self._wait(handle, event._live())
 

@@ -150,6 +150,7 @@ def split(
     device: DeviceLike = 0,
     family: Family | None = None,
     exact: bool = False,
+    unleased: bool = False,
     priority: int = 0,
     workqueue: WorkqueueResource | None = None,
     private: bool = False,
@@ -164,6 +165,7 @@ def split(
         device: An ordinal, a gcx.Device, or a torch.device.
         family: "coscheduled", "fine" or "max-cluster", see SMResource.split.
         exact: Refuse a count that would be rounded.
+        unleased: Split only what no lease has, see acquire.
         priority: Of the streams; lower is more urgent.
         workqueue: Configuration for the contexts, drivers of CUDA 13.1 and newer.
         private: Whether the contexts are to be shared with no others, see Context.
@@ -172,7 +174,7 @@ def split(
         As Device, SMResource.split and Context; nothing was made then.
     """
     sms = sm_resource(_gcx.gcx_device_get_resource(ordinal_of(device), _gcx.GCX_RESOURCE_SM))
-    groups, remainder = sms.split(counts, family=family, exact=exact)
+    groups, remainder = sms.split(counts, family=family, exact=exact, unleased=unleased)
     parts = Partitions(_made(groups, priority=priority, workqueue=workqueue, private=private))
     parts._remainder = remainder
     return parts

@@ -204,9 +204,13 @@ def requests_of(wanted: Counts) -> Sequence[int | _Row]:
     return counts  # Nearly always: a split takes microseconds, which checks should not double.
 
 
-def split_flags(family: Family | None, exact: bool) -> int:
+def split_flags(family: Family | None, exact: bool, unleased: bool) -> int:
     """The flags of a split."""
-    if family is None and exact is False:
+    if family is None and exact is False and unleased is False:
         return 0
     flags = 0 if family is None else chosen(family, "family", _FAMILY_FLAGS)
-    return flags | (_gcx.GCX_SPLIT_EXACT if flag_of(exact, "exact") else 0)
+    if flag_of(exact, "exact"):
+        flags |= _gcx.GCX_SPLIT_EXACT
+    if flag_of(unleased, "unleased"):
+        flags |= _gcx.GCX_SPLIT_UNLEASED
+    return flags

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from gcx import _gcx
@@ -16,7 +15,7 @@ from gcx._errors import (
 from gcx._request import FAMILIES, Counts, Family, requests_of, split_flags
 
 _new = object.__new__
-_FAMILY_NAMES = {
+FAMILY_NAMES = {
     **{number: name for name, number in FAMILIES.items()},
     _gcx.GCX_SM_FAMILY_STRUCTURED: "structured",
     _gcx.GCX_SM_FAMILY_FOREIGN: "foreign",
@@ -128,7 +127,7 @@ class WorkqueueResource(Resource):
             scope = self.scope or "device_ctx"
         number = chosen(scope, "scope", _SCOPES)
         limit = 0 if concurrency_limit is None else whole(concurrency_limit, "concurrency_limit", 1)
-        return _workqueue(_gcx.gcx_workqueue_configure(self._value, number, limit))
+        return workqueue_resource(_gcx.gcx_workqueue_configure(self._value, number, limit))
 
     def _describe(self) -> str:
         if self.scope is None:
@@ -173,7 +172,7 @@ class SMResource(Resource):
     def family(self) -> str:
         """How its SMs were split off: "coscheduled", "fine", "max-cluster", "structured";
         "foreign" if others did, so that its counts are known and it can't be split or compared."""
-        return _FAMILY_NAMES[self._field(2)]
+        return FAMILY_NAMES[self._field(2)]
 
     @property
     def min_partition_size(self) -> int:
@@ -205,7 +204,14 @@ class SMResource(Resource):
             for number in range(self._field(4))
         )
 
-    def split(self, counts: Counts, *, family: Family | None = None, exact: bool = False) -> Split:
+    def split(
+        self,
+        counts: Counts,
+        *,
+        family: Family | None = None,
+        exact: bool = False,
+        unleased: bool = False,
+    ) -> Split:
         """Divides the SMs into disjoint groups and a remainder; makes nothing on the device.
 
         Args:
@@ -216,6 +222,7 @@ class SMResource(Resource):
             family: "coscheduled", "fine" or "max-cluster"; None: that of this resource. Another
                 family than this resource's can be split off a whole device alone.
             exact: Refuse a count that would be rounded.
+            unleased: Split only what no lease has, see gcx.acquire.
 
         Raises:
             ResourceConfigurationError: The groups don't fit, or one would be empty; a count can't
@@ -226,16 +233,24 @@ class SMResource(Resource):
                 CUDA's rules.
         """
         groups, remainder = _gcx.gcx_sm_split(
-            self._value, requests_of(counts), self._flags(family, exact)
+            self._value, requests_of(counts), self._flags(family, exact, unleased)
         )
         return Split(tuple(map(sm_resource, groups)), sm_resource(remainder))
 
-    def plan(self, counts: Counts, *, family: Family | None = None, exact: bool = False) -> Plan:
+    def plan(
+        self,
+        counts: Counts,
+        *,
+        family: Family | None = None,
+        exact: bool = False,
+        unleased: bool = False,
+    ) -> Plan:
         """What `split` would give, in SMs: the same computation. Raises what `split` raises."""
-        return Plan(*_gcx.gcx_sm_plan(self._value, requests_of(counts), self._flags(family, exact)))
+        flags = self._flags(family, exact, unleased)
+        return Plan(*_gcx.gcx_sm_plan(self._value, requests_of(counts), flags))
 
-    def _flags(self, family: Family | None, exact: bool) -> int:
-        flags = split_flags(family, exact)
+    def _flags(self, family: Family | None, exact: bool, unleased: bool) -> int:
+        flags = split_flags(family, exact, unleased)
         if family == "coscheduled" and self.family != family:
             raise ResourceConfigurationError(
                 f"the resource is of the family {self.family}; only a whole device can be split "
@@ -349,50 +364,8 @@ def sm_resource(value: bytes) -> SMResource:
     return resource
 
 
-def _workqueue(value: bytes) -> WorkqueueResource:
+def workqueue_resource(value: bytes) -> WorkqueueResource:
+    """The same of a workqueue resource."""
     resource = _new(WorkqueueResource)
     resource._value = value
     return resource
-
-
-class Resources:
-    """The resources of a device, a context or a stream."""
-
-    __slots__ = ("_get", "_of")
-
-    def __init__(self, of: str, get: Callable[[int], bytes]) -> None:
-        self._of = of
-        self._get = get
-
-    @property
-    def sm(self) -> SMResource:
-        """Its SMs.
-
-        Raises:
-            NotSupportedError: A stream that others made in a green context of their own, on a
-                driver before 13.1; its sm_count is known nevertheless.
-        """
-        return sm_resource(self._get(_gcx.GCX_RESOURCE_SM))
-
-    @property
-    def workqueue(self) -> WorkqueueResource:
-        """Its workqueue configuration.
-
-        Raises:
-            NotSupportedError: The driver is older than CUDA 13.1.
-            InvalidResourceTypeError: The context was made without one.
-        """
-        return _workqueue(self._get(_gcx.GCX_RESOURCE_WORKQUEUE_CONFIG))
-
-    @property
-    def shared_workqueue(self) -> WorkqueueResource:
-        """A context's workqueue itself: a context made with it shares it.
-
-        Raises:
-            NotSupportedError: The driver is older than CUDA 13.1.
-            InvalidResourceTypeError: A device has none, nor has a context made without one.
-        """
-        return _workqueue(self._get(_gcx.GCX_RESOURCE_WORKQUEUE))
-
-    def __repr__(self) -> str:
-        return f"<gcx.Resources of {self._of}>"

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gcx import _gcx
+from gcx._checks import whole
 from gcx._foreign import StreamLike, native_of
 from gcx._order import Ordered, Waitable
 
@@ -17,21 +18,23 @@ _OF_TORCH = (
 )
 # cudaStreamLegacy and cudaStreamPerThread are 1 and 2.
 _DEFAULT_STREAMS = (0, 1, 2)
+_INT32 = 0x7FFFFFFF
 
 
 class Stream(Ordered):
-    """A CUDA stream whose kernels run on a partition's SMs alone; made by Context.stream.
+    """A CUDA stream whose kernels run on a partition's SMs alone; made by Context.stream, and by a
+    gcx.Lease, whose streams follow it.
 
-    It keeps its context. Any library takes it: it has `__cuda_stream__`, `native`, `torch()`,
-    `cupy()` and `numba()`. Keep it as long as work is submitted to it. Memory that another library
-    allocated in it may live longer.
+    It keeps its context or lease. Any library takes it: it has `__cuda_stream__`, `native`,
+    `torch()`, `cupy()` and `numba()`. Keep it as long as work is submitted to it. Memory that
+    another library allocated in it may live longer.
 
     >>> with torch.cuda.stream(part.stream.torch()):
     ...     y = model(x)
     """
 
-    __slots__ = ("_foreign",)
-    _foreign: object
+    __slots__ = ("_keeps",)
+    _keeps: object
     _destroy = staticmethod(_gcx.gcx_stream_destroy)
     _get_info = staticmethod(_gcx.gcx_stream_get_info)
     _get_resource = staticmethod(_gcx.gcx_stream_get_resource)
@@ -41,7 +44,9 @@ class Stream(Ordered):
 
     def __init__(self) -> None:
         self._handle = 0
-        raise TypeError("a gcx.Stream is made by Context.stream or Stream.from_native")
+        raise TypeError(
+            "a gcx.Stream is made by Context.stream, Lease.create_stream or Stream.from_native"
+        )
 
     @classmethod
     def from_native(cls, stream: StreamLike) -> Stream:
@@ -60,7 +65,8 @@ class Stream(Ordered):
 
     @property
     def native(self) -> int:
-        """The CUstream, which is a cudaStream_t too, as an int. Valid until close."""
+        """The CUstream, which is a cudaStream_t too, as an int. Valid until close. A lease's stream
+        has another after each change of the lease: see Lease.create_stream."""
         return self._native(_gcx.gcx_stream_native, _gcx.gcx_stream_get_info)
 
     def __cuda_stream__(self) -> tuple[int, int]:
@@ -91,8 +97,8 @@ class Stream(Ordered):
         to the other stream, has finished. The calling thread does not wait.
 
         Args:
-            what: A gcx.Event, Stream, Context or Partition, or a stream of another library as
-                from_native takes; of PyTorch also the default stream, for
+            what: A gcx.Event, Stream, Context, Partition or Lease, or a stream of another library
+                as from_native takes; of PyTorch also the default stream, for
                 `stream.wait(torch.cuda.current_stream())`.
         """
         if getattr(what, "cuda_stream", None) in _DEFAULT_STREAMS:
@@ -117,7 +123,8 @@ class Stream(Ordered):
         return _gcx.gcx_stream_get_max_cluster_size(self._live())
 
     def torch(self) -> Any:
-        """A torch.cuda.ExternalStream of this stream, which it keeps.
+        """A torch.cuda.ExternalStream of this stream, which it keeps. It holds the native stream of
+        this moment: of a lease's stream take it anew for each step.
 
         Raises:
             ImportError: PyTorch isn't installed.
@@ -127,7 +134,7 @@ class Stream(Ordered):
         return _keeping(torch.cuda.ExternalStream(self.native, device=self.device), self)
 
     def cupy(self) -> Any:
-        """A CuPy stream of this one.
+        """A CuPy stream of this one; of a lease's stream as it is now, see torch.
 
         Raises:
             ImportError: CuPy isn't installed.
@@ -141,7 +148,7 @@ class Stream(Ordered):
         return _keeping(cupy.cuda.ExternalStream(self.native, self.device), self)
 
     def numba(self) -> Any:
-        """A Numba stream of this one.
+        """A Numba stream of this one; of a lease's stream as it is now, see torch.
 
         Raises:
             ImportError: Numba isn't installed.
@@ -161,10 +168,17 @@ class Stream(Ordered):
         return f" on {sm_count} SMs of device {device}, priority {priority}"
 
 
-def stream_of(handle: int, foreign: object = None) -> Stream:
+def priority_of(value: object) -> int:
+    """A stream's priority for C."""
+    if type(value) is int and -_INT32 <= value <= _INT32:
+        return value
+    return whole(value, "priority", -_INT32 - 1, _INT32)
+
+
+def stream_of(handle: int, keeps: object = None) -> Stream:
     """A stream of what the C API gave, which keeps the object that it stands for."""
     stream = Stream.__new__(Stream)
-    stream._foreign = foreign
+    stream._keeps = keeps
     stream._handle = handle
     return stream
 

@@ -10,12 +10,13 @@ from gcx._checks import DeviceLike, items_of
 from gcx._device import Device
 from gcx._errors import InvalidValueError
 from gcx._foreign import StreamLike, looks_like_a_stream
+from gcx._lease import Lease
 from gcx._partition import Partition, split
 from gcx._request import Count, Counts, Family, SplitOptions, requests_of
 from gcx._sm_map import MapGroup, SmMap, count_of, escape, ranges
 from gcx._stream import Stream
 
-_One = Union[Count, Partition, StreamLike]
+_One = Union[Count, Partition, Lease, StreamLike]
 _Verifiable = Union[SplitOptions, _One, Iterable[_One]]
 
 
@@ -161,8 +162,9 @@ def verify(
     their numbers.
 
     Args:
-        what: Partitions, or streams as Stream.from_native takes, other libraries' among them, but
-            no bare ints; or counts as split takes them, which is split, looked at and closed again.
+        what: Partitions, leases, or streams as Stream.from_native takes, other libraries' among
+            them, but no bare ints; or counts as split takes them, which is split, looked at and
+            closed again.
         device: Where counts are split.
         family: Of the split of counts.
 
@@ -208,4 +210,4 @@ def _probe(items: Sequence[Any], asked: Sequence[int | None] | None = None) -> V
 def _stream_of(item: Any) -> Stream:
     if isinstance(item, Stream):
         return item
-    return item.stream if isinstance(item, Partition) else Stream.from_native(item)
+    return item.stream if isinstance(item, (Partition, Lease)) else Stream.from_native(item)

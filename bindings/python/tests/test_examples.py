@@ -42,7 +42,7 @@ def one_line(text: str) -> str:
 
 def test_each_example_is_known_here_and_in_the_readme() -> None:
     names = {path.stem for path in EXAMPLES.glob("*.py")} - {"common"}
-    assert names == {"split", "scenario", *COMPUTE}
+    assert names == {"split", "scenario", "leases", *COMPUTE}
     readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\((\w+)\.py\)", readme)) == names
 
@@ -70,6 +70,29 @@ def test_scenario_on_a_device_too_small() -> None:
     status, out, err = run("scenario", driver="sim:a100@13.0")
     assert (status, out) == (2, "SIMULATED NVIDIA A100-SXM4-80GB, 108 SMs\n")
     assert "asked for 108 + 24 SMs" in one_line(err)
+
+
+@pytest.mark.parametrize("gpu", ["h100", "rtx4090", "orin"])
+def test_leases(gpu: str) -> None:
+    driver = f"sim:{gpu}@{'.'.join(map(str, gcx.driver_info().version))}"
+    status, out, err = run("leases", "--steps", "14", driver=driver)
+    assert (status, err) == (0, "")
+    simulated, device, head, *steps, changes, handed_over, given_back = out.splitlines()
+    assert simulated == "SIMULATED: no GPU is involved"
+    found = re.search(r"(\d+) SMs", device)
+    assert found is not None
+    count = int(found[1])
+    assert head.split() == ["step", "prompts", "decode", "SMs", "prefill", "SMs", "resize,", "us"]
+    rows = [[int(cell) for cell in step.split()] for step in steps]
+    assert [row[0] for row in rows] == list(range(14))
+    assert all(row[2] + row[3] == count for row in rows)
+    # Decode has the more the fewer prompts wait.
+    ordered = [row[2] for row in sorted(rows, key=lambda row: row[1])]
+    assert ordered == sorted(ordered, reverse=True)
+    assert len(set(ordered)) > 2
+    assert re.fullmatch(r"[5-9] changes of decode; resize took \d+ us in the median", changes)
+    assert handed_over == f"handed over: decode has {count}"
+    assert given_back == "given back: 0 leases"
 
 
 def test_split() -> None:
@@ -107,14 +130,14 @@ def test_what_computes_refuses_the_simulated_driver(name: str) -> None:
     assert "GCX_DRIVER" in line
 
 
-@pytest.mark.parametrize("name", ["split", *COMPUTE])
+@pytest.mark.parametrize("name", ["split", "leases", *COMPUTE])
 def test_without_a_driver(name: str) -> None:
     status, _, err = run(name, driver="/nowhere/libcuda.so.1")
     assert status == 2
     assert "/nowhere/libcuda.so.1" in one_line(err)
 
 
-@pytest.mark.parametrize("name", ["split", *COMPUTE])
+@pytest.mark.parametrize("name", ["split", "leases", *COMPUTE])
 def test_without_gcx(name: str) -> None:
     code = f"""
 import runpy, sys
@@ -146,17 +169,18 @@ common.run(lambda: common.library({module!r}))
     assert re.search(rf"needs {module} .*pip install {module}", one_line(done.stderr))
 
 
-@pytest.mark.parametrize("name", ["split", *COMPUTE])
+@pytest.mark.parametrize("name", ["split", "leases", *COMPUTE])
 def test_help(name: str) -> None:
     status, out, err = run(name, "--help", driver="/nowhere/libcuda.so.1")
     assert (status, err) == (0, "")
-    assert "--sms" in out
+    assert ("--steps" if name == "leases" else "--sms") in out
 
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
         ("latency", ["--launches", "0"]),
+        ("leases", ["--steps", "0"]),
         ("overlap_copy", ["--chunks", "-1"]),
         ("overlap_copy", ["--mib", "1", "--chunks", "1000000"]),
         ("persistent", ["--steps", "many"]),

@@ -11,7 +11,7 @@ import gcx
 import pytest
 
 
-def misuse(sms: gcx.SMResource, stream: gcx.Stream) -> None:
+def misuse(sms: gcx.SMResource, stream: gcx.Stream, lease: gcx.Lease) -> None:
     """Never called. Each line is one that mypy has to refuse: an ignore that nothing needs is an
     error of its own."""
     gcx.Device("cuda:0")  # type: ignore[arg-type]
@@ -29,6 +29,15 @@ def misuse(sms: gcx.SMResource, stream: gcx.Stream) -> None:
     gcx.SplitOptions(8).count = 16
     gcx.Stream.from_native("stream")  # type: ignore[arg-type]
     stream.wait("event")  # type: ignore[arg-type]
+    gcx.acquire()  # type: ignore[call-arg]
+    gcx.acquire("8")  # type: ignore[arg-type]
+    gcx.acquire(8, "name")  # type: ignore[misc]
+    gcx.acquire(8, timeout="1")  # type: ignore[arg-type]
+    gcx.acquire(8, cancel=lease)  # type: ignore[arg-type]
+    gcx.resize([lease])  # type: ignore[arg-type]
+    gcx.resize({stream: 8})  # type: ignore[dict-item]
+    gcx.prepare({lease: "8"})  # type: ignore[dict-item]
+    lease.hand_over(stream)  # type: ignore[arg-type]
     stream.cuda_stream  # type: ignore[attr-defined]  # noqa: B018
 
 
@@ -51,6 +60,11 @@ def test_what_type_checkers_accept_works(sms: gcx.SMResource) -> None:
         with part.context as context, context.stream() as stream, stream.record() as event:
             things: tuple[gcx.Context, gcx.Stream, gcx.Event] = context, stream, event
     assert all(thing.closed for thing in things)
+    with gcx.acquire(count, device=device, timeout=0.5) as lease, gcx.Cancel() as cancel:
+        sizes: dict[gcx.Lease, gcx.Count] = {lease: 8}
+        gcx.resize(sizes)
+        stream.from_native(lease).wait(lease)
+        gcx.acquire(8, min_sm_count=4, timeout=1, cancel=cancel).close()
 
 
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="int | None is no type before Python 3.10")
