@@ -13,9 +13,16 @@ pub const GCX_SPLIT_DEFAULT: u32 = 0;
 pub const GCX_SPLIT_IGNORE_SM_COSCHEDULING: u32 = 1;
 pub const GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE: u32 = 2;
 pub const GCX_SPLIT_EXACT: u32 = 256;
+pub const GCX_SPLIT_UNLEASED: u32 = 512;
 pub const GCX_CONTEXT_PRIVATE: u32 = 1;
 pub const GCX_EVENT_TIMING: u32 = 1;
 pub const GCX_EVENT_BLOCKING_SYNC: u32 = 2;
+pub const GCX_REST: u32 = 0;
+pub const GCX_FOREVER: u32 = 4294967295;
+pub const GCX_MAX_LEASE_NAME: u32 = 64;
+pub const GCX_LEASE_SHARED: u32 = 1;
+pub const GCX_RESIZE_DEFAULT: u32 = 0;
+pub const GCX_RESIZE_AT_ONCE: u32 = 1;
 pub const GCX_MAX_SMS: u32 = 1024;
 pub const GCX_SUCCESS: gcx_result = gcx_result(0);
 pub const GCX_ERROR_INVALID_VALUE: gcx_result = gcx_result(1);
@@ -1303,6 +1310,499 @@ extern "C" {
     /// Fills *stats, since the driver was opened.
     pub fn gcx_cache_get_stats(stats: *mut gcx_cache_stats) -> gcx_result;
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_lease_s {
+    _unused: [u8; 0],
+}
+/** ------------------------------------------------------------------------------------------
+ Leases
+
+ A split says which SMs there are; a lease says whose they are. No two leases of a process have an
+ SM in common unless both are shared, whoever made them, and they grow, shrink and change hands
+ while their streams work. What no lease has is free. Plain contexts are not asked: gcx_sm_split
+ with GCX_SPLIT_UNLEASED keeps clear of leases, gcx_context_list shows both.
+
+ Which SMs. A lease is atoms of one family, counted and rounded as by gcx_sm_split. It takes the
+   first free ones, as a split's group does. Any atoms go together, so that nothing is lost
+   between leases, and what is free stays together at the device's end, where the largest clusters
+   are. Growing keeps every atom and adds the next ones; shrinking gives up the last ones; where
+   several leases change at once, those that are nearest to who grows. A lease with the odd atom
+   does both from the other end. A shared lease takes what others share already before what is
+   free. So the same changes come to the same sets, whose contexts are kept.
+
+ Who is first. Requests that wait are served in the order in which they came, and while one waits
+   nobody who came later is given what is free: neither another request nor a lease that grows.
+   So none starves, however large.
+
+ Streams follow. A gcx_stream of a lease stands for the lease: gcx_stream_native, and every
+   function that takes the stream, uses a CUstream of the SMs that the lease has at that call,
+   behind all work of the CUstream before. A CUstream that was taken before a change still is a
+   live stream of the SMs which the lease had then, until its work is done: so take it anew for
+   each step, and submit nothing to it while another thread changes the lease. A stream that
+   captures a graph moves once the capture has ended; the graph stays on the SMs of its capture.
+
+ SMs that change hands. Their new holder's work waits on the device for the work that the streams
+   of gcx were given before the change and that runs on them, so that leases are disjoint in time
+   too. No host thread waits. A stream is told to wait when it is next used, if there is anything
+   to wait for: one that is not used occupies none of the device's queues.
+ ----------------------------------------------------------------------------------------*/
+pub type gcx_lease = *mut gcx_lease_s;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_cancel_s {
+    _unused: [u8; 0],
+}
+pub type gcx_cancel = *mut gcx_cancel_s;
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_lease_params {
+    pub struct_size: u32,
+    /// GCX_LEASE_
+    pub flags: u32,
+    /// GCX_SM_FAMILY_NONE: coscheduled; not the structured family
+    pub family: gcx_sm_family,
+    /** SMs: so many will do if those asked for can't be had; 0: no less
+than asked for, and of GCX_REST one atom*/
+    pub min_sm_count: u32,
+    /// with GCX_LEASE_SHARED: so many of the SMs are its alone
+    pub exclusive_sm_count: u32,
+    /// milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+    pub timeout_ms: u32,
+    /// gives the wait up from another thread; may be NULL
+    pub cancel: gcx_cancel,
+    /// for messages and lists, copied; NULL: none
+    pub name: *const ::std::os::raw::c_char,
+}
+#[test]
+fn bindgen_test_layout_gcx_lease_params() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_lease_params> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_lease_params>(),
+        40usize,
+        "Size of gcx_lease_params",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_lease_params>(),
+        8usize,
+        "Alignment of gcx_lease_params",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_lease_params::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_lease_params::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_lease_params::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).min_sm_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_lease_params::min_sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).exclusive_sm_count) as usize - ptr as usize
+        },
+        16usize,
+        "Offset of field: gcx_lease_params::exclusive_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).timeout_ms) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_lease_params::timeout_ms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).cancel) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_lease_params::cancel",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_lease_params::name",
+    );
+}
+impl Default for gcx_lease_params {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Acquires sm_count SMs of the device, or GCX_REST. params may be NULL. What the lease really got
+ is in gcx_lease_get_info. The first lease over a set of SMs makes a context of them, with the
+ cost of one (above), later ones take microseconds; [13.1+] the context has balanced workqueues of
+ its own. The handle is the caller's, to be given to gcx_lease_release. Errors: those of
+ gcx_context_create; GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after
+ timeout_ms still did; the message says who GCX_ERROR_NOT_PERMITTED     the wait was given up by
+ gcx_cancel_signal GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs,
+ whoever holds them GCX_ERROR_NOT_READY         there are leases of another family, and which SMs
+ the families' atoms hold isn't known: call gcx_device_map_sms for both GCX_ERROR_INVALID_DEVICE
+ no such device GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no leases, a name
+ that is too long; min_sm_count or exclusive_sm_count is more than sm_count*/
+    pub fn gcx_lease_acquire(
+        device: i32,
+        sm_count: u32,
+        params: *const gcx_lease_params,
+        lease: *mut gcx_lease,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Gives the lease up. Its SMs are free at once, its work finishes, and the work of who has them
+ next waits for that. Its streams end with it: they answer GCX_ERROR_CONTEXT_IS_DESTROYED to
+ everything but gcx_stream_destroy. Never waits for work.*/
+    pub fn gcx_lease_release(lease: gcx_lease) -> gcx_result;
+}
+/// What a lease is to have.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_lease_size {
+    pub lease: gcx_lease,
+    /** SMs, rounded as by gcx_sm_split; GCX_REST: what the others of the
+operation and all other leases leave, shared as evenly as atoms allow*/
+    pub sm_count: u32,
+    /// 0
+    pub reserved: u32,
+}
+#[test]
+fn bindgen_test_layout_gcx_lease_size() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_lease_size> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_lease_size>(),
+        16usize,
+        "Size of gcx_lease_size",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_lease_size>(),
+        8usize,
+        "Alignment of gcx_lease_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).lease) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_lease_size::lease",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_lease_size::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_lease_size::reserved",
+    );
+}
+impl Default for gcx_lease_size {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can grow
+ by what another gives.
+ Work in flight finishes where it runs; later work of their streams runs on the new SMs, behind
+ what was before in its stream. Takes microseconds where contexts of the new sets are kept (see
+ gcx_lease_prepare), and else the time to make them, which holds up no other lease.
+ Errors: those of gcx_context_create;
+   GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
+       or others wait for them; the message says who
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the device
+       has not so many SMs; less than a shared lease's exclusive_sm_count
+   GCX_ERROR_INVALID_VALUE     count is 0, a lease is there twice, unknown flags*/
+    pub fn gcx_lease_resize(
+        sizes: *const gcx_lease_size,
+        count: u32,
+        flags: u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
+ nothing: for
+ a thread of the caller's that makes ahead of time what is to be changed in microseconds later,
+ one call for each layout. They are kept within gcx_cache_set_limit.
+ Errors: those of gcx_lease_resize.*/
+    pub fn gcx_lease_prepare(sizes: *const gcx_lease_size, count: u32) -> gcx_result;
+}
+extern "C" {
+    /** Releases from and gives all its SMs to the lease to, past those who wait. flags as above.
+ Errors: those of gcx_lease_resize.*/
+    pub fn gcx_lease_hand_over(from: gcx_lease, to: gcx_lease, flags: u32) -> gcx_result;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_lease_info {
+    pub struct_size: u32,
+    pub device: i32,
+    pub family: gcx_sm_family,
+    /// GCX_LEASE_
+    pub flags: u32,
+    /// SMs that it has now
+    pub sm_count: u32,
+    /// of these, those that are its alone
+    pub exclusive_sm_count: u32,
+    pub stream_count: u32,
+    pub reserved: u32,
+    /// never used twice in a process
+    pub id: u64,
+    /// how often its SMs have changed
+    pub changes: u64,
+    pub name: [::std::os::raw::c_char; 64usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_lease_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_lease_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_lease_info>(),
+        112usize,
+        "Size of gcx_lease_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_lease_info>(),
+        8usize,
+        "Alignment of gcx_lease_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_lease_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_lease_info::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_lease_info::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_lease_info::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_lease_info::sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).exclusive_sm_count) as usize - ptr as usize
+        },
+        20usize,
+        "Offset of field: gcx_lease_info::exclusive_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).stream_count) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_lease_info::stream_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_lease_info::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_lease_info::id",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).changes) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_lease_info::changes",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        48usize,
+        "Offset of field: gcx_lease_info::name",
+    );
+}
+impl Default for gcx_lease_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /// Fills *info.
+    pub fn gcx_lease_get_info(lease: gcx_lease, info: *mut gcx_lease_info) -> gcx_result;
+}
+extern "C" {
+    /// The SMs that the lease has now, as a resource.
+    pub fn gcx_lease_get_resource(
+        lease: gcx_lease,
+        resource: *mut gcx_resource,
+    ) -> gcx_result;
+}
+/// A lease of the process. Grows at the end of reserved, never in size.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_live_lease {
+    pub id: u64,
+    pub device: i32,
+    pub family: gcx_sm_family,
+    /// GCX_LEASE_
+    pub flags: u32,
+    /// of one that waits: those it asked for
+    pub sm_count: u32,
+    pub exclusive_sm_count: u32,
+    pub stream_count: u32,
+    /// 1: it has nothing yet, and waits in gcx_lease_acquire
+    pub waits: u32,
+    /// 0
+    pub reserved: [u32; 7usize],
+    pub name: [::std::os::raw::c_char; 64usize],
+    /// its SMs; of one that waits 0 SMs
+    pub resource: gcx_resource,
+}
+#[test]
+fn bindgen_test_layout_gcx_live_lease() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_live_lease> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_live_lease>(),
+        256usize,
+        "Size of gcx_live_lease",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_live_lease>(),
+        8usize,
+        "Alignment of gcx_live_lease",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_live_lease::id",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_live_lease::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_live_lease::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_live_lease::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_live_lease::sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).exclusive_sm_count) as usize - ptr as usize
+        },
+        24usize,
+        "Offset of field: gcx_live_lease::exclusive_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).stream_count) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_live_lease::stream_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).waits) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_live_lease::waits",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        36usize,
+        "Offset of field: gcx_live_lease::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        64usize,
+        "Offset of field: gcx_live_lease::name",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).resource) as usize - ptr as usize },
+        128usize,
+        "Offset of field: gcx_live_lease::resource",
+    );
+}
+impl Default for gcx_live_lease {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** The leases of a device, or of all (-1): those that hold SMs in the order in which they were
+ acquired, then those that wait, the first first. capacity is the room in leases, which may be
+ NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_VALUE
+ capacity is too small: *count then holds what is needed.*/
+    pub fn gcx_lease_list(
+        device: i32,
+        leases: *mut gcx_live_lease,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** A stream of the lease, that follows it (above). params as of gcx_stream_create. The handle is the
+ caller's, to be given to gcx_stream_destroy.*/
+    pub fn gcx_lease_stream_create(
+        lease: gcx_lease,
+        params: *const gcx_stream_params,
+        stream: *mut gcx_stream,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Waits until the work of the lease's streams has finished, on whatever SMs it was submitted.
+ Blocks the calling thread. Errors of that work appear here with the driver's code. A stream that
+ captures a graph is not waited for.*/
+    pub fn gcx_lease_synchronize(lease: gcx_lease) -> gcx_result;
+}
+extern "C" {
+    /// GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
+    pub fn gcx_lease_query(lease: gcx_lease) -> gcx_result;
+}
+extern "C" {
+    /** What waits are given up with: one may be given to any number of calls. Once it was signalled, all
+ calls that wait with it, and all that come later, return with GCX_ERROR_NOT_PERMITTED. The handle
+ is the caller's; destroying it gives up no wait.*/
+    pub fn gcx_cancel_create(cancel: *mut gcx_cancel) -> gcx_result;
+}
+extern "C" {
+    pub fn gcx_cancel_signal(cancel: gcx_cancel) -> gcx_result;
+}
+extern "C" {
+    pub fn gcx_cancel_destroy(cancel: gcx_cancel) -> gcx_result;
+}
 extern "C" {
     /** The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is the
  room in sm_ids, GCX_MAX_SMS suffices always. Waits for the stream. Probes again while fewer SMs
@@ -1639,6 +2139,22 @@ pub const GCX_CACHE_STATS_INIT: gcx_cache_stats = {
     let zero = [0u8; core::mem::size_of::<gcx_cache_stats>()];
     let mut value: gcx_cache_stats = unsafe { core::mem::transmute(zero) };
     value.struct_size = core::mem::size_of::<gcx_cache_stats>() as u32;
+    value
+};
+/// The start of a gcx_lease_params: all zero but its size.
+pub const GCX_LEASE_PARAMS_INIT: gcx_lease_params = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_lease_params>()];
+    let mut value: gcx_lease_params = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_lease_params>() as u32;
+    value
+};
+/// The start of a gcx_lease_info: all zero but its size.
+pub const GCX_LEASE_INFO_INIT: gcx_lease_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_lease_info>()];
+    let mut value: gcx_lease_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_lease_info>() as u32;
     value
 };
 /// The start of a gcx_driver_info: all zero but its size.
