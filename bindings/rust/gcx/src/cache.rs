@@ -81,24 +81,35 @@ pub fn live_contexts() -> Result<Vec<LiveContext>> {
 }
 
 pub(crate) fn live_contexts_of(device: i32) -> Result<Vec<LiveContext>> {
-    let mut found: Vec<sys::gcx_live_context> = Vec::new();
+    let found = listed(|list, room, count| {
+        // SAFETY: `list` has room for `room` elements.
+        unsafe { sys::gcx_context_list(device, list, room, count) }
+    })?;
+    found.iter().map(live_context).collect()
+}
+
+/// All that a function of the C API lists, which is given a list, its room, and where to write how
+/// many there are.
+pub(crate) fn listed<T: Clone + Default>(
+    read: impl Fn(*mut T, u32, *mut u32) -> sys::gcx_result,
+) -> Result<Vec<T>> {
+    let mut found: Vec<T> = Vec::new();
     let mut count = 0;
     loop {
         let room = u32::try_from(found.len()).unwrap_or(u32::MAX);
         let list = if found.is_empty() { ptr::null_mut() } else { found.as_mut_ptr() };
-        // SAFETY: `list` has room for `room` elements.
-        let result = unsafe { sys::gcx_context_list(device, list, room, &mut count) };
+        let result = read(list, room, &mut count);
         if result == sys::GCX_SUCCESS {
             break;
         }
         if count <= room {
             return Err(Error::last(result));
         }
-        // Others may make contexts meanwhile, so that it may not suffice the next time either.
-        found.resize(count as usize, sys::gcx_live_context::default());
+        // Others may make some meanwhile, so that it may not suffice the next time either.
+        found.resize(count as usize, T::default());
     }
     found.truncate(count as usize);
-    found.iter().map(live_context).collect()
+    Ok(found)
 }
 
 fn live_context(live: &sys::gcx_live_context) -> Result<LiveContext> {

@@ -2,8 +2,10 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use crate::acquire::LeaseBuilder;
 use crate::cache::{live_contexts_of, LiveContext};
 use crate::error::{check, text, Error, Result};
+use crate::live_lease::{leases_of, LiveLease};
 use crate::partition::{PartitionOptions, Partitions};
 use crate::request::{Family, SmRequest};
 use crate::resource::SmResource;
@@ -174,6 +176,21 @@ impl Device {
         I::Item: Into<SmRequest>,
     {
         Partitions::new(&self.sms()?.split_with(requests, options.split_options())?, options)
+    }
+
+    /// For a lease of its SMs, with a name, a time-out and all else;
+    /// [`Lease::acquire`](crate::Lease::acquire) is the short way.
+    pub fn lease<'a>(&self) -> LeaseBuilder<'a> {
+        LeaseBuilder::new(self.ordinal)
+    }
+
+    /// The leases of it, see [`leases`](crate::leases).
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn leases(&self) -> Result<Vec<LiveLease>> {
+        leases_of(self.ordinal)
     }
 
     /// The contexts in use on it, whoever in this process made them by gcx.

@@ -106,7 +106,7 @@ pub enum ErrorKind {
     InvalidDevice,
     /// The context on top isn't the one that is to be taken off.
     InvalidContext,
-    /// Another driver is open already.
+    /// Others hold the SMs of a lease, or wait for them; or another driver is open already.
     AlreadyAcquired,
     /// The context is current.
     ContextInUse,
@@ -122,9 +122,9 @@ pub enum ErrorKind {
     NotReady,
     /// A kernel failed, or could not be launched.
     Launch,
-    /// The device was reset, and what was on it is gone.
+    /// The device was reset, and what was on it is gone; or a stream's lease is gone.
     ContextDestroyed,
-    /// It can't be called here.
+    /// It can't be called here; or the wait for a lease was given up.
     NotPermitted,
     /// The driver is too old for it; the message names the version that has it.
     NotSupported,

@@ -18,6 +18,9 @@
 //! The long way has a value for everything: a device's [`SmResource`] is [split](SmResource::split),
 //! joined and taken apart as sets are, a [`Context`] is made of a part, a [`Stream`] of the context.
 //!
+//! A [`Lease`] has SMs that nobody else in the process has, and is given other sizes while its streams
+//! work, which follow it.
+//!
 //! **Without a GPU** ask for a simulated one: `GCX_DRIVER=sim:h100@13.0` in the environment, or
 //! first of all [`open_driver`]`("sim:h100@13.0")`. The examples of this documentation are tested on
 //! it.
@@ -25,8 +28,9 @@
 //! **Threads.** Everything is [`Send`] and [`Sync`], and may be used from any thread at any time, also
 //! the same object. Which context is current is of a thread: [`Context::with_current`].
 //!
-//! **Lifetimes.** A stream keeps its context, by the library's own counting. Things may be dropped in any order, also while kernels run: work that was submitted finishes. Native handles are
-//! raw pointers, valid as long as what they came from.
+//! **Lifetimes.** A stream keeps its context, by the library's own counting; a stream of a lease ends
+//! with that. Things may be dropped in any order, also while kernels run: work that was submitted
+//! finishes. Native handles are raw pointers, valid as long as what they came from.
 //!
 //! **Errors.** Every call that can fail gives an [`Error`] with a `CUresult`'s number and name, and a
 //! message with the values and what would work.
@@ -36,12 +40,15 @@
 
 #![warn(missing_docs)]
 
+mod acquire;
 mod cache;
 mod context;
 mod device;
 mod driver;
 mod error;
 mod event;
+mod lease;
+mod live_lease;
 pub mod log;
 mod order;
 mod partition;
@@ -54,6 +61,7 @@ mod workqueue;
 
 pub use gcx_sys as sys;
 
+pub use acquire::{Cancel, LeaseBuilder, Sms};
 pub use cache::{cache_stats, live_contexts, set_cache_limit, CacheStats, LiveContext};
 pub use context::{current_context, Context, ContextBuilder, ContextInfo, NotClosed};
 pub use device::{devices, Device, Devices};
@@ -63,6 +71,8 @@ pub use driver::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, EventOptions};
+pub use lease::{prepare, resize, Lease, LeaseInfo, NotHandedOver, Resize};
+pub use live_lease::{leases, LiveLease};
 pub use order::WaitFor;
 pub use partition::{Partition, PartitionOptions, Partitions};
 pub use request::{Family, LocalityDomain, SmRequest, SplitOptions};

@@ -125,6 +125,12 @@ impl PartitionOptions {
         self
     }
 
+    /// See [`SplitOptions::unleased`].
+    pub fn unleased(mut self) -> Self {
+        self.split = self.split.unleased();
+        self
+    }
+
     /// See [`Context::stream_with_priority`].
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;

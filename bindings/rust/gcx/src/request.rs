@@ -178,6 +178,7 @@ where
 pub struct SplitOptions {
     family: Option<Family>,
     exact: bool,
+    unleased: bool,
 }
 
 impl SplitOptions {
@@ -199,6 +200,22 @@ impl SplitOptions {
         self
     }
 
+    /// Takes only SMs that no [`Lease`](crate::Lease) has.
+    ///
+    /// ```
+    /// use gcx::SplitOptions;
+    ///
+    /// let device = gcx::Device::new(0)?;
+    /// let lease = gcx::Lease::acquire(&device, 32)?;
+    /// let clear = device.sms()?.split_with([24], &SplitOptions::new().unleased())?;
+    /// assert!(clear[0].is_disjoint(&lease.sms()?)?);
+    /// # Ok::<(), gcx::Error>(())
+    /// ```
+    pub fn unleased(mut self) -> Self {
+        self.unleased = true;
+        self
+    }
+
     /// The flags for C. The coscheduled family has none of its own, so that something else than a
     /// whole device or its groups must be refused here.
     pub(crate) fn flags(self, input: Family) -> Result<u32> {
@@ -216,6 +233,8 @@ impl SplitOptions {
                 return Err(Error::of(result, &message));
             }
         };
-        Ok(family | if self.exact { sys::GCX_SPLIT_EXACT } else { 0 })
+        let exact = if self.exact { sys::GCX_SPLIT_EXACT } else { 0 };
+        let unleased = if self.unleased { sys::GCX_SPLIT_UNLEASED } else { 0 };
+        Ok(family | exact | unleased)
     }
 }

@@ -6,16 +6,18 @@ use std::ptr;
 use crate::context::Context;
 use crate::error::{check, finished, Error, Result};
 use crate::event::Event;
+use crate::lease::Lease;
 use crate::order::WaitFor;
 use crate::resource::{sm_ids, SmResource};
 use crate::sys;
 use crate::workqueue::WorkqueueResource;
 
 /// A CUDA stream whose kernels run on a partition's SMs alone, from
-/// [`Context::stream`](crate::Context::stream).
+/// [`Context::stream`](crate::Context::stream) or [`Lease::stream`](crate::Lease::stream).
 ///
-/// It keeps its context. Dropping it lets its work finish; keep it as long as work is submitted to
-/// its [native stream](Self::native).
+/// It keeps its context. One of a lease follows that instead, and ends with it: what that means is
+/// told at [`Lease`](crate::Lease). Dropping a stream lets its work finish; keep it as long as work
+/// is submitted to its [native stream](Self::native).
 pub struct Stream(sys::gcx_stream);
 
 // SAFETY: a handle names an object; any function may be called from any thread, also on the same
@@ -33,10 +35,26 @@ impl Drop for Stream {
 
 impl Stream {
     pub(crate) fn new(context: &Context, priority: i32) -> Result<Self> {
+        Self::made(priority, |params, handle| {
+            // SAFETY: the context is alive; a handle is written.
+            unsafe { sys::gcx_stream_create(context.as_raw(), params, handle) }
+        })
+    }
+
+    pub(crate) fn of_lease(lease: &Lease, priority: i32) -> Result<Self> {
+        Self::made(priority, |params, handle| {
+            // SAFETY: the lease is alive; a handle is written.
+            unsafe { sys::gcx_lease_stream_create(lease.as_raw(), params, handle) }
+        })
+    }
+
+    fn made(
+        priority: i32,
+        make: impl FnOnce(&sys::gcx_stream_params, &mut sys::gcx_stream) -> sys::gcx_result,
+    ) -> Result<Self> {
         let params = sys::gcx_stream_params { priority, ..sys::GCX_STREAM_PARAMS_INIT };
         let mut handle = ptr::null_mut();
-        // SAFETY: the context is alive; a handle is written.
-        check(unsafe { sys::gcx_stream_create(context.as_raw(), &params, &mut handle) })?;
+        check(make(&params, &mut handle))?;
         Ok(Stream(handle))
     }
 
@@ -57,11 +75,12 @@ impl Stream {
     }
 
     /// The `CUstream`, which is a `cudaStream_t` too, for any CUDA code. It stays gcx's: never
-    /// destroy it. Valid as long as this is alive.
+    /// destroy it. Valid as long as this is alive. Of a lease's stream it is another after a change:
+    /// take it anew for each step, see [`Lease`](crate::Lease).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset.
+    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset, or the lease is gone.
     pub fn native(&self) -> Result<*mut sys::CUstream_st> {
         // SAFETY: the handle is alive.
         let native = unsafe { sys::gcx_stream_native(self.0) };
@@ -83,7 +102,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset;
+    /// [`ErrorKind::ContextDestroyed`](crate::ErrorKind) the device was reset, or the lease is gone;
     /// [`ErrorKind::Capture`](crate::ErrorKind) someone else's stream captures a graph.
     pub fn info(&self) -> Result<StreamInfo> {
         let mut info = sys::GCX_STREAM_INFO_INIT;
@@ -252,6 +271,7 @@ pub struct StreamInfo {
     pub priority: i32,
     /// How many SMs its kernels can run on.
     pub sm_count: u32,
-    /// [`ContextInfo::id`](crate::ContextInfo) of its context; `None` if that isn't gcx's.
+    /// [`ContextInfo::id`](crate::ContextInfo) of its context, which changes with a lease; `None` if
+    /// that isn't gcx's.
     pub context_id: Option<u64>,
 }
