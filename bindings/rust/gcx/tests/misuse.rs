@@ -3,33 +3,12 @@
 //! does nothing wrong. Every test starts a process of its own, for the driver, the cache and the
 //! device are the process's.
 
-use std::process::Command;
+mod common;
+
 use std::sync::Arc;
 
+use common::{alone, alone_on, reset_device};
 use gcx::{Context, Device, ErrorKind, Event, Partition, Result};
-
-/// Runs a test in a process of its own, and fails with what that said unless it ends well.
-fn alone(test: &str, body: impl FnOnce()) {
-    let spec = std::env::var("GCX_DRIVER").unwrap_or_else(|_| "sim:h100@13.0".to_owned());
-    alone_on(&spec.replace("sim:h100", "sim:2xh100"), test, body);
-}
-
-fn alone_on(spec: &str, test: &str, body: impl FnOnce()) {
-    if std::env::var_os("GCX_RUST_ALONE").as_deref() == Some(test.as_ref()) {
-        gcx::open_driver(spec).unwrap();
-        body();
-        return;
-    }
-    let program = std::env::current_exe().unwrap();
-    let done = Command::new(program)
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env("GCX_RUST_ALONE", test)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&done.stderr) + String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "{test}: {}\n{said}", done.status);
-    assert!(said.contains("1 passed") || test == "exit_with_everything_alive", "{said}");
-}
 
 fn first_of(device: u32) -> Result<Partition> {
     Partition::new(&Device::new(device)?.sms()?.split([24])?[0])
@@ -95,26 +74,6 @@ fn nothing_is_kept_without_room() {
         assert_eq!(after.misses, before.misses + 1);
         assert!(after.evicted > before.evicted && after.hits == before.hits && after.lost == 0);
     });
-}
-
-/// The simulated driver's own function, as another library in the process would call it.
-fn reset_device() {
-    use std::ffi::CString;
-    use std::os::raw::{c_char, c_int, c_void};
-    #[link(name = "dl")]
-    extern "C" {
-        fn dlopen(file: *const c_char, mode: c_int) -> *mut c_void;
-        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-    }
-    let path = CString::new(gcx::simulator_path().unwrap()).unwrap();
-    // SAFETY: the names end with a zero byte; the function takes a CUdevice, which is a number.
-    unsafe {
-        let library = dlopen(path.as_ptr(), 2);
-        let address = dlsym(library, b"cuDevicePrimaryCtxReset_v2\0".as_ptr().cast());
-        assert!(!address.is_null());
-        let reset: extern "C" fn(c_int) -> c_int = std::mem::transmute(address);
-        assert_eq!(reset(0), 0);
-    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Under load: many threads in all of gcx at once, on the same objects and on their own, for
 //! `GCX_RUST_LOAD_SECONDS` (2 if it isn't set).
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+mod common;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use common::duration;
 use gcx::{
     Context, Device, Event, EventOptions, Family, Partition, PartitionOptions, Result, SmResource,
     SplitOptions, Stream,
@@ -22,15 +25,12 @@ fn everything_is_send_and_sync() {
     is::<Stream>();
     is::<Event>();
     is::<Partition>();
+    is::<gcx::Lease>();
+    is::<gcx::LeaseBuilder<'_>>();
+    is::<gcx::Cancel>();
     is::<gcx::Partitions>();
     is::<gcx::Split>();
     is::<gcx::Error>();
-}
-
-fn duration() -> Duration {
-    let seconds = std::env::var("GCX_RUST_LOAD_SECONDS").ok();
-    let seconds = seconds.map_or(2.0, |text| text.parse().expect("a number of seconds"));
-    Duration::from_secs_f64(seconds)
 }
 
 #[test]

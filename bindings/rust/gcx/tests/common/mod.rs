@@ -1,0 +1,141 @@
+//! What several tests use: processes of their own, and the simulated driver as other libraries in
+//! the process call it.
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use std::ffi::CString;
+use std::mem::transmute_copy;
+use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::process::Command;
+use std::ptr;
+use std::time::Duration;
+
+use gcx::{Result, Stream};
+
+/// Runs a test in a process of its own on a machine with two devices, and fails with what that said
+/// unless it ends well.
+pub fn alone(test: &str, body: impl FnOnce()) {
+    let spec = std::env::var("GCX_DRIVER").unwrap_or_else(|_| "sim:h100@13.0".to_owned());
+    alone_on(&spec.replace("sim:h100", "sim:2xh100"), test, body);
+}
+
+pub fn alone_on(spec: &str, test: &str, body: impl FnOnce()) {
+    if std::env::var_os("GCX_RUST_ALONE").as_deref() == Some(test.as_ref()) {
+        gcx::open_driver(spec).unwrap();
+        body();
+        return;
+    }
+    let program = std::env::current_exe().unwrap();
+    let done = Command::new(program)
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env("GCX_RUST_ALONE", test)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr) + String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{test}: {}\n{said}", done.status);
+    assert!(said.contains("1 passed") || test.starts_with("exit_"), "{said}");
+}
+
+/// How long tests under load go on: for `GCX_RUST_LOAD_SECONDS`, 2 if it isn't set.
+pub fn duration() -> Duration {
+    let seconds = std::env::var("GCX_RUST_LOAD_SECONDS").ok();
+    let seconds = seconds.map_or(2.0, |text| text.parse().expect("a number of seconds"));
+    Duration::from_secs_f64(seconds)
+}
+
+/// A function of the simulated driver.
+///
+/// # Safety
+///
+/// `F` is the type of the function.
+pub unsafe fn driver_function<F>(name: &str) -> F {
+    #[link(name = "dl")]
+    extern "C" {
+        fn dlopen(file: *const c_char, mode: c_int) -> *mut c_void;
+        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+    let path = CString::new(gcx::simulator_path().unwrap()).unwrap();
+    let name = CString::new(name).unwrap();
+    let library = dlopen(path.as_ptr(), 2);
+    let address = dlsym(library, name.as_ptr());
+    assert!(!address.is_null(), "{name:?}");
+    transmute_copy(&address)
+}
+
+pub fn reset_device() {
+    // SAFETY: it takes a CUdevice, which is a number.
+    unsafe {
+        let reset: extern "C" fn(c_int) -> c_int = driver_function("cuDevicePrimaryCtxReset_v2");
+        assert_eq!(reset(0), 0);
+    }
+}
+
+type Retain = extern "C" fn(*mut *mut c_void, c_int) -> c_int;
+type Push = extern "C" fn(*mut c_void) -> c_int;
+type Load = extern "C" fn(*mut *mut c_void, *const c_void) -> c_int;
+type Find = extern "C" fn(*mut *mut c_void, *mut c_void, *const c_char) -> c_int;
+type Pop = extern "C" fn(*mut *mut c_void) -> c_int;
+type Launch = extern "C" fn(
+    *mut c_void,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+    *mut c_void,
+    *mut *mut c_void,
+    *mut *mut c_void,
+) -> c_int;
+
+const PTX: &str = "
+.version 6.3
+.target sm_70
+.address_size 64
+.visible .entry gcx_spin(.param .u64 gcx_spin_param_0)
+{ ret; }
+\0";
+
+/// Work for streams, which takes a time of the simulated clock. Stays as long as the process.
+pub struct Work {
+    spinner: *mut c_void,
+    launch: Launch,
+}
+
+// SAFETY: the driver's functions may be called from any thread.
+unsafe impl Sync for Work {}
+
+impl Work {
+    pub fn new() -> Self {
+        gcx::devices().unwrap(); // it opens the driver
+        let (mut primary, mut module, mut spinner) =
+            (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the types are those of cuda.h; the texts end with a zero byte.
+        unsafe {
+            let retain: Retain = driver_function("cuDevicePrimaryCtxRetain");
+            let push: Push = driver_function("cuCtxPushCurrent_v2");
+            let load: Load = driver_function("cuModuleLoadData");
+            let find: Find = driver_function("cuModuleGetFunction");
+            let pop: Pop = driver_function("cuCtxPopCurrent_v2");
+            assert_eq!(retain(&mut primary, 0), 0);
+            assert_eq!(push(primary), 0);
+            assert_eq!(load(&mut module, PTX.as_ptr().cast()), 0);
+            assert_eq!(find(&mut spinner, module, b"gcx_spin\0".as_ptr().cast()), 0);
+            assert_eq!(pop(&mut primary), 0);
+            Work { spinner, launch: driver_function("cuLaunchKernel") }
+        }
+    }
+
+    /// A kernel of one block that takes so long, in the stream's native stream of now.
+    pub fn spin(&self, stream: &Stream, milliseconds: u64) -> Result<()> {
+        let mut nanoseconds = milliseconds * 1_000_000;
+        let mut arguments = [ptr::addr_of_mut!(nanoseconds).cast::<c_void>()];
+        let (native, none) = (stream.native()?.cast(), ptr::null_mut());
+        let args = arguments.as_mut_ptr();
+        let result = (self.launch)(self.spinner, 1, 1, 1, 1, 1, 1, 0, native, args, none);
+        assert_eq!(result, 0, "cuLaunchKernel");
+        Ok(())
+    }
+}
