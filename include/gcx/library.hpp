@@ -1,4 +1,4 @@
-// Part of gcx.hpp: the driver, kept and live contexts, the version, diagnostics.
+// Part of gcx.hpp: the driver, kept and live contexts, leases, the version, diagnostics.
 #pragma once
 
 #include "error.hpp"
@@ -68,20 +68,34 @@ inline gcx_cache_stats cache_stats() {
     return stats;
 }
 
-// gcx_context_list: the green contexts in use, of one device or of all (-1).
-inline std::vector<gcx_live_context> live_contexts(int32_t device = -1) {
-    std::vector<gcx_live_context> contexts(16);
+namespace detail {
+// All that a function of gcx.h lists: (device, array, capacity, count).
+template <class Element>
+std::vector<Element> listed(gcx_result (*list)(int32_t, Element*, uint32_t, uint32_t*),
+                            int32_t device) {
+    std::vector<Element> elements(16);
     for (;;) {
-        const auto room = static_cast<uint32_t>(contexts.size());
+        const auto room = static_cast<uint32_t>(elements.size());
         uint32_t count = 0;
-        const gcx_result result = gcx_context_list(device, contexts.data(), room, &count);
+        const gcx_result result = list(device, elements.data(), room, &count);
         // Other threads may make some meanwhile.
         if (result != GCX_ERROR_INVALID_VALUE || count <= room)
             check(result);
-        contexts.resize(count);
+        elements.resize(count);
         if (count <= room)
-            return contexts;
+            return elements;
     }
+}
+} // namespace detail
+
+// gcx_context_list: the green contexts in use, of one device or of all (-1).
+inline std::vector<gcx_live_context> live_contexts(int32_t device = -1) {
+    return detail::listed(gcx_context_list, device);
+}
+
+// gcx_lease_list: who has SMs, and then who waits for some, of one device or of all (-1).
+inline std::vector<gcx_live_lease> live_leases(int32_t device = -1) {
+    return detail::listed(gcx_lease_list, device);
 }
 
 namespace log_level { // gcx_log_level

@@ -2,77 +2,17 @@
 #pragma once
 
 #include "error.hpp"
+#include "lease.hpp"
+#include "owner.hpp"
 #include "resource.hpp"
 #include "view.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
-#include <utility>
 #include <vector>
 
 namespace gcx {
-
-namespace detail {
-
-// A handle, given up once.
-template <class Handle, gcx_result (*Destroy)(Handle)>
-class owner {
-  public:
-    owner(owner&& other) noexcept : handle_(other.release()) {}
-    owner& operator=(owner&& other) noexcept {
-        owner(std::move(other)).swap(*this);
-        return *this;
-    }
-    owner(const owner&) = delete;
-    owner& operator=(const owner&) = delete;
-    ~owner() {
-        if (handle_ != nullptr)
-            Destroy(handle_);
-    }
-
-    // gcx_..._destroy. After a failure the handle is still here.
-    void close() {
-        if (handle_ != nullptr) {
-            check(Destroy(handle_));
-            handle_ = nullptr;
-        }
-    }
-
-    // For gcx.h's functions; stays here.
-    Handle handle() const noexcept { return handle_; }
-    // The caller's from now on.
-    Handle release() noexcept { return std::exchange(handle_, nullptr); }
-    explicit operator bool() const noexcept { return handle_ != nullptr; }
-
-  protected:
-    owner() noexcept = default;
-    Handle* receive() noexcept { return &handle_; }
-
-  private:
-    void swap(owner& other) noexcept { std::swap(handle_, other.handle_); }
-
-    Handle handle_ = nullptr;
-};
-
-// A native handle; or the error behind a NULL, which asking for something else tells.
-template <class Native, class Ask>
-Native* native_or_throw(Native* native, const Ask& ask) {
-    if (native == nullptr) {
-        const gcx_result why = ask();
-        fail(why != GCX_SUCCESS && why != GCX_ERROR_NOT_READY ? why : GCX_ERROR_UNKNOWN);
-    }
-    return native;
-}
-
-// Whether a query says that all has finished.
-inline bool finished(gcx_result result) {
-    if (result != GCX_ERROR_NOT_READY)
-        check(result);
-    return result == GCX_SUCCESS;
-}
-
-} // namespace detail
 
 enum class event_flags : uint32_t {
     none = 0,
@@ -215,10 +155,13 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
     stream() noexcept = default;
     // gcx_stream_create: a lower priority is more urgent.
     explicit stream(const context& of, int32_t priority = 0) {
-        gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
-        params.sync = GCX_STREAM_NON_BLOCKING;
-        params.priority = priority;
+        const gcx_stream_params params = with_priority(priority);
         check(gcx_stream_create(of.handle(), &params, receive()));
+    }
+    // gcx_lease_stream_create: one that follows the lease, see gcx/lease.hpp.
+    explicit stream(const lease& of, int32_t priority = 0) {
+        const gcx_stream_params params = with_priority(priority);
+        check(gcx_lease_stream_create(of.handle(), &params, receive()));
     }
     // A handle of gcx.h, which becomes this one's.
     static stream adopt(gcx_stream owned) noexcept {
@@ -233,7 +176,8 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
         return made;
     }
 
-    // gcx_stream_native: a CUstream, and a cudaStream_t.
+    // gcx_stream_native: a CUstream, and a cudaStream_t. A lease's stream is asked anew each time,
+    // for it follows the lease.
     CUstream_st* native() const {
         return detail::native_or_throw(gcx_stream_native(handle()), [this] {
             gcx_stream_info info = GCX_STREAM_INFO_INIT;
@@ -277,6 +221,14 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
         return detail::sm_ids([this](uint32_t* ids, uint32_t capacity, uint32_t* count) {
             return gcx_stream_probe_sms(handle(), ids, capacity, count);
         });
+    }
+
+  private:
+    static gcx_stream_params with_priority(int32_t priority) noexcept {
+        gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
+        params.sync = GCX_STREAM_NON_BLOCKING;
+        params.priority = priority;
+        return params;
     }
 };
 

@@ -37,7 +37,8 @@ enum class split_flags : uint32_t {
     none = GCX_SPLIT_DEFAULT,
     fine = GCX_SPLIT_IGNORE_SM_COSCHEDULING,
     max_cluster = GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE,
-    exact = GCX_SPLIT_EXACT
+    exact = GCX_SPLIT_EXACT,
+    unleased = GCX_SPLIT_UNLEASED
 };
 constexpr split_flags operator|(split_flags a, split_flags b) noexcept {
     return static_cast<split_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
@@ -46,21 +47,31 @@ constexpr split_flags operator|(split_flags a, split_flags b) noexcept {
 // The most SMs that a stream can tell of.
 inline constexpr uint32_t max_sms = GCX_MAX_SMS;
 // A count of SMs: what the other groups leave.
-inline constexpr uint32_t rest = 0;
+inline constexpr uint32_t rest = GCX_REST;
 inline constexpr uint32_t any_locality_domain = GCX_LOCALITY_DOMAIN_ID_ANY;
+
+namespace detail {
+template <class Count>
+using if_count = std::enable_if_t<std::is_integral_v<Count> && !std::is_same_v<Count, bool>>;
+
+// A count of SMs of any type of integer.
+template <class Count>
+constexpr uint32_t sm_count(const char* where, Count sms) {
+    bool fits = true;
+    if constexpr (std::is_signed_v<Count>)
+        fits = sms >= 0;
+    if (!fits || static_cast<std::make_unsigned_t<Count>>(sms) > UINT32_MAX)
+        throw error(GCX_ERROR_INVALID_VALUE,
+                    std::string(where) + ": " + std::to_string(sms) + " is no count of SMs");
+    return static_cast<uint32_t>(sms);
+}
+} // namespace detail
 
 // gcx_sm_request: what one group is to be. A count is one.
 struct request : gcx_sm_request {
-    template <class Count,
-              class = std::enable_if_t<std::is_integral_v<Count> && !std::is_same_v<Count, bool>>>
+    template <class Count, class = detail::if_count<Count>>
     constexpr request(Count sms) : gcx_sm_request{} {
-        bool fits = true;
-        if constexpr (std::is_signed_v<Count>)
-            fits = sms >= 0;
-        if (!fits || static_cast<std::make_unsigned_t<Count>>(sms) > UINT32_MAX)
-            throw error(GCX_ERROR_INVALID_VALUE,
-                        "gcx::request: " + std::to_string(sms) + " is no count of SMs");
-        sm_count = static_cast<uint32_t>(sms);
+        sm_count = detail::sm_count("gcx::request", sms);
     }
 
     // The same with more. [13.1+] They make the split a structured one.

@@ -9,6 +9,8 @@ int main() {
     test_library();
     test_values();
     test_objects();
+    test_leases();
+    test_lease_misuse();
     test_misuse();
     return check::summary("gcx.hpp");
 }

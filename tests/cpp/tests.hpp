@@ -9,6 +9,8 @@
 
 void test_values();
 void test_objects();
+void test_leases();
+void test_lease_misuse();
 void test_library();
 void test_misuse();
 

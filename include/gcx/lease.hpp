@@ -1,0 +1,183 @@
+// Part of gcx.hpp: leases, SMs that are somebody's, and what waits for them are given up with.
+//
+//     gcx::lease decode(0, 32, {"decode"});
+//     gcx::lease prefill(0, gcx::rest, {"prefill"});
+//     const gcx::stream steps(decode);
+//     gcx::resize({{decode, 64}, {prefill, gcx::rest}}); // all or nothing; nobody is waited for
+//     kernel<<<grid, block, 0, steps.native()>>>();      // on decode's SMs as they are now
+//
+// A CUstream that was taken before a change still is a live stream of the SMs which the lease had
+// then, until its work is done: so take it anew for each step, and submit nothing to it while
+// another thread changes the lease. See gcx.h, Leases.
+#pragma once
+
+#include "error.hpp"
+#include "owner.hpp"
+#include "resource.hpp"
+#include "view.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#if __has_include(<version>)
+#include <version>
+#endif
+#ifdef __cpp_lib_jthread
+#include <stop_token>
+#endif
+
+namespace gcx {
+
+// gcx_cancel_create, _destroy: waits that were given one end when another thread signals it.
+class cancel : public detail::owner<gcx_cancel, gcx_cancel_destroy> {
+  public:
+    cancel() { check(gcx_cancel_create(receive())); }
+    // A handle of gcx.h, which becomes this one's.
+    static cancel adopt(gcx_cancel owned) noexcept { return cancel(owned); }
+
+    // gcx_cancel_signal: for good.
+    void signal() const { check(gcx_cancel_signal(handle())); }
+
+  private:
+    explicit cancel(gcx_cancel owned) noexcept { *receive() = owned; }
+};
+
+enum class lease_flags : uint32_t { none = 0, shared = GCX_LEASE_SHARED };
+enum class resize_flags : uint32_t { none = GCX_RESIZE_DEFAULT, at_once = GCX_RESIZE_AT_ONCE };
+
+// As a time-out: GCX_FOREVER.
+inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
+
+// gcx_lease_params. From C++20 on: {.name = "decode", .timeout = std::chrono::seconds(2)}.
+struct lease_params {
+    std::string name = {};
+    lease_flags flags = lease_flags::none;
+    gcx_sm_family family = family::none;    // none: coscheduled
+    uint32_t min_sm_count = 0;              // so many will do; 0: no less than asked for
+    uint32_t exclusive_sm_count = 0;        // of a shared lease: so many are its alone
+    std::chrono::milliseconds timeout = {}; // to wait for the SMs; 0: don't; gcx::forever
+    const gcx::cancel* cancel = nullptr;    // gives the wait up; stays the caller's
+};
+
+class lease : public detail::owner<gcx_lease, gcx_lease_release> {
+  public:
+    lease() noexcept = default;
+    // gcx_lease_acquire: sms of a device, or gcx::rest. What it got is in info().
+    template <class Count, class = detail::if_count<Count>>
+    lease(gcx::device of, Count sms, const lease_params& params = {}) {
+        acquire(of, detail::sm_count("gcx::lease", sms), params);
+    }
+#ifdef __cpp_lib_jthread
+    // The same, whose wait is given up once a stop is requested, as of a std::jthread.
+    template <class Count, class Stop, class = detail::if_count<Count>,
+              class = std::enable_if_t<std::is_same_v<Stop, std::stop_token>>>
+    lease(gcx::device of, Count sms, const Stop& stop, lease_params params = {}) {
+        if (params.cancel != nullptr)
+            throw error(GCX_ERROR_INVALID_VALUE,
+                        "gcx::lease: a stop_token and a cancel; a wait has one of them");
+        const gcx::cancel requested;
+        params.cancel = &requested;
+        const std::stop_callback callback(stop, [&] { gcx_cancel_signal(requested.handle()); });
+        acquire(of, detail::sm_count("gcx::lease", sms), params);
+    }
+#endif
+    // A handle of gcx.h, which becomes this one's.
+    static lease adopt(gcx_lease owned) noexcept {
+        lease adopted;
+        *adopted.receive() = owned;
+        return adopted;
+    }
+    // Its name would say two things: close() gives the SMs up, detach() hands the handle out.
+    gcx_lease release() = delete;
+    [[nodiscard]] gcx_lease detach() noexcept { return owner::release(); }
+
+    // gcx_lease_get_info, and some of its fields.
+    gcx_lease_info info() const {
+        gcx_lease_info info = GCX_LEASE_INFO_INIT;
+        check(gcx_lease_get_info(handle(), &info));
+        return info;
+    }
+    uint32_t sm_count() const { return info().sm_count; }
+    int32_t device() const { return info().device; }
+    uint64_t id() const { return info().id; }
+    std::string name() const { return info().name; }
+
+    // gcx_lease_get_resource: the SMs that it has now.
+    resource get_resource() const {
+        gcx_resource value;
+        check(gcx_lease_get_resource(handle(), &value));
+        return resource(value);
+    }
+
+    // gcx_lease_resize and _prepare of this one; of several gcx::resize and gcx::prepare.
+    template <class Count, class = detail::if_count<Count>>
+    void resize(Count sms, resize_flags flags = resize_flags::none) const;
+    template <class Count, class = detail::if_count<Count>>
+    void prepare(Count sms) const;
+
+    // gcx_lease_hand_over: the other gets all its SMs, and this is empty.
+    void hand_over(const lease& to, resize_flags flags = resize_flags::none) {
+        check(gcx_lease_hand_over(handle(), to.handle(), static_cast<uint32_t>(flags)));
+        owner::release();
+    }
+
+    // gcx_lease_synchronize: the work of all its streams.
+    void synchronize() const { check(gcx_lease_synchronize(handle())); }
+    // gcx_lease_query: whether that has finished.
+    bool query() const { return detail::finished(gcx_lease_query(handle())); }
+
+  private:
+    void acquire(gcx::device of, uint32_t sms, const lease_params& params) {
+        // C would take both for something else: for another name, for none.
+        if (params.name.find('\0') != std::string::npos)
+            throw error(GCX_ERROR_INVALID_VALUE, "gcx::lease: the name has a byte 0 in it");
+        if (params.cancel != nullptr && !*params.cancel)
+            throw error(GCX_ERROR_INVALID_HANDLE, "gcx::lease: cancel was closed or moved from");
+        if (params.timeout.count() < 0)
+            throw error(GCX_ERROR_INVALID_VALUE,
+                        "gcx::lease: waiting for " + std::to_string(params.timeout.count()) +
+                            " ms; 0 doesn't wait, gcx::forever has no end");
+        gcx_lease_params raw = GCX_LEASE_PARAMS_INIT;
+        raw.flags = static_cast<uint32_t>(params.flags);
+        raw.family = params.family;
+        raw.min_sm_count = params.min_sm_count;
+        raw.exclusive_sm_count = params.exclusive_sm_count;
+        raw.timeout_ms = params.timeout.count() < static_cast<int64_t>(GCX_FOREVER)
+                             ? static_cast<uint32_t>(params.timeout.count())
+                             : GCX_FOREVER;
+        raw.cancel = params.cancel != nullptr ? params.cancel->handle() : nullptr;
+        raw.name = params.name.empty() ? nullptr : params.name.c_str();
+        check(gcx_lease_acquire(of.ordinal(), sms, &raw, receive()));
+    }
+};
+
+// gcx_lease_size: what a lease is to have.
+struct lease_size : gcx_lease_size {
+    template <class Count, class = detail::if_count<Count>>
+    lease_size(const gcx::lease& of, Count sms)
+        : gcx_lease_size{of.handle(), detail::sm_count("gcx::lease_size", sms), 0} {}
+};
+static_assert(sizeof(lease_size) == sizeof(gcx_lease_size), "an array of them is one of C's");
+
+// gcx_lease_resize: all in one operation, or none.
+inline void resize(view<lease_size> sizes, resize_flags flags = resize_flags::none) {
+    check(gcx_lease_resize(sizes.data(), detail::size_for_c(sizes.size()),
+                           static_cast<uint32_t>(flags)));
+}
+
+// gcx_lease_prepare: makes what that resize would need, and changes nothing.
+inline void prepare(view<lease_size> sizes) {
+    check(gcx_lease_prepare(sizes.data(), detail::size_for_c(sizes.size())));
+}
+
+template <class Count, class>
+void lease::resize(Count sms, resize_flags flags) const {
+    gcx::resize(lease_size(*this, sms), flags);
+}
+template <class Count, class>
+void lease::prepare(Count sms) const {
+    gcx::prepare(lease_size(*this, sms));
+}
+
+} // namespace gcx
