@@ -149,7 +149,7 @@ public final class Context extends Owned {
    * @return the CUcontext, valid as long as this or a stream of it is open
    */
   public long nativeHandle() {
-    return Functions.gcx_context_native(this);
+    return nativeOf(this, Functions::gcx_context_native, Functions::gcx_context_get_info);
   }
 
   /**
@@ -158,7 +158,7 @@ public final class Context extends Owned {
    * @return the CUgreenCtx, valid as long as this or a stream of it is open
    */
   public long nativeGreenHandle() {
-    return Functions.gcx_context_native_green(this);
+    return nativeOf(this, Functions::gcx_context_native_green, Functions::gcx_context_get_info);
   }
 
   /**

@@ -62,6 +62,39 @@ public record Device(int ordinal) {
   }
 
   /**
+   * Acquires SMs that no other lease has, without waiting: {@link #acquire(LeaseRequest)} of a
+   * count alone.
+   *
+   * @param smCount SMs, at least 1, rounded up to whole atoms
+   * @return the lease, to be closed by the caller
+   */
+  public Lease acquire(long smCount) {
+    return acquire(LeaseRequest.of(smCount));
+  }
+
+  /**
+   * Acquires SMs that no other lease has. The first lease over a set of SMs makes a context of
+   * them; later ones take microseconds. What it really got is in {@link Lease#info}.
+   *
+   * <p>A request with a timeout waits, behind those who came before. The wait is given up when the
+   * thread is interrupted, whose interrupted status stays set, and by the request's {@link Cancel}.
+   *
+   * @param request which SMs, and how long to wait for them
+   * @return the lease, to be closed by the caller
+   * @throws GcxException.AlreadyAcquired others hold the SMs, or wait for them, and after the
+   *     timeout still did; the message says who
+   * @throws GcxException.NotPermitted the wait was given up
+   * @throws GcxException.ResourceConfiguration the device has not so many SMs, whoever holds them
+   * @throws GcxException.NotReady there are leases of another family, and the families aren't
+   *     mapped, see {@link #mapSms}
+   * @throws GcxException.InvalidValue a family that has no leases, a name that is too long; a
+   *     minimum or exclusive SMs beyond those asked for
+   */
+  public Lease acquire(LeaseRequest request) {
+    return new Lease(Wait.acquire(this, request));
+  }
+
+  /**
    * The priorities that its streams can have.
    *
    * @return the range

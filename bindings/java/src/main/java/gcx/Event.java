@@ -37,7 +37,7 @@ public final class Event extends Owned {
    * @return the CUevent, valid until this is closed
    */
   public long nativeHandle() {
-    return Functions.gcx_event_native(this);
+    return nativeOf(this, Functions::gcx_event_native, Functions::gcx_event_query);
   }
 
   /** Waits in the calling thread for the event's work. */

@@ -33,7 +33,11 @@ public final class Gcx {
       version(); // so that the library is loaded, and has a folder
       NativeLibrary.provideSimulation();
     }
-    Functions.gcx_driver_open(driver);
+    try {
+      Functions.gcx_driver_open(driver);
+    } catch (GcxException.AlreadyAcquired another) {
+      throw new GcxException.DriverAlreadyOpen(another);
+    }
   }
 
   /**

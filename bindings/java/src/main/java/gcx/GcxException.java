@@ -71,7 +71,7 @@ public class GcxException extends RuntimeException {
       case NO_DEVICE -> new NoDevice(code, name, detail);
       case INVALID_DEVICE -> new InvalidDevice(code, name, detail);
       case INVALID_CONTEXT -> new InvalidContext(code, name, detail);
-      case ALREADY_ACQUIRED -> new DriverAlreadyOpen(code, name, detail);
+      case ALREADY_ACQUIRED -> new AlreadyAcquired(code, name, detail);
       case CONTEXT_ALREADY_IN_USE -> new ContextInUse(code, name, detail);
       case SHARED_OBJECT_INIT_FAILED, FILE_NOT_FOUND -> new DriverNotFound(code, name, detail);
       case INVALID_HANDLE -> new InvalidHandle(code, name, detail);
@@ -177,7 +177,16 @@ public class GcxException extends RuntimeException {
   public static final class DriverAlreadyOpen extends GcxException {
     private static final long serialVersionUID = 1L;
 
-    DriverAlreadyOpen(int code, String name, String detail) {
+    DriverAlreadyOpen(AlreadyAcquired same) {
+      super(same.code(), same.resultName(), same.detail());
+    }
+  }
+
+  /** Other leases hold the SMs, or others wait for them first. The message says who. */
+  public static final class AlreadyAcquired extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    AlreadyAcquired(int code, String name, String detail) {
       super(code, name, detail);
     }
   }
@@ -235,7 +244,10 @@ public class GcxException extends RuntimeException {
     }
   }
 
-  /** The device was reset, which ended its contexts, streams and events. Make them anew. */
+  /**
+   * The device was reset, which ended its contexts, streams, events and leases: make them anew. Or
+   * the lease of the stream was closed.
+   */
   public static final class ContextDestroyed extends GcxException {
     private static final long serialVersionUID = 1L;
 
@@ -253,7 +265,7 @@ public class GcxException extends RuntimeException {
     }
   }
 
-  /** The driver does not permit this here and now. */
+  /** The driver does not permit this here and now; or a wait for a lease was given up. */
   public static final class NotPermitted extends GcxException {
     private static final long serialVersionUID = 1L;
 
@@ -263,6 +275,12 @@ public class GcxException extends RuntimeException {
 
     NotPermitted(String detail) {
       super(Result.NOT_PERMITTED, detail);
+    }
+
+    /** Of a wait that the interruption of its thread has given up. */
+    NotPermitted byInterruption() {
+      String reason = detail().replace("gcx_cancel_signal", "Thread.interrupt");
+      return new NotPermitted(code(), resultName(), reason);
     }
   }
 

@@ -11,6 +11,9 @@ final class Names {
       Map.ofEntries(
           entry("gcx_cache_get_stats", "Gcx.cacheStats"),
           entry("gcx_cache_set_limit", "Gcx.setCacheLimit"),
+          entry("gcx_cancel_create", "Device.acquire"),
+          entry("gcx_cancel_destroy", "Device.acquire"),
+          entry("gcx_cancel_signal", "Cancel.signal"),
           entry("gcx_capability_get_info", "Gcx.capability"),
           entry("gcx_context_create", "Context.create"),
           entry("gcx_context_destroy", "Context.close"),
@@ -41,6 +44,17 @@ final class Names {
           entry("gcx_event_query", "Event.isDone"),
           entry("gcx_event_synchronize", "Event.synchronize"),
           entry("gcx_last_error_message", "GcxException.detail"),
+          entry("gcx_lease_acquire", "Device.acquire"),
+          entry("gcx_lease_get_info", "Lease.info"),
+          entry("gcx_lease_get_resource", "Lease.sms"),
+          entry("gcx_lease_hand_over", "Lease.handOver"),
+          entry("gcx_lease_list", "Lease.live"),
+          entry("gcx_lease_prepare", "Lease.prepare"),
+          entry("gcx_lease_query", "Lease.isDone"),
+          entry("gcx_lease_release", "Lease.close"),
+          entry("gcx_lease_resize", "Lease.resize"),
+          entry("gcx_lease_stream_create", "Lease.createStream"),
+          entry("gcx_lease_synchronize", "Lease.synchronize"),
           entry("gcx_log_set_callback", "Gcx.setLog"),
           entry("gcx_resource_get_atom", "SmResource.atoms"),
           entry("gcx_resource_get_info", "Resource.info"),
@@ -73,12 +87,15 @@ final class Names {
           entry("GCX_CONTEXT_PRIVATE", "Context.createPrivate"),
           entry("GCX_EVENT_BLOCKING_SYNC", "EventOption.BLOCKING"),
           entry("GCX_EVENT_TIMING", "EventOption.TIMING"),
+          entry("GCX_LEASE_SHARED", "LeaseRequest.withSharing"),
+          entry("GCX_RESIZE_AT_ONCE", "ResizeOption.AT_ONCE"),
           entry("GCX_SM_FAMILY_COSCHEDULED", "SmFamily.COSCHEDULED"),
           entry("GCX_SM_FAMILY_FINE", "SmFamily.FINE"),
           entry("GCX_SM_FAMILY_MAX_CLUSTER", "SmFamily.MAX_CLUSTER"),
           entry("GCX_SPLIT_EXACT", "SplitOption.EXACT"),
           entry("GCX_SPLIT_IGNORE_SM_COSCHEDULING", "SplitOption.FINE"),
-          entry("GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE", "SplitOption.MAX_CLUSTER"));
+          entry("GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE", "SplitOption.MAX_CLUSTER"),
+          entry("GCX_SPLIT_UNLEASED", "SplitOption.UNLEASED"));
 
   private static final Pattern C_NAME = Pattern.compile("\\b(?:gcx|GCX)_\\w+");
 

@@ -1,7 +1,9 @@
 package gcx;
 
 import java.lang.ref.Cleaner;
+import java.util.function.Function;
 import java.util.function.LongConsumer;
+import java.util.function.ToLongFunction;
 
 /** What has a handle of the library, which is given up once: by close, or when it is collected. */
 abstract class Owned implements AutoCloseable {
@@ -28,6 +30,12 @@ abstract class Owned implements AutoCloseable {
       }
     }
 
+    /** What the call gives up is nobody's afterwards; if it throws it is kept. */
+    synchronized void giveUp(Runnable call) {
+      call.run();
+      value = 0;
+    }
+
     /** In the cleaner's thread, where nobody catches. The library's log has what went wrong. */
     @Override
     public void run() {
@@ -50,6 +58,25 @@ abstract class Owned implements AutoCloseable {
     if (handle == 0) {
       String name = getClass().getSimpleName();
       throw new GcxException.InvalidHandle("the " + name + " is closed");
+    }
+    return handle;
+  }
+
+  /** By a call that gives the handle up in another manner than close. */
+  final void giveUp(Runnable call) {
+    owned.giveUp(call);
+    cleanable.clean();
+  }
+
+  /**
+   * CUDA's own handle. Where there is none, which 0 says and CUDA takes for its default stream, the
+   * other call throws the reason.
+   */
+  static <T extends Owned> long nativeOf(T object, ToLongFunction<T> ask, Function<T, ?> other) {
+    long handle = ask.applyAsLong(object);
+    if (handle == 0) {
+      other.apply(object);
+      throw new GcxException.InvalidHandle(Functions.gcx_last_error_message());
     }
     return handle;
   }

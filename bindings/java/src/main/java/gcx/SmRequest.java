@@ -45,7 +45,11 @@ public record SmRequest(
    * @throws GcxException.InvalidValue a count is negative or doesn't fit into 32 bits
    */
   public SmRequest {
-    for (long count : new long[] {smCount, coscheduledSmCount, preferredCoscheduledSmCount}) {
+    check(smCount, coscheduledSmCount, preferredCoscheduledSmCount);
+  }
+
+  static void check(long... counts) {
+    for (long count : counts) {
       if (count < 0 || count > MOST) {
         throw new GcxException.InvalidValue(count + " is no number of SMs");
       }

@@ -9,7 +9,9 @@ public enum SplitOption {
   /** In the family {@link SmFamily#MAX_CLUSTER}. */
   MAX_CLUSTER,
   /** Counts that would have to be rounded up are refused. */
-  EXACT;
+  EXACT,
+  /** Of the SMs only what no {@link Lease} has. */
+  UNLEASED;
 
   static int flags(SplitOption... options) {
     int flags = Functions.GCX_SPLIT_DEFAULT;
@@ -19,6 +21,7 @@ public enum SplitOption {
             case FINE -> Functions.GCX_SPLIT_IGNORE_SM_COSCHEDULING;
             case MAX_CLUSTER -> Functions.GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
             case EXACT -> Functions.GCX_SPLIT_EXACT;
+            case UNLEASED -> Functions.GCX_SPLIT_UNLEASED;
           };
     }
     return flags;

@@ -1,15 +1,25 @@
 package gcx;
 
+import java.util.Optional;
+
 /**
- * A stream, whose kernels run on its context's SMs alone. It keeps its context, and is nobody
- * else's until it is closed.
+ * A stream, whose kernels run on its context's or lease's SMs alone. It keeps its context, and is
+ * nobody else's until it is closed. One of a {@link Lease} follows it, and ends with it.
  *
  * <p>Every method may be called from any thread, at any time. What takes part in the capture of a
  * graph can't be asked or waited for: {@link GcxException.Capture}.
  */
 public final class Stream extends Owned {
+  /** Kept from the collector, which would end the stream with it; null: it has none. */
+  private final Lease lease;
+
   Stream(long handle) {
+    this(handle, null);
+  }
+
+  Stream(long handle, Lease lease) {
     super(handle, Natives::gcx_stream_destroy);
+    this.lease = lease;
   }
 
   /**
@@ -28,10 +38,25 @@ public final class Stream extends Owned {
    * argument or the like. It must not be destroyed, and nothing may be submitted to it after this
    * was closed, when it may be someone else's.
    *
+   * <p>Of a stream of a {@link Lease} it is a CUstream of the SMs that the lease has at this call.
+   * A CUstream that was taken before a change still is a live stream of the SMs which the lease had
+   * then, until its work is done: so take it anew for each step, and submit nothing to it while
+   * another thread changes the lease.
+   *
    * @return the CUstream, which is a cudaStream_t
+   * @throws GcxException.ContextDestroyed its lease was closed, or the device was reset
    */
   public long nativeHandle() {
-    return Functions.gcx_stream_native(this);
+    return nativeOf(this, Functions::gcx_stream_native, Functions::gcx_stream_get_info);
+  }
+
+  /**
+   * The lease that it follows.
+   *
+   * @return the lease, closed or not; empty of a stream of a context
+   */
+  public Optional<Lease> lease() {
+    return Optional.ofNullable(lease);
   }
 
   /**

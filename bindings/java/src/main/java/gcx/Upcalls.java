@@ -111,6 +111,52 @@ abstract class Upcalls {
     return new CacheStats((int) limit, (int) inUse, (int) kept, hits, misses, evicted, lost);
   }
 
+  static LeaseInfo leaseInfo(
+      long device,
+      long family,
+      long flags,
+      long sms,
+      long exclusive,
+      long streams,
+      long id,
+      long changes,
+      byte[] name) {
+    return new LeaseInfo(
+        (int) device,
+        SmFamily.of((int) family),
+        flags != 0,
+        (int) sms,
+        (int) exclusive,
+        (int) streams,
+        id,
+        changes,
+        text(name));
+  }
+
+  static LiveLease liveLease(
+      long id,
+      long device,
+      long family,
+      long flags,
+      long sms,
+      long exclusive,
+      long streams,
+      long waits,
+      byte[] name,
+      byte[] resource) {
+    return new LiveLease(
+        id,
+        (int) device,
+        SmFamily.of((int) family),
+        flags != 0,
+        (int) sms,
+        (int) exclusive,
+        (int) streams,
+        waits != 0,
+        text(name),
+        new SmResource(resource));
+  }
+
   static LiveContext liveContext(
       long id, long device, long sms, long handles, long streams, long flags, byte[] resource) {
     return new LiveContext(

@@ -5,10 +5,13 @@
  * made of a resource, and a {@link gcx.Stream} of a context. Any CUDA code takes the stream by
  * {@link gcx.Stream#nativeHandle()}, which is a cudaStream_t.
  *
+ * <p>A {@link gcx.Lease} says whose SMs are: those of two never overlap unless both are shared, and
+ * its streams follow it when it grows, shrinks or changes hands.
+ *
  * <p><b>Threads.</b> Every method may be called from any thread at any time, also on the same
  * object. What {@link gcx.Context#push()} makes current is so in the calling thread.
  *
- * <p><b>Lifetimes.</b> Contexts, streams and events are closed by {@code close()}, in any order: a
+ * <p><b>Lifetimes.</b> Contexts, leases, streams and events are closed by {@code close()}, in any order: a
  * stream keeps its context, and closing never stops work that was submitted. Closing again does
  * nothing; using one afterwards is a {@link gcx.GcxException.InvalidHandle}. One that nobody refers
  * to any more is closed by a {@link java.lang.ref.Cleaner}, some time later. Resources and records

@@ -1,0 +1,210 @@
+package gcx;
+
+import static gcx.LeaseTest.refused;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Requests that wait: in which order they are served, and how they are given up. */
+@Timeout(60)
+class LeaseWaitTest {
+  private static final String BY_INTERRUPTION = "was given up by Thread.interrupt";
+  private static final String BY_CANCEL = "was given up by Cancel.signal";
+
+  private final Device device = new Device(0);
+  private final ExecutorService pool = Executors.newCachedThreadPool();
+
+  @AfterEach
+  void nothingIsAlive() throws InterruptedException {
+    pool.shutdownNow();
+    assertTrue(pool.awaitTermination(20, TimeUnit.SECONDS));
+    LeaseTest.eventuallyNoLeaseIsAlive();
+  }
+
+  private static LeaseRequest waiting(long smCount) {
+    return LeaseRequest.of(smCount).withTimeout(LeaseRequest.FOREVER);
+  }
+
+  private static void untilListed(int count) throws InterruptedException {
+    while (Lease.live().size() != count) {
+      TimeUnit.MILLISECONDS.sleep(1);
+    }
+  }
+
+  @Test
+  void whoCameFirstIsServedFirst() throws Exception {
+    try (Lease held = device.acquire(100)) {
+      Future<Lease> large = pool.submit(() -> device.acquire(waiting(64).withName("large")));
+      untilListed(2);
+      LiveLease live = Lease.live().get(1);
+      assertTrue(live.waits());
+      assertEquals("large", live.name());
+      assertEquals(64, live.smCount());
+      assertEquals(0, live.sms().smCount());
+      // 28 are free, but the large one is first.
+      refused(
+          GcxException.AlreadyAcquired.class,
+          "1 waits, the first for 64 SMs",
+          () -> device.acquire(8));
+      refused(
+          GcxException.AlreadyAcquired.class,
+          "waited 1 ms",
+          () -> device.acquire(LeaseRequest.of(8).withTimeout(Duration.ofNanos(1))));
+      refused(GcxException.AlreadyAcquired.class, "", () -> held.resize(112));
+      Future<Lease> small = pool.submit(() -> device.acquire(waiting(8)));
+      untilListed(3);
+      assertFalse(large.isDone());
+      held.resize(68);
+      try (Lease first = large.get()) {
+        assertEquals(64, first.smCount());
+        assertFalse(small.isDone());
+      }
+      small.get().close();
+    }
+  }
+
+  @Test
+  void aWaitEndsInTime() {
+    try (Lease held = device.acquire(LeaseRequest.rest())) {
+      long start = System.nanoTime();
+      refused(
+          GcxException.AlreadyAcquired.class,
+          "waited 30 ms",
+          () -> device.acquire(LeaseRequest.of(8).withTimeout(Duration.ofMillis(30))));
+      assertTrue(System.nanoTime() - start >= 30_000_000);
+      assertEquals(132, held.smCount());
+    }
+  }
+
+  /** What a thread saw that was given up by this. */
+  private record Outcome(GcxException error, boolean interrupted) {}
+
+  private Callable<Outcome> refusal(LeaseRequest request) {
+    return () -> {
+      GcxException error =
+          Assertions.assertThrows(
+              GcxException.NotPermitted.class, () -> device.acquire(request).close());
+      return new Outcome(error, Thread.interrupted());
+    };
+  }
+
+  @Test
+  void interruptionGivesTheWaitUpAndIsKept() throws Exception {
+    try (Lease held = device.acquire(LeaseRequest.rest())) {
+      for (LeaseRequest request : List.of(waiting(8), waiting(8).withCancel(new Cancel()))) {
+        Thread[] waits = new Thread[1];
+        Future<Outcome> given =
+            pool.submit(
+                () -> {
+                  waits[0] = Thread.currentThread();
+                  return refusal(request).call();
+                });
+        untilListed(2);
+        waits[0].interrupt();
+        Outcome outcome = given.get();
+        assertTrue(outcome.interrupted());
+        assertTrue(outcome.error().getMessage().contains(BY_INTERRUPTION));
+        assertEquals(Result.NOT_PERMITTED, outcome.error().result());
+        assertEquals(1, Lease.live().size());
+        assertEquals(132, held.smCount());
+      }
+    }
+  }
+
+  @Test
+  void whoIsInterruptedAlreadyDoesNotWait() {
+    try (Lease held = device.acquire(LeaseRequest.of(100))) {
+      Thread.currentThread().interrupt();
+      refused(GcxException.NotPermitted.class, BY_INTERRUPTION, () -> device.acquire(waiting(64)));
+      assertTrue(Thread.currentThread().isInterrupted());
+      // What needs no wait isn't given up.
+      device.acquire(8).close();
+      held.resize(24);
+      assertTrue(Thread.interrupted());
+    }
+  }
+
+  @Test
+  void futuresAreCancelledByInterruption() throws Exception {
+    try (Lease held = device.acquire(LeaseRequest.rest())) {
+      Future<Lease> waits = pool.submit(() -> device.acquire(waiting(8)));
+      untilListed(2);
+      assertTrue(waits.cancel(true));
+      Assertions.assertThrows(CancellationException.class, waits::get);
+      untilListed(1);
+      assertEquals(132, held.smCount());
+    }
+  }
+
+  @Test
+  void oneCancelGivesUpAllThatWaitWithItForGood() throws Exception {
+    Cancel cancel = new Cancel();
+    Cancel other = new Cancel();
+    try (Lease held = device.acquire(LeaseRequest.rest())) {
+      Future<Outcome> first = pool.submit(refusal(waiting(8).withCancel(cancel)));
+      Future<Outcome> second = pool.submit(refusal(waiting(16).withCancel(cancel)));
+      Future<Lease> third = pool.submit(() -> device.acquire(waiting(24).withCancel(other)));
+      untilListed(4);
+      assertEquals("cancel", cancel.toString());
+      cancel.signal();
+      cancel.signal();
+      for (Future<Outcome> given : List.of(first, second)) {
+        assertTrue(given.get().error().getMessage().contains(BY_CANCEL));
+        assertFalse(given.get().interrupted());
+      }
+      assertTrue(cancel.isSignalled());
+      assertFalse(other.isSignalled());
+      assertEquals("cancel, signalled", cancel.toString());
+      for (Duration timeout : List.of(Duration.ZERO, LeaseRequest.FOREVER)) {
+        LeaseRequest late = LeaseRequest.of(8).withCancel(cancel).withTimeout(timeout);
+        refused(GcxException.NotPermitted.class, BY_CANCEL, () -> device.acquire(late));
+      }
+      assertEquals(2, Lease.live().size());
+      held.resize(100);
+      try (Lease served = third.get()) {
+        assertEquals(24, served.smCount());
+        other.signal(); // gives up no lease
+        assertEquals(24, served.stream().probeSms().length);
+      }
+    }
+  }
+
+  @Test
+  void aCloseServesWhoWaits() throws Exception {
+    Lease held = device.acquire(LeaseRequest.rest());
+    Future<Lease> waits = pool.submit(() -> device.acquire(waiting(8)));
+    untilListed(2);
+    held.close();
+    try (Lease served = waits.get()) {
+      assertEquals(8, served.smCount());
+    }
+  }
+
+  @Test
+  void whoWaitsHoldsNobodyElseUp() throws Exception {
+    try (Lease held = device.acquire(LeaseRequest.rest())) {
+      Future<Lease> waits = pool.submit(() -> device.acquire(waiting(8)));
+      untilListed(2);
+      System.gc(); // a thread inside a call stops no collection
+      assertEquals(132, held.stream().probeSms().length);
+      try (Lease elsewhere = new Device(1).acquire(24)) {
+        assertEquals(24, elsewhere.stream().probeSms().length);
+      }
+      held.resize(24);
+      waits.get().close();
+    }
+  }
+}
