@@ -24,6 +24,26 @@ typedef struct {
 } gcx_cache_stats;
 typedef struct gcx_context_s* gcx_context;
 typedef struct gcx_stream_s* gcx_stream;
+typedef struct gcx_lease_s* gcx_lease;
+typedef struct {
+    uint32_t struct_size, flags;
+    int family;
+    uint32_t min_sm_count, exclusive_sm_count, timeout_ms;
+    void* cancel;
+    const char* name;
+} gcx_lease_params;
+typedef struct {
+    gcx_lease lease;
+    uint32_t sm_count, reserved;
+} gcx_lease_size;
+typedef struct {
+    uint32_t struct_size;
+    int32_t device;
+    int family;
+    uint32_t flags, sm_count, exclusive_sm_count, stream_count, reserved;
+    uint64_t id, changes;
+    char name[64];
+} gcx_lease_info;
 
 const char* gcx_result_name(int result);
 const char* gcx_last_error_message(void);
@@ -38,8 +58,15 @@ int gcx_context_destroy(gcx_context context);
 int gcx_stream_create(gcx_context context, const void* params, gcx_stream* stream);
 int gcx_stream_destroy(gcx_stream stream);
 void* gcx_stream_native(gcx_stream stream);
+int gcx_stream_query(gcx_stream stream);
 int gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
 int gcx_cache_get_stats(gcx_cache_stats* stats);
+int gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_params* params,
+                      gcx_lease* lease);
+int gcx_lease_release(gcx_lease lease);
+int gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
+int gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info);
+int gcx_lease_stream_create(gcx_lease lease, const void* params, gcx_stream* stream);
 ]])
 
 local RESOURCE_SM = 1
@@ -97,15 +124,19 @@ function gcx.device(device)
     return resource
 end
 
+-- ffi would make some uint32_t of any number.
+local function counted(count, level)
+    if type(count) ~= "number" or count % 1 ~= 0 or count < 0 or count >= 2 ^ 32 then
+        error(tostring(count) .. " is no number of SMs", level + 1)
+    end
+    return count
+end
+
 -- The disjoint groups of a resource, one for each count; 0 takes what the others leave.
 function gcx.split(resource, counts)
     local requests = ffi.new("gcx_sm_request[?]", #counts)
     for i, count in ipairs(counts) do
-        -- ffi would make some uint32_t of any number.
-        if type(count) ~= "number" or count % 1 ~= 0 or count < 0 or count >= 2 ^ 32 then
-            error(tostring(count) .. " is no number of SMs", 2)
-        end
-        requests[i - 1].sm_count = count
+        requests[i - 1].sm_count = counted(count, 2)
     end
     local groups = ffi.new("gcx_resource[?]", #counts)
     check(C.gcx_sm_split(resource, requests, #counts, 0, groups, nil))
@@ -120,11 +151,13 @@ end
 local Stream = {}
 Stream.__index = Stream
 
--- The cudaStream_t, for any CUDA code. It stays gcx's.
+-- The cudaStream_t, for any CUDA code. It stays gcx's. A lease's stream follows the lease, so ask
+-- anew for each step.
 function Stream:native()
     local native = C.gcx_stream_native(self.handle)
     if native == nil then
-        check(400)
+        check(C.gcx_stream_query(self.handle)) -- says why
+        error("the stream has no CUstream", 2)
     end
     return native
 end
@@ -164,6 +197,46 @@ end
 -- Gives the context up; its streams keep it.
 function Context:close()
     check(C.gcx_context_destroy(self.handle))
+end
+
+local Lease = {}
+Lease.__index = Lease
+
+-- SMs of a device that no other lease of the process has; 0: all that are free. It waits for them
+-- up to a time-out in milliseconds, and holds up the interpreter meanwhile.
+function gcx.acquire(device, sms, name, timeout_ms)
+    local params = sized("gcx_lease_params")
+    params.name, params.timeout_ms = name, timeout_ms or 0
+    local handle = ffi.new("gcx_lease[1]")
+    check(C.gcx_lease_acquire(device, counted(sms, 2), params, handle))
+    return setmetatable({ handle = handle[0] }, Lease)
+end
+
+-- Gives leases other sizes, all in one operation or none: { { lease, sms }, ... }.
+function gcx.resize(changes)
+    local sizes = ffi.new("gcx_lease_size[?]", #changes)
+    for i, change in ipairs(changes) do
+        sizes[i - 1].lease, sizes[i - 1].sm_count = change[1].handle, counted(change[2], 2)
+    end
+    check(C.gcx_lease_resize(sizes, #changes, 0))
+end
+
+function Lease:sm_count()
+    local info = sized("gcx_lease_info")
+    check(C.gcx_lease_get_info(self.handle, info))
+    return info.sm_count
+end
+
+-- A stream that follows the lease.
+function Lease:stream()
+    local handle = ffi.new("gcx_stream[1]")
+    check(C.gcx_lease_stream_create(self.handle, nil, handle))
+    return setmetatable({ handle = handle[0] }, Stream)
+end
+
+-- Gives the SMs up; work on them finishes, and the lease's streams end.
+function Lease:close()
+    check(C.gcx_lease_release(self.handle))
 end
 
 return gcx

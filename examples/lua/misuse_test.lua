@@ -59,6 +59,34 @@ refused("GCX_ERROR_INVALID_RESOURCE_CONFIGURATION", gcx.context, changed)
 refused("cannot convert", gcx.context, "24")
 refused("cannot convert", gcx.context, ffi.new("uint64_t[2]"))
 
+-- Leases: one grows by what another gives, and its stream follows.
+local decode = gcx.acquire(0, 32, "decode")
+local prefill = gcx.acquire(0, 0, "prefill", 10)
+local steps = decode:stream()
+local before = steps:native()
+gcx.resize({ { decode, 64 }, { prefill, 0 } })
+assert(decode:sm_count() == 64 and prefill:sm_count() == 68)
+assert(steps:native() ~= before and #steps:probe() == 64)
+refused("GCX_ERROR_ALREADY_ACQUIRED", gcx.resize, { { decode, 72 }, { prefill, 68 } })
+refused("GCX_ERROR_ALREADY_ACQUIRED", gcx.acquire, 0, 8, nil, 2)
+refused("is no number of SMs", gcx.resize, { { decode, -8 } })
+refused("is no number of SMs", gcx.acquire, 0, 7.5)
+refused("GCX_ERROR_INVALID_VALUE", gcx.resize, {})
+refused("GCX_ERROR_INVALID_VALUE", gcx.resize, { { decode, 8 }, { decode, 16 } })
+refused("GCX_ERROR_INVALID_VALUE", gcx.acquire, 1, 8, ("n"):rep(64))
+refused("GCX_ERROR_INVALID_DEVICE", gcx.acquire, 2, 8)
+decode:close()
+prefill:close()
+refused("GCX_ERROR_CONTEXT_IS_DESTROYED", steps.probe, steps)
+refused("GCX_ERROR_CONTEXT_IS_DESTROYED", steps.native, steps)
+steps:close()
+for _, call in ipairs({ decode.close, decode.sm_count, decode.stream }) do
+    refused("GCX_ERROR_INVALID_HANDLE", call, decode)
+end
+refused("GCX_ERROR_INVALID_HANDLE", gcx.resize, { { decode, 8 } })
+refused("cannot convert", gcx.resize, { { { handle = 24 }, 8 } })
+assert(gcx.contexts_in_use() == 0)
+
 -- Groups stay what they are when the split that made them is collected.
 local groups = gcx.split(device, { 24, 32 })
 local second = groups[2]
@@ -70,6 +98,8 @@ collectgarbage()
 local kept = gcx.context(second)
 local of_second = kept:stream()
 assert(#of_second:probe() == 32)
+local leased = gcx.acquire(0, 8)
+assert(leased:stream():native() ~= nil)
 
 print("all of it was refused")
 -- And the process ends with live objects.

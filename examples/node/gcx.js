@@ -38,6 +38,31 @@ koffi.struct("gcx_cache_stats", {
 });
 koffi.pointer("gcx_context", koffi.opaque());
 koffi.pointer("gcx_stream", koffi.opaque());
+koffi.pointer("gcx_lease", koffi.opaque());
+koffi.struct("gcx_lease_params", {
+  struct_size: "uint32_t",
+  flags: "uint32_t",
+  family: "int",
+  min_sm_count: "uint32_t",
+  exclusive_sm_count: "uint32_t",
+  timeout_ms: "uint32_t",
+  cancel: "void*",
+  name: "const char*",
+});
+koffi.struct("gcx_lease_size", { lease: "gcx_lease", sm_count: "uint32_t", reserved: "uint32_t" });
+koffi.struct("gcx_lease_info", {
+  struct_size: "uint32_t",
+  device: "int32_t",
+  family: "int",
+  flags: "uint32_t",
+  sm_count: "uint32_t",
+  exclusive_sm_count: "uint32_t",
+  stream_count: "uint32_t",
+  reserved: "uint32_t",
+  id: "uint64_t",
+  changes: "uint64_t",
+  name: koffi.array("char", 64, "String"),
+});
 
 // The functions as gcx.h declares them, with koffi's words for what is written to.
 const DECLARATIONS = [
@@ -53,9 +78,16 @@ const DECLARATIONS = [
   "int gcx_stream_create(gcx_context context, const void* params, _Out_ gcx_stream* stream)",
   "int gcx_stream_destroy(gcx_stream stream)",
   "void* gcx_stream_native(gcx_stream stream)",
+  "int gcx_stream_query(gcx_stream stream)",
   "int gcx_stream_probe_sms(gcx_stream stream, _Out_ uint32_t* sm_ids, uint32_t capacity," +
     " _Out_ uint32_t* count)",
   "int gcx_cache_get_stats(_Inout_ gcx_cache_stats* stats)",
+  "int gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_params* params," +
+    " _Out_ gcx_lease* lease)",
+  "int gcx_lease_release(gcx_lease lease)",
+  "int gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags)",
+  "int gcx_lease_get_info(gcx_lease lease, _Inout_ gcx_lease_info* info)",
+  "int gcx_lease_stream_create(gcx_lease lease, const void* params, _Out_ gcx_stream* stream)",
 ];
 
 const c = {};
@@ -170,11 +202,15 @@ export class Stream {
     this.#handle = handle;
   }
 
-  /** The cudaStream_t, for any CUDA code, as a BigInt. It stays gcx's. */
+  /**
+   * The cudaStream_t, for any CUDA code, as a BigInt. It stays gcx's. A lease's stream follows the
+   * lease, so ask anew for each step.
+   */
   get native() {
     const native = c.gcx_stream_native(this.#handle);
-    if (native === null) throw new GcxError(400);
-    return native;
+    if (native !== null) return native;
+    check(c.gcx_stream_query(this.#handle)); // says why
+    throw new Error("the stream has no CUstream");
   }
 
   /** The SMs that a kernel in the stream runs on, as it notes them. */
@@ -188,5 +224,45 @@ export class Stream {
   /** Gives the stream up; work in it finishes. */
   close() {
     check(c.gcx_stream_destroy(this.#handle));
+  }
+}
+
+/** SMs of a device that no other lease of the process has. */
+export class Lease {
+  #handle;
+
+  /**
+   * 0 SMs are all that are free. It doesn't wait for SMs that others hold: that would hold up
+   * JavaScript's thread, in which they would be given back.
+   */
+  constructor(device, sms, name = null) {
+    const params = { struct_size: koffi.sizeof("gcx_lease_params"), name };
+    const handle = [null];
+    check(c.gcx_lease_acquire(device, count(sms), params, handle));
+    this.#handle = handle[0];
+  }
+
+  /** Gives leases other sizes, all in one operation or none: Lease.resize([lease, sms], ...). */
+  static resize(...changes) {
+    const sizes = changes.map(([of, sms]) => ({ lease: of.#handle, sm_count: count(sms) }));
+    check(c.gcx_lease_resize(sizes, sizes.length, 0));
+  }
+
+  get smCount() {
+    const info = { struct_size: koffi.sizeof("gcx_lease_info") };
+    check(c.gcx_lease_get_info(this.#handle, info));
+    return info.sm_count;
+  }
+
+  /** A stream that follows the lease. */
+  stream() {
+    const handle = [null];
+    check(c.gcx_lease_stream_create(this.#handle, null, handle));
+    return new Stream(handle[0]);
+  }
+
+  /** Gives the SMs up; work on them finishes, and the lease's streams end. */
+  close() {
+    check(c.gcx_lease_release(this.#handle));
   }
 }

@@ -68,6 +68,47 @@ function tests() {
     assert.throws(() => (device.bytes = Buffer.alloc(8)), TypeError);
   });
 
+  test("a lease grows by what another gives, and its stream follows", () => {
+    const decode = new gcx.Lease(0, 32, "decode");
+    const prefill = new gcx.Lease(0, 0, "prefill");
+    const stream = decode.stream();
+    const before = stream.native;
+    gcx.Lease.resize([decode, 64], [prefill, 0]);
+    assert.deepEqual([decode.smCount, prefill.smCount], [64, 68]);
+    assert.notEqual(stream.native, before);
+    assert.equal(stream.probe().length, 64);
+    const taken = refused("GCX_ERROR_ALREADY_ACQUIRED");
+    assert.throws(() => gcx.Lease.resize([decode, 72], [prefill, 68]), taken);
+    assert.throws(() => new gcx.Lease(0, 8), taken);
+    assert.equal(decode.smCount, 64);
+    for (const lease of [decode, prefill]) lease.close();
+    const ended = refused("GCX_ERROR_CONTEXT_IS_DESTROYED");
+    assert.throws(() => stream.probe(), ended);
+    assert.throws(() => stream.native, ended);
+    stream.close();
+    assert.equal(gcx.cacheStats().in_use, 0);
+  });
+
+  test("leases that are misused", () => {
+    const lease = new gcx.Lease(0, 24);
+    const value = refused("GCX_ERROR_INVALID_VALUE");
+    assert.throws(() => gcx.Lease.resize(), value);
+    assert.throws(() => gcx.Lease.resize([lease, 8], [lease, 16]), value);
+    assert.throws(() => new gcx.Lease(0, 8, "n".repeat(64)), value);
+    assert.throws(() => new gcx.Lease(2, 8), refused("GCX_ERROR_INVALID_DEVICE"));
+    for (const wrong of [-8, 7.5, 2 ** 32, "24", null]) {
+      assert.throws(() => new gcx.Lease(0, wrong), RangeError);
+      assert.throws(() => gcx.Lease.resize([lease, wrong]), RangeError);
+    }
+    assert.throws(() => gcx.Lease.resize([opened, 8]), TypeError);
+    assert.equal(lease.smCount, 24);
+    lease.close();
+    assert.throws(() => lease.close(), closed);
+    assert.throws(() => lease.smCount, closed);
+    assert.throws(() => lease.stream(), closed);
+    assert.throws(() => gcx.Lease.resize([lease, 8]), closed);
+  });
+
   test("each thread gets its own message", async () => {
     const asked = [1001, 1002, 1003, 1004];
     const said = asked.map(
@@ -85,7 +126,8 @@ function tests() {
     const program =
       `import * as gcx from "${HERE.replace("misuse.test.js", "gcx.js")}";` +
       "gcx.open(process.env.GCX_LIBRARY);" +
-      "globalThis.kept = new gcx.Context(gcx.Resource.ofDevice(0)).stream();";
+      "globalThis.kept = new gcx.Context(gcx.Resource.ofDevice(0)).stream();" +
+      "globalThis.leased = new gcx.Lease(0, 8).stream();";
     const done = spawnSync(process.execPath, ["--input-type=module", "-e", program]);
     assert.deepEqual([done.status, String(done.stderr)], [0, ""]);
   });
@@ -93,8 +135,9 @@ function tests() {
   test("structs are laid out as gcx-api.json has them", () => {
     const path = new URL("../../docs/gcx-api.json", import.meta.url);
     const api = JSON.parse(readFileSync(path, "utf8"));
-    const mirrored = ["gcx_device_info", "gcx_sm_request", "gcx_cache_stats"];
-    for (const struct of api.structs.filter(({ name }) => mirrored.includes(name))) {
+    const mirrored =
+      /^gcx_(device_info|sm_request|cache_stats|lease_params|lease_size|lease_info)$/;
+    for (const struct of api.structs.filter(({ name }) => mirrored.test(name))) {
       assert.equal(koffi.sizeof(struct.name), struct.size, struct.name);
       assert.deepEqual(
         Object.keys(koffi.type(struct.name).members),

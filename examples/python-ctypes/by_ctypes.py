@@ -69,6 +69,45 @@ class CacheStats(ctypes.Structure):
     )
 
 
+class LeaseParams(ctypes.Structure):
+    """gcx_lease_params."""
+
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("flags", c_uint32),
+        ("family", c_int),
+        ("min_sm_count", c_uint32),
+        ("exclusive_sm_count", c_uint32),
+        ("timeout_ms", c_uint32),
+        ("cancel", Handle),
+        ("name", c_char_p),
+    )
+
+
+class LeaseSize(ctypes.Structure):
+    """gcx_lease_size."""
+
+    _fields_ = (("lease", Handle), ("sm_count", c_uint32), ("reserved", c_uint32))
+
+
+class LeaseInfo(ctypes.Structure):
+    """gcx_lease_info."""
+
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("device", c_int32),
+        ("family", c_int),
+        ("flags", c_uint32),
+        ("sm_count", c_uint32),
+        ("exclusive_sm_count", c_uint32),
+        ("stream_count", c_uint32),
+        ("reserved", c_uint32),
+        ("id", c_uint64),
+        ("changes", c_uint64),
+        ("name", c_char * 64),
+    )
+
+
 class GcxError(Exception):
     """What gcx answered, in words; result is its number."""
 
@@ -92,7 +131,19 @@ PARAMETERS: dict[str, tuple[type, ...]] = {
     "gcx_stream_destroy": (Handle,),
     "gcx_stream_probe_sms": (Handle, POINTER(c_uint32), c_uint32, POINTER(c_uint32)),
     "gcx_cache_get_stats": (POINTER(CacheStats),),
+    "gcx_lease_acquire": (c_int32, c_uint32, POINTER(LeaseParams), POINTER(Handle)),
+    "gcx_lease_release": (Handle,),
+    "gcx_lease_resize": (POINTER(LeaseSize), c_uint32, c_uint32),
+    "gcx_lease_get_info": (Handle, POINTER(LeaseInfo)),
+    "gcx_lease_stream_create": (Handle, Handle, POINTER(Handle)),
 }
+
+
+def count_of(sms: int) -> int:
+    """A count of SMs, which ctypes would cut down to 32 bits in silence."""
+    if not 0 <= sms <= 0xFFFFFFFF:
+        raise ValueError(f"{sms} is no number of SMs")
+    return sms
 
 
 class Library:
@@ -122,13 +173,22 @@ class Library:
 
     def split(self, resource: Resource, counts: Sequence[int]) -> list[Resource]:
         """A disjoint group for each count; 0 takes what the others leave."""
-        for count in counts:
-            if not 0 <= count <= 0xFFFFFFFF:  # ctypes would cut it down to 32 bits in silence
-                raise ValueError(f"{count} is no number of SMs")
-        requests = (Request * len(counts))(*(Request(sm_count=count) for count in counts))
+        requests = (Request * len(counts))(*(Request(sm_count=count_of(n)) for n in counts))
         groups = (Resource * len(counts))()
         self("gcx_sm_split", byref(resource), requests, len(counts), 0, groups, None)
         return list(groups)
+
+    def resize(self, changes: Sequence[tuple[Lease, int]]) -> None:
+        """Gives leases other sizes, all in one operation or none."""
+        sizes = [LeaseSize(lease.handle, count_of(sms)) for lease, sms in changes]
+        self("gcx_lease_resize", (LeaseSize * len(sizes))(*sizes), len(sizes), 0)
+
+
+def probed(library: Library, stream: Handle) -> list[int]:
+    """The SMs that a kernel in the stream runs on, as it notes them."""
+    ids, count = (c_uint32 * MAX_SMS)(), c_uint32()
+    library("gcx_stream_probe_sms", stream, ids, MAX_SMS, byref(count))
+    return ids[: count.value]
 
 
 class Part:
@@ -145,10 +205,7 @@ class Part:
             raise
 
     def probe(self) -> list[int]:
-        """The SMs that a kernel in the stream runs on, as it notes them."""
-        ids, count = (c_uint32 * MAX_SMS)(), c_uint32()
-        self.library("gcx_stream_probe_sms", self.stream, ids, MAX_SMS, byref(count))
-        return ids[: count.value]
+        return probed(self.library, self.stream)
 
     def close(self) -> None:
         """Gives both back. Once: a second time raises what gcx says of the stale handle."""
@@ -156,6 +213,44 @@ class Part:
         self.library("gcx_context_destroy", self.context)
 
     def __enter__(self) -> Part:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Lease:
+    """SMs that no other lease of the process has, and a stream that follows them when they change;
+    given back by close() or at the end of a with."""
+
+    def __init__(
+        self, library: Library, device: int, sms: int, name: str = "", timeout_ms: int = 0
+    ) -> None:
+        """0 SMs are all that are free. ctypes lets other threads run while it waits."""
+        self.library = library
+        self.handle, self.stream = Handle(), Handle()
+        params = LeaseParams(ctypes.sizeof(LeaseParams), timeout_ms=timeout_ms, name=name.encode())
+        library("gcx_lease_acquire", device, count_of(sms), byref(params), byref(self.handle))
+        try:
+            library("gcx_lease_stream_create", self.handle, None, byref(self.stream))
+        except GcxError:
+            library("gcx_lease_release", self.handle)
+            raise
+
+    def sm_count(self) -> int:
+        info = LeaseInfo(ctypes.sizeof(LeaseInfo))
+        self.library("gcx_lease_get_info", self.handle, byref(info))
+        return int(info.sm_count)
+
+    def probe(self) -> list[int]:
+        return probed(self.library, self.stream)
+
+    def close(self) -> None:
+        """Gives both back; work that was submitted finishes."""
+        self.library("gcx_stream_destroy", self.stream)
+        self.library("gcx_lease_release", self.handle)
+
+    def __enter__(self) -> Lease:
         return self
 
     def __exit__(self, *_: object) -> None:

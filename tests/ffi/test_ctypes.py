@@ -46,6 +46,9 @@ def gcx() -> Any:
         ("gcx_sm_request", by_ctypes.Request),
         ("gcx_device_info", by_ctypes.DeviceInfo),
         ("gcx_cache_stats", by_ctypes.CacheStats),
+        ("gcx_lease_params", by_ctypes.LeaseParams),
+        ("gcx_lease_size", by_ctypes.LeaseSize),
+        ("gcx_lease_info", by_ctypes.LeaseInfo),
     ],
 )
 def test_layout(name: str, mirror: Any) -> None:
@@ -98,6 +101,52 @@ def test_wrong_values(gcx: Any) -> None:
         by_ctypes.Part(gcx, by_ctypes.Resource())
 
 
+def test_a_lease_grows_by_what_another_gives(gcx: Any) -> None:
+    decode = by_ctypes.Lease(gcx, 0, 32, "decode")
+    with by_ctypes.Lease(gcx, 0, 0, "prefill") as prefill:
+        before = decode.probe()
+        gcx.resize([(decode, 64), (prefill, 0)])
+        assert (decode.sm_count(), prefill.sm_count()) == (64, 68)
+        after = decode.probe()
+        assert len(after) == 64
+        assert set(before) < set(after)
+        assert not set(after) & set(prefill.probe())
+        with pytest.raises(by_ctypes.GcxError, match=r'ALREADY_ACQUIRED.*"decode" has 64'):
+            by_ctypes.Lease(gcx, 0, 8, timeout_ms=2)
+        with pytest.raises(by_ctypes.GcxError, match="ALREADY_ACQUIRED"):
+            gcx.resize([(decode, 72), (prefill, 68)])
+        decode.close()
+    for misuse in (decode.close, decode.sm_count, decode.probe, lambda: gcx.resize([(decode, 8)])):
+        with pytest.raises(by_ctypes.GcxError, match="INVALID_HANDLE"):
+            misuse()
+
+
+def test_a_wait_ends_when_another_thread_gives_back(gcx: Any) -> None:
+    held = by_ctypes.Lease(gcx, 0, 0)
+    given_back = threading.Timer(0.05, held.close)
+    given_back.start()
+    with by_ctypes.Lease(gcx, 0, 24, timeout_ms=60_000) as lease:
+        assert lease.sm_count() == 24
+    given_back.join()
+
+
+def test_wrong_values_of_leases(gcx: Any) -> None:
+    with by_ctypes.Lease(gcx, 0, 24) as lease:
+        for count in (-8, 2**32):
+            with pytest.raises(ValueError, match="is no number of SMs"):
+                by_ctypes.Lease(gcx, 0, count)
+            with pytest.raises(ValueError, match="is no number of SMs"):
+                gcx.resize([(lease, count)])
+        with pytest.raises(by_ctypes.GcxError, match="INVALID_VALUE"):
+            gcx.resize([])
+        with pytest.raises(by_ctypes.GcxError, match="INVALID_VALUE"):
+            gcx.resize([(lease, 8), (lease, 16)])
+        with pytest.raises(by_ctypes.GcxError, match="INVALID_VALUE"):
+            by_ctypes.Lease(gcx, 0, 8, "n" * 64)
+        with pytest.raises(by_ctypes.GcxError, match="INVALID_DEVICE"):
+            by_ctypes.Lease(gcx, 2, 8)
+
+
 def test_each_thread_gets_its_own_message(gcx: Any) -> None:
     device = gcx.device(0)
     wrong: list[str] = []
@@ -118,7 +167,7 @@ def test_each_thread_gets_its_own_message(gcx: Any) -> None:
     assert wrong == []
 
 
-def test_a_part_that_got_no_stream_leaves_nothing(gcx: Any, monkeypatch: Any) -> None:
+def test_what_got_no_stream_leaves_nothing(gcx: Any, monkeypatch: Any) -> None:
     (group,) = gcx.split(gcx.device(0), [24])
 
     def refuse(*_: object) -> int:
@@ -127,6 +176,9 @@ def test_a_part_that_got_no_stream_leaves_nothing(gcx: Any, monkeypatch: Any) ->
     monkeypatch.setattr(gcx.c, "gcx_stream_create", refuse)
     with pytest.raises(by_ctypes.GcxError):
         by_ctypes.Part(gcx, group)
+    monkeypatch.setattr(gcx.c, "gcx_lease_stream_create", refuse)
+    with pytest.raises(by_ctypes.GcxError):
+        by_ctypes.Lease(gcx, 0, 24)
     stats = by_ctypes.CacheStats(struct_size=ctypes.sizeof(by_ctypes.CacheStats))
     gcx("gcx_cache_get_stats", ctypes.byref(stats))
     assert stats.in_use == 0

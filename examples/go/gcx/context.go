@@ -68,21 +68,32 @@ func (context Context) Resource(of ResourceType) (Resource, error) {
 }
 
 // Native is the CUcontext.
-func (context Context) Native() (uintptr, error) { return native(context.handle, c.ContextNative) }
+func (context Context) Native() (uintptr, error) {
+	return native(context.handle, c.ContextNative, context.usable)
+}
 
 // NativeGreen is the CUgreenCtx.
 func (context Context) NativeGreen() (uintptr, error) {
-	return native(context.handle, c.ContextNativeGreen)
+	return native(context.handle, c.ContextNativeGreen, context.usable)
 }
 
-// native is for the functions that answer NULL instead of a result.
-func native(handle uintptr, ask func(uintptr) uintptr) (uintptr, error) {
+func (context Context) usable(uintptr) Result {
+	var info ContextInfo
+	info.structSize = sizeOf(&info)
+	return c.ContextGetInfo(context.handle, &info)
+}
+
+// native is for the functions that answer NULL instead of a result; another one has that.
+func native(handle uintptr, ask func(uintptr) uintptr, why func(uintptr) Result) (uintptr, error) {
 	var found uintptr
 	err := check(func() Result {
-		if found = ask(handle); found == 0 {
-			return InvalidHandle
+		if found = ask(handle); found != 0 {
+			return Success
 		}
-		return Success
+		if result := why(handle); result != Success && result != NotReady {
+			return result
+		}
+		return InvalidHandle
 	})
 	return found, err
 }
@@ -124,18 +135,23 @@ func (context Context) Wait(event Event) error {
 
 // Contexts lists the green contexts in use on a device, or on all (-1).
 func Contexts(device int32) ([]LiveContext, error) {
-	var live []LiveContext
+	return listed(func(room *LiveContext, capacity uint32, count *uint32) Result {
+		return c.ContextList(device, room, capacity, count)
+	})
+}
+
+// listed asks again while there is more than the room holds.
+func listed[T any](ask func(room *T, capacity uint32, count *uint32) Result) ([]T, error) {
+	var live []T
 	for {
 		var count uint32
-		err := check(func() Result {
-			return c.ContextList(device, first(live), uint32(len(live)), &count)
-		})
+		err := check(func() Result { return ask(first(live), uint32(len(live)), &count) })
 		if err == nil {
 			return live[:count], nil
 		}
 		if int(count) <= len(live) {
 			return nil, err
 		}
-		live = make([]LiveContext, count)
+		live = make([]T, count)
 	}
 }

@@ -29,7 +29,9 @@ func (event Event) Close() error {
 }
 
 // Native is the CUevent.
-func (event Event) Native() (uintptr, error) { return native(event.handle, c.EventNative) }
+func (event Event) Native() (uintptr, error) {
+	return native(event.handle, c.EventNative, c.EventQuery)
+}
 
 // Synchronize waits for the event's work.
 func (event Event) Synchronize() error {

@@ -41,6 +41,8 @@ func TestStructsAreLaidOutAsInC(t *testing.T) {
 		"gcx_live_context": LiveContext{}, "gcx_stream_params": streamParams{},
 		"gcx_stream_info": StreamInfo{}, "gcx_cache_stats": CacheStats{},
 		"gcx_driver_info": driverInfo{}, "gcx_capability_info": capabilityInfo{},
+		"gcx_lease_params": leaseParams{}, "gcx_lease_size": LeaseSize{},
+		"gcx_lease_info": LeaseInfo{}, "gcx_live_lease": LiveLease{},
 	}
 	for _, struct_ := range described(t).Structs {
 		mirror, known := mirrors[struct_.Name]

@@ -1,8 +1,8 @@
 // Package gcx is libgcx in Go, without cgo: it opens the library by dlopen, through purego, so that
 // programs build with CGO_ENABLED=0. The names and rules are gcx.h's.
 //
-// Every function may be called from any goroutine. Handles (Context, Stream, Event) are given up
-// once, by Close; what is closed answers InvalidHandle from then on, a second Close too. Nothing is
+// Every function may be called from any goroutine. Handles (Context, Stream, Event, Lease, Cancel)
+// are given up once, by Close; what is closed answers InvalidHandle from then on, a second Close too. Nothing is
 // closed by the garbage collector.
 package gcx
 
@@ -24,9 +24,12 @@ const (
 	Success                      Result = 0
 	InvalidValue                 Result = 1
 	InvalidDevice                Result = 101
+	AlreadyAcquired              Result = 210
 	SharedObjectInitFailed       Result = 303
 	InvalidHandle                Result = 400
 	NotReady                     Result = 600
+	ContextIsDestroyed           Result = 709
+	NotPermitted                 Result = 800
 	NotSupported                 Result = 801
 	InvalidResourceType          Result = 914
 	InvalidResourceConfiguration Result = 915
@@ -111,6 +114,21 @@ var c struct {
 
 	CacheSetLimit func(uint32) Result      `c:"gcx_cache_set_limit"`
 	CacheGetStats func(*CacheStats) Result `c:"gcx_cache_get_stats"`
+
+	LeaseAcquire      func(int32, uint32, *leaseParams, *uintptr) Result `c:"gcx_lease_acquire"`
+	LeaseRelease      func(uintptr) Result                               `c:"gcx_lease_release"`
+	LeaseResize       func(*LeaseSize, uint32, uint32) Result            `c:"gcx_lease_resize"`
+	LeasePrepare      func(*LeaseSize, uint32) Result                    `c:"gcx_lease_prepare"`
+	LeaseHandOver     func(uintptr, uintptr, uint32) Result              `c:"gcx_lease_hand_over"`
+	LeaseGetInfo      func(uintptr, *LeaseInfo) Result                   `c:"gcx_lease_get_info"`
+	LeaseGetResource  func(uintptr, *Resource) Result                    `c:"gcx_lease_get_resource"`
+	LeaseList         func(int32, *LiveLease, uint32, *uint32) Result    `c:"gcx_lease_list"`
+	LeaseStreamCreate func(uintptr, *streamParams, *uintptr) Result      `c:"gcx_lease_stream_create"`
+	LeaseSynchronize  func(uintptr) Result                               `c:"gcx_lease_synchronize"`
+	LeaseQuery        func(uintptr) Result                               `c:"gcx_lease_query"`
+	CancelCreate      func(*uintptr) Result                              `c:"gcx_cancel_create"`
+	CancelSignal      func(uintptr) Result                               `c:"gcx_cancel_signal"`
+	CancelDestroy     func(uintptr) Result                               `c:"gcx_cancel_destroy"`
 }
 
 // DefaultLibrary is the name under which the loader finds an installed libgcx.

@@ -40,6 +40,7 @@ const (
 	SplitFine       SplitFlags = 0x1
 	SplitMaxCluster SplitFlags = 0x2
 	SplitExact      SplitFlags = 0x100
+	SplitUnleased   SplitFlags = 0x200 // keeps clear of leases
 )
 
 // Resource describes SMs of a device, or a workqueue. It is a value: copied and compared with ==,

@@ -1,6 +1,6 @@
 package gcx
 
-// Stream is a stream whose kernels run on its context's SMs. Its zero value is none.
+// Stream is a stream whose kernels run on its context's or its lease's SMs. Its zero value is none.
 type Stream struct{ handle uintptr }
 
 type streamParams struct {
@@ -39,8 +39,11 @@ func (stream Stream) Close() error {
 	return check(func() Result { return c.StreamDestroy(stream.handle) })
 }
 
-// Native is the CUstream, a cudaStream_t too, for any CUDA code. It stays gcx's.
-func (stream Stream) Native() (uintptr, error) { return native(stream.handle, c.StreamNative) }
+// Native is the CUstream, a cudaStream_t too, for any CUDA code. It stays gcx's. A lease's stream
+// follows the lease, so ask anew for each step.
+func (stream Stream) Native() (uintptr, error) {
+	return native(stream.handle, c.StreamNative, c.StreamQuery)
+}
 
 // Info tells what the stream is.
 func (stream Stream) Info() (StreamInfo, error) {
