@@ -38,7 +38,7 @@ class Resources:
         return workqueue_resource(self._get(_gcx.GCX_RESOURCE_WORKQUEUE_CONFIG))
 
     @property
-    def sharedworkqueue_resource(self) -> WorkqueueResource:
+    def shared_workqueue(self) -> WorkqueueResource:
         """A context's workqueue itself: a context made with it shares it.
 
         Raises:

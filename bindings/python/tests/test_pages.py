@@ -86,7 +86,7 @@ def test_the_lines_of_the_readme(script: Any) -> None:
 
 def test_the_long_way(script: Any) -> None:
     """What docs/python.md calls so; the blocks after it go on with its names."""
-    at_once, long_way, workqueues, order = fences(DOCS / "python.md")[1:5]
+    at_once, _, _, long_way, workqueues, order = fences(DOCS / "python.md")[1:7]
     older = gcx.driver_info().version < (13, 1)
     parts = "decode, prefill = gcx.split([24, None])\n"
     code = f"import gcx\n{at_once}{long_way}{'' if older else workqueues}{parts}{order}"
