@@ -12,4 +12,4 @@ jlink --strip-debug --compress=2 --no-header-files --no-man-pages --add-modules 
     --output "$folder/runtime"
 cp "$built"/gcx-+([0-9.]).jar "$folder/gcx.jar"
 cp "$built"/test-classes/Scenario.class "$folder/programs"
-cp "$built"/test-classes/gcx/{OnGpu,EndTest}*.class "$folder/programs/gcx"
+cp "$built"/test-classes/gcx/{OnGpu,EndTest,LeaseEndTest}*.class "$folder/programs/gcx"

@@ -102,6 +102,18 @@ final class Names {
   /** What they say to call, with the arguments of C. */
   private static final Pattern MAP_SMS = Pattern.compile("gcx_device_map_sms\\((\\d+), ([1-3])\\)");
 
+  /** The fields of a lease's request: wrong ones, and the one that would have less do. */
+  private static final Map<String, String> FIELDS =
+      Map.of(
+          "params->min_sm_count", "LeaseRequest.minSmCount",
+          "params->exclusive_sm_count", "LeaseRequest.exclusiveSmCount",
+          "params->family", "LeaseRequest.family",
+          "params->name", "LeaseRequest.name",
+          "min_sm_count", "LeaseRequest.withMinimum");
+
+  private static final Pattern FIELD =
+      Pattern.compile("(?:params->|\\b)(?:min_sm_count|exclusive_sm_count|family|name)\\b");
+
   private Names() {}
 
   static String inJava(String text) {
@@ -113,8 +125,12 @@ final class Names {
                   SmFamily family = SmFamily.of(Integer.parseInt(call.group(2)));
                   return "new Device(" + call.group(1) + ").mapSms(SmFamily." + family + ")";
                 });
+    String named =
+        FIELD
+            .matcher(mapped)
+            .replaceAll(field -> FIELDS.getOrDefault(field.group(), field.group()));
     return C_NAME
-        .matcher(mapped)
+        .matcher(named)
         .replaceAll(found -> HERE.getOrDefault(found.group(), found.group()));
   }
 }

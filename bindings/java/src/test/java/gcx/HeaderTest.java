@@ -74,5 +74,8 @@ class HeaderTest {
         "SmResource.smIds: call new Device(1).mapSms(SmFamily.FINE) or gcx_no_such first",
         Names.inJava(
             "gcx_resource_get_sm_ids: call gcx_device_map_sms(1, 2) or gcx_no_such first"));
+    assertEquals(
+        "LeaseRequest.minSmCount is 25; a name of the family; LeaseRequest.withMinimum takes less",
+        Names.inJava("params->min_sm_count is 25; a name of the family; min_sm_count takes less"));
   }
 }

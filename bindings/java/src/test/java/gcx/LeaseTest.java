@@ -72,6 +72,7 @@ class LeaseTest {
       GcxException error =
           refused(GcxException.AlreadyAcquired.class, "\"one\" has 24", () -> device.acquire(100));
       assertTrue(error.getMessage().startsWith("Device.acquire: asked for 100 SMs"));
+      assertTrue(error.getMessage().contains("LeaseRequest.withMinimum takes less"));
       assertEquals(Result.ALREADY_ACQUIRED, error.result());
       assertThrows(GcxException.ResourceConfiguration.class, () -> device.acquire(140));
     }
@@ -323,7 +324,6 @@ class LeaseTest {
             () -> device.acquire(-1),
             () -> device.acquire(1L << 32),
             () -> some.withMinimum(-1),
-            () -> device.acquire(some.withMinimum(25)),
             () -> device.acquire(some.withSharing(25)),
             () -> device.acquire(some.withFamily(SmFamily.STRUCTURED)),
             () -> device.acquire(some.withFamily(SmFamily.FOREIGN)),
@@ -333,6 +333,17 @@ class LeaseTest {
             () -> Lease.resize(List.of()))) {
       assertThrows(GcxException.InvalidValue.class, wrong);
     }
+    refused(
+        GcxException.InvalidValue.class,
+        "LeaseRequest.minSmCount is 25",
+        () -> device.acquire(some.withMinimum(25)));
+    refused(
+        GcxException.InvalidValue.class,
+        "set LeaseRequest.withSharing",
+        () ->
+            device.acquire(
+                new LeaseRequest(
+                    24, 0, false, 8, SmFamily.COSCHEDULED, java.time.Duration.ZERO, null, "")));
     for (Executable wrong :
         List.<Executable>of(
             () -> device.acquire(null),

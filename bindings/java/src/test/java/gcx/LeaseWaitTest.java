@@ -193,6 +193,41 @@ class LeaseWaitTest {
     }
   }
 
+  /** The SMs, an interruption and a signal come at once. */
+  @Test
+  void whicheverComesFirst() throws Exception {
+    int served = 0;
+    for (int i = 0; i < 200; i++) {
+      Cancel cancel = new Cancel();
+      Lease held = device.acquire(LeaseRequest.rest());
+      Thread[] waits = new Thread[1];
+      Future<Boolean> waiting =
+          pool.submit(
+              () -> {
+                waits[0] = Thread.currentThread();
+                try (Lease lease = device.acquire(waiting(8).withCancel(cancel))) {
+                  return lease.smCount() == 8;
+                } catch (GcxException.NotPermitted givenUp) {
+                  return false;
+                } finally {
+                  Thread.interrupted();
+                }
+              });
+      untilListed(2);
+      Future<?> gives = pool.submit(i % 3 == 0 ? held::close : () -> held.resize(24));
+      Future<?> signals = pool.submit(i % 3 == 1 ? cancel::signal : () -> {});
+      if (i % 3 == 2) {
+        waits[0].interrupt();
+      }
+      served += waiting.get() ? 1 : 0;
+      gives.get();
+      signals.get();
+      held.close();
+      assertEquals(List.of(), Lease.live());
+    }
+    assertTrue(served >= 67, "only " + served + " were served"); // all that nobody disturbed
+  }
+
   @Test
   void whoWaitsHoldsNobodyElseUp() throws Exception {
     try (Lease held = device.acquire(LeaseRequest.rest())) {

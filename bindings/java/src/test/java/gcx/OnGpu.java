@@ -45,9 +45,31 @@ final class OnGpu {
         check("a native stream has the SMs", same.smCount() == 24);
       }
     }
+    leases(device);
     costs(split.groups().get(1));
     check("nothing is alive", Context.live().equals(List.of()));
     System.out.println(passed + " passed, 0 failed");
+  }
+
+  private static void leases(Device device) {
+    try (Lease decode = device.acquire(LeaseRequest.of(32).withName("decode"));
+        Lease prefill = device.acquire(LeaseRequest.rest().withName("prefill"))) {
+      long before = decode.stream().nativeHandle();
+      int all = decode.smCount() + prefill.smCount();
+      check("the leases have all SMs", all == device.sms().smCount());
+      for (int count : new int[] {64, 32, 48}) {
+        Lease.resize(List.of(LeaseSize.of(decode, count), LeaseSize.rest(prefill)));
+        BitSet ofDecode = set(decode.stream().probeSms());
+        BitSet ofPrefill = set(prefill.stream().probeSms());
+        check("decode has " + count, ofDecode.cardinality() == count);
+        check("prefill has the rest", ofPrefill.cardinality() == all - count);
+        check("the leases are disjoint", !ofDecode.intersects(ofPrefill));
+      }
+      check("the native stream is another", decode.stream().nativeHandle() != before);
+      decode.handOver(prefill);
+      check("all is prefill's", prefill.stream().probeSms().length == all);
+    }
+    check("no lease is alive", Lease.live().equals(List.of()));
   }
 
   private static void costs(SmResource part) {
