@@ -78,7 +78,7 @@ LANGUAGES = {
             "GCX_LOCALITY_DOMAIN_ID_ANY": "gcx.SmRequest has it; HeaderTest compares",
             "GCX_CAPABILITY_COUNT": "gcx.Capability is an enum; HeaderTest compares",
             "GCX_MAX_SMS": "arrays come as long as they are",
-            "GCX_MAX_LEASE_NAME": "gcx refuses what is too long; LeaseRequest says how long it may be",
+            "GCX_MAX_LEASE_NAME": "LeaseRequest says it in words; gcx refuses what is longer",
             "gcx_result_name": "SWIG's layer calls it: GcxException.resultName()",
         },
     ),
