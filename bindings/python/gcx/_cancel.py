@@ -64,7 +64,10 @@ def interruptible(call: Callable[[int], None], cancel: Cancel | None) -> None:
         if cancel.signalled:
             own.signal()
     try:
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # Not in every interpreter, nor while the process ends.
+            run()
         done.wait()
     except BaseException:
         own.signal()

@@ -29,6 +29,13 @@ else:
     raise SystemExit("no error")
 with gcx.split([8]):
     pass
+with gcx.acquire(100) as lease:
+    try:
+        gcx.acquire(64, timeout=0.01)
+    except gcx.AlreadyAcquiredError as error:
+        assert "waited 10 ms" in str(error)
+    else:
+        raise SystemExit("no error")
 '''
 assert refused()
 for _ in range(3):

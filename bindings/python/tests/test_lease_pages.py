@@ -25,7 +25,7 @@ class Stream:
 torch = types.ModuleType("torch")
 torch.cuda = types.SimpleNamespace(ExternalStream=Stream, stream=contextlib.nullcontext)
 sys.modules["torch"] = torch
-queue, policy = lambda: (0, 9), lambda prompts: 64 - 4 * prompts
+queue, policy = lambda: (0, 8), lambda prompts: 64 - 4 * prompts
 step = lambda: print(decode.sm_count, prefill.sm_count)
 """
 
@@ -50,7 +50,7 @@ def test_the_leases(script: Any) -> None:
     changes, waits = FENCES
     body = textwrap.indent(f"loop = asyncio.get_running_loop()\n{waits}return lease\n", "    ")
     code = f"{_LEASES}{changes}async def acquire():\n{body}{_ASYNCIO}"
-    assert script(code) == "64 68\n28 104\nTrue\n1\n"
+    assert script(code) == "64 68\n32 100\nTrue\n1\n"
 
 
 def promise(text: str) -> str:

@@ -250,18 +250,19 @@ def test_nothing_leaks(held: gcx.Lease) -> None:
             gcx.acquire(64)
 
     def back_and_forth() -> None:
-        held.resize(96)
-        held.resize(100)
+        one.resize(8)
+        one.resize(16)
 
     def handing_over() -> None:
-        gcx.acquire(8, timeout=None).hand_over(held)
-        held.resize(100)
+        gcx.acquire(8, timeout=None).hand_over(one)
+        one.resize(16)
 
+    one = gcx.acquire(16)
     calls: list[tuple[int, Callable[[], object]]] = [
         (5000, lambda: gcx.acquire(8).close()),
-        (5000, lambda: gcx.acquire(8, name="one").stream.native),
+        (5000, lambda: gcx.acquire(8, name="two").stream.native),
         (5000, back_and_forth),
-        (5000, lambda: (held.sm_count, held.resource, held.query(), gcx.leases())),
+        (5000, lambda: (one.sm_count, one.resource, one.query(), gcx.leases())),
         (5000, lambda: gcx.Cancel().signal()),
         (1000, failing),
         (50, handing_over),
@@ -277,7 +278,7 @@ def test_nothing_leaks(held: gcx.Lease) -> None:
         gc.collect()
         assert sys.getallocatedblocks() - blocks < 100
         assert sys.getrefcount(None) - none < 100
-    assert len(gcx.leases()) == 1
+    assert len(gcx.leases()) == 2
 
 
 @pytest.mark.parametrize(
@@ -327,3 +328,29 @@ if child == 0:
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 """
     script(code)
+
+
+_RESET = """
+import ctypes, gcx
+lease = gcx.acquire(24)
+stream = lease.create_stream()
+own = lease.stream
+assert ctypes.CDLL(gcx.driver_info().library).cuDevicePrimaryCtxReset_v2(0) == 0
+for use in (stream.query, own.synchronize, lambda: own.native, lambda: lease.sm_count,
+            lambda: lease.resize(32), lease.synchronize, lease.create_stream):
+    try:
+        use()
+    except gcx.ContextDestroyedError as error:
+        assert "reset" in str(error), error
+        continue
+    raise SystemExit("a lease outlived the reset")
+assert repr(lease) == "<gcx.Lease: GCX_ERROR_CONTEXT_IS_DESTROYED>"
+lease.close()
+with gcx.acquire(None) as fresh:
+    print(len(fresh.stream.sm_ids()))
+"""
+
+
+def test_a_reset_of_the_device_ends_leases(script: Any) -> None:
+    """On a driver that permits it while green contexts live, as the simulated 12.4 does."""
+    assert script(_RESET, driver="sim:h100@12.4") == "132\n"
