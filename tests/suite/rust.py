@@ -105,7 +105,7 @@ def test_memory(suite: Suite) -> None:
     """Addresses and leaks, by valgrind. Not what is uninitialized: GCC compares std::optional by
     reading the value before it asks whether there is one, which valgrind takes for a mistake."""
     options = ["--locked", "--no-default-features", "-p", "gcx"]
-    for name in ("contexts", "resources", "log"):
+    for name in ("contexts", "resources", "leases", "log"):
         build = cargo("test", *options, "--no-run", "--message-format=json", "--test", name)
         made = suite.timed(f"build {name}", build, environment())
         programs = re.findall(r'"executable":"([^"]+)"', made.stdout)
