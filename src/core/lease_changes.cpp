@@ -60,6 +60,11 @@ Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
             asked += (asked.empty() ? "" : ", ") +
                      (size.sm_count == 0 ? std::string("the rest") : format("%u", size.sm_count)) +
                      " for " + size.lease->label();
+        if (!std::all_of(wishes.begin(), wishes.end(),
+                         [&](const Wish& wish) { return fits(family, wish); }))
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("there are not the SMs for %s: %s has %u, whoever holds them",
+                        asked.c_str(), shelf.device.label().c_str(), shelf.device.sm_count()));
         fail(GCX_ERROR_ALREADY_ACQUIRED, format("there are not the SMs for %s: %s", asked.c_str(),
                                                 holders(shelf, family).c_str()));
     }

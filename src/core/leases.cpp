@@ -158,6 +158,13 @@ Fences Leases::fences_on(Shelf& shelf, const Lease& lease, const AtomSet& atoms)
     return found;
 }
 
+// Whether the device has the SMs, whoever holds them.
+bool Leases::fits(const std::shared_ptr<Family>& family, const Wish& wish) {
+    const Ledger empty(family->shape(),
+                       [&](const AtomSet& set) { return family->can_realise(set); });
+    return empty.plan({&wish, 1}, family->all()).has_value();
+}
+
 std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& request) {
     const auto family = device.family(request.family);
     const bool shared = request.terms.shared;
@@ -166,9 +173,7 @@ std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& reque
                   &request.terms};
     Lock lock(mutex_);
     Shelf& shelf = this->shelf(device);
-    if (!Ledger(family->shape(), [&](const AtomSet& set) {
-             return family->can_realise(set);
-         }).plan({&waiter.wish, 1}, family->all()))
+    if (!fits(family, waiter.wish))
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("asked for %s; %s has %u SMs, whoever holds them",
                     count_text(request.sm_count).c_str(), device.label().c_str(),

@@ -112,6 +112,7 @@ class Leases {
     static std::optional<AtomSet> taken_elsewhere(Shelf& shelf,
                                                   const std::shared_ptr<Family>& family);
     static AtomSet usable(Shelf& shelf, const std::shared_ptr<Family>& family);
+    static bool fits(const std::shared_ptr<Family>& family, const Wish& wish);
     static bool grant(Shelf& shelf, const Waiter& waiter);
     void serve(Shelf& shelf);
     void take_out(Shelf& shelf, uint64_t id);
