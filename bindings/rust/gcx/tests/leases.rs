@@ -6,7 +6,7 @@ mod common;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::Work;
+use common::{begin_capture, end_capture, Work};
 use gcx::{
     Cancel, Device, ErrorKind, EventOptions, Family, Lease, Partition, PartitionOptions, Resize,
     Result, Sms, SplitOptions,
@@ -224,6 +224,31 @@ fn handed_over() -> Result<()> {
     to.synchronize()
 }
 
+/// A capture goes on where it is, and the stream moves when it has ended.
+#[test]
+fn captures_are_left_alone() -> Result<()> {
+    let _turn = turn();
+    let lease = Lease::acquire(&device(), 24)?;
+    let stream = lease.stream()?;
+    let native = stream.native()?;
+    begin_capture(&stream)?;
+    lease.resize(64)?;
+    assert_eq!(stream.native()?, native);
+    assert!(lease.query()?);
+    lease.synchronize()?;
+    assert_eq!(stream.synchronize().unwrap_err().kind(), ErrorKind::Capture);
+    end_capture(&stream)?;
+    assert_ne!(stream.native()?, native);
+    assert_eq!(stream.sm_ids()?.len(), 64);
+    // One that ends with its lease while it captures.
+    begin_capture(&stream)?;
+    drop(lease);
+    assert_eq!(stream.query().unwrap_err().kind(), ErrorKind::ContextDestroyed);
+    drop(stream);
+    assert_eq!(Lease::acquire(&device(), None)?.sm_count()?, 132);
+    Ok(())
+}
+
 #[test]
 fn a_lease_that_is_dropped_ends_its_streams() -> Result<()> {
     let _turn = turn();
@@ -349,7 +374,7 @@ fn wrong_values() -> Result<()> {
     let twice = [(&held, Sms::Count(16)), (&held, Sms::Count(8))];
     assert_eq!(gcx::resize(&twice, Resize::new()).unwrap_err().kind(), ErrorKind::InvalidValue);
     let most = held.resize(140).unwrap_err();
-    assert_eq!(most.kind(), ErrorKind::AlreadyAcquired, "{most}");
+    assert_eq!(most.kind(), ErrorKind::InvalidResourceConfiguration, "{most}");
     let never = Lease::acquire(&device(), 140).unwrap_err();
     assert_eq!(never.kind(), ErrorKind::InvalidResourceConfiguration);
     assert_eq!((held.sm_count()?, held.info()?.changes), (24, 0));

@@ -76,6 +76,7 @@ type Push = extern "C" fn(*mut c_void) -> c_int;
 type Load = extern "C" fn(*mut *mut c_void, *const c_void) -> c_int;
 type Find = extern "C" fn(*mut *mut c_void, *mut c_void, *const c_char) -> c_int;
 type Pop = extern "C" fn(*mut *mut c_void) -> c_int;
+type End = extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int;
 type Launch = extern "C" fn(
     *mut c_void,
     c_uint,
@@ -89,6 +90,25 @@ type Launch = extern "C" fn(
     *mut *mut c_void,
     *mut *mut c_void,
 ) -> c_int;
+
+/// Begins a graph capture in the stream's native stream of now.
+pub fn begin_capture(stream: &Stream) -> Result<()> {
+    // SAFETY: the type is that of cuda.h; the mode is CU_STREAM_CAPTURE_MODE_RELAXED.
+    let begin: extern "C" fn(*mut c_void, c_int) -> c_int =
+        unsafe { driver_function("cuStreamBeginCapture_v2") };
+    assert_eq!(begin(stream.native()?.cast(), 2), 0);
+    Ok(())
+}
+
+pub fn end_capture(stream: &Stream) -> Result<()> {
+    let mut graph = ptr::null_mut();
+    // SAFETY: the types are those of cuda.h.
+    let (end, destroy): (End, extern "C" fn(*mut c_void) -> c_int) =
+        unsafe { (driver_function("cuStreamEndCapture"), driver_function("cuGraphDestroy")) };
+    assert_eq!(end(stream.native()?.cast(), &mut graph), 0);
+    assert_eq!(destroy(graph), 0);
+    Ok(())
+}
 
 const PTX: &str = "
 .version 6.3
