@@ -1,0 +1,355 @@
+// Random changes of leases at work: who has which SMs, and that no two leases' kernels are on one
+// SM at one time, by the simulated clock; and the same operations from many threads at once.
+
+#include "work.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <random>
+#include <thread>
+
+using namespace support;
+
+namespace {
+
+constexpr unsigned kSeed = 20261121;
+
+class Random {
+  public:
+    explicit Random(unsigned seed) : engine_(seed) {}
+    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
+
+  private:
+    std::mt19937 engine_;
+};
+
+struct Event {
+    CUevent native = nullptr;
+
+    explicit Event(CUstream stream) {
+        gcx_event made = nullptr;
+        CHECK_OK(gcx_event_create(0, GCX_EVENT_TIMING, &made));
+        handle = made;
+        native = gcx_event_native(made);
+        CHECK_EQ(NATIVE(cuEventRecord)(native, stream), CUDA_SUCCESS);
+    }
+    ~Event() { CHECK_OK(gcx_event_destroy(handle)); }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+
+    gcx_event handle = nullptr;
+};
+
+// A kernel: whose, where, when.
+struct Run {
+    uint64_t lease;
+    gcx_stream stream;
+    gcx_resource sms;
+    std::unique_ptr<Event> begin;
+    std::unique_ptr<Event> end;
+};
+
+struct Holder {
+    gcx_lease lease = nullptr;
+    uint64_t id = 0;
+    std::vector<gcx_stream> streams;
+};
+
+class Machine {
+  public:
+    explicit Machine(unsigned seed) : random_(seed) {
+        const gcx_resource whole = whole_device();
+        CHECK_OK(gcx_context_create(&whole, 1, nullptr, &clock_context_));
+        CHECK_OK(gcx_stream_create(clock_context_, nullptr, &clock_));
+        start_ = std::make_unique<Event>(gcx_stream_native(clock_));
+    }
+
+    void step() {
+        switch (random_.below(12)) {
+        case 0:
+        case 1:
+            acquire();
+            break;
+        case 2:
+            release();
+            break;
+        case 3:
+        case 4:
+        case 5:
+            resize();
+            break;
+        case 6:
+            hand_over();
+            break;
+        case 7:
+            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(random_.below(3'000'000));
+            break;
+        default:
+            launch();
+        }
+        check_live();
+    }
+
+    void finish() {
+        check_runs();
+        runs_.clear();
+        start_.reset();
+        for (Holder& holder : holders_)
+            give_up(holder);
+        holders_.clear();
+        CHECK_OK(gcx_stream_destroy(clock_));
+        CHECK_OK(gcx_context_destroy(clock_context_));
+        sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000'000);
+    }
+
+    std::size_t kernels() const { return kernels_; }
+
+  private:
+    void acquire() {
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        params.min_sm_count = random_.below(3) == 0 ? 8 : 0;
+        Holder holder;
+        const uint32_t count = random_.below(6) == 0 ? GCX_REST : 8 + random_.below(60);
+        if (gcx_lease_acquire(0, count, &params, &holder.lease) != GCX_SUCCESS)
+            return;
+        gcx_lease_info info = GCX_LEASE_INFO_INIT;
+        CHECK_OK(gcx_lease_get_info(holder.lease, &info));
+        holder.id = info.id;
+        for (uint32_t i = 0; i <= random_.below(3); i++) {
+            gcx_stream stream = nullptr;
+            CHECK_OK(gcx_lease_stream_create(holder.lease, nullptr, &stream));
+            holder.streams.push_back(stream);
+        }
+        holders_.push_back(holder);
+    }
+
+    static void give_up(Holder& holder) {
+        for (gcx_stream stream : holder.streams)
+            CHECK_OK(gcx_stream_destroy(stream));
+        if (holder.lease != nullptr)
+            CHECK_OK(gcx_lease_release(holder.lease));
+    }
+
+    Holder* some() {
+        return holders_.empty() ? nullptr
+                                : &holders_[random_.below(static_cast<uint32_t>(holders_.size()))];
+    }
+
+    void release() {
+        Holder* const holder = some();
+        if (holder == nullptr)
+            return;
+        give_up(*holder);
+        holders_.erase(holders_.begin() + (holder - holders_.data()));
+    }
+
+    void resize() {
+        std::vector<gcx_lease_size> sizes;
+        for (const Holder& holder : holders_) {
+            if (sizes.empty() || random_.below(2) == 0)
+                sizes.push_back(
+                    {holder.lease, random_.below(4) == 0 ? 0 : 1 + random_.below(90), 0});
+        }
+        if (!sizes.empty())
+            gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()),
+                             random_.below(3) == 0 ? GCX_RESIZE_AT_ONCE : GCX_RESIZE_DEFAULT);
+    }
+
+    void hand_over() {
+        if (holders_.size() < 2)
+            return;
+        Holder& from = holders_.front();
+        if (gcx_lease_hand_over(from.lease, holders_.back().lease, GCX_RESIZE_DEFAULT) !=
+            GCX_SUCCESS)
+            return;
+        from.lease = nullptr;
+        give_up(from);
+        holders_.erase(holders_.begin());
+    }
+
+    void launch() {
+        Holder* const holder = some();
+        if (holder == nullptr)
+            return;
+        gcx_stream stream =
+            holder->streams[random_.below(static_cast<uint32_t>(holder->streams.size()))];
+        CUstream native = gcx_stream_native(stream);
+        Run run{holder->id, stream, {}, nullptr, nullptr};
+        CHECK_OK(gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &run.sms));
+        run.begin = std::make_unique<Event>(native);
+        work_.spin(native, 1'000 + random_.below(2'000'000));
+        run.end = std::make_unique<Event>(native);
+        runs_.push_back(std::move(run));
+        kernels_++;
+    }
+
+    // The free list is what the leases leave, and what they say they have is what they have.
+    void check_live() const {
+        std::vector<gcx_live_lease> live(32);
+        uint32_t count = 0;
+        CHECK_OK(gcx_lease_list(0, live.data(), 32, &count));
+        CHECK_EQ(count, holders_.size());
+        uint32_t held = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            CHECK_EQ(sms(live[i].resource), live[i].sm_count);
+            held += live[i].sm_count;
+            for (uint32_t j = 0; j < i; j++)
+                CHECK_EQ(overlap(live[i].resource, live[j].resource), 0U);
+        }
+        const Split free = try_split(whole_device(), {0}, GCX_SPLIT_UNLEASED);
+        CHECK_EQ(free.result == GCX_SUCCESS ? sms(free.groups[0]) : 0, 132U - held);
+    }
+
+    float at(const Event& event) const {
+        float milliseconds = 0;
+        CHECK_OK(gcx_event_synchronize(event.handle));
+        CHECK_OK(gcx_event_get_elapsed(start_->handle, event.handle, &milliseconds));
+        return milliseconds;
+    }
+
+    void check_runs() const {
+        std::vector<std::pair<float, float>> times;
+        for (const Run& run : runs_)
+            times.emplace_back(at(*run.begin), at(*run.end));
+        for (std::size_t i = 0; i < runs_.size(); i++) {
+            for (std::size_t j = 0; j < i; j++) {
+                // In a stream one comes after the other, wherever they ran.
+                if (runs_[i].stream == runs_[j].stream)
+                    CHECK(times[i].first >= times[j].second);
+                if (runs_[i].lease == runs_[j].lease || overlap(runs_[i].sms, runs_[j].sms) == 0)
+                    continue;
+                CHECK(times[i].first >= times[j].second || times[j].first >= times[i].second);
+            }
+        }
+    }
+
+    Random random_;
+    const Work work_;
+    gcx_context clock_context_ = nullptr;
+    gcx_stream clock_ = nullptr;
+    std::unique_ptr<Event> start_;
+    std::vector<Holder> holders_;
+    std::vector<Run> runs_;
+    std::size_t kernels_ = 0;
+};
+
+void disjoint_in_time_too(const char* driver) {
+    const unsigned seeds = check::slow ? 2 : 10;
+    for (unsigned seed = kSeed; seed < kSeed + seeds; seed++) {
+        const int failed_before = check::failed;
+        on_machine(std::string("h100@") + driver, [&] {
+            const gcx_sim_counts before = sim::counts();
+            {
+                Machine machine(seed);
+                for (int i = 0; i < 400; i++)
+                    machine.step();
+                machine.finish();
+                CHECK(machine.kernels() > 50);
+            }
+            CHECK_OK(gcx_cache_set_limit(0));
+            CHECK_EQ(cache_stats().in_use, 0U);
+            CHECK_EQ(left_behind(before, sim::counts()), std::string());
+        });
+        if (check::failed != failed_before)
+            std::fprintf(stderr, "    seed %u\n", seed);
+    }
+}
+
+// One of many threads.
+void any_operation(unsigned seed, gcx_cancel cancel, std::atomic<uint64_t>& granted) {
+    Random random(seed);
+    gcx_lease mine[2] = {};
+    gcx_stream stream = nullptr;
+    for (int i = 0; i < (check::slow ? 150 : 600); i++) {
+        gcx_lease& lease = mine[random.below(2)];
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        params.timeout_ms = random.below(3);
+        params.flags = random.below(4) == 0 ? GCX_LEASE_SHARED : 0;
+        params.cancel = random.below(2) == 0 ? cancel : nullptr;
+        if (lease == nullptr) {
+            if (gcx_lease_acquire(0, 1 + random.below(40), &params, &lease) == GCX_SUCCESS)
+                granted++;
+            continue;
+        }
+        const gcx_lease_size sizes[] = {{mine[0], 1 + random.below(40), 0},
+                                        {mine[1], 1 + random.below(40), 0}};
+        switch (random.below(6)) {
+        case 0:
+            CHECK_OK(gcx_lease_release(lease));
+            lease = nullptr;
+            break;
+        case 1:
+            if (stream == nullptr) {
+                CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+            } else {
+                CHECK_OK(gcx_stream_destroy(stream));
+                stream = nullptr;
+            }
+            break;
+        case 2:
+            if (mine[0] != nullptr && mine[1] != nullptr)
+                gcx_lease_resize(sizes, 2, random.below(2));
+            break;
+        case 3:
+            if (stream != nullptr && gcx_stream_native(stream) != nullptr)
+                CHECK_OK(gcx_stream_query(stream));
+            break;
+        case 4:
+            CHECK_OK(gcx_lease_synchronize(lease));
+            break;
+        default:
+            const gcx_lease_size one = {lease, random.below(60), 0};
+            gcx_lease_resize(&one, 1, 0);
+        }
+    }
+    if (stream != nullptr)
+        CHECK_OK(gcx_stream_destroy(stream));
+    for (gcx_lease lease : mine) {
+        if (lease != nullptr)
+            CHECK_OK(gcx_lease_release(lease));
+    }
+}
+
+void many_threads() {
+    const gcx_sim_counts before = sim::counts();
+    gcx_cancel cancel = nullptr;
+    CHECK_OK(gcx_cancel_create(&cancel));
+    std::atomic<bool> over{false};
+    std::atomic<uint64_t> granted{0};
+    // Who looks meanwhile never sees two with one SM.
+    std::thread watcher([&] {
+        std::vector<gcx_live_lease> live(64);
+        while (!over) {
+            uint32_t count = 0;
+            CHECK_OK(gcx_lease_list(0, live.data(), 64, &count));
+            for (uint32_t i = 0; i < count; i++) {
+                for (uint32_t j = 0; j < i; j++)
+                    CHECK(overlap(live[i].resource, live[j].resource) == 0 ||
+                          (live[i].flags & live[j].flags & GCX_LEASE_SHARED) != 0);
+            }
+        }
+    });
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 8; i++)
+        threads.emplace_back(any_operation, kSeed + i, cancel, std::ref(granted));
+    for (std::thread& thread : threads)
+        thread.join();
+    over = true;
+    watcher.join();
+    CHECK(granted > 20);
+    CHECK_OK(gcx_cancel_destroy(cancel));
+    CHECK_OK(gcx_cache_set_limit(0));
+    CHECK_EQ(left_behind(before, sim::counts()), std::string());
+}
+
+} // namespace
+
+int main() {
+    for (const char* driver : {"12.4", "13.0", "13.5"})
+        disjoint_in_time_too(driver);
+    on_machine("h100@13.0", many_threads);
+    on_machine("h100@13.5", many_threads);
+    return check::summary("lease order");
+}
