@@ -21,6 +21,21 @@ class ExamplesTest {
   }
 
   @Test
+  void theLeases() throws Exception {
+    assertEquals(
+        List.of(
+            "decode runs on 32 SMs",
+            "prefill runs on 100 SMs",
+            "decode runs on 64 SMs",
+            "prefill runs on 68 SMs",
+            "decode runs on 32 SMs",
+            "prefill runs on 100 SMs",
+            "decode has 32 SMs of device 0, COSCHEDULED",
+            "prefill has 100 SMs of device 0, COSCHEDULED"),
+        Child.of("Leases").run(0));
+  }
+
+  @Test
   void jcudaTakesTheStream() throws Exception {
     Class<?> example = Class.forName("JCudaStream"); // which is in no package
     try (Context context = Context.create(new Device(0).sms().split(24).groups().get(0));

@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -121,6 +122,31 @@ class LeaseWaitTest {
         assertEquals(1, Lease.live().size());
         assertEquals(132, held.smCount());
       }
+    }
+  }
+
+  @Test
+  void virtualThreadsAreInterruptedToo() throws Exception {
+    if (Runtime.version().feature() < 21) {
+      return;
+    }
+    CompletableFuture<Outcome> outcome = new CompletableFuture<>();
+    Runnable wait =
+        () -> {
+          try {
+            outcome.complete(refusal(waiting(8)).call());
+          } catch (Throwable other) {
+            outcome.completeExceptionally(other);
+          }
+        };
+    try (Lease held = device.acquire(LeaseRequest.rest())) {
+      Thread waits =
+          (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, wait);
+      untilListed(2);
+      waits.interrupt();
+      assertTrue(outcome.get().interrupted());
+      assertTrue(outcome.get().error().getMessage().contains(BY_INTERRUPTION));
+      assertEquals(132, held.smCount());
     }
   }
 
