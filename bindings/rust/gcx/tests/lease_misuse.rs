@@ -208,3 +208,40 @@ fn exit_with_leases_alive() {
         std::process::exit(0);
     });
 }
+
+/// Whoever uses a stream meanwhile is told, and whoever waits has the SMs.
+#[test]
+fn dropped_while_others_use_its_streams() {
+    alone("dropped_while_others_use_its_streams", || {
+        for _ in 0..20 {
+            let held = lease(0, 100);
+            let streams = [held.stream().unwrap(), held.stream().unwrap()];
+            std::thread::scope(|scope| {
+                for stream in &streams {
+                    scope.spawn(move || loop {
+                        let used = stream
+                            .native()
+                            .and_then(|_| stream.record())
+                            .and_then(|event| stream.wait(&event))
+                            .and_then(|()| stream.synchronize());
+                        if let Err(error) = used {
+                            assert_eq!(error.kind(), ErrorKind::ContextDestroyed, "{error}");
+                            assert!(error.message().contains("was released"), "{error}");
+                            return;
+                        }
+                    });
+                }
+                let next = scope.spawn(|| {
+                    let builder = Device::new(0).unwrap().lease().sm_count(64);
+                    builder.timeout(Duration::MAX).acquire().unwrap()
+                });
+                while gcx::leases().unwrap().len() != 2 {
+                    std::thread::yield_now();
+                }
+                drop(held);
+                assert_eq!(next.join().unwrap().sm_count().unwrap(), 64);
+            });
+        }
+        assert_eq!(gcx::leases().unwrap(), []);
+    });
+}
