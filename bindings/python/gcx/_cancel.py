@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from gcx import _gcx
+from gcx._errors import InvalidHandleError
 from gcx._owned import Owned
 
 
@@ -34,7 +36,8 @@ class Cancel(Owned):
         self._signalled = True  # Before it looks at who waits, as those look after they are there.
         _gcx.gcx_cancel_signal(handle)
         for wait in tuple(self._waits):
-            wait.signal()
+            with suppress(InvalidHandleError):  # That wait is over meanwhile.
+                wait.signal()
 
     def _describe(self) -> str:
         return ", signalled" if self._signalled else ""
@@ -77,5 +80,7 @@ def interruptible(call: Callable[[int], None], cancel: Cancel | None) -> None:
     finally:
         if cancel is not None:
             cancel._waits.discard(own)
+        own.signal()  # Also where a second Ctrl-C came before that above.
+        own.close()  # Not left to the collector, which would swallow a Ctrl-C of that moment.
     if errors:
         raise errors.pop()
