@@ -229,6 +229,40 @@ void equal_workqueues_are_equal() {
         CHECK_OK(gcx_context_destroy(context));
 }
 
+std::vector<char> native_queue_of(gcx_context context) {
+    CUdevResource native{};
+    CHECK_EQ(NATIVE(cuGreenCtxGetDevResource)(gcx_context_native_green(context), &native,
+                                              CU_DEV_RESOURCE_TYPE_WORKQUEUE),
+             CUDA_SUCCESS);
+    const auto* const bytes = reinterpret_cast<const char*>(&native);
+    return {bytes, bytes + sizeof native};
+}
+
+// A queue is that of the context which it came from, also beside others.
+void a_queue_of_several() {
+    const Split made = split(whole_device(), {24, 32, 16});
+    const gcx_context first = make_context({made.groups[0], balanced_queue()});
+    const gcx_context second = make_context({made.groups[1], balanced_queue()});
+    const gcx_context third = make_context({made.groups[2], queue_of(second)});
+    CHECK(native_queue_of(first) != native_queue_of(second));
+    CHECK(native_queue_of(third) == native_queue_of(second));
+    for (const gcx_context context : {first, second, third})
+        CHECK_OK(gcx_context_destroy(context));
+}
+
+// CUDA's rule of 13.1.
+void the_odd_atom_needs_the_last_ones() {
+    const gcx_resource whole = whole_device();
+    gcx_resource first{};
+    gcx_resource odd{};
+    CHECK_OK(gcx_resource_get_atom(&whole, 0, &first));
+    CHECK_OK(gcx_resource_get_atom(&whole, 15, &odd));
+    const gcx_resource both[] = {first, odd};
+    gcx_context context = nullptr;
+    CHECK_REFUSED(gcx_context_create(both, 2, nullptr, &context), GCX_ERROR_NOT_SUPPORTED);
+    CHECK(message_has("odd atom") && context == nullptr);
+}
+
 void a_workqueue_goes_with_its_last_context() {
     const Split made = split(whole_device(), {24, 32, 16});
     const gcx_context first = make_context({made.groups[0], balanced_queue()});
@@ -277,6 +311,8 @@ int main() {
     }
     on_machine("h100@12.4", dead_ones_are_not_listed);
     on_machine("h100@13.5", equal_workqueues_are_equal);
+    on_machine("h100@13.5", a_queue_of_several);
+    on_machine("h100@13.5", the_odd_atom_needs_the_last_ones);
     on_machine("h100@13.5", a_workqueue_goes_with_its_last_context);
     on_machine("h100@13.1", workqueues_are_forgotten);
     return support::summary("contexts");

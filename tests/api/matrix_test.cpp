@@ -471,6 +471,18 @@ void without_a_usable_driver() {
     });
 }
 
+// Before 13.0 the driver doesn't tell them, and gcx derives them.
+void details_are_the_same_on_every_driver(const std::string& gpu) {
+    const auto details = [&](const std::string& driver) {
+        return answer_of_child([&] {
+            CHECK_OK(gcx_driver_open(("sim:" + gpu + "@" + driver).c_str()));
+            const gcx_device_info info = device_info();
+            return uint64_t{info.min_partition_size} << 32 | info.coscheduled_alignment;
+        });
+    };
+    CHECK_EQ(details("12.8"), details("13.0"));
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -482,6 +494,7 @@ int main(int argc, char** argv) {
     CHECK(known.gpus.size() >= 8);
     CHECK(known.drivers.size() >= 8);
     for (const std::string& gpu : known.gpus) {
+        details_are_the_same_on_every_driver(gpu);
         for (const std::string& driver : known.drivers) {
             if (version_of(driver) >= 12040) {
                 one_machine(gpu, driver);

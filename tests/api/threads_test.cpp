@@ -88,6 +88,37 @@ void first_uses() {
     CHECK_EQ(cache_stats().in_use, 0U);
 }
 
+// Of the kernel that all probes share.
+void first_probes() {
+    const gcx_resource whole = whole_device();
+    together([&](unsigned i) {
+        gcx_resource atom{};
+        CHECK_OK(gcx_resource_get_atom(&whole, i % 15, &atom));
+        CHECK_EQ(Partition(atom).probe().size(), 8U);
+    });
+}
+
+// Those who want a context that can't be made, and those who want another.
+void contexts_that_fail() {
+    const Split made = split(whole_device(), {24, 32, 0});
+    for (uint64_t nth = 1; nth < 6; nth++) {
+        sim::fail("cuGreenCtxCreate", nth, CUDA_ERROR_OUT_OF_MEMORY);
+        std::atomic<int> failed{0};
+        together([&](unsigned i) {
+            gcx_context context = nullptr;
+            if (gcx_context_create(&made.groups[i % 3], 1, nullptr, &context) == GCX_SUCCESS)
+                CHECK_OK(gcx_context_destroy(context));
+            else
+                failed++;
+        });
+        sim::fail(nullptr, 0, CUDA_SUCCESS);
+        CHECK(failed <= 1);
+        CHECK_OK(gcx_cache_set_limit(0));
+        CHECK_OK(gcx_cache_set_limit(64));
+        CHECK_EQ(cache_stats().in_use + cache_stats().kept, 0U);
+    }
+}
+
 // Splits whose requests fit into their groups' resources, and longer ones, which the device
 // remembers.
 void structured_splits_at_once() {
@@ -194,6 +225,8 @@ int main() {
         on_machine(h100, a_map_that_failed_is_made_by_the_next);
         on_machine(h100, families_are_mapped_at_once);
         on_machine(h100, first_uses);
+        on_machine(h100, first_probes);
+        on_machine(h100, contexts_that_fail);
         if (version_of(driver) >= 13010)
             on_machine(h100, structured_splits_at_once);
         on_machine(h100, a_callback_that_takes_the_application_s_lock);
