@@ -39,7 +39,9 @@ final class Wait extends AbstractInterruptibleChannel {
   private long acquireIn(Device device, LeaseRequest request) {
     Cancel cancel = request.cancel();
     try {
-      begin();
+      if (!request.timeout().isZero()) {
+        begin();
+      }
       if (cancel != null) {
         cancel.add(this);
       }

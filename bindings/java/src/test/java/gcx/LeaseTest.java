@@ -362,7 +362,7 @@ class LeaseTest {
               () -> Lease.resize(List.of(LeaseSize.of(lease, 24), LeaseSize.rest(lease))))) {
         assertThrows(GcxException.InvalidValue.class, wrong);
       }
-      refused(GcxException.class, "140 for", () -> lease.resize(140));
+      refused(GcxException.ResourceConfiguration.class, "140 for", () -> lease.resize(140));
       assertEquals(0, lease.info().changes());
     }
   }

@@ -156,8 +156,10 @@ class LeaseWaitTest {
       Thread.currentThread().interrupt();
       refused(GcxException.NotPermitted.class, BY_INTERRUPTION, () -> device.acquire(waiting(64)));
       assertTrue(Thread.currentThread().isInterrupted());
-      // What needs no wait isn't given up.
+      // What doesn't wait isn't given up.
       device.acquire(8).close();
+      LeaseRequest atOnce = LeaseRequest.of(64).withCancel(new Cancel());
+      refused(GcxException.AlreadyAcquired.class, "", () -> device.acquire(atOnce));
       held.resize(24);
       assertTrue(Thread.interrupted());
     }
