@@ -700,7 +700,8 @@ typedef struct gcx_lease_size {
     0x1u /* later work starts at once on those SMs of the new ones that are                        \
             free by then, where a context of those is kept, else on those                          \
             that the lease had; each stream joins the others when they are                         \
-            free and it is used again */
+            free and it is used again. Of use only once gcx_lease_prepare made                     \
+            the contexts: making them waits for running kernels */
 
 /* Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can grow
  * by what another gives.
@@ -723,7 +724,8 @@ GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count,
 GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
 
 /* Releases from and gives all its SMs to the lease to, past those who wait. flags as above.
- * Errors: those of gcx_lease_resize. */
+ * Errors: those of gcx_lease_resize; GCX_ERROR_NOT_SUPPORTED [13.1+] the SMs of both can't go
+ * together, see gcx_context_create. */
 GCX_API gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags);
 
 typedef struct gcx_lease_info {
@@ -783,8 +785,8 @@ GCX_API gcx_result gcx_lease_synchronize(gcx_lease lease);
 GCX_API gcx_result gcx_lease_query(gcx_lease lease);
 
 /* What waits are given up with: one may be given to any number of calls. Once it was signalled, all
- * calls that wait with it, and all that come later, return with GCX_ERROR_NOT_PERMITTED. The handle
- * is the caller's; destroying it gives up no wait. */
+ * calls that wait with it, and all that come later, also for SMs that are free, return with
+ * GCX_ERROR_NOT_PERMITTED. The handle is the caller's; destroying it gives up no wait. */
 GCX_API gcx_result gcx_cancel_create(gcx_cancel* cancel);
 GCX_API gcx_result gcx_cancel_signal(gcx_cancel cancel);
 GCX_API gcx_result gcx_cancel_destroy(gcx_cancel cancel);

@@ -163,6 +163,8 @@ gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
     GCX_BODY({
         const bool now = at_once(flags);
         Library& lib = library();
+        if (from == to)
+            fail(GCX_ERROR_INVALID_VALUE, "from and to are the same lease");
         auto giver = pin_alive(lib.lease_holds, from);
         const auto taker = pin_alive(lib.lease_holds, to);
         lib.leases.hand_over(*giver->lease, *taker->lease, now);

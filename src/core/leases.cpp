@@ -165,6 +165,10 @@ bool Leases::fits(const std::shared_ptr<Family>& family, const Wish& wish) {
     return empty.plan({&wish, 1}, family->all()).has_value();
 }
 
+bool Leases::is_given_up(const LeaseRequest& request) {
+    return request.cancel != nullptr && request.cancel->signalled();
+}
+
 std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& request) {
     const auto family = device.family(request.family);
     const bool shared = request.terms.shared;
@@ -180,16 +184,15 @@ std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& reque
                     device.sm_count()));
     usable(shelf, family); // throws if it isn't known
     waiter.wish.who = next_id_++;
-    if (!shelf.waiters.empty() || !grant(shelf, waiter))
+    if (is_given_up(request) || !shelf.waiters.empty() || !grant(shelf, waiter))
         wait(lock, shelf, waiter, request);
     lock.unlock();
     return make(shelf, request, waiter);
 }
 
 void Leases::wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request) {
-    const auto given_up = [&] { return request.cancel != nullptr && request.cancel->signalled(); };
-    const auto over = [&] { return waiter.granted || given_up(); };
-    if (request.timeout_ms != 0) {
+    const auto over = [&] { return waiter.granted || is_given_up(request); };
+    if (request.timeout_ms != 0 && !is_given_up(request)) {
         shelf.waiters.push_back(&waiter);
         if (request.timeout_ms == GCX_FOREVER)
             changed_.wait(lock, over);
@@ -199,7 +202,7 @@ void Leases::wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& 
             return;
         std::erase(shelf.waiters, &waiter);
     }
-    const bool cancelled = given_up();
+    const bool cancelled = is_given_up(request);
     const std::string who = holders(shelf, waiter.family);
     serve(shelf); // those who came after it may be next
     const std::string asked = count_text(request.sm_count);

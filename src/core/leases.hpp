@@ -117,6 +117,7 @@ class Leases {
     void serve(Shelf& shelf);
     void take_out(Shelf& shelf, uint64_t id);
     static void drop_passed_on(Shelf& shelf);
+    static bool is_given_up(const LeaseRequest& request);
     static std::string holders(const Shelf& shelf, const std::shared_ptr<Family>& family);
     static Fences fences_on(Shelf& shelf, const Lease& lease, const AtomSet& atoms);
     void wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request);

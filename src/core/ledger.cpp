@@ -108,10 +108,10 @@ class Ledger::Change {
         std::vector<uint32_t> counts;
         for (const Part& part : parts)
             counts.push_back(part.count);
-        auto groups = groups_of(counts);
+        auto groups = groups_of(single_, counts);
         const Wish& first = wishes_[parts[0].index];
         if (!groups && parts.size() == 1 && first.least != 0 && !first.shared)
-            groups = groups_of({0}); // what there is, if that will do
+            groups = groups_of(single_, {0}); // what there is, if that will do
         if (!groups)
             return false;
         for (std::size_t i = 0; i < parts.size(); i++) {
@@ -123,11 +123,12 @@ class Ledger::Change {
         return true;
     }
 
-    std::optional<std::vector<AtomSet>> groups_of(const std::vector<uint32_t>& counts) const {
-        if (single_.empty())
+    std::optional<std::vector<AtomSet>> groups_of(const AtomSet& input,
+                                                  const std::vector<uint32_t>& counts) const {
+        if (input.empty())
             return std::nullopt;
         try {
-            return make_plan(shape_, single_, counts, false, "").groups;
+            return make_plan(shape_, input, counts, false, "").groups;
         } catch (const Error&) {
             return std::nullopt;
         }
@@ -214,34 +215,44 @@ class Ledger::Change {
         return true;
     }
 
+    // As many atoms as a split of what can be shared would give, those first that it has.
     bool share(std::size_t index) {
         const Wish& wish = wishes_[index];
         Holding& next = next_[index];
         const uint32_t own = shape_.sm_count(next.own);
-        AtomSet shared = now_[index].shared & shareable_;
-        const auto total = [&] { return own + shape_.sm_count(shared); };
-        const bool rest = wish.count == 0;
-        while (!(shareable_ - shared).empty() && (rest || total() < wish.count))
-            shared.add(best_to_share(shareable_ - shared));
-        while (!rest && !shared.empty()) {
-            const AtomSet less = shared - only(worst_to_share(shared));
-            if (own + shape_.sm_count(less) < wish.count)
-                break;
-            shared = less;
-        }
-        const uint32_t least = wish.least != 0 ? wish.least : std::max(wish.count, 1U);
-        if (total() < least)
+        const auto planned = shares_for(wish, own);
+        if (!planned)
             return false;
+        AtomSet shared = (*planned - units_) | (now_[index].shared & shareable_ & units_);
+        const std::size_t wants = (*planned & units_).count();
+        while ((shared & units_).count() > wants)
+            shared = shared - only(worst_to_share(shared & units_));
+        while ((shared & units_).count() < wants)
+            shared.add(best_to_share((shareable_ - shared) & units_));
         next.shared = shared;
         shared.for_each([&](std::size_t atom) { sharers_[atom]++; });
         return true;
     }
 
-    // Those that most share, the first of them; an odd atom after the others.
+    // What a split would give beside those that are its alone; nothing if that won't do.
+    std::optional<AtomSet> shares_for(const Wish& wish, uint32_t own) const {
+        if (wish.count != 0 && wish.count <= own)
+            return AtomSet();
+        const uint32_t least = wish.least != 0 ? wish.least : std::max(wish.count, 1U);
+        AtomSet planned;
+        if (auto groups = groups_of(shareable_, {wish.count == 0 ? 0 : wish.count - own}))
+            planned = groups->front();
+        else if (wish.count == 0 || wish.least != 0)
+            planned = shareable_;
+        if (own + shape_.sm_count(planned) < least)
+            return std::nullopt;
+        return planned;
+    }
+
+    // Those that most share, the first of them.
     std::size_t best_to_share(const AtomSet& of) const {
-        const AtomSet among = (of & units_).empty() ? of : of & units_;
         std::size_t best = kNone;
-        among.for_each([&](std::size_t atom) {
+        of.for_each([&](std::size_t atom) {
             if (best == kNone || sharers_[atom] > sharers_[best])
                 best = atom;
         });
@@ -249,9 +260,8 @@ class Ledger::Change {
     }
 
     std::size_t worst_to_share(const AtomSet& of) const {
-        const AtomSet among = (of - units_).empty() ? of : of - units_;
         std::size_t worst = kNone;
-        among.for_each([&](std::size_t atom) {
+        of.for_each([&](std::size_t atom) {
             if (worst == kNone || sharers_[atom] <= sharers_[worst])
                 worst = atom;
         });

@@ -276,6 +276,9 @@ void shared_ones_keep_room_for_others() {
     CHECK_EQ(third.own.count(), 2U);
     CHECK((third.own & first.shared).empty());
     CHECK(third.shared == first.shared);
+    // Rounded as a split rounds: the odd atom is nearer to 10.
+    const Wish ten = {5, 10, 0, true, 0};
+    CHECK(ledger.plan({&ten, 1}, ledger.shape().all())->front().shared == set_of({15}));
     // Nobody alone has what is shared.
     const Holding single = plan_one(ledger, {4, 0, 0, false, 0});
     CHECK((single.own & (first.all() | third.all())).empty());

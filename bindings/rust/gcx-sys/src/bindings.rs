@@ -1543,7 +1543,8 @@ extern "C" {
 }
 extern "C" {
     /** Releases from and gives all its SMs to the lease to, past those who wait. flags as above.
- Errors: those of gcx_lease_resize.*/
+ Errors: those of gcx_lease_resize; GCX_ERROR_NOT_SUPPORTED [13.1+] the SMs of both can't go
+ together, see gcx_context_create.*/
     pub fn gcx_lease_hand_over(from: gcx_lease, to: gcx_lease, flags: u32) -> gcx_result;
 }
 #[repr(C)]
@@ -1793,8 +1794,8 @@ extern "C" {
 }
 extern "C" {
     /** What waits are given up with: one may be given to any number of calls. Once it was signalled, all
- calls that wait with it, and all that come later, return with GCX_ERROR_NOT_PERMITTED. The handle
- is the caller's; destroying it gives up no wait.*/
+ calls that wait with it, and all that come later, also for SMs that are free, return with
+ GCX_ERROR_NOT_PERMITTED. The handle is the caller's; destroying it gives up no wait.*/
     pub fn gcx_cancel_create(cancel: *mut gcx_cancel) -> gcx_result;
 }
 extern "C" {
