@@ -63,6 +63,9 @@ inline const std::map<std::string, int> kFlags = {
     {"fine", static_cast<int>(gcx::split_flags::fine)},
     {"max-cluster", static_cast<int>(gcx::split_flags::max_cluster)},
     {"exact", static_cast<int>(gcx::split_flags::exact)},
+    {"unleased", static_cast<int>(gcx::split_flags::unleased)},
+    {"shared", static_cast<int>(gcx::lease_flags::shared)},
+    {"at-once", static_cast<int>(gcx::resize_flags::at_once)},
     {"private", static_cast<int>(gcx::context_flags::private_)},
     {"timing", static_cast<int>(gcx::event_flags::timing)},
     {"blocking", static_cast<int>(gcx::event_flags::blocking_sync)}};

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.vectors import scenarios
 from tests.vectors.gpus import PROFILES
-from tests.vectors.model import Machine
+from tests.vectors.leases import Leasing
 from tests.vectors.resources import OK, Answer
 from tests.vectors.structured import Request
 
@@ -45,7 +45,7 @@ class Writer:
         self.driver = driver
         major, minor = map(int, driver.split("."))
         self.version = major * 100 + minor
-        self.machine = Machine(gpus, self.version)
+        self.machine = Leasing(gpus, self.version)
         self.lines: list[str] = []
         self.vector_count = 0
 

@@ -25,6 +25,9 @@ INPUTS = {
     **dict.fromkeys(("resource", "union", "subtract", "intersect", "atom", "context"), 3),
     **dict.fromkeys(("get", "stream", "event"), 3),
     **dict.fromkeys(("split", "configure"), 4),
+    **dict.fromkeys(("prepare", "alone", "leases"), 1),
+    **dict.fromkeys(("resize", "held"), 2),
+    **{"hand-over": 3, "lease": 7},
 }
 
 

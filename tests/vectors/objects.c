@@ -34,8 +34,10 @@ gcx_result op_stream(struct vector* vector, char** in) {
     gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
     params.priority = atoi(in[1]);
     struct object value = {.stream = NULL};
-    const gcx_result result =
-        gcx_stream_create(object_of(vector, in[0])->context, &params, &value.stream);
+    const struct object* of = object_of(vector, in[0]);
+    const gcx_result result = of->kind == LEASE
+                                  ? gcx_lease_stream_create(of->lease, &params, &value.stream)
+                                  : gcx_stream_create(of->context, &params, &value.stream);
     if (result == GCX_SUCCESS) {
         gcx_stream_info info = GCX_STREAM_INFO_INIT;
         if (gcx_stream_get_info(value.stream, &info) != GCX_SUCCESS) {
@@ -138,12 +140,18 @@ gcx_result op_synchronize(struct vector* vector, char** in) {
     if (of->kind == CONTEXT) {
         return gcx_context_synchronize(of->context);
     }
+    if (of->kind == LEASE) {
+        return gcx_lease_synchronize(of->lease);
+    }
     return of->kind == STREAM ? gcx_stream_synchronize(of->stream)
                               : gcx_event_synchronize(of->event);
 }
 
 gcx_result op_query(struct vector* vector, char** in) {
     const struct object* of = object_of(vector, in[0]);
+    if (of->kind == LEASE) {
+        return gcx_lease_query(of->lease);
+    }
     return of->kind == STREAM ? gcx_stream_query(of->stream) : gcx_event_query(of->event);
 }
 

@@ -252,6 +252,13 @@ static const struct operation kOperations[] = {
     {"live", 1, op_live},
     {"limit", 1, op_limit},
     {"cache", 0, op_cache},
+    {"lease", 7, op_lease},
+    {"resize", 2, op_resize},
+    {"prepare", 1, op_prepare},
+    {"hand-over", 3, op_hand_over},
+    {"held", 2, op_held},
+    {"alone", 1, op_alone},
+    {"leases", 1, op_leases},
 };
 
 const struct operation* find_operation(const char* name) {

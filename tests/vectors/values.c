@@ -55,10 +55,13 @@ const struct word kFamilies[] = {{"none", GCX_SM_FAMILY_NONE},
 const struct word kScopes[] = {{"device_ctx", GCX_WORKQUEUE_SCOPE_DEVICE_CTX},
                                {"green_ctx_balanced", GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED},
                                {NULL, 0}};
-/* Flags: of a split, a context, an event. */
+/* Flags: of a split, a context, an event, a lease and its change. */
 static const struct word kFlags[] = {{"fine", GCX_SPLIT_IGNORE_SM_COSCHEDULING},
                                      {"max-cluster", GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE},
                                      {"exact", GCX_SPLIT_EXACT},
+                                     {"unleased", GCX_SPLIT_UNLEASED},
+                                     {"shared", GCX_LEASE_SHARED},
+                                     {"at-once", GCX_RESIZE_AT_ONCE},
                                      {"private", GCX_CONTEXT_PRIVATE},
                                      {"timing", GCX_EVENT_TIMING},
                                      {"blocking", GCX_EVENT_BLOCKING_SYNC},
@@ -165,8 +168,9 @@ gcx_result made(struct vector* vector, gcx_result result, const char* name, enum
         object->context = value->context;
         object->stream = value->stream;
         object->event = value->event;
+        object->lease = value->lease;
     } else if (value->resource.opaque[0] != 0 || value->context != NULL || value->stream != NULL ||
-               value->event != NULL) {
+               value->event != NULL || value->lease != NULL) {
         broken("%s was written though the call failed", name);
     }
     return result;
@@ -193,6 +197,8 @@ gcx_result close_object(struct object* object) {
         return gcx_stream_destroy(object->stream);
     case EVENT:
         return gcx_event_destroy(object->event);
+    case LEASE:
+        return gcx_lease_release(object->lease);
     default:
         return GCX_SUCCESS;
     }

@@ -12,7 +12,7 @@ enum {
     MAX_TEXT = 16384   /* of a line, and of what a step answers */
 };
 
-enum kind { RESOURCE, CONTEXT, STREAM, EVENT };
+enum kind { RESOURCE, CONTEXT, STREAM, EVENT, LEASE };
 
 struct object {
     char name[64];
@@ -22,6 +22,7 @@ struct object {
     gcx_context context;
     gcx_stream stream;
     gcx_event event;
+    gcx_lease lease;
 };
 
 struct vector {
@@ -52,6 +53,10 @@ const struct operation* find_operation(const char* name);
 operation_function op_context, op_get, op_stream, op_event, op_adopt, op_cluster, op_probe, op_push,
     op_pop, op_current, op_record, op_wait, op_synchronize, op_query, op_elapsed, op_close, op_live,
     op_limit, op_cache;
+
+/* ---- leases.c ---- */
+
+operation_function op_lease, op_resize, op_prepare, op_hand_over, op_held, op_alone, op_leases;
 
 /* ---- values.c ---- */
 

@@ -15,10 +15,12 @@ import (
 	"gcx/examples/go/gcx"
 )
 
-// A vector is a name and steps. Go leaves none out, so what it needs doesn't matter.
+// A vector is a name and steps. Of what it may need Go leaves out leases, which have tests of their
+// own in the package gcx.
 type vector struct {
-	name  string
-	steps []step
+	name    string
+	leftOut bool
+	steps   []step
 }
 
 type step struct {
@@ -37,7 +39,11 @@ func read(file string) ([]vector, error) {
 		switch {
 		case line == "" || line[0] == '#':
 		case fields[0] == "vector" && len(fields) > 1:
-			vectors = append(vectors, vector{name: fields[1]})
+			added := vector{name: fields[1]}
+			for _, need := range fields[2:] {
+				added.leftOut = added.leftOut || need == "lease"
+			}
+			vectors = append(vectors, added)
 		case len(vectors) == 0 || len(fields) < 2:
 			return nil, fmt.Errorf("%s:%d: no step of a vector: %s", file, i+1, line)
 		default:
@@ -91,7 +97,12 @@ func runFile(file string) (agree, differ int, err error) {
 	}
 	// Contexts are pushed in a thread.
 	runtime.LockOSThread()
+	leftOut := 0
 	for _, vector := range vectors {
+		if vector.leftOut {
+			leftOut++
+			continue
+		}
 		world := newWorld()
 		differs := false
 		for _, step := range vector.steps {
@@ -111,7 +122,7 @@ func runFile(file string) (agree, differ int, err error) {
 			agree++
 		}
 	}
-	fmt.Printf("%s: %d vectors agree, %d differ, 0 left out\n", file, agree, differ)
+	fmt.Printf("%s: %d vectors agree, %d differ, %d left out\n", file, agree, differ, leftOut)
 	return agree, differ, nil
 }
 

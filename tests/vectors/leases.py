@@ -1,0 +1,334 @@
+"""What gcx has to answer of leases, from the header's text: a Machine with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.vectors import structured
+from tests.vectors.gpus import sizes_of
+from tests.vectors.model import Event, Green, Machine, Stream
+from tests.vectors.placing import Atoms, Shape, Undecided, first_free, most_shared, resized
+from tests.vectors.resources import (
+    CONFIGURATION,
+    DEVICE,
+    HANDLE,
+    NOT_READY,
+    OK,
+    TYPE,
+    VALUE,
+    Answer,
+    Sms,
+    refused,
+)
+
+TAKEN = "GCX_ERROR_ALREADY_ACQUIRED"
+ENDED = "GCX_ERROR_CONTEXT_IS_DESTROYED"
+EMPTY: Atoms = frozenset()
+
+
+@dataclass(eq=False)
+class Lease:
+    """Its green has the SMs that it has now; so have its streams."""
+
+    green: Green
+    shared: bool
+    alone: Atoms
+    streams: list[str] = field(default_factory=list)
+    ended: bool = False
+
+    @property
+    def device(self) -> int:
+        return self.green.sms.device
+
+    @property
+    def family(self) -> str:
+        return self.green.sms.family
+
+    @property
+    def atoms(self) -> Atoms:
+        return self.green.sms.atoms
+
+    @property
+    def others(self) -> Atoms:
+        """Those that others may have too."""
+        return self.atoms - self.alone
+
+
+class Leasing(Machine):
+    """One process, whose leases are in the order in which they were acquired."""
+
+    def begin_vector(self) -> None:
+        super().begin_vector()
+        self.leases_now: dict[str, Lease] = {}
+
+    # ---- What others leave ----
+
+    def _shape(self, device: int, family: str) -> Shape:
+        return Shape(*sizes_of(self.gpus[device], family))
+
+    def _on(self, device: int) -> list[Lease]:
+        return [lease for lease in self.leases_now.values() if lease.device == device]
+
+    def _elsewhere(self, device: int, family: str) -> Atoms | None:
+        """Atoms of the family that leases of other families reach into; None: it isn't known."""
+        taken = set()
+        for lease in self._on(device):
+            if lease.family == family:
+                continue
+            if not {(device, lease.family), (device, family)} <= self.mapped:
+                return None
+            held = self._ids(lease.green.sms)
+            whole = self._whole(device, family)
+            taken |= {
+                a for a in whole.atoms if held & self._ids(self._set_of(whole, frozenset({a})))
+            }
+        return frozenset(taken)
+
+    def _usable(self, device: int, family: str) -> Atoms:
+        return self._shape(device, family).all - (self._elsewhere(device, family) or EMPTY)
+
+    def _free(self, device: int, family: str, besides: Sequence[Lease] = ()) -> Atoms:
+        held = [found.atoms for found in self._on(device) if found.family == family]
+        mine = EMPTY.union(*(found.atoms for found in besides))
+        return self._usable(device, family) - EMPTY.union(*held) - mine
+
+    def _sharers(self, device: int, family: str, besides: Lease | None) -> dict[int, int]:
+        sharers: dict[int, int] = {}
+        for lease in self._on(device):
+            if lease.shared and lease.family == family and lease is not besides:
+                for atom in lease.others & self._usable(device, family):
+                    sharers[atom] = sharers.get(atom, 0) + 1
+        return sharers
+
+    def _check(self, device: int, family: str, atoms: Atoms) -> Sms:
+        """From 13.1 on there are sets with the odd atom that can't be had, on some devices. What a
+        lease then gets instead isn't said."""
+        sms = self._set(device, family, atoms)
+        number, _, odd = sizes_of(self.gpus[device], family)
+        apart = number in atoms and not self._is_remainder(sms, number, odd)
+        if self.version >= 1301 and odd != 0 and apart:
+            raise Undecided
+        return sms
+
+    # ---- Operations ----
+
+    def lease(
+        self, device: int, count: int, flags: str | int, family: str, least: int, own: int, out: str
+    ) -> Answer:
+        if isinstance(flags, int) or family not in ("none", "coscheduled", "fine"):
+            return refused(VALUE)
+        if count and (least > count or own > count):
+            return refused(VALUE)
+        if not self._has(device):
+            return refused(DEVICE, device)
+        family = "coscheduled" if family == "none" else family
+        shape = self._shape(device, family)
+        if shape.plan([count], shape.all) is None:
+            if least:
+                raise Undecided
+            return refused(CONFIGURATION)
+        if self._elsewhere(device, family) is None:
+            return refused(NOT_READY)
+        free = self._free(device, family)
+        shared = flags == "shared"
+        alone = EMPTY if shared and not own else first_free(shape, own if shared else count, free)
+        if alone is None and least and not shared:
+            if shape.sms(free) < least:
+                return refused(TAKEN)
+            # "So many will do": of those that will, which it gets isn't said.
+            if len(free) != 1:
+                raise Undecided
+            alone = free
+        if alone is None or (not shared and shape.sms(alone) < least):
+            return refused(TAKEN)
+        others: Atoms | None = EMPTY
+        if shared and (count == 0 or shape.sms(alone) < count):
+            if least or (own and shape.has_odd(alone)):
+                raise Undecided
+            left = count and count - shape.sms(alone)
+            sharers = self._sharers(device, family, None)
+            others = most_shared(shape, left, EMPTY, sharers, free - alone)
+            others = others if others is not None or not alone or count else EMPTY
+        if others is None:
+            return refused(TAKEN)
+        sms = self._check(device, family, alone | others)
+        green = Green(frozenset({sms}), sms, 0, private=True, handles={out})
+        self.greens.append(green)
+        self.names[out] = self.leases_now[out] = Lease(green, shared, alone)
+        return Answer(OK, (sms.sm_count,))
+
+    def resize(self, sizes: str, flags: str | int) -> Answer:
+        return self._change(sizes, flags, keep=True)
+
+    def prepare(self, sizes: str) -> Answer:
+        answer = self._change(sizes, "-", keep=False)
+        return Answer(OK) if answer.result == OK else answer
+
+    def _change(self, sizes: str, flags: str | int, keep: bool) -> Answer:
+        pairs = [item.split("/") for item in sizes.split(",")] if sizes != "-" else []
+        names, counts = [pair[0] for pair in pairs], [int(pair[1]) for pair in pairs]
+        if isinstance(flags, int) or not names or len(set(names)) != len(names):
+            return refused(VALUE)
+        if set(names) & self.closed:
+            return refused(HANDLE)
+        leases = [self._lease(name) for name in names]
+        device, family = leases[0].device, leases[0].family
+        if {(lease.device, lease.family) for lease in leases} != {(device, family)}:
+            return refused(CONFIGURATION)
+        shape = self._shape(device, family)
+        if any(shape.plan([count], shape.all) is None for count in counts):
+            return refused(CONFIGURATION)
+        if sum(counts) > shape.sms(shape.all):
+            raise Undecided  # of the whole, or of what others leave?
+        for lease, count in zip(leases, counts):
+            if lease.shared and 0 < count < shape.sms(lease.alone):
+                return refused(CONFIGURATION)
+        free = self._free(device, family, leases)
+        if any(lease.shared for lease in leases):
+            after = self._changed_shared(shape, leases, counts, free)
+        else:
+            after = resized(shape, counts, [lease.atoms for lease in leases], free)
+        if after is None:
+            return refused(TAKEN)
+        new = [self._check(device, family, atoms) for atoms in after]
+        if keep:
+            for lease, sms in zip(leases, new):
+                lease.green.sms = sms
+                lease.alone = lease.alone if lease.shared else sms.atoms
+        return Answer(OK, ([sms.sm_count for sms in new],))
+
+    def _changed_shared(
+        self, shape: Shape, leases: Sequence[Lease], counts: Sequence[int], free: Atoms
+    ) -> list[Atoms] | None:
+        if len(leases) != 1 or shape.has_odd(leases[0].alone):
+            raise Undecided
+        (lease,), (count,) = leases, counts
+        left = count and count - shape.sms(lease.alone)
+        if count and not left:
+            return [lease.alone]
+        sharers = self._sharers(lease.device, lease.family, lease)
+        others = most_shared(shape, left, lease.others, sharers, free)
+        if others is None:
+            return [lease.alone] if count == 0 and lease.alone else None
+        return [lease.alone | others]
+
+    def hand_over(self, giver: str, taker: str, flags: str | int) -> Answer:
+        if {giver, taker} & self.closed:
+            return refused(HANDLE)
+        one, two = self._lease(giver), self._lease(taker)
+        if isinstance(flags, int) or one is two:
+            return refused(VALUE)
+        if (one.device, one.family) != (two.device, two.family):
+            return refused(CONFIGURATION)
+        if one.shared or two.shared:
+            raise Undecided
+        two.green.sms = self._check(two.device, two.family, one.atoms | two.atoms)
+        two.alone = two.atoms
+        self._end(giver)
+        return Answer(OK, (two.green.sms.sm_count,))
+
+    def held(self, name: str, out: str) -> Answer:
+        if name in self.closed:
+            return refused(HANDLE)
+        self.names[out] = self._lease(name).green.sms
+        return Answer(OK, (self._lease(name).green.sms.sm_count,))
+
+    def alone(self, name: str) -> Answer:
+        if name in self.closed:
+            return refused(HANDLE)
+        lease = self._lease(name)
+        return Answer(OK, (self._shape(lease.device, lease.family).sms(lease.alone),))
+
+    def leases(self, device: int) -> Answer:
+        if device != -1 and not self._has(device):
+            return refused(DEVICE, device)
+        rows = [
+            f"{lease.green.sms.sm_count}/{len(lease.streams)}/{int(lease.shared)}"
+            for lease in self.leases_now.values()
+            if device in (-1, lease.device)
+        ]
+        return Answer(OK, (rows,))
+
+    # ---- What others have too: streams, closing, splits ----
+
+    def _lease(self, name: str) -> Lease:
+        found = self.names[name]
+        assert isinstance(found, Lease)
+        return found
+
+    def _ended(self, name: str) -> bool:
+        found = self.names.get(name)
+        return isinstance(found, Stream) and any(
+            lease.ended and lease.green is found.green
+            for lease in self.names.values()
+            if isinstance(lease, Lease)
+        )
+
+    def _end(self, name: str) -> None:
+        lease = self._lease(name)
+        lease.ended = True
+        self.greens.remove(lease.green)
+        del self.leases_now[name]
+        self.closed.add(name)
+
+    def close(self, name: str) -> Answer:
+        found = self.names[name]
+        if name in self.closed:
+            return refused(HANDLE)
+        if isinstance(found, Lease):
+            self._end(name)
+            return Answer(OK)
+        lease = next((each for each in self.names.values()
+                      if isinstance(each, Lease) and name in each.streams), None)  # fmt: skip
+        if lease is None:
+            return super().close(name)
+        lease.streams.remove(name)
+        self.closed.add(name)
+        return Answer(OK)
+
+    def stream(self, name: str, priority: int, out: str) -> Answer:
+        found = self.names[name]
+        if not isinstance(found, Lease):
+            return super().stream(name, priority, out)
+        if name in self.closed:
+            return refused(HANDLE)
+        given = max(-5, min(0, priority))
+        found.streams.append(out)
+        self.names[out] = Stream(found.green, given)
+        return Answer(OK, (found.device, given, found.green.sms.sm_count))
+
+    def probe(self, name: str) -> Answer:
+        return refused(ENDED) if self._ended(name) else super().probe(name)
+
+    def get(self, name: str, kind: str, out: str) -> Answer:
+        return refused(ENDED) if self._ended(name) else super().get(name, kind, out)
+
+    def record(self, name: str, event: str) -> Answer:
+        assert isinstance(self.names[event], Event)
+        return refused(ENDED) if self._ended(name) else super().record(name, event)
+
+    def simple(self, *names: str) -> Answer:
+        if any(self._ended(name) and name not in self.closed for name in names):
+            return refused(ENDED)
+        return super().simple(*names)
+
+    def split(
+        self, name: str, flags: str, requests: Sequence[structured.Request], out: str
+    ) -> Answer:
+        words = flags.split("+")
+        if "unleased" not in words:
+            return super().split(name, flags, requests, out)
+        sms = self._sms(name)
+        if sms is None:
+            return refused(TYPE)
+        elsewhere = self._elsewhere(sms.device, sms.family)
+        if elsewhere is None or set(words) - {"unleased", "exact"}:
+            raise Undecided
+        held = EMPTY.union(*(each.atoms for each in self._on(sms.device)
+                             if each.family == sms.family), elsewhere)  # fmt: skip
+        self.names["unleased"] = self._set_of(sms, sms.atoms - held)
+        left = "+".join(word for word in words if word != "unleased") or "-"
+        answer = super().split("unleased", left, requests, out)
+        del self.names["unleased"]
+        return answer if answer.result == OK else refused(answer.result)
