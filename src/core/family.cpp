@@ -278,6 +278,12 @@ bool Family::can_realise(const AtomSet& set) const {
     const bool with_odd = shape_.odd_size != 0 && set.contains(shape_.unit_count);
     if (!with_odd || !driver_.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
         return true;
+    // The header wants one alignment of all. Below compute capability 9.0 they have one.
+    const auto alignment = [&](std::size_t atom) {
+        return cu::get_fields<cu::SmFields>(atoms_[atom]).coscheduled_alignment;
+    };
+    if (alignment(shape_.unit_count) == alignment(0))
+        return true;
     return set == all() - AtomSet::first(atom_count() - set.count());
 }
 

@@ -421,6 +421,21 @@ void a_reset_ends_them() {
     give_up({works}, {fresh});
 }
 
+// Where all atoms have one alignment the odd one goes with any others, on every driver.
+void odd_atoms_of_one_alignment() {
+    const gcx_lease first = acquire(4);
+    const gcx_lease odd = acquire(2);
+    CHECK_EQ(sms_of(odd), 2U);
+    CHECK_OK(gcx_lease_hand_over(odd, first, GCX_RESIZE_DEFAULT));
+    CHECK_EQ(sms_of(first), 6U);
+    const gcx_stream stream = stream_of(first);
+    CHECK_EQ(probe(stream).size(), 6U);
+    // Nothing is lost between leases: what is left is all the others.
+    const gcx_lease rest = acquire(GCX_REST);
+    CHECK_EQ(sms_of(rest), 142U - 6U);
+    give_up({stream}, {first, rest});
+}
+
 void wrong_arguments() {
     gcx_lease lease = nullptr;
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
@@ -485,6 +500,7 @@ int main() {
             wrong_arguments();
             a_reset_ends_them();
         });
+        on_machine(std::string("l40s@") + driver, odd_atoms_of_one_alignment);
     }
     return summary("leases");
 }

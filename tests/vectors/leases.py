@@ -102,12 +102,10 @@ class Leasing(Machine):
         return sharers
 
     def _check(self, device: int, family: str, atoms: Atoms) -> Sms:
-        """From 13.1 on there are sets with the odd atom that can't be had, on some devices. What a
-        lease then gets instead isn't said."""
+        """Contexts with the odd atom are ruled out in part from 13.1 on. What a lease then gets
+        instead isn't said."""
         sms = self._set(device, family, atoms)
-        number, _, odd = sizes_of(self.gpus[device], family)
-        apart = number in atoms and not self._is_remainder(sms, number, odd)
-        if self.version >= 1301 and odd != 0 and apart:
+        if self._undescribable(sms):
             raise Undecided
         return sms
 
