@@ -170,7 +170,8 @@ SmMap Probe::read_map(ContextCache& cache, Device& device, const std::shared_ptr
     const auto probe_set = [&](const AtomSet& set) {
         ContextCache::Ref context = cache.make_for_once({&device, family, set, std::nullopt});
         Stream stream(cache, *context, 0);
-        std::vector<uint32_t> seen = sms_of(context->native, stream.place().native, context->sm_count());
+        std::vector<uint32_t> seen =
+            sms_of(context->native, stream.place().native, context->sm_count());
         stream.close();
         return seen;
     };
