@@ -619,13 +619,19 @@ GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
  * while their streams work. What no lease has is free. Plain contexts are not asked: gcx_sm_split
  * with GCX_SPLIT_UNLEASED keeps clear of leases, gcx_context_list shows both.
  *
- * Which SMs. A lease is atoms of one family, counted and rounded as by gcx_sm_split. It takes the
- *   first free ones, as a split's group does. Any atoms go together, so that nothing is lost
- *   between leases, and what is free stays together at the device's end, where the largest clusters
- *   are. Growing keeps every atom and adds the next ones; shrinking gives up the last ones; where
- *   several leases change at once, those that are nearest to who grows. A lease with the odd atom
- *   does both from the other end. A shared lease takes what others share already before what is
- *   free. So the same changes come to the same sets, whose contexts are kept.
+ * Which SMs. A lease is atoms of one family, counted and rounded as gcx_sm_split divides what can
+ * be had: what is free, and in a change also what its leases have. Where less will do
+ * (min_sm_count) it is all that is free. A new lease has the atoms of a split's group: the first
+ * ones. In a change, the odd atom goes where that split has it, and leases are served in the order
+ * of their first atoms. Who grows keeps its other atoms and takes one by one, of what is free or
+ *   given up, the first after its own first atom, or if there is none the last before it. Who
+ *   shrinks gives up what the growing ones take of it, then its last ones. A lease with the odd
+ * atom takes the last that can be had, and gives up its first ones. A shared lease takes those
+ * atoms that the most leases share and gives up those that the fewest do, of several the first and
+ * the last; its exclusive SMs stay. So nothing is lost between leases, the same changes come to the
+ * same sets, whose contexts are kept, and what is free stays together at the device's end, where
+ * the largest clusters are. [13.1+] Where no context can be made with the odd atom
+ * (gcx_context_create), a lease goes without it.
  *
  * Who is first. Requests that wait are served in the order in which they came, and while one waits
  *   nobody who came later is given what is free: neither another request nor a lease that grows.
@@ -711,8 +717,8 @@ typedef struct gcx_lease_size {
  * Errors: those of gcx_context_create;
  *   GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
  *       or others wait for them; the message says who
- *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the device
- *       has not so many SMs; less than a shared lease's exclusive_sm_count
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; one is to
+ *       have more SMs than the device has, or less than its exclusive_sm_count
  *   GCX_ERROR_INVALID_VALUE     count is 0, a lease is there twice, unknown flags */
 GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
 
@@ -734,7 +740,7 @@ typedef struct gcx_lease_info {
     gcx_sm_family family;
     uint32_t flags;              /* GCX_LEASE_ */
     uint32_t sm_count;           /* SMs that it has now */
-    uint32_t exclusive_sm_count; /* of these, those that are its alone */
+    uint32_t exclusive_sm_count; /* of these, those that nobody else can have meanwhile */
     uint32_t stream_count;
     uint32_t reserved;
     uint64_t id;      /* never used twice in a process */
