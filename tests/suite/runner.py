@@ -16,6 +16,7 @@ BUILD = ROOT / "build"
 # The limits of tests are those of an idle machine, and are taken so many times: a busy machine, or
 # an emulated one, is no failure.
 PATIENCE = 5
+LONGEST = 1800  # seconds of one command: whatever takes longer hangs
 # What was compiled in another clone is the same here.
 CCACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
 
@@ -130,17 +131,26 @@ def own_environment() -> dict[str, str]:
 def execute(
     command: list[str | Path], env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(part) for part in command],
-        cwd=ROOT,
-        env={**own_environment(), **CCACHE, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    words = [str(part) for part in command]
+    try:
+        return subprocess.run(
+            words,
+            cwd=ROOT,
+            env={**own_environment(), **CCACHE, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=LONGEST,
+        )
+    except subprocess.TimeoutExpired as expired:
+        said = expired.stdout or b""
+        text = said.decode(errors="replace") if isinstance(said, bytes) else said
+        return subprocess.CompletedProcess(
+            words, 1, f"{text}\nended after {LONGEST} s: {' '.join(words)}\n"
+        )
 
 
 def tracked(*patterns: str) -> list[Path]:
