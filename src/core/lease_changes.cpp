@@ -136,21 +136,32 @@ void Leases::release(Lease& lease) {
     drop_passed_on(shelf);
 }
 
+// What nobody else is to get while a change is under way: what is free and is to be given, and what
+// some of its leases share and one is to have alone.
+AtomSet Leases::held_back(const Ledger& ledger, const Members& members) {
+    AtomSet alone;
+    AtomSet given;
+    for (const Member& member : members) {
+        alone = alone | member.before.own;
+        given = given | (member.after.all() - ledger.held());
+    }
+    for (const Member& member : members)
+        given = given | (member.after.own - alone);
+    return given;
+}
+
 // Contexts are made and work is asked for without the lock, while the leases are marked, so that
-// other leases go on meanwhile. What was free and is to be given is held back until then.
+// other leases go on meanwhile.
 void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
                     const Lease* released) {
     std::erase_if(members, [](const Member& member) { return member.before == member.after; });
     if (members.empty())
         return;
     Ledger& ledger = Leases::ledger(shelf, members[0].lease->family);
-    Holding held_back;
-    for (const Member& member : members) {
-        held_back.own = held_back.own | (member.after.all() - ledger.held());
-        shelf.rows.at(member.lease->id).changing = true;
-    }
     const uint64_t reserve = next_id_++;
-    ledger.set(reserve, held_back);
+    ledger.set(reserve, {held_back(ledger, members), {}});
+    for (const Member& member : members)
+        shelf.rows.at(member.lease->id).changing = true;
     lock.unlock();
     const auto end = [&] {
         ledger.set(reserve, {});

@@ -123,6 +123,7 @@ class Leases {
     void wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request);
     // Waits until nobody else changes one of the leases. Throws if one was released.
     void settle(Lock& lock, Shelf& shelf, std::span<const Size> sizes);
+    static AtomSet held_back(const Ledger& ledger, const Members& members);
     static Members plan(Shelf& shelf, std::span<const Size> sizes);
     static void check_together(std::span<const Size> sizes);
     static void commit(Shelf& shelf, Members& members, bool at_once);

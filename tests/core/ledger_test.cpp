@@ -284,7 +284,7 @@ void shared_ones_keep_room_for_others() {
     CHECK((single.own & (first.all() | third.all())).empty());
     CHECK_EQ(single.own.count() + first.shared.count() + third.own.count(), 16U);
     // What the last of them shared is free again.
-    for (const uint64_t who : {1, 2, 3})
+    for (const uint64_t who : {1U, 2U, 3U})
         ledger.set(who, {});
     CHECK(ledger.free() == (first.shared | third.own));
 }
