@@ -231,10 +231,9 @@ void equal_workqueues_are_equal() {
 
 std::vector<char> native_queue_of(gcx_context context) {
     CUdevResource native{};
-    CHECK_EQ(
-        NATIVE(cuGreenCtxGetDevResource)(gcx_context_native_green(context), &native,
-                                         static_cast<CUdevResourceType>(GCX_RESOURCE_WORKQUEUE)),
-        CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuGreenCtxGetDevResource)(gcx_context_native_green(context), &native,
+                                              no_such<CUdevResourceType>(GCX_RESOURCE_WORKQUEUE)),
+             CUDA_SUCCESS);
     const auto* const bytes = reinterpret_cast<const char*>(&native);
     return {bytes, bytes + sizeof native};
 }
