@@ -211,7 +211,7 @@ void Leases::commit(Shelf& shelf, Members& members, bool at_once) {
         lease.left_.push_back(member.fence);
         shelf.left.push_back({lease.id, member.fence, std::move(member.context)});
     }
-    for (Member& member : members) {
+    for (const Member& member : members) {
         Lease& lease = *member.lease;
         const AtomSet has = member.after.all();
         const Fences gained = fences_on(shelf, lease, has - member.before.all());

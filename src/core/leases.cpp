@@ -260,7 +260,7 @@ std::vector<Leases::Live> Leases::live(const Device* device) {
     for (const auto& [key, shelf] : shelves_) {
         if (device != nullptr && key != device)
             continue;
-        for (const Waiter* waiter : shelf->waiters)
+        for (const Waiter* waiter : shelf->waiters) {
             found.push_back({waiter->wish.who,
                              waiter->terms->name,
                              key,
@@ -269,6 +269,7 @@ std::vector<Leases::Live> Leases::live(const Device* device) {
                              true,
                              {},
                              waiter->wish.count});
+        }
     }
     return found;
 }

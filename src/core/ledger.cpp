@@ -106,6 +106,7 @@ class Ledger::Change {
     // How many atoms each gets: as a split of all that they can have.
     bool split(std::vector<Part>& parts) {
         std::vector<uint32_t> counts;
+        counts.reserve(parts.size());
         for (const Part& part : parts)
             counts.push_back(part.count);
         auto groups = groups_of(single_, counts);
