@@ -159,7 +159,12 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
         return;
     Ledger& ledger = Leases::ledger(shelf, members[0].lease->family);
     const uint64_t reserve = next_id_++;
-    ledger.set(reserve, {held_back(ledger, members), {}});
+    const AtomSet alone = held_back(ledger, members);
+    // What is to be shared stays so, also if those who share it now give it up.
+    AtomSet shared;
+    for (const Member& member : members)
+        shared = shared | member.after.shared;
+    ledger.set(reserve, {alone, shared - alone});
     for (const Member& member : members)
         shelf.rows.at(member.lease->id).changing = true;
     lock.unlock();
