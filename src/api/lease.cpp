@@ -235,7 +235,7 @@ gcx_result gcx_lease_synchronize(gcx_lease lease) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.lease_holds, lease);
-        for (const auto& fence : pin->lease->work(lib.leases.events(pin->lease->device)))
+        for (const auto& fence : pin->lease->work(lib.cache, lib.leases.events(pin->lease->device)))
             fence->synchronize(lib.driver);
     });
 }
@@ -244,7 +244,7 @@ gcx_result gcx_lease_query(gcx_lease lease) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.lease_holds, lease);
-        const Fences work = pin->lease->work(lib.leases.events(pin->lease->device));
+        const Fences work = pin->lease->work(lib.cache, lib.leases.events(pin->lease->device));
         const bool passed = std::all_of(
             work.begin(), work.end(), [&](const auto& fence) { return fence->passed(lib.driver); });
         return passed ? GCX_SUCCESS : GCX_ERROR_NOT_READY;

@@ -2,7 +2,6 @@
 
 #include "base/log.hpp"
 #include "core/capture.hpp"
-#include "core/give_back.hpp"
 
 #include <algorithm>
 
@@ -59,7 +58,15 @@ bool Lease::covers(const AtomSet& set) const {
     return (set - holding_.all()).empty();
 }
 
-Lease::Place Lease::place_for(ContextCache& cache, uint64_t changes_seen, const GreenContext* now) {
+void Lease::note_elsewhere(ContextCache& cache, GreenContext& context) {
+    const bool known = &*context_ == &context ||
+                       std::any_of(elsewhere_.begin(), elsewhere_.end(),
+                                   [&](const auto& other) { return &*other == &context; });
+    if (!known)
+        elsewhere_.push_back(cache.share(context, ContextCache::Use::lease));
+}
+
+Lease::Place Lease::place_for(ContextCache& cache, uint64_t changes_seen, GreenContext* now) {
     const std::lock_guard lock(mutex_);
     check_alive_locked();
     const Driver& driver = device.driver();
@@ -71,15 +78,15 @@ Lease::Place Lease::place_for(ContextCache& cache, uint64_t changes_seen, const 
         for (const auto& fence : behind_)
             busy = busy | fence->within(family, holding_.all());
         const AtomSet start = holding_.all() - busy;
-        if (now != nullptr && now->key.set == start)
-            return place;
-        if (!start.empty()) {
+        const bool is_there = now != nullptr && now->key.set == start;
+        if (!start.empty() && !is_there)
             place.context = cache.find(key(start), ContextCache::Use::stream);
-            if (place.context)
-                return place;
-        }
-        if (now != nullptr && covers(now->key.set) && (now->key.set & busy).empty())
+        const bool may_stay =
+            now != nullptr && covers(now->key.set) && (now->key.set & busy).empty();
+        if (place.context || may_stay) {
+            note_elsewhere(cache, place.context ? *place.context : *now);
             return place;
+        }
     }
     place.changes = changes_.load();
     place.context = cache.share(*context_, ContextCache::Use::stream);
@@ -87,15 +94,30 @@ Lease::Place Lease::place_for(ContextCache& cache, uint64_t changes_seen, const 
     return place;
 }
 
-Fences Lease::work(EventPool& events) {
+std::vector<Lease::Work> Lease::in_flight(ContextCache& cache, EventPool& events) const {
+    const std::lock_guard lock(mutex_);
+    return in_flight_locked(cache, events);
+}
+
+std::vector<Lease::Work> Lease::in_flight_locked(ContextCache& cache, EventPool& events) const {
+    std::vector<Work> found;
+    const auto look = [&](const ContextCache::Ref& context) {
+        if (auto fence = fence_of(*context, events))
+            found.push_back({std::move(fence), cache.share(*context, ContextCache::Use::lease)});
+    };
+    if (context_)
+        look(context_);
+    std::for_each(elsewhere_.begin(), elsewhere_.end(), look);
+    return found;
+}
+
+Fences Lease::work(ContextCache& cache, EventPool& events) {
     const std::lock_guard lock(mutex_);
     drop_passed(device.driver(), left_);
-    Fences work = left_;
-    if (context_) {
-        if (auto fence = fence_of(*context_, events))
-            work.push_back(std::move(fence));
-    }
-    return work;
+    Fences all = left_;
+    for (Work& work : in_flight_locked(cache, events))
+        all.push_back(std::move(work.fence));
+    return all;
 }
 
 LeaseStream::LeaseStream(ContextCache& cache, EventPool& events, std::shared_ptr<Lease> lease,

@@ -52,10 +52,17 @@ class Lease {
         ContextCache::Ref context; // none: where it is
         Fences behind;             // what its work waits for
     };
-    Place place_for(ContextCache& cache, uint64_t changes_seen, const GreenContext* now);
+    Place place_for(ContextCache& cache, uint64_t changes_seen, GreenContext* now);
     uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
-    // What its streams have in flight, and had before its last changes.
-    Fences work(EventPool& events);
+    // Work, and the context that it runs in.
+    struct Work {
+        std::shared_ptr<Fence> fence;
+        ContextCache::Ref context;
+    };
+    // What its streams were given since its last change and have in flight.
+    std::vector<Work> in_flight(ContextCache& cache, EventPool& events) const;
+    // The same and what is left of before.
+    Fences work(ContextCache& cache, EventPool& events);
 
   private:
     friend class Leases;
@@ -64,6 +71,8 @@ class Lease {
     // These want the mutex.
     void check_alive_locked() const;
     bool covers(const AtomSet& set) const;
+    void note_elsewhere(ContextCache& cache, GreenContext& context);
+    std::vector<Work> in_flight_locked(ContextCache& cache, EventPool& events) const;
 
     mutable std::mutex mutex_;
     std::atomic<uint64_t> changes_{0};
@@ -75,6 +84,8 @@ class Lease {
     uint32_t streams_ = 0;
     Fences behind_; // the former holders' work on its atoms
     Fences left_;   // its own work on the contexts that it had
+    // Contexts of a part of its atoms where its streams start at once, since its last change.
+    std::vector<ContextCache::Ref> elsewhere_;
 };
 
 // The work that the streams of a context have in flight.

@@ -5,6 +5,7 @@
 #include <utility>
 
 namespace gcx {
+
 void Leases::settle(Lock& lock, Shelf& shelf, std::span<const Size> sizes) {
     changed_.wait(lock, [&] {
         return std::all_of(sizes.begin(), sizes.end(), [&](const Size& size) {
@@ -179,7 +180,7 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
             if (!atoms.empty() && atoms != member.before.all())
                 member.context = cache_.get(member.lease->key(atoms), ContextCache::Sharing::shared,
                                             ContextCache::Use::lease);
-            member.fence = fence_of(*member.lease->context_, shelf.events);
+            member.work = member.lease->in_flight(cache_, shelf.events);
         }
     } catch (...) {
         lock.lock();
@@ -211,10 +212,11 @@ void Leases::commit(Shelf& shelf, Members& members, bool at_once) {
         if (member.context || lease.released_)
             std::swap(lease.context_, member.context);
         drop_passed(shelf.device.driver(), lease.left_);
-        if (member.fence == nullptr)
-            continue;
-        lease.left_.push_back(member.fence);
-        shelf.left.push_back({lease.id, member.fence, std::move(member.context)});
+        lease.elsewhere_.clear();
+        for (Lease::Work& work : member.work) {
+            lease.left_.push_back(work.fence);
+            shelf.left.push_back({lease.id, std::move(work)});
+        }
     }
     for (const Member& member : members) {
         Lease& lease = *member.lease;

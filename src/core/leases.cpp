@@ -141,19 +141,18 @@ std::string Leases::holders(const Shelf& shelf, const std::shared_ptr<Family>& f
 
 void Leases::drop_passed_on(Shelf& shelf) {
     const Driver& driver = shelf.device.driver();
-    std::erase_if(shelf.left, [&](const Left& left) { return left.fence->passed(driver); });
+    std::erase_if(shelf.left, [&](const Left& left) { return left.work.fence->passed(driver); });
     if (shelf.rows.empty())
         shelf.events.clear();
 }
 
 // What others left on these atoms, and has not finished.
 Fences Leases::fences_on(Shelf& shelf, const Lease& lease, const AtomSet& atoms) {
-    std::erase_if(shelf.left,
-                  [&](const Left& left) { return left.fence->passed(shelf.device.driver()); });
+    drop_passed_on(shelf);
     Fences found;
     for (const Left& left : shelf.left) {
-        if (left.owner != lease.id && left.fence->meets(lease.family, atoms))
-            found.push_back(left.fence);
+        if (left.owner != lease.id && left.work.fence->meets(lease.family, atoms))
+            found.push_back(left.work.fence);
     }
     return found;
 }

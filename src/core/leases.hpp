@@ -79,12 +79,11 @@ class Leases {
         std::shared_ptr<Lease> lease; // none yet: its context is being made
         bool changing = false;
     };
-    // What a lease left behind: work, and the context that it runs in, which is kept at least until
-    // that is done, for somebody may name its streams still.
+    // What a lease left behind. The context is kept at least until the work is done, for somebody
+    // may name its streams still.
     struct Left {
         uint64_t owner;
-        std::shared_ptr<Fence> fence;
-        ContextCache::Ref context;
+        Lease::Work work;
     };
     struct Shelf {
         explicit Shelf(Device& its_device) : device(its_device), events(its_device) {}
@@ -100,8 +99,8 @@ class Leases {
         Lease* lease;
         Holding before;
         Holding after;
-        ContextCache::Ref context;    // of after; none: it has the same as before, or no SMs
-        std::shared_ptr<Fence> fence; // its work before
+        ContextCache::Ref context;     // of after; none: it has the same as before, or no SMs
+        std::vector<Lease::Work> work; // in flight before
     };
     using Members = std::vector<Member>;
     using Lock = std::unique_lock<std::mutex>;

@@ -256,6 +256,30 @@ void at_once_where_it_is_free() {
     give_up({fast, heavy}, {decode, prefill});
 }
 
+// Who has the SMs next waits for that work too.
+void what_began_at_once_is_waited_for() {
+    const Work work;
+    const gcx_lease decode = acquire(32, "decode");
+    const gcx_lease prefill = acquire(GCX_REST, "prefill");
+    const gcx_stream fast = stream_of(decode);
+    const gcx_stream heavy = stream_of(prefill);
+    CHECK_OK(
+        gcx_lease_prepare(std::vector<gcx_lease_size>{{decode, 64, 0}, {prefill, 0, 0}}.data(), 2));
+    CUstream before = gcx_stream_native(fast);
+    work.spin(gcx_stream_native(heavy), 9'000'000);
+    CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+    CHECK_EQ(gcx_lease_query(decode), GCX_SUCCESS);
+    CHECK_EQ(gcx_stream_native(fast), before);
+    work.spin(gcx_stream_native(fast), 20'000'000);
+    CHECK_EQ(gcx_lease_query(decode), GCX_ERROR_NOT_READY);
+    CHECK_OK(gcx_stream_destroy(fast));
+    CHECK_OK(gcx_lease_release(decode));
+    const gcx_lease next = acquire(32, "next");
+    const gcx_stream stream = stream_of(next);
+    CHECK(work.free_at(gcx_stream_native(stream)) >= 20.0F);
+    give_up({heavy, stream}, {prefill, next});
+}
+
 // Free at once, with their last work still on them.
 void released_sms_are_waited_for() {
     const Work work;
@@ -491,6 +515,7 @@ int main() {
             streams_follow();
             sms_change_hands();
             at_once_where_it_is_free();
+            what_began_at_once_is_waited_for();
             released_sms_are_waited_for();
             handed_over();
             captures_are_left_alone();
