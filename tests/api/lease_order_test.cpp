@@ -152,9 +152,19 @@ class Machine {
                 sizes.push_back(
                     {holder.lease, random_.below(4) == 0 ? 0 : 1 + random_.below(90), 0});
         }
-        if (!sizes.empty())
-            gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()),
-                             random_.below(3) == 0 ? GCX_RESIZE_AT_ONCE : GCX_RESIZE_DEFAULT);
+        if (sizes.empty())
+            return;
+        const auto count = static_cast<uint32_t>(sizes.size());
+        const bool at_once = random_.below(3) == 0;
+        if (at_once) {
+            // Making contexts waits for all work: nothing would be left to start beside.
+            gcx_lease_prepare(sizes.data(), count);
+            for (int i = 0; i < 4; i++)
+                launch();
+        }
+        gcx_lease_resize(sizes.data(), count, at_once ? GCX_RESIZE_AT_ONCE : GCX_RESIZE_DEFAULT);
+        if (at_once)
+            launch();
     }
 
     void hand_over() {
