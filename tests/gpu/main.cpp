@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
     test_queries();
     test_contexts(quick);
     test_captures(quick);
+    test_leases(quick);
     if (!quick)
         test_resets();
     return check::summary("gpu");

@@ -32,6 +32,41 @@ MORE:
     ret;
 }
 
+.visible .entry note(.param .u64 notes, .param .u64 count, .param .u32 tag,
+                     .param .u64 duration, .param .u64 data)
+{
+    .reg .pred %p<2>;
+    .reg .b32  %r<5>;
+    .reg .b64  %rd<14>;
+    mov.u64        %rd1, %globaltimer;
+    mov.u32        %r1, %smid;
+    mov.u32        %r2, %ctaid.x;
+    ld.param.u64   %rd2, [data];
+    mul.wide.u32   %rd3, %r2, 8;
+    add.s64        %rd3, %rd2, %rd3;
+    ld.global.u64  %rd4, [%rd3];
+    ld.param.u64   %rd5, [duration];
+MORE:
+    mov.u64        %rd6, %globaltimer;
+    sub.s64        %rd7, %rd6, %rd1;
+    setp.lt.u64    %p1, %rd7, %rd5;
+    @%p1 bra       MORE;
+    mad.lo.s64     %rd4, %rd4, 3, 1;
+    st.global.u64  [%rd3], %rd4;
+    ld.param.u64   %rd8, [count];
+    atom.global.add.u32 %r3, [%rd8], 1;
+    ld.param.u64   %rd9, [notes];
+    mul.wide.u32   %rd10, %r3, 24;
+    add.s64        %rd9, %rd9, %rd10;
+    ld.param.u32   %r4, [tag];
+    st.global.u32  [%rd9+16], %r1;
+    st.global.u32  [%rd9+20], %r4;
+    st.global.u64  [%rd9], %rd1;
+    mov.u64        %rd11, %globaltimer;
+    st.global.u64  [%rd9+8], %rd11;
+    ret;
+}
+
 .visible .entry nothing()
 {
     ret;
@@ -40,6 +75,7 @@ MORE:
 
 CUcontext the_primary = nullptr;
 CUfunction spin = nullptr;
+CUfunction note = nullptr;
 CUfunction nothing = nullptr;
 
 void must(CUresult result, const char* what) {
@@ -95,6 +131,7 @@ void load() {
         return result;
     };
     spin = function("spin");
+    note = function("note");
     nothing = function("nothing");
 }
 
@@ -111,6 +148,49 @@ const char* name_of(CUresult result) {
 CUresult launch_spin(CUstream stream, uint64_t nanoseconds) {
     void* arguments[] = {&nanoseconds};
     return cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+}
+
+Notes::Notes(uint32_t capacity) : capacity_(capacity) {
+    CUcontext old = nullptr;
+    must(cuCtxPushCurrent(the_primary), "cuCtxPushCurrent");
+    must(cuMemAlloc(&notes_, capacity * sizeof(Note)), "cuMemAlloc");
+    must(cuMemAlloc(&count_, sizeof(uint32_t)), "cuMemAlloc");
+    must(cuMemsetD8(count_, 0, sizeof(uint32_t)), "cuMemsetD8");
+    must(cuCtxPopCurrent(&old), "cuCtxPopCurrent");
+}
+
+Notes::~Notes() {
+    CUcontext old = nullptr;
+    must(cuCtxPushCurrent(the_primary), "cuCtxPushCurrent");
+    must(cuMemFree(notes_), "cuMemFree");
+    must(cuMemFree(count_), "cuMemFree");
+    must(cuCtxPopCurrent(&old), "cuCtxPopCurrent");
+}
+
+CUresult Notes::launch(CUstream stream, uint32_t blocks, uint32_t tag, uint64_t nanoseconds,
+                       CUdeviceptr data) {
+    expected_ += blocks;
+    if (expected_ > capacity_) {
+        std::fprintf(stderr, "no room for %u notes\n", expected_);
+        std::exit(1);
+    }
+    void* arguments[] = {&notes_, &count_, &tag, &nanoseconds, &data};
+    return cuLaunchKernel(note, blocks, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+}
+
+std::vector<Note> Notes::read() const {
+    CUcontext old = nullptr;
+    uint32_t count = 0;
+    std::vector<Note> notes(expected_);
+    must(cuCtxPushCurrent(the_primary), "cuCtxPushCurrent");
+    must(cuMemcpyDtoH(&count, count_, sizeof count), "cuMemcpyDtoH");
+    must(cuMemcpyDtoH(notes.data(), notes_, notes.size() * sizeof(Note)), "cuMemcpyDtoH");
+    must(cuCtxPopCurrent(&old), "cuCtxPopCurrent");
+    if (count != expected_) {
+        std::fprintf(stderr, "%u blocks left a note, and %u were launched\n", count, expected_);
+        std::exit(1);
+    }
+    return notes;
 }
 
 int max_cluster_size(CUstream stream) {

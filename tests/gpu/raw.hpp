@@ -47,6 +47,8 @@ namespace raw {
     X(cuCtxSynchronize, cuCtxSynchronize)                                                          \
     X(cuMemAlloc, cuMemAlloc_v2)                                                                   \
     X(cuMemFree, cuMemFree_v2)                                                                     \
+    X(cuMemsetD8, cuMemsetD8_v2)                                                                   \
+    X(cuMemcpyDtoH, cuMemcpyDtoH_v2)                                                               \
     X(cuDeviceGetDevResource, cuDeviceGetDevResource)                                              \
     X(cuDevSmResourceSplitByCount, cuDevSmResourceSplitByCount)                                    \
     X(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc)                                        \
@@ -71,6 +73,35 @@ const char* name_of(CUresult result);
 // A kernel of one block and thread that lasts this long.
 constexpr uint64_t kMillisecond = 1'000'000; // nanoseconds
 CUresult launch_spin(CUstream stream, uint64_t nanoseconds);
+
+// What a block of launch_note's kernel was: where it ran, when by the device's clock, and its tag.
+struct Note {
+    uint64_t begin; // nanoseconds
+    uint64_t end;
+    uint32_t sm;
+    uint32_t tag;
+};
+
+class Notes {
+  public:
+    explicit Notes(uint32_t capacity);
+    ~Notes();
+    Notes(const Notes&) = delete;
+    Notes& operator=(const Notes&) = delete;
+
+    // A kernel of blocks that last so long and leave a note each. Each takes its own value of data
+    // times 3 and 1 more, so that what comes out tells how many such kernels ran one after another.
+    CUresult launch(CUstream stream, uint32_t blocks, uint32_t tag, uint64_t nanoseconds,
+                    CUdeviceptr data);
+    // All of them. The kernels must have ended.
+    std::vector<Note> read() const;
+
+  private:
+    CUdeviceptr notes_ = 0;
+    CUdeviceptr count_ = 0;
+    uint32_t capacity_;
+    uint32_t expected_ = 0;
+};
 
 // The largest cluster that a kernel with blocks of 1024 threads could be launched with in the
 // stream, non-portable sizes allowed; how many clusters of a size are active at once; and such a

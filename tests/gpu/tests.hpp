@@ -10,6 +10,7 @@ void test_queries();
 // quick: fewer rounds, for running under compute-sanitizer.
 void test_contexts(bool quick);
 void test_captures(bool quick);
+void test_leases(bool quick);
 // Last: it resets the device's primary context.
 void test_resets();
 void test_processes(const char* libgcx);

@@ -1,0 +1,388 @@
+// Leases at work: that kernels run on the SMs which a lease says, that no two leases' kernels are
+// on one SM at one time, and that work which spans changes is done once and in order. By kernels
+// that note SM and time, while every lease is busy.
+
+#include "fixture.hpp"
+#include "tests.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <thread>
+
+using namespace fixture;
+
+namespace {
+
+constexpr unsigned kSeed = 20261121;
+constexpr uint32_t kBlocks = 264; // two for each SM of the device
+constexpr uint64_t kMicrosecond = 1000;
+
+class Random {
+  public:
+    explicit Random(unsigned seed) : engine_(seed) {}
+    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(engine_() % bound); }
+
+  private:
+    std::mt19937 engine_;
+};
+
+// A value for each block of a stream's kernels.
+class Values {
+  public:
+    Values() {
+        CUcontext old = nullptr;
+        CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
+        CHECK_EQ(raw::cuMemAlloc(&memory_, kBytes), CUDA_SUCCESS);
+        CHECK_EQ(raw::cuMemsetD8(memory_, 0, kBytes), CUDA_SUCCESS);
+        CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
+    }
+    ~Values() {
+        CUcontext old = nullptr;
+        CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
+        CHECK_EQ(raw::cuMemFree(memory_), CUDA_SUCCESS);
+        CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
+    }
+    Values(const Values&) = delete;
+    Values& operator=(const Values&) = delete;
+
+    CUdeviceptr memory() const { return memory_; }
+    // What each is after so many kernels, one after another: the arithmetic wraps.
+    bool are_of(uint32_t kernels) const {
+        uint64_t expected = 0;
+        for (uint32_t i = 0; i < kernels; i++)
+            expected = expected * 3 + 1;
+        std::vector<uint64_t> values(kBlocks);
+        CUcontext old = nullptr;
+        CHECK_EQ(raw::cuCtxPushCurrent(raw::primary()), CUDA_SUCCESS);
+        CHECK_EQ(raw::cuMemcpyDtoH(values.data(), memory_, kBytes), CUDA_SUCCESS);
+        CHECK_EQ(raw::cuCtxPopCurrent(&old), CUDA_SUCCESS);
+        return std::all_of(values.begin(), values.end(),
+                           [&](uint64_t value) { return value == expected; });
+    }
+
+  private:
+    static constexpr std::size_t kBytes = kBlocks * sizeof(uint64_t);
+    CUdeviceptr memory_ = 0;
+};
+
+struct Work {
+    gcx_stream stream = nullptr;
+    Values values;
+    uint32_t kernels = 0;
+    uint32_t last = 0; // the tag of the last kernel, 0: none yet
+};
+
+struct Holder {
+    gcx_lease lease = nullptr;
+    std::array<Work, 2> work;
+
+    gcx_resource sms() const {
+        gcx_resource resource{};
+        CHECK_OK(gcx_lease_get_resource(lease, &resource));
+        return resource;
+    }
+};
+
+// What was launched, by tag.
+struct Launch {
+    std::size_t holder;
+    uint32_t before; // the kernel before it in its stream; 0: none
+    SmIds sms;       // where it may run
+};
+
+class Table {
+  public:
+    Table(uint32_t rounds, unsigned seed)
+        : random_(seed),
+          notes_((rounds + 1) * static_cast<uint32_t>(holders_.size()) * 2 * kBlocks) {
+        launches_.resize(1); // tags count from 1
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        for (Holder& holder : holders_) {
+            params.name = "gpu suite";
+            CHECK_OK(gcx_lease_acquire(0, 24, &params, &holder.lease));
+            for (Work& work : holder.work)
+                CHECK_OK(gcx_lease_stream_create(holder.lease, nullptr, &work.stream));
+        }
+    }
+    ~Table() {
+        for (Holder& holder : holders_) {
+            for (Work& work : holder.work)
+                CHECK_OK(gcx_stream_destroy(work.stream));
+            CHECK_OK(gcx_lease_release(holder.lease));
+        }
+    }
+    Table(const Table&) = delete;
+    Table& operator=(const Table&) = delete;
+
+    void work() {
+        for (std::size_t i = 0; i < holders_.size(); i++)
+            for (Work& work : holders_[i].work)
+                launch(i, work);
+    }
+
+    // Random sizes for some or all of them; a handing-over and a new lease now and then.
+    void change(uint32_t flags) {
+        if (random_.below(20) == 0) {
+            swap_places();
+            return;
+        }
+        std::vector<gcx_lease_size> sizes;
+        uint32_t room = 132;
+        const bool all = random_.below(2) == 0;
+        const std::size_t one = random_.below(static_cast<uint32_t>(holders_.size()));
+        for (std::size_t i = 0; i < holders_.size(); i++) {
+            if (!all && i != one)
+                continue;
+            const auto others = static_cast<uint32_t>(holders_.size() - 1);
+            const uint32_t most = all ? room - 8 * (others - static_cast<uint32_t>(sizes.size()))
+                                      : room - held_by_others(i);
+            const uint32_t count = 8 + random_.below(most - 8 + 1) / 8 * 8;
+            sizes.push_back({holders_[i].lease, count, 0});
+            room -= all ? count : 0;
+        }
+        const gcx_result result =
+            gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), flags);
+        // One that grows alone may find too little where counts were rounded up.
+        if (result == GCX_ERROR_ALREADY_ACQUIRED)
+            refused_++;
+        else if (CHECK_OK(result))
+            changes_++;
+    }
+
+    // The streams run on exactly the SMs that the leases say.
+    void probe() {
+        for (const Holder& holder : holders_) {
+            const SmIds expected = mapped_sms(holder.sms());
+            SmIds seen(GCX_MAX_SMS);
+            uint32_t count = 0;
+            CHECK_OK(gcx_stream_probe_sms(holder.work[0].stream, seen.data(), GCX_MAX_SMS, &count));
+            seen.resize(count);
+            if (!CHECK(seen == expected))
+                std::printf("   seen %s, promised %s\n", ranges(seen).c_str(),
+                            ranges(expected).c_str());
+            probes_++;
+        }
+    }
+
+    uint32_t changes() const { return changes_; }
+
+    void end() {
+        for (Holder& holder : holders_) {
+            CHECK_OK(gcx_lease_synchronize(holder.lease));
+            for (const Work& work : holder.work)
+                CHECK(work.values.are_of(work.kernels));
+        }
+        judge(notes_.read());
+        std::printf("   %u changes, %u refused for want of SMs, %zu kernels, %u probes\n", changes_,
+                    refused_, launches_.size() - 1, probes_);
+    }
+
+  private:
+    void launch(std::size_t holder, Work& work) {
+        const auto tag = static_cast<uint32_t>(launches_.size());
+        launches_.push_back({holder, work.last, mapped_sms(holders_[holder].sms())});
+        CHECK_EQ(notes_.launch(gcx_stream_native(work.stream), kBlocks, tag,
+                               (10 + random_.below(60)) * kMicrosecond, work.values.memory()),
+                 CUDA_SUCCESS);
+        work.kernels++;
+        work.last = tag;
+    }
+
+    uint32_t held_by_others(std::size_t but) const {
+        uint32_t held = 0;
+        for (std::size_t i = 0; i < holders_.size(); i++)
+            held += i == but ? 0 : sm_count(holders_[i].sms());
+        return held;
+    }
+
+    // One lease gives all it has to another, and comes again with what that then leaves.
+    void swap_places() {
+        const auto count = static_cast<uint32_t>(holders_.size());
+        const uint32_t from = random_.below(count);
+        const uint32_t to = (from + 1 + random_.below(count - 1)) % count;
+        Holder& giver = holders_[from];
+        CHECK_OK(gcx_lease_hand_over(giver.lease, holders_[to].lease, GCX_RESIZE_DEFAULT));
+        const gcx_lease_size less = {holders_[to].lease, 8, 0};
+        CHECK_OK(gcx_lease_resize(&less, 1, GCX_RESIZE_DEFAULT));
+        CHECK_OK(gcx_lease_acquire(0, 8, nullptr, &giver.lease));
+        // The old streams ended with the old lease; a new one's work comes behind the old one's by
+        // what its SMs wait for, and by this for its values, which the old work still writes.
+        for (Work& work : giver.work) {
+            gcx_stream next = nullptr;
+            CHECK_OK(gcx_lease_stream_create(giver.lease, nullptr, &next));
+            CHECK_OK(gcx_stream_destroy(work.stream));
+            wait_for_values(work);
+            work.stream = next;
+            work.last = 0;
+        }
+        changes_++;
+    }
+
+    // Its stream can't be asked any more: polls what its kernels write.
+    static void wait_for_values(const Work& work) {
+        for (int i = 0; i < 1000 && !work.values.are_of(work.kernels); i++)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        CHECK(work.values.are_of(work.kernels));
+    }
+
+    void judge(std::vector<raw::Note> notes) {
+        struct Span {
+            uint64_t begin = UINT64_MAX;
+            uint64_t end = 0;
+        };
+        std::vector<Span> spans(launches_.size());
+        uint32_t astray = 0;
+        for (const raw::Note& note : notes) {
+            const SmIds& sms = launches_[note.tag].sms;
+            astray += std::binary_search(sms.begin(), sms.end(), note.sm) ? 0 : 1;
+            Span& span = spans[note.tag];
+            span.begin = std::min(span.begin, note.begin);
+            span.end = std::max(span.end, note.end);
+        }
+        CHECK_EQ(astray, 0U);
+        uint32_t too_soon = 0;
+        for (std::size_t tag = 1; tag < launches_.size(); tag++)
+            too_soon +=
+                launches_[tag].before != 0 && spans[launches_[tag].before].end > spans[tag].begin
+                    ? 1
+                    : 0;
+        CHECK_EQ(too_soon, 0U);
+        CHECK_EQ(meetings(std::move(notes)), 0U);
+    }
+
+    // How often blocks of two leases were on one SM at one time.
+    uint32_t meetings(std::vector<raw::Note> notes) const {
+        std::sort(notes.begin(), notes.end(), [](const raw::Note& a, const raw::Note& b) {
+            return a.sm != b.sm ? a.sm < b.sm : a.begin < b.begin;
+        });
+        uint32_t met = 0;
+        // The latest end on this SM of each holder's blocks so far.
+        std::map<std::size_t, uint64_t> ends;
+        uint32_t sm = UINT32_MAX;
+        for (const raw::Note& note : notes) {
+            if (note.sm != sm)
+                ends.clear();
+            sm = note.sm;
+            const std::size_t holder = launches_[note.tag].holder;
+            for (const auto& [other, end] : ends)
+                met += other != holder && end > note.begin ? 1 : 0;
+            ends[holder] = std::max(ends[holder], note.end);
+        }
+        return met;
+    }
+
+    Random random_;
+    std::array<Holder, 3> holders_;
+    std::vector<Launch> launches_;
+    raw::Notes notes_;
+    uint32_t changes_ = 0;
+    uint32_t refused_ = 0;
+    uint32_t probes_ = 0;
+};
+
+// Rounds enough for so many changes: some are refused for want of SMs.
+void random_changes(uint32_t changes, uint32_t flags) {
+    const uint32_t rounds = changes * 2;
+    Table table(rounds, kSeed + flags);
+    for (uint32_t round = 0; round < rounds && table.changes() < changes; round++) {
+        table.work();
+        table.change(flags);
+        if (round % 10 == 0)
+            table.probe();
+    }
+    CHECK_EQ(table.changes(), changes);
+    table.work();
+    table.end();
+}
+
+// 10 resizes while a kernel of a second runs beside them, and the host is never held up: the kernel
+// still runs when they are done.
+void nobody_waits() {
+    gcx_lease small = nullptr;
+    gcx_lease large = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &small));
+    CHECK_OK(gcx_lease_acquire(0, 64, nullptr, &large));
+    const gcx_lease_size next[] = {{small, 48, 0}, {large, 64, 0}};
+    CHECK_OK(gcx_lease_prepare(next, 2));
+    gcx_stream work = nullptr;
+    gcx_stream busy = nullptr;
+    CHECK_OK(gcx_lease_stream_create(small, nullptr, &work));
+    CHECK_OK(gcx_lease_stream_create(large, nullptr, &busy));
+    CHECK_EQ(raw::launch_spin(gcx_stream_native(busy), 500 * raw::kMillisecond), CUDA_SUCCESS);
+    for (uint32_t round = 0; round < 10; round++) {
+        const gcx_lease_size size = {small, round % 2 == 0 ? 48U : 24U, 0};
+        CHECK_OK(gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT));
+        CHECK_EQ(raw::launch_spin(gcx_stream_native(work), 1000), CUDA_SUCCESS);
+    }
+    CHECK_OK(gcx_lease_synchronize(small));
+    CHECK_EQ(gcx_lease_query(large), GCX_ERROR_NOT_READY);
+
+    // Who takes a busy lease's SMs: the host doesn't wait, the device does.
+    const gcx_lease_size change[] = {{small, 64, 0}, {large, 24, 0}};
+    CHECK_OK(gcx_lease_prepare(change, 2));
+    CHECK_EQ(raw::launch_spin(gcx_stream_native(busy), 500 * raw::kMillisecond), CUDA_SUCCESS);
+    CHECK_OK(gcx_lease_resize(change, 2, GCX_RESIZE_DEFAULT));
+    CHECK_EQ(gcx_lease_query(large), GCX_ERROR_NOT_READY);
+    CHECK_EQ(raw::launch_spin(gcx_stream_native(work), 1000), CUDA_SUCCESS);
+    CHECK_EQ(gcx_stream_query(work), GCX_ERROR_NOT_READY);
+    CHECK_OK(gcx_stream_synchronize(work));
+    CHECK_OK(gcx_lease_query(large));
+
+    CHECK_OK(gcx_stream_destroy(work));
+    CHECK_OK(gcx_stream_destroy(busy));
+    CHECK_OK(gcx_lease_release(small));
+    CHECK_OK(gcx_lease_release(large));
+}
+
+// A lease that waits for its SMs gets them when they are given back, and its work still waits for
+// the work of who had them.
+void waiting_for_sms() {
+    gcx_lease all = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, GCX_REST, nullptr, &all));
+    gcx_stream busy = nullptr;
+    CHECK_OK(gcx_lease_stream_create(all, nullptr, &busy));
+    CHECK_EQ(gcx_lease_acquire(0, 8, nullptr, &all), GCX_ERROR_ALREADY_ACQUIRED);
+    std::atomic<bool> got{false};
+    std::thread thread([&] {
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        params.timeout_ms = GCX_FOREVER;
+        gcx_lease lease = nullptr;
+        CHECK_OK(gcx_lease_acquire(0, 16, &params, &lease));
+        got = true;
+        gcx_stream stream = nullptr;
+        CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+        CHECK_EQ(raw::launch_spin(gcx_stream_native(stream), 1000), CUDA_SUCCESS);
+        CHECK_EQ(gcx_stream_query(stream), GCX_ERROR_NOT_READY);
+        CHECK_OK(gcx_stream_synchronize(stream));
+        CHECK_OK(gcx_stream_destroy(stream));
+        CHECK_OK(gcx_lease_release(lease));
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK(!got);
+    CHECK_EQ(raw::launch_spin(gcx_stream_native(busy), 200 * raw::kMillisecond), CUDA_SUCCESS);
+    CHECK_OK(gcx_lease_release(all));
+    thread.join();
+    CHECK_OK(gcx_stream_destroy(busy));
+}
+
+} // namespace
+
+void test_leases(bool quick) {
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+    CHECK_OK(gcx_cache_set_limit(512));
+    section("leases: 1,000 random changes while all work");
+    random_changes(quick ? 50 : 1000, GCX_RESIZE_DEFAULT);
+    section("leases: the same, at once on what is free");
+    random_changes(quick ? 50 : 300, GCX_RESIZE_AT_ONCE);
+    section("leases: nobody is held up");
+    nobody_waits();
+    section("leases: waiting for SMs");
+    waiting_for_sms();
+    CHECK_OK(gcx_cache_set_limit(64));
+    uint32_t left = 0;
+    CHECK_OK(gcx_lease_list(-1, nullptr, 0, &left));
+    CHECK_EQ(left, 0U);
+}
