@@ -676,14 +676,17 @@ typedef struct gcx_lease_params {
 /* Acquires sm_count SMs of the device, or GCX_REST. params may be NULL. What the lease really got
  * is in gcx_lease_get_info. The first lease over a set of SMs makes a context of them, with the
  * cost of one (above), later ones take microseconds; [13.1+] the context has balanced workqueues of
- * its own. The handle is the caller's, to be given to gcx_lease_release. Errors: those of
- * gcx_context_create; GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after
- * timeout_ms still did; the message says who GCX_ERROR_NOT_PERMITTED     the wait was given up by
- * gcx_cancel_signal GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs,
- * whoever holds them GCX_ERROR_NOT_READY         there are leases of another family, and which SMs
- * the families' atoms hold isn't known: call gcx_device_map_sms for both GCX_ERROR_INVALID_DEVICE
- * no such device GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no leases, a name
- * that is too long; min_sm_count or exclusive_sm_count is more than sm_count */
+ * its own. The handle is the caller's, to be given to gcx_lease_release.
+ * Errors: those of gcx_context_create;
+ *   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
+ *       did; the message says who
+ *   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
+ *   GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
+ *       atoms hold isn't known: call gcx_device_map_sms for both
+ *   GCX_ERROR_INVALID_DEVICE    no such device
+ *   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no leases, a name that is too
+ *       long; min_sm_count or exclusive_sm_count is more than sm_count */
 GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
                                      const gcx_lease_params* params, gcx_lease* lease);
 
