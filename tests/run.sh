@@ -19,6 +19,7 @@ need nm binutils
 need git git
 need ccache ccache
 need cmake cmake
+need make make
 need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 need qemu-aarch64 qemu-user
 need clang++-19 clang-19
