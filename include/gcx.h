@@ -801,6 +801,93 @@ GCX_API gcx_result gcx_cancel_signal(gcx_cancel cancel);
 GCX_API gcx_result gcx_cancel_destroy(gcx_cancel cancel);
 
 /* ------------------------------------------------------------------------------------------
+ * Published leases: what `gcx top` shows
+ *
+ * A process that was told to publishes its leases, for other processes of the same user to see:
+ * nobody else can, and no process can change what another has. Publishing is asked for, by
+ * gcx_publish_start or by GCX_PUBLISH in the environment, which is 1 or a name, when the driver is
+ * opened; where that can't be done the log has a warning, and all else works.
+ *
+ * It is a file in the folder gcx in $XDG_RUNTIME_DIR, or if that isn't set in /run/user/UID, or if
+ * there is none /tmp/gcx-UID: mode 700, the user's own, or it is an error. A process that ends,
+ * however it ends, is seen no more. Containers see each other's leases if they share the folder
+ * and the user's number. A change costs well under a microsecond, no system call and no thread.
+ * The child of a fork publishes nothing. Reading opens no driver, needs no GPU, and works in a
+ * child too; each process is seen as it was at one moment, several at moments of their own.
+ * What lies in the folder and is no such file is left out, with a warning in the log.
+ * ---------------------------------------------------------------------------------------- */
+
+#define GCX_MAX_PROCESS_NAME 64u /* bytes of a process's name, its final 0 among them */
+
+/* From now on this process's leases are published, those that there are and those to come, up to
+ * 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
+ * already it changes the name. Opens the driver. Errors:
+ *   GCX_ERROR_NOT_PERMITTED     the folder is another user's, or others may enter it, or
+ *                               XDG_RUNTIME_DIR is no folder of the user's
+ *   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: the disk is full, the folder read-only
+ *   GCX_ERROR_INVALID_VALUE     name is too long */
+GCX_API gcx_result gcx_publish_start(const char* name);
+
+/* No longer. Success also where nothing is published. Opens no driver. */
+GCX_API gcx_result gcx_publish_stop(void);
+
+/* A process that publishes. Grows at the end of reserved, never in size. */
+typedef struct gcx_published_process {
+    uint64_t process;  /* a random number, which tells it from all others */
+    uint64_t since_ms; /* milliseconds since 1970 when it began to publish */
+    int32_t pid;       /* as the process itself sees it; other containers may not */
+    int32_t simulated; /* 1: on the simulated driver, no GPU is involved */
+    int32_t driver_version;
+    uint32_t device_count;
+    uint32_t lease_count;
+    uint32_t unlisted_count; /* leases beyond the 512, which aren't in gcx_published_lease_list */
+    uint32_t reserved[8];    /* 0 */
+    char name[64];           /* any bytes: escape them where they are shown */
+} gcx_published_process;
+
+/* The processes that publish, this one among them if it does. capacity is the room in processes,
+ * which may be NULL if that is 0. Opens no driver. Errors: GCX_ERROR_INVALID_VALUE capacity is too
+ * small: *count then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM
+ * as of gcx_publish_start, but that a folder which is missing has no processes. */
+GCX_API gcx_result gcx_published_process_list(gcx_published_process* processes, uint32_t capacity,
+                                              uint32_t* count);
+
+/* A lease of a process that publishes. Grows at the end of reserved, never in size. */
+typedef struct gcx_published_lease {
+    uint64_t process; /* as in gcx_published_process */
+    uint64_t id;      /* of the lease, in that process */
+    uint64_t changes; /* how often its SMs have changed */
+    int32_t pid;
+    int32_t simulated;
+    int32_t device; /* the ordinal in that process; device_uuid tells the same one in others */
+    gcx_sm_family family;
+    uint32_t flags;    /* GCX_LEASE_ */
+    uint32_t waits;    /* 1: it has nothing yet, and waits in gcx_lease_acquire */
+    uint32_t sm_count; /* of one that waits: those it asked for, 0 for GCX_REST */
+    uint32_t exclusive_sm_count;
+    uint32_t stream_count;
+    uint32_t device_sm_count;
+    uint32_t atom_count;         /* of the family, on that device */
+    uint32_t atom_sm_count;      /* SMs of each atom but the last */
+    uint32_t last_atom_sm_count; /* SMs of the last atom */
+    uint32_t reserved[11];       /* 0 */
+    uint64_t exclusive_atoms[8]; /* atom n is its alone: bit n % 64 of word n / 64 */
+    uint64_t shared_atoms[8];    /* the same of those that others may have too */
+    uint8_t device_uuid[16];
+    char name[64];         /* any bytes: escape them where they are shown */
+    char process_name[64]; /* as above */
+    char device_name[128]; /* as above */
+} gcx_published_lease;
+
+/* The leases of the processes that publish: of each process those that hold SMs in the order in
+ * which they were acquired, then those that wait, the first first. Two exclusive leases of one
+ * process never have an atom in common. Across processes there are no such promises: leases are a
+ * process's own. capacity is the room in leases, which may be NULL if that is 0. Opens no driver.
+ * Errors: those of gcx_published_process_list. */
+GCX_API gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_t capacity,
+                                            uint32_t* count);
+
+/* ------------------------------------------------------------------------------------------
  * Probing: which SMs does it really run on?
  *
  * A kernel that fills the stream's SMs notes the number of each (%smid). Numbers are below

@@ -72,6 +72,9 @@ NATIVES = {
 }
 # What follows from no rule below: the header's words, which must still be in the comment.
 NULLABLE = {
+    ("gcx_publish_start", "name"): "NULL: the program's",
+    ("gcx_published_process_list", "processes"): "processes, which may be NULL if that is 0",
+    ("gcx_published_lease_list", "leases"): "leases, which may be NULL if that is 0",
     ("gcx_sm_plan", "sm_counts"): "Either may be NULL",
     ("gcx_sm_plan", "remainder_sm_count"): "Either may be NULL",
     ("gcx_context_list", "contexts"): "contexts, which may be NULL if that is 0",

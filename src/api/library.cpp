@@ -1,5 +1,6 @@
 #include "api/library.hpp"
 
+#include "api/publish.hpp"
 #include "base/log.hpp"
 
 #include <pthread.h>
@@ -26,6 +27,8 @@ void note_fork() {
     log::forget_other_threads();
     if (used.load())
         forked.store(true, std::memory_order_relaxed);
+    if (Library* const parents = open.load(); parents != nullptr)
+        parents->leases.publisher().forget();
 }
 
 bool is_default(const char* choice) {
@@ -55,6 +58,7 @@ Library& open_locked(const char* choice) {
     try {
         auto* fresh = new Library(is_default(choice) ? default_choice() : choice);
         open.store(fresh, std::memory_order_release);
+        publish_as_asked(*fresh);
         return *fresh;
     } catch (...) {
         used.store(Driver::started());
@@ -66,6 +70,8 @@ Library& open_locked(const char* choice) {
 [[gnu::destructor]] void close_library() {
     closed.store(true);
     Library* const old = open.exchange(nullptr);
+    if (old != nullptr)
+        old->leases.publisher().remove_file();
     // With handles alive, other code may be using them still. After a fork, or when the driver is
     // gone already, there is nothing to give back.
     if (old == nullptr || forked.load() || old->in_use() || old->driver.ended()) {

@@ -29,6 +29,10 @@ constexpr std::array kBenchOptions = {
            "rounds of split, two contexts, two streams, destroy; the other measurements follow it; "
            "10000 if not given"},
 };
+constexpr std::array kTopOptions = {
+    Option{"--once", "", "print what there is now, and end; so does output that is no terminal"},
+    Option{"--interval", "SECONDS", "from one picture to the next; 1 if not given"},
+};
 constexpr std::array kSimRunOptions = {
     Option{"--gpu", "GPU", "h100, 2xh100, h100,a100, or a file that gcx info --record wrote"},
     Option{"--driver", "VERSION", "the CUDA version of the driver, e.g. 13.0"},
@@ -60,6 +64,11 @@ constexpr std::array kCommands = {
             "Measures gcx and the driver's own calls in turns, in one run, and how much device "
             "memory gcx\nuses up over many rounds.",
             "gcx bench --rounds 10000", kBenchOptions, run_bench},
+    Command{"top", "the leases of running processes that publish them", "",
+            "Shows the leases of your processes that publish them, by gcx_publish_start or "
+            "GCX_PUBLISH=1 in\nthe environment, with a map of the SMs; again and again until q. "
+            "Opens no driver.",
+            "gcx top --once", kTopOptions, run_top},
     Command{"sim list", "the GPUs and drivers that can be simulated", "",
             "Shows the GPUs and driver versions of the simulated driver.", "gcx sim list",
             std::span<const Option>(), run_sim_list},

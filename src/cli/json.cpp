@@ -9,32 +9,6 @@
 namespace gcx::cli {
 namespace {
 
-// The length of the UTF-8 character that text begins with; 0 if it begins with none. A path or an
-// argument can hold any bytes, JSON can't.
-std::size_t utf8_length(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char first = byte(0);
-    std::size_t length = 0;
-    if (first < 0x80)
-        return 1;
-    if (first >= 0xc2 && first <= 0xdf)
-        length = 2;
-    else if (first >= 0xe0 && first <= 0xef)
-        length = 3;
-    else if (first >= 0xf0 && first <= 0xf4)
-        length = 4;
-    if (length == 0 || text.size() < length)
-        return 0;
-    for (std::size_t i = 1; i < length; i++) {
-        if ((byte(i) & 0xc0) != 0x80)
-            return 0;
-    }
-    const unsigned char second = byte(1);
-    const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-    const bool out_of_range = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
-    return overlong || out_of_range ? 0 : length;
-}
-
 std::string quoted(std::string_view text) {
     std::string out = "\"";
     while (!text.empty()) {

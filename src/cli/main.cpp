@@ -89,6 +89,8 @@ class Program {
             throw Failure(GCX_ERROR_OPERATING_SYSTEM,
                           "can't write to standard output: it is closed");
         const Report report = report_of(invocation);
+        if (report.live)
+            return show_live(*report.live) ? 0 : 1;
         const bool printed = print(command_, json_ ? report.json.dump() : report.text);
         for (const std::string& problem : report.problems)
             complain(command_, problem);

@@ -10,9 +10,7 @@
 #include <string_view>
 
 namespace gcx::cli {
-namespace {
 
-// Black on one of the terminal's background colours; white on red for several partitions.
 std::string painted(const std::string& text, int owner, bool colours) {
     constexpr std::array kBackgrounds = {46, 43, 42, 45, 47, 104, 103, 102, 105, 106};
     if (!colours || owner == SmMap::kNobody)
@@ -22,8 +20,6 @@ std::string painted(const std::string& text, int owner, bool colours) {
     const auto index = static_cast<std::size_t>(owner) % kBackgrounds.size();
     return format("\033[30;%dm%s\033[0m", kBackgrounds[index], text.c_str());
 }
-
-} // namespace
 
 std::vector<int> SmMap::owners() const {
     // A driver may number SMs beyond the device's count; they are shown too.

@@ -42,6 +42,10 @@ struct SmMap {
 // SMs in a row. A GPC's SMs lie in steps of 16 on an H100, so that rows of 16 show them as columns.
 inline constexpr std::size_t kMapColumns = 16;
 
+// A cell as an owner's: black on one of the terminal's background colours; white on red for
+// several.
+std::string painted(const std::string& text, int owner, bool colours);
+
 // A grid of one cell for each SM, and a legend. colours: with the terminal's.
 std::string terminal_map(const SmMap& map, bool colours);
 

@@ -39,14 +39,47 @@ std::string version_text(int version) {
     return format("%d.%d", version / 1000, version % 1000 / 10);
 }
 
+std::size_t utf8_length(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned char first = byte(0);
+    std::size_t length = 0;
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xc2 && first <= 0xdf)
+        length = 2;
+    else if (first >= 0xe0 && first <= 0xef)
+        length = 3;
+    else if (first >= 0xf0 && first <= 0xf4)
+        length = 4;
+    if (length == 0 || text.size() < length)
+        return 0;
+    for (std::size_t i = 1; i < length; i++) {
+        if ((byte(i) & 0xc0) != 0x80)
+            return 0;
+    }
+    const unsigned char second = byte(1);
+    const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+    const bool out_of_range = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
+    return overlong || out_of_range ? 0 : length;
+}
+
 std::string visible(std::string_view text) {
     std::string result;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte == 0x7f)
-            result += format("\\x%02x", static_cast<unsigned>(byte));
-        else
-            result += c;
+    while (!text.empty()) {
+        const std::size_t length = utf8_length(text);
+        const auto byte = static_cast<unsigned char>(text[0]);
+        // Above 0x7f there are control characters too: U+0080 to U+009F.
+        const bool control =
+            byte < 0x20 || byte == 0x7f ||
+            (length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
+        const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+        if (length == 0 || control) {
+            for (const char c : character)
+                result += format("\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        } else {
+            result += character;
+        }
+        text.remove_prefix(character.size());
     }
     return result;
 }

@@ -21,7 +21,12 @@ std::string padded(std::string_view text, std::size_t width);
 // "13.0" for 13000, as cuDriverGetVersion numbers versions.
 std::string version_text(int version);
 
-// On one line and without a terminal's commands, whatever was given: "a\x1b[2J" for those bytes.
+// The length of the UTF-8 character that text begins with; 0 if it begins with none. A path or an
+// argument can hold any bytes.
+std::size_t utf8_length(std::string_view text);
+
+// On one line and without a terminal's commands, whatever was given: "a\x1b[2J" for those bytes,
+// and for what is no UTF-8.
 std::string visible(std::string_view text);
 
 // As a shell takes it for one word: in quotes if it needs them.

@@ -37,6 +37,12 @@ Lease::State Lease::state() const {
     return {holding_, changes_.load(), streams_, released_};
 }
 
+void Lease::count_streams(int more) {
+    const std::lock_guard lock(mutex_);
+    streams_ += static_cast<uint32_t>(more);
+    Publisher::Update(publisher_).set_streams(id, streams_);
+}
+
 void Lease::check_alive() const {
     const std::lock_guard lock(mutex_);
     check_alive_locked();
@@ -127,13 +133,11 @@ LeaseStream::LeaseStream(ContextCache& cache, EventPool& events, std::shared_ptr
     // What it is to wait for it is told when it is used.
     context_ = lease_->place_for(cache_, 0, nullptr).context;
     native_ = context_->obtain_stream(priority_);
-    const std::lock_guard lock(lease_->mutex_);
-    lease_->streams_++;
+    lease_->count_streams(1);
 }
 
 LeaseStream::~LeaseStream() {
-    const std::lock_guard lock(lease_->mutex_);
-    lease_->streams_--;
+    lease_->count_streams(-1);
 }
 
 LeaseStream::At LeaseStream::at() {

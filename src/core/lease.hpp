@@ -4,6 +4,7 @@
 #include "core/context_cache.hpp"
 #include "core/fence.hpp"
 #include "core/ledger.hpp"
+#include "core/publisher.hpp"
 
 #include <atomic>
 #include <memory>
@@ -30,9 +31,9 @@ class Lease {
     const std::shared_ptr<Family> family;
 
     Lease(uint64_t its_id, LeaseTerms its_terms, Device& its_device,
-          std::shared_ptr<Family> its_family)
+          std::shared_ptr<Family> its_family, Publisher& publisher)
         : id(its_id), terms(std::move(its_terms)), device(its_device),
-          family(std::move(its_family)) {}
+          family(std::move(its_family)), publisher_(publisher) {}
 
     std::string label() const { return lease_label(id, terms.name); }
 
@@ -43,6 +44,8 @@ class Lease {
         bool released = false;
     };
     State state() const;
+    // Tells the publisher how many streams there are, after so many more.
+    void count_streams(int more);
     // Throws GCX_ERROR_CONTEXT_IS_DESTROYED if it was released, or the device was reset.
     void check_alive() const;
 
@@ -74,6 +77,7 @@ class Lease {
     void note_elsewhere(ContextCache& cache, GreenContext& context);
     std::vector<Work> in_flight_locked(ContextCache& cache, EventPool& events) const;
 
+    Publisher& publisher_;
     mutable std::mutex mutex_;
     std::atomic<uint64_t> changes_{0};
     Holding holding_;

@@ -1,4 +1,5 @@
 // How leases change: SMs that go from one to another, and what work waits for what.
+#include "core/lease_rows.hpp"
 #include "core/leases.hpp"
 
 #include <algorithm>
@@ -193,6 +194,7 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
     for (const Member& member : members)
         ledger.set(member.lease->id, member.after);
     commit(shelf, members, at_once);
+    publish_changes(members);
     if (released != nullptr)
         shelf.rows.erase(released->id);
     serve(shelf);

@@ -1,6 +1,7 @@
 #include "core/leases.hpp"
 
 #include "base/log.hpp"
+#include "core/lease_rows.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -115,6 +116,7 @@ void Leases::take_out(Shelf& shelf, uint64_t id) {
     for (auto& [family, ledger] : shelf.ledgers)
         ledger.set(id, {});
     shelf.rows.erase(id);
+    Publisher::Update(publisher_).remove(id);
     serve(shelf);
 }
 
@@ -193,6 +195,9 @@ void Leases::wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& 
     const auto over = [&] { return waiter.granted || is_given_up(request); };
     if (request.timeout_ms != 0 && !is_given_up(request)) {
         shelf.waiters.push_back(&waiter);
+        if (publisher_.active())
+            Publisher::Update(publisher_)
+                .put(row_of(shelf.device, *waiter.family, *waiter.terms, waiter.wish));
         if (request.timeout_ms == GCX_FOREVER)
             changed_.wait(lock, over);
         else
@@ -200,6 +205,7 @@ void Leases::wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& 
         if (waiter.granted)
             return;
         std::erase(shelf.waiters, &waiter);
+        Publisher::Update(publisher_).remove(waiter.wish.who);
     }
     const bool cancelled = is_given_up(request);
     const std::string who = holders(shelf, waiter.family);
@@ -222,7 +228,8 @@ std::shared_ptr<Lease> Leases::make(Shelf& shelf, const LeaseRequest& request,
                                     const Waiter& waiter) {
     const uint64_t id = waiter.wish.who;
     try {
-        const auto lease = std::make_shared<Lease>(id, request.terms, shelf.device, waiter.family);
+        const auto lease =
+            std::make_shared<Lease>(id, request.terms, shelf.device, waiter.family, publisher_);
         lease->workqueue_ = balanced_workqueue(shelf.device);
         {
             const Lock lock(mutex_);
@@ -235,6 +242,8 @@ std::shared_ptr<Lease> Leases::make(Shelf& shelf, const LeaseRequest& request,
         lease->behind_ = fences_on(shelf, *lease, atoms);
         lease->changes_ = 1;
         shelf.rows.at(id).lease = lease;
+        if (publisher_.active())
+            Publisher::Update(publisher_).put(row_of(*lease, lease->holding_));
         return lease;
     } catch (...) {
         const Lock lock(mutex_);

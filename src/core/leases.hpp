@@ -64,6 +64,9 @@ class Leases {
     // The atoms of a family that a lease of any family has.
     AtomSet held(Device& device, const std::shared_ptr<Family>& family);
     EventPool& events(Device& device);
+    // From now on other processes of the user can see the leases. head: what the process is.
+    void publish(const published::Head& head);
+    Publisher& publisher() { return publisher_; }
     // Gives up what was kept for work that has finished since.
     void tidy();
 
@@ -126,12 +129,14 @@ class Leases {
     static Members plan(Shelf& shelf, std::span<const Size> sizes);
     static void check_together(std::span<const Size> sizes);
     static void commit(Shelf& shelf, Members& members, bool at_once);
+    void publish_changes(const Members& members);
 
     // These take it.
     std::shared_ptr<Lease> make(Shelf& shelf, const LeaseRequest& request, const Waiter& waiter);
     void change(Lock& lock, Shelf& shelf, Members members, bool at_once, const Lease* released);
 
     ContextCache& cache_;
+    Publisher publisher_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::map<Device*, std::unique_ptr<Shelf>> shelves_;

@@ -14,7 +14,7 @@ import pytest
 
 from .command import H100, SM_COUNTS, environment, fail, fail_json, gcx, program, succeed
 
-COMMANDS = ["info", "plan", "split", "verify", "bench", "sim list", "sim run"]
+COMMANDS = ["info", "plan", "split", "verify", "bench", "top", "sim list", "sim run"]
 SPLITTING = ["plan", "split", "verify"]
 
 WRONG_COUNTS = {
@@ -68,6 +68,10 @@ WRONG_LINES = {
     "bench --rounds 0": '"0"',
     "bench --rounds many": '"many"',
     "bench --rounds 1e3": '"1e3"',
+    "top extra": '"extra"',
+    "top --interval": "--interval needs a value",
+    "top --interval 0": '"0"',
+    "top --once --once": "--once is given twice",
     "sim list extra": '"extra"',
     "sim run --gpu h999 -- true": '"h999"',
     "sim run --gpu= -- true": "--gpu is empty",
@@ -217,6 +221,7 @@ FULL_LINES = [
     "split --sms 8",
     "verify --sms 8",
     "verify --sms 8 --json",
+    "top --once",
     "bench --rounds 2",
     "sim list",
     "help",

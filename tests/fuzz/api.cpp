@@ -570,6 +570,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     lease_facts,
     live_leases,
     cancel,
+    publish,
 });
 
 void one_operation(Bytes& bytes, Shared& shared) {

@@ -181,5 +181,6 @@ void lease_stream(Bytes& bytes, Shared& shared);
 void lease_facts(Bytes& bytes, Shared& shared);
 void live_leases(Bytes& bytes, Shared& shared);
 void cancel(Bytes& bytes, Shared& shared);
+void publish(Bytes& bytes, Shared& shared);
 
 } // namespace fuzz

@@ -131,4 +131,24 @@ void cancel(Bytes& bytes, Shared& shared) {
         shared.cancels.destroy(shared.cancels.pick(bytes));
 }
 
+void publish(Bytes& bytes, Shared& shared) {
+    const std::string name(bytes.next() % 70, 'x');
+    if (bytes.flag())
+        CALL(gcx_publish_start(bytes.flag() ? name.c_str() : nullptr));
+    const uint32_t capacity = bytes.next() & (kMostLive - 1);
+    const std::unique_ptr<gcx_published_lease[]> leases(new gcx_published_lease[capacity]);
+    const std::unique_ptr<gcx_published_process[]> processes(new gcx_published_process[capacity]);
+    uint32_t count = 0;
+    if (CALL(gcx_published_process_list(processes.get(), capacity, &count)) == GCX_SUCCESS)
+        must(count <= 1, "a process that nobody started");
+    if (CALL(gcx_published_lease_list(leases.get(), capacity, &count)) == GCX_SUCCESS) {
+        must(count <= capacity, "more published leases than there is room for");
+        uint32_t live = 0;
+        if (shared.alone && gcx_lease_list(-1, nullptr, 0, &live) != GCX_ERROR_NOT_INITIALIZED)
+            must(count == 0 || count == live, "not those that there are");
+    }
+    if (bytes.flag())
+        CALL(gcx_publish_stop());
+}
+
 } // namespace fuzz

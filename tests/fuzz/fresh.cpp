@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <vector>
 
 namespace fuzz {
@@ -22,6 +23,21 @@ void set(const char* name, const std::string& value) {
     if (setenv(name, value.c_str(), 1) != 0)
         std::abort();
 }
+
+// Where leases are published: not among those of who runs this.
+struct Folder {
+    Folder() {
+        if (mkdtemp(path.data()) == nullptr)
+            std::abort();
+    }
+    ~Folder() {
+        std::error_code error;
+        std::filesystem::remove_all(path, error);
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    std::string path = "/tmp/gcx-fuzz-XXXXXX";
+};
 
 } // namespace
 
@@ -40,6 +56,8 @@ void begin_input(const std::string& driver) {
     }
     set("GCX_SIM_LIBRARY", FUZZ_SIM_LIBRARY);
     set("GCX_DRIVER", driver);
+    static const Folder folder;
+    set("XDG_RUNTIME_DIR", folder.path);
 }
 
 } // namespace fuzz

@@ -1,0 +1,167 @@
+#include "api/publish.hpp"
+
+#include "api/guard.hpp"
+#include "core/published.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <string_view>
+
+using namespace gcx;
+
+namespace {
+
+uint64_t milliseconds_since_1970() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+published::Head head_of(Library& lib, const char* name) {
+    published::Head head{};
+    std::random_device random;
+    head.process = uint64_t{random()} << 32 | random();
+    head.since_ms = milliseconds_since_1970();
+    head.pid = getpid();
+    head.driver_version = lib.driver.version();
+    head.simulated = lib.driver.simulated() ? 1 : 0;
+    head.device_count =
+        std::min(static_cast<uint32_t>(lib.device_count()), published::kMostDevices);
+    for (uint32_t i = 0; i < head.device_count; i++) {
+        gcx_device_info info = GCX_DEVICE_INFO_INIT;
+        lib.device(static_cast<int32_t>(i)).get_info(info);
+        published::DeviceRow& device = head.devices[i];
+        device.sm_count = info.sm_count;
+        std::memcpy(device.uuid, info.uuid, sizeof device.uuid);
+        std::memcpy(device.name, info.name, sizeof device.name);
+    }
+    const char* const given = name != nullptr ? name : program_invocation_short_name;
+    std::memcpy(head.name, given, strnlen(given, sizeof head.name - 1));
+    return head;
+}
+
+// *count is what there are, also if they don't fit.
+template <class T>
+void give(const std::vector<T>& found, const char* what, T* to, uint32_t capacity,
+          uint32_t* count) {
+    *count = static_cast<uint32_t>(found.size());
+    if (found.size() > capacity)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("there are %zu %s, and room for %u; *count is what is needed", found.size(),
+                    what, capacity));
+    std::copy(found.begin(), found.end(), to);
+}
+
+gcx_published_process describe(const published::Head& head, uint32_t lease_count) {
+    gcx_published_process process{};
+    process.process = head.process;
+    process.since_ms = head.since_ms;
+    process.pid = head.pid;
+    process.simulated = static_cast<int32_t>(head.simulated);
+    process.driver_version = head.driver_version;
+    process.device_count = head.device_count;
+    process.lease_count = lease_count;
+    process.unlisted_count = head.unlisted_count;
+    std::memcpy(process.name, head.name, sizeof process.name);
+    return process;
+}
+
+gcx_published_lease describe(const published::Head& head, const published::Row& row) {
+    gcx_published_lease lease{};
+    const published::DeviceRow& device = head.devices[row.device];
+    lease.process = head.process;
+    lease.id = row.id;
+    lease.changes = row.changes;
+    lease.pid = head.pid;
+    lease.simulated = static_cast<int32_t>(head.simulated);
+    lease.device = row.device;
+    // One of these: what is read was checked.
+    lease.family = static_cast<gcx_sm_family>(
+        row.family); // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
+    lease.flags = row.flags;
+    lease.waits = row.waits;
+    lease.sm_count = row.sm_count;
+    lease.exclusive_sm_count = row.exclusive_sm_count;
+    lease.stream_count = row.stream_count;
+    lease.device_sm_count = device.sm_count;
+    lease.atom_count = row.unit_count + (row.odd_size != 0 ? 1 : 0);
+    lease.atom_sm_count = row.unit_size;
+    lease.last_atom_sm_count = row.odd_size != 0 ? row.odd_size : row.unit_size;
+    for (std::size_t word = 0; word < AtomSet::kWords; word++) {
+        lease.exclusive_atoms[word] = row.own[word];
+        lease.shared_atoms[word] = row.shared[word];
+    }
+    std::memcpy(lease.name, row.name, sizeof lease.name);
+    std::memcpy(lease.process_name, head.name, sizeof lease.process_name);
+    std::memcpy(lease.device_name, device.name, sizeof lease.device_name);
+    std::memcpy(lease.device_uuid, device.uuid, sizeof lease.device_uuid);
+    return lease;
+}
+
+} // namespace
+
+void gcx::publish_as_asked(Library& lib) noexcept {
+    const char* const asked = secure_getenv("GCX_PUBLISH");
+    if (asked == nullptr || *asked == '\0' || std::string_view(asked) == "0")
+        return;
+    try {
+        lib.leases.publish(head_of(lib, std::string_view(asked) == "1" ? nullptr : asked));
+    } catch (const Error& error) {
+        log::write(GCX_LOG_WARNING,
+                   "GCX_PUBLISH is set, and leases are not published: " + error.message);
+    } catch (const std::exception& error) {
+        log::write(GCX_LOG_WARNING,
+                   std::string("GCX_PUBLISH is set, and leases are not published: ") +
+                       error.what());
+    }
+}
+
+gcx_result gcx_publish_start(const char* name) {
+    GCX_BODY({
+        if (name != nullptr && strnlen(name, GCX_MAX_PROCESS_NAME) == GCX_MAX_PROCESS_NAME)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("name has more than %u bytes", GCX_MAX_PROCESS_NAME - 1));
+        Library& lib = library();
+        lib.leases.publish(head_of(lib, name));
+    });
+}
+
+gcx_result gcx_publish_stop(void) {
+    GCX_BODY({
+        if (library_answers())
+            library().leases.publisher().stop();
+    });
+}
+
+gcx_result gcx_published_process_list(gcx_published_process* processes, uint32_t capacity,
+                                      uint32_t* count) {
+    GCX_BODY({
+        not_null(count, "count");
+        if (capacity != 0)
+            not_null(processes, "processes");
+        std::vector<gcx_published_process> found;
+        for (const published::Process& process : published::read_all())
+            found.push_back(describe(process.head, process.head.row_count));
+        give(found, "processes", processes, capacity, count);
+    });
+}
+
+gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_t capacity,
+                                    uint32_t* count) {
+    GCX_BODY({
+        not_null(count, "count");
+        if (capacity != 0)
+            not_null(leases, "leases");
+        std::vector<gcx_published_lease> found;
+        for (const published::Process& process : published::read_all()) {
+            for (const published::Row& row : process.rows)
+                found.push_back(describe(process.head, row));
+        }
+        give(found, "leases", leases, capacity, count);
+    });
+}

@@ -1,0 +1,227 @@
+#include "base/private_folder.hpp"
+
+#include "base/error.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+
+namespace gcx {
+namespace {
+
+constexpr std::size_t kDigits = 16;
+constexpr std::size_t kMostNames = 16384; // of a folder that somebody has filled
+constexpr int kMostNewNames = 16;
+
+[[noreturn]] void fail_at(const char* what, const std::string& path, int error) {
+    fail(GCX_ERROR_OPERATING_SYSTEM, format("%s %s: %s", what, path.c_str(), std::strerror(error)));
+}
+
+struct Place {
+    std::string parent;
+    std::string name;
+};
+
+bool is_own_folder(const std::string& path) {
+    struct stat info{};
+    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+}
+
+Place place_of_user() {
+    // secure_getenv: who starts a program that has more rights doesn't choose where it writes.
+    if (const char* const chosen = secure_getenv("XDG_RUNTIME_DIR");
+        chosen != nullptr && *chosen != '\0') {
+        if (*chosen == '/' && is_own_folder(chosen))
+            return {chosen, "gcx"};
+        fail(GCX_ERROR_NOT_PERMITTED,
+             format("the environment's XDG_RUNTIME_DIR is %s, which is no folder of user %u, who "
+                    "runs this process; set it to one, or unset it",
+                    chosen, geteuid()));
+    }
+    const std::string usual = format("/run/user/%u", geteuid());
+    if (is_own_folder(usual))
+        return {usual, "gcx"};
+    return {"/tmp", format("gcx-%u", geteuid())};
+}
+
+void check_private(int folder, const std::string& path) {
+    struct stat info{};
+    if (fstat(folder, &info) != 0)
+        fail_at("can't look at the folder", path, errno);
+    if (info.st_uid != geteuid())
+        fail(GCX_ERROR_NOT_PERMITTED,
+             format("the folder %s belongs to user %u, and this process runs as user %u; remove "
+                    "it, or set XDG_RUNTIME_DIR to a folder of your own",
+                    path.c_str(), info.st_uid, geteuid()));
+    if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        fail(GCX_ERROR_NOT_PERMITTED,
+             format("the folder %s has mode %o, so that others may enter it; chmod 700 keeps them "
+                    "out",
+                    path.c_str(), info.st_mode & 07777));
+}
+
+// Of this open file, not of the process: closing another descriptor of it drops nothing.
+int lock(int file, short type) {
+    struct flock lock{};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    return fcntl(file, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
+}
+
+bool is_taken(int error) {
+    return error == EAGAIN || error == EACCES;
+}
+
+// Too many files open, or no memory: no fault of the file.
+bool is_shortage(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+bool is_name(std::string_view name, std::string_view prefix) {
+    return name.size() == prefix.size() + kDigits && name.starts_with(prefix) &&
+           name.substr(prefix.size()).find_first_not_of("0123456789abcdef") ==
+               std::string_view::npos;
+}
+
+std::string random_name(std::string_view prefix) {
+    std::random_device random;
+    return format("%.*s%08x%08x", static_cast<int>(prefix.size()), prefix.data(), random(),
+                  random());
+}
+
+} // namespace
+
+Descriptor::~Descriptor() {
+    if (number_ >= 0)
+        close(number_);
+}
+
+std::optional<PrivateFolder> PrivateFolder::open_at(bool make) {
+    const Place place = place_of_user();
+    std::string path = place.parent + "/" + place.name;
+    if (make && mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+        fail_at("can't make the folder", path, errno);
+    Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!folder && errno == ENOENT && !make)
+        return std::nullopt;
+    if (!folder)
+        fail_at("can't open the folder", path, errno);
+    check_private(folder.get(), path);
+    return PrivateFolder(std::move(folder), std::move(path));
+}
+
+PrivateFolder PrivateFolder::make() {
+    return *open_at(true);
+}
+
+std::optional<PrivateFolder> PrivateFolder::find() {
+    return open_at(false);
+}
+
+std::vector<std::string> PrivateFolder::names(std::string_view prefix) const {
+    const int again = openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* const opened = again >= 0 ? fdopendir(again) : nullptr;
+    if (opened == nullptr)
+        fail_at("can't list the folder", path_, errno);
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(opened, closedir);
+    std::vector<std::string> found;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): on a stream of its own
+    while (const dirent* const entry = readdir(entries.get())) {
+        if (is_name(entry->d_name, prefix) && found.size() < kMostNames)
+            found.emplace_back(entry->d_name);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+OwnFile PrivateFolder::create(std::string_view prefix, std::size_t bytes) const {
+    for (int tries = 0; tries < kMostNewNames; tries++) {
+        OwnFile own{Descriptor(), random_name(prefix)};
+        // Not to be written by its owner either, who would end the process by cutting it short.
+        own.file = Descriptor(openat(folder_.get(), own.name.c_str(),
+                                     O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR));
+        if (!own.file && errno == EEXIST)
+            continue;
+        if (!own.file)
+            fail_at("can't make a file in", path_, errno);
+        const int locked = lock(own.file.get(), F_WRLCK);
+        struct stat info{};
+        // Who came by before it was locked takes it for a dead one's, and removes it.
+        if (is_taken(locked) || (fstat(own.file.get(), &info) == 0 && info.st_nlink == 0))
+            continue;
+        if (locked != 0) {
+            remove(own.name.c_str());
+            fail_at("can't lock a file in", path_, locked);
+        }
+        fill(own, bytes);
+        return own;
+    }
+    fail(GCX_ERROR_OPERATING_SYSTEM,
+         format("can't make a file in %s: each of %d was removed at once by others", path_.c_str(),
+                kMostNewNames));
+}
+
+void PrivateFolder::fill(const OwnFile& own, std::size_t bytes) const {
+    rlimit most{};
+    int error = 0;
+    // Beyond the limit the kernel would end the process.
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < bytes)
+        error = EFBIG;
+    else
+        error = posix_fallocate(own.file.get(), 0, static_cast<off_t>(bytes));
+    if (error == 0)
+        return;
+    remove(own.name.c_str());
+    fail_at(format("can't make a file of %zu bytes in", bytes).c_str(), path_, error);
+}
+
+FoundFile PrivateFolder::open(const std::string& name, std::size_t most_bytes) const {
+    // Not blocking: a FIFO is opened at once, and then refused.
+    Descriptor file(
+        openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file) {
+        if (is_shortage(errno))
+            fail_at("can't open", path_ + "/" + name, errno);
+        return {Descriptor(), errno == ENOENT  ? ""
+                              : errno == ELOOP ? "it is a link"
+                                               : std::strerror(errno)};
+    }
+    struct stat info{};
+    if (fstat(file.get(), &info) != 0)
+        return {Descriptor(), std::strerror(errno)};
+    if (!S_ISREG(info.st_mode))
+        return {Descriptor(), "it is no plain file"};
+    if (info.st_uid != geteuid())
+        return {Descriptor(), format("it belongs to user %u", info.st_uid)};
+    const int locked = lock(file.get(), F_RDLCK);
+    if (locked == 0) {
+        // Its maker is dead, or has not locked it yet and makes another one then.
+        struct stat there{};
+        if (fstatat(folder_.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+            there.st_ino == info.st_ino && there.st_dev == info.st_dev)
+            remove(name.c_str());
+        return {};
+    }
+    if (!is_taken(locked))
+        return {Descriptor(), format("it can't be locked: %s", std::strerror(locked))};
+    if (info.st_size < 0 || static_cast<uint64_t>(info.st_size) > most_bytes)
+        return {Descriptor(), format("it has %lld bytes, and can't have more than %zu",
+                                     static_cast<long long>(info.st_size), most_bytes)};
+    return {std::move(file), ""};
+}
+
+void PrivateFolder::remove(const char* name) const noexcept {
+    unlinkat(folder_.get(), name, 0);
+}
+
+} // namespace gcx

@@ -1,0 +1,72 @@
+"""A process that publishes leases: publisher.py LIBRARY PROCESS [NAME:SMS[:OWN]]... Each lease has
+one stream; one with OWN is shared, but for so many SMs; one whose name begins with ? waits. Says
+"ready", then does each line of its input: resize INDEX SMS, or stop. Ends with its input."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+
+library = ctypes.CDLL(sys.argv[1])
+
+
+class Params(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("family", ctypes.c_int),
+        ("min_sm_count", ctypes.c_uint32),
+        ("exclusive_sm_count", ctypes.c_uint32),
+        ("timeout_ms", ctypes.c_uint32),
+        ("cancel", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+    )
+
+
+class Size(ctypes.Structure):
+    _fields_ = (
+        ("lease", ctypes.c_void_p),
+        ("sm_count", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    )
+
+
+def checked(result: int) -> None:
+    if result != 0:
+        library.gcx_last_error_message.restype = ctypes.c_char_p
+        sys.exit(f"{result}: {library.gcx_last_error_message()!r}")
+
+
+def acquire(words: str) -> ctypes.c_void_p:
+    name, count, *own = words.split(":")
+    params = Params(ctypes.sizeof(Params), len(own), name=os.fsencode(name))
+    params.exclusive_sm_count = int(own[0]) if own else 0
+    params.timeout_ms = 0xFFFFFFFF if name.startswith("?") else 0
+    lease = ctypes.c_void_p()
+    checked(library.gcx_lease_acquire(0, int(count), ctypes.byref(params), ctypes.byref(lease)))
+    stream = ctypes.c_void_p()
+    checked(library.gcx_lease_stream_create(lease, None, ctypes.byref(stream)))
+    return lease
+
+
+leases = []
+checked(library.gcx_publish_start(os.fsencode(sys.argv[2])))
+for words in sys.argv[3:]:
+    if words.startswith("?"):
+        threading.Thread(target=acquire, args=(words,), daemon=True).start()
+        time.sleep(0.2)
+    else:
+        leases.append(acquire(words))
+print("ready", flush=True)
+for line in sys.stdin:
+    match line.split():
+        case ["resize", index, count]:
+            size = Size(leases[int(index)], int(count), 0)
+            checked(library.gcx_lease_resize(ctypes.byref(size), 1, 0))
+        case ["stop"]:
+            checked(library.gcx_publish_stop())
+    print("done", flush=True)
+os._exit(0)

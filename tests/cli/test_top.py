@@ -1,0 +1,296 @@
+"""gcx top: what is published is shown, once, as JSON, and live in a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .command import Done, environment, fail, gcx, program
+from .publishing import SHOWN, publishers
+
+NO_DRIVER = "/nonexistent.so"  # top needs none
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "run"
+    path.mkdir(mode=0o700)
+    return path
+
+
+def top(folder: Path, *words: str) -> Done:
+    return gcx("top", *words, driver=NO_DRIVER, env={"XDG_RUNTIME_DIR": str(folder)})
+
+
+def shown(folder: Path) -> str:
+    done = top(folder, "--once")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def told(folder: Path) -> dict[str, Any]:
+    done = top(folder, "--json")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    document = json.loads(done.stdout)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_nobody(folder: Path) -> None:
+    text = shown(folder)
+    assert "nobody publishes" in text
+    assert "GCX_PUBLISH=1" in text
+    assert "gcx_publish_start" in text
+    assert told(folder) == {"simulated": False, "processes": [], "leases": [], "warnings": []}
+    assert top(folder).stdout == text  # no terminal: as --once
+    assert list(folder.iterdir()) == []
+
+
+def test_what_is_shown(folder: Path) -> None:
+    with publishers(folder, *SHOWN) as (engine, notebook):
+        text = shown(folder)
+        assert text.count("device 0: NVIDIA H100 80GB HBM3, 132 SMs, SIMULATED\n") == 1
+        assert "\x1b" not in text
+        rows = [line.split() for line in text.splitlines()]
+        pid = str(engine.process.pid)
+        found = {row[1]: row for row in rows if pid in row or str(notebook.process.pid) in row}
+        assert found["decode"][2:7] == ["engine", pid, "32", "1", "0"]
+        assert found["decode"][7:] == ["exclusive"]
+        assert found["prefill"][4:] == ["76", "1", "0", "exclusive"]
+        assert found["?batch"][0] == "-"
+        assert found["?batch"][-3:] == ["waits", "for", "48"]
+        assert found["probe"][2:5] == ["notebook", str(notebook.process.pid), "24"]
+        assert found["probe"][-3:] == ["shared,", "8", "alone"]
+        # Both processes have the first atoms: leases are a process's own.
+        cells = "".join(re.findall(r"(?:coscheduled| {13}) ((?:[A-Z.+]+ ?)+)\n", text))
+        letter = found["decode"][0]
+        assert cells.count("+") == 24
+        assert cells.replace(" ", "").count(letter) == 8
+        assert len(cells.replace(" ", "")) == 132
+        engine.do("resize 0 24")
+        engine.do("resize 0 16")
+        assert re.search(r"decode +engine +\d+ +16 +1 +2 +exclusive", shown(folder))
+        engine.do("stop")
+        text = shown(folder)
+        assert "engine" not in text
+        assert "probe" in text
+        notebook.end()
+        assert "nobody publishes" in shown(folder)
+
+
+def test_json(folder: Path) -> None:
+    with publishers(folder, *SHOWN) as (engine, notebook):
+        document = told(folder)
+        assert document["simulated"] is True
+        assert document["warnings"] == []
+        processes = {process["name"]: process for process in document["processes"]}
+        assert set(processes) == {"engine", "notebook"}
+        assert processes["engine"]["pid"] == engine.process.pid
+        assert processes["engine"]["lease_count"] == 3
+        assert processes["engine"]["unlisted_count"] == 0
+        assert processes["engine"]["simulated"] is True
+        assert processes["engine"]["driver_version"] == "13.0"
+        assert abs(processes["engine"]["since_ms"] - 1000 * time.time()) < 600_000
+        leases = {lease["name"]: lease for lease in document["leases"]}
+        decode = leases["decode"]
+        assert decode["process"] == processes["engine"]["process"]
+        assert decode["exclusive_atoms"] == [0, 1, 2, 3]
+        assert decode["shared_atoms"] == []
+        assert (decode["sm_count"], decode["exclusive_sm_count"]) == (32, 32)
+        assert (decode["family"], decode["atom_count"]) == ("coscheduled", 16)
+        assert (decode["device"], decode["device_sm_count"]) == (0, 132)
+        assert (decode["shared"], decode["waits"]) == (False, False)
+        assert leases["?batch"]["waits"] is True
+        assert leases["?batch"]["sm_count"] == 48
+        assert leases["probe"]["pid"] == notebook.process.pid
+        assert leases["probe"]["shared"] is True
+        assert leases["probe"]["exclusive_sm_count"] == 8
+        assert len(leases["probe"]["shared_atoms"]) == 2
+
+
+def test_a_process_without_leases(folder: Path) -> None:
+    with publishers(folder, ("idle",)) as (idle,):
+        assert shown(folder) == f"idle (pid {idle.process.pid}, SIMULATED) has no lease\n"
+
+
+def test_names_do_nothing_to_the_terminal(folder: Path) -> None:
+    for name in ("\x1b[2J", "a\nb", "\u009b2J", "\x7f", "\udcff"):
+        with publishers(folder, (f"p{name}", f"l{name}:32")):
+            text = shown(folder)
+            assert all(line.isprintable() for line in text.splitlines()), (name, text)
+            assert len(text.splitlines()) == len(shown(folder).splitlines())
+            assert "\\x" in text
+            assert len(told(folder)["leases"]) == 1
+
+
+def test_a_file_that_is_none(folder: Path) -> None:
+    inner = folder / "gcx"
+    inner.mkdir(mode=0o700)
+    (inner / "leases-0000000000000000").symlink_to("/etc/passwd")
+    text = shown(folder)
+    assert "nobody publishes" in text
+    assert "warning: the file" in text
+    assert "it is a link" in text
+    assert "root:" not in text
+    (warning,) = told(folder)["warnings"]
+    assert "it is a link" in warning
+
+
+def test_a_folder_of_others(folder: Path) -> None:
+    (folder / "gcx").mkdir()
+    (folder / "gcx").chmod(0o777)
+    done = top(folder, "--once")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "chmod 700" in done.stderr
+    document = json.loads(top(folder, "--json").stdout)
+    assert document["error"]["result"] == "GCX_ERROR_NOT_PERMITTED"
+
+
+@pytest.mark.parametrize("value", ["0", "x", "-1", "3601", "1.5"])
+def test_wrong_intervals(value: str) -> None:
+    assert f'"{value}"' in fail("top", "--interval", value, status=2)
+
+
+class Terminal:
+    """gcx top in a terminal of its own."""
+
+    def __init__(self, folder: Path, *words: str, env: dict[str, str] | None = None) -> None:
+        self.master, slave = pty.openpty()
+        self.resize(100, 30)
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.seen = ""
+
+        def lead() -> None:
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        self.process = subprocess.Popen(
+            [program(), "top", *words],
+            env=environment({"XDG_RUNTIME_DIR": str(folder), "TERM": "xterm", **(env or {})}),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            preexec_fn=lead,
+        )
+
+    def resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds: float) -> bool:
+        if not select.select([self.master], [], [], seconds)[0]:
+            return False
+        self.seen += os.read(self.master, 65536).decode()
+        return True
+
+    def wait_for(self, text: str, seconds: float = 60) -> str:
+        """What came up to it."""
+        end = time.monotonic() + seconds
+        while text not in self.seen:
+            assert time.monotonic() < end, (text, self.seen)
+            self.read(0.2)
+        at = self.seen.index(text) + len(text)
+        before, self.seen = self.seen[:at], self.seen[at:]
+        return before
+
+    def type(self, keys: str) -> None:
+        os.write(self.master, keys.encode())
+
+    def ended(self) -> int:
+        """The exit status, after the terminal was left as it was."""
+        end = time.monotonic() + 60
+        while self.process.poll() is None:
+            assert time.monotonic() < end
+            self.read(0.1)
+        while self.read(0):
+            pass
+        assert self.seen.endswith("\x1b[?7h\x1b[?25h\x1b[?1049l"), self.seen[-200:]
+        assert termios.tcgetattr(self.slave) == self.before
+        os.close(self.master)
+        os.close(self.slave)
+        return self.process.returncode
+
+
+def test_live(folder: Path) -> None:
+    with publishers(folder, SHOWN[0]) as (engine,):
+        terminal = Terminal(folder)
+        first = terminal.wait_for("waits for 48")
+        assert first.startswith("\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H")
+        assert re.search(r"\x1b\[30;\d+mA{8}\x1b\[0m", first)
+        assert "SIMULATED" in first
+        engine.do("resize 0 24")
+        terminal.wait_for(" 24        1        1  exclusive")
+        engine.end()
+        terminal.wait_for("nobody publishes")
+        terminal.type("q")
+        assert terminal.ended() == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [("q", 0), ("\x03", 0), (signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)],
+)
+def test_live_ends(folder: Path, how: str | signal.Signals, status: int) -> None:
+    terminal = Terminal(folder, "--interval", "3600")
+    terminal.wait_for("nobody publishes")
+    if isinstance(how, str):
+        terminal.type(how)
+    else:
+        terminal.process.send_signal(how)
+    assert terminal.ended() == status
+
+
+def test_live_resizes(folder: Path) -> None:
+    with publishers(folder, SHOWN[0]):
+        terminal = Terminal(folder, "--interval", "3600", env={"NO_COLOR": "1"})
+        wide = terminal.wait_for("waits for 48")
+        assert "\x1b[30;" not in wide
+        terminal.resize(50, 6)
+        terminal.process.send_signal(signal.SIGWINCH)
+        narrow = terminal.wait_for("\x1b[J", 30) + terminal.wait_for("\x1b[J", 30)
+        frame = narrow[narrow.rindex("\x1b[H") :]
+        assert frame.count("\r\n") == 5
+        assert max(len(line) for line in re.findall(r" ((?:[AB.]+ ?)+)\x1b", frame)) <= 50
+        terminal.type("q")
+        assert terminal.ended() == 0
+
+
+def test_live_stops_and_goes_on(folder: Path) -> None:
+    """Ctrl-Z gives the terminal back, and fg takes it again."""
+    terminal = Terminal(folder, "--interval", "3600")
+    terminal.wait_for("nobody publishes")
+    terminal.process.send_signal(signal.SIGTSTP)
+    terminal.wait_for("\x1b[?1049l")
+    terminal.process.send_signal(signal.SIGCONT)
+    terminal.wait_for("\x1b[?1049h")
+    terminal.wait_for("nobody publishes")
+    terminal.type("q")
+    assert terminal.ended() == 0
+
+
+def test_a_terminal_that_goes_away(folder: Path) -> None:
+    terminal = Terminal(folder)
+    terminal.wait_for("nobody publishes")
+    os.close(terminal.master)
+    os.close(terminal.slave)
+    assert terminal.process.wait(60) != 0
+
+
+def test_a_dumb_terminal(folder: Path) -> None:
+    terminal = Terminal(folder, env={"TERM": "dumb"})
+    text = terminal.wait_for("opens the driver")
+    assert "\x1b" not in text
+    assert terminal.process.wait(60) == 0
