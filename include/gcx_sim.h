@@ -34,6 +34,25 @@ typedef struct gcx_sim_counts {
     uint64_t clock_ns;          /* the simulated clock */
 } gcx_sim_counts;
 
+/* What ran on the simulated device. */
+typedef enum gcx_sim_run_kind {
+    GCX_SIM_RUN_KERNEL = 0,
+    GCX_SIM_RUN_COPY = 1,
+    GCX_SIM_RUN_FILL = 2,
+    GCX_SIM_RUN_HOST = 3, /* a function of the program: it has no SMs */
+    GCX_SIM_RUN_OTHER = 4
+} gcx_sim_run_kind;
+typedef struct gcx_sim_run {
+    uint64_t begin_ns; /* on the simulated clock; kernels of other streams don't slow it down */
+    uint64_t end_ns;
+    uint64_t stream;   /* the CUstream it was launched in; 0: a NULL stream */
+    uint64_t launch;   /* 1 and up: the launch of a graph that it was part of; 0: of none */
+    uint64_t sms[6];   /* bit n % 64 of sms[n / 64]: SM n, of the context that it ran in */
+    uint32_t sm_count;
+    int32_t kind;      /* a gcx_sim_run_kind */
+    char kernel[64];   /* the kernel's name, or as much of it as there is room for */
+} gcx_sim_run;
+
 /* Starts a new simulated machine; every object of the old one is gone. spec is
  * [N x]GPU[,GPU...][@DRIVER]: "h100", "h100@12.4", "2xh100,a100@13.1", or the path of a file
  * that `gcx info --record` wrote, "path/to/file[@DRIVER]". "none@13.0" has no device. NULL takes
@@ -70,6 +89,14 @@ void gcx_sim_get_counts(gcx_sim_counts* counts);
 
 /* Moves the simulated clock on. */
 void gcx_sim_advance(uint64_t nanoseconds);
+
+/* From now on notes the next so many kernels, copies, fills and host functions, those of graphs
+ * among them, and forgets those noted before. 0 notes none, which is how a machine starts. */
+void gcx_sim_note_runs(size_t most);
+
+/* Writes the first of what was noted, in the order of submission, a graph's in an order in which
+ * they may run. Returns how many there are; out NULL: writes none. */
+size_t gcx_sim_get_runs(gcx_sim_run* out, size_t most);
 
 #ifdef __cplusplus
 }

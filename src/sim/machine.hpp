@@ -135,6 +135,12 @@ struct Context {
     Context& owner() { return kind == Kind::Green ? *primary : *this; }
 };
 
+// What a graph's node follows. All zero: the whole of that node.
+struct Edge {
+    Handle node = 0;
+    CUgraphEdgeData data{};
+};
+
 struct Event {
     Handle handle = 0;
     Context* context = nullptr;
@@ -142,7 +148,7 @@ struct Event {
     bool recorded = false;
     uint64_t done_at = 0;
     Capture* capture = nullptr; // recorded in a capture, after these nodes
-    std::vector<Handle> capture_nodes;
+    std::vector<Edge> capture_nodes;
 };
 
 struct Descriptor {
@@ -238,6 +244,9 @@ struct Work {
         EventRecord,
         EventWait,
         ChildGraph,
+        MemoryAlloc,
+        MemoryFree,
+        Conditional,
         Other
     };
 
@@ -256,17 +265,21 @@ struct Work {
     bool by_kernel = false; // named by a CUkernel: the node's context may be changed
 
     Handle event = 0;
-    Handle child = 0;       // a hidden graph of the node's own
-    std::string parameters; // of nodes whose parameters are only kept, as bytes
+    Handle child = 0;           // a hidden graph of the node's own
+    std::vector<Handle> bodies; // a conditional node's, hidden as well
+    uint64_t owned_address = 0; // of an allocation node
+    std::string parameters;     // of nodes whose parameters are only kept, as bytes
 };
 
 struct Node {
     Handle handle = 0;
     Handle origin = 0; // the node that it was cloned from
     Handle graph = 0;
+    bool enabled = true; // in an executable
     Work work;
-    std::vector<Handle> dependencies;
+    std::vector<Edge> dependencies;
     std::vector<void*> argument_pointers; // what a query of the parameters gave out
+    std::vector<CUgraph> body_pointers;   // the same of a conditional node's graphs
 };
 
 struct Graph {
@@ -277,9 +290,33 @@ struct Graph {
 
 struct GraphExec {
     Handle handle = 0;
+    Handle source = 0;
     uint64_t flags = 0;
+    uint64_t busy_until = 0;
+    uint64_t bytes = 0;
     Graph graph; // a copy: node handles differ, origin names the source's
     Device* device = nullptr;
+};
+
+// The variable that a conditional node asks. Nothing destroys it: executables may outlive the
+// graph.
+struct Conditional {
+    Handle handle = 0;
+    Handle graph = 0;
+    Context* context = nullptr;
+    unsigned value = 0;
+    bool used = false; // by a node
+};
+
+// What ran, for a test to read.
+struct Run {
+    Work::Kind kind = Work::Kind::Other;
+    Handle stream = 0;
+    uint64_t launch = 0; // of a graph; 0: none
+    uint64_t begin_ns = 0;
+    uint64_t end_ns = 0;
+    SmSet sms;
+    std::string kernel;
 };
 
 struct Capture {
@@ -290,7 +327,7 @@ struct Capture {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     std::thread::id thread; // that began it
     Stream* origin = nullptr;
-    std::map<Stream*, std::vector<Handle>> tips; // the nodes that each stream's next node follows
+    std::map<Stream*, std::vector<Edge>> tips; // the nodes that each stream's next node follows
 };
 
 struct Machine {
@@ -316,6 +353,7 @@ struct Machine {
     std::unordered_map<Handle, Handle> kernels; // CUkernel to CUfunction
     Table<Graph> graphs;
     Table<GraphExec> graph_execs;
+    Table<Conditional> conditionals;
     std::map<uint64_t, std::unique_ptr<Capture>> captures;
 
     uint64_t next_context_id = 1;
@@ -324,6 +362,9 @@ struct Machine {
     uint64_t next_split = 1;
     uint64_t next_capture = 1;
     uint64_t next_allocation = 1;
+    uint64_t next_graph_launch = 1;
+    std::vector<Run> runs; // noted, while there is room
+    std::size_t runs_room = 0;
     uint64_t kernel_ns = 0;
 
     ~Machine();

@@ -30,12 +30,31 @@ Pool& current_pool(Machine& machine, Device& device) {
     return *machine.pools[device.current_pool];
 }
 
+// In a capture it is a node, whose memory is the graph's.
+void capture_allocation(Machine& machine, Stream& stream, const Pool& pool, std::size_t bytes,
+                        CUdeviceptr* out) {
+    CUDA_MEM_ALLOC_NODE_PARAMS p{};
+    p.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    p.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    p.poolProps.location.id = pool.device->ordinal;
+    p.bytesize = bytes;
+    p.dptr = allocate(machine, *pool.device, *stream.context, bytes, MemoryKind::Device).address;
+    Work work;
+    work.kind = Work::Kind::MemoryAlloc;
+    work.owned_address = p.dptr;
+    work.parameters = to_bytes(p);
+    *out = p.dptr;
+    submit(machine, stream, std::move(work));
+}
+
 void allocate_async(Machine& machine, CUdeviceptr* out, std::size_t bytes, CUstream handle,
                     CUmemoryPool pool_handle) {
-    const Stream& stream = stream_of(machine, handle);
+    Stream& stream = stream_of(machine, handle);
     require(out != nullptr && bytes != 0);
     Pool& current = current_pool(machine, *stream.context->device);
     Pool& pool = pool_handle == nullptr ? current : pool_of(machine, pool_handle);
+    if (stream.capture != nullptr)
+        return capture_allocation(machine, stream, pool, bytes, out);
     Allocation& allocation =
         allocate(machine, *pool.device, *stream.context, bytes, MemoryKind::Device);
     allocation.pool = pool.handle;
@@ -104,8 +123,15 @@ GCX_SIM_STREAM_API(cuMemAllocFromPoolAsync, _ptsz,
 GCX_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream handle),
                    (address, handle)) {
     GCX_SIM_BODY({
-        stream_of(machine, handle);
-        free_memory(machine, address, false);
+        Stream& stream = stream_of(machine, handle);
+        if (stream.capture == nullptr) {
+            free_memory(machine, address, false);
+        } else {
+            Work work;
+            work.kind = Work::Kind::MemoryFree;
+            work.parameters = to_bytes(address);
+            submit(machine, stream, std::move(work));
+        }
     });
 }
 

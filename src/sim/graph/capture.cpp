@@ -59,9 +59,9 @@ void abandon(Machine& machine, const Capture& capture) {
 // All that was forked off must have come back: the stream's tip follows every other stream's.
 bool is_joined(const Graph& graph, const Capture& capture) {
     std::set<Handle> reached;
-    std::vector<Handle> open = capture.tips.at(capture.origin);
+    std::vector<Edge> open = capture.tips.at(capture.origin);
     while (!open.empty()) {
-        const Handle node = open.back();
+        const Handle node = open.back().node;
         open.pop_back();
         if (!reached.insert(node).second)
             continue;
@@ -71,7 +71,7 @@ bool is_joined(const Graph& graph, const Capture& capture) {
     }
     return std::all_of(capture.tips.begin(), capture.tips.end(), [&](const auto& tip) {
         return std::all_of(tip.second.begin(), tip.second.end(),
-                           [&](Handle node) { return reached.contains(node); });
+                           [&](const Edge& edge) { return reached.contains(edge.node); });
     });
 }
 
@@ -104,6 +104,7 @@ struct CaptureInfo {
     CUgraph* graph = nullptr;
     const CUgraphNode** dependencies = nullptr;
     std::size_t* count = nullptr;
+    const CUgraphEdgeData** edges = nullptr;
 };
 
 void give_info(Machine& machine, CUstream handle, const CaptureInfo& out) {
@@ -122,9 +123,18 @@ void give_info(Machine& machine, CUstream handle, const CaptureInfo& out) {
         give(out.graph, stream.capture->graph);
     // Valid until the thread asks again, which is at least as long as the driver promises.
     thread_local std::vector<CUgraphNode> nodes;
+    thread_local std::vector<CUgraphEdgeData> data;
     nodes.clear();
-    for (const Handle node : stream.capture->tips[&stream])
-        nodes.push_back(to_pointer<CUgraphNode>(node));
+    data.clear();
+    for (const Edge& edge : stream.capture->tips[&stream]) {
+        // The header: what would hide what an edge says is refused.
+        require(out.dependencies == nullptr || out.edges != nullptr || is_plain(edge.data),
+                static_cast<CUresult>(CUDA_ERROR_LOSSY_QUERY));
+        nodes.push_back(to_pointer<CUgraphNode>(edge.node));
+        data.push_back(edge.data);
+    }
+    if (out.edges != nullptr)
+        *out.edges = data.data();
     if (out.dependencies != nullptr)
         *out.dependencies = nodes.data();
     if (out.count != nullptr)
@@ -132,15 +142,41 @@ void give_info(Machine& machine, CUstream handle, const CaptureInfo& out) {
 }
 
 void update_dependencies(Machine& machine, CUstream handle, const CUgraphNode* nodes,
-                         std::size_t count, unsigned flags) {
+                         const CUgraphEdgeData* edges, std::size_t count, unsigned flags) {
     Stream& stream = stream_of(machine, handle);
     require(stream.capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
-    require(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES && (count == 0 || nodes != nullptr));
-    std::vector<Handle>& tip = stream.capture->tips[&stream];
+    require(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    const std::vector<Edge> more =
+        edges_from(*machine.graphs[stream.capture->graph], nodes, edges, count);
+    std::vector<Edge>& tip = stream.capture->tips[&stream];
     if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
         tip.clear();
-    for (std::size_t i = 0; i < count; i++)
-        tip.push_back(to_handle(nodes[i]));
+    tip.insert(tip.end(), more.begin(), more.end());
+}
+
+bool is_set(const Work& work, int attribute) {
+    const auto found = work.attributes.find(attribute);
+    return found != work.attributes.end() && found->second.front() != 0;
+}
+
+// What a launch becomes as a node. The header: priorities are copied from the stream; what is valid
+// for launches alone isn't a node's, and a launch that may overlap the one before it has
+// programmatic edges from kernels. Assumed: the stream's other attributes are copied as well.
+void become_node(const Graph& graph, const Stream& stream, Work& work, std::vector<Edge>& tip) {
+    if (is_set(work, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION))
+        for (Edge& edge : tip)
+            if (find_node(graph, edge.node)->work.kind == Work::Kind::Kernel &&
+                is_plain(edge.data)) {
+                edge.data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+                edge.data.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+            }
+    std::erase_if(work.attributes, [](const auto& entry) { return !is_of_nodes(entry.first); });
+    CUlaunchAttributeValue priority{};
+    priority.priority = stream.priority;
+    work.attributes.emplace(CU_LAUNCH_ATTRIBUTE_PRIORITY, to_bytes(priority));
+    for (const auto& [attribute, value] : stream.attributes)
+        if (is_of_nodes(attribute))
+            work.attributes.emplace(attribute, to_bytes(value));
 }
 
 } // namespace
@@ -178,8 +214,13 @@ void refuse_during_capture(Machine& machine) {
 void capture_work(Machine& machine, Stream& stream, Work work) {
     Capture& capture = *stream.capture;
     require(!capture.invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    std::vector<Handle>& tip = capture.tips[&stream];
-    tip = {add_node(*machine.graphs[capture.graph], std::move(work), tip).handle};
+    Graph& graph = *machine.graphs[capture.graph];
+    std::vector<Edge>& tip = capture.tips[&stream];
+    if (work.kind == Work::Kind::Kernel)
+        become_node(graph, stream, work, tip);
+    for (const Edge& edge : tip)
+        check_edge(graph, edge, work);
+    tip = {{add_node(graph, std::move(work), tip).handle, {}}};
 }
 
 void join_capture(Stream& stream, const Event& event) {
@@ -191,10 +232,11 @@ void join_capture(Stream& stream, const Event& event) {
         refuse(CUDA_ERROR_STREAM_CAPTURE_MERGE);
     }
     stream.capture = &capture;
-    std::vector<Handle>& tip = capture.tips[&stream];
-    for (const Handle node : event.capture_nodes)
-        if (std::find(tip.begin(), tip.end(), node) == tip.end())
-            tip.push_back(node);
+    std::vector<Edge>& tip = capture.tips[&stream];
+    for (const Edge& edge : event.capture_nodes)
+        if (std::none_of(tip.begin(), tip.end(),
+                         [&](const Edge& other) { return other.node == edge.node; }))
+            tip.push_back(edge);
 }
 
 GCX_SIM_STREAM_API(cuStreamBeginCapture_v2, _ptsz, (CUstream handle, CUstreamCaptureMode mode),
@@ -209,14 +251,13 @@ GCX_SIM_STREAM_API(cuStreamBeginCapture_v2, _ptsz, (CUstream handle, CUstreamCap
 
 GCX_SIM_STREAM_API(cuStreamBeginCaptureToGraph, _ptsz,
                    (CUstream handle, CUgraph into, const CUgraphNode* dependencies,
-                    [[maybe_unused]] const CUgraphEdgeData* edges, std::size_t count,
-                    CUstreamCaptureMode mode),
+                    const CUgraphEdgeData* edges, std::size_t count, CUstreamCaptureMode mode),
                    (handle, into, dependencies, edges, count, mode)) {
     GCX_SIM_BODY({
         require(into != nullptr);
         Stream& stream = stream_to_capture(machine, handle, mode);
         const Graph& graph = graph_of(machine, into);
-        std::vector<Handle> tip = nodes_of(graph, dependencies, count);
+        std::vector<Edge> tip = edges_from(graph, dependencies, edges, count);
         Capture& capture = begin(machine, stream, mode, graph);
         capture.into_existing = true;
         capture.tips[&stream] = std::move(tip);
@@ -244,25 +285,20 @@ GCX_SIM_STREAM_API(cuStreamGetCaptureInfo_v3, _ptsz,
                     const CUgraphNode** dependencies, const CUgraphEdgeData** edges,
                     std::size_t* count),
                    (stream, status, id, graph, dependencies, edges, count)) {
-    GCX_SIM_BODY({
-        if (edges != nullptr)
-            *edges = nullptr; // every edge is a full one
-        give_info(machine, stream, {status, id, graph, dependencies, count});
-    });
+    GCX_SIM_BODY(give_info(machine, stream, {status, id, graph, dependencies, count, edges}));
 }
 
 GCX_SIM_STREAM_API(cuStreamUpdateCaptureDependencies, _ptsz,
                    (CUstream stream, CUgraphNode* nodes, std::size_t count, unsigned flags),
                    (stream, nodes, count, flags)) {
-    GCX_SIM_BODY(update_dependencies(machine, stream, nodes, count, flags));
+    GCX_SIM_BODY(update_dependencies(machine, stream, nodes, nullptr, count, flags));
 }
 
 GCX_SIM_STREAM_API(cuStreamUpdateCaptureDependencies_v2, _ptsz,
-                   (CUstream stream, CUgraphNode* nodes,
-                    [[maybe_unused]] const CUgraphEdgeData* edges, std::size_t count,
-                    unsigned flags),
+                   (CUstream stream, CUgraphNode* nodes, const CUgraphEdgeData* edges,
+                    std::size_t count, unsigned flags),
                    (stream, nodes, edges, count, flags)) {
-    GCX_SIM_BODY(update_dependencies(machine, stream, nodes, count, flags));
+    GCX_SIM_BODY(update_dependencies(machine, stream, nodes, edges, count, flags));
 }
 
 GCX_SIM_API(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode* mode) {

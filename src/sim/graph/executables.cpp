@@ -15,15 +15,6 @@ constexpr uint64_t kBytesPerNode = 40ULL << 10;
 // Recorded: 1000 nodes are instantiated in 3.3 ms.
 constexpr uint64_t kInstantiateNs = 3'300;
 
-constexpr int kUpdateSuccess = 0;
-constexpr int kUpdateTopologyChanged = 2;
-constexpr int kUpdateTypeChanged = 3;
-constexpr int kUpdateUnsupportedFunctionChange = 7;
-
-GraphExec& executable_of(Machine& machine, CUgraphExec handle) {
-    return known(find(machine.graph_execs, handle));
-}
-
 // The device of the graph's nodes, or else the current one.
 Device& device_of(Machine& machine, const Graph& graph) {
     Context* context = nullptr;
@@ -33,36 +24,106 @@ Device& device_of(Machine& machine, const Graph& graph) {
     return *(context == nullptr ? current_context(machine) : *context).device;
 }
 
+// The header: what was not validated before is when a graph is instantiated. Assumed: so it is of
+// a grid or a cluster that doesn't fit the SMs of its node's context.
+void check_nodes(Machine& machine, const Graph& graph) {
+    require(graph.nodes.empty() || !in_order(graph).empty());
+    for (const auto& node : graph.nodes) {
+        const Work& work = node->work;
+        if (work.kind == Work::Kind::Kernel && find_function(machine, work.function) != nullptr)
+            check_launch(machine, *work.context, work.function, work.config);
+        for (const Handle inner : inner_graphs(work))
+            check_nodes(machine, *machine.graphs[inner]);
+    }
+}
+
+// The header: what is in a conditional node's graphs, and that all of it runs in the node's
+// context.
+void check_bodies(Machine& machine, const Graph& graph, const Context* context) {
+    for (const auto& node : graph.nodes) {
+        const Work& work = node->work;
+        using Kind = Work::Kind;
+        const auto is_one_of = [&](std::initializer_list<Kind> kinds) {
+            return std::find(kinds.begin(), kinds.end(), work.kind) != kinds.end();
+        };
+        require(context == nullptr || is_one_of({Kind::Kernel, Kind::Empty, Kind::ChildGraph,
+                                                 Kind::Memset, Kind::Memcpy, Kind::Conditional}));
+        require(context == nullptr || !is_one_of({Kind::Kernel, Kind::Conditional}) ||
+                work.context == context);
+        const Context* const inside = work.kind == Kind::Conditional ? work.context : context;
+        for (const Handle inner : inner_graphs(work))
+            check_bodies(machine, *machine.graphs[inner], inside);
+    }
+}
+
+bool holds_updatable(const Machine& machine, const Graph& graph) {
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
+        const std::vector<Handle> inner = inner_graphs(node->work);
+        return is_updatable(node->work) ||
+               std::any_of(inner.begin(), inner.end(), [&](Handle handle) {
+                   return holds_updatable(machine, *machine.graphs.at(handle));
+               });
+    });
+}
+
+std::size_t count_nodes(const Machine& machine, const Graph& graph) {
+    std::size_t count = graph.nodes.size();
+    for (const auto& node : graph.nodes)
+        for (const Handle inner : inner_graphs(node->work))
+            count += count_nodes(machine, *machine.graphs.at(inner));
+    return count;
+}
+
 void instantiate(Machine& machine, CUgraphExec* out, CUgraph handle, unsigned long long flags) {
     const Graph& graph = graph_of(machine, handle);
     require(out != nullptr && flags <= 15);
-    require(graph.nodes.empty() || !in_order(graph).empty());
+    check_nodes(machine, graph);
+    check_bodies(machine, graph, nullptr);
+    // The header: one executable at a time of such a graph.
+    if (holds_any(machine, graph, kMemoryKinds) || holds_updatable(machine, graph))
+        for (const auto& [other, exec] : machine.graph_execs)
+            require(exec->source != graph.handle);
     Device& device = device_of(machine, graph);
-    charge_memory(device, kBytesPerNode * graph.nodes.size());
+    const std::size_t nodes = count_nodes(machine, graph);
+    charge_memory(device, kBytesPerNode * nodes);
     GraphExec& exec = create(machine.graph_execs);
+    exec.source = graph.handle;
     exec.flags = flags;
     exec.device = &device;
+    exec.bytes = kBytesPerNode * nodes;
     copy_nodes(machine, graph, exec.graph);
-    machine.clock_ns += kInstantiateNs * graph.nodes.size();
+    machine.clock_ns += kInstantiateNs * nodes;
     give(out, exec.handle);
 }
 
+// The header: in flight it is freed when it has ended. Here its effects were when it was launched.
 void destroy(Machine& machine, CUgraphExec handle) {
     const GraphExec& exec = executable_of(machine, handle);
     delete_children(machine, exec.graph);
-    return_memory(*exec.device, kBytesPerNode * exec.graph.nodes.size());
+    return_memory(*exec.device, exec.bytes);
     machine.graph_execs.erase(exec.handle);
 }
 
-uint64_t run_graph(Machine& machine, Stream& stream, const Graph& graph, uint64_t start);
+// A launch of an executable.
+struct Launch {
+    Machine& machine;
+    Stream& stream;
+    uint64_t number;
+};
 
-uint64_t run_node(Machine& machine, Stream& stream, Node& node, uint64_t start) {
-    const Work& work = node.work;
+uint64_t run_graph(const Launch& launch, const Graph& graph, uint64_t start);
+
+uint64_t end_of(const Launch& launch, const Work& work, uint64_t start) {
+    Machine& machine = launch.machine;
     Event* const event =
         work.event == 0 ? nullptr : find(machine.events, to_pointer<CUevent>(work.event));
     switch (work.kind) {
     case Work::Kind::ChildGraph:
-        return run_graph(machine, stream, *machine.graphs[work.child], start);
+        return run_graph(launch, *machine.graphs[work.child], start);
+    case Work::Kind::Conditional: {
+        const Graph* const body = chosen_body(machine, work);
+        return body == nullptr ? start : run_graph(launch, *body, start);
+    }
     case Work::Kind::EventRecord:
         if (event != nullptr) {
             event->recorded = true;
@@ -83,15 +144,24 @@ uint64_t run_node(Machine& machine, Stream& stream, Node& node, uint64_t start) 
     }
 }
 
-// Each node when those before it have ended. When all have: that time.
-uint64_t run_graph(Machine& machine, Stream& stream, const Graph& graph, uint64_t start) {
+uint64_t run_node(const Launch& launch, const Node& node, uint64_t start) {
+    if (!node.enabled)
+        return start;
+    const uint64_t end = end_of(launch, node.work, start);
+    note_run(launch.machine, launch.stream, node.work, launch.number, start, end);
+    return end;
+}
+
+// Each node when those before it have ended; a programmatic edge is one that the kernel could have
+// begun at earlier, and doesn't. When all have ended: that time.
+uint64_t run_graph(const Launch& launch, const Graph& graph, uint64_t start) {
     std::unordered_map<Handle, uint64_t> ends;
     uint64_t last = start;
-    for (Node* const node : in_order(graph)) {
+    for (const Node* const node : in_order(graph)) {
         uint64_t begin = start;
-        for (const Handle dependency : node->dependencies)
-            begin = std::max(begin, ends[dependency]);
-        ends[node->handle] = run_node(machine, stream, *node, begin);
+        for (const Edge& edge : node->dependencies)
+            begin = std::max(begin, ends[edge.node]);
+        ends[node->handle] = run_node(launch, *node, begin);
         last = std::max(last, ends[node->handle]);
     }
     return last;
@@ -99,7 +169,7 @@ uint64_t run_graph(Machine& machine, Stream& stream, const Graph& graph, uint64_
 
 void launch(Machine& machine, CUgraphExec handle, CUstream stream_handle) {
     refuse_dead_stream(machine, stream_handle);
-    const GraphExec& exec = executable_of(machine, handle);
+    GraphExec& exec = executable_of(machine, handle);
     Stream& stream = stream_of(machine, stream_handle);
     if (stream.capture != nullptr) {
         Work work;
@@ -108,71 +178,19 @@ void launch(Machine& machine, CUgraphExec handle, CUstream stream_handle) {
         return submit(machine, stream, std::move(work));
     }
     // Recorded: the nodes keep the partition they were captured on, and run even when its green
-    // context is gone.
-    stream.busy_until = run_graph(machine, stream, exec.graph, start_time(machine, stream));
+    // context is gone. The header: a launch comes behind those of the same executable before it.
+    const uint64_t start = std::max(start_time(machine, stream), exec.busy_until);
+    const Launch one{machine, stream, machine.next_graph_launch++};
+    stream.busy_until = exec.busy_until = run_graph(one, exec.graph, start);
     Device& device = *stream.context->device;
     device.busy_until = std::max(device.busy_until, stream.busy_until);
 }
 
-struct UpdateProblem {
-    int result = kUpdateSuccess;
-    Handle node = 0;
-};
-
-UpdateProblem compare(const Graph& now, const Graph& wanted) {
-    if (now.nodes.size() != wanted.nodes.size())
-        return {kUpdateTopologyChanged, 0};
-    for (std::size_t i = 0; i < now.nodes.size(); i++) {
-        const Node& old_node = *now.nodes[i];
-        const Node& new_node = *wanted.nodes[i];
-        if (old_node.dependencies.size() != new_node.dependencies.size())
-            return {kUpdateTopologyChanged, new_node.handle};
-        if (old_node.work.kind != new_node.work.kind)
-            return {kUpdateTypeChanged, new_node.handle};
-        // Recorded: a graph that was captured on another partition is refused with this.
-        if (old_node.work.kind == Work::Kind::Kernel &&
-            old_node.work.context != new_node.work.context)
-            return {kUpdateUnsupportedFunctionChange, new_node.handle};
-    }
-    return {};
-}
-
-// Tells what is in the way even when the call fails; of handles that are none nothing is.
-CUresult update(Machine& machine, CUgraphExec exec_handle, CUgraph graph_handle,
-                CUgraphExecUpdateResultInfo& info) {
-    info = {};
-    const GraphExec* const exec = find(machine.graph_execs, exec_handle);
-    const Graph* const graph = find(machine.graphs, graph_handle);
-    if (exec == nullptr || graph == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    const UpdateProblem problem = compare(exec->graph, *graph);
-    info.result = static_cast<CUgraphExecUpdateResult>(problem.result);
-    info.errorNode = to_pointer<CUgraphNode>(problem.node);
-    if (problem.result != kUpdateSuccess)
-        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    for (std::size_t i = 0; i < graph->nodes.size(); i++) {
-        Work& work = exec->graph.nodes[i]->work;
-        const Handle child = work.child;
-        work = graph->nodes[i]->work;
-        work.child = child;
-    }
-    return CUDA_SUCCESS;
-}
-
-void set_kernel(Machine& machine, CUgraphExec handle, CUgraphNode source,
-                const CUDA_KERNEL_NODE_PARAMS_v2& parameters) {
-    const auto& nodes = executable_of(machine, handle).graph.nodes;
-    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) {
-        return node->origin == to_handle(source) && node->work.kind == Work::Kind::Kernel;
-    });
-    require(found != nodes.end());
-    Work work = (*found)->work;
-    change_kernel(machine, parameters, work);
-    require(work.context == (*found)->work.context); // recorded
-    (*found)->work = std::move(work);
-}
-
 } // namespace
+
+GraphExec& executable_of(Machine& machine, CUgraphExec handle) {
+    return known(find(machine.graph_execs, handle));
+}
 
 GCX_SIM_API(cuGraphInstantiateWithFlags, CUgraphExec* out, CUgraph graph,
             unsigned long long flags) {
@@ -218,37 +236,6 @@ GCX_SIM_API(cuGraphExecGetFlags, CUgraphExec handle, cuuint64_t* out) {
 
 GCX_SIM_API(cuGraphExecDestroy, CUgraphExec handle) {
     GCX_SIM_BODY(destroy(machine, handle));
-}
-
-GCX_SIM_API(cuGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
-            CUgraphExecUpdateResult* result) {
-    GCX_SIM_BODY({
-        CUgraphExecUpdateResultInfo info{};
-        const CUresult code = update(machine, exec, graph, info);
-        if (error_node != nullptr)
-            *error_node = info.errorNode;
-        if (result != nullptr)
-            *result = info.result;
-        return code;
-    });
-}
-
-GCX_SIM_API(cuGraphExecUpdate_v2, CUgraphExec exec, CUgraph graph,
-            CUgraphExecUpdateResultInfo* info) {
-    GCX_SIM_BODY({
-        CUgraphExecUpdateResultInfo unwanted{};
-        return update(machine, exec, graph, info == nullptr ? unwanted : *info);
-    });
-}
-
-GCX_SIM_API(cuGraphExecKernelNodeSetParams, CUgraphExec exec, CUgraphNode node,
-            const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
-    GCX_SIM_BODY(set_kernel(machine, exec, node, widen(parameters)));
-}
-
-GCX_SIM_API(cuGraphExecKernelNodeSetParams_v2, CUgraphExec exec, CUgraphNode node,
-            const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
-    GCX_SIM_BODY(set_kernel(machine, exec, node, known(parameters)));
 }
 
 } // namespace gcx::sim

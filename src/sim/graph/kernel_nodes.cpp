@@ -9,9 +9,9 @@
 namespace gcx::sim {
 namespace {
 
-// All but the context.
-void read_launch(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& p, const Function& function,
-                 Work& work) {
+// All but the context. Assumed: whether the grid fits the context's SMs is asked when the graph is
+// instantiated, which by the header's text validates what wasn't validated before.
+void read_launch(const CUDA_KERNEL_NODE_PARAMS_v2& p, const Function& function, Work& work) {
     work.kind = Work::Kind::Kernel;
     work.function = function.handle;
     work.by_kernel = function.kernel != 0;
@@ -20,7 +20,7 @@ void read_launch(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& p, const Fu
     std::copy_n(grid, 3, work.config.grid);
     std::copy_n(block, 3, work.config.block);
     work.config.shared_bytes = p.sharedMemBytes;
-    check_launch(machine, *work.context, function.handle, work.config);
+    check_limits(*work.context->device, function, work.config);
     pack_arguments(function, p.kernelParams, p.extra, work);
 }
 
@@ -33,9 +33,100 @@ const Function& function_of(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& 
     return function;
 }
 
-// The context that the parameters name, where they name the kernel by CUkernel alone.
-bool names_context(const CUDA_KERNEL_NODE_PARAMS_v2& parameters) {
-    return parameters.func == nullptr && parameters.ctx != nullptr;
+Node& kernel_node_of(Machine& machine, CUgraphNode handle) {
+    Node& node = node_of(machine, handle);
+    require(node.work.kind == Work::Kind::Kernel);
+    return node;
+}
+
+void copy_attributes(Machine& machine, CUgraphNode to, CUgraphNode from) {
+    Work& target = kernel_node_of(machine, to).work;
+    const Work& source = kernel_node_of(machine, from).work;
+    require(target.context == source.context);               // recorded
+    require(!is_updatable(target) && !is_updatable(source)); // the header's text
+    target.attributes = source.attributes;
+    std::copy_n(source.config.cluster, 3, target.config.cluster);
+    target.config.cooperative = source.config.cooperative;
+}
+
+// The header's list of what kernel nodes have, and since when (assumed: the driver that came with
+// the first header that names it).
+struct NodeAttribute {
+    int id;
+    int since;
+};
+constexpr NodeAttribute kNodeAttributes[] = {
+    {CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, 11000},
+    {CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 11000},
+    {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 11080},
+    {CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, 11080},
+    {CU_LAUNCH_ATTRIBUTE_PRIORITY, 11070},
+    {CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, 12000},
+    {CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, 12000},
+    {11, 12080}, // PREFERRED_CLUSTER_DIMENSION
+    {13, 12040}, // DEVICE_UPDATABLE_KERNEL_NODE
+    {14, 12050}, // PREFERRED_SHARED_MEMORY_CARVEOUT
+    {16, 13000}, // NVLINK_UTIL_CENTRIC_SCHEDULING
+    {17, 13040}, // PORTABLE_CLUSTER_SIZE_MODE
+    {18, 13040}, // SHARED_MEMORY_MODE
+};
+constexpr int kDeviceUpdatable = 13;
+
+const NodeAttribute* find_attribute(int id) {
+    const auto* const found =
+        std::find_if(std::begin(kNodeAttributes), std::end(kNodeAttributes),
+                     [&](const NodeAttribute& attribute) { return attribute.id == id; });
+    return found == std::end(kNodeAttributes) ? nullptr : found;
+}
+
+void check_attribute(const Machine& machine, int id) {
+    require(known(find_attribute(id)).since <= machine.driver->version);
+}
+
+// Those that were not set: all zero, but for what streams have too, which was measured there.
+CUlaunchAttributeValue attribute_of(const Work& work, int id) {
+    CUlaunchAttributeValue value{};
+    const auto kept = work.attributes.find(id);
+    if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+        value.cooperative = work.config.cooperative ? 1 : 0;
+    } else if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+        value.clusterDim.x = work.config.cluster[0];
+        value.clusterDim.y = work.config.cluster[1];
+        value.clusterDim.z = work.config.cluster[2];
+    } else if (kept != work.attributes.end()) {
+        std::memcpy(&value, kept->second.data(), std::min(sizeof value, kept->second.size()));
+    } else if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) {
+        value.memSyncDomainMap.remote = 1;
+    }
+    return value;
+}
+
+void set_attribute(Machine& machine, CUgraphNode handle, CUlaunchAttributeID attribute,
+                   const CUlaunchAttributeValue* value) {
+    Work& work = kernel_node_of(machine, handle).work;
+    CUlaunchAttribute one{};
+    one.id = attribute;
+    one.value = known(value);
+    check_attribute(machine, attribute);
+    // The header: there is no way back.
+    require(!is_updatable(work) || attribute != kDeviceUpdatable || value->pad[0] != 0);
+    LaunchConfig config = work.config;
+    std::map<int, std::string> kept = work.attributes;
+    read_launch_attributes(&one, 1, config, kept);
+    check_limits(*work.context->device, function_of(machine, work.function), config);
+    work.config = config;
+    work.attributes = std::move(kept);
+}
+
+} // namespace
+
+bool is_of_nodes(int attribute) {
+    return find_attribute(attribute) != nullptr;
+}
+
+bool is_updatable(const Work& work) {
+    const auto found = work.attributes.find(kDeviceUpdatable);
+    return found != work.attributes.end() && found->second.front() != 0;
 }
 
 void add_kernel(Machine& machine, const NodePlace& place,
@@ -43,15 +134,10 @@ void add_kernel(Machine& machine, const NodePlace& place,
     const CUDA_KERNEL_NODE_PARAMS_v2& p = known(parameters);
     const Function& function = function_of(machine, p);
     Work work;
-    work.context = names_context(p) ? &context_of(machine, p.ctx) : &current_context(machine);
-    read_launch(machine, p, function, work);
+    work.context =
+        p.func == nullptr ? &context_or_current(machine, p.ctx) : &current_context(machine);
+    read_launch(p, function, work);
     add_node(machine, place, std::move(work));
-}
-
-Node& kernel_node_of(Machine& machine, CUgraphNode handle) {
-    Node& node = node_of(machine, handle);
-    require(node.work.kind == Work::Kind::Kernel);
-    return node;
 }
 
 void set_kernel(Machine& machine, CUgraphNode handle,
@@ -68,7 +154,7 @@ void set_kernel(Machine& machine, CUgraphNode handle,
     node.work = std::move(work);
 }
 
-CUDA_KERNEL_NODE_PARAMS_v2 parameters_of(Machine& machine, Node& node) {
+CUDA_KERNEL_NODE_PARAMS_v2 kernel_parameters(Machine& machine, Node& node) {
     Work& work = node.work;
     CUDA_KERNEL_NODE_PARAMS_v2 p{};
     p.func = to_pointer<CUfunction>(work.function);
@@ -91,31 +177,6 @@ CUDA_KERNEL_NODE_PARAMS_v2 parameters_of(Machine& machine, Node& node) {
     return p;
 }
 
-void copy_attributes(Machine& machine, CUgraphNode to, CUgraphNode from) {
-    Work& target = kernel_node_of(machine, to).work;
-    const Work& source = kernel_node_of(machine, from).work;
-    require(target.context == source.context); // recorded
-    target.attributes = source.attributes;
-    std::copy_n(source.config.cluster, 3, target.config.cluster);
-    target.config.cooperative = source.config.cooperative;
-}
-
-void set_attribute(Machine& machine, CUgraphNode handle, CUlaunchAttributeID attribute,
-                   const CUlaunchAttributeValue* value) {
-    Work& work = kernel_node_of(machine, handle).work;
-    CUlaunchAttribute one{};
-    one.id = attribute;
-    one.value = known(value);
-    LaunchConfig config = work.config;
-    std::map<int, std::string> kept = work.attributes;
-    read_launch_attributes(&one, 1, config, kept);
-    check_launch(machine, *work.context, work.function, config);
-    work.config = config;
-    work.attributes = std::move(kept);
-}
-
-} // namespace
-
 CUDA_KERNEL_NODE_PARAMS_v2 widen(const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
     CUDA_KERNEL_NODE_PARAMS_v2 wide{};
     std::memcpy(&wide, &known(parameters), sizeof *parameters);
@@ -124,9 +185,9 @@ CUDA_KERNEL_NODE_PARAMS_v2 widen(const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
 
 void change_kernel(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& parameters, Work& work) {
     const Function& function = function_of(machine, parameters);
-    if (names_context(parameters))
-        work.context = &context_of(machine, parameters.ctx);
-    read_launch(machine, parameters, function, work);
+    if (parameters.func == nullptr) // the header: no context means the current one
+        work.context = &context_or_current(machine, parameters.ctx);
+    read_launch(parameters, function, work);
 }
 
 GCX_SIM_API(cuGraphAddKernelNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
@@ -147,13 +208,13 @@ GCX_SIM_API(cuGraphKernelNodeGetParams, CUgraphNode handle, CUDA_KERNEL_NODE_PAR
     GCX_SIM_BODY({
         Node& node = kernel_node_of(machine, handle);
         require(out != nullptr);
-        const CUDA_KERNEL_NODE_PARAMS_v2 wide = parameters_of(machine, node);
+        const CUDA_KERNEL_NODE_PARAMS_v2 wide = kernel_parameters(machine, node);
         std::memcpy(out, &wide, sizeof *out);
     });
 }
 
 GCX_SIM_API(cuGraphKernelNodeGetParams_v2, CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2* out) {
-    GCX_SIM_BODY(give(out, parameters_of(machine, kernel_node_of(machine, handle))));
+    GCX_SIM_BODY(give(out, kernel_parameters(machine, kernel_node_of(machine, handle))));
 }
 
 GCX_SIM_API(cuGraphKernelNodeSetParams, CUgraphNode node,
@@ -178,9 +239,8 @@ GCX_SIM_API(cuGraphKernelNodeGetAttribute, CUgraphNode handle, CUlaunchAttribute
     GCX_SIM_BODY({
         const Work& work = kernel_node_of(machine, handle).work;
         require(out != nullptr);
-        std::memset(out, 0, sizeof *out);
-        if (const auto kept = work.attributes.find(attribute); kept != work.attributes.end())
-            std::memcpy(out, kept->second.data(), std::min(sizeof *out, kept->second.size()));
+        check_attribute(machine, attribute);
+        *out = attribute_of(work, attribute);
     });
 }
 

@@ -5,7 +5,6 @@
 #include "sim/work/work.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace gcx::sim {
 namespace {
@@ -26,6 +25,12 @@ CUgraphNodeType node_type(const Work& work) {
         return CU_GRAPH_NODE_TYPE_WAIT_EVENT;
     case Work::Kind::ChildGraph:
         return CU_GRAPH_NODE_TYPE_GRAPH;
+    case Work::Kind::MemoryAlloc:
+        return CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    case Work::Kind::MemoryFree:
+        return CU_GRAPH_NODE_TYPE_MEM_FREE;
+    case Work::Kind::Conditional:
+        return CU_GRAPH_NODE_TYPE_CONDITIONAL;
     default:
         return CU_GRAPH_NODE_TYPE_EMPTY;
     }
@@ -34,28 +39,63 @@ CUgraphNodeType node_type(const Work& work) {
 template <class T>
 void give_parameters(Machine& machine, CUgraphNode handle, Work::Kind kind, T* out) {
     const Work& work = node_of(machine, handle).work;
-    require(out != nullptr && work.kind == kind && work.parameters.size() == sizeof *out);
-    std::memcpy(out, work.parameters.data(), sizeof *out);
+    give(out, parameters_of<T>(work, kind));
 }
 
-void add_event(Machine& machine, const NodePlace& place, Work::Kind kind, CUevent event) {
-    Work work;
-    work.kind = kind;
-    work.event = known(find(machine.events, event)).handle;
-    add_node(machine, place, std::move(work));
+void set_event(Machine& machine, CUgraphNode handle, Work::Kind kind, CUevent event) {
+    Node& node = node_of(machine, handle);
+    require_kind(node.work, kind);
+    change_work(node, event_work(machine, kind, event));
+}
+
+void give_event(Machine& machine, CUgraphNode handle, Work::Kind kind, CUevent* out) {
+    const Work& work = node_of(machine, handle).work;
+    require_kind(work, kind);
+    give(out, work.event);
 }
 
 void destroy_node(Machine& machine, CUgraphNode handle) {
     const Node& node = node_of(machine, handle);
-    if (node.work.child != 0)
-        delete_graph(machine, node.work.child);
+    const Graph& graph = *machine.graphs[node.graph];
+    // The header: not in graphs with nodes of memory, nor what the device may change.
+    require(!holds_any(machine, graph, kMemoryKinds) && !is_updatable(node.work));
+    const Handle gone = node.handle;
+    for (const Handle inner : inner_graphs(node.work))
+        delete_graph(machine, inner);
     auto& nodes = machine.graphs[node.graph]->nodes;
     for (const auto& other : nodes)
-        std::erase(other->dependencies, node.handle);
-    std::erase_if(nodes, [&](const auto& other) { return other.get() == &node; });
+        std::erase_if(other->dependencies, [&](const Edge& edge) { return edge.node == gone; });
+    std::erase_if(nodes, [&](const auto& other) { return other->handle == gone; });
 }
 
 } // namespace
+
+Work host_work(const CUDA_HOST_NODE_PARAMS& parameters) {
+    require(parameters.fn != nullptr);
+    Work work;
+    work.kind = Work::Kind::Host;
+    work.host = [parameters] { parameters.fn(parameters.userData); };
+    work.parameters = to_bytes(parameters);
+    return work;
+}
+
+Work event_work(Machine& machine, Work::Kind kind, CUevent event) {
+    Work work;
+    work.kind = kind;
+    work.event = known(find(machine.events, event)).handle;
+    return work;
+}
+
+Node& add_child(Machine& machine, const NodePlace& place, CUgraph child) {
+    const Graph& source = graph_of(machine, child);
+    require(child != place.graph);
+    require(!holds_any(machine, source, kUncloned)); // the header's text
+    Work work;
+    work.kind = Work::Kind::ChildGraph;
+    Node& node = add_node(machine, place, std::move(work));
+    node.work.child = new_hidden_copy(machine, source).handle;
+    return node;
+}
 
 GCX_SIM_API(cuGraphCreate, CUgraph* out, unsigned flags) {
     GCX_SIM_BODY({
@@ -76,6 +116,8 @@ GCX_SIM_API(cuGraphClone, CUgraph* out, CUgraph handle) {
     GCX_SIM_BODY({
         const Graph& graph = graph_of(machine, handle);
         require(out != nullptr);
+        // The header says that it isn't supported; which error that is, is assumed.
+        require(!holds_any(machine, graph, kUncloned), CUDA_ERROR_NOT_SUPPORTED);
         Graph& copy = new_graph(machine);
         copy_nodes(machine, graph, copy);
         machine.clock_ns += 1'100 * copy.nodes.size(); // recorded: 1000 nodes 1.1 ms
@@ -140,45 +182,72 @@ GCX_SIM_API(cuGraphMemcpyNodeGetParams, CUgraphNode node, CUDA_MEMCPY3D* out) {
     GCX_SIM_BODY(give_parameters(machine, node, Work::Kind::Memcpy, out));
 }
 
+GCX_SIM_API(cuGraphMemsetNodeSetParams, CUgraphNode handle,
+            const CUDA_MEMSET_NODE_PARAMS* parameters) {
+    GCX_SIM_BODY({
+        Node& node = node_of(machine, handle);
+        require_kind(node.work, Work::Kind::Memset);
+        change_work(node, memset_work(machine, known(parameters)));
+    });
+}
+
+GCX_SIM_API(cuGraphMemcpyNodeSetParams, CUgraphNode handle, const CUDA_MEMCPY3D* parameters) {
+    GCX_SIM_BODY({
+        Node& node = node_of(machine, handle);
+        require_kind(node.work, Work::Kind::Memcpy);
+        change_work(node, memcpy_work(machine, known(parameters)));
+    });
+}
+
 GCX_SIM_API(cuGraphAddHostNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
             std::size_t count, const CUDA_HOST_NODE_PARAMS* parameters) {
-    GCX_SIM_BODY({
-        const CUDA_HOST_NODE_PARAMS copy = known(parameters);
-        require(copy.fn != nullptr);
-        Work work;
-        work.kind = Work::Kind::Host;
-        work.host = [copy] { copy.fn(copy.userData); };
-        work.parameters = to_bytes(copy);
-        add_node(machine, {out, graph, dependencies, count}, std::move(work));
-    });
+    GCX_SIM_BODY(
+        add_node(machine, {out, graph, dependencies, count}, host_work(known(parameters))));
 }
 
 GCX_SIM_API(cuGraphHostNodeGetParams, CUgraphNode node, CUDA_HOST_NODE_PARAMS* out) {
     GCX_SIM_BODY(give_parameters(machine, node, Work::Kind::Host, out));
 }
 
+GCX_SIM_API(cuGraphHostNodeSetParams, CUgraphNode handle, const CUDA_HOST_NODE_PARAMS* parameters) {
+    GCX_SIM_BODY({
+        Node& node = node_of(machine, handle);
+        require_kind(node.work, Work::Kind::Host);
+        change_work(node, host_work(known(parameters)));
+    });
+}
+
 GCX_SIM_API(cuGraphAddEventRecordNode, CUgraphNode* out, CUgraph graph,
             const CUgraphNode* dependencies, std::size_t count, CUevent event) {
-    GCX_SIM_BODY(
-        add_event(machine, {out, graph, dependencies, count}, Work::Kind::EventRecord, event));
+    GCX_SIM_BODY(add_node(machine, {out, graph, dependencies, count},
+                          event_work(machine, Work::Kind::EventRecord, event)));
 }
 
 GCX_SIM_API(cuGraphAddEventWaitNode, CUgraphNode* out, CUgraph graph,
             const CUgraphNode* dependencies, std::size_t count, CUevent event) {
-    GCX_SIM_BODY(
-        add_event(machine, {out, graph, dependencies, count}, Work::Kind::EventWait, event));
+    GCX_SIM_BODY(add_node(machine, {out, graph, dependencies, count},
+                          event_work(machine, Work::Kind::EventWait, event)));
+}
+
+GCX_SIM_API(cuGraphEventRecordNodeGetEvent, CUgraphNode node, CUevent* out) {
+    GCX_SIM_BODY(give_event(machine, node, Work::Kind::EventRecord, out));
+}
+
+GCX_SIM_API(cuGraphEventRecordNodeSetEvent, CUgraphNode node, CUevent event) {
+    GCX_SIM_BODY(set_event(machine, node, Work::Kind::EventRecord, event));
+}
+
+GCX_SIM_API(cuGraphEventWaitNodeGetEvent, CUgraphNode node, CUevent* out) {
+    GCX_SIM_BODY(give_event(machine, node, Work::Kind::EventWait, out));
+}
+
+GCX_SIM_API(cuGraphEventWaitNodeSetEvent, CUgraphNode node, CUevent event) {
+    GCX_SIM_BODY(set_event(machine, node, Work::Kind::EventWait, event));
 }
 
 GCX_SIM_API(cuGraphAddChildGraphNode, CUgraphNode* out, CUgraph graph,
-            const CUgraphNode* dependencies, std::size_t count, CUgraph handle) {
-    GCX_SIM_BODY({
-        const Graph& source = graph_of(machine, handle);
-        require(handle != graph);
-        Work work;
-        work.kind = Work::Kind::ChildGraph;
-        Node& node = add_node(machine, {out, graph, dependencies, count}, std::move(work));
-        node.work.child = new_hidden_copy(machine, source).handle;
-    });
+            const CUgraphNode* dependencies, std::size_t count, CUgraph child) {
+    GCX_SIM_BODY(add_child(machine, {out, graph, dependencies, count}, child));
 }
 
 GCX_SIM_API(cuGraphChildGraphNodeGetGraph, CUgraphNode handle, CUgraph* out) {

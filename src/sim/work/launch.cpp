@@ -100,9 +100,6 @@ void launch(Machine& machine, CUfunction function_handle, CUstream stream_handle
 
 void check_clusters(const Device& device, const Function& function, const Fragments& fragments,
                     const LaunchConfig& config) {
-    require(device.profile.major >= 9, CUDA_ERROR_NOT_SUPPORTED);
-    for (int i = 0; i < 3; i++)
-        require(config.grid[i] % config.cluster[i] == 0);
     // Recorded: refused where no cluster of that size fits the partition.
     require(config.cluster_blocks() <= max_cluster_size(device, function, fragments, config) &&
                 active_clusters(device, function, fragments, config) != 0,
@@ -129,10 +126,7 @@ void pack_arguments(const Function& function, void** parameters, void** extra, W
             std::memcpy(work.arguments.data() + known[i].offset, parameters[i], known[i].size);
 }
 
-void check_launch(Machine& machine, const Context& context, Handle function_handle,
-                  const LaunchConfig& config) {
-    const Function& function = function_of(machine, function_handle);
-    const Device& device = *context.device;
+void check_limits(const Device& device, const Function& function, const LaunchConfig& config) {
     const auto some = [](const unsigned* size) { return size[0] * size[1] * size[2] != 0; };
     require(some(config.grid) && some(config.block) && config.threads() <= 1024 &&
             config.block[2] <= 64 && config.grid[0] <= 2147483647U && config.grid[1] <= 65535 &&
@@ -140,6 +134,18 @@ void check_launch(Machine& machine, const Context& context, Handle function_hand
     const auto shared = function.attributes.find(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
     require(config.shared_bytes <=
             (shared == function.attributes.end() ? 49152U : static_cast<unsigned>(shared->second)));
+    if (config.cluster_blocks() <= 1)
+        return;
+    require(device.profile.major >= 9, CUDA_ERROR_NOT_SUPPORTED);
+    for (int i = 0; i < 3; i++)
+        require(config.grid[i] % config.cluster[i] == 0);
+}
+
+void check_launch(Machine& machine, const Context& context, Handle function_handle,
+                  const LaunchConfig& config) {
+    const Function& function = function_of(machine, function_handle);
+    const Device& device = *context.device;
+    check_limits(device, function, config);
     if (config.cluster_blocks() > 1)
         check_clusters(device, function, context.fragments, config);
     if (config.cooperative) {

@@ -111,6 +111,7 @@ void run_work(Machine& machine, Stream& stream, const Work& work, uint64_t start
     }
     if (work.host)
         after_call(work.host);
+    note_run(machine, stream, work, 0, start, start + duration);
     stream.busy_until = std::max(stream.busy_until, start + duration);
     Device& device = *stream.context->device;
     device.busy_until = std::max(device.busy_until, stream.busy_until);

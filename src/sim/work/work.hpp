@@ -35,12 +35,18 @@ Function& function_of(Machine& machine, Handle handle,
 // Launches.
 void check_launch(Machine& machine, const Context& context, Handle function,
                   const LaunchConfig& config);
+// The part of it that needs no context's SMs: nodes of graphs are placed later.
+void check_limits(const Device& device, const Function& function, const LaunchConfig& config);
 void pack_arguments(const Function& function, void** parameters, void** extra, Work& work);
 LaunchConfig read_config(const CUlaunchConfig& given); // without its attributes
 void read_launch_attributes(const CUlaunchAttribute* attributes, unsigned count,
                             LaunchConfig& config, std::map<int, std::string>& kept);
 uint64_t kernel_duration(Machine& machine, const Work& work);
 void kernel_effect(Machine& machine, const Work& work);
+
+// Notes what ran, where a test asked for that.
+void note_run(Machine& machine, const Stream& stream, const Work& work, uint64_t launch,
+              uint64_t begin, uint64_t end);
 
 // Occupancy.
 unsigned blocks_per_sm(const Device& device, const Function& function, unsigned threads,

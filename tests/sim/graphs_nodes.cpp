@@ -1,0 +1,340 @@
+// Nodes of all kinds, and what can be changed of an executable.
+#include "graphs.hpp"
+
+#include <bit>
+
+namespace sim_test {
+namespace {
+
+CUDA_MEM_ALLOC_NODE_PARAMS allocation() {
+    CUDA_MEM_ALLOC_NODE_PARAMS parameters{};
+    parameters.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    parameters.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    parameters.bytesize = 4096;
+    return parameters;
+}
+
+// The header: such a graph can be neither cloned nor made a child nor thinned out, and has one
+// executable at a time.
+void memory_nodes() {
+    GraphBench on;
+    CUgraphNode made = nullptr;
+    CUgraphNode freed = nullptr;
+    CUDA_MEM_ALLOC_NODE_PARAMS parameters = allocation();
+    CHECK_OK(cuGraphAddMemAllocNode(&made, on.graph, nullptr, 0, &parameters));
+    CHECK_OK(cuGraphAddMemFreeNode(&freed, on.graph, &made, 1, parameters.dptr));
+    CHECK_EQ(type_of(made), CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    CHECK_EQ(type_of(freed), CU_GRAPH_NODE_TYPE_MEM_FREE);
+    CUDA_MEM_ALLOC_NODE_PARAMS seen{};
+    CUdeviceptr address = 0;
+    CHECK_OK(cuGraphMemAllocNodeGetParams(made, &seen));
+    CHECK_OK(cuGraphMemFreeNodeGetParams(freed, &address));
+    CHECK(seen.dptr == parameters.dptr && address == parameters.dptr && seen.bytesize == 4096);
+
+    CUgraph clone = nullptr;
+    CUgraph parent = nullptr;
+    CUgraphNode child = nullptr;
+    CHECK_EQ(cuGraphClone(&clone, on.graph), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_OK(cuGraphCreate(&parent, 0));
+    CHECK_EQ(cuGraphAddChildGraphNode(&child, parent, nullptr, 0, on.graph),
+             CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuGraphDestroy(parent));
+    CHECK_EQ(cuGraphDestroyNode(freed), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuGraphRemoveDependencies(on.graph, &made, &freed, 1), CUDA_ERROR_INVALID_VALUE);
+    CUgraphExec exec = on.instantiate();
+    CUgraphExec second = nullptr;
+    CHECK_EQ(cuGraphInstantiateWithFlags(&second, on.graph, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuGraphLaunch(exec, on.bench.plain));
+    CHECK_OK(cuGraphExecDestroy(exec));
+    exec = on.instantiate();
+    CHECK_OK(cuGraphExecDestroy(exec));
+}
+
+// The header: allocations in the order of a stream are nodes in a capture.
+void captured_memory() {
+    GraphBench on;
+    CUgraph captured = nullptr;
+    CUdeviceptr memory = 0;
+    CHECK_OK(cuStreamBeginCapture_v2(on.bench.plain, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK_OK(cuMemAllocAsync(&memory, 4096, on.bench.plain));
+    CHECK_OK(cuMemsetD32Async(memory, 7, 4, on.bench.plain));
+    CHECK_OK(cuMemFreeAsync(memory, on.bench.plain));
+    CHECK_OK(cuStreamEndCapture(on.bench.plain, &captured));
+    const auto nodes = nodes_of(captured);
+    CHECK_EQ(nodes.size(), 3U);
+    CHECK_EQ(type_of(nodes[0]), CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    CHECK_EQ(type_of(nodes[1]), CU_GRAPH_NODE_TYPE_MEMSET);
+    CHECK_EQ(type_of(nodes[2]), CU_GRAPH_NODE_TYPE_MEM_FREE);
+    CHECK_OK(cuGraphDestroy(captured));
+}
+
+struct Condition {
+    CUgraphConditionalHandle handle = 0;
+    CUgraphNodeParams parameters{};
+};
+
+Condition condition(const GraphBench& on, unsigned value, CUgraphConditionalNodeType type,
+                    unsigned size) {
+    Condition made;
+    CHECK_OK(cuGraphConditionalHandleCreate(&made.handle, on.graph, on.primary.context, value,
+                                            CU_GRAPH_COND_ASSIGN_DEFAULT));
+    made.parameters.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    made.parameters.conditional.handle = made.handle;
+    made.parameters.conditional.type = type;
+    made.parameters.conditional.size = size;
+    made.parameters.conditional.ctx = on.primary.context;
+    return made;
+}
+
+void conditional_nodes() {
+    GraphBench on;
+    Condition when = condition(on, 1, CU_GRAPH_COND_TYPE_IF, 1);
+    CUgraphNode node = nullptr;
+    CHECK_OK(cuGraphAddNode_v2(&node, on.graph, nullptr, nullptr, 0, &when.parameters));
+    CHECK_EQ(type_of(node), CU_GRAPH_NODE_TYPE_CONDITIONAL);
+    // A handle serves one node.
+    CUgraphNode another = nullptr;
+    CHECK_EQ(cuGraphAddNode_v2(&another, on.graph, nullptr, nullptr, 0, &when.parameters),
+             CUDA_ERROR_INVALID_VALUE);
+    CUgraph body = when.parameters.conditional.phGraph_out[0];
+    on.add(on.spin(), {}, body);
+    CHECK_EQ(cuGraphDestroy(body), CUDA_ERROR_INVALID_VALUE); // it is the node's
+    auto runs = on.launched(on.bench.plain);
+    CHECK_EQ(runs.size(), 1U);
+    CHECK_EQ(runs[0].sm_count, 132U);
+    CUgraph clone = nullptr;
+    CHECK_EQ(cuGraphClone(&clone, on.graph), CUDA_ERROR_NOT_SUPPORTED);
+
+    // The header: all kernels of a body are of the node's context.
+    CUgraphNode elsewhere = nullptr;
+    {
+        const Current current(on.bench.parts[0].context);
+        elsewhere = on.add(on.spin(), {}, body);
+    }
+    CUgraphExec exec = nullptr;
+    CHECK_EQ(cuGraphInstantiateWithFlags(&exec, on.graph, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuGraphDestroyNode(elsewhere));
+    // And none calls the host.
+    CUgraphNode host = nullptr;
+    CUDA_HOST_NODE_PARAMS call{};
+    call.fn = [](void*) {};
+    CHECK_OK(cuGraphAddHostNode(&host, body, nullptr, 0, &call));
+    CHECK_EQ(cuGraphInstantiateWithFlags(&exec, on.graph, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuGraphDestroyNode(host));
+
+    // With 0 the second body of an IF runs, or none.
+    Condition unless = condition(on, 0, CU_GRAPH_COND_TYPE_IF, 2);
+    CHECK_OK(cuGraphAddNode_v2(&node, on.graph, nullptr, nullptr, 0, &unless.parameters));
+    on.add(on.spin(), {}, unless.parameters.conditional.phGraph_out[0]);
+    on.add(on.spin(), {}, unless.parameters.conditional.phGraph_out[1]);
+    CHECK_EQ(on.launched(on.bench.plain).size(), 2U);
+    unless.parameters.conditional.size = 3;
+    CHECK_EQ(cuGraphAddNode_v2(&node, on.graph, nullptr, nullptr, 0, &unless.parameters),
+             CUDA_ERROR_INVALID_VALUE);
+}
+
+// Nodes by the functions that take any kind.
+void any_node() {
+    GraphBench on;
+    CUdeviceptr memory = 0;
+    uint32_t host[4] = {};
+    CHECK_OK(cuMemAlloc_v2(&memory, 16));
+    CUgraphNodeParams fill{};
+    fill.type = CU_GRAPH_NODE_TYPE_MEMSET;
+    fill.memset = {memory, 0, 5, 4, 4, 1, on.bench.parts[0].context};
+    CUgraphNode filled = nullptr;
+    CHECK_OK(cuGraphAddNode_v2(&filled, on.graph, nullptr, nullptr, 0, &fill));
+    CUgraphNodeParams copy{};
+    copy.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+    copy.memcpy.copyCtx = on.bench.parts[1].context;
+    copy.memcpy.copyParams.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.memcpy.copyParams.srcDevice = memory;
+    copy.memcpy.copyParams.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.memcpy.copyParams.dstHost = host;
+    copy.memcpy.copyParams.WidthInBytes = 16;
+    copy.memcpy.copyParams.Height = copy.memcpy.copyParams.Depth = 1;
+    CUgraphNode copied = nullptr;
+    CHECK_OK(cuGraphAddNode_v2(&copied, on.graph, &filled, nullptr, 1, &copy));
+    auto runs = on.launched(on.bench.plain);
+    CHECK_EQ(runs.size(), 2U);
+    CHECK(runs[0].kind == GCX_SIM_RUN_FILL && runs[0].sm_count == 24);
+    CHECK(runs[1].kind == GCX_SIM_RUN_COPY && runs[1].sm_count == 108);
+    CHECK(host[0] == 5 && host[3] == 5);
+
+    // Their context can be another; in an executable it can't.
+    CUgraphExec exec = on.instantiate();
+    fill.memset.ctx = on.primary.context;
+    fill.memset.value = 6;
+    CHECK_EQ(cuGraphExecNodeSetParams(exec, filled, &fill), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuGraphNodeSetParams(filled, &fill));
+    CHECK_EQ(on.launched(on.bench.plain)[0].sm_count, 132U);
+    CHECK_EQ(host[0], 6U);
+    CHECK_EQ(cuGraphNodeSetParams(copied, &fill), CUDA_ERROR_INVALID_VALUE);
+    // Of a node that hasn't it: NULL is the current one's.
+    CUDA_MEMSET_NODE_PARAMS old_way{memory, 0, 9, 4, 4, 1};
+    CHECK_EQ(cuGraphExecMemsetNodeSetParams(exec, filled, &old_way, on.primary.context),
+             CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuGraphExecMemsetNodeSetParams(exec, filled, &old_way, on.bench.parts[0].context));
+    CHECK_OK(cuGraphLaunch(exec, on.bench.plain));
+    CHECK_EQ(host[0], 9U);
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuMemFree_v2(memory));
+
+    // A query of any kind came with 13.2.
+    int version = 0;
+    void* address = nullptr;
+    CHECK_OK(cuDriverGetVersion(&version));
+    cuGetProcAddress_v2("cuGraphNodeGetParams", &address, version, 0, nullptr);
+    CHECK_EQ(address != nullptr, version >= 13020);
+    if (address != nullptr) {
+        CUgraphNodeParams told{};
+        const auto get_params =
+            std::bit_cast<CUresult (*)(CUgraphNode, CUgraphNodeParams*)>(address);
+        CHECK_OK(get_params(copied, &told));
+        CHECK(told.type == CU_GRAPH_NODE_TYPE_MEMCPY && told.memcpy.copyParams.srcDevice == memory);
+        CHECK(told.memcpy.copyCtx == on.bench.parts[1].context);
+    }
+}
+
+void count_up(void* number) {
+    ++*static_cast<int*>(number);
+}
+
+// What later launches of an executable do, and those of the graph don't.
+void changes_of_executables() {
+    GraphBench on;
+    int first = 0;
+    int second = 0;
+    CUDA_HOST_NODE_PARAMS call{};
+    call.fn = count_up;
+    call.userData = &first;
+    CUgraphNode host = nullptr;
+    CHECK_OK(cuGraphAddHostNode(&host, on.graph, nullptr, 0, &call));
+    const CUgraphNode kernel = on.add(on.spin(), {host});
+    CUevent event = nullptr;
+    CHECK_OK(cuEventCreate(&event, 0));
+    CUgraphNode recorded = nullptr;
+    CHECK_OK(cuGraphAddEventRecordNode(&recorded, on.graph, &kernel, 1, event));
+    CUevent seen = nullptr;
+    CHECK_OK(cuGraphEventRecordNodeGetEvent(recorded, &seen));
+    CHECK(seen == event);
+    CHECK_EQ(cuGraphEventWaitNodeGetEvent(recorded, &seen), CUDA_ERROR_INVALID_VALUE);
+
+    CUgraphExec exec = on.instantiate();
+    call.userData = &second;
+    CHECK_OK(cuGraphExecHostNodeSetParams(exec, host, &call));
+    CHECK_OK(cuGraphLaunch(exec, on.bench.plain));
+    CHECK(first == 0 && second == 1);
+    CHECK_EQ(cuGraphExecHostNodeSetParams(exec, kernel, &call), CUDA_ERROR_INVALID_VALUE);
+
+    unsigned enabled = 2;
+    CHECK_EQ(cuGraphNodeSetEnabled(exec, host, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuGraphNodeSetEnabled(exec, kernel, 0));
+    CHECK_OK(cuGraphNodeGetEnabled(exec, kernel, &enabled));
+    CHECK_EQ(enabled, 0U);
+    const auto runs = runs_of([&] { CHECK_OK(cuGraphLaunch(exec, on.bench.plain)); });
+    CHECK_EQ(runs.size(), 1U); // the host's
+    CHECK(runs[0].kind == GCX_SIM_RUN_HOST && runs[0].sm_count == 0);
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_OK(cuEventDestroy_v2(event));
+}
+
+CUgraphExecUpdateResult updated(CUgraphExec exec, CUgraph graph) {
+    CUgraphExecUpdateResultInfo info{};
+    const CUresult result = cuGraphExecUpdate_v2(exec, graph, &info);
+    CHECK_EQ(result, info.result == CU_GRAPH_EXEC_UPDATE_SUCCESS
+                         ? CUDA_SUCCESS
+                         : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    return info.result;
+}
+
+void updates() {
+    GraphBench on;
+    const CUgraphNode one = on.add(on.spin());
+    const CUgraphNode two = on.add(on.spin(), {one});
+    CUgraph child = nullptr;
+    CHECK_OK(cuGraphCreate(&child, 0));
+    on.add(on.spin(), {}, child);
+    CUgraphNode inner = nullptr;
+    CHECK_OK(cuGraphAddChildGraphNode(&inner, on.graph, &two, 1, child));
+    CUgraphExec exec = on.instantiate();
+
+    // The child's parameters come too.
+    CUgraph inside = nullptr;
+    CHECK_OK(cuGraphChildGraphNodeGetGraph(inner, &inside));
+    on.nanoseconds = 7000;
+    const CUDA_KERNEL_NODE_PARAMS_v2 longer = on.spin();
+    const CUgraphNode deep = Bench::first_node(inside);
+    CHECK_OK(cuGraphKernelNodeSetParams_v2(deep, &longer));
+    CHECK_EQ(updated(exec, on.graph), CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    auto runs = runs_of([&] { CHECK_OK(cuGraphLaunch(exec, on.bench.plain)); });
+    CHECK_EQ(runs.size(), 3U);
+    CHECK_EQ(runs[2].end_ns - runs[2].begin_ns, 7000U);
+    on.nanoseconds = 9000;
+    const CUDA_KERNEL_NODE_PARAMS_v2 longest = on.spin();
+    CHECK_OK(cuGraphExecKernelNodeSetParams_v2(exec, deep, &longest));
+    runs = runs_of([&] { CHECK_OK(cuGraphLaunch(exec, on.bench.plain)); });
+    CHECK_EQ(runs[2].end_ns - runs[2].begin_ns, 9000U);
+
+    // What differs is told.
+    CUgraph other = nullptr;
+    CHECK_OK(cuGraphClone(&other, on.graph));
+    auto nodes = nodes_of(other);
+    CHECK_OK(cuGraphRemoveDependencies(other, nodes.data(), nodes.data() + 1, 1));
+    CHECK_EQ(updated(exec, other), CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+    CHECK_OK(cuGraphAddDependencies(other, nodes.data(), nodes.data() + 1, 1));
+    CHECK_EQ(updated(exec, other), CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    CUlaunchAttributeValue together{};
+    together.cooperative = 1;
+    CHECK_OK(cuGraphKernelNodeSetAttribute(nodes[0], CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &together));
+    CHECK_EQ(updated(exec, other), CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED);
+    CHECK_OK(cuGraphDestroyNode(nodes[2]));
+    CHECK_EQ(updated(exec, other), CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+    CUgraphNode empty = nullptr;
+    CHECK_OK(cuGraphAddEmptyNode(&empty, other, nodes.data() + 1, 1));
+    together.cooperative = 0;
+    CHECK_OK(cuGraphKernelNodeSetAttribute(nodes[0], CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &together));
+    CHECK_EQ(updated(exec, other), CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED);
+    CHECK_OK(cuGraphDestroy(other));
+
+    // A node that is gone names none.
+    CHECK_OK(cuGraphDestroyNode(inner));
+    CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(exec, deep, &longest), CUDA_ERROR_INVALID_VALUE);
+    CHECK_OK(cuGraphDestroy(child));
+    CHECK_OK(cuGraphExecDestroy(exec));
+}
+
+// The header: what the device may change has one executable, and no way back.
+void updatable_kernels() {
+    GraphBench on;
+    const CUgraphNode node = on.add(on.spin());
+    CUlaunchAttributeValue value{};
+    value.pad[0] = 1;
+    constexpr auto kUpdatable = static_cast<CUlaunchAttributeID>(13);
+    CHECK_OK(cuGraphKernelNodeSetAttribute(node, kUpdatable, &value));
+    value.pad[0] = 0;
+    CHECK_EQ(cuGraphKernelNodeSetAttribute(node, kUpdatable, &value), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuGraphDestroyNode(node), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(cuGraphKernelNodeCopyAttributes(node, node), CUDA_ERROR_INVALID_VALUE);
+    CUgraphExec exec = on.instantiate();
+    CUgraphExec second = nullptr;
+    CHECK_EQ(cuGraphInstantiateWithFlags(&second, on.graph, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(updated(exec, on.graph), CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED);
+    CHECK_OK(cuGraphExecDestroy(exec));
+}
+
+} // namespace
+
+std::vector<Rule> graph_node_rules() {
+    return {
+        {"nodes that allocate", memory_nodes},
+        {"captured allocations", captured_memory},
+        {"conditional nodes", conditional_nodes},
+        {"nodes of any kind", any_node},
+        {"changes of executables", changes_of_executables},
+        {"updates of executables", updates},
+        {"kernels that the device may change", updatable_kernels},
+    };
+}
+
+} // namespace sim_test
