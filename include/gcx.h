@@ -92,12 +92,13 @@
 extern "C" {
 #endif
 
-/* CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream and
- * CUevent are pointers to these. cudaStream_t and cudaEvent_t are the same pointers. */
+/* CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream, CUevent
+ * and CUfunction are pointers to these. cudaStream_t and cudaEvent_t are the same pointers. */
 struct CUctx_st;
 struct CUgreenCtx_st;
 struct CUstream_st;
 struct CUevent_st;
+struct CUfunc_st;
 
 /* ------------------------------------------------------------------------------------------
  * Devices. A device is CUDA's ordinal, 0 to count - 1, after CUDA_VISIBLE_DEVICES.
@@ -384,6 +385,7 @@ typedef struct gcx_context_info {
     uint32_t stream_count; /* live gcx streams of the green context, those of other handles too */
     uint64_t id;           /* the same for two handles exactly if they share a green context; never
                               used twice in a process. gcx's own, not cuGreenCtxGetId's */
+    uint64_t bytes;        /* device memory that it holds, as measured, see Kept contexts */
 } gcx_context_info;
 #define GCX_CONTEXT_INFO_INIT GCX_STRUCT_INIT(gcx_context_info)
 
@@ -398,7 +400,8 @@ typedef struct gcx_live_context {
     uint32_t handle_count; /* gcx_context handles */
     uint32_t stream_count; /* gcx_stream handles */
     uint32_t flags;        /* GCX_CONTEXT_PRIVATE */
-    uint32_t reserved[5];  /* 0 */
+    uint32_t reserved[3];  /* 0 */
+    uint64_t bytes;        /* as in gcx_context_info */
     gcx_resource resource; /* its SMs */
 } gcx_live_context;
 
@@ -527,6 +530,45 @@ GCX_API gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type 
  * capability 9.0. It follows from how the SMs were split off, not from their number. */
 GCX_API gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks);
 
+/* A kernel's launch, as far as it decides how much of it fits. */
+typedef struct gcx_kernel_fit_params {
+    uint32_t struct_size;
+    uint32_t block_threads;        /* threads of a block, 1 to 1024 */
+    uint32_t dynamic_shared_bytes; /* of a block */
+    uint32_t cluster_blocks;       /* blocks of a cluster, also of one that the kernel was compiled
+                                      with; 0: it is launched without clusters */
+} gcx_kernel_fit_params;
+#define GCX_KERNEL_FIT_PARAMS_INIT GCX_STRUCT_INIT(gcx_kernel_fit_params)
+
+typedef struct gcx_kernel_fit {
+    uint32_t struct_size;
+    uint32_t sm_count;      /* SMs that the stream's kernels can run on */
+    uint32_t blocks_per_sm; /* blocks of the kernel that an SM holds at once; 0: it can't run */
+    uint32_t max_blocks;    /* the largest grid that runs all at once, and so the largest
+                               cooperative one */
+    uint32_t max_clusters;  /* clusters that run at once, without clusters 0: of cluster_blocks
+                               each. max_blocks is cluster_blocks times as many */
+    uint32_t max_cluster_blocks; /* the most blocks that a cluster of this kernel can have; 1 on a
+                                    device without clusters; 0: it can't run */
+} gcx_kernel_fit;
+#define GCX_KERNEL_FIT_INIT GCX_STRUCT_INIT(gcx_kernel_fit)
+
+/* How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels that
+ * size their grid by the SMs. A kernel with a barrier of its own over a grid that does not fit
+ * hangs, since the blocks which wait leave no room for those which they wait for; and
+ * CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT tells the whole device's SMs inside a partition too.
+ * function is a CUfunction, or a CUkernel cast to one, as CUDA's own occupancy functions take it.
+ * A stream of a lease answers for the SMs that the lease has at that call; one that
+ * captures a graph for those that the graph will run on; one of someone else's for those of its
+ * context.
+ * What a cluster may have follows from the kernel's own attributes too, first of all
+ * CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED for more than 8.
+ * Errors: GCX_ERROR_INVALID_VALUE block_threads is not 1 to 1024, or function is NULL;
+ * GCX_ERROR_INVALID_HANDLE function is none, as far as the driver notices. */
+GCX_API gcx_result gcx_stream_get_kernel_fit(gcx_stream stream, struct CUfunc_st* function,
+                                             const gcx_kernel_fit_params* params,
+                                             gcx_kernel_fit* fit);
+
 /* Waits until the stream's work has finished. Blocks the calling thread. Errors of that work appear
  * here with the driver's code. */
 GCX_API gcx_result gcx_stream_synchronize(gcx_stream stream);
@@ -586,25 +628,115 @@ GCX_API gcx_result gcx_event_query(gcx_event event);
 GCX_API gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* milliseconds);
 
 /* ------------------------------------------------------------------------------------------
- * Kept contexts
+ * Giving up
+ *
+ * What takes long can be given up from another thread: waits for SMs, and contexts that are made
+ * ahead of time.
  * ---------------------------------------------------------------------------------------- */
 
-/* How many green contexts without handle or stream gcx keeps, over all devices: 64 at first. Each
- * holds about 5 MiB of device memory, of which destroying it gives back about 1, and those of its
- * streams that were given up. Those beyond are destroyed, the longest unused first, but not while a
- * stream that was given up captures a graph in them. 0 keeps none.
- * Making a context ahead of time is gcx_context_create and gcx_context_destroy. */
+typedef struct gcx_cancel_s* gcx_cancel;
+
+/* One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
+ * all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. The handle
+ * is the caller's; destroying it gives up no wait. */
+GCX_API gcx_result gcx_cancel_create(gcx_cancel* cancel);
+GCX_API gcx_result gcx_cancel_signal(gcx_cancel cancel);
+GCX_API gcx_result gcx_cancel_destroy(gcx_cancel cancel);
+
+/* ------------------------------------------------------------------------------------------
+ * Kept contexts
+ *
+ * What a green context holds is measured: the device memory that is free before the driver makes it
+ * and after, 4 to 6 MiB on an H100, whatever its SMs. What others allocate or free at that moment
+ * is in it too: so no figure is below 0, and one that is far from those of the device's other
+ * contexts, 0 or more than four times their median, is told as that median once three were
+ * measured. Its streams come on top, about 0.02 MiB each.
+ * ---------------------------------------------------------------------------------------- */
+
+/* How many green contexts without handle or stream gcx keeps, over all devices: 64 at first. Those
+ * beyond are destroyed, the longest unused first, with those of their streams that were given up,
+ * but not while such a stream captures a graph. 0 keeps none. The driver gives little of their
+ * memory back (about 1 MiB of 5, or nothing before the next is made) and loses the rest for good,
+ * so that a limit which is too small costs more memory than it saves. */
 GCX_API gcx_result gcx_cache_set_limit(uint32_t kept_contexts);
+
+/* How much device memory the kept contexts may hold on each device, as measured, beside the limit
+ * of their number: at first UINT64_MAX, which is no limit. Those beyond are destroyed as above. */
+GCX_API gcx_result gcx_cache_set_memory_limit(uint64_t bytes);
+
+/* Told how far a call is, in the thread that made it, with no lock of gcx held: it may call gcx,
+ * also to give the call up. It must not throw. */
+typedef void (*gcx_progress_callback)(uint32_t done, uint32_t count, void* user_data);
+
+/* Flags of preparing. */
+#define GCX_PREPARE_FOR_LEASES                                                                     \
+    0x1u /* as leases over these SMs have them: [13.1+] with balanced                              \
+            workqueues; the same as without before 13.1 */
+
+typedef struct gcx_prepare_params {
+    uint32_t struct_size;
+    uint32_t flags;                 /* GCX_PREPARE_ */
+    gcx_cancel cancel;              /* gives the rest up; may be NULL */
+    gcx_progress_callback progress; /* called after each resource; may be NULL */
+    void* user_data;
+} gcx_prepare_params;
+#define GCX_PREPARE_PARAMS_INIT GCX_STRUCT_INIT(gcx_prepare_params)
+
+/* Makes the contexts of SM resources beforehand, one for each, and keeps them, so that
+ * gcx_context_create and gcx_lease_acquire over the same SMs take microseconds. In the calling
+ * thread: making one takes milliseconds and waits for every kernel that runs on the device, so call
+ * it before the work starts, or from a thread that has nothing else to do. Of sets whose context is
+ * there already none is made, and it counts as used now. params may be NULL. The layouts of leases
+ * that live are made by gcx_lease_prepare.
+ * After a failure what was made stays kept.
+ * Errors: those of gcx_context_create;
+ *   GCX_ERROR_NOT_PERMITTED  given up by gcx_cancel_signal, which is looked at before each one
+ *   GCX_ERROR_INVALID_VALUE  count is 0; unknown flags; the limits are too small to keep them all
+ *       beside each other, which is said before the first is made, and again once the first ones
+ *       were measured
+ *   GCX_ERROR_INVALID_RESOURCE_TYPE  one isn't an SM resource; with GCX_PREPARE_FOR_LEASES one is
+ * of a structured split, which has no leases */
+GCX_API gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
+                                     const gcx_prepare_params* params);
+
+/* What a trim came to. */
+typedef struct gcx_cache_trimmed {
+    uint32_t struct_size;
+    uint32_t contexts;      /* destroyed */
+    uint32_t streams;       /* that were given up, destroyed: with their contexts, and beside */
+    uint32_t contexts_left; /* beyond the number, but a stream that was given up captures in them */
+    uint32_t streams_left;  /* given up, but at work or capturing still */
+    uint32_t reserved;      /* 0 */
+    uint64_t bytes;         /* device memory that is free now and was not before, all devices
+                               together; what others did meanwhile is in it; at least 0 */
+} gcx_cache_trimmed;
+#define GCX_CACHE_TRIMMED_INIT GCX_STRUCT_INIT(gcx_cache_trimmed)
+
+/* Destroys the kept contexts beyond that number now, the longest unused first, and the given-up
+ * streams of all that stay, but those at work. The limits stay as they are. Never while a library
+ * may still name a stream that was given up, as PyTorch's allocator does (gcx_stream_destroy).
+ * *trimmed, if not NULL, says what was done, and what could not be.
+ * Errors: what the driver says if it refuses to destroy something; the rest was trimmed then, and
+ * the message has the numbers. */
+GCX_API gcx_result gcx_cache_trim(uint32_t kept_contexts, gcx_cache_trimmed* trimmed);
 
 typedef struct gcx_cache_stats {
     uint32_t struct_size;
     uint32_t limit;
-    uint32_t in_use;  /* green contexts with a handle or stream */
-    uint32_t kept;    /* without */
-    uint64_t hits;    /* contexts given from kept ones or from ones in use */
-    uint64_t misses;  /* green contexts made */
-    uint64_t evicted; /* destroyed by the limit */
-    uint64_t lost;    /* dead by a reset of the device */
+    uint32_t in_use;            /* green contexts with a handle or stream */
+    uint32_t kept;              /* without */
+    uint64_t hits;              /* contexts given from kept ones or from ones in use */
+    uint64_t misses;            /* green contexts made */
+    uint64_t evicted;           /* destroyed by the limits and by gcx_cache_trim */
+    uint64_t lost;              /* dead by a reset of the device */
+    uint64_t prepared;          /* made ahead of time, of those made */
+    uint64_t making_ns;         /* nanoseconds in the driver making them, all together */
+    uint64_t longest_making_ns; /* of the one that took longest */
+    uint64_t bytes_in_use;      /* device memory that those in use hold, all devices together */
+    uint64_t bytes_kept;        /* and the kept ones */
+    uint64_t memory_limit;
+    uint32_t kept_streams; /* streams that were given up, of all contexts */
+    uint32_t reserved;     /* 0 */
 } gcx_cache_stats;
 #define GCX_CACHE_STATS_INIT GCX_STRUCT_INIT(gcx_cache_stats)
 
@@ -651,7 +783,6 @@ GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct gcx_lease_s* gcx_lease;
-typedef struct gcx_cancel_s* gcx_cancel;
 
 #define GCX_REST 0u             /* as a count of SMs: all that can be had */
 #define GCX_FOREVER 0xffffffffu /* as a time-out */
@@ -726,10 +857,11 @@ typedef struct gcx_lease_size {
 GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
 
 /* Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
- * nothing: for
- * a thread of the caller's that makes ahead of time what is to be changed in microseconds later,
- * one call for each layout. They are kept within gcx_cache_set_limit.
- * Errors: those of gcx_lease_resize. */
+ * nothing: for a thread of the caller's that makes ahead of time what is to be changed in
+ * microseconds later, one call for each layout, between which the caller tells its progress and may
+ * give up. Before there are leases it is gcx_cache_prepare with GCX_PREPARE_FOR_LEASES.
+ * Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limits are too small to keep them,
+ * as at gcx_cache_prepare. */
 GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
 
 /* Releases from and gives all its SMs to the lease to, past those who wait. flags as above.
@@ -792,13 +924,6 @@ GCX_API gcx_result gcx_lease_synchronize(gcx_lease lease);
 
 /* GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message. */
 GCX_API gcx_result gcx_lease_query(gcx_lease lease);
-
-/* What waits are given up with: one may be given to any number of calls. Once it was signalled, all
- * calls that wait with it, and all that come later, also for SMs that are free, return with
- * GCX_ERROR_NOT_PERMITTED. The handle is the caller's; destroying it gives up no wait. */
-GCX_API gcx_result gcx_cancel_create(gcx_cancel* cancel);
-GCX_API gcx_result gcx_cancel_signal(gcx_cancel cancel);
-GCX_API gcx_result gcx_cancel_destroy(gcx_cancel cancel);
 
 /* ------------------------------------------------------------------------------------------
  * Published leases: what `gcx top` shows

@@ -69,6 +69,7 @@ NATIVES = {
     "CUgreenCtx_st": "CUgreenCtx",
     "CUstream_st": "CUstream",
     "CUevent_st": "CUevent",
+    "CUfunc_st": "CUfunction",
 }
 # What follows from no rule below: the header's words, which must still be in the comment.
 NULLABLE = {
@@ -79,6 +80,7 @@ NULLABLE = {
     ("gcx_sm_plan", "remainder_sm_count"): "Either may be NULL",
     ("gcx_context_list", "contexts"): "contexts, which may be NULL if that is 0",
     ("gcx_context_pop", "context"): "*context, if not NULL",
+    ("gcx_cache_trim", "trimmed"): "*trimmed, if not NULL",
     ("gcx_stream_create", "params"): "params NULL is GCX_STREAM_PARAMS_INIT",
     ("gcx_driver_open", "driver"): 'NULL or ""',
     ("gcx_log_set_callback", "callback"): "NULL goes back to the default",

@@ -62,6 +62,7 @@ gcx_live_context describe_live(const ContextCache::Live& live) {
     described.handle_count = live.handles;
     described.stream_count = live.streams;
     described.flags = live.is_private ? GCX_CONTEXT_PRIVATE : 0;
+    described.bytes = live.bytes;
     described.resource = seal(live.sms);
     return described;
 }
@@ -100,7 +101,7 @@ gcx_result gcx_context_destroy(gcx_context context) {
 
 gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info) {
     GCX_BODY({
-        check_size(info, "info");
+        const auto size = check_size(info, "info", offsetof(gcx_context_info, bytes));
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
         const GreenContext& green = *pin->green;
@@ -108,6 +109,8 @@ gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info) {
         info->sm_count = green.sm_count();
         info->stream_count = lib.cache.stream_count(green);
         info->id = green.id;
+        if (size == sizeof *info)
+            info->bytes = green.bytes();
     });
 }
 
@@ -245,22 +248,5 @@ gcx_result gcx_context_list(int32_t device, gcx_live_context* contexts, uint32_t
                  format("there are %zu live contexts, and room for %u; *count is what is needed",
                         live.size(), capacity));
         std::transform(live.begin(), live.end(), contexts, describe_live);
-    });
-}
-
-gcx_result gcx_cache_set_limit(uint32_t kept_contexts) {
-    GCX_BODY({
-        Library& lib = library();
-        lib.leases.tidy();
-        lib.cache.set_limit(kept_contexts);
-    });
-}
-
-gcx_result gcx_cache_get_stats(gcx_cache_stats* stats) {
-    GCX_BODY({
-        check_size(stats, "stats");
-        Library& lib = library();
-        lib.leases.tidy();
-        lib.cache.get_stats(*stats);
     });
 }

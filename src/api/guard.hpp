@@ -50,15 +50,17 @@ T* not_null(T* pointer, const char* what) {
     return pointer;
 }
 
-// Checks the struct_size of a struct that grows. There has been one size of each so far.
+// Checks the struct_size of a struct that grows, and gives it back: all of it, or, of one that has
+// grown, what there was of it before.
 template <class T>
-void check_size(const T* value, const char* what) {
+std::size_t check_size(const T* value, const char* what, std::size_t before = sizeof(T)) {
     not_null(value, what);
-    if (value->struct_size != sizeof(T))
+    if (value->struct_size != sizeof(T) && value->struct_size != before)
         fail(GCX_ERROR_INVALID_VALUE,
              format("%s->struct_size is %u; this version of gcx knows %zu. Begin with the struct's "
                     "_INIT macro",
                     what, value->struct_size, sizeof(T)));
+    return value->struct_size;
 }
 
 template <class Handle>

@@ -4,6 +4,7 @@
 #include "api/common.hpp"
 #include "api/guard.hpp"
 #include "core/capture.hpp"
+#include "core/kernel_fit.hpp"
 
 using namespace gcx;
 
@@ -119,6 +120,25 @@ gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks) 
         *blocks = device.has_clusters()
                       ? lib.probe.max_cluster_size(device, place.context, place.native)
                       : 1;
+    });
+}
+
+gcx_result gcx_stream_get_kernel_fit(gcx_stream stream, struct CUfunc_st* function,
+                                     const gcx_kernel_fit_params* params, gcx_kernel_fit* fit) {
+    GCX_BODY({
+        not_null(function, "function");
+        check_size(params, "params");
+        check_size(fit, "fit");
+        constexpr uint32_t kMostThreads = 1024; // of every GPU so far
+        if (params->block_threads == 0 || params->block_threads > kMostThreads)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("params->block_threads is %u; a block has 1 to %u threads",
+                        params->block_threads, kMostThreads));
+        Library& lib = library();
+        const auto pin = pin_alive(lib.streams, stream);
+        gcx_kernel_fit found = *fit;
+        get_kernel_fit(lib.device(pin->device()), *pin, function, *params, found);
+        *fit = found;
     });
 }
 

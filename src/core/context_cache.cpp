@@ -4,6 +4,7 @@
 #include "core/scoped_current.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 namespace gcx {
 
@@ -30,6 +31,11 @@ ContextCache::~ContextCache() {
 }
 
 ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing, Use use) {
+    return obtain(key, sharing, use, Purpose::now);
+}
+
+ContextCache::Ref ContextCache::obtain(const ContextKey& key, Sharing sharing, Use use,
+                                       Purpose purpose) {
     const bool exclusive = sharing == Sharing::exclusive;
     std::unique_lock lock(mutex_);
     while (GreenContext* found = fitting(key, sharing)) {
@@ -38,7 +44,7 @@ ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing, Use 
             continue;
         }
         if (alive(*found)) {
-            stats_.hits++;
+            stats_.hits += purpose == Purpose::now ? 1 : 0;
             found->private_ = exclusive;
             count(*found, use, 1);
             return Ref(*this, *found, use);
@@ -49,6 +55,7 @@ ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing, Use 
         *entries_.emplace(key, std::make_unique<GreenContext>(key, next_id_++))->second;
     context.private_ = exclusive;
     lock.unlock();
+    const auto start = std::chrono::steady_clock::now();
     try {
         make(context);
     } catch (...) {
@@ -57,9 +64,14 @@ ContextCache::Ref ContextCache::get(const ContextKey& key, Sharing sharing, Use 
         made_.notify_all();
         throw;
     }
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - start;
     lock.lock();
     context.made_ = true;
     stats_.misses++;
+    stats_.prepared += purpose == Purpose::later ? 1 : 0;
+    stats_.making_ns += static_cast<uint64_t>(took.count());
+    stats_.longest_making_ns =
+        std::max(stats_.longest_making_ns, static_cast<uint64_t>(took.count()));
     count(context, use, 1);
     made_.notify_all();
     return Ref(*this, context, use);
@@ -129,7 +141,7 @@ std::vector<ContextCache::Live> ContextCache::live(const Device* device) {
     for (GreenContext* context : used) {
         if (alive(*context))
             found.push_back({context->id, context->sms(), context->handles_, context->streams_,
-                             context->private_});
+                             context->private_, context->bytes()});
         else
             bury(*context);
     }
@@ -163,90 +175,6 @@ uint64_t ContextCache::queue_of(GreenContext& context) {
     if (context.queue_ == 0)
         context.queue_ = next_queue_++;
     return context.queue_;
-}
-
-void ContextCache::set_limit(uint32_t limit) {
-    const std::lock_guard lock(mutex_);
-    limit_ = limit;
-    if (const auto failed = evict())
-        driver_.check(failed->result, failed->function);
-}
-
-void ContextCache::get_stats(gcx_cache_stats& stats) {
-    const std::lock_guard lock(mutex_);
-    const uint32_t size = stats.struct_size;
-    stats = stats_;
-    stats.struct_size = size;
-    stats.limit = limit_;
-    stats.kept = kept();
-    stats.in_use = static_cast<uint32_t>(entries_.size()) - stats.kept;
-}
-
-void ContextCache::make(GreenContext& context) {
-    const Driver& driver = context.driver();
-    context.primary_ = context.key.device->hold_primary();
-    std::vector<CUdevResource> resources = context.key.family->realise(context.key.set);
-    Ref holder; // of the queue that the context is to have
-    if (const auto& wanted = context.key.workqueue; wanted && wanted->queue != 0) {
-        holder = holder_of(wanted->queue);
-        CUdevResource queue{};
-        GCX_CALL(driver, cuGreenCtxGetDevResource, holder->green, &queue, cu::kResourceWorkqueue);
-        resources.push_back(queue);
-        context.queue_ = wanted->queue;
-    } else if (wanted) {
-        resources.push_back(native_config(*context.key.device, *wanted));
-    }
-    CUdevResourceDesc descriptor = nullptr;
-    const CUresult described = driver.cuDevResourceGenerateDesc(
-        &descriptor, resources.data(), static_cast<unsigned>(resources.size()));
-    // From 13.1 on the header wants one smCoscheduledAlignment in a descriptor, which a remainder
-    // does not share with groups.
-    if (described == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION &&
-        driver.has(GCX_CAPABILITY_STRUCTURED_SPLIT))
-        fail(GCX_ERROR_NOT_SUPPORTED,
-             format("a driver of CUDA %s makes no context of these %u SMs: the odd atom and atoms "
-                    "that don't run up to the last can't go together there, nor groups of a "
-                    "structured split that were asked for differently. gcx_sm_split gives the odd "
-                    "atom only together with the last ones",
-                    version_text(driver.version()).c_str(), context.sm_count()));
-    driver.check(described, "cuDevResourceGenerateDesc");
-    GCX_CALL(driver, cuGreenCtxCreate, &context.green, descriptor, context.key.device->native(),
-             cu::kGreenCtxDefaultStream);
-    try {
-        GCX_CALL(driver, cuCtxFromGreenCtx, &context.native, context.green);
-        GCX_CALL(driver, cuCtxGetId, context.native, &context.native_id_);
-    } catch (...) {
-        driver.cuGreenCtxDestroy(context.green);
-        throw;
-    }
-    if (log::wanted(GCX_LOG_INFO))
-        log::write(GCX_LOG_INFO, format("made a context of %u SMs on %s", context.sm_count(),
-                                        context.key.device->label().c_str()));
-}
-
-ContextCache::Ref ContextCache::holder_of(uint64_t queue) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, context] : entries_) {
-        if (context->made_ && context->queue_ == queue && alive(*context)) {
-            count(*context, Use::current, 1);
-            return Ref(*this, *context, Use::current);
-        }
-    }
-    fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
-         "the contexts that had the workqueue are gone, and it with them; keep one of them alive, "
-         "or make a context over a GCX_RESOURCE_WORKQUEUE_CONFIG");
-}
-
-CUdevResource ContextCache::native_config(const Device& device, const Workqueue& wanted) {
-    CUdevResource native{};
-    GCX_CALL(driver_, cuDeviceGetDevResource, device.native(), &native,
-             cu::kResourceWorkqueueConfig);
-    // The header: a workqueue's configuration is changed in place.
-    auto fields = cu::get_fields<cu::WorkqueueFields>(native);
-    fields.scope = static_cast<uint32_t>(wanted.scope);
-    fields.concurrency_limit = wanted.concurrency_limit;
-    cu::set_fields(native, fields);
-    return native;
 }
 
 bool ContextCache::alive(GreenContext& context) {
@@ -310,63 +238,6 @@ void ContextCache::bury(GreenContext& context) {
     if (context.users_ != 0)
         apart_.push_back(std::move(it->second));
     entries_.erase(it);
-}
-
-// Destroys what nobody uses: contexts that stand apart, and kept ones beyond the limit, the longest
-// unused first. Stops at the first that the driver refuses to destroy; the next call tries again.
-std::optional<ContextCache::Refusal> ContextCache::evict() {
-    for (auto it = apart_.begin(); it != apart_.end();) {
-        if ((*it)->users_ != 0) {
-            ++it;
-            continue;
-        }
-        if (const auto refusal = destroy(**it))
-            return refusal;
-        it = apart_.erase(it);
-    }
-    for (uint32_t surplus = kept(); surplus > limit_; surplus--) {
-        const auto oldest = longest_unused();
-        if (oldest == entries_.end())
-            break;
-        if (const auto refusal = destroy(*oldest->second))
-            return refusal;
-        stats_.evicted++;
-        entries_.erase(oldest);
-    }
-    return std::nullopt;
-}
-
-// Of the kept ones. Not one with a stream that was given up while it captured a graph: with the
-// context that capture would end.
-ContextCache::Entries::iterator ContextCache::longest_unused() {
-    auto found = entries_.end();
-    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-        GreenContext& context = *it->second;
-        if (context.made_ && context.users_ == 0 &&
-            (found == entries_.end() || context.last_used_ < found->second->last_used_) &&
-            !context.streams.capturing(driver_))
-            found = it;
-    }
-    return found;
-}
-
-uint32_t ContextCache::kept() const {
-    return static_cast<uint32_t>(
-        std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
-            return entry.second->made_ && entry.second->users_ == 0;
-        }));
-}
-
-std::optional<ContextCache::Refusal> ContextCache::destroy(GreenContext& context) const {
-    if (context.dead_.load() || context.green == nullptr)
-        return std::nullopt; // gone with the reset
-    // First: a stream of a destroyed context can't be destroyed any more.
-    if (const CUresult result = context.streams.destroy(driver_); result != CUDA_SUCCESS)
-        return Refusal{result, "cuStreamDestroy"};
-    const CUresult result = driver_.cuGreenCtxDestroy(context.green);
-    if (result != CUDA_SUCCESS && result != CUDA_ERROR_CONTEXT_IS_DESTROYED)
-        return Refusal{result, "cuGreenCtxDestroy"};
-    return std::nullopt;
 }
 
 } // namespace gcx

@@ -9,11 +9,15 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <span>
+#include <vector>
 
 namespace gcx {
 
@@ -30,6 +34,8 @@ class GreenContext {
     const Driver& driver() const { return key.device->driver(); }
     uint32_t sm_count() const { return key.family->sm_count(key.set); }
     SmResource sms() const { return {key.device, key.family, key.set}; }
+    // Device memory that it holds, as measured, its streams aside.
+    uint64_t bytes() const { return key.device->gauge().told(measured_); }
     // A stream that was given up, or a new one, to be given to streams.give_up.
     CUstream obtain_stream(int priority);
 
@@ -37,6 +43,7 @@ class GreenContext {
     friend class ContextCache;
     Device::PrimaryHold primary_;
     unsigned long long native_id_ = 0;
+    MemoryGauge::Measured measured_;
     std::atomic<bool> dead_{false};
     // The rest is the cache's, under its mutex.
     bool made_ = false;
@@ -114,6 +121,7 @@ class ContextCache {
         uint32_t handles;
         uint32_t streams;
         bool is_private;
+        uint64_t bytes;
     };
     // Those of a device, or of all (null), that somebody uses, in the order in which they were
     // made.
@@ -125,7 +133,22 @@ class ContextCache {
     uint64_t queue_of(GreenContext& context);
 
     void set_limit(uint32_t limit);
-    void get_stats(gcx_cache_stats& stats);
+    void set_memory_limit(uint64_t bytes); // of each device
+    gcx_cache_stats stats();               // all but struct_size
+    // Makes the contexts of these keys that aren't there, and keeps them. before and after are
+    // called at each, without locks. Throws if the limits keep fewer.
+    void prepare(std::span<const ContextKey> keys, const std::function<void()>& before,
+                 const std::function<void()>& after);
+
+    struct Trimmed {
+        uint32_t contexts = 0;
+        uint32_t streams = 0;
+        uint32_t contexts_left = 0;
+        uint32_t streams_left = 0;
+        uint64_t bytes = 0;
+    };
+    // Destroys the kept contexts beyond that many, and of those that stay the given-up streams.
+    Trimmed trim(uint32_t keep);
 
   private:
     using Entry = std::unique_ptr<GreenContext>;
@@ -137,6 +160,13 @@ class ContextCache {
         const char* function;
     };
 
+    enum class Purpose { now, later };
+
+    Ref obtain(const ContextKey& key, Sharing sharing, Use use, Purpose purpose);
+    void check_room(std::span<const ContextKey> keys);
+    std::set<Device*> devices();
+    std::optional<Refusal> trim_contexts(uint32_t keep, Trimmed& done);
+    std::optional<Refusal> trim_streams(Trimmed& done);
     void check_alive(GreenContext& context);
     void make(GreenContext& context);
     CUdevResource native_config(const Device& device, const Workqueue& wanted);
@@ -150,7 +180,9 @@ class ContextCache {
     Entries::iterator find_entry(const GreenContext& context);
     void bury(GreenContext& context);
     std::optional<Refusal> evict();
-    Entries::iterator longest_unused();
+    std::optional<Refusal> evict(Entries::iterator entry);
+    std::optional<Refusal> evict_by_memory();
+    Entries::iterator longest_unused(const Device* device);
     uint32_t kept() const;
     std::optional<Refusal> destroy(GreenContext& context) const;
 
@@ -161,6 +193,7 @@ class ContextCache {
     std::list<Entry> apart_; // dead, or made for once: gone when their last user is
     uint64_t next_queue_ = 1;
     uint32_t limit_ = 64;
+    uint64_t memory_limit_ = UINT64_MAX;
     uint64_t next_id_ = 1;
     uint64_t clock_ = 0;
     gcx_cache_stats stats_{};

@@ -79,19 +79,17 @@ void ContextStreams::give_up(const Driver& driver, CUstream stream, int priority
     given_out_.erase(stream);
 }
 
-std::vector<CUstream> ContextStreams::busy(const Driver& driver) {
+void ContextStreams::each_busy(const Driver& driver, const std::function<void(CUstream)>& act) {
     const std::lock_guard lock(mutex_);
     const RelaxedCapture relaxed(driver);
-    std::vector<CUstream> found;
     const auto look = [&](CUstream stream) {
         if (is_capturing(driver, stream) == false &&
             driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
-            found.push_back(stream);
+            act(stream);
     };
     std::for_each(given_out_.begin(), given_out_.end(), look);
     for (const Idle& idle : idle_)
         look(idle.stream());
-    return found;
 }
 
 bool ContextStreams::capturing(const Driver& driver) {
@@ -110,6 +108,28 @@ CUresult ContextStreams::destroy(const Driver& driver) {
         if (!gone(result))
             return result;
         idle_.pop_front();
+    }
+    return CUDA_SUCCESS;
+}
+
+std::size_t ContextStreams::idle_count() {
+    const std::lock_guard lock(mutex_);
+    return idle_.size();
+}
+
+CUresult ContextStreams::trim(const Driver& driver) {
+    const std::lock_guard lock(mutex_);
+    const RelaxedCapture relaxed(driver);
+    for (auto it = idle_.begin(); it != idle_.end();) {
+        CUstream stream = it->stream();
+        if (is_capturing(driver, stream) != false ||
+            driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) {
+            ++it;
+            continue;
+        }
+        if (const CUresult result = driver.cuStreamDestroy(stream); !gone(result))
+            return result;
+        it = idle_.erase(it);
     }
     return CUDA_SUCCESS;
 }

@@ -11,11 +11,11 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <vector>
 
 namespace gcx {
 
@@ -32,13 +32,18 @@ class ContextStreams {
     // Gives a stream up that was taken or added: it is kept, or destroyed if it is one too many.
     // Throws, and changes nothing, if the driver refuses.
     void give_up(const Driver& driver, CUstream stream, int priority);
-    // Those with work in flight, given out or kept; not those that capture a graph, which have
-    // none.
-    std::vector<CUstream> busy(const Driver& driver);
+    // Calls act with each that has work in flight, given out or kept, while none is destroyed; not
+    // with those that capture a graph, which have none.
+    void each_busy(const Driver& driver, const std::function<void(CUstream)>& act);
     // Whether any of them takes part in a graph capture.
     bool capturing(const Driver& driver);
+    // How many are kept.
+    std::size_t idle_count();
     // Destroys those that are kept, or says what the driver refused.
     CUresult destroy(const Driver& driver);
+    // The same, but not of those with work in flight, which somebody may wait for, and those that
+    // capture.
+    CUresult trim(const Driver& driver);
 
   private:
     using Streams = std::set<CUstream>;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/family.hpp"
+#include "core/memory_gauge.hpp"
 #include "core/resource.hpp"
 
 #include <array>
@@ -26,6 +27,7 @@ class Device {
     uint32_t sm_count() const { return sm_count_; }
     uint32_t locality_domain_count() const { return locality_domains_; }
     bool has_clusters() const { return major_ >= 9; }
+    MemoryGauge& gauge() { return gauge_; }
     void get_info(gcx_device_info& info) const;
 
     // The family of a kind; asks the driver for its atoms the first time. Not of the structured.
@@ -95,6 +97,7 @@ class Device {
     uint32_t locality_domains_ = 1;
     std::string name_;
     CUuuid uuid_{};
+    MemoryGauge gauge_;
 
     std::mutex mutex_;
     std::array<std::shared_ptr<Family>, GCX_SM_FAMILY_STRUCTURED> families_; // by kind; kept

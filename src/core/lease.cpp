@@ -18,10 +18,10 @@ bool is_busy(const Driver& driver, CUstream stream) {
 std::shared_ptr<Fence> fence_of(GreenContext& context, EventPool& events) {
     const Driver& driver = context.driver();
     std::vector<EventPool::Event> recorded;
-    for (CUstream stream : context.streams.busy(driver)) {
+    context.streams.each_busy(driver, [&](CUstream stream) {
         recorded.push_back(events.take());
         GCX_CALL(driver, cuEventRecord, recorded.back().native(), stream);
-    }
+    });
     if (recorded.empty())
         return nullptr;
     return std::make_shared<Fence>(context.key.family, context.key.set, std::move(recorded));

@@ -93,9 +93,11 @@ void Leases::prepare(std::span<const Size> sizes) {
         settle(lock, shelf, sizes);
         members = plan(shelf, sizes);
     }
+    std::vector<ContextKey> keys;
     for (const Member& member : members)
-        cache_.get(member.lease->key(member.after.all()), ContextCache::Sharing::shared,
-                   ContextCache::Use::lease);
+        keys.push_back(member.lease->key(member.after.all()));
+    const auto nothing = [] {};
+    cache_.prepare(keys, nothing, nothing);
 }
 
 void Leases::hand_over(Lease& from, Lease& to, bool at_once) {

@@ -31,8 +31,13 @@ std::optional<AtomSet> overlapping(const Family& family, const Family& other,
     return found;
 }
 
-// [13.1+] Where the driver has workqueues, leases have ones of their own, as far as it can.
-std::optional<Workqueue> balanced_workqueue(const Device& device) {
+std::string count_text(uint32_t sm_count) {
+    return sm_count == 0 ? "the rest" : format("%u SMs", sm_count);
+}
+
+} // namespace
+
+std::optional<Workqueue> Leases::workqueue(const Device& device) {
     const Driver& driver = device.driver();
     if (!driver.has(GCX_CAPABILITY_WORKQUEUES))
         return std::nullopt;
@@ -42,12 +47,6 @@ std::optional<Workqueue> balanced_workqueue(const Device& device) {
     const auto fields = cu::get_fields<cu::WorkqueueFields>(native);
     return Workqueue{GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED, fields.concurrency_limit, 0};
 }
-
-std::string count_text(uint32_t sm_count) {
-    return sm_count == 0 ? "the rest" : format("%u SMs", sm_count);
-}
-
-} // namespace
 
 Leases::Shelf& Leases::shelf(Device& device) {
     std::unique_ptr<Shelf>& found = shelves_[&device];
@@ -230,7 +229,7 @@ std::shared_ptr<Lease> Leases::make(Shelf& shelf, const LeaseRequest& request,
     try {
         const auto lease =
             std::make_shared<Lease>(id, request.terms, shelf.device, waiter.family, publisher_);
-        lease->workqueue_ = balanced_workqueue(shelf.device);
+        lease->workqueue_ = workqueue(shelf.device);
         {
             const Lock lock(mutex_);
             lease->holding_ = ledger(shelf, waiter.family).of(id);

@@ -44,6 +44,9 @@ class Leases {
         uint32_t sm_count;
     };
     void resize(std::span<const Size> sizes, bool at_once);
+    // [13.1+] Where the driver has workqueues, the contexts of leases have ones of their own, as
+    // far as it can.
+    static std::optional<Workqueue> workqueue(const Device& device);
     // Makes what resize would need, and changes nothing.
     void prepare(std::span<const Size> sizes);
     // Releases the one, whose SMs the other gets.

@@ -44,6 +44,7 @@
     X(cuEventSynchronize, 2000, decltype(&::cuEventSynchronize))                                   \
     X(cuEventQuery, 2000, decltype(&::cuEventQuery))                                               \
     X(cuEventElapsedTime, 2000, decltype(&::cuEventElapsedTime))                                   \
+    X(cuMemGetInfo, 3020, decltype(&::cuMemGetInfo_v2))                                            \
     X(cuMemAllocAsync, 11020, decltype(&::cuMemAllocAsync))                                        \
     X(cuMemFreeAsync, 11020, decltype(&::cuMemFreeAsync))                                          \
     X(cuMemsetD32Async, 3020, decltype(&::cuMemsetD32Async))                                       \
@@ -52,7 +53,10 @@
     X(cuLibraryUnload, 12000, decltype(&::cuLibraryUnload))                                        \
     X(cuLibraryGetKernel, 12000, decltype(&::cuLibraryGetKernel))                                  \
     X(cuKernelSetAttribute, 12000, decltype(&::cuKernelSetAttribute))                              \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050,                                           \
+      decltype(&::cuOccupancyMaxActiveBlocksPerMultiprocessor))                                    \
     X(cuOccupancyMaxPotentialClusterSize, 11070, decltype(&::cuOccupancyMaxPotentialClusterSize))  \
+    X(cuOccupancyMaxActiveClusters, 11070, decltype(&::cuOccupancyMaxActiveClusters))              \
     X(cuLaunchKernel, 4000, decltype(&::cuLaunchKernel))                                           \
     X(cuDeviceGetDevResource, 12040, decltype(&::cuDeviceGetDevResource))                          \
     X(cuDevSmResourceSplitByCount, 12040, decltype(&::cuDevSmResourceSplitByCount))                \

@@ -571,6 +571,9 @@ constexpr auto kOperations = std::to_array<Operation>({
     live_leases,
     cancel,
     publish,
+    prepare,
+    trim,
+    kernel_fit,
 });
 
 void one_operation(Bytes& bytes, Shared& shared) {

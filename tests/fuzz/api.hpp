@@ -182,5 +182,9 @@ void lease_facts(Bytes& bytes, Shared& shared);
 void live_leases(Bytes& bytes, Shared& shared);
 void cancel(Bytes& bytes, Shared& shared);
 void publish(Bytes& bytes, Shared& shared);
+// And in api_ahead.cpp.
+void prepare(Bytes& bytes, Shared& shared);
+void trim(Bytes& bytes, Shared& shared);
+void kernel_fit(Bytes& bytes, Shared& shared);
 
 } // namespace fuzz

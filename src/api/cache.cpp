@@ -1,0 +1,116 @@
+// What is kept: limits, contexts made ahead of time, trimming, figures.
+
+#include "api/common.hpp"
+#include "api/guard.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+using namespace gcx;
+
+namespace {
+
+std::vector<ContextKey> keys_of(Library& lib, const gcx_resource* resources, uint32_t count,
+                                bool for_leases) {
+    if (count == 0)
+        fail(GCX_ERROR_INVALID_VALUE, "count is 0; there is nothing to prepare");
+    not_null(resources, "resources");
+    std::vector<ContextKey> keys;
+    for (uint32_t i = 0; i < count; i++) {
+        const SmResource sms = lib.sm_resource(&resources[i]);
+        if (for_leases && sms.family->kind() == GCX_SM_FAMILY_STRUCTURED)
+            fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
+                 format("resources[%u] is of a structured split, which has no leases; leave "
+                        "GCX_PREPARE_FOR_LEASES out",
+                        i));
+        const ContextKey part = {sms.device, sms.family, sms.set, std::nullopt};
+        keys.push_back(key_of({&part, 1}));
+        if (for_leases)
+            keys.back().workqueue = Leases::workqueue(*sms.device);
+    }
+    return keys;
+}
+
+} // namespace
+
+gcx_result gcx_cache_set_limit(uint32_t kept_contexts) {
+    GCX_BODY({
+        Library& lib = library();
+        lib.leases.tidy();
+        lib.cache.set_limit(kept_contexts);
+    });
+}
+
+gcx_result gcx_cache_set_memory_limit(uint64_t bytes) {
+    GCX_BODY({
+        Library& lib = library();
+        lib.leases.tidy();
+        lib.cache.set_memory_limit(bytes);
+    });
+}
+
+gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
+                             const gcx_prepare_params* params) {
+    GCX_BODY({
+        gcx_prepare_params wanted = GCX_PREPARE_PARAMS_INIT;
+        if (params != nullptr) {
+            check_size(params, "params");
+            wanted = *params;
+        }
+        if ((wanted.flags & ~GCX_PREPARE_FOR_LEASES) != 0)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("params->flags is %#x; there is only GCX_PREPARE_FOR_LEASES (1)",
+                        wanted.flags));
+        Library& lib = library();
+        const auto keys = keys_of(lib, resources, count, wanted.flags != 0);
+        std::optional<HandleTable<Cancel>::Pin> cancel;
+        if (wanted.cancel != nullptr)
+            cancel.emplace(lib.cancels.pin(wanted.cancel));
+        uint32_t done = 0;
+        lib.cache.prepare(
+            keys,
+            [&] {
+                if (cancel && (*cancel)->signalled())
+                    fail(GCX_ERROR_NOT_PERMITTED,
+                         format("given up by gcx_cancel_signal after %u of %u contexts, which stay "
+                                "kept",
+                                done, count));
+            },
+            [&] {
+                done++;
+                if (wanted.progress != nullptr)
+                    wanted.progress(done, count, wanted.user_data);
+            });
+    });
+}
+
+gcx_result gcx_cache_trim(uint32_t kept_contexts, gcx_cache_trimmed* trimmed) {
+    GCX_BODY({
+        if (trimmed != nullptr)
+            check_size(trimmed, "trimmed");
+        Library& lib = library();
+        lib.leases.tidy();
+        const ContextCache::Trimmed done = lib.cache.trim(kept_contexts);
+        if (trimmed == nullptr)
+            return;
+        trimmed->contexts = done.contexts;
+        trimmed->streams = done.streams;
+        trimmed->contexts_left = done.contexts_left;
+        trimmed->streams_left = done.streams_left;
+        trimmed->reserved = 0;
+        trimmed->bytes = done.bytes;
+    });
+}
+
+gcx_result gcx_cache_get_stats(gcx_cache_stats* stats) {
+    GCX_BODY({
+        const auto size = check_size(stats, "stats", offsetof(gcx_cache_stats, prepared));
+        Library& lib = library();
+        lib.leases.tidy();
+        gcx_cache_stats found = lib.cache.stats();
+        found.struct_size = stats->struct_size;
+        std::memcpy(stats, &found, size);
+    });
+}
