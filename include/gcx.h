@@ -789,7 +789,8 @@ typedef struct gcx_lease_s* gcx_lease;
 #define GCX_MAX_LEASE_NAME 64u  /* bytes of a lease's name, its final 0 among them */
 
 /* Flags of a lease. */
-#define GCX_LEASE_SHARED 0x1u /* others that are shared may have its SMs too */
+#define GCX_LEASE_SHARED 0x1u     /* others that are shared may have its SMs too */
+#define GCX_LEASE_OWN_QUEUES 0x2u /* refuse a driver that has no queues of its own for it */
 
 typedef struct gcx_lease_params {
     uint32_t struct_size;
@@ -806,8 +807,11 @@ typedef struct gcx_lease_params {
 
 /* Acquires sm_count SMs of the device, or GCX_REST. params may be NULL. What the lease really got
  * is in gcx_lease_get_info. The first lease over a set of SMs makes a context of them, with the
- * cost of one (above), later ones take microseconds; [13.1+] the context has balanced workqueues of
- * its own. The handle is the caller's, to be given to gcx_lease_release.
+ * cost of one (above), later ones take microseconds. [13.1+] Each context that the lease has, over
+ * its changes, has balanced workqueues (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED): none in common
+ * with other such contexts, when possible. On older drivers leases share the process's queues;
+ * GCX_LEASE_OWN_QUEUES is refused there. The handle is the caller's, to be given to
+ * gcx_lease_release.
  * Errors: those of gcx_context_create;
  *   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
  *       did; the message says who
@@ -815,6 +819,7 @@ typedef struct gcx_lease_params {
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
  *   GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
  *       atoms hold isn't known: call gcx_device_map_sms for both
+ *   GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_OWN_QUEUES on a driver before 13.1
  *   GCX_ERROR_INVALID_DEVICE    no such device
  *   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no leases, a name that is too
  *       long; min_sm_count or exclusive_sm_count is more than sm_count */
@@ -1011,6 +1016,54 @@ typedef struct gcx_published_lease {
  * Errors: those of gcx_published_process_list. */
 GCX_API gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_t capacity,
                                             uint32_t* count);
+
+/* ------------------------------------------------------------------------------------------
+ * Queues
+ *
+ * What the partitions of a process share beside memory: the hardware's queues, of which CUDA takes
+ * as many as the environment's CUDA_DEVICE_MAX_CONNECTIONS says when it starts, the connections. A
+ * stream holds one while the first thing in it waits for something before it: for the kernel ahead
+ * in its stream, for an event, for another branch of its graph. While as many streams wait so as
+ * there are connections, every other launch of the process waits, whatever SMs it has. A kernel
+ * that only waits for room on its SMs holds none, nor does a copy; a linear graph holds one.
+ * Streams' priorities change nothing. Measured, see docs/measurements.md. [13.1+] Contexts with
+ * workqueues of their own have their own (GCX_LEASE_OWN_QUEUES, gcx_workqueue_configure).
+ * ---------------------------------------------------------------------------------------- */
+
+#define GCX_MAX_CONNECTIONS 32u /* the most that CUDA takes */
+
+/* Where the number of connections comes from. */
+typedef enum gcx_queue_source GCX_ENUM_OF_INT {
+    GCX_QUEUE_SOURCE_DEFAULT = 0,    /* CUDA's own number, 8: the variable isn't set */
+    GCX_QUEUE_SOURCE_ENVIRONMENT = 1 /* CUDA_DEVICE_MAX_CONNECTIONS */
+} gcx_queue_source;
+
+typedef struct gcx_queue_info {
+    uint32_t struct_size;
+    uint32_t connections; /* that CUDA has or, if it hasn't started, would have; 0: unknown, the
+                             variable holds something else than 1 to GCX_MAX_CONNECTIONS */
+    gcx_queue_source source;
+    int32_t started; /* 1: CUDA has started in the process, and the number stays */
+    int32_t certain; /* 0: CUDA had started before gcx looked, and the process had set the variable
+                        anew, before that or after: connections is what it holds now */
+    int32_t too_few; /* 1: there is one connection, with which all partitions wait as soon as one
+                        stream does. Making a context then logs a GCX_LOG_WARNING, once */
+} gcx_queue_info;
+#define GCX_QUEUE_INFO_INIT GCX_STRUCT_INIT(gcx_queue_info)
+
+/* Fills *info. Opens no driver: before one is open it looks at the one that would be opened and at
+ * libcuda.so.1, if they are loaded; CUDA has started if somebody has called cuInit there. */
+GCX_API gcx_result gcx_queue_get_info(gcx_queue_info* info);
+
+/* Asks for connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+ * CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more. To be
+ * called at the beginning of a program, before other threads run, since nothing may read the
+ * environment meanwhile; processes that it starts inherit the number. Opens no driver. Succeeds
+ * also once CUDA has started with as many or more.
+ * That CUDA reads the variable in cuInit, and not later, is assumed.
+ * Errors: GCX_ERROR_NOT_PERMITTED CUDA has started with fewer, or certain is 0: it is too late;
+ * GCX_ERROR_INVALID_VALUE connections is 0 or more than GCX_MAX_CONNECTIONS. */
+GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);
 
 /* ------------------------------------------------------------------------------------------
  * Probing: which SMs does it really run on?

@@ -63,16 +63,18 @@ std::string name_of(const char* name) {
 }
 
 LeaseRequest request_of(uint32_t sm_count, const gcx_lease_params& params) {
-    if ((params.flags & ~GCX_LEASE_SHARED) != 0)
+    if ((params.flags & ~(GCX_LEASE_SHARED | GCX_LEASE_OWN_QUEUES)) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
-             format("params->flags is %#x; there is only GCX_LEASE_SHARED (1)", params.flags));
+             format("params->flags is %#x; there are GCX_LEASE_SHARED (1) and GCX_LEASE_OWN_QUEUES "
+                    "(2)",
+                    params.flags));
     check_counts(sm_count, params);
     LeaseRequest request;
     request.sm_count = sm_count;
     request.least = params.min_sm_count;
     request.family = family_of(params.family);
     request.terms = {name_of(params.name), (params.flags & GCX_LEASE_SHARED) != 0,
-                     params.exclusive_sm_count};
+                     params.exclusive_sm_count, (params.flags & GCX_LEASE_OWN_QUEUES) != 0};
     request.timeout_ms = params.timeout_ms;
     return request;
 }
@@ -95,17 +97,21 @@ struct Sizes {
     }
 };
 
+uint32_t flags_of(const LeaseTerms& terms) {
+    return (terms.shared ? GCX_LEASE_SHARED : 0U) | (terms.own_queues ? GCX_LEASE_OWN_QUEUES : 0U);
+}
+
 gcx_live_lease describe(const Leases::Live& live) {
     gcx_live_lease described{};
     described.id = live.id;
     described.device = live.device->ordinal();
     described.family = live.family->kind();
-    described.flags = live.shared ? GCX_LEASE_SHARED : 0;
+    described.flags = flags_of(live.terms);
     described.sm_count = live.waits ? live.asked : live.family->sm_count(live.state.holding.all());
     described.exclusive_sm_count = live.family->sm_count(live.state.holding.own);
     described.stream_count = live.state.streams;
     described.waits = live.waits ? 1 : 0;
-    std::memcpy(described.name, live.name.c_str(), live.name.size() + 1);
+    std::memcpy(described.name, live.terms.name.c_str(), live.terms.name.size() + 1);
     described.resource = seal({live.device, live.family, live.state.holding.all()});
     return described;
 }
@@ -180,7 +186,7 @@ gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info) {
         const Lease::State state = its.state();
         info->device = its.device.ordinal();
         info->family = its.family->kind();
-        info->flags = its.terms.shared ? GCX_LEASE_SHARED : 0;
+        info->flags = flags_of(its.terms);
         info->sm_count = its.family->sm_count(state.holding.all());
         info->exclusive_sm_count = its.family->sm_count(state.holding.own);
         info->stream_count = state.streams;

@@ -35,19 +35,6 @@ bool is_default(const char* choice) {
     return choice == nullptr || *choice == '\0';
 }
 
-std::string default_choice() {
-    const char* choice = std::getenv("GCX_DRIVER");
-    return choice != nullptr ? choice : "";
-}
-
-void refuse_after_fork() {
-    if (forked.load(std::memory_order_relaxed))
-        fail(
-            GCX_ERROR_NOT_INITIALIZED,
-            "this process was forked from one that used gcx, and CUDA does not work across a fork; "
-            "start it with exec, or use gcx only in the child");
-}
-
 Library& open_locked(const char* choice) {
     if (closed.load())
         fail(GCX_ERROR_DEINITIALIZED, "the process is exiting; gcx is closed");
@@ -83,6 +70,19 @@ Library& open_locked(const char* choice) {
 }
 
 } // namespace
+
+std::string default_choice() {
+    const char* choice = std::getenv("GCX_DRIVER");
+    return choice != nullptr ? choice : "";
+}
+
+void refuse_after_fork() {
+    if (forked.load(std::memory_order_relaxed))
+        fail(
+            GCX_ERROR_NOT_INITIALIZED,
+            "this process was forked from one that used gcx, and CUDA does not work across a fork; "
+            "start it with exec, or use gcx only in the child");
+}
 
 Library::Library(const std::string& choice) : driver(choice), cache(driver), probe(driver) {
     int count = 0;

@@ -49,6 +49,10 @@ bool library_answers();
 // The library for a destroy function; null while the process exits and the driver has ended. What
 // a handle named went with it then, so that destroying it has succeeded.
 Library* library_to_destroy_in();
+// What opens if nothing else is said: the environment's choice.
+std::string default_choice();
+// Throws in the child of a fork that must not use gcx.
+void refuse_after_fork();
 // Opens a driver. Throws if another one is open already.
 void open_library(const char* choice);
 

@@ -8,8 +8,8 @@
 
 namespace gcx {
 
-CUstream GreenContext::obtain_stream(int priority) {
-    if (CUstream const kept = streams.take(driver(), priority); kept != nullptr)
+CUstream GreenContext::obtain_stream(int priority, uint64_t user) {
+    if (CUstream const kept = streams.take(driver(), priority, user); kept != nullptr)
         return kept;
     CUstream stream = nullptr;
     if (driver().has(GCX_CAPABILITY_STREAM_CREATE)) {

@@ -36,8 +36,8 @@ class GreenContext {
     SmResource sms() const { return {key.device, key.family, key.set}; }
     // Device memory that it holds, as measured, its streams aside.
     uint64_t bytes() const { return key.device->gauge().told(measured_); }
-    // A stream that was given up, or a new one, to be given to streams.give_up.
-    CUstream obtain_stream(int priority);
+    // A stream that was given up, or a new one, to be given to streams.give_up. user as there.
+    CUstream obtain_stream(int priority, uint64_t user = 0);
 
   private:
     friend class ContextCache;

@@ -1,10 +1,12 @@
 // How the driver makes a green context.
 #include "base/log.hpp"
 #include "core/context_cache.hpp"
+#include "driver/connections.hpp"
 
 namespace gcx {
 
 void ContextCache::make(GreenContext& context) {
+    warn_of_few_connections();
     const Driver& driver = context.driver();
     context.primary_ = context.key.device->hold_primary();
     std::vector<CUdevResource> resources = context.key.family->realise(context.key.set);

@@ -35,11 +35,18 @@ std::optional<ContextStreams::Attributes> ContextStreams::attributes_of(const Dr
     return attributes;
 }
 
-CUstream ContextStreams::take(const Driver& driver, int priority) {
+CUstream ContextStreams::take(const Driver& driver, int priority, uint64_t user) {
     const std::lock_guard lock(mutex_);
     if (idle_.empty())
         return nullptr;
     const RelaxedCapture relaxed(driver);
+    const auto own = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) {
+        return user != 0 && idle.user == user && idle.priority == priority &&
+               is_capturing(driver, idle.stream()) == false &&
+               changed(driver, idle.stream(), priority) == false;
+    });
+    if (own != idle_.end())
+        return give_out(own);
     for (auto it = idle_.begin(); it != idle_.end();) {
         CUstream stream = it->stream();
         // A capturing one must not even be queried. Its former owner ends that capture, or never.
@@ -48,14 +55,18 @@ CUstream ContextStreams::take(const Driver& driver, int priority) {
                                          driver.cuStreamQuery(stream) == CUDA_SUCCESS
                                      ? changed(driver, stream, priority)
                                      : std::nullopt;
-        if (was_changed == false) {
-            given_out_.insert(std::move(it->node));
-            idle_.erase(it);
-            return stream;
-        }
+        if (was_changed == false)
+            return give_out(it);
         it = was_changed && gone(driver.cuStreamDestroy(stream)) ? idle_.erase(it) : std::next(it);
     }
     return nullptr;
+}
+
+CUstream ContextStreams::give_out(std::deque<Idle>::iterator idle) {
+    CUstream stream = idle->stream();
+    given_out_.insert(std::move(idle->node));
+    idle_.erase(idle);
+    return stream;
 }
 
 void ContextStreams::add(const Driver& driver, CUstream stream, int priority) {
@@ -67,10 +78,10 @@ void ContextStreams::add(const Driver& driver, CUstream stream, int priority) {
         fresh_.emplace(priority, *attributes);
 }
 
-void ContextStreams::give_up(const Driver& driver, CUstream stream, int priority) {
+void ContextStreams::give_up(const Driver& driver, CUstream stream, int priority, uint64_t user) {
     const std::lock_guard lock(mutex_);
     if (has_room(driver, stream)) {
-        idle_.push_back({{}, priority});
+        idle_.push_back({{}, priority, user});
         idle_.back().node = given_out_.extract(stream);
         return;
     }

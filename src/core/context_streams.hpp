@@ -25,13 +25,15 @@ class ContextStreams {
     // The most that are kept: as many as PyTorch has in a pool.
     static constexpr std::size_t kMost = 32;
 
-    // A kept stream of that priority whose work has finished; null if there is none.
-    CUstream take(const Driver& driver, int priority);
+    // A kept stream of that priority whose work has finished, or first of all one that this user
+    // gave up, with work or not: later work of the same user belongs behind that. null if there is
+    // none. user: a number of its own, or 0.
+    CUstream take(const Driver& driver, int priority, uint64_t user = 0);
     // Takes in a stream of that priority that the driver just made, and is given out.
     void add(const Driver& driver, CUstream stream, int priority);
     // Gives a stream up that was taken or added: it is kept, or destroyed if it is one too many.
     // Throws, and changes nothing, if the driver refuses.
-    void give_up(const Driver& driver, CUstream stream, int priority);
+    void give_up(const Driver& driver, CUstream stream, int priority, uint64_t user = 0);
     // Calls act with each that has work in flight, given out or kept, while none is destroyed; not
     // with those that capture a graph, which have none.
     void each_busy(const Driver& driver, const std::function<void(CUstream)>& act);
@@ -51,6 +53,7 @@ class ContextStreams {
     struct Idle {
         Streams::node_type node;
         int priority;
+        uint64_t user = 0;
 
         CUstream stream() const { return node.value(); }
     };
@@ -59,6 +62,7 @@ class ContextStreams {
     static std::optional<Attributes> attributes_of(const Driver& driver, CUstream stream);
 
     // These want the mutex.
+    CUstream give_out(std::deque<Idle>::iterator idle);
     std::optional<bool> changed(const Driver& driver, CUstream stream, int priority) const;
     bool has_room(const Driver& driver, CUstream stream);
     bool make_room(const Driver& driver, bool for_capture);

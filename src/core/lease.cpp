@@ -8,6 +8,8 @@
 namespace gcx {
 namespace {
 
+constinit std::atomic<uint64_t> next_user{1};
+
 bool is_busy(const Driver& driver, CUstream stream) {
     const RelaxedCapture relaxed(driver);
     return driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
@@ -129,7 +131,7 @@ Fences Lease::work(ContextCache& cache, EventPool& events) {
 LeaseStream::LeaseStream(ContextCache& cache, EventPool& events, std::shared_ptr<Lease> lease,
                          int priority)
     : cache_(cache), events_(events), lease_(std::move(lease)),
-      priority_(lease_->device.clamp_priority(priority)) {
+      priority_(lease_->device.clamp_priority(priority)), user_(next_user++) {
     // What it is to wait for it is told when it is used.
     context_ = lease_->place_for(cache_, 0, nullptr).context;
     native_ = context_->obtain_stream(priority_);
@@ -169,7 +171,7 @@ void LeaseStream::move_to(ContextCache::Ref context, const Fences& behind) {
         wait(native_);
         return;
     }
-    CUstream const next = context->obtain_stream(priority_);
+    CUstream const next = context->obtain_stream(priority_, user_);
     try {
         if (is_busy(driver, native_)) {
             const EventPool::Event event = events_.take();
@@ -177,10 +179,10 @@ void LeaseStream::move_to(ContextCache::Ref context, const Fences& behind) {
             GCX_CALL(driver, cuStreamWaitEvent, next, event.native(), CU_EVENT_WAIT_DEFAULT);
         }
         wait(next);
-        context_->streams.give_up(driver, native_, priority_);
+        context_->streams.give_up(driver, native_, priority_, user_);
     } catch (...) {
         try {
-            context->streams.give_up(driver, next, priority_);
+            context->streams.give_up(driver, next, priority_, user_);
         } catch (const Error& error) {
             log::write(GCX_LOG_ERROR, "a stream is left behind: " + error.message);
         }

@@ -18,6 +18,7 @@ struct LeaseTerms {
     std::string name;
     bool shared = false;
     uint32_t own_sm_count = 0; // of a shared one: SMs that are to be its alone
+    bool own_queues = false;   // [13.1+] refused where the driver has none
 };
 
 // "decode", with its quotes, or "lease 3" for one without a name: for messages.
@@ -121,6 +122,10 @@ class LeaseStream {
     EventPool& events_;
     const std::shared_ptr<Lease> lease_;
     const int priority_;
+    // By which it gets its own native streams back: as it comes and goes between the same contexts,
+    // work that waits is in as many streams as there are contexts, each of which holds one of the
+    // device's queues, and not in one for each move.
+    const uint64_t user_;
     std::mutex mutex_;
     ContextCache::Ref context_;
     CUstream native_ = nullptr;

@@ -172,6 +172,9 @@ bool Leases::is_given_up(const LeaseRequest& request) {
 std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& request) {
     const auto family = device.family(request.family);
     const bool shared = request.terms.shared;
+    if (request.terms.own_queues)
+        device.driver().require(GCX_CAPABILITY_WORKQUEUES,
+                                "GCX_LEASE_OWN_QUEUES, queues of a lease's own");
     Waiter waiter{{0, request.sm_count, request.least, shared, request.terms.own_sm_count},
                   family,
                   &request.terms};
@@ -259,8 +262,8 @@ std::vector<Leases::Live> Leases::live(const Device* device) {
             continue;
         for (const auto& [id, row] : shelf->rows) {
             if (row.lease != nullptr)
-                found.push_back({id, row.lease->terms.name, key, row.lease->family,
-                                 row.lease->terms.shared, false, row.lease->state(), 0});
+                found.push_back(
+                    {id, row.lease->terms, key, row.lease->family, false, row.lease->state(), 0});
         }
     }
     std::sort(found.begin(), found.end(), [](const Live& a, const Live& b) { return a.id < b.id; });
@@ -269,10 +272,9 @@ std::vector<Leases::Live> Leases::live(const Device* device) {
             continue;
         for (const Waiter* waiter : shelf->waiters) {
             found.push_back({waiter->wish.who,
-                             waiter->terms->name,
+                             *waiter->terms,
                              key,
                              waiter->family,
-                             waiter->terms->shared,
                              true,
                              {},
                              waiter->wish.count});

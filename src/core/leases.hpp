@@ -55,10 +55,9 @@ class Leases {
 
     struct Live {
         uint64_t id;
-        std::string name;
+        LeaseTerms terms;
         Device* device;
         std::shared_ptr<Family> family;
-        bool shared;
         bool waits;
         Lease::State state;
         uint32_t asked; // of one that waits: SMs

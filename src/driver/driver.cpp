@@ -1,6 +1,7 @@
 #include "driver/driver.hpp"
 
 #include "base/log.hpp"
+#include "driver/connections.hpp"
 
 #include <dlfcn.h>
 
@@ -41,7 +42,13 @@ std::string version_text(int version) {
     return format("%d.%d", version / 1000, version % 1000 / 10);
 }
 
-Driver::Driver(const std::string& choice) : choice_(choice.empty() ? "libcuda.so.1" : choice) {
+std::string library_of(const std::string& choice) {
+    if (choice.empty())
+        return kDefaultLibrary;
+    return names_simulation(choice) ? simulator_path() : choice;
+}
+
+Driver::Driver(const std::string& choice) : choice_(choice.empty() ? kDefaultLibrary : choice) {
     load();
     try {
         using VersionFn = CUresult(CUDAAPI*)(int*);
@@ -60,10 +67,12 @@ Driver::Driver(const std::string& choice) : choice_(choice.empty() ? "libcuda.so
                        version_text(capability_row(GCX_CAPABILITY_GREEN_CONTEXTS).required_version)
                            .c_str()));
         resolve();
+        const Connections queues = connections_of(handle_);
         const CUresult started = cuInit(0);
         int devices = 0;
         if (started == CUDA_SUCCESS) {
             cuda_started.store(true);
+            keep_connections(queues);
             GCX_CALL(*this, cuDeviceGetCount, &devices);
         }
         if (started == CUDA_ERROR_NO_DEVICE || (started == CUDA_SUCCESS && devices == 0)) {
@@ -107,12 +116,9 @@ bool Driver::started() {
 
 void Driver::load() {
     std::string spec;
-    if (names_simulation(choice_)) {
+    if (names_simulation(choice_))
         spec = choice_.substr(sizeof kSimulatorPrefix - 1);
-        library_ = simulator_path();
-    } else {
-        library_ = choice_;
-    }
+    library_ = library_of(choice_);
     // RTLD_LOCAL: the simulated driver's names must not stand in for another libcuda's.
     handle_ = dlopen(library_.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ == nullptr)

@@ -140,6 +140,10 @@ class Driver {
 // Where the simulated driver is looked for, in order.
 std::string simulator_path();
 
+inline constexpr char kDefaultLibrary[] = "libcuda.so.1";
+// The library that a choice names, for dlopen: of "" the default one, of "sim:SPEC" the simulated.
+std::string library_of(const std::string& choice);
+
 } // namespace gcx
 
 // A driver call that throws if it fails: GCX_CALL(driver, cuInit, 0).

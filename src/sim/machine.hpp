@@ -64,6 +64,19 @@ struct Context;
 struct Graph;
 struct Capture;
 
+// A queue of the hardware, held by a stream while the first thing in it waits, see work/queues.cpp.
+struct Queue {
+    uint64_t holder = 0; // which hold it is; none is counted twice
+    uint64_t until = 0;
+};
+
+// The queues that the streams of some contexts share.
+struct Queues {
+    unsigned count = 0; // 0: as many as there are connections
+    std::vector<Queue> all;
+    uint64_t held_until = 0; // by then all are free
+};
+
 struct Device {
     unsigned index = 0; // in the machine
     int ordinal = 0;    // the CUdevice: differs where CUDA_VISIBLE_DEVICES says so
@@ -76,6 +89,7 @@ struct Device {
     unsigned free_context_slots = 0; // memory of destroyed green contexts that the next one takes
     uint64_t busy_until = 0;
     Handle workqueue = 0; // the one that contexts share unless told otherwise
+    Queues queues;        // its
     Handle default_pool = 0;
     Handle current_pool = 0;
 };
@@ -83,7 +97,8 @@ struct Device {
 struct Workqueue {
     unsigned concurrency_limit = 0;
     unsigned scope = 0;
-    Handle id = 0; // which queue: shared ones have the same
+    Handle id = 0;               // which queue: shared ones have the same
+    std::shared_ptr<Queues> own; // null: the device's
 };
 
 struct Stream {
@@ -93,6 +108,7 @@ struct Stream {
     int priority = 0;
     uint64_t id = 0;
     uint64_t busy_until = 0;
+    uint64_t queue_hold = 0; // its last hold on a queue
     Capture* capture = nullptr;
     std::map<CUstreamAttrID, CUstreamAttrValue> attributes; // those that were set
     bool gone = false; // went with its primary context; the handle is still known as such
@@ -335,6 +351,7 @@ struct Machine {
     uint64_t epoch = 0;
     const DriverVersion* driver = nullptr;
     bool initialised = false;
+    unsigned connections = 0; // read when CUDA starts
     std::vector<std::unique_ptr<Device>> devices;
     uint64_t clock_ns = 0;
     uint64_t calls = 0;
@@ -365,6 +382,7 @@ struct Machine {
     uint64_t next_graph_launch = 1;
     std::vector<Run> runs; // noted, while there is room
     std::size_t runs_room = 0;
+    uint64_t next_queue_hold = 1;
     uint64_t kernel_ns = 0;
 
     ~Machine();

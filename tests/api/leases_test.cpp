@@ -471,7 +471,7 @@ void wrong_arguments() {
     CHECK_REFUSED(gcx_lease_acquire(0, 24, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
     params.struct_size = 8;
     refused(GCX_ERROR_INVALID_VALUE);
-    params.flags = 2;
+    params.flags = GCX_LEASE_OWN_QUEUES << 1;
     refused(GCX_ERROR_INVALID_VALUE);
     params.family = GCX_SM_FAMILY_STRUCTURED;
     refused(GCX_ERROR_INVALID_VALUE);

@@ -574,6 +574,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     prepare,
     trim,
     kernel_fit,
+    queues,
 });
 
 void one_operation(Bytes& bytes, Shared& shared) {

@@ -1,5 +1,5 @@
-// The operations on leases. What must hold beside what api.cpp says: no two leases have an SM in
-// common unless both are shared, and what a change says is what it came to.
+// The operations on leases and queues. What must hold beside what api.cpp says: no two leases have
+// an SM in common unless both are shared, and what a change says is what it came to.
 
 #include "api.hpp"
 
@@ -29,7 +29,7 @@ void check_live(const gcx_live_lease* live, uint32_t count) {
 
 gcx_lease_params params_of(Bytes& bytes, Shared& shared, std::string& name) {
     gcx_lease_params params = sized<gcx_lease_params>(bytes).value;
-    params.flags = bytes.next() % 3;
+    params.flags = bytes.next() % 5;
     params.family = static_cast<gcx_sm_family>(bytes.next() % 7);
     params.min_sm_count = bytes.flag() ? bytes.next() : 0;
     params.exclusive_sm_count = bytes.flag() ? bytes.next() : 0;
@@ -149,6 +149,19 @@ void publish(Bytes& bytes, Shared& shared) {
     }
     if (bytes.flag())
         CALL(gcx_publish_stop());
+}
+
+void queues(Bytes& bytes, Shared& shared) {
+    auto info = sized<gcx_queue_info>(bytes);
+    if (CALL_OUT(info, gcx_queue_get_info(&info.value)) == GCX_SUCCESS)
+        must(info.value.connections <= GCX_MAX_CONNECTIONS, "connections");
+    // It sets the environment, which other threads read.
+    const uint32_t wanted = bytes.number();
+    if (shared.alone && CALL(gcx_queue_request_connections(wanted)) == GCX_SUCCESS) {
+        gcx_queue_info now = GCX_QUEUE_INFO_INIT;
+        must(gcx_queue_get_info(&now) == GCX_SUCCESS && now.connections >= wanted,
+             "as many connections as were granted");
+    }
 }
 
 } // namespace fuzz

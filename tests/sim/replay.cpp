@@ -139,11 +139,15 @@ Kind literal(const std::string& line) {
     return {line, [line] { say({line}); }};
 }
 
-Kind states(const std::string& beginning, std::function<bool()> holds) {
-    return {beginning, [holds = std::move(holds)] {
-                const bool right = holds();
+Kind states(const std::string& beginning, std::function<bool(const Line&)> holds) {
+    return {beginning, [holds = std::move(holds)](const Line& line) {
+                const bool right = holds(line);
                 g_replay.count(g_replay.stated, right, "does not hold");
             }};
+}
+
+Kind states(const std::string& beginning, std::function<bool()> holds) {
+    return states(beginning, [holds = std::move(holds)](const Line&) { return holds(); });
 }
 
 } // namespace sim_test
@@ -154,7 +158,8 @@ int main(int argc, char** argv) {
         {"probe", probe_log},
         {"misuse", misuse_log},
         {"clusters", clusters_log},
-        {"sets_and_graphs", sets_and_graphs_log}};
+        {"sets_and_graphs", sets_and_graphs_log},
+        {"queues", queues_log}};
     if (argc != 5 || !logs.contains(argv[1]))
         return 2;
     CHECK_EQ(gcx_sim_configure(argv[2]), 0);

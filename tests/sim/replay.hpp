@@ -47,6 +47,7 @@ struct Kind {
 
 Kind literal(const std::string& line);                                  // the same in each run
 Kind states(const std::string& beginning, std::function<bool()> holds); // prose
+Kind states(const std::string& beginning, std::function<bool(const Line&)> holds);
 
 // Costs: within a quarter of what was measured.
 bool is_about(double measured, double simulated);
@@ -70,5 +71,6 @@ std::unique_ptr<Log> probe_log();
 std::unique_ptr<Log> misuse_log();
 std::unique_ptr<Log> clusters_log();
 std::unique_ptr<Log> sets_and_graphs_log();
+std::unique_ptr<Log> queues_log();
 
 } // namespace sim_test

@@ -141,6 +141,14 @@ unsigned read_pci_bus(const char* text) {
     return bus;
 }
 
+// CUDA's documentation has 8, and 1 to 32. Assumed: that other values count as none, and that the
+// variable is read here and not with the first context.
+unsigned connections_of_environment() {
+    const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    const unsigned long value = text == nullptr ? 0 : std::strtoul(text, nullptr, 10);
+    return value >= 1 && value <= 32 ? static_cast<unsigned>(value) : 8;
+}
+
 } // namespace
 
 Device& device_of(Machine& machine, CUdevice ordinal) {
@@ -150,8 +158,10 @@ Device& device_of(Machine& machine, CUdevice ordinal) {
 GCX_SIM_API(cuInit, unsigned flags) {
     GCX_SIM_BODY_ANYTIME({
         require(flags == 0);
-        if (!machine.initialised)
+        if (!machine.initialised) {
             require(hide_devices(machine), CUDA_ERROR_NO_DEVICE);
+            machine.connections = connections_of_environment();
+        }
         machine.initialised = true;
     });
 }

@@ -152,18 +152,59 @@ uint64_t run_node(const Launch& launch, const Node& node, uint64_t start) {
     return end;
 }
 
+// What runs one after the other in a graph: until when the kernels of each branch wait for their
+// turn.
+class Branches {
+  public:
+    // Of the branch of a node: one whose tip it follows, else one of its own.
+    uint64_t& waits_until(const Node& node) {
+        std::size_t index = branches_.size();
+        for (const Edge& edge : node.dependencies) {
+            if (const auto found = tips_.find(edge.node); found != tips_.end()) {
+                index = found->second;
+                tips_.erase(found);
+                break;
+            }
+        }
+        if (index == branches_.size())
+            branches_.push_back(0);
+        tips_[node.handle] = index;
+        return branches_[index];
+    }
+
+    // Recorded (queues): a graph of 15 parallel branches of 4 kernels held all 8 queues. One of 60
+    // kernels in a row held none that could be seen: 8 streams with a graph of 8 in a row each, as
+    // many as there were queues, held up nobody.
+    void hold_queues(const Launch& launch) {
+        std::erase(branches_, 0U);
+        if (branches_.size() < 2)
+            return;
+        for (const uint64_t until : branches_)
+            hold_queue(launch.machine, launch.stream, until);
+    }
+
+  private:
+    std::vector<uint64_t> branches_;
+    std::unordered_map<Handle, std::size_t> tips_;
+};
+
 // Each node when those before it have ended; a programmatic edge is one that the kernel could have
 // begun at earlier, and doesn't. When all have ended: that time.
 uint64_t run_graph(const Launch& launch, const Graph& graph, uint64_t start) {
     std::unordered_map<Handle, uint64_t> ends;
+    Branches branches;
     uint64_t last = start;
     for (const Node* const node : in_order(graph)) {
         uint64_t begin = start;
         for (const Edge& edge : node->dependencies)
             begin = std::max(begin, ends[edge.node]);
+        uint64_t& waits_until = branches.waits_until(*node);
+        if (node->work.kind == Work::Kind::Kernel && begin > start)
+            waits_until = begin;
         ends[node->handle] = run_node(launch, *node, begin);
         last = std::max(last, ends[node->handle]);
     }
+    branches.hold_queues(launch);
     return last;
 }
 
@@ -179,7 +220,8 @@ void launch(Machine& machine, CUgraphExec handle, CUstream stream_handle) {
     }
     // Recorded: the nodes keep the partition they were captured on, and run even when its green
     // context is gone. The header: a launch comes behind those of the same executable before it.
-    const uint64_t start = std::max(start_time(machine, stream), exec.busy_until);
+    const uint64_t ready = std::max(start_time(machine, stream), exec.busy_until);
+    const uint64_t start = start_in_queue(machine, stream, ready);
     const Launch one{machine, stream, machine.next_graph_launch++};
     stream.busy_until = exec.busy_until = run_graph(one, exec.graph, start);
     Device& device = *stream.context->device;

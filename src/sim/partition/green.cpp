@@ -26,7 +26,23 @@ void take_memory(Device& device) {
         device.free_context_slots--;
 }
 
-void apply(const Descriptor& descriptor, Context& context) {
+// The header's text alone: "when possible, use non-overlapping workqueue resources with other
+// balanced green contexts", of which the concurrency limit is the expected number of workloads. So
+// each has as many queues of its own; one that was made over another's workqueue shares those.
+void give_queues(const Machine& machine, Context& context) {
+    Workqueue& wanted = context.workqueue;
+    if (wanted.id == 0 && wanted.scope == cu::kWorkqueueScopeBalanced) {
+        wanted.id = new_handle();
+        wanted.own = std::make_shared<Queues>();
+        wanted.own->count = wanted.concurrency_limit;
+        return;
+    }
+    for (const auto& [handle, other] : machine.contexts)
+        if (wanted.id != 0 && other->workqueue.id == wanted.id && other->workqueue.own != nullptr)
+            wanted.own = other->workqueue.own;
+}
+
+void apply(const Machine& machine, const Descriptor& descriptor, Context& context) {
     if (descriptor.sms.any()) {
         context.sms = descriptor.sms;
         context.reported_sms = descriptor.reported_sms;
@@ -38,8 +54,7 @@ void apply(const Descriptor& descriptor, Context& context) {
     }
     if (descriptor.has_workqueue) {
         context.workqueue = descriptor.workqueue;
-        if (context.workqueue.id == 0 && context.workqueue.scope == cu::kWorkqueueScopeBalanced)
-            context.workqueue.id = new_handle();
+        give_queues(machine, context);
     }
 }
 
@@ -63,7 +78,7 @@ void create_green(Machine& machine, CUgreenCtx* out, CUdevResourceDesc handle, C
     context.green_id = machine.next_green_id++;
     machine.greens[context.green] = &context;
     if (descriptor != nullptr)
-        apply(*descriptor, context);
+        apply(machine, *descriptor, context);
     give(out, context.green);
 }
 

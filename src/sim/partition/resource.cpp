@@ -63,12 +63,6 @@ Fragments gpc_fragments(const Profile& profile, const SmSet& sms, bool first_apa
     return fragments;
 }
 
-unsigned max_connections() {
-    const char* text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-    const unsigned long value = text == nullptr ? 0 : std::strtoul(text, nullptr, 10);
-    return value >= 1 && value <= 32 ? static_cast<unsigned>(value) : 8;
-}
-
 void write_workqueue(const Machine& machine, const Device& device, const Context* context,
                      CUdevResource& out, CUdevResourceType type) {
     require(machine.has(kHasWorkqueues), CUDA_ERROR_INVALID_RESOURCE_TYPE);
@@ -76,7 +70,7 @@ void write_workqueue(const Machine& machine, const Device& device, const Context
     if (context != nullptr)
         queue = context->workqueue;
     if (queue.concurrency_limit == 0)
-        queue.concurrency_limit = max_connections();
+        queue.concurrency_limit = machine.connections;
     write_invalid_resource(out);
     out.type = type;
     if (type == cu::kResourceWorkqueueConfig)

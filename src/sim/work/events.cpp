@@ -60,8 +60,9 @@ void wait(Machine& machine, CUstream stream_handle, CUevent handle, unsigned fla
             refuse(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
         }
         submit_event(machine, stream, Work::Kind::EventWait, event);
-    } else if (event.recorded) {
-        stream.busy_until = std::max(stream.busy_until, event.done_at);
+    } else if (event.recorded && event.done_at > machine.clock_ns) {
+        const uint64_t ready = std::max(start_time(machine, stream), event.done_at);
+        stream.busy_until = std::max(stream.busy_until, start_in_queue(machine, stream, ready));
     }
 }
 

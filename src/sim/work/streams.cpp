@@ -108,6 +108,7 @@ void run_work(Machine& machine, Stream& stream, const Work& work, uint64_t start
     if (work.kind == Work::Kind::Kernel) {
         kernel_effect(machine, work);
         duration = kernel_duration(machine, work);
+        start = start_in_queue(machine, stream, start);
     }
     if (work.host)
         after_call(work.host);

@@ -27,6 +27,12 @@ uint64_t start_time(const Machine& machine, const Stream& stream);
 void wait_until(Machine& machine, uint64_t time);
 void refuse_dead_stream(const Machine& machine, CUstream handle); // where the real driver crashes
 
+// The hardware's queues: when something starts that has nothing to wait for in its stream from a
+// time on, if it wants a queue.
+uint64_t start_in_queue(Machine& machine, Stream& stream, uint64_t ready);
+// A queue is held by a branch of a graph on the stream.
+void hold_queue(Machine& machine, const Stream& stream, uint64_t until);
+
 // Functions: of modules, and of libraries by their CUkernel as well.
 Function* find_function(Machine& machine, Handle handle);
 Function& function_of(Machine& machine, Handle handle,
