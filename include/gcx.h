@@ -1066,6 +1066,196 @@ GCX_API gcx_result gcx_queue_get_info(gcx_queue_info* info);
 GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);
 
 /* ------------------------------------------------------------------------------------------
+ * Graphs
+ *
+ * A CUDA graph keeps the SMs it was captured on, whatever stream launches it. A gcx_graph takes
+ * one that was captured once, by whoever and wherever, and launches it on the SMs of any stream:
+ * it makes one executable for each set of SMs, at the first launch there or ahead of time, and
+ * keeps it. Nothing is captured again.
+ *
+ * What moves. Kernels of libraries (cudart, cuBLAS, cuLibrary) and of modules (Triton), with their
+ *   arguments and attributes (clusters, cooperative, priority, programmatic launch), copies,
+ *   memsets, host functions, events, external semaphores, empty nodes and child graphs. What was
+ *   moved is read back and compared: a driver that does it otherwise is an error, never a wrong
+ *   graph. Nodes that allocate or free memory and conditional nodes can't be moved, since CUDA
+ *   copies no graph that has them, nor can batched memory operations and nodes that device code
+ *   updates.
+ *
+ * Nodes have numbers, their place in gcx_graph_get_nodes: the order of cuGraphGetNodes, each child
+ *   graph's nodes right behind the node that stands for it.
+ *
+ * Parts. A graph that forks over several partitions has several parts, each of which can have SMs
+ *   of its own: one for each context that its kernels were captured in, numbered as they first
+ *   appear, unless gcx_graph_set_part says otherwise. Copies and memsets, whose context CUDA does
+ *   not tell, are of the part of the kernel nearest before them, or else after them.
+ *
+ * Grids. A kernel whose blocks wait for each other needs all of them on the SMs at once: at most
+ *   blocks_per_sm of gcx_graph_node, times the partition's SMs. A cooperative launch that is larger
+ *   is refused when the executable is made. One with a barrier of its own, which CUDA knows nothing
+ *   of, is not, and hangs.
+ *
+ * Threads. One graph is launched from any number of threads. Launches of one executable run one
+ *   after the other, as CUDA orders them; those of different sets of SMs run side by side, on the
+ *   same memory.
+ * ---------------------------------------------------------------------------------------- */
+
+struct CUgraph_st;
+typedef struct gcx_graph_s* gcx_graph;
+
+#define GCX_MAX_GRAPH_PARTS 16u
+#define GCX_MAX_KERNEL_NAME                                                                        \
+    256u /* bytes that are told of a kernel's name, its final 0 among them */
+#define GCX_NO_NODE 0xffffffffu
+
+/* Flags of a graph. */
+#define GCX_GRAPH_NODE_PRIORITIES                                                                  \
+    0x1u /* kernels run with the priorities that they were captured with, as in                    \
+            PyTorch's graphs; else with that of the stream they are launched in */
+
+typedef struct gcx_graph_params {
+    uint32_t struct_size;
+    uint32_t flags;           /* GCX_GRAPH_ */
+    uint32_t max_executables; /* that are kept, the last used; 0: 16. Each holds its contexts, and
+                                 some device memory: 0.12 MiB with 3 nodes on an H200 */
+} gcx_graph_params;
+#define GCX_GRAPH_PARAMS_INIT GCX_STRUCT_INIT(gcx_graph_params)
+
+/* Takes a copy of a captured graph, a CUgraph or cudaGraph_t. captured stays the caller's, can be
+ * destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
+ * node once. The handle is the caller's, to be given to gcx_graph_destroy.
+ * Errors: GCX_ERROR_NOT_SUPPORTED a node can't be moved; the message has its kind and number;
+ * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION kernels of two devices, or of more than
+ * GCX_MAX_GRAPH_PARTS contexts; GCX_ERROR_INVALID_CONTEXT the graph has no kernels, and no context
+ * is current that would tell its device; GCX_ERROR_INVALID_VALUE unknown flags. */
+GCX_API gcx_result gcx_graph_create(struct CUgraph_st* captured, const gcx_graph_params* params,
+                                    gcx_graph* graph);
+
+/* Gives the graph and its executables up. Work in flight finishes. Never waits for it. */
+GCX_API gcx_result gcx_graph_destroy(gcx_graph graph);
+
+/* Launches the graph in the stream, all parts on the SMs that the stream has now. Of a lease's
+ * stream: a change of the lease waits for calls of this that are under way, so that the work is of
+ * the SMs before or after it, and is waited for as all work of the stream is. In a stream of the
+ * primary context, made by someone else, the graph runs as it was captured; in one of another
+ * context, where that is.
+ * The first launch on a set of SMs makes the executable, see gcx_graph_prepare; later ones cost
+ * what cuGraphLaunch does.
+ * Errors: those of gcx_graph_prepare; GCX_ERROR_INVALID_DEVICE the stream is of another device;
+ * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph: add the captured graph to
+ * that as a child node instead. */
+GCX_API gcx_result gcx_graph_launch(gcx_graph graph, gcx_stream stream);
+
+/* The same of a graph with several parts: part i runs on the SMs of streams[i], for
+ * streams[0 .. count - 1], and count is the number of parts. It is launched in streams[0]; it
+ * runs behind what all the streams were given before, and what they are given afterwards runs
+ * behind it. Parts with no order between them run side by side. */
+GCX_API gcx_result gcx_graph_launch_parts(gcx_graph graph, const gcx_stream* streams,
+                                          uint32_t count);
+
+/* Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there are
+ * none: one SM resource for all parts, or one for each. flags is 0 or GCX_PREPARE_FOR_LEASES,
+ * of launches in streams of leases. For a thread of the caller's. Costs what
+ * cuGraphInstantiate does and a little more, about 4 us a node, and holds up no launches of
+ * executables that there are. A no-op if it is kept already. It keeps its contexts, as streams do.
+ * Errors: those of gcx_context_create; GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE a cooperative grid is
+ * larger than the SMs hold; the message has the kernel's name, its grid and the largest;
+ * GCX_ERROR_INVALID_VALUE count is neither 1 nor the number of parts; unknown flags;
+ * GCX_ERROR_INVALID_DEVICE a resource of another device; GCX_ERROR_NOT_SUPPORTED the driver did
+ * not move a node as it was told, the message says which. */
+GCX_API gcx_result gcx_graph_prepare(gcx_graph graph, const gcx_resource* resources, uint32_t count,
+                                     uint32_t flags);
+
+/* Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next. A child
+ * graph's node stands for all of its nodes. Executables for several sets of SMs are given up.
+ * Errors: GCX_ERROR_INVALID_VALUE no such node; part is more than the number of parts, or
+ * GCX_MAX_GRAPH_PARTS. */
+GCX_API gcx_result gcx_graph_set_part(gcx_graph graph, const uint32_t* nodes, uint32_t count,
+                                      uint32_t part);
+
+/* What a kernel is launched with. */
+typedef struct gcx_kernel_params {
+    uint32_t struct_size;
+    uint32_t shared_bytes; /* dynamic shared memory of a block */
+    uint32_t grid[3];      /* blocks */
+    uint32_t block[3];     /* threads */
+    const void* arguments; /* each at its place (cuFuncGetParamInfo), as in a C struct; NULL: those
+                              that it has. Copied */
+    uint64_t argument_bytes; /* at least to the end of the last */
+} gcx_kernel_params;
+#define GCX_KERNEL_PARAMS_INIT GCX_STRUCT_INIT(gcx_kernel_params)
+
+/* Gives a kernel node other parameters, in the graph and all executables, or nowhere. Launches
+ * from then on have them, work in flight has the former. Takes about a microsecond for each
+ * executable if the kernel is one of a library and not in a child graph; else the executables are
+ * made anew.
+ * Errors: GCX_ERROR_INVALID_VALUE no such node, or not a kernel's; arguments that are too short;
+ * what the driver says of the parameters; those of gcx_graph_prepare. */
+GCX_API gcx_result gcx_graph_set_kernel(gcx_graph graph, uint32_t node,
+                                        const gcx_kernel_params* params);
+
+/* Takes over all parameters of another captured graph with the same nodes and order, as of the same
+ * code captured again, in all executables or nowhere. Parts stay. Kernels' parameters alone cost
+ * a microsecond each and executable; whatever else differs has the executables made anew.
+ * captured stays the caller's.
+ * Errors: those of gcx_graph_create; GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE the nodes or their order
+ * differ, the message says where. */
+GCX_API gcx_result gcx_graph_update(gcx_graph graph, struct CUgraph_st* captured);
+
+typedef struct gcx_graph_info {
+    uint32_t struct_size;
+    int32_t device;
+    uint32_t flags;        /* GCX_GRAPH_ */
+    uint32_t node_count;   /* those of child graphs too */
+    uint32_t kernel_count; /* of these, kernels */
+    uint32_t part_count;
+    uint32_t executables; /* that are kept now */
+    uint32_t max_executables;
+    uint64_t launches; /* since it was created */
+    uint64_t made;     /* executables made since then */
+    uint64_t evicted;  /* of these, given up for max_executables */
+} gcx_graph_info;
+#define GCX_GRAPH_INFO_INIT GCX_STRUCT_INIT(gcx_graph_info)
+
+/* Fills *info. */
+GCX_API gcx_result gcx_graph_get_info(gcx_graph graph, gcx_graph_info* info);
+
+/* Kinds of nodes, CUgraphNodeType. */
+typedef enum gcx_graph_node_kind GCX_ENUM_OF_INT {
+    GCX_GRAPH_NODE_KERNEL = 0,
+    GCX_GRAPH_NODE_MEMCPY = 1,
+    GCX_GRAPH_NODE_MEMSET = 2,
+    GCX_GRAPH_NODE_HOST = 3,
+    GCX_GRAPH_NODE_GRAPH = 4, /* a child graph */
+    GCX_GRAPH_NODE_EMPTY = 5,
+    GCX_GRAPH_NODE_WAIT_EVENT = 6,
+    GCX_GRAPH_NODE_EVENT_RECORD = 7,
+    GCX_GRAPH_NODE_SEMAPHORE_SIGNAL = 8,
+    GCX_GRAPH_NODE_SEMAPHORE_WAIT = 9
+} gcx_graph_node_kind;
+
+/* A node. Grows at the end of reserved, never in size. */
+typedef struct gcx_graph_node {
+    gcx_graph_node_kind kind;
+    uint32_t parent; /* number of the node whose child graph it is in; GCX_NO_NODE: none */
+    uint32_t part;
+    /* of kernels, else 0 */
+    uint32_t cooperative;   /* 1: a cooperative launch */
+    uint32_t grid[3];       /* blocks */
+    uint32_t block[3];      /* threads */
+    uint32_t cluster[3];    /* blocks; 0 without clusters */
+    uint32_t shared_bytes;  /* dynamic shared memory of a block */
+    uint32_t blocks_per_sm; /* that an SM holds at once, without others'. The largest grid whose
+                               blocks may wait for each other is this times the partition's SMs */
+    uint32_t reserved[9];   /* 0 */
+    char name[256];         /* the kernel's, as compiled */
+} gcx_graph_node;
+
+/* The nodes in nodes[0 .. *count - 1]. capacity is the room in nodes, which may be NULL if that is
+ * 0. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed. */
+GCX_API gcx_result gcx_graph_get_nodes(gcx_graph graph, gcx_graph_node* nodes, uint32_t capacity,
+                                       uint32_t* count);
+
+/* ------------------------------------------------------------------------------------------
  * Probing: which SMs does it really run on?
  *
  * A kernel that fills the stream's SMs notes the number of each (%smid). Numbers are below

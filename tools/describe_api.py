@@ -70,6 +70,7 @@ NATIVES = {
     "CUstream_st": "CUstream",
     "CUevent_st": "CUevent",
     "CUfunc_st": "CUfunction",
+    "CUgraph_st": "CUgraph",
 }
 # What follows from no rule below: the header's words, which must still be in the comment.
 NULLABLE = {

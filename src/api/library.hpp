@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/context_cache.hpp"
+#include "core/graph.hpp"
 #include "core/handle_table.hpp"
 #include "core/leases.hpp"
 #include "core/objects.hpp"
@@ -38,6 +39,7 @@ class Library {
     HandleTable<Event> events{3, "event"};
     HandleTable<LeaseHold> lease_holds{4, "lease"};
     HandleTable<Cancel> cancels{5, "cancel"};
+    HandleTable<Graph> graphs{6, "graph"};
 };
 
 gcx_resource seal(const SmResource& resource);

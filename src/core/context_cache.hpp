@@ -58,8 +58,9 @@ class GreenContext {
 
 class ContextCache {
   public:
-    // What holds a context: a handle, a stream, a thread that has it current, or a lease.
-    enum class Use { handle, stream, current, lease };
+    // What holds a context: a handle, a stream, a thread that has it current, a lease, or a graph's
+    // executable.
+    enum class Use { handle, stream, current, lease, graph };
 
     class Ref {
       public:

@@ -3,6 +3,7 @@
 
 #include "core/context_cache.hpp"
 #include "core/fence.hpp"
+#include "core/gate.hpp"
 #include "core/ledger.hpp"
 #include "core/publisher.hpp"
 
@@ -67,6 +68,9 @@ class Lease {
     std::vector<Work> in_flight(ContextCache& cache, EventPool& events) const;
     // The same and what is left of before.
     Fences work(ContextCache& cache, EventPool& events);
+    // Whoever submits work of gcx's own to its streams passes here, so that it is before or after a
+    // change and never in between, where nobody would wait for it.
+    Gate& gate() { return gate_; }
 
   private:
     friend class Leases;
@@ -79,6 +83,7 @@ class Lease {
     std::vector<Work> in_flight_locked(ContextCache& cache, EventPool& events) const;
 
     Publisher& publisher_;
+    Gate gate_;
     mutable std::mutex mutex_;
     std::atomic<uint64_t> changes_{0};
     Holding holding_;
@@ -112,7 +117,7 @@ class LeaseStream {
     At at();
     // Gives the native stream up. Throws, and changes nothing, if the driver refuses.
     void close();
-    const Lease& lease() const { return *lease_; }
+    Lease& lease() const { return *lease_; }
 
   private:
     void follow();

@@ -154,6 +154,19 @@ AtomSet Leases::held_back(const Ledger& ledger, const Members& members) {
     return given;
 }
 
+// In one order for all, as by those who pass several.
+std::vector<Gate::Closed> Leases::close_gates(const Members& members) {
+    std::vector<Lease*> leases;
+    for (const Member& member : members)
+        leases.push_back(member.lease);
+    std::sort(leases.begin(), leases.end());
+    std::vector<Gate::Closed> closed;
+    closed.reserve(leases.size());
+    for (Lease* lease : leases)
+        closed.emplace_back(lease->gate());
+    return closed;
+}
+
 // Contexts are made and work is asked for without the lock, while the leases are marked, so that
 // other leases go on meanwhile.
 void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
@@ -177,14 +190,17 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
         for (const Member& member : members)
             shelf.rows.at(member.lease->id).changing = false;
     };
+    std::vector<Gate::Closed> closed;
     try {
         for (Member& member : members) {
             const AtomSet atoms = member.after.all();
             if (!atoms.empty() && atoms != member.before.all())
                 member.context = cache_.get(member.lease->key(atoms), ContextCache::Sharing::shared,
                                             ContextCache::Use::lease);
-            member.work = member.lease->in_flight(cache_, shelf.events);
         }
+        closed = close_gates(members);
+        for (Member& member : members)
+            member.work = member.lease->in_flight(cache_, shelf.events);
     } catch (...) {
         lock.lock();
         end();
@@ -197,6 +213,7 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
         ledger.set(member.lease->id, member.after);
     commit(shelf, members, at_once);
     publish_changes(members);
+    closed.clear();
     if (released != nullptr)
         shelf.rows.erase(released->id);
     serve(shelf);

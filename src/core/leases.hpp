@@ -132,6 +132,7 @@ class Leases {
     static void check_together(std::span<const Size> sizes);
     static void commit(Shelf& shelf, Members& members, bool at_once);
     void publish_changes(const Members& members);
+    static std::vector<Gate::Closed> close_gates(const Members& members);
 
     // These take it.
     std::shared_ptr<Lease> make(Shelf& shelf, const LeaseRequest& request, const Waiter& waiter);

@@ -50,6 +50,10 @@ Stream::Place Stream::place() {
     return {at.native, green.native, &green, std::move(at.context)};
 }
 
+Gate* Stream::gate() const {
+    return follower_ == nullptr ? nullptr : &follower_->lease().gate();
+}
+
 void Stream::check_alive() const {
     if (follower_ != nullptr)
         follower_->lease().check_alive();

@@ -39,6 +39,8 @@ class Stream {
         ContextCache::Ref hold;        // of one that follows a lease
     };
     Place place();
+    // To be passed by who submits work of gcx's own; null: there is nothing to pass.
+    Gate* gate() const;
     void check_alive() const;
     void get_info(gcx_stream_info& info);
     uint32_t sm_count(const Place& place) const;

@@ -49,6 +49,30 @@ inline constexpr unsigned kWorkqueueScopeBalanced = 1;
 inline constexpr auto kAttributeLocalityDomainCount = static_cast<CUdevice_attribute>(149);
 inline constexpr auto kAttributeLocalityDomainSmCount = static_cast<CUdevice_attribute>(157);
 
+/* CUlaunchAttributeID: those that a graph's kernel node can have, up to 13.5. Later ones than a
+ * header's are no constant expressions of its type, as above. */
+inline CUlaunchAttributeID attribute_id(unsigned value) {
+    return static_cast<CUlaunchAttributeID>(value);
+}
+inline constexpr unsigned kNodeAttributes[] = {
+    1,  /* access policy window */
+    2,  /* cooperative */
+    4,  /* cluster dimension */
+    5,  /* cluster scheduling policy */
+    8,  /* priority */
+    9,  /* memory synchronization domain map */
+    10, /* memory synchronization domain */
+    11, /* preferred cluster dimension (12.8) */
+    13, /* updatable by device code */
+    14, /* shared memory carveout (12.5) */
+    16, /* scheduling for the use of NVLink (13.0) */
+    17, /* portable cluster size mode (13.1) */
+    18, /* shared memory mode (13.2) */
+};
+inline constexpr unsigned kAttributeCooperative = 2;
+inline constexpr unsigned kAttributeCluster = 4;
+inline constexpr unsigned kAttributeDeviceUpdatable = 13;
+
 /* CUresult values that came after 12.4 */
 inline constexpr auto kErrorStreamDetached = static_cast<CUresult>(917);
 

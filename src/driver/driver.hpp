@@ -69,7 +69,34 @@
     X(cuGreenCtxWaitEvent, 12040, decltype(&::cuGreenCtxWaitEvent))                                \
     X(cuGreenCtxStreamCreate, 12050, cu::GreenCtxStreamCreateFn)                                   \
     X(cuDevSmResourceSplit, 13010, cu::DevSmResourceSplitFn)                                       \
-    X(cuStreamGetDevResource, 13010, cu::StreamGetDevResourceFn)
+    X(cuStreamGetDevResource, 13010, cu::StreamGetDevResourceFn)                                   \
+    X(cuGraphClone, 10000, decltype(&::cuGraphClone))                                              \
+    X(cuGraphDestroy, 10000, decltype(&::cuGraphDestroy))                                          \
+    X(cuGraphGetNodes, 10000, decltype(&::cuGraphGetNodes))                                        \
+    X(cuGraphGetEdges, 12030, decltype(&::cuGraphGetEdges_v2))                                     \
+    X(cuGraphAddDependencies, 12030, decltype(&::cuGraphAddDependencies_v2))                       \
+    X(cuGraphNodeGetType, 10000, decltype(&::cuGraphNodeGetType))                                  \
+    X(cuGraphDestroyNode, 10000, decltype(&::cuGraphDestroyNode))                                  \
+    X(cuGraphChildGraphNodeGetGraph, 10000, decltype(&::cuGraphChildGraphNodeGetGraph))            \
+    X(cuGraphKernelNodeGetParams, 12000, decltype(&::cuGraphKernelNodeGetParams_v2))               \
+    X(cuGraphKernelNodeSetParams, 12000, decltype(&::cuGraphKernelNodeSetParams_v2))               \
+    X(cuGraphKernelNodeGetAttribute, 11000, decltype(&::cuGraphKernelNodeGetAttribute))            \
+    X(cuGraphKernelNodeSetAttribute, 11000, decltype(&::cuGraphKernelNodeSetAttribute))            \
+    X(cuGraphAddKernelNode, 12000, decltype(&::cuGraphAddKernelNode_v2))                           \
+    X(cuGraphAddMemcpyNode, 10000, decltype(&::cuGraphAddMemcpyNode))                              \
+    X(cuGraphMemcpyNodeGetParams, 10000, decltype(&::cuGraphMemcpyNodeGetParams))                  \
+    X(cuGraphAddMemsetNode, 10000, decltype(&::cuGraphAddMemsetNode))                              \
+    X(cuGraphMemsetNodeGetParams, 10000, decltype(&::cuGraphMemsetNodeGetParams))                  \
+    X(cuGraphHostNodeGetParams, 10000, decltype(&::cuGraphHostNodeGetParams))                      \
+    X(cuGraphInstantiateWithFlags, 11040, decltype(&::cuGraphInstantiateWithFlags))                \
+    X(cuGraphExecDestroy, 10000, decltype(&::cuGraphExecDestroy))                                  \
+    X(cuGraphExecKernelNodeSetParams, 12000, decltype(&::cuGraphExecKernelNodeSetParams_v2))       \
+    X(cuGraphLaunch, 10000, decltype(&::cuGraphLaunch))                                            \
+    X(cuFuncGetName, 12030, decltype(&::cuFuncGetName))                                            \
+    X(cuFuncGetParamInfo, 12040, decltype(&::cuFuncGetParamInfo))                                  \
+    X(cuKernelGetName, 12030, decltype(&::cuKernelGetName))                                        \
+    X(cuKernelGetParamInfo, 12040, decltype(&::cuKernelGetParamInfo))                              \
+    X(cuKernelGetFunction, 12000, decltype(&::cuKernelGetFunction))
 
 namespace gcx {
 

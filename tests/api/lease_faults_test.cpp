@@ -89,6 +89,14 @@ void two_at_work(State& state) {
     state.work->spin(gcx_stream_native(state.heavy), 5'000'000);
 }
 
+// The same, and the context of both together is kept: making it would wait for the work.
+void two_at_work_beside_all(State& state) {
+    gcx_lease all = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, GCX_REST, nullptr, &all));
+    CHECK_OK(gcx_lease_release(all));
+    two_at_work(state);
+}
+
 void two_changed(State& state) {
     two_at_work(state);
     const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
@@ -131,6 +139,17 @@ gcx_result release(gcx_lease& lease) {
     return result;
 }
 
+gcx_result hand_over(State& state) {
+    if (state.prefill == nullptr)
+        return GCX_SUCCESS;
+    const gcx_result result = gcx_lease_hand_over(state.prefill, state.decode, 0);
+    if (result == GCX_SUCCESS)
+        state.prefill = nullptr;
+    no_more_failures();
+    CHECK_EQ(sms_of(state.decode), result == GCX_SUCCESS ? 132U : 32U);
+    return result;
+}
+
 struct Named {
     const char* name;
     void (*prepare)(State&);
@@ -169,17 +188,8 @@ const Named kOperations[] = {
          const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
          return gcx_lease_prepare(sizes, 2);
      }},
-    {"hand over", two_at_work,
-     [](State& state) {
-         if (state.prefill == nullptr)
-             return GCX_SUCCESS;
-         const gcx_result result = gcx_lease_hand_over(state.prefill, state.decode, 0);
-         if (result == GCX_SUCCESS)
-             state.prefill = nullptr;
-         no_more_failures();
-         CHECK_EQ(sms_of(state.decode), result == GCX_SUCCESS ? 132U : 32U);
-         return result;
-     }},
+    {"hand over", two_at_work, hand_over},
+    {"hand over, all prepared", two_at_work_beside_all, hand_over},
     {"release", two_at_work, [](State& state) { return release(state.prefill); }},
     {"release the last", one_with_a_stream, [](State& state) { return release(state.decode); }},
     {"synchronize", two_changed, [](State& state) { return gcx_lease_synchronize(state.decode); }},

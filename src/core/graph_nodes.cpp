@@ -1,0 +1,448 @@
+#include "core/graph_nodes.hpp"
+
+#include "core/scoped_current.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+namespace gcx {
+namespace {
+
+const char* kind_name(int kind) {
+    constexpr const char* kNames[] = {
+        "kernel",
+        "memcpy",
+        "memset",
+        "host",
+        "child graph",
+        "empty",
+        "event wait",
+        "event record",
+        "semaphore",
+        "semaphore",
+        "memory allocation",
+        "memory free",
+        "batched memory operation",
+        "conditional",
+    };
+    return kind >= 0 && static_cast<std::size_t>(kind) < std::size(kNames) ? kNames[kind]
+                                                                           : "unknown";
+}
+
+bool can_move(int kind) {
+    return kind >= GCX_GRAPH_NODE_KERNEL && kind <= GCX_GRAPH_NODE_SEMAPHORE_WAIT;
+}
+
+[[noreturn]] void refuse_kind(int kind, std::size_t number) {
+    fail(GCX_ERROR_NOT_SUPPORTED,
+         format("node %zu is a %s node (CUgraphNodeType %d), which can't be moved to other SMs; "
+                "capture the graph without it, as with memory that was allocated before",
+                number, kind_name(kind), kind));
+}
+
+std::vector<CUgraphNode> native_nodes(const Driver& driver, CUgraph graph) {
+    std::size_t count = 0;
+    GCX_CALL(driver, cuGraphGetNodes, graph, nullptr, &count);
+    std::vector<CUgraphNode> nodes(count);
+    if (count != 0)
+        GCX_CALL(driver, cuGraphGetNodes, graph, nodes.data(), &count);
+    nodes.resize(count);
+    return nodes;
+}
+
+template <class T>
+std::vector<std::byte> bytes_of(const T& value) {
+    const auto* begin = reinterpret_cast<const std::byte*>(&value);
+    return {begin, begin + sizeof value};
+}
+
+const NodeAttribute* find_attribute(const KernelLaunch& launch, unsigned id) {
+    const auto found = std::find_if(launch.attributes.begin(), launch.attributes.end(),
+                                    [&](const NodeAttribute& one) { return one.id == id; });
+    return found == launch.attributes.end() ? nullptr : &*found;
+}
+
+// The arguments as a launch by CU_LAUNCH_PARAM_BUFFER_POINTER gives them; empty: it gives none.
+std::span<const std::byte> buffer_of(void** extra) {
+    const std::byte* begin = nullptr;
+    std::size_t size = 0;
+    for (; extra != nullptr && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            begin = static_cast<const std::byte*>(extra[1]);
+        else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            size = *static_cast<const std::size_t*>(extra[1]);
+    }
+    return {begin, begin == nullptr ? 0 : size};
+}
+
+} // namespace
+
+std::array<unsigned, 3> KernelLaunch::cluster() const {
+    std::array<unsigned, 3> size{};
+    if (const NodeAttribute* found = find_attribute(*this, cu::kAttributeCluster))
+        std::memcpy(size.data(), found->value.data(), sizeof size);
+    return size;
+}
+
+bool KernelLaunch::cooperative() const {
+    int flag = 0;
+    if (const NodeAttribute* found = find_attribute(*this, cu::kAttributeCooperative))
+        std::memcpy(&flag, found->value.data(), sizeof flag);
+    return flag != 0;
+}
+
+bool KernelLaunch::same_parameters(const KernelLaunch& other) const {
+    return kern == other.kern && (kern != nullptr || func == other.func) && grid == other.grid &&
+           block == other.block && shared_bytes == other.shared_bytes &&
+           arguments == other.arguments;
+}
+
+KernelParams::KernelParams(const KernelLaunch& launch, CUfunction func, CUkernel kern,
+                           CUcontext context) {
+    // The driver reads what they point to, and changes nothing.
+    auto* const begin = const_cast<std::byte*>(launch.arguments.data());
+    for (const KernelLayout::Place& place : launch.layout->parameters)
+        pointers_.push_back(begin + place.offset);
+    native_.func = func;
+    native_.kern = kern;
+    native_.ctx = context;
+    native_.gridDimX = launch.grid[0];
+    native_.gridDimY = launch.grid[1];
+    native_.gridDimZ = launch.grid[2];
+    native_.blockDimX = launch.block[0];
+    native_.blockDimY = launch.block[1];
+    native_.blockDimZ = launch.block[2];
+    native_.sharedMemBytes = launch.shared_bytes;
+    native_.kernelParams = pointers_.empty() ? nullptr : pointers_.data();
+}
+
+std::string describe_node(const std::vector<GraphNode>& nodes, uint32_t number) {
+    const GraphNode& node = nodes[number];
+    std::string text = format("node %u, a %s node", number, kind_name(node.kind));
+    if (node.is_kernel() && node.kernel.layout != nullptr)
+        text += " of " + node.kernel.layout->name;
+    return text;
+}
+
+void refuse_unmovable(const Driver& driver, CUgraph graph) {
+    const auto natives = native_nodes(driver, graph);
+    for (std::size_t i = 0; i < natives.size(); i++) {
+        CUgraphNodeType kind{};
+        GCX_CALL(driver, cuGraphNodeGetType, natives[i], &kind);
+        if (!can_move(kind))
+            refuse_kind(kind, i);
+    }
+}
+
+GraphNodes::GraphNodes(const Driver& driver, CUgraph graph,
+                       const std::function<Device&(int32_t)>& device_of)
+    : driver_(driver) {
+    told_.assign(std::begin(cu::kNodeAttributes), std::end(cu::kNodeAttributes));
+    read_level(graph, GCX_NO_NODE);
+    find_device(device_of);
+    find_parts();
+    const Device::PrimaryHold primary = device_->hold_primary();
+    const ScopedCurrent current(driver, primary.context());
+    for (GraphNode& node : nodes) {
+        if (node.is_kernel())
+            node.kernel.blocks_per_sm = blocks_per_sm(node.kernel);
+    }
+}
+
+void GraphNodes::read_level(CUgraph graph, uint32_t parent) {
+    const auto level = static_cast<uint32_t>(levels.size());
+    levels.push_back({graph, {}, {}});
+    for (CUgraphNode native : native_nodes(driver_, graph)) {
+        const auto number = static_cast<uint32_t>(nodes.size());
+        levels[level].nodes.push_back(number);
+        GraphNode node;
+        node.native = native;
+        node.level = level;
+        node.parent = parent;
+        read_node(node, number);
+        const bool has_child = node.kind == GCX_GRAPH_NODE_GRAPH;
+        nodes.push_back(std::move(node));
+        if (has_child) {
+            CUgraph child = nullptr;
+            GCX_CALL(driver_, cuGraphChildGraphNodeGetGraph, native, &child);
+            read_level(child, number);
+        }
+    }
+    read_edges(levels[level]);
+}
+
+void GraphNodes::read_node(GraphNode& node, uint32_t number) {
+    CUgraphNodeType kind{};
+    GCX_CALL(driver_, cuGraphNodeGetType, node.native, &kind);
+    if (!can_move(kind))
+        refuse_kind(kind, number);
+    node.kind = static_cast<gcx_graph_node_kind>(kind);
+    if (node.is_kernel()) {
+        read_kernel(node, number);
+    } else if (node.kind == GCX_GRAPH_NODE_MEMCPY) {
+        CUDA_MEMCPY3D params{};
+        GCX_CALL(driver_, cuGraphMemcpyNodeGetParams, node.native, &params);
+        node.parameters = bytes_of(params);
+    } else if (node.kind == GCX_GRAPH_NODE_MEMSET) {
+        CUDA_MEMSET_NODE_PARAMS params{};
+        GCX_CALL(driver_, cuGraphMemsetNodeGetParams, node.native, &params);
+        node.parameters = bytes_of(params);
+    } else if (node.kind == GCX_GRAPH_NODE_HOST) {
+        CUDA_HOST_NODE_PARAMS params{};
+        GCX_CALL(driver_, cuGraphHostNodeGetParams, node.native, &params);
+        node.parameters = bytes_of(params);
+    }
+}
+
+void GraphNodes::read_kernel(GraphNode& node, uint32_t number) {
+    CUDA_KERNEL_NODE_PARAMS_v2 params{};
+    GCX_CALL(driver_, cuGraphKernelNodeGetParams, node.native, &params);
+    KernelLaunch& launch = node.kernel;
+    launch.func = params.func;
+    launch.kern = params.kern;
+    launch.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
+    launch.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
+    launch.shared_bytes = params.sharedMemBytes;
+    launch.layout = layout_of(params.func, params.kern);
+    node.at = params.ctx;
+    read_arguments(launch, params, number);
+    read_attributes(node, number);
+}
+
+void GraphNodes::read_arguments(KernelLaunch& launch, const CUDA_KERNEL_NODE_PARAMS_v2& params,
+                                uint32_t number) {
+    const KernelLayout& layout = *launch.layout;
+    launch.arguments.resize(layout.bytes);
+    if (layout.parameters.empty())
+        return;
+    if (params.kernelParams != nullptr) {
+        for (std::size_t i = 0; i < layout.parameters.size(); i++)
+            std::memcpy(launch.arguments.data() + layout.parameters[i].offset,
+                        params.kernelParams[i], layout.parameters[i].size);
+        return;
+    }
+    const auto buffer = buffer_of(params.extra);
+    if (buffer.size() < layout.bytes)
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             format("node %u, a kernel node of %s, has %zu bytes of arguments, and the driver "
+                    "tells %zu of them",
+                    number, layout.name.c_str(), layout.bytes, buffer.size()));
+    std::memcpy(launch.arguments.data(), buffer.data(), layout.bytes);
+}
+
+void GraphNodes::read_attributes(GraphNode& node, uint32_t number) {
+    std::vector<unsigned> told;
+    for (const unsigned id : told_) {
+        CUlaunchAttributeValue value; // the driver fills in as much as the attribute has
+        std::memset(&value, 0, sizeof value);
+        const CUresult result =
+            driver_.cuGraphKernelNodeGetAttribute(node.native, cu::attribute_id(id), &value);
+        // A driver that doesn't know it, as one that is older than the attribute.
+        if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED)
+            continue;
+        driver_.check(result, "cuGraphKernelNodeGetAttribute");
+        told.push_back(id);
+        NodeAttribute& attribute = node.kernel.attributes.emplace_back();
+        attribute.id = id;
+        std::memcpy(attribute.value.data(), &value, sizeof value);
+        int flag = 0;
+        std::memcpy(&flag, &value, sizeof flag);
+        if (id == cu::kAttributeDeviceUpdatable && flag != 0)
+            fail(GCX_ERROR_NOT_SUPPORTED,
+                 format("node %u, a kernel node of %s, is one that device code updates: CUDA makes "
+                        "a single executable of such a graph, so that it can't be moved",
+                        number, node.kernel.layout->name.c_str()));
+    }
+    if (!std::exchange(asked_, true))
+        told_ = std::move(told);
+}
+
+void GraphNodes::read_edges(GraphLevel& level) {
+    std::size_t count = 0;
+    GCX_CALL(driver_, cuGraphGetEdges, level.graph, nullptr, nullptr, nullptr, &count);
+    if (count == 0)
+        return;
+    std::vector<CUgraphNode> from(count);
+    std::vector<CUgraphNode> to(count);
+    std::vector<CUgraphEdgeData> data(count);
+    GCX_CALL(driver_, cuGraphGetEdges, level.graph, from.data(), to.data(), data.data(), &count);
+    std::unordered_map<CUgraphNode, uint32_t> numbers;
+    for (const uint32_t number : level.nodes)
+        numbers[nodes[number].native] = number;
+    for (std::size_t i = 0; i < count; i++) {
+        GraphLevel::Edge edge{numbers.at(from[i]), numbers.at(to[i]), {}};
+        std::memcpy(edge.data.data(), &data[i], sizeof data[i]);
+        level.edges.push_back(edge);
+    }
+    std::sort(level.edges.begin(), level.edges.end());
+}
+
+std::shared_ptr<const KernelLayout> GraphNodes::layout_of(CUfunction func, CUkernel kern) {
+    const void* const key = kern != nullptr ? static_cast<const void*>(kern) : func;
+    std::shared_ptr<const KernelLayout>& found = layouts_[key];
+    if (found != nullptr)
+        return found;
+    auto layout = std::make_shared<KernelLayout>();
+    const char* name = nullptr;
+    if (kern != nullptr)
+        GCX_CALL(driver_, cuKernelGetName, &name, kern);
+    else
+        GCX_CALL(driver_, cuFuncGetName, &name, func);
+    layout->name = name;
+    for (std::size_t i = 0;; i++) {
+        KernelLayout::Place place{};
+        const CUresult result =
+            kern != nullptr ? driver_.cuKernelGetParamInfo(kern, i, &place.offset, &place.size)
+                            : driver_.cuFuncGetParamInfo(func, i, &place.offset, &place.size);
+        if (result == CUDA_ERROR_INVALID_VALUE)
+            break; // past the last
+        driver_.check(result, kern != nullptr ? "cuKernelGetParamInfo" : "cuFuncGetParamInfo");
+        layout->parameters.push_back(place);
+        layout->bytes = std::max(layout->bytes, place.offset + place.size);
+    }
+    found = std::move(layout);
+    return found;
+}
+
+void GraphNodes::find_device(const std::function<Device&(int32_t)>& device_of) {
+    std::map<CUcontext, int32_t> seen;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < nodes.size(); i++) {
+        const GraphNode& node = nodes[i];
+        if (!node.is_kernel() || node.at == nullptr || seen.contains(node.at))
+            continue;
+        CUdevice ordinal = 0;
+        const ScopedCurrent current(driver_, node.at);
+        GCX_CALL(driver_, cuCtxGetDevice, &ordinal);
+        if (seen.empty())
+            first = i;
+        else if (ordinal != seen.begin()->second)
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("%s is of device %d, and %s of device %d: a graph of two devices can't be "
+                        "moved",
+                        describe_node(nodes, first).c_str(), seen.begin()->second,
+                        describe_node(nodes, i).c_str(), ordinal));
+        seen[node.at] = ordinal;
+    }
+    if (seen.empty()) {
+        CUcontext current = nullptr;
+        GCX_CALL(driver_, cuCtxGetCurrent, &current);
+        if (current == nullptr)
+            fail(GCX_ERROR_INVALID_CONTEXT, "the graph has no kernels that would tell its device, "
+                                            "and no context is current in this thread: make one "
+                                            "of the device current");
+        CUdevice ordinal = 0;
+        GCX_CALL(driver_, cuCtxGetDevice, &ordinal);
+        device_ = &device_of(ordinal);
+        return;
+    }
+    device_ = &device_of(seen.begin()->second);
+}
+
+// One for each context that kernels were captured in.
+void GraphNodes::find_parts() {
+    const Device::PrimaryHold primary = device_->hold_primary();
+    std::vector<CUcontext> contexts;
+    for (uint32_t i = 0; i < nodes.size(); i++) {
+        GraphNode& node = nodes[i];
+        if (!node.is_kernel())
+            continue;
+        if (node.at == nullptr)
+            node.at = primary.context();
+        node.captured = node.at;
+        const auto found = std::find(contexts.begin(), contexts.end(), node.at);
+        node.part = static_cast<uint32_t>(found - contexts.begin());
+        if (found != contexts.end())
+            continue;
+        if (contexts.size() == GCX_MAX_GRAPH_PARTS)
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("%s, is of one more context than the %u that a graph's kernels can be of",
+                        describe_node(nodes, i).c_str(), GCX_MAX_GRAPH_PARTS));
+        contexts.push_back(node.at);
+    }
+    if (contexts.empty())
+        contexts.push_back(primary.context());
+    part_count_ = static_cast<uint32_t>(contexts.size());
+    place_copies();
+    for (GraphNode& node : nodes) {
+        if (node.has_place() && !node.is_kernel())
+            node.captured = contexts[node.part];
+    }
+}
+
+// Those whose context CUDA doesn't tell go with the kernel before them, or else after them; in a
+// child graph without kernels, with the node that stands for it.
+void GraphNodes::place_copies() {
+    constexpr uint32_t kNone = GCX_NO_NODE;
+    std::vector<uint32_t> nearest(nodes.size(), kNone); // the part of a kernel near a node
+    for (uint32_t i = 0; i < nodes.size(); i++) {
+        if (nodes[i].is_kernel())
+            nearest[i] = nodes[i].part;
+    }
+    // Breadth first along the edges, first forwards, then backwards.
+    for (const bool forwards : {true, false}) {
+        for (const GraphLevel& level : levels) {
+            std::unordered_map<uint32_t, std::vector<uint32_t>> next;
+            for (const GraphLevel::Edge& edge : level.edges)
+                next[forwards ? edge.from : edge.to].push_back(forwards ? edge.to : edge.from);
+            std::vector<uint32_t> open;
+            std::copy_if(level.nodes.begin(), level.nodes.end(), std::back_inserter(open),
+                         [&](uint32_t number) { return nearest[number] != kNone; });
+            for (std::size_t i = 0; i < open.size(); i++) {
+                for (const uint32_t number : next[open[i]]) {
+                    if (nearest[number] != kNone)
+                        continue;
+                    nearest[number] = nearest[open[i]];
+                    open.push_back(number);
+                }
+            }
+        }
+    }
+    for (uint32_t i = 0; i < nodes.size(); i++) {
+        const uint32_t parent = nodes[i].parent; // comes before
+        const uint32_t otherwise = parent == GCX_NO_NODE ? 0 : nodes[parent].part;
+        nodes[i].part = nearest[i] == kNone ? otherwise : nearest[i];
+    }
+}
+
+void GraphNodes::set_part(std::span<const uint32_t> numbers, uint32_t part) {
+    for (const uint32_t number : numbers) {
+        nodes[number].part = part;
+        // Those in its child graph, which follow it.
+        for (std::size_t i = number + 1; i < nodes.size(); i++) {
+            uint32_t parent = nodes[i].parent;
+            while (parent != GCX_NO_NODE && parent > number)
+                parent = nodes[parent].parent;
+            if (parent != number)
+                break;
+            nodes[i].part = part;
+        }
+    }
+    part_count_ = std::max(part_count_, part + 1);
+}
+
+void GraphNodes::take_parts(const GraphNodes& other) {
+    for (std::size_t i = 0; i < nodes.size(); i++)
+        nodes[i].part = other.nodes[i].part;
+    part_count_ = other.part_count_;
+}
+
+uint32_t GraphNodes::blocks_per_sm(const KernelLaunch& launch) {
+    const unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
+    const void* const kernel =
+        launch.kern != nullptr ? static_cast<const void*>(launch.kern) : launch.func;
+    const Occupancy key = {kernel, threads, launch.shared_bytes};
+    if (const auto found = occupancies_.find(key); found != occupancies_.end())
+        return found->second;
+    CUfunction func = launch.func;
+    if (launch.kern != nullptr)
+        GCX_CALL(driver_, cuKernelGetFunction, &func, launch.kern);
+    int blocks = 0;
+    GCX_CALL(driver_, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, func,
+             static_cast<int>(threads), launch.shared_bytes);
+    return occupancies_[key] = static_cast<uint32_t>(blocks);
+}
+
+} // namespace gcx

@@ -1,0 +1,154 @@
+// What the nodes of a captured graph are, read once.
+#pragma once
+
+#include "core/device.hpp"
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gcx {
+
+// A kernel's name, and where its parameters lie.
+struct KernelLayout {
+    struct Place {
+        std::size_t offset;
+        std::size_t size;
+        bool operator==(const Place&) const = default;
+    };
+    std::string name;
+    std::vector<Place> parameters;
+    std::size_t bytes = 0; // to the end of the last
+};
+
+// An attribute as bytes: they are compared, not read.
+struct NodeAttribute {
+    unsigned id;
+    std::array<std::byte, sizeof(CUlaunchAttributeValue)> value;
+    bool operator==(const NodeAttribute&) const = default;
+};
+
+struct KernelLaunch {
+    CUfunction func = nullptr;
+    CUkernel kern = nullptr; // null: of a module, which has a function alone
+    std::array<unsigned, 3> grid{};
+    std::array<unsigned, 3> block{};
+    unsigned shared_bytes = 0;
+    std::vector<std::byte> arguments; // as the layout has them
+    std::shared_ptr<const KernelLayout> layout;
+    std::vector<NodeAttribute> attributes; // all that the driver tells
+    uint32_t blocks_per_sm = 0;
+
+    std::array<unsigned, 3> cluster() const;
+    bool cooperative() const;
+    uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
+    // Whether both are the same launch, wherever they run.
+    bool same_parameters(const KernelLaunch& other) const;
+};
+
+// What the driver is told of a launch. Points into it.
+class KernelParams {
+  public:
+    // func and kern as they are to be given; context null: the current one.
+    KernelParams(const KernelLaunch& launch, CUfunction func, CUkernel kern, CUcontext context);
+    const CUDA_KERNEL_NODE_PARAMS_v2* get() const { return &native_; }
+
+  private:
+    std::vector<void*> pointers_;
+    CUDA_KERNEL_NODE_PARAMS_v2 native_{};
+};
+
+struct GraphNode {
+    gcx_graph_node_kind kind = GCX_GRAPH_NODE_EMPTY;
+    CUgraphNode native = nullptr;
+    uint32_t level = 0; // the graph that it is in
+    uint32_t parent = GCX_NO_NODE;
+    uint32_t part = 0;
+    CUcontext captured = nullptr; // where it was captured; of copies, where their part was
+    CUcontext at = nullptr;       // where it is now; null: not known, or nowhere
+    KernelLaunch kernel;          // of a kernel
+    // Of the others that have parameters: the driver's struct.
+    std::vector<std::byte> parameters;
+
+    bool is_kernel() const { return kind == GCX_GRAPH_NODE_KERNEL; }
+    // Whether it runs in a context.
+    bool has_place() const {
+        return is_kernel() || kind == GCX_GRAPH_NODE_MEMCPY || kind == GCX_GRAPH_NODE_MEMSET;
+    }
+    // Whether its context can be changed; if not, another node takes its place.
+    bool moves_in_place() const { return is_kernel() && kernel.kern != nullptr; }
+};
+
+// A graph, or one that a node of it stands for.
+struct GraphLevel {
+    struct Edge {
+        uint32_t from; // numbers of nodes
+        uint32_t to;
+        std::array<std::byte, sizeof(CUgraphEdgeData)> data;
+        auto operator<=>(const Edge&) const = default;
+    };
+    CUgraph graph = nullptr;
+    std::vector<uint32_t> nodes;
+    std::vector<Edge> edges; // sorted
+};
+
+// "node 3, a kernel node of gemm": for messages.
+std::string describe_node(const std::vector<GraphNode>& nodes, uint32_t number);
+
+// The nodes of a graph, those of child graphs behind their own.
+class GraphNodes {
+  public:
+    // Reads them. Throws for what can't be moved.
+    GraphNodes(const Driver& driver, CUgraph graph,
+               const std::function<Device&(int32_t)>& device_of);
+
+    Device& device() const { return *device_; }
+    uint32_t part_count() const { return part_count_; }
+    // Puts nodes into a part, which may be the next one.
+    void set_part(std::span<const uint32_t> numbers, uint32_t part);
+    // The parts of another graph with the same nodes.
+    void take_parts(const GraphNodes& other);
+
+    std::vector<GraphNode> nodes;
+    std::vector<GraphLevel> levels;
+
+    // How many blocks of a launch an SM holds. Wants a current context.
+    uint32_t blocks_per_sm(const KernelLaunch& launch);
+
+  private:
+    void read_level(CUgraph graph, uint32_t parent);
+    void read_node(GraphNode& node, uint32_t number);
+    void read_kernel(GraphNode& node, uint32_t number);
+    void read_arguments(KernelLaunch& launch, const CUDA_KERNEL_NODE_PARAMS_v2& params,
+                        uint32_t number);
+    void read_attributes(GraphNode& node, uint32_t number);
+    void read_edges(GraphLevel& level);
+    std::shared_ptr<const KernelLayout> layout_of(CUfunction func, CUkernel kern);
+    void find_device(const std::function<Device&(int32_t)>& device_of);
+    void find_parts();
+    void place_copies();
+
+    const Driver& driver_;
+    Device* device_ = nullptr;
+    uint32_t part_count_ = 0;
+    std::vector<unsigned> told_; // attributes that the driver knows
+    bool asked_ = false;         // whether it was asked
+    std::map<const void*, std::shared_ptr<const KernelLayout>> layouts_;
+    struct Occupancy {
+        const void* kernel;
+        unsigned threads;
+        unsigned shared_bytes;
+        auto operator<=>(const Occupancy&) const = default;
+    };
+    std::map<Occupancy, uint32_t> occupancies_;
+};
+
+// Refuses a graph by the kind of the node that can't be moved, if that is what is wrong with it.
+void refuse_unmovable(const Driver& driver, CUgraph graph);
+
+} // namespace gcx
