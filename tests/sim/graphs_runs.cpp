@@ -118,6 +118,42 @@ void captured_launch() {
     CHECK_OK(cuGraphDestroy(outer));
 }
 
+// Assumed: what is of a device's primary context doesn't run when that was reset.
+void after_a_reset() {
+    CUcontext context = nullptr;
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    CUgraphExec exec = nullptr;
+    CUstream stream = nullptr;
+    uint64_t nanoseconds = 10;
+    void* arguments[] = {&nanoseconds};
+    CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
+    CHECK_OK(cuCtxSetCurrent(context));
+    CHECK_OK(cuModuleLoadData(&module, kPtx));
+    CHECK_OK(cuModuleGetFunction(&function, module, "gcx_spin"));
+    CHECK_OK(cuGraphCreate(&graph, 0));
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters{};
+    parameters.func = function;
+    parameters.gridDimX = parameters.gridDimY = parameters.gridDimZ = 1;
+    parameters.blockDimX = parameters.blockDimY = parameters.blockDimZ = 1;
+    parameters.kernelParams = arguments;
+    CHECK_OK(cuGraphAddKernelNode_v2(&node, graph, nullptr, 0, &parameters));
+    CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CHECK_OK(cuDevicePrimaryCtxReset_v2(0));
+    CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
+    CHECK_OK(cuCtxSetCurrent(context));
+    CHECK_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK_EQ(cuGraphLaunch(exec, stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(cuGraphExecDestroy(exec));
+    CHECK_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(cuGraphDestroy(graph));
+    CHECK_OK(cuStreamDestroy_v2(stream));
+    CHECK_OK(cuDevicePrimaryCtxRelease_v2(0));
+    CHECK_OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
 // No more is noted than was asked for.
 void notes_have_an_end() {
     GraphBench on;
@@ -140,6 +176,7 @@ std::vector<Rule> graph_run_rules() {
         {"destroyed in flight", destroyed_in_flight},
         {"branches over two partitions", branches},
         {"a launch that is captured", captured_launch},
+        {"after a reset", after_a_reset},
         {"notes of what ran", notes_have_an_end},
     };
 }

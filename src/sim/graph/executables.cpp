@@ -24,12 +24,28 @@ Device& device_of(Machine& machine, const Graph& graph) {
     return *(context == nullptr ? current_context(machine) : *context).device;
 }
 
+// Recorded: a node outlives its green context. Assumed: not the primary context under it, as after
+// a reset of the device.
+void check_alive(const Work& work) {
+    require(work.context == nullptr || work.context->owner().alive,
+            CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+void check_all_alive(const Machine& machine, const Graph& graph) {
+    for (const auto& node : graph.nodes) {
+        check_alive(node->work);
+        for (const Handle inner : inner_graphs(node->work))
+            check_all_alive(machine, *machine.graphs.at(inner));
+    }
+}
+
 // The header: what was not validated before is when a graph is instantiated. Assumed: so it is of
 // a grid or a cluster that doesn't fit the SMs of its node's context.
 void check_nodes(Machine& machine, const Graph& graph) {
     require(graph.nodes.empty() || !in_order(graph).empty());
     for (const auto& node : graph.nodes) {
         const Work& work = node->work;
+        check_alive(work);
         if (work.kind == Work::Kind::Kernel && find_function(machine, work.function) != nullptr)
             check_launch(machine, *work.context, work.function, work.config);
         for (const Handle inner : inner_graphs(work))
@@ -218,6 +234,7 @@ void launch(Machine& machine, CUgraphExec handle, CUstream stream_handle) {
         work.child = new_hidden_copy(machine, exec.graph).handle;
         return submit(machine, stream, std::move(work));
     }
+    check_all_alive(machine, exec.graph);
     // Recorded: the nodes keep the partition they were captured on, and run even when its green
     // context is gone. The header: a launch comes behind those of the same executable before it.
     const uint64_t ready = std::max(start_time(machine, stream), exec.busy_until);
