@@ -12,7 +12,7 @@ import gcx
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
-COMPUTE = ("latency", "overlap_copy", "persistent", "triton_autotune", "two_matmuls")
+COMPUTE = ("latency", "overlap_copy", "persistent", "serving", "triton_autotune", "two_matmuls")
 
 
 def run(name: str, *arguments: str, driver: str | None = None) -> tuple[int, str, str]:

@@ -1,0 +1,294 @@
+"""A transformer of Llama's shape with random weights: decode steps, prompts in pieces and chunks.
+
+PyTorch's own products and attention, buffers that stay where they are, so that every part can be
+captured as a graph. Decode's batch and the prompt have caches of their own: a server would copy or
+page one into the other, which isn't what is measured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Llama-3-8B's, and what is served."""
+
+    layers: int = 32
+    hidden: int = 4096
+    heads: int = 32
+    kv_heads: int = 8
+    ffn: int = 14336
+    vocabulary: int = 128256
+    batch: int = 32  # Sequences that decode.
+    context: int = 2048  # Tokens of each, with the one of the step.
+    prompt: int = 4096
+
+    @property
+    def head(self) -> int:
+        return self.hidden // self.heads
+
+
+@dataclass(frozen=True)
+class Layer:
+    before_attention: Any  # The norms' weights.
+    before_ffn: Any
+    qkv: Any
+    out: Any
+    up: Any  # Gate and up in one.
+    down: Any
+
+
+class Model:
+    """The weights."""
+
+    def __init__(self, shape: Shape, device: str, dtype: Any, seed: int = 1) -> None:
+        self.shape, self.device, self.dtype = shape, device, dtype
+        source = torch.Generator(device=device).manual_seed(seed)
+
+        def weight(rows: int, columns: int) -> Any:
+            made = torch.empty(rows, columns, device=device, dtype=dtype)
+            return made.normal_(0, columns**-0.5, generator=source)
+
+        def norm() -> Any:
+            return torch.ones(shape.hidden, device=device, dtype=dtype)
+
+        all_heads = shape.heads + 2 * shape.kv_heads
+        self.embedding = weight(shape.vocabulary, shape.hidden)
+        self.layers = [
+            Layer(
+                norm(),
+                norm(),
+                weight(all_heads * shape.head, shape.hidden),
+                weight(shape.hidden, shape.hidden),
+                weight(2 * shape.ffn, shape.hidden),
+                weight(shape.hidden, shape.ffn),
+            )
+            for _ in range(shape.layers)
+        ]
+        self.norm = norm()
+        self.to_vocabulary = weight(shape.vocabulary, shape.hidden)
+        # Rotary embedding, each head's two halves against each other.
+        half = shape.head // 2
+        angles = torch.outer(
+            torch.arange(max(shape.context, shape.prompt), dtype=torch.float64),
+            500000.0 ** (-torch.arange(half, dtype=torch.float64) / half),
+        )
+        self.cosine = angles.cos()[:, None, None, :].to(device, dtype)
+        sine = angles.sin()[:, None, None, :]
+        self.sine = torch.cat((-sine, sine), dim=2).to(device, dtype)
+
+    def query_key_value(self, layer: Layer, x: Any, positions: slice) -> tuple[Any, Any, Any]:
+        """Of tokens at these positions, or of sequences' tokens at one: tokens, heads, head."""
+        shape = self.shape
+        normed = F.rms_norm(x, (shape.hidden,), layer.before_attention, 1e-5)
+        projected = F.linear(normed, layer.qkv).unflatten(1, (-1, shape.head))
+        rotating = shape.heads + shape.kv_heads
+        halves = projected[:, :rotating].unflatten(2, (2, -1))
+        turned = halves.flip(2).mul_(self.sine[positions])
+        rotated = turned.addcmul_(halves, self.cosine[positions]).flatten(2)
+        return rotated[:, : shape.heads], rotated[:, shape.heads :], projected[:, rotating:]
+
+    def add_attention(self, layer: Layer, x: Any, attended: Any) -> None:
+        x.addmm_(attended, layer.out.t())
+
+    def add_ffn(self, layer: Layer, x: Any) -> None:
+        normed = F.rms_norm(x, (self.shape.hidden,), layer.before_ffn, 1e-5)
+        gate, up = F.linear(normed, layer.up).chunk(2, dim=1)
+        x.addmm_(F.silu(gate).mul_(up), layer.down.t())
+
+    def logits(self, x: Any) -> Any:
+        return F.linear(F.rms_norm(x, (self.shape.hidden,), self.norm, 1e-5), self.to_vocabulary)
+
+
+class Decode:
+    """A batch of sequences whose caches are full but for the token of the step."""
+
+    def __init__(self, model: Model, seed: int = 2) -> None:
+        shape = model.shape
+        self.model = model
+        source = torch.Generator(device=model.device).manual_seed(seed)
+        size = (shape.layers, 2, shape.batch, shape.kv_heads, shape.context, shape.head)
+        self.cache = torch.empty(size, device=model.device, dtype=model.dtype)
+        self.cache.normal_(generator=source)
+        self.tokens = torch.zeros(shape.batch, device=model.device, dtype=torch.int64)
+
+    def step(self) -> None:
+        """Puts each sequence's next token in the place of its last."""
+        self.tokens.copy_(self.logits().argmax(dim=1))
+
+    def logits(self) -> Any:
+        model, shape = self.model, self.model.shape
+        last = shape.context - 1
+        x = model.embedding[self.tokens]
+        for layer, (keys, values) in zip(model.layers, self.cache):
+            query, key, value = model.query_key_value(layer, x, slice(last, last + 1))
+            keys[:, :, last].copy_(key)
+            values[:, :, last].copy_(value)
+            # The heads that share keys and values, as the rows of one query: each sees all keys.
+            rows = query.unflatten(1, (shape.kv_heads, -1))
+            attended = F.scaled_dot_product_attention(rows, keys, values)
+            model.add_attention(layer, x, attended.reshape(shape.batch, shape.hidden))
+            model.add_ffn(layer, x)
+        return model.logits(x)
+
+
+class Prefill:
+    """One prompt at a time, in pieces of layers or in chunks of tokens.
+
+    A layer is five pieces: attention, and the FFN of each quarter of the tokens. Between pieces all
+    that lives is in buffers that stay, so that the SMs can change there.
+    """
+
+    PARTS = 4  # Of the FFN.
+    KINDS = 1 + PARTS
+
+    def __init__(self, model: Model) -> None:
+        shape = model.shape
+        self.model = model
+        self.tokens = torch.zeros(shape.prompt, device=model.device, dtype=torch.int64)
+        self.x = torch.empty(shape.prompt, shape.hidden, device=model.device, dtype=model.dtype)
+        self.cache = self.x.new_zeros(shape.layers, 2, shape.kv_heads, shape.prompt, shape.head)
+        self.first_token = self.tokens.new_zeros(1)
+
+    @property
+    def pieces(self) -> int:
+        return self.KINDS * self.model.shape.layers
+
+    def piece(self, number: int) -> Callable[[], None]:
+        """The work of a piece."""
+        index, kind = divmod(number, self.KINDS)
+        tokens = self.model.shape.prompt
+
+        def attention() -> None:
+            if index == 0:
+                self.x.copy_(self.model.embedding[self.tokens])
+            self._attention(index, slice(0, tokens))
+
+        def ffn() -> None:
+            part = slice((kind - 1) * tokens // self.PARTS, kind * tokens // self.PARTS)
+            self.model.add_ffn(self.model.layers[index], self.x[part])
+            if number + 1 == self.pieces:
+                self._answer()
+
+        return ffn if kind else attention
+
+    def chunk(self, number: int, tokens: int, all_attention: bool = True) -> Callable[[], None]:
+        """The work of a chunk of tokens, through all layers. Without all attention the chunk's
+        tokens don't see those of chunks before: wrong, and faster."""
+        chunk = slice(number * tokens, (number + 1) * tokens)
+
+        def work() -> None:
+            x = self.x[chunk]
+            x.copy_(self.model.embedding[self.tokens[chunk]])
+            for index, layer in enumerate(self.model.layers):
+                self._attention(index, chunk, all_attention)
+                self.model.add_ffn(layer, x)
+            if chunk.stop == self.model.shape.prompt:
+                self._answer()
+
+        return work
+
+    def logits(self) -> Any:
+        """Of the last token, once all layers are done."""
+        return self.model.logits(self.x[-1:])
+
+    def _answer(self) -> None:
+        self.first_token.copy_(self.logits().argmax(dim=1))
+
+    def _attention(self, index: int, chunk: slice, all_attention: bool = True) -> None:
+        layer, x = self.model.layers[index], self.x[chunk]
+        query, key, value = self.model.query_key_value(layer, x, chunk)
+        keys, values = self.cache[index]
+        keys[:, chunk].copy_(key.transpose(0, 1))
+        values[:, chunk].copy_(value.transpose(0, 1))
+        seen = slice(0 if all_attention else chunk.start, chunk.stop)
+        attended = causal(query.transpose(0, 1)[None], keys[None, :, seen], values[None, :, seen])
+        self.model.add_attention(layer, x, attended[0].transpose(0, 1).flatten(1))
+
+
+def causal(query: Any, keys: Any, values: Any) -> Any:
+    """Attention of the last tokens to all tokens before them and themselves."""
+    if query.shape[2] == keys.shape[2]:
+        return F.scaled_dot_product_attention(query, keys, values, is_causal=True, enable_gqa=True)
+    # The bias object's own kernels take no groups of heads.
+    group = query.shape[1] // keys.shape[1]
+    keys, values = (
+        each[:, :, None].expand(-1, -1, group, -1, -1).flatten(1, 2) for each in (keys, values)
+    )
+    if query.device.type == "cuda":
+        from torch.nn.attention.bias import causal_lower_right
+
+        mask: Any = causal_lower_right(query.shape[2], keys.shape[2])
+    else:
+        whole = torch.ones(query.shape[2], keys.shape[2], dtype=torch.bool)
+        mask = whole.tril(keys.shape[2] - query.shape[2])
+    return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+
+
+def disagreement(device: str, dtype: Any, shape: Shape | None = None) -> float:
+    """How far a small model's decode step after a prompt, in pieces and in chunks, is from plain
+    attention over all tokens in float32: the largest difference of a logit, in standard deviations
+    of the logits."""
+    if shape is None:
+        shape = Shape(2, 512, 8, 2, 1024, 1000, batch=2, context=129, prompt=128)
+    model = Model(shape, device, dtype)
+    source = torch.Generator().manual_seed(3)
+    tokens = torch.randint(shape.vocabulary, (shape.prompt + 1,), generator=source).to(device)
+    expected = plain_logits(model, tokens)
+    worst = 0.0
+    for chunked in (False, True):
+        prefill, decode = Prefill(model), Decode(model)
+        prefill.tokens.copy_(tokens[:-1])
+        quarter = shape.prompt // 4
+        parts = (
+            [prefill.chunk(number, quarter) for number in range(4)]
+            if chunked
+            else [prefill.piece(number) for number in range(prefill.pieces)]
+        )
+        for part in parts:
+            part()
+        decode.cache[..., :-1, :] = prefill.cache[:, :, None]
+        decode.tokens.fill_(int(tokens[-1]))
+        found = torch.cat((prefill.logits(), decode.logits()))
+        wanted = torch.cat((expected[-2:-1], *[expected[-1:]] * shape.batch))
+        worst = max(worst, float((found.float() - wanted).abs().max() / wanted.std()))
+    return worst
+
+
+def plain_logits(model: Model, tokens: Any) -> Any:
+    """Every token's logits, in float32 and with nothing clever."""
+    shape = model.shape
+    x = model.embedding[tokens].float()
+    length = len(tokens)
+    mask = torch.full((length, length), float("-inf"), device=x.device).triu(1)
+    for layer in model.layers:
+        normed = F.rms_norm(x, (shape.hidden,), layer.before_attention.float(), 1e-5)
+        heads = (normed @ layer.qkv.float().t()).unflatten(1, (-1, shape.head)).transpose(0, 1)
+        query, key, value = heads.split((shape.heads, shape.kv_heads, shape.kv_heads))
+        query, key = plain_rotation(query), plain_rotation(key)
+        key, value = (
+            each.repeat_interleave(shape.heads // shape.kv_heads, dim=0) for each in (key, value)
+        )
+        weights = (query @ key.transpose(1, 2) * shape.head**-0.5 + mask).softmax(dim=-1)
+        x = x + (weights @ value).transpose(0, 1).flatten(1) @ layer.out.float().t()
+        normed = F.rms_norm(x, (shape.hidden,), layer.before_ffn.float(), 1e-5)
+        gate, up = (normed @ layer.up.float().t()).chunk(2, dim=1)
+        x = x + (F.silu(gate) * up) @ layer.down.float().t()
+    normed = F.rms_norm(x, (shape.hidden,), model.norm.float(), 1e-5)
+    return normed @ model.to_vocabulary.float().t()
+
+
+def plain_rotation(x: Any) -> Any:
+    """Rotary embedding as complex numbers: heads, tokens, head."""
+    half = x.shape[2] // 2
+    frequencies = 500000.0 ** (-torch.arange(half, dtype=torch.float64, device=x.device) / half)
+    turns = torch.outer(torch.arange(x.shape[1], dtype=torch.float64, device=x.device), frequencies)
+    turned = torch.complex(x[..., :half].double(), x[..., half:].double())
+    turned = turned * torch.polar(torch.ones_like(turns), turns)
+    return torch.cat((turned.real, turned.imag), dim=2).float()

@@ -1,0 +1,58 @@
+"""Who has which SMs: the leases of decode and prefill."""
+
+from __future__ import annotations
+
+import gcx
+
+
+class Sides:
+    """The leases of decode and prefill: between them they have all SMs.
+
+    Who has none has no lease: it was handed over, with its last work, to the other, whose next work
+    waits for that on the device. Streams follow the leases, so what is launched is launched in
+    `lease.stream` as it is then.
+    """
+
+    def __init__(self, sm_count: int) -> None:
+        self.sm_count = sm_count
+        self.decode: gcx.Lease | None = gcx.acquire(None, name="decode")
+        self.prefill: gcx.Lease | None = None
+        self.changes = 0
+
+    def arrange(self, decode_sms: int) -> None:
+        """Gives decode so many SMs, and prefill the others. No host thread waits."""
+        decode, prefill = self.decode, self.prefill
+        have = 0 if decode is None else decode.sm_count
+        if decode_sms == have:
+            return
+        self.changes += 1
+        if decode_sms == 0:
+            assert decode is not None
+            if prefill is None:
+                decode.close()
+                self.prefill = gcx.acquire(None, name="prefill")
+            else:
+                decode.hand_over(prefill)
+            self.decode = None
+        elif decode_sms == self.sm_count:
+            assert prefill is not None
+            if decode is None:
+                prefill.close()
+                self.decode = gcx.acquire(None, name="decode")
+            else:
+                prefill.hand_over(decode)
+            self.prefill = None
+        elif decode is None:
+            assert prefill is not None
+            prefill.resize(self.sm_count - decode_sms)
+            self.decode = gcx.acquire(None, name="decode")
+        elif prefill is None:
+            decode.resize(decode_sms)
+            self.prefill = gcx.acquire(None, name="prefill")
+        else:
+            gcx.resize({decode: decode_sms, prefill: None})
+
+    def close(self) -> None:
+        for lease in (self.decode, self.prefill):
+            if lease is not None:
+                lease.close()
