@@ -6,17 +6,13 @@
 #include "cli/text.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 #include <tuple>
 
 namespace gcx::cli {
 namespace {
 
 constexpr std::string_view kMark = "SIMULATED ";
-constexpr std::size_t kMostName = 20;
-constexpr int kFree = SmMap::kNobody;
-constexpr int kSeveral = SmMap::kSeveral;
+constexpr std::size_t kMostName = 16;
 
 template <class T>
 std::vector<T> list(gcx_result (*give)(T*, uint32_t, uint32_t*)) {
@@ -77,60 +73,65 @@ std::string uuid_text(const uint8_t (&uuid)[16]) {
     return text;
 }
 
-// Leases that lie on the same atoms: of one device and family, in whatever process.
-using MapKey = std::tuple<std::string, gcx_sm_family, uint32_t, uint32_t, uint32_t>;
+// What atoms a lease of a device lies on.
+using MapKey = std::tuple<gcx_sm_family, uint32_t, uint32_t, uint32_t>;
 MapKey map_key(const gcx_published_lease& lease) {
-    return {uuid_text(lease.device_uuid), lease.family, lease.atom_count, lease.atom_sm_count,
-            lease.last_atom_sm_count};
+    return {lease.family, lease.atom_count, lease.atom_sm_count, lease.last_atom_sm_count};
 }
 
+// A lease with its letter's number; kNobody of one that waits.
+struct Shown {
+    const gcx_published_lease* lease;
+    int number;
+};
+
 struct Device {
-    const gcx_published_lease* first; // of its leases
-    std::vector<std::size_t> leases;
+    std::vector<Shown> leases;
+    const gcx_published_lease& first() const { return *leases.front().lease; }
 };
 
 std::vector<Device> devices_of(const std::vector<gcx_published_lease>& leases) {
-    std::map<std::string, Device> by_uuid;
-    std::vector<std::string> order;
-    for (std::size_t i = 0; i < leases.size(); i++) {
-        const std::string uuid = uuid_text(leases[i].device_uuid);
-        const auto [found, fresh] = by_uuid.try_emplace(uuid, Device{&leases[i], {}});
-        if (fresh)
-            order.push_back(uuid);
-        found->second.leases.push_back(i);
-    }
     std::vector<Device> devices;
-    for (const std::string& uuid : order)
-        devices.push_back(by_uuid.at(uuid));
+    int numbers = 0;
+    for (const gcx_published_lease& lease : leases) {
+        const auto same = [&](const Device& device) {
+            return std::equal(std::begin(lease.device_uuid), std::end(lease.device_uuid),
+                              device.first().device_uuid);
+        };
+        auto found = std::find_if(devices.begin(), devices.end(), same);
+        if (found == devices.end())
+            found = devices.emplace(devices.end());
+        found->leases.push_back({&lease, lease.waits != 0 ? SmMap::kNobody : numbers++});
+    }
     return devices;
 }
 
-std::string short_text(const char* text, std::size_t most) {
+// As wide as most characters and a space.
+std::string short_text(const char* text) {
     const std::string whole = visible(text);
     std::size_t characters = 0;
     for (std::size_t i = 0; i < whole.size(); i++) {
         if ((static_cast<unsigned char>(whole[i]) & 0xc0) == 0x80)
             continue;
-        if (++characters > most)
+        if (++characters > kMostName)
             return whole.substr(0, i) + "~";
     }
-    return whole + std::string(most - characters + 1, ' ');
+    return whole + std::string(kMostName - characters + 1, ' ');
 }
 
 // Draws the atoms of a family, an SM a cell, an atom a group.
 class AtomMap {
   public:
-    AtomMap(const Published& published, const Device& device, const MapKey& key) {
-        for (const std::size_t index : device.leases) {
-            const gcx_published_lease& lease = published.leases[index];
-            if (map_key(lease) != key)
+    AtomMap(const Device& device, const MapKey& key) {
+        for (const auto& [lease, number] : device.leases) {
+            if (map_key(*lease) != key)
                 continue;
             if (shape_ == nullptr)
-                owners_.assign(lease.atom_count, kFree);
-            shape_ = &lease;
-            for (uint32_t atom = 0; atom < lease.atom_count; atom++) {
-                if (holds(lease, atom))
-                    owners_[atom] = owners_[atom] == kFree ? static_cast<int>(index) : kSeveral;
+                owners_.assign(lease->atom_count, SmMap::kNobody);
+            shape_ = lease;
+            for (uint32_t atom = 0; atom < lease->atom_count; atom++) {
+                if (holds(*lease, atom))
+                    owners_[atom] = owners_[atom] == SmMap::kNobody ? number : SmMap::kSeveral;
             }
         }
     }
@@ -151,12 +152,6 @@ class AtomMap {
         }
         return out + head(out.empty()) + line + "\n";
     }
-    uint32_t free_sms() const {
-        uint32_t count = 0;
-        for (uint32_t atom = 0; atom < owners_.size(); atom++)
-            count += owners_[atom] == kFree ? atom_size(*shape_, atom) : 0;
-        return count;
-    }
 
   private:
     static constexpr std::size_t kIndent = 13;
@@ -169,7 +164,7 @@ class AtomMap {
         const int owner = owners_[atom];
         const std::size_t width = atom_size(*shape_, atom);
         if (owner < 0)
-            return std::string(width, owner == kFree ? '.' : '+');
+            return std::string(width, owner == SmMap::kNobody ? '.' : '+');
         const std::string name = partition_name(static_cast<std::size_t>(owner));
         std::string text;
         while (text.size() < width)
@@ -191,44 +186,42 @@ std::string what_it_is(const gcx_published_lease& lease) {
                                          : format("shared, %u alone", lease.exclusive_sm_count);
 }
 
-std::string table(const Published& published, const Device& device, bool colours) {
-    std::string text = "      lease                 process                    pid   SMs  "
-                       "streams  changes  held\n";
-    for (const std::size_t index : device.leases) {
-        const gcx_published_lease& lease = published.leases[index];
-        const std::string letter = lease.waits != 0 ? "-" : partition_name(index);
+std::string table(const Device& device, bool colours) {
+    std::string text =
+        "      lease               SMs  held                streams  changes  process   "
+        "              pid\n";
+    for (const auto& [lease, number] : device.leases) {
+        const bool waits = lease->waits != 0;
+        const std::string letter = waits ? "-" : partition_name(static_cast<std::size_t>(number));
         const std::string name =
-            *lease.name != '\0' ? lease.name
-                                : format("lease %llu", static_cast<unsigned long long>(lease.id));
-        text += "  " + painted(format("%2s", letter.c_str()),
-                               lease.waits != 0 ? kFree : static_cast<int>(index), colours);
-        text += format(
-            "  %s %s %8d %5s %8u %8llu  %s\n", short_text(name.c_str(), kMostName).c_str(),
-            short_text(lease.process_name, kMostName).c_str(), lease.pid,
-            lease.waits != 0 ? "" : std::to_string(lease.sm_count).c_str(), lease.stream_count,
-            static_cast<unsigned long long>(lease.changes), what_it_is(lease).c_str());
+            *lease->name != '\0' ? lease->name
+                                 : format("lease %llu", static_cast<unsigned long long>(lease->id));
+        text += "  " + painted(format("%2s", letter.c_str()), number, colours);
+        text += format("  %s %5s  %s %7u %8llu  %s %8d\n", short_text(name.c_str()).c_str(),
+                       waits ? "" : std::to_string(lease->sm_count).c_str(),
+                       padded(what_it_is(*lease), 18).c_str(), lease->stream_count,
+                       static_cast<unsigned long long>(lease->changes),
+                       short_text(lease->process_name).c_str(), lease->pid);
     }
     return text;
 }
 
-std::string device_text(const Published& published, const Device& device, std::size_t columns,
-                        bool colours) {
-    std::string_view name = device.first->device_name;
-    const bool marked = name.starts_with(kMark);
-    if (marked)
+std::string device_text(const Device& device, std::size_t columns, bool colours) {
+    const gcx_published_lease& first = device.first();
+    std::string_view name = first.device_name;
+    if (name.starts_with(kMark))
         name.remove_prefix(kMark.size());
-    std::string text =
-        format("device %d: %s, %u SMs%s\n", device.first->device, visible(name).c_str(),
-               device.first->device_sm_count, device.first->simulated != 0 ? ", SIMULATED" : "");
+    std::string text = format("device %d: %s, %u SMs%s\n", first.device, visible(name).c_str(),
+                              first.device_sm_count, first.simulated != 0 ? ", SIMULATED" : "");
     std::vector<MapKey> keys;
-    for (const std::size_t index : device.leases) {
-        const MapKey key = map_key(published.leases[index]);
+    for (const Shown& shown : device.leases) {
+        const MapKey key = map_key(*shown.lease);
         if (std::find(keys.begin(), keys.end(), key) == keys.end())
             keys.push_back(key);
     }
     for (const MapKey& key : keys)
-        text += AtomMap(published, device, key).text(columns, colours);
-    return text + table(published, device, colours);
+        text += AtomMap(device, key).text(columns, colours);
+    return text + table(device, colours);
 }
 
 std::string nobody() {
@@ -324,7 +317,7 @@ Json published_json(const Published& published) {
 std::string published_text(const Published& published, std::size_t columns, bool colours) {
     std::string text;
     for (const Device& device : devices_of(published.leases))
-        text += device_text(published, device, columns, colours);
+        text += device_text(device, columns, colours);
     text += idle_text(published);
     if (text.empty())
         text = nobody();

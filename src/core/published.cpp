@@ -145,6 +145,11 @@ class Reading {
         if (refused_ > kMostWarnings)
             log::write(GCX_LOG_WARNING, format("%zu more files in %s are not read",
                                                refused_ - kMostWarnings, folder_.path().c_str()));
+        // In the order in which they began, so that it stays as more come.
+        std::sort(found_.begin(), found_.end(), [](const Process& a, const Process& b) {
+            return std::pair(a.head.since_ms, a.head.process) <
+                   std::pair(b.head.since_ms, b.head.process);
+        });
         return std::move(found_);
     }
 

@@ -9,9 +9,12 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <thread>
 
 namespace gcx {
 namespace {
+
+constexpr int kTriesAtTheEnd = 100;
 
 using published::File;
 using published::Row;
@@ -100,9 +103,16 @@ void Publisher::forget() noexcept {
     own_.file = Descriptor(); // the lock is the parent's alone again
 }
 
-void Publisher::remove_file() const noexcept {
-    if (active())
-        folder_->remove(own_.name.c_str());
+void Publisher::remove_file() noexcept {
+    for (int tries = 0; active() && tries < kTriesAtTheEnd; tries++) {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (lock && file_ != nullptr)
+            folder_->remove(own_.name.c_str());
+        if (lock)
+            return;
+        std::this_thread::yield();
+    }
+    // Else it stays until somebody looks.
 }
 
 std::size_t Publisher::row_of(uint64_t id) const {

@@ -30,8 +30,8 @@ class Publisher {
     void stop() noexcept;
     // In the child of a fork, where the file is the parent's.
     void forget() noexcept;
-    // While the process ends, when others may have the lock.
-    void remove_file() const noexcept;
+    // While the process ends. Waits for nobody: who has the lock may be what a signal interrupted.
+    void remove_file() noexcept;
 
     // A change, which readers see wholly or not at all. Does nothing where nothing is published.
     class Update {

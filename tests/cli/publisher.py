@@ -1,5 +1,5 @@
 """A process that publishes leases: publisher.py LIBRARY PROCESS [NAME:SMS[:OWN]]... Each lease has
-one stream; one with OWN is shared, but for so many SMs; one whose name begins with ? waits. Says
+one stream; one with OWN is shared, but for so many SMs; one that begins with wait: waits. Says
 "ready", then does each line of its input: resize INDEX SMS, or stop. Ends with its input."""
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def checked(result: int) -> None:
         sys.exit(f"{result}: {library.gcx_last_error_message()!r}")
 
 
-def acquire(words: str) -> ctypes.c_void_p:
+def acquire(words: str, waits: bool = False) -> ctypes.c_void_p:
     name, count, *own = words.split(":")
     params = Params(ctypes.sizeof(Params), len(own), name=os.fsencode(name))
     params.exclusive_sm_count = int(own[0]) if own else 0
-    params.timeout_ms = 0xFFFFFFFF if name.startswith("?") else 0
+    params.timeout_ms = 0xFFFFFFFF if waits else 0
     lease = ctypes.c_void_p()
     checked(library.gcx_lease_acquire(0, int(count), ctypes.byref(params), ctypes.byref(lease)))
     stream = ctypes.c_void_p()
@@ -55,18 +55,20 @@ def acquire(words: str) -> ctypes.c_void_p:
 leases = []
 checked(library.gcx_publish_start(os.fsencode(sys.argv[2])))
 for words in sys.argv[3:]:
-    if words.startswith("?"):
-        threading.Thread(target=acquire, args=(words,), daemon=True).start()
+    if words.startswith("wait:"):
+        waiting = (words.removeprefix("wait:"), True)
+        threading.Thread(target=acquire, args=waiting, daemon=True).start()
         time.sleep(0.2)
     else:
         leases.append(acquire(words))
 print("ready", flush=True)
 for line in sys.stdin:
-    match line.split():
-        case ["resize", index, count]:
-            size = Size(leases[int(index)], int(count), 0)
-            checked(library.gcx_lease_resize(ctypes.byref(size), 1, 0))
-        case ["stop"]:
-            checked(library.gcx_publish_stop())
+    command, *numbers = line.split()
+    if command == "resize":
+        index, count = map(int, numbers)
+        size = Size(leases[index], count, 0)
+        checked(library.gcx_lease_resize(ctypes.byref(size), 1, 0))
+    else:
+        checked(library.gcx_publish_stop())
     print("done", flush=True)
 os._exit(0)

@@ -13,7 +13,7 @@ from .command import H100, environment, program
 
 # What docs/command.md shows.
 SHOWN = [
-    ("engine", "decode:32", "prefill:76", "?batch:48"),
+    ("engine", "decode:32", "prefill:76", "wait:batch:48"),
     ("notebook", "probe:24:8"),
 ]
 
@@ -54,7 +54,7 @@ class Publisher:
 
 @contextmanager
 def publishers(folder: Path, *all_words: tuple[str, ...]) -> Iterator[list[Publisher]]:
-    """One after the other, so that they are listed in a certain order only by their names."""
+    """One after the other, which is the order in which they are listed."""
     started: list[Publisher] = []
     try:
         for words in all_words:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from .command import H100, environment, program
+from .publishing import SHOWN, publishers
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = ROOT / "docs" / "command.md"
@@ -41,6 +42,7 @@ def comparable(text: str) -> str:
     text = re.sub(r"\S*/libgcx-sim\.so", "LIBRARY", text)
     text = re.sub(r'(headers of CUDA|"header_version":) "?[\d.]+', r"\1 HEADERS", text)
     text = re.sub(r"\d+\.\d+", "NUMBER", text)
+    text = re.sub(r"(engine|notebook) +\d+", r"\1 PID", text)
     return re.sub(r" +", " ", text)
 
 
@@ -50,15 +52,17 @@ def test_transcript(block: list[tuple[str, str]], tmp_path: Path) -> None:
     for command, _ in block:
         script += f"{command}\nstatus=$?\necho '{SEPARATOR}'\n(exit $status)\n"
     path = f"{Path(program()).parent}:/usr/local/bin:/usr/bin:/bin"
-    done = subprocess.run(
-        ["bash", "-c", script],
-        env=environment({"GCX_DRIVER": H100, "PATH": path}),
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    shown = SHOWN if any("engine" in output for _, output in block) else []
+    with publishers(tmp_path, *shown):
+        done = subprocess.run(
+            ["bash", "-c", script],
+            env=environment({"GCX_DRIVER": H100, "PATH": path, "XDG_RUNTIME_DIR": str(tmp_path)}),
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
     outputs = done.stdout.split(SEPARATOR + "\n")
     assert len(outputs) == len(block) + 1
     for (command, expected), output in zip(block, outputs):
@@ -68,7 +72,7 @@ def test_transcript(block: list[tuple[str, str]], tmp_path: Path) -> None:
 
 def test_there_are_transcripts() -> None:
     commands = [command for block in transcripts() for command, _ in block]
-    for wanted in ["info", "plan", "split", "verify", "bench", "sim list", "sim run"]:
+    for wanted in ["info", "plan", "split", "verify", "bench", "top", "sim list", "sim run"]:
         assert any(f"gcx {wanted}" in command for command in commands), wanted
 
 

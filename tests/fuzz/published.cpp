@@ -1,0 +1,138 @@
+// A byte string as a file of published leases, which a process holds that may be hostile: it is
+// refused with a warning, or what is listed of it can be believed. The first byte chooses: the
+// bytes as they are, or changes of a right file, each an offset, a width and a number.
+
+#include "bytes.hpp"
+#include "fresh.hpp"
+
+#include "core/published.hpp"
+
+#include <gcx.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using fuzz::Bytes;
+using fuzz::must;
+namespace published = gcx::published;
+
+namespace {
+
+constexpr uint32_t kMost = published::kMostRows;
+
+// What somebody holds: opened, and locked, for good.
+int hostile_file() {
+    const std::string folder = std::string(std::getenv("XDG_RUNTIME_DIR")) + "/gcx";
+    const std::string path = folder + "/leases-0123456789abcdef";
+    must(mkdir(folder.c_str(), 0700) == 0, "the folder can't be made");
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct flock lock{};
+    lock.l_type = F_WRLCK;
+    must(file >= 0 && fcntl(file, F_OFD_SETLK, &lock) == 0, "the file can't be made");
+    return file;
+}
+
+published::File right_file() {
+    published::File file{};
+    file.head.magic = published::kMagic;
+    file.head.version = published::kVersion;
+    file.head.device_count = 2;
+    for (published::DeviceRow& device : file.head.devices)
+        device.sm_count = 132;
+    file.head.row_count = 4;
+    for (uint32_t i = 0; i < file.head.row_count; i++) {
+        published::Row& row = file.rows[i];
+        row.id = i + 1;
+        row.family = GCX_SM_FAMILY_COSCHEDULED;
+        row.unit_count = 15;
+        row.unit_size = 8;
+        row.odd_size = 12;
+        row.flags = i / 2;
+        row.sm_count = 16;
+        row.exclusive_sm_count = 16 - 8 * (i / 2);
+        row.own[0] = i < 2 ? uint64_t{3} << (2 * i) : uint64_t{1} << (4 + i);
+        row.shared[0] = i < 2 ? 0 : 1U << 10;
+    }
+    return file;
+}
+
+std::string bytes_of(const uint8_t* data, std::size_t size) {
+    if ((data[0] & 1) != 0)
+        return {reinterpret_cast<const char*>(data + 1), size - 1};
+    static const published::File right = right_file();
+    std::string text(reinterpret_cast<const char*>(&right), sizeof right);
+    Bytes bytes(data + 1, size - 1);
+    while (!bytes.empty()) {
+        const std::size_t width = std::size_t{1} << (bytes.next() & 3);
+        const std::size_t row = bytes.next() % 6; // 5: the head
+        const std::size_t begin =
+            row == 5 ? 0 : sizeof(published::Head) + row * sizeof(published::Row);
+        const std::size_t at = begin + bytes.next();
+        const uint64_t number = uint64_t{bytes.word()} << 32 | bytes.word();
+        std::memcpy(&text[at], &number, width);
+    }
+    return text;
+}
+
+uint32_t count_sms(const gcx_published_lease& lease, const uint64_t (&atoms)[8]) {
+    uint32_t sms = 0;
+    for (uint32_t atom = 0; atom < 512; atom++) {
+        if ((atoms[atom / 64] >> (atom % 64) & 1) == 0)
+            continue;
+        must(atom < lease.atom_count, "an atom that the device doesn't have");
+        sms += atom + 1 == lease.atom_count ? lease.last_atom_sm_count : lease.atom_sm_count;
+    }
+    return sms;
+}
+
+void check_listed(const std::vector<gcx_published_lease>& leases) {
+    for (const gcx_published_lease& lease : leases) {
+        must(std::memchr(lease.name, 0, sizeof lease.name) != nullptr, "a name without end");
+        must(lease.family >= GCX_SM_FAMILY_COSCHEDULED && lease.family <= GCX_SM_FAMILY_MAX_CLUSTER,
+             "no family");
+        const uint32_t own = count_sms(lease, lease.exclusive_atoms);
+        const uint32_t all = own + count_sms(lease, lease.shared_atoms);
+        must(lease.waits <= 1 && (lease.waits == 1 ? all == 0 : all == lease.sm_count),
+             "not its SMs");
+        must(own == lease.exclusive_sm_count && all <= lease.device_sm_count, "not its own SMs");
+        for (const gcx_published_lease& other : leases) {
+            const bool apart =
+                &other == &lease || other.device != lease.device || other.family != lease.family;
+            for (std::size_t word = 0; word < 8 && !apart; word++)
+                must((lease.exclusive_atoms[word] &
+                      (other.exclusive_atoms[word] | other.shared_atoms[word])) == 0,
+                     "two leases with an atom in common");
+        }
+    }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+    if (size == 0)
+        return -1;
+    fuzz::begin_input("/nonexistent"); // no driver is needed
+    static const int file = hostile_file();
+    const std::string bytes = bytes_of(data, size);
+    must(ftruncate(file, 0) == 0 &&
+             pwrite(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
+         "the file can't be written");
+    std::vector<gcx_published_lease> leases(kMost);
+    uint32_t count = 0;
+    must(gcx_published_lease_list(leases.data(), kMost, &count) == GCX_SUCCESS, "no list");
+    must(count <= kMost, "more leases than a process has");
+    leases.resize(count);
+    check_listed(leases);
+    gcx_published_process process;
+    must(gcx_published_process_list(&process, 1, &count) == GCX_SUCCESS && count <= 1, "no list");
+    must(count == 1 || leases.empty(), "leases of nobody");
+    must(count == 0 || std::memchr(process.name, 0, sizeof process.name) != nullptr,
+         "a name without end");
+    return 0;
+}
