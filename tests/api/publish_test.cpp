@@ -1,203 +1,25 @@
-// Published leases: what other processes see of them, also while they change, and what lies in the
-// folder and is not to be believed.
-#include "support.hpp"
+// Published leases: what other processes see of them, also while they change, and when a process
+// ends or forks. The files are publish_files_test.cpp's.
+#include "publish.hpp"
 
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
+#include <cerrno>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+using namespace publish;
 using namespace support;
-namespace fs = std::filesystem;
 
 namespace {
 
 const std::vector<std::string> kMachines = {"h100@12.4", "h100@13.0", "h100@13.5"};
-
-// A folder of the test's own, in the place of the user's.
-class Folder {
-  public:
-    Folder() {
-        char path[] = "/tmp/gcx-publish-XXXXXX";
-        CHECK(mkdtemp(path) != nullptr);
-        path_ = path;
-        setenv("XDG_RUNTIME_DIR", path, 1);
-    }
-    ~Folder() {
-        std::error_code error;
-        fs::remove_all(path_, error);
-    }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-
-    fs::path path() const { return path_; }
-    fs::path inner() const { return path_ / "gcx"; }
-    std::vector<fs::path> files() const {
-        std::vector<fs::path> found;
-        std::error_code error;
-        for (const auto& entry : fs::directory_iterator(inner(), error))
-            found.push_back(entry.path());
-        return found;
-    }
-
-  private:
-    fs::path path_;
-};
-
-template <class T, gcx_result (*List)(T*, uint32_t, uint32_t*)>
-std::vector<T> all() {
-    std::vector<T> found(4096);
-    uint32_t count = 0;
-    CHECK_OK(List(found.data(), static_cast<uint32_t>(found.size()), &count));
-    found.resize(count);
-    return found;
-}
-const auto processes = all<gcx_published_process, gcx_published_process_list>;
-const auto leases = all<gcx_published_lease, gcx_published_lease_list>;
-
-gcx_lease acquire(uint32_t sm_count, const char* name, uint32_t flags = 0, uint32_t own = 0,
-                  gcx_cancel cancel = nullptr) {
-    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.name = name;
-    params.flags = flags;
-    params.exclusive_sm_count = own;
-    params.cancel = cancel;
-    params.timeout_ms = cancel != nullptr ? GCX_FOREVER : 0;
-    gcx_lease lease = nullptr;
-    if (cancel == nullptr)
-        CHECK_OK(gcx_lease_acquire(0, sm_count, &params, &lease));
-    else
-        CHECK_EQ(gcx_lease_acquire(0, sm_count, &params, &lease), GCX_ERROR_NOT_PERMITTED);
-    return lease;
-}
-
-// A child process that goes on from point to point, as its parent says.
-class Other {
-  public:
-    explicit Other(const std::function<void(Other&)>& body) {
-        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0);
-        std::fflush(nullptr);
-        pid_ = fork();
-        if (pid_ != 0) {
-            close(ends_[1]);
-            return;
-        }
-        close(ends_[0]);
-        alarm(100);
-        check::failed = 0;
-        body(*this);
-        std::exit(check::failed == 0 ? 0 : 1);
-    }
-    ~Other() {
-        if (pid_ > 0)
-            kill(SIGKILL);
-        close(ends_[0]);
-    }
-    Other(const Other&) = delete;
-    Other& operator=(const Other&) = delete;
-
-    // In the child: says that it is there, and waits for next().
-    void point() {
-        say_arrived();
-        char byte = 0;
-        CHECK_EQ(read(ends_[1], &byte, 1), 1);
-    }
-    void say_arrived() {
-        const char byte = 'p';
-        CHECK_EQ(write(ends_[1], &byte, 1), 1);
-    }
-    // In the parent: waits until the child is at a point.
-    void arrived() {
-        char byte = 0;
-        CHECK_EQ(read(ends_[0], &byte, 1), 1);
-    }
-    void next() {
-        const char byte = 'n';
-        CHECK_EQ(write(ends_[0], &byte, 1), 1);
-    }
-    void ended() {
-        int status = -1;
-        CHECK_EQ(waitpid(pid_, &status, 0), pid_);
-        CHECK_EQ(status, 0);
-        pid_ = 0;
-    }
-    void kill(int signal) {
-        ::kill(pid_, signal);
-        waitpid(pid_, nullptr, 0);
-        pid_ = 0;
-    }
-    pid_t pid() const { return pid_; }
-
-  private:
-    int ends_[2] = {-1, -1};
-    pid_t pid_ = 0;
-};
-
-void open_machine(const std::string& spec = "h100@13.0") {
-    CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
-}
-
-uint32_t sms_of(const gcx_published_lease& lease, const uint64_t (&atoms)[8]) {
-    uint32_t sms = 0;
-    for (uint32_t atom = 0; atom < 512; atom++) {
-        if ((atoms[atom / 64] >> (atom % 64) & 1) == 0)
-            continue;
-        CHECK(atom < lease.atom_count);
-        sms += atom + 1 == lease.atom_count ? lease.last_atom_sm_count : lease.atom_sm_count;
-    }
-    return sms;
-}
-
-template <std::size_t size>
-bool ends(const char (&text)[size]) {
-    return std::memchr(text, 0, size) != nullptr;
-}
-
-// What holds of whatever is listed. Says whether it does, and counts nothing if so.
-void check_listed(const std::vector<gcx_published_lease>& found) {
-    bool right = true;
-    for (const gcx_published_lease& lease : found) {
-        const uint32_t own = sms_of(lease, lease.exclusive_atoms);
-        const uint32_t shared = sms_of(lease, lease.shared_atoms);
-        right = right && ends(lease.name) && ends(lease.process_name) && ends(lease.device_name);
-        right = right && (lease.waits == 1
-                              ? own + shared == 0
-                              : lease.sm_count == own + shared && lease.exclusive_sm_count == own);
-        for (const gcx_published_lease& other : found) {
-            if (&other == &lease || other.process != lease.process ||
-                other.family != lease.family || other.device != lease.device)
-                continue;
-            for (std::size_t word = 0; word < 8; word++)
-                right = right && (lease.exclusive_atoms[word] &
-                                  (other.exclusive_atoms[word] | other.shared_atoms[word])) == 0;
-        }
-    }
-    if (CHECK(right))
-        return;
-    for (const gcx_published_lease& lease : found)
-        std::fprintf(
-            stderr, "    %016llx device %d lease %llu \"%.63s\" waits %u has %u of %u, %llx %llx\n",
-            static_cast<unsigned long long>(lease.process), lease.device,
-            static_cast<unsigned long long>(lease.id), lease.name, lease.waits,
-            lease.exclusive_sm_count, lease.sm_count,
-            static_cast<unsigned long long>(lease.exclusive_atoms[0]),
-            static_cast<unsigned long long>(lease.shared_atoms[0]));
-}
 
 void test_nobody() {
     const Folder folder;
@@ -252,9 +74,10 @@ void publish_some(Other& other) {
     CHECK_OK(gcx_cancel_signal(cancel));
     waiting.join();
     CHECK_OK(gcx_stream_destroy(streams[1]));
-    CHECK_OK(gcx_lease_hand_over(shared, before, GCX_RESIZE_DEFAULT) == GCX_SUCCESS
-                 ? GCX_ERROR_UNKNOWN
-                 : GCX_SUCCESS); // refused: it is shared
+    CHECK_EQ(gcx_lease_hand_over(shared, before, GCX_RESIZE_DEFAULT),
+             GCX_ERROR_INVALID_RESOURCE_CONFIGURATION); // it shares its SMs
+    CHECK_OK(gcx_lease_hand_over(acquire(16, "giver"), before, GCX_RESIZE_DEFAULT));
+    other.point();
     CHECK_OK(gcx_lease_release(before));
     other.point();
     CHECK_OK(gcx_publish_stop());
@@ -297,6 +120,14 @@ void check_some(Other& other) {
     CHECK_EQ(found[2].sm_count, 120U);
     CHECK_EQ(std::string(found[2].name), "late");
     check_listed(found);
+    other.next();
+    other.arrived();
+    found = leases();
+    if (!CHECK_EQ(found.size(), 2U))
+        return;
+    CHECK_EQ(found[0].sm_count, 64U);
+    CHECK_EQ(found[0].changes, 2U);
+    CHECK_EQ(found[1].stream_count, 1U);
     other.next();
     other.arrived();
     found = leases();
@@ -457,231 +288,6 @@ void test_while_they_change() {
     other.ended();
 }
 
-// The file of a process that publishes.
-std::string bytes_of(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// A file that somebody holds, as publishers do.
-class Held {
-  public:
-    Held(const fs::path& path, const std::string& bytes, off_t size = -1)
-        : path_(path), file_(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
-        put(bytes);
-        if (size >= 0)
-            CHECK_EQ(ftruncate(file_, size), 0);
-        struct flock lock{};
-        lock.l_type = F_WRLCK;
-        CHECK_EQ(fcntl(file_, F_OFD_SETLK, &lock), 0);
-    }
-    ~Held() {
-        close(file_);
-        unlink(path_.c_str());
-    }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-    void put(const std::string& bytes) const {
-        CHECK_EQ(pwrite(file_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
-    }
-
-  private:
-    fs::path path_;
-    int file_;
-};
-
-std::vector<std::string> warnings;
-void note_warning(gcx_log_level, const char* message, void*) {
-    warnings.emplace_back(message);
-}
-
-// What was warned of while the leases were listed, of which there is one that is right.
-bool is_warned_of(const std::string& what) {
-    warnings.clear();
-    CHECK_EQ(leases().size(), 1U);
-    bool found = false;
-    for (const std::string& warning : warnings)
-        found = found || warning.find(what) != std::string::npos;
-    if (!found) {
-        for (const std::string& warning : warnings)
-            std::fprintf(stderr, "    warned: %s\n", warning.c_str());
-    }
-    return found;
-}
-
-void test_hostile_files() {
-    const Folder folder;
-    Other other([](Other& self) {
-        open_machine();
-        acquire(32, "right");
-        CHECK_OK(gcx_publish_start("right"));
-        self.point();
-    });
-    other.arrived();
-    CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, note_warning, nullptr));
-    const fs::path real = folder.files().at(0);
-    const std::string right = bytes_of(real);
-    const fs::path bad = folder.inner() / "leases-00000000deadbeef";
-    CHECK(right.size() > 100000);
-
-    CHECK_EQ(symlink(real.c_str(), bad.c_str()), 0);
-    CHECK(is_warned_of("link"));
-    unlink(bad.c_str());
-    CHECK_EQ(mkfifo(bad.c_str(), 0600), 0);
-    CHECK(is_warned_of("no plain file"));
-    unlink(bad.c_str());
-    CHECK_EQ(mkdir(bad.c_str(), 0700), 0);
-    CHECK(is_warned_of("no plain file"));
-    rmdir(bad.c_str());
-    const int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::snprintf(address.sun_path, sizeof address.sun_path, "%s", bad.c_str());
-    CHECK_EQ(bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    CHECK(is_warned_of("deadbeef"));
-    close(listening);
-    unlink(bad.c_str());
-
-    {
-        const Held held(bad, right, off_t{1} << 40);
-        CHECK(is_warned_of("bytes"));
-    }
-    {
-        const Held held(bad, right.substr(0, 5000));
-        CHECK(is_warned_of("too short"));
-    }
-    {
-        const Held held(bad, "");
-        CHECK(is_warned_of("too short"));
-    }
-    {
-        const Held held(bad, "hello" + right.substr(5));
-        CHECK(is_warned_of("no file of gcx"));
-    }
-    {
-        const Held held(bad, right.substr(0, 8) + "\x7f" + right.substr(9));
-        CHECK(is_warned_of("another version"));
-    }
-    // Being made: nothing to say yet.
-    {
-        const Held held(bad, std::string(right.size(), '\0'));
-        warnings.clear();
-        CHECK_EQ(leases().size(), 1U);
-        CHECK(warnings.empty());
-    }
-    // Stopped in the middle of a change. Readers don't wait for it for long.
-    {
-        std::string odd = right;
-        odd[12] = static_cast<char>(odd[12] | 1);
-        const Held held(bad, odd);
-        const auto begin = std::chrono::steady_clock::now();
-        CHECK(is_warned_of("stopped"));
-        CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
-    }
-    if (geteuid() == 0) {
-        const Held held(bad, right);
-        CHECK_EQ(chown(bad.c_str(), 12345, 12345), 0);
-        CHECK(is_warned_of("belongs to user 12345"));
-    }
-    // Held by nobody: of a dead process.
-    std::ofstream(bad) << right;
-    CHECK_EQ(leases().size(), 1U);
-    CHECK(!fs::exists(bad));
-    // Other names are no business of gcx.
-    std::ofstream(folder.inner() / "leases-") << right;
-    std::ofstream(folder.inner() / "leases-00000000DEADBEEF") << right;
-    std::ofstream(folder.inner() / "notes") << right;
-    CHECK_EQ(leases().size(), 1U);
-    CHECK_EQ(folder.files().size(), 4U);
-    CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
-    other.next();
-    other.ended();
-}
-
-// Bytes of a right file changed at random, also while it is read.
-void test_changed_files() {
-    const Folder folder;
-    Other other([](Other& self) {
-        open_machine();
-        acquire(32, "one");
-        acquire(40, "two");
-        acquire(16, "three", GCX_LEASE_SHARED, 8);
-        CHECK_OK(gcx_publish_start("right"));
-        self.point();
-    });
-    other.arrived();
-    std::string right = bytes_of(folder.files().at(0));
-    right[16] = static_cast<char>(~right[16]); // another process
-    const Held held(folder.inner() / "leases-00000000deadbeef", right);
-    CHECK_EQ(leases().size(), 6U);
-    std::mt19937 dice(7);
-    const std::size_t head = right.find("one") & ~std::size_t{7};
-    int believed = 0;
-    for (int round = 0; round < (check::slow ? 100 : 1500); round++) {
-        std::string bytes = right;
-        for (auto left = 1 + dice() % 3; left > 0; left--) {
-            const bool in_rows = dice() % 2 != 0;
-            const std::size_t at = in_rows ? head - 184 + dice() % 744 : dice() % 280;
-            // An odd sequence is waited for; and it is to stay another process.
-            if (at / 4 != 3 && at != 16)
-                bytes[at] = static_cast<char>(dice() % 3 == 0 ? 0xff : dice());
-        }
-        held.put(bytes);
-        const auto found = leases();
-        check_listed(found);
-        CHECK(found.size() >= 3);
-        believed += found.size() == 6 ? 1 : 0;
-        processes();
-    }
-    CHECK(believed > 10); // a name, or what no lease has
-    std::atomic<bool> over{false};
-    std::thread writer([&] {
-        std::mt19937 own(11);
-        while (!over) {
-            std::string bytes = right;
-            bytes[head - 184 + own() % 744] = static_cast<char>(own());
-            held.put(bytes);
-        }
-    });
-    for (int round = 0; round < (check::slow ? 50 : 500); round++)
-        check_listed(leases());
-    over = true;
-    writer.join();
-    other.next();
-    other.ended();
-}
-
-void test_many() {
-    const Folder folder;
-    Other other([](Other& self) {
-        open_machine();
-        acquire(32, "one");
-        CHECK_OK(gcx_publish_start("right"));
-        self.point();
-    });
-    other.arrived();
-    const std::string right = bytes_of(folder.files().at(0));
-    // As many as there can be descriptors: gcx needs a few itself.
-    rlimit most{};
-    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &most), 0);
-    most.rlim_cur = std::min<rlim_t>(most.rlim_max, 1100);
-    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &most), 0);
-    std::vector<std::unique_ptr<Held>> held;
-    const std::size_t count = most.rlim_cur - 100;
-    for (std::size_t i = 0; i < count; i++) {
-        char name[32];
-        std::snprintf(name, sizeof name, "leases-%016zx", i);
-        held.push_back(std::make_unique<Held>(folder.inner() / name, right.substr(0, 12000)));
-    }
-    CHECK_EQ(processes().size(), count + 1);
-    CHECK_EQ(leases().size(), count + 1);
-    uint32_t needed = 0;
-    CHECK_EQ(gcx_published_lease_list(nullptr, 0, &needed), GCX_ERROR_INVALID_VALUE);
-    CHECK_EQ(needed, count + 1);
-    other.next();
-    other.ended();
-}
-
 // More leases than there is room for.
 void test_many_leases() {
     const Folder folder;
@@ -725,106 +331,6 @@ void test_failures_of_the_driver() {
         CHECK_EQ(leases().at(0).sm_count, 32U);
         CHECK_EQ(leases().at(0).changes, 0U);
     });
-}
-
-void refused_start(gcx_result expected) {
-    in_child("a folder that can't be", [&] {
-        open_machine();
-        const gcx_lease lease = acquire(32, "goes on");
-        CHECK_REFUSED(gcx_publish_start("x"), expected);
-        CHECK_OK(gcx_lease_release(lease));
-    });
-}
-
-void test_folders() {
-    const Folder folder;
-    const std::string inner = folder.inner().string();
-    CHECK_EQ(mkdir(inner.c_str(), 0755), 0);
-    CHECK_EQ(chmod(inner.c_str(), 0755), 0);
-    refused_start(GCX_ERROR_NOT_PERMITTED);
-    uint32_t count = 0;
-    CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
-    CHECK_EQ(rmdir(inner.c_str()), 0);
-
-    CHECK_EQ(symlink("/tmp", inner.c_str()), 0);
-    refused_start(GCX_ERROR_OPERATING_SYSTEM);
-    CHECK_REFUSED(gcx_published_process_list(nullptr, 0, &count), GCX_ERROR_OPERATING_SYSTEM);
-    unlink(inner.c_str());
-    std::ofstream(inner) << "a file";
-    refused_start(GCX_ERROR_OPERATING_SYSTEM);
-    unlink(inner.c_str());
-
-    for (const char* wrong : {"not/absolute", "/nonexistent/folder", "/dev/null"}) {
-        setenv("XDG_RUNTIME_DIR", wrong, 1);
-        refused_start(GCX_ERROR_NOT_PERMITTED);
-        CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
-    }
-    setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
-    if (geteuid() == 0) {
-        CHECK_EQ(mkdir(inner.c_str(), 0700), 0);
-        CHECK_EQ(chown(inner.c_str(), 12345, 12345), 0);
-        refused_start(GCX_ERROR_NOT_PERMITTED);
-        CHECK_EQ(rmdir(inner.c_str()), 0);
-    } else {
-        CHECK_EQ(chmod(folder.path().c_str(), 0500), 0);
-        refused_start(GCX_ERROR_OPERATING_SYSTEM);
-        CHECK_EQ(chmod(folder.path().c_str(), 0700), 0);
-    }
-    // A limit that would end the process by a signal, were it reached.
-    in_child("a small limit", [&] {
-        open_machine();
-        const rlimit least{4096, 4096};
-        CHECK_EQ(setrlimit(RLIMIT_FSIZE, &least), 0);
-        CHECK_EQ(gcx_publish_start("x"), GCX_ERROR_OPERATING_SYSTEM);
-        CHECK(message_has("too large"));
-        CHECK_EQ(folder.files().size(), 0U);
-    });
-    // A full disk, where this user may mount one.
-    in_child("a full disk", [&] {
-        if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
-            mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-            mount("none", folder.path().c_str(), "tmpfs", 0, "size=32k,mode=700") != 0) {
-            CHECK(true);
-            return;
-        }
-        open_machine();
-        CHECK_EQ(gcx_publish_start("x"), GCX_ERROR_OPERATING_SYSTEM);
-        CHECK(message_has("No space"));
-        CHECK_EQ(folder.files().size(), 0U);
-    });
-}
-
-void test_environment() {
-    const Folder folder;
-    const auto name_with = [&](const char* value) {
-        setenv("GCX_PUBLISH", value, 1);
-        std::string name;
-        in_child(value, [&] {
-            open_machine();
-            const auto found = processes();
-            const std::string expected = std::string(value) == "1"
-                                             ? program_invocation_short_name
-                                             : std::string(value).substr(0, 63);
-            const bool none = std::string(value).empty() || std::string(value) == "0";
-            CHECK_EQ(found.size(), none ? 0U : 1U);
-            if (found.size() == 1)
-                CHECK_EQ(std::string(found[0].name), expected);
-        });
-    };
-    for (const char* value : {"1", "0", "", "engine of mine"})
-        name_with(value);
-    name_with(std::string(100, 'y').c_str());
-    setenv("GCX_PUBLISH", "1", 1);
-    setenv("XDG_RUNTIME_DIR", "/nonexistent", 1);
-    in_child("publishing that fails", [] {
-        warnings.clear();
-        CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, note_warning, nullptr));
-        open_machine();
-        CHECK_EQ(warnings.size(), 1U);
-        CHECK(warnings.at(0).starts_with("GCX_PUBLISH is set, and leases are not published"));
-        CHECK_OK(gcx_lease_release(acquire(32, "works")));
-    });
-    unsetenv("GCX_PUBLISH");
 }
 
 // Threads that publish, stop, take leases and list, all at once.
@@ -875,13 +381,8 @@ int main() {
     test_ends();
     test_fork();
     test_while_they_change();
-    test_hostile_files();
-    test_changed_files();
-    test_many();
     test_many_leases();
     test_failures_of_the_driver();
-    test_folders();
-    test_environment();
     test_threads();
     return summary("publish");
 }

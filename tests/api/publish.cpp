@@ -1,0 +1,179 @@
+#include "publish.hpp"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+namespace publish {
+namespace {
+
+template <class T, gcx_result (*List)(T*, uint32_t, uint32_t*)>
+std::vector<T> all() {
+    std::vector<T> found(4096);
+    uint32_t count = 0;
+    CHECK_OK(List(found.data(), static_cast<uint32_t>(found.size()), &count));
+    found.resize(count);
+    return found;
+}
+uint32_t sms_of(const gcx_published_lease& lease, const uint64_t (&atoms)[8]) {
+    uint32_t sms = 0;
+    for (uint32_t atom = 0; atom < 512; atom++) {
+        if ((atoms[atom / 64] >> (atom % 64) & 1) == 0)
+            continue;
+        CHECK(atom < lease.atom_count);
+        sms += atom + 1 == lease.atom_count ? lease.last_atom_sm_count : lease.atom_sm_count;
+    }
+    return sms;
+}
+
+template <std::size_t size>
+bool ends(const char (&text)[size]) {
+    return std::memchr(text, 0, size) != nullptr;
+}
+
+} // namespace
+
+Folder::Folder() {
+    char path[] = "/tmp/gcx-publish-XXXXXX";
+    CHECK(mkdtemp(path) != nullptr);
+    path_ = path;
+    setenv("XDG_RUNTIME_DIR", path, 1);
+}
+
+Folder::~Folder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+}
+
+std::vector<fs::path> Folder::files() const {
+    std::vector<fs::path> found;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(inner(), error))
+        found.push_back(entry.path());
+    return found;
+}
+
+std::vector<gcx_published_process> processes() {
+    return all<gcx_published_process, gcx_published_process_list>();
+}
+
+std::vector<gcx_published_lease> leases() {
+    return all<gcx_published_lease, gcx_published_lease_list>();
+}
+
+void check_listed(const std::vector<gcx_published_lease>& found) {
+    bool right = true;
+    for (const gcx_published_lease& lease : found) {
+        const uint32_t own = sms_of(lease, lease.exclusive_atoms);
+        const uint32_t shared = sms_of(lease, lease.shared_atoms);
+        right = right && ends(lease.name) && ends(lease.process_name) && ends(lease.device_name);
+        right = right && (lease.waits == 1
+                              ? own + shared == 0
+                              : lease.sm_count == own + shared && lease.exclusive_sm_count == own);
+        for (const gcx_published_lease& other : found) {
+            if (&other == &lease || other.process != lease.process ||
+                other.family != lease.family || other.device != lease.device)
+                continue;
+            for (std::size_t word = 0; word < 8; word++)
+                right = right && (lease.exclusive_atoms[word] &
+                                  (other.exclusive_atoms[word] | other.shared_atoms[word])) == 0;
+        }
+    }
+    if (CHECK(right))
+        return;
+    for (const gcx_published_lease& lease : found)
+        std::fprintf(
+            stderr, "    %016llx device %d lease %llu \"%.63s\" waits %u has %u of %u, %llx %llx\n",
+            static_cast<unsigned long long>(lease.process), lease.device,
+            static_cast<unsigned long long>(lease.id), lease.name, lease.waits,
+            lease.exclusive_sm_count, lease.sm_count,
+            static_cast<unsigned long long>(lease.exclusive_atoms[0]),
+            static_cast<unsigned long long>(lease.shared_atoms[0]));
+}
+
+gcx_lease acquire(uint32_t sm_count, const char* name, uint32_t flags, uint32_t own,
+                  gcx_cancel cancel) {
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.name = name;
+    params.flags = flags;
+    params.exclusive_sm_count = own;
+    params.cancel = cancel;
+    params.timeout_ms = cancel != nullptr ? GCX_FOREVER : 0;
+    gcx_lease lease = nullptr;
+    if (cancel == nullptr)
+        CHECK_OK(gcx_lease_acquire(0, sm_count, &params, &lease));
+    else
+        CHECK_EQ(gcx_lease_acquire(0, sm_count, &params, &lease), GCX_ERROR_NOT_PERMITTED);
+    return lease;
+}
+
+void open_machine(const std::string& spec) {
+    CHECK_OK(gcx_driver_open(("sim:" + spec).c_str()));
+}
+
+Other::Other(const std::function<void(Other&)>& body) {
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0);
+    std::fflush(nullptr);
+    pid_ = fork();
+    if (pid_ != 0) {
+        close(ends_[1]);
+        return;
+    }
+    close(ends_[0]);
+    alarm(100);
+    check::failed = 0;
+    body(*this);
+    std::exit(check::failed == 0 ? 0 : 1);
+}
+
+Other::~Other() {
+    if (pid_ > 0)
+        kill(SIGKILL);
+    close(ends_[0]);
+}
+
+void Other::point() const {
+    say_arrived();
+    char byte = 0;
+    CHECK_EQ(read(ends_[1], &byte, 1), 1);
+}
+
+void Other::say_arrived() const {
+    const char byte = 'p';
+    CHECK_EQ(write(ends_[1], &byte, 1), 1);
+}
+
+void Other::arrived() const {
+    char byte = 0;
+    CHECK_EQ(read(ends_[0], &byte, 1), 1);
+}
+
+void Other::next() const {
+    const char byte = 'n';
+    CHECK_EQ(write(ends_[0], &byte, 1), 1);
+}
+
+void Other::ended() {
+    int status = -1;
+    CHECK_EQ(waitpid(pid_, &status, 0), pid_);
+    CHECK_EQ(status, 0);
+    pid_ = 0;
+}
+
+void Other::kill(int signal) {
+    ::kill(pid_, signal);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+}
+
+std::vector<std::string> warnings;
+
+void note_warning(gcx_log_level /*level*/, const char* message, void* /*user_data*/) {
+    warnings.emplace_back(message);
+}
+
+} // namespace publish

@@ -1,0 +1,359 @@
+// The files of published leases: what lies in the folder and is not to be believed, and folders in
+// which nothing can be published.
+#include "publish.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace publish;
+using namespace support;
+
+namespace {
+
+// The file of a process that publishes.
+std::string bytes_of(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A file that somebody holds, as publishers do.
+class Held {
+  public:
+    Held(const fs::path& path, const std::string& bytes, off_t size = -1)
+        : path_(path), file_(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
+        put(bytes);
+        if (size >= 0)
+            CHECK_EQ(ftruncate(file_, size), 0);
+        struct flock lock{};
+        lock.l_type = F_WRLCK;
+        CHECK_EQ(fcntl(file_, F_OFD_SETLK, &lock), 0);
+    }
+    ~Held() {
+        close(file_);
+        unlink(path_.c_str());
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    void put(const std::string& bytes) const {
+        CHECK_EQ(pwrite(file_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    }
+
+  private:
+    fs::path path_;
+    int file_;
+};
+
+// What was warned of while the leases were listed, of which there is one that is right.
+bool is_warned_of(const std::string& what) {
+    warnings.clear();
+    CHECK_EQ(leases().size(), 1U);
+    bool found = false;
+    for (const std::string& warning : warnings)
+        found = found || warning.find(what) != std::string::npos;
+    if (!found) {
+        for (const std::string& warning : warnings)
+            std::fprintf(stderr, "    warned: %s\n", warning.c_str());
+    }
+    return found;
+}
+
+void test_hostile_files() {
+    const Folder folder;
+    Other other([](Other& self) {
+        open_machine();
+        acquire(32, "right");
+        CHECK_OK(gcx_publish_start("right"));
+        self.point();
+    });
+    other.arrived();
+    CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, note_warning, nullptr));
+    const fs::path real = folder.files().at(0);
+    const std::string right = bytes_of(real);
+    const fs::path bad = folder.inner() / "leases-00000000deadbeef";
+    CHECK(right.size() > 100000);
+
+    CHECK_EQ(symlink(real.c_str(), bad.c_str()), 0);
+    CHECK(is_warned_of("link"));
+    unlink(bad.c_str());
+    CHECK_EQ(mkfifo(bad.c_str(), 0600), 0);
+    CHECK(is_warned_of("no plain file"));
+    unlink(bad.c_str());
+    CHECK_EQ(mkdir(bad.c_str(), 0700), 0);
+    CHECK(is_warned_of("no plain file"));
+    rmdir(bad.c_str());
+    const int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::snprintf(address.sun_path, sizeof address.sun_path, "%s", bad.c_str());
+    CHECK_EQ(bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    CHECK(is_warned_of("deadbeef"));
+    close(listening);
+    unlink(bad.c_str());
+
+    {
+        const Held held(bad, right, off_t{1} << 40);
+        CHECK(is_warned_of("bytes"));
+    }
+    {
+        const Held held(bad, right.substr(0, 5000));
+        CHECK(is_warned_of("too short"));
+    }
+    {
+        const Held held(bad, "");
+        CHECK(is_warned_of("too short"));
+    }
+    {
+        const Held held(bad, "hello" + right.substr(5));
+        CHECK(is_warned_of("no file of gcx"));
+    }
+    {
+        const Held held(bad, right.substr(0, 8) + "\x7f" + right.substr(9));
+        CHECK(is_warned_of("another version"));
+    }
+    // Being made: nothing to say yet.
+    {
+        const Held held(bad, std::string(right.size(), '\0'));
+        warnings.clear();
+        CHECK_EQ(leases().size(), 1U);
+        CHECK(warnings.empty());
+    }
+    // Stopped in the middle of a change. Readers don't wait for it for long.
+    {
+        std::string odd = right;
+        odd[12] = static_cast<char>(odd[12] | 1);
+        const Held held(bad, odd);
+        const auto begin = std::chrono::steady_clock::now();
+        CHECK(is_warned_of("stopped"));
+        CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+    }
+    if (geteuid() == 0) {
+        const Held held(bad, right);
+        CHECK_EQ(chown(bad.c_str(), 12345, 12345), 0);
+        CHECK(is_warned_of("belongs to user 12345"));
+    }
+    // Held by nobody: of a dead process.
+    std::ofstream(bad) << right;
+    CHECK_EQ(leases().size(), 1U);
+    CHECK(!fs::exists(bad));
+    // Other names are no business of gcx.
+    std::ofstream(folder.inner() / "leases-") << right;
+    std::ofstream(folder.inner() / "leases-00000000DEADBEEF") << right;
+    std::ofstream(folder.inner() / "notes") << right;
+    CHECK_EQ(leases().size(), 1U);
+    CHECK_EQ(folder.files().size(), 4U);
+    CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
+    other.next();
+    other.ended();
+}
+
+// Bytes of a right file changed at random, also while it is read.
+void test_changed_files() {
+    const Folder folder;
+    Other other([](Other& self) {
+        open_machine();
+        acquire(32, "one");
+        acquire(40, "two");
+        acquire(16, "three", GCX_LEASE_SHARED, 8);
+        CHECK_OK(gcx_publish_start("right"));
+        self.point();
+    });
+    other.arrived();
+    std::string right = bytes_of(folder.files().at(0));
+    right[16] = static_cast<char>(~right[16]); // another process
+    const Held held(folder.inner() / "leases-00000000deadbeef", right);
+    CHECK_EQ(leases().size(), 6U);
+    std::mt19937 dice(7);
+    const std::size_t head = right.find("one") & ~std::size_t{7};
+    int believed = 0;
+    for (int round = 0; round < (check::slow ? 100 : 1500); round++) {
+        std::string bytes = right;
+        for (auto left = 1 + dice() % 3; left > 0; left--) {
+            const bool in_rows = dice() % 2 != 0;
+            const std::size_t at = in_rows ? head - 184 + dice() % 744 : dice() % 280;
+            // An odd sequence is waited for; and it is to stay another process.
+            if (at / 4 != 3 && at != 16)
+                bytes[at] = static_cast<char>(dice() % 3 == 0 ? 0xff : dice());
+        }
+        held.put(bytes);
+        const auto found = leases();
+        check_listed(found);
+        CHECK(found.size() >= 3);
+        believed += found.size() == 6 ? 1 : 0;
+        processes();
+    }
+    CHECK(believed > 10); // a name, or what no lease has
+    std::atomic<bool> over{false};
+    std::thread writer([&] {
+        std::mt19937 own(11);
+        while (!over) {
+            std::string bytes = right;
+            bytes[head - 184 + own() % 744] = static_cast<char>(own());
+            held.put(bytes);
+        }
+    });
+    for (int round = 0; round < (check::slow ? 50 : 500); round++)
+        check_listed(leases());
+    over = true;
+    writer.join();
+    other.next();
+    other.ended();
+}
+
+void test_many() {
+    const Folder folder;
+    Other other([](Other& self) {
+        open_machine();
+        acquire(32, "one");
+        CHECK_OK(gcx_publish_start("right"));
+        self.point();
+    });
+    other.arrived();
+    const std::string right = bytes_of(folder.files().at(0));
+    // As many as there can be descriptors: gcx needs a few itself.
+    rlimit most{};
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &most), 0);
+    most.rlim_cur = std::min<rlim_t>(most.rlim_max, 1100);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &most), 0);
+    std::vector<std::unique_ptr<Held>> held;
+    const std::size_t count = most.rlim_cur - 100;
+    for (std::size_t i = 0; i < count; i++) {
+        char name[32];
+        std::snprintf(name, sizeof name, "leases-%016zx", i);
+        held.push_back(std::make_unique<Held>(folder.inner() / name, right.substr(0, 12000)));
+    }
+    CHECK_EQ(processes().size(), count + 1);
+    CHECK_EQ(leases().size(), count + 1);
+    uint32_t needed = 0;
+    CHECK_EQ(gcx_published_lease_list(nullptr, 0, &needed), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(needed, count + 1);
+    other.next();
+    other.ended();
+}
+
+void refused_start(gcx_result expected) {
+    in_child("a folder that can't be", [&] {
+        open_machine();
+        const gcx_lease lease = acquire(32, "goes on");
+        CHECK_REFUSED(gcx_publish_start("x"), expected);
+        CHECK_OK(gcx_lease_release(lease));
+    });
+}
+
+void test_folders() {
+    const Folder folder;
+    const std::string inner = folder.inner().string();
+    CHECK_EQ(mkdir(inner.c_str(), 0755), 0);
+    CHECK_EQ(chmod(inner.c_str(), 0755), 0);
+    refused_start(GCX_ERROR_NOT_PERMITTED);
+    uint32_t count = 0;
+    CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
+    CHECK_EQ(rmdir(inner.c_str()), 0);
+
+    CHECK_EQ(symlink("/tmp", inner.c_str()), 0);
+    refused_start(GCX_ERROR_OPERATING_SYSTEM);
+    CHECK_REFUSED(gcx_published_process_list(nullptr, 0, &count), GCX_ERROR_OPERATING_SYSTEM);
+    unlink(inner.c_str());
+    std::ofstream(inner) << "a file";
+    refused_start(GCX_ERROR_OPERATING_SYSTEM);
+    unlink(inner.c_str());
+
+    for (const char* wrong : {"not/absolute", "/nonexistent/folder", "/dev/null"}) {
+        setenv("XDG_RUNTIME_DIR", wrong, 1);
+        refused_start(GCX_ERROR_NOT_PERMITTED);
+        CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
+    }
+    setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
+    if (geteuid() == 0) {
+        CHECK_EQ(mkdir(inner.c_str(), 0700), 0);
+        CHECK_EQ(chown(inner.c_str(), 12345, 12345), 0);
+        refused_start(GCX_ERROR_NOT_PERMITTED);
+        CHECK_EQ(rmdir(inner.c_str()), 0);
+    } else {
+        CHECK_EQ(chmod(folder.path().c_str(), 0500), 0);
+        refused_start(GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(chmod(folder.path().c_str(), 0700), 0);
+    }
+    // A limit that would end the process by a signal, were it reached.
+    in_child("a small limit", [&] {
+        open_machine();
+        const rlimit least{4096, 4096};
+        CHECK_EQ(setrlimit(RLIMIT_FSIZE, &least), 0);
+        CHECK_EQ(gcx_publish_start("x"), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK(message_has("too large"));
+        CHECK_EQ(folder.files().size(), 0U);
+    });
+    // A full disk, where this user may mount one.
+    in_child("a full disk", [&] {
+        if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+            mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            mount("none", folder.path().c_str(), "tmpfs", 0, "size=32k,mode=700") != 0) {
+            CHECK(true);
+            return;
+        }
+        open_machine();
+        CHECK_EQ(gcx_publish_start("x"), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK(message_has("No space"));
+        CHECK_EQ(folder.files().size(), 0U);
+    });
+}
+
+void test_environment() {
+    const Folder folder;
+    const auto name_with = [&](const char* value) {
+        setenv("GCX_PUBLISH", value, 1);
+        std::string name;
+        in_child(value, [&] {
+            open_machine();
+            const auto found = processes();
+            const std::string expected = std::string(value) == "1"
+                                             ? program_invocation_short_name
+                                             : std::string(value).substr(0, 63);
+            const bool none = std::string(value).empty() || std::string(value) == "0";
+            CHECK_EQ(found.size(), none ? 0U : 1U);
+            if (found.size() == 1)
+                CHECK_EQ(std::string(found[0].name), expected);
+        });
+    };
+    for (const char* value : {"1", "0", "", "engine of mine"})
+        name_with(value);
+    name_with(std::string(100, 'y').c_str());
+    setenv("GCX_PUBLISH", "1", 1);
+    setenv("XDG_RUNTIME_DIR", "/nonexistent", 1);
+    in_child("publishing that fails", [] {
+        warnings.clear();
+        CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, note_warning, nullptr));
+        open_machine();
+        CHECK_EQ(warnings.size(), 1U);
+        CHECK(warnings.at(0).starts_with("GCX_PUBLISH is set, and leases are not published"));
+        CHECK_OK(gcx_lease_release(acquire(32, "works")));
+    });
+    unsetenv("GCX_PUBLISH");
+}
+
+} // namespace
+
+int main() {
+    test_hostile_files();
+    test_changed_files();
+    test_many();
+    test_folders();
+    test_environment();
+    return summary("publish-files");
+}
