@@ -24,10 +24,16 @@ namespace raw {
     X(cuMemGetInfo, cuMemGetInfo_v2)                                                               \
     X(cuLibraryLoadData, cuLibraryLoadData)                                                        \
     X(cuLibraryGetKernel, cuLibraryGetKernel)                                                      \
+    X(cuLibraryUnload, cuLibraryUnload)                                                            \
+    X(cuModuleLoadData, cuModuleLoadData)                                                          \
+    X(cuModuleGetFunction, cuModuleGetFunction)                                                    \
+    X(cuModuleUnload, cuModuleUnload)                                                              \
     X(cuKernelGetFunction, cuKernelGetFunction)                                                    \
     X(cuFuncSetAttribute, cuFuncSetAttribute)                                                      \
     X(cuLaunchKernel, cuLaunchKernel)                                                              \
     X(cuLaunchKernelEx, cuLaunchKernelEx)                                                          \
+    X(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel)                                        \
+    X(cuLaunchHostFunc, cuLaunchHostFunc)                                                          \
     X(cuOccupancyMaxPotentialClusterSize, cuOccupancyMaxPotentialClusterSize)                      \
     X(cuOccupancyMaxActiveClusters, cuOccupancyMaxActiveClusters)                                  \
     X(cuStreamCreate, cuStreamCreate)                                                              \
@@ -37,18 +43,28 @@ namespace raw {
     X(cuStreamBeginCapture, cuStreamBeginCapture_v2)                                               \
     X(cuStreamEndCapture, cuStreamEndCapture)                                                      \
     X(cuStreamIsCapturing, cuStreamIsCapturing)                                                    \
+    X(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2)                                           \
+    X(cuStreamWaitEvent, cuStreamWaitEvent)                                                        \
     X(cuStreamGetAttribute, cuStreamGetAttribute)                                                  \
     X(cuStreamSetAttribute, cuStreamSetAttribute)                                                  \
     X(cuGraphDestroy, cuGraphDestroy)                                                              \
+    X(cuGraphInstantiate, cuGraphInstantiateWithFlags)                                             \
+    X(cuGraphLaunch, cuGraphLaunch)                                                                \
+    X(cuGraphExecDestroy, cuGraphExecDestroy)                                                      \
     X(cuEventCreate, cuEventCreate)                                                                \
+    X(cuEventRecord, cuEventRecord)                                                                \
+    X(cuEventElapsedTime, cuEventElapsedTime)                                                      \
     X(cuEventQuery, cuEventQuery)                                                                  \
     X(cuEventSynchronize, cuEventSynchronize)                                                      \
     X(cuEventDestroy, cuEventDestroy_v2)                                                           \
     X(cuCtxSynchronize, cuCtxSynchronize)                                                          \
     X(cuMemAlloc, cuMemAlloc_v2)                                                                   \
     X(cuMemFree, cuMemFree_v2)                                                                     \
-    X(cuMemsetD8, cuMemsetD8_v2)                                                                   \
+    X(cuMemsetD32, cuMemsetD32_v2)                                                                 \
+    X(cuMemsetD32Async, cuMemsetD32Async)                                                          \
     X(cuMemcpyDtoH, cuMemcpyDtoH_v2)                                                               \
+    X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2)                                                     \
+    X(cuMemsetD8, cuMemsetD8_v2)                                                                   \
     X(cuDeviceGetDevResource, cuDeviceGetDevResource)                                              \
     X(cuDevSmResourceSplitByCount, cuDevSmResourceSplitByCount)                                    \
     X(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc)                                        \

@@ -28,6 +28,7 @@ step() {
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 date -u +%Y-%m-%d
 step suite "$build/tests/gpu/gcx-gpu-tests" "$build/src/libgcx.so.0"
+step figures "$build/tests/gpu/gcx-gpu-tests" --figures
 step info "$gcx" info
 step plan "$gcx" plan --sms 108,24
 step split "$gcx" split --sms 108,24

@@ -11,6 +11,9 @@ void test_queries();
 void test_contexts(bool quick);
 void test_captures(bool quick);
 void test_leases(bool quick);
+void test_graphs(bool quick);
+// What graphs cost, printed; nothing of it is checked.
+void graph_figures();
 // Last: it resets the device's primary context.
 void test_resets();
 void test_processes(const char* libgcx);
