@@ -40,6 +40,7 @@ step replay env GCX_DRIVER="sim:$logs/recorded.profile" "$gcx" verify --sms 108,
 step example-split "$build/examples/split"
 step example-scenario "$build/examples/scenario"
 step example-scenario-cpp "$build/examples/scenario-cpp"
+step example-serving "$build/examples/serving"
 step example-dlopen "$build/examples/dlopen" "$build/src/libgcx.so.0"
 step bench "$gcx" bench
 if command -v compute-sanitizer >/dev/null; then

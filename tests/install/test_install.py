@@ -68,6 +68,32 @@ def test_scenario(example: str, driver: str) -> None:
     assert re.fullmatch(SCENARIO, done.stdout)
 
 
+@pytest.mark.parametrize("driver", ["h100@12.4", "h200@13.0", "rtx4090@13.5"])
+def test_serving(driver: str) -> None:
+    """Decode beside prefill: the promise is kept on the simulated clock, by changes of the leases,
+    and no graph is captured twice."""
+    done = run(build_folder() / "examples" / "serving", GCX_DRIVER=f"sim:{driver}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"token   0: decode (128|132) SMs behind  0 pieces on all", done.stdout)
+    changes = re.findall(r"token +\d+: decode +(\d+) SMs behind +\d+", done.stdout)
+    assert len(changes) >= 4
+    assert len(set(changes)) >= 2
+    found = re.search(r"(\d+) tokens: p50 ([\d.]+), p99 ([\d.]+) ms; promise kept", done.stdout)
+    assert found is not None
+    assert 4.5 < float(found[2]) <= float(found[3]) <= 6
+    assert "5 prompts: first token after" in done.stdout
+    # One for each of 5 layouts and graph, but for the sides that have no SMs.
+    assert done.stdout.endswith("2 graphs, each captured once, 8 executables\n")
+
+
+@pytest.mark.parametrize("promise", ["1", "soon", "-3"])
+def test_serving_promises_nothing_impossible(promise: str) -> None:
+    done = run(build_folder() / "examples" / "serving", promise, GCX_DRIVER="sim:h100@13.0")
+    assert done.returncode == 1
+    assert done.stderr.startswith("serving: ")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("example", ["scenario", "scenario-cpp"])
 def test_scenario_without_a_driver(example: str) -> None:
     done = run(build_folder() / "examples" / example, GCX_DRIVER="/no/such/driver")

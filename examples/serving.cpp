@@ -1,0 +1,400 @@
+// Decode beside prefill, as docs/serving.md has it: two leases that change at every token, graphs
+// that are captured once, and a policy that keeps a promised time per token.
+//
+//     c++ -std=c++17 serving.cpp $(pkg-config --cflags --libs gcx) -I$CUDA_HOME/include -ldl
+//     ./a.out [MILLISECONDS PROMISED]
+//
+// Without a GPU: GCX_DRIVER=sim:h100@13.0 before it. The kernels stand in for a model's: blocks
+// that take a fixed time, so that a kernel takes the longer the fewer SMs it has.
+#include <gcx.hpp>
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+// The driver that gcx has opened: what an engine's own CUDA code would call.
+class Cuda {
+  public:
+    Cuda() : library_(dlopen(gcx::driver_info().library, RTLD_NOW)) {
+        if (library_ == nullptr)
+            throw std::runtime_error(dlerror());
+        find(retain, "cuDevicePrimaryCtxRetain");
+        find(push, "cuCtxPushCurrent_v2");
+        find(load_library, "cuLibraryLoadData");
+        find(get_kernel, "cuLibraryGetKernel");
+        find(get_function, "cuKernelGetFunction");
+        find(allocate, "cuMemAlloc_v2");
+        find(create_stream, "cuStreamCreate");
+        find(begin_capture, "cuStreamBeginCapture_v2");
+        find(end_capture, "cuStreamEndCapture");
+        find(destroy_graph, "cuGraphDestroy");
+        find(launch, "cuLaunchKernel");
+    }
+
+    decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
+    decltype(&cuCtxPushCurrent) push = nullptr;
+    decltype(&cuLibraryLoadData) load_library = nullptr;
+    decltype(&cuLibraryGetKernel) get_kernel = nullptr;
+    decltype(&cuKernelGetFunction) get_function = nullptr;
+    decltype(&cuMemAlloc) allocate = nullptr;
+    decltype(&cuStreamCreate) create_stream = nullptr;
+    decltype(&cuStreamBeginCapture) begin_capture = nullptr;
+    decltype(&cuStreamEndCapture) end_capture = nullptr;
+    decltype(&cuGraphDestroy) destroy_graph = nullptr;
+    decltype(&cuLaunchKernel) launch = nullptr;
+
+  private:
+    template <class Function>
+    void find(Function& function, const char* name) {
+        function = reinterpret_cast<Function>(dlsym(library_, name));
+        if (function == nullptr)
+            throw std::runtime_error(std::string("the driver has no ") + name);
+    }
+    void* library_;
+};
+
+void check(CUresult result, const char* what) {
+    if (result != CUDA_SUCCESS)
+        throw std::runtime_error(std::string(what) + ": CUresult " + std::to_string(result));
+}
+
+// A graph of gcx.h: captured once, launched on whatever SMs a stream has.
+class Graph {
+  public:
+    explicit Graph(CUgraph captured) { gcx::check(gcx_graph_create(captured, nullptr, &graph_)); }
+    Graph(Graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+    Graph& operator=(Graph&&) = delete;
+    ~Graph() { gcx_graph_destroy(graph_); }
+
+    void prepare(const gcx::lease& lease) const {
+        const gcx_resource sms = lease.get_resource().value();
+        gcx::check(gcx_graph_prepare(graph_, &sms, 1, GCX_PREPARE_FOR_LEASES));
+    }
+    void launch(const gcx::stream& stream) const {
+        gcx::check(gcx_graph_launch(graph_, stream.handle()));
+    }
+    uint64_t executables() const {
+        gcx_graph_info info = GCX_GRAPH_INFO_INIT;
+        gcx::check(gcx_graph_get_info(graph_, &info));
+        return info.made;
+    }
+
+  private:
+    gcx_graph graph_ = nullptr;
+};
+
+// Each block notes its SM and lasts so long. The simulated driver knows this kernel by its name.
+constexpr char kKernel[] = R"(
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry gcx_probe(.param .u64 counts, .param .u32 max_sms, .param .u32 spin_ns)
+.maxntid 1024, 1, 1
+{
+    .reg .pred %p<3>;
+    .reg .b32  %r<5>;
+    .reg .b64  %rd<6>;
+    mov.u64        %rd1, %globaltimer;
+    mov.u32        %r1, %smid;
+    mov.u32        %r2, %tid.x;
+    setp.ne.u32    %p1, %r2, 0;
+    @%p1 bra       MORE;
+    ld.param.u64   %rd2, [counts];
+    mul.wide.u32   %rd3, %r1, 4;
+    add.s64        %rd2, %rd2, %rd3;
+    red.global.add.u32 [%rd2], 1;
+MORE:
+    mov.u64        %rd4, %globaltimer;
+    sub.s64        %rd4, %rd4, %rd1;
+    ld.param.u32   %r3, [spin_ns];
+    cvt.u64.u32    %rd5, %r3;
+    setp.lt.u64    %p2, %rd4, %rd5;
+    @%p2 bra       MORE;
+    ret;
+}
+)";
+
+// The engine's part: what runs, captured as graphs on a plain stream.
+class Model {
+  public:
+    static constexpr unsigned kPieces = 60; // of a prompt
+
+    Model() {
+        CUcontext primary = nullptr;
+        CUlibrary library = nullptr;
+        CUkernel kernel = nullptr;
+        check(cuda_.retain(&primary, 0), "the primary context");
+        check(cuda_.push(primary), "making it current");
+        check(cuda_.load_library(&library, kKernel, nullptr, nullptr, 0, nullptr, nullptr, 0),
+              "loading the kernel");
+        check(cuda_.get_kernel(&kernel, library, "gcx_probe"), "finding the kernel");
+        check(cuda_.get_function(&kernel_, kernel), "getting its function");
+        check(cuda_.allocate(&counts_, kMaxSms * sizeof(uint32_t)), "its memory");
+        check(cuda_.create_stream(&stream_, CU_STREAM_NON_BLOCKING), "a plain stream");
+    }
+
+    // A decode step: kernels that don't fill the GPU, one after another.
+    Graph step() { return capture(20, 96, 100'000); }
+    // A piece of a prompt: one that fills it some times over.
+    Graph piece() { return capture(1, 1056, 100'000); }
+
+  private:
+    static constexpr uint32_t kMaxSms = 1024;
+
+    Graph capture(unsigned kernels, unsigned blocks, uint32_t nanoseconds) {
+        CUgraph captured = nullptr;
+        uint32_t max_sms = kMaxSms;
+        void* arguments[] = {&counts_, &max_sms, &nanoseconds};
+        check(cuda_.begin_capture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "to capture");
+        for (unsigned i = 0; i < kernels; i++)
+            check(cuda_.launch(kernel_, blocks, 1, 1, 1024, 1, 1, 0, stream_, arguments, nullptr),
+                  "launching");
+        check(cuda_.end_capture(stream_, &captured), "capturing");
+        Graph graph(captured); // has a copy
+        check(cuda_.destroy_graph(captured), "destroying a graph");
+        return graph;
+    }
+
+    Cuda cuda_;
+    CUfunction kernel_ = nullptr;
+    CUdeviceptr counts_ = 0;
+    CUstream stream_ = nullptr;
+};
+
+// The leases of decode and prefill: between them they have all SMs. Who has none has no lease; the
+// other's next work waits, on the device, for its last.
+class Sides {
+  public:
+    struct Side {
+        gcx::lease lease;
+        gcx::stream stream; // follows the lease
+    };
+    Side decode, prefill;
+    unsigned changes = 0;
+
+    explicit Sides(uint32_t sm_count) : sm_count_(sm_count) { acquire(decode, "decode"); }
+
+    // Gives decode so many SMs and prefill the others. The host waits for nobody.
+    void arrange(uint32_t decode_sms) {
+        if (decode_sms == now_)
+            return;
+        if (decode_sms == 0 || decode_sms == sm_count_)
+            give(decode_sms == 0 ? decode : prefill, decode_sms == 0 ? prefill : decode);
+        else if (!decode.lease)
+            share(prefill, sm_count_ - decode_sms, decode, "decode");
+        else if (!prefill.lease)
+            share(decode, decode_sms, prefill, "prefill");
+        else
+            gcx::resize({{decode.lease, decode_sms}, {prefill.lease, gcx::rest}});
+        now_ = decode_sms;
+        changes++;
+    }
+
+  private:
+    static void acquire(Side& side, const char* name) {
+        side.lease = gcx::lease(0, gcx::rest, {name});
+        side.stream = gcx::stream(side.lease);
+    }
+    void give(Side& from, Side& to) {
+        from.stream = gcx::stream(); // its streams end with a lease
+        if (to.lease) {
+            from.lease.hand_over(to.lease);
+        } else {
+            from.lease.close();
+            acquire(to, &to == &decode ? "decode" : "prefill");
+        }
+    }
+    static void share(Side& from, uint32_t keeps, Side& to, const char* name) {
+        from.lease.resize(keeps);
+        acquire(to, name);
+    }
+
+    uint32_t sm_count_;
+    uint32_t now_ = sm_count_; // decode's
+};
+
+// What was measured of a split, in milliseconds: a step, and a piece beside it.
+struct Cost {
+    double step, piece;
+};
+
+class Policy {
+  public:
+    // Measures each split, 0 and all SMs among them.
+    Policy(double promise, uint32_t sm_count, Sides& sides, const Graph& step, const Graph& piece)
+        : promise_(promise), sm_count_(sm_count) {
+        for (const uint32_t part : {0U, sm_count / 6, sm_count / 4, sm_count * 3 / 8, sm_count}) {
+            const uint32_t sms = part / 8 * 8 == part || part == sm_count ? part : part / 8 * 8 + 8;
+            sides.arrange(sms);
+            const Cost cost = {measure(sides.decode, step), measure(sides.prefill, piece)};
+            costs_[sms] = cost;
+            std::printf("  %3u SMs: a step %.2f ms; %3u SMs: a piece %.2f ms\n", sms, cost.step,
+                        sm_count - sms, cost.piece);
+        }
+        if (costs_.at(sm_count).step > promise * kOfPromise)
+            throw std::runtime_error("a step alone takes longer than was promised");
+    }
+
+    // What is done in the time of one token: pieces on all SMs, then a step and pieces beside it.
+    struct Plan {
+        unsigned first = 0;
+        uint32_t split = 0; // decode's SMs
+        unsigned beside = 0;
+    };
+    Plan plan(unsigned pieces) const {
+        const double piece = costs_.at(0).piece;
+        Plan best{0, sm_count_, 0};
+        double rate = -1;
+        for (const auto& [split, cost] : costs_) {
+            const double left = promise_ * kOfPromise - cost.step;
+            if (split == 0 || left < 0)
+                continue;
+            Plan plan;
+            plan.split = split;
+            plan.first = std::min(pieces, static_cast<unsigned>(left / piece));
+            if (split != sm_count_)
+                plan.beside =
+                    std::min(pieces - plan.first, static_cast<unsigned>(cost.step / cost.piece));
+            const double done = plan.first + plan.beside;
+            const double time = plan.first * piece + cost.step;
+            // With nothing beside it a step may as well have all SMs, which come last.
+            if (done / time >= rate) {
+                rate = done / time;
+                best = plan;
+            }
+        }
+        return best;
+    }
+
+  private:
+    static constexpr double kOfPromise = 0.97; // the rest is for launching, and for slow steps
+
+    static double measure(const Sides::Side& side, const Graph& graph) {
+        if (!side.lease)
+            return 0;
+        graph.prepare(side.lease); // so that no launch makes it
+        const gcx::event start(0, gcx::event_flags::timing), end(0, gcx::event_flags::timing);
+        graph.launch(side.stream);
+        side.stream.record(start);
+        graph.launch(side.stream);
+        side.stream.record(end);
+        end.synchronize();
+        return end.elapsed_since(start).count();
+    }
+
+    double promise_;
+    uint32_t sm_count_;
+    std::map<uint32_t, Cost> costs_; // by decode's SMs
+};
+
+double percentile(std::vector<double> times, double share) {
+    std::sort(times.begin(), times.end());
+    return times.at(static_cast<std::size_t>(share * static_cast<double>(times.size() - 1)));
+}
+
+void serve(double promise) {
+    const gcx_device_info device = gcx::device(0).info();
+    std::printf("%s, %u SMs; promised: %g ms from token to token\n", device.name, device.sm_count,
+                promise);
+    Model model;
+    const Graph step = model.step(), piece = model.piece();
+    Sides sides(device.sm_count);
+    const Policy policy(promise, device.sm_count, sides, step, piece);
+
+    // Prompts that come at these tokens.
+    std::deque<unsigned> coming = {3, 4, 30, 31, 32};
+    std::deque<double> waiting; // when they came, of those that have no first token
+    unsigned pieces = 0;        // of them that are not launched
+    std::deque<std::pair<gcx::event, double>> last_pieces;
+    std::vector<double> tokens, firsts;
+    const gcx::event began(0, gcx::event_flags::timing);
+    sides.arrange(device.sm_count);
+    step.launch(sides.decode.stream);
+    sides.decode.stream.record(began);
+
+    const auto launch_piece = [&] {
+        piece.launch(sides.prefill.stream);
+        if (--pieces % Model::kPieces == 0) {
+            gcx::event end(0, gcx::event_flags::timing);
+            sides.prefill.stream.record(end);
+            last_pieces.emplace_back(std::move(end), waiting.front());
+            waiting.pop_front();
+        }
+    };
+    const auto answer = [&](bool all) {
+        while (!last_pieces.empty() && (all || last_pieces.front().first.query())) {
+            const auto& [end, came] = last_pieces.front();
+            end.synchronize();
+            firsts.push_back(end.elapsed_since(began).count() - came);
+            last_pieces.pop_front();
+        }
+    };
+    Policy::Plan shown;
+    double now = 0;
+    for (unsigned token = 0; !coming.empty() || pieces > 0; token++) {
+        while (!coming.empty() && coming.front() <= token) {
+            coming.pop_front();
+            waiting.push_back(now);
+            pieces += Model::kPieces;
+        }
+        Policy::Plan plan{0, device.sm_count, 0};
+        if (pieces > 0)
+            plan = policy.plan(pieces);
+        if (plan.first > 0)
+            sides.arrange(0);
+        for (unsigned i = 0; i < plan.first; i++)
+            launch_piece();
+        sides.arrange(plan.split);
+        step.launch(sides.decode.stream); // behind those pieces, on the device
+        const gcx::event end(0, gcx::event_flags::timing);
+        sides.decode.stream.record(end);
+        for (unsigned i = 0; i < plan.beside; i++)
+            launch_piece();
+        end.synchronize();
+        tokens.push_back(end.elapsed_since(began).count() - now);
+        now += tokens.back();
+        answer(false);
+        if (plan.split != shown.split || plan.first != shown.first || plan.beside != shown.beside)
+            std::printf(
+                "  token %3u: decode %3u SMs behind %2u pieces on all, %2u beside; %4u left\n",
+                token, plan.split, plan.first, plan.beside, pieces);
+        shown = plan;
+    }
+    answer(true);
+    std::printf("%zu tokens: p50 %.2f, p99 %.2f ms; promise %s\n", tokens.size(),
+                percentile(tokens, 0.5), percentile(tokens, 0.99),
+                percentile(tokens, 0.99) <= promise ? "kept" : "BROKEN");
+    std::printf("%zu prompts: first token after %.1f ms in the median\n", firsts.size(),
+                percentile(firsts, 0.5));
+    std::printf("%u changes of the leases; 2 graphs, each captured once, %llu executables\n",
+                sides.changes,
+                static_cast<unsigned long long>(step.executables() + piece.executables()));
+}
+
+} // namespace
+
+int main(int count, char** words) {
+    try {
+        const double promise = count > 1 ? std::atof(words[1]) : 6.0;
+        if (!(promise > 0))
+            throw std::runtime_error("usage: serving [MILLISECONDS PROMISED], a number above 0");
+        // Streams that wait must not hold up all launches of the process; before CUDA starts.
+        gcx::check(gcx_queue_request_connections(GCX_MAX_CONNECTIONS));
+        serve(promise);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "serving: %s\n", error.what());
+        return 1;
+    }
+}
