@@ -43,7 +43,7 @@ class GreenContext {
     friend class ContextCache;
     Device::PrimaryHold primary_;
     unsigned long long native_id_ = 0;
-    MemoryGauge::Measured measured_;
+    MemoryGauge::Bytes measured_;
     std::atomic<bool> dead_{false};
     // The rest is the cache's, under its mutex.
     bool made_ = false;

@@ -1,6 +1,7 @@
 #include "core/device.hpp"
 
 #include "base/log.hpp"
+#include "core/capture.hpp"
 #include "core/give_back.hpp"
 #include "core/scoped_current.hpp"
 
@@ -164,6 +165,20 @@ Device::PrimaryHold Device::hold_primary() {
     hold.epoch_ = primary_epoch_;
     hold.context_ = primary_;
     return hold;
+}
+
+MemoryGauge::Bytes Device::free_memory(const PrimaryHold& primary) const {
+    const RelaxedCapture relaxed(driver_);
+    try {
+        const ScopedCurrent current(driver_, primary.context());
+        std::size_t free = 0;
+        std::size_t total = 0;
+        GCX_CALL(driver_, cuMemGetInfo, &free, &total);
+        return free;
+    } catch (const Error& error) { // nothing depends on it
+        log::write(GCX_LOG_DEBUG, error.message);
+        return std::nullopt;
+    }
 }
 
 bool Device::primary_alive(uint64_t epoch) {

@@ -66,6 +66,8 @@ class Device {
         CUcontext context_ = nullptr;
     };
     PrimaryHold hold_primary();
+    // Its memory that is free, by the driver. Breaks no capture.
+    MemoryGauge::Bytes free_memory(const PrimaryHold& primary) const;
 
     // The priorities that streams can have: lower numbers are more urgent. Asked of the driver
     // once, which wants the primary context for it.

@@ -17,13 +17,13 @@ class Watched {
     void add(Device& device) { holds_.push_back({device.hold_primary(), &device, 0}); }
     void begin() {
         for (Row& row : holds_)
-            row.before = free_memory(row.device->driver(), row.hold.context());
+            row.before = row.device->free_memory(row.hold);
     }
     // The bytes that came free since; others may have taken more than that.
     uint64_t gained() const {
         int64_t bytes = 0;
         for (const Row& row : holds_) {
-            const auto now = free_memory(row.device->driver(), row.hold.context());
+            const auto now = row.device->free_memory(row.hold);
             if (now && row.before)
                 bytes += static_cast<int64_t>(*now) - static_cast<int64_t>(*row.before);
         }
@@ -34,7 +34,7 @@ class Watched {
     struct Row {
         Device::PrimaryHold hold;
         Device* device;
-        std::optional<uint64_t> before;
+        MemoryGauge::Bytes before;
     };
     std::vector<Row> holds_;
 };
@@ -132,14 +132,21 @@ ContextCache::Trimmed ContextCache::trim(uint32_t keep) {
     return done;
 }
 
-// Those with a context that a reset has not taken.
+// Those with a context, after what a reset has taken has left.
 std::set<Device*> ContextCache::devices() {
     const std::lock_guard lock(mutex_);
     std::set<Device*> found;
+    std::vector<GreenContext*> dead;
     for (const auto& [key, context] : entries_) {
-        if (context->made_ && alive(*context))
+        if (!context->made_)
+            continue;
+        if (alive(*context))
             found.insert(key.device);
+        else
+            dead.push_back(context.get());
     }
+    for (GreenContext* context : dead)
+        bury(*context);
     return found;
 }
 

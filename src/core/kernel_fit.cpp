@@ -52,7 +52,7 @@ void get_kernel_fit(const Device& device, Stream& stream, CUfunction function,
         int largest = 0;
         GCX_CALL(driver, cuOccupancyMaxPotentialClusterSize, &largest, function, &config);
         fit.max_cluster_blocks = static_cast<uint32_t>(std::max(largest, 1));
-        if (params.cluster_blocks != 0)
+        if (params.cluster_blocks != 0 && params.cluster_blocks <= fit.max_cluster_blocks)
             fit.max_clusters = active_clusters(driver, function, config, params.cluster_blocks);
     } else if (params.cluster_blocks == 1) {
         fit.max_clusters = fit.max_blocks;

@@ -1,26 +1,10 @@
 #include "core/memory_gauge.hpp"
 
-#include "core/capture.hpp"
-#include "core/scoped_current.hpp"
-
 #include <algorithm>
 
 namespace gcx {
 
-std::optional<uint64_t> free_memory(const Driver& driver, CUcontext context) {
-    const RelaxedCapture relaxed(driver);
-    try {
-        const ScopedCurrent current(driver, context);
-        std::size_t free = 0;
-        std::size_t total = 0;
-        GCX_CALL(driver, cuMemGetInfo, &free, &total);
-        return free;
-    } catch (const Error&) { // what is made does not depend on it
-        return std::nullopt;
-    }
-}
-
-MemoryGauge::Measured MemoryGauge::note(const Measured& before, const Measured& after) {
+MemoryGauge::Bytes MemoryGauge::note(const Bytes& before, const Bytes& after) {
     if (!before || !after)
         return std::nullopt;
     const uint64_t bytes = *before > *after ? *before - *after : 0;
@@ -36,7 +20,7 @@ MemoryGauge::Measured MemoryGauge::note(const Measured& before, const Measured& 
     return bytes;
 }
 
-uint64_t MemoryGauge::told(const Measured& measured) const {
+uint64_t MemoryGauge::told(const Bytes& measured) const {
     const std::lock_guard lock(mutex_);
     if (!measured)
         return median_;

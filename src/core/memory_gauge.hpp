@@ -2,35 +2,31 @@
 // after.
 #pragma once
 
-#include "driver/driver.hpp"
-
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 namespace gcx {
 
-// Device memory that is free, by the driver; nothing if it doesn't say. Breaks no capture.
-std::optional<uint64_t> free_memory(const Driver& driver, CUcontext context);
-
 class MemoryGauge {
   public:
-    using Measured = std::optional<uint64_t>;
+    using Bytes = std::optional<uint64_t>; // nothing: the driver doesn't say
 
     // Makes a context, and says by how much it made the free memory smaller. One at a time, so that
     // one thread's is not in another's figure; the driver makes each wait for the device anyway.
-    template <class Make>
-    Measured around(const Driver& driver, CUcontext primary, Make&& make) {
+    template <class Free, class Make>
+    Bytes around(Free&& free, Make&& make) {
         const std::lock_guard alone(making_);
-        const auto before = free_memory(driver, primary);
+        const Bytes before = free();
         make();
-        return note(before, free_memory(driver, primary));
+        return note(before, free());
     }
 
     // What to tell of one: what others allocated or freed meanwhile is in a figure, and would make
     // a limit destroy contexts that hold little. So those far from the others' aren't believed.
-    uint64_t told(const Measured& measured) const;
+    uint64_t told(const Bytes& measured) const;
     // What the next one is likely to hold.
     uint64_t expected() const;
 
@@ -39,7 +35,7 @@ class MemoryGauge {
     static constexpr std::size_t kFew = 3; // with fewer there is no telling which is far off
     static constexpr uint64_t kFarOff = 4;
 
-    Measured note(const Measured& before, const Measured& after);
+    Bytes note(const Bytes& before, const Bytes& after);
 
     std::mutex making_;
     mutable std::mutex mutex_;       // of what follows

@@ -317,7 +317,15 @@ int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     expect(gcx_stream_destroy(live.stream));
     expect(gcx_context_destroy(live.context));
     expect(gcx_cache_set_limit(0));
+    expect(gcx_cache_set_memory_limit(0));
+    expect(gcx_cache_prepare(&resource, 1, nullptr));
+    expect(gcx_cache_trim(0, nullptr));
     expect(gcx_cache_get_stats(&stats));
+    gcx_kernel_fit_params fit_params = GCX_KERNEL_FIT_PARAMS_INIT;
+    fit_params.block_threads = 32;
+    gcx_kernel_fit fit = GCX_KERNEL_FIT_INIT;
+    expect(
+        gcx_stream_get_kernel_fit(live.stream, forged<struct CUfunc_st*>(64), &fit_params, &fit));
     // These need no driver and work.
     wrong += gcx_version() == GCX_VERSION ? 0 : 1;
     wrong += gcx_result_name(GCX_ERROR_UNKNOWN) != nullptr ? 0 : 1;

@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
     test_captures(quick);
     test_graphs(quick);
     test_leases(quick);
+    test_ahead(quick);
     if (!quick)
         test_resets();
     return check::summary("gpu");

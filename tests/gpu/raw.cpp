@@ -77,6 +77,7 @@ CUcontext the_primary = nullptr;
 CUfunction spin = nullptr;
 CUfunction note = nullptr;
 CUfunction nothing = nullptr;
+CUkernel nothing_kernel = nullptr;
 
 void must(CUresult result, const char* what) {
     if (result == CUDA_SUCCESS)
@@ -133,6 +134,7 @@ void load() {
     spin = function("spin");
     note = function("note");
     nothing = function("nothing");
+    must(cuLibraryGetKernel(&nothing_kernel, kernels, "nothing"), "nothing");
 }
 
 CUcontext primary() {
@@ -191,6 +193,43 @@ std::vector<Note> Notes::read() const {
         std::exit(1);
     }
     return notes;
+}
+
+CUfunction empty_function() {
+    return nothing;
+}
+
+CUfunction empty_kernel() {
+    return reinterpret_cast<CUfunction>(nothing_kernel);
+}
+
+int blocks_per_sm(CUfunction function, uint32_t threads, uint32_t shared_bytes) {
+    CUcontext old = nullptr;
+    int blocks = 0;
+    must(cuCtxPushCurrent(the_primary), "cuCtxPushCurrent");
+    must(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, static_cast<int>(threads),
+                                                     shared_bytes),
+         "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    must(cuCtxPopCurrent(&old), "cuCtxPopCurrent");
+    return blocks;
+}
+
+CUresult launch_cooperative(CUstream stream, uint32_t blocks, uint32_t threads,
+                            uint32_t shared_bytes) {
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attribute.value.cooperative = 1;
+    CUlaunchConfig config{};
+    config.gridDimX = blocks;
+    config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = threads;
+    config.blockDimY = config.blockDimZ = 1;
+    config.sharedMemBytes = shared_bytes;
+    config.hStream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    const CUresult launched = cuLaunchKernelEx(&config, nothing, nullptr, nullptr);
+    return launched != CUDA_SUCCESS ? launched : cuStreamSynchronize(stream);
 }
 
 int max_cluster_size(CUstream stream) {

@@ -34,6 +34,7 @@ namespace raw {
     X(cuLaunchKernelEx, cuLaunchKernelEx)                                                          \
     X(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel)                                        \
     X(cuLaunchHostFunc, cuLaunchHostFunc)                                                          \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor)    \
     X(cuOccupancyMaxPotentialClusterSize, cuOccupancyMaxPotentialClusterSize)                      \
     X(cuOccupancyMaxActiveClusters, cuOccupancyMaxActiveClusters)                                  \
     X(cuStreamCreate, cuStreamCreate)                                                              \
@@ -118,6 +119,14 @@ class Notes {
     uint32_t capacity_;
     uint32_t expected_ = 0;
 };
+
+// A kernel that does nothing, as a CUfunction and as a CUkernel cast to one; how many of its blocks
+// an SM holds; and a cooperative launch of so many.
+CUfunction empty_function();
+CUfunction empty_kernel();
+int blocks_per_sm(CUfunction function, uint32_t threads, uint32_t shared_bytes);
+CUresult launch_cooperative(CUstream stream, uint32_t blocks, uint32_t threads,
+                            uint32_t shared_bytes);
 
 // The largest cluster that a kernel with blocks of 1024 threads could be launched with in the
 // stream, non-portable sizes allowed; how many clusters of a size are active at once; and such a

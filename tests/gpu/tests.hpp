@@ -14,6 +14,7 @@ void test_leases(bool quick);
 void test_graphs(bool quick);
 // What graphs cost, printed; nothing of it is checked.
 void graph_figures();
+void test_ahead(bool quick);
 // Last: it resets the device's primary context.
 void test_resets();
 void test_processes(const char* libgcx);

@@ -1,0 +1,244 @@
+// How much of a kernel fits a stream's SMs at once.
+
+#include "support.hpp"
+
+using namespace support;
+
+namespace {
+
+constexpr char kPtx[] = R"(
+.version 6.3
+.target sm_70
+.address_size 64
+.visible .entry fit_kernel()
+{ ret; }
+)";
+
+// A kernel of the application's, in both forms that CUDA has.
+class Kernel {
+  public:
+    Kernel() {
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuModuleLoadData)(&module_, kPtx), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuModuleGetFunction)(&function, module_, "fit_kernel"), CUDA_SUCCESS);
+        CHECK_EQ(
+            NATIVE(cuLibraryLoadData)(&library_, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0),
+            CUDA_SUCCESS);
+        CUkernel found = nullptr;
+        CHECK_EQ(NATIVE(cuLibraryGetKernel)(&found, library_, "fit_kernel"), CUDA_SUCCESS);
+        kernel = foreign<CUfunction>(found);
+        CUcontext popped = nullptr;
+        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    }
+    ~Kernel() {
+        CHECK_EQ(NATIVE(cuLibraryUnload)(library_), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuModuleUnload)(module_), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+    }
+    Kernel(const Kernel&) = delete;
+    Kernel& operator=(const Kernel&) = delete;
+
+    CUcontext primary = nullptr;
+    CUfunction function = nullptr;
+    CUfunction kernel = nullptr; // a CUkernel
+
+  private:
+    CUmodule module_ = nullptr;
+    CUlibrary library_ = nullptr;
+};
+
+gcx_kernel_fit_params params_of(uint32_t threads, uint32_t shared = 0, uint32_t cluster = 0) {
+    gcx_kernel_fit_params params = GCX_KERNEL_FIT_PARAMS_INIT;
+    params.block_threads = threads;
+    params.dynamic_shared_bytes = shared;
+    params.cluster_blocks = cluster;
+    return params;
+}
+
+gcx_kernel_fit fit(gcx_stream stream, CUfunction function, const gcx_kernel_fit_params& params) {
+    gcx_kernel_fit fit = GCX_KERNEL_FIT_INIT;
+    CHECK_OK(gcx_stream_get_kernel_fit(stream, function, &params, &fit));
+    return fit;
+}
+
+CUresult launch_cooperative(gcx_stream stream, CUfunction function, uint32_t blocks,
+                            const gcx_kernel_fit_params& params) {
+    return NATIVE(cuLaunchCooperativeKernel)(function, blocks, 1, 1, params.block_threads, 1, 1,
+                                             params.dynamic_shared_bytes, gcx_stream_native(stream),
+                                             nullptr);
+}
+
+void what_fits_is_what_can_be_launched() {
+    const Kernel kernel;
+    const Split parts = split(whole_device(), {24, 0});
+    const Partition small(parts.groups[0]);
+    const Partition large(parts.groups[1]);
+    for (const auto& params : {params_of(1024), params_of(256), params_of(32),
+                               params_of(256, 40'000), params_of(96, 0)}) {
+        for (CUfunction function : {kernel.function, kernel.kernel}) {
+            const gcx_kernel_fit found = fit(small.stream, function, params);
+            CHECK_EQ(found.sm_count, 24U);
+            CHECK_EQ(found.max_blocks, 24 * found.blocks_per_sm);
+            CHECK_EQ(found.max_clusters, 0U);
+            int blocks = 0;
+            CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernel.primary), CUDA_SUCCESS);
+            CHECK_EQ(NATIVE(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+                         &blocks, function, static_cast<int>(params.block_threads),
+                         params.dynamic_shared_bytes),
+                     CUDA_SUCCESS);
+            CUcontext popped = nullptr;
+            CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+            CHECK_EQ(found.blocks_per_sm, static_cast<uint32_t>(blocks));
+            CHECK_EQ(fit(large.stream, function, params).max_blocks, 108 * found.blocks_per_sm);
+            CHECK_EQ(launch_cooperative(small.stream, function, found.max_blocks, params),
+                     CUDA_SUCCESS);
+            CHECK_EQ(launch_cooperative(small.stream, function, found.max_blocks + 1, params),
+                     CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+        }
+    }
+    CUcontext current = nullptr;
+    CHECK_EQ(NATIVE(cuCtxGetCurrent)(&current), CUDA_SUCCESS);
+    CHECK(current == nullptr);
+}
+
+// Too much for an SM: nothing fits, which is an answer.
+void what_can_t_run() {
+    const Kernel kernel;
+    const Partition part(split(whole_device(), {24}).groups[0]);
+    const gcx_kernel_fit found = fit(part.stream, kernel.function, params_of(256, 100'000, 4));
+    CHECK_EQ(found.blocks_per_sm, 0U);
+    CHECK_EQ(found.max_blocks, 0U);
+    CHECK_EQ(found.max_clusters, 0U);
+    CHECK_EQ(found.max_cluster_blocks, 0U);
+}
+
+void clusters() {
+    const Kernel kernel;
+    const Partition coarse(split(whole_device(), {24}).groups[0]);
+    const Partition fine(split(whole_device(), {24}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0]);
+    uint32_t blocks = 0;
+    CHECK_OK(gcx_stream_get_max_cluster_size(fine.stream, &blocks));
+    CHECK_EQ(blocks, 2U);
+    // As recorded of an H200: see facts of the driver in docs/measurements.md.
+    for (const auto& [cluster, at_once] : {std::pair{1U, 48U}, {2U, 24U}, {4U, 12U}, {8U, 6U}}) {
+        const auto found = fit(coarse.stream, kernel.kernel, params_of(1024, 0, cluster));
+        CHECK_EQ(found.max_clusters, at_once);
+        CHECK_EQ(found.max_blocks, at_once * cluster);
+        CHECK_EQ(found.max_cluster_blocks, 8U);
+    }
+    // None fits: too large for the partition, for what the kernel allows, for any GPU.
+    for (const uint32_t cluster : {4U, 8U, 16U, 0xffffffffU}) {
+        const auto found = fit(fine.stream, kernel.function, params_of(1024, 0, cluster));
+        CHECK_EQ(found.max_clusters, 0U);
+        CHECK_EQ(found.max_blocks, 0U);
+        CHECK_EQ(found.max_cluster_blocks, 2U);
+        CHECK_EQ(found.blocks_per_sm, 2U);
+    }
+}
+
+void a_device_without_clusters() {
+    const Kernel kernel;
+    const Partition part(split(whole_device(), {24}).groups[0]);
+    const auto without = fit(part.stream, kernel.function, params_of(1024));
+    const auto ones = fit(part.stream, kernel.function, params_of(1024, 0, 1));
+    CHECK_EQ(without.max_cluster_blocks, 1U);
+    CHECK_EQ(ones.max_clusters, without.max_blocks);
+    CHECK_EQ(ones.max_blocks, without.max_blocks);
+    CHECK_EQ(fit(part.stream, kernel.function, params_of(1024, 0, 2)).max_blocks, 0U);
+}
+
+// Those of leases, of other libraries, and those that capture.
+void any_stream() {
+    const Kernel kernel;
+    gcx_lease lease = nullptr;
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, 32, nullptr, &lease));
+    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+    CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 64U);
+    const gcx_lease_size size = {lease, 64, 0};
+    CHECK_OK(gcx_lease_resize(&size, 1, 0));
+    CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 128U);
+    // A capture stays where it began, and goes on.
+    CUstream native = gcx_stream_native(stream);
+    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    const gcx_lease_size less = {lease, 16, 0};
+    CHECK_OK(gcx_lease_resize(&less, 1, 0));
+    CHECK_EQ(fit(stream, kernel.kernel, params_of(1024, 0, 8)).sm_count, 64U);
+    CUgraph graph = nullptr;
+    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    CHECK_EQ(fit(stream, kernel.kernel, params_of(1024)).max_blocks, 32U);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_OK(gcx_lease_release(lease));
+    // One of the primary context.
+    CUstream plain = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernel.primary), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuStreamCreate)(&plain, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CUcontext popped = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_from_native(plain, &stream));
+    CHECK_EQ(fit(stream, kernel.function, params_of(1024)).max_blocks, 264U);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_EQ(NATIVE(cuStreamDestroy)(plain), CUDA_SUCCESS);
+}
+
+void what_is_refused() {
+    const Kernel kernel;
+    const Partition part(split(whole_device(), {24}).groups[0]);
+    auto params = params_of(256);
+    gcx_kernel_fit found;
+    std::memset(&found, 0x55, sizeof found);
+    found.struct_size = sizeof found;
+    const gcx_kernel_fit before = found;
+    const auto refused = [&](gcx_stream stream, CUfunction function,
+                             const gcx_kernel_fit_params* asked, gcx_result expected) {
+        CHECK_REFUSED(gcx_stream_get_kernel_fit(stream, function, asked, &found), expected);
+        CHECK_EQ(std::memcmp(&found, &before, sizeof found), 0);
+    };
+    refused(part.stream, nullptr, &params, GCX_ERROR_INVALID_VALUE);
+    refused(part.stream, kernel.function, nullptr, GCX_ERROR_INVALID_VALUE);
+    refused(nullptr, kernel.function, &params, GCX_ERROR_INVALID_HANDLE);
+    refused(forged<gcx_stream>(99), kernel.function, &params, GCX_ERROR_INVALID_HANDLE);
+    refused(part.stream, forged<CUfunction>(0x123), &params, GCX_ERROR_INVALID_HANDLE);
+    for (const uint32_t threads : {0U, 1025U, 0x80000000U}) {
+        params.block_threads = threads;
+        refused(part.stream, kernel.function, &params, GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has(std::to_string(threads)));
+    }
+    params = params_of(256);
+    params.struct_size = 4;
+    refused(part.stream, kernel.function, &params, GCX_ERROR_INVALID_VALUE);
+    params = params_of(256);
+    CHECK_REFUSED(gcx_stream_get_kernel_fit(part.stream, kernel.function, &params, nullptr),
+                  GCX_ERROR_INVALID_VALUE);
+    gcx_kernel_fit none{};
+    CHECK_REFUSED(gcx_stream_get_kernel_fit(part.stream, kernel.function, &params, &none),
+                  GCX_ERROR_INVALID_VALUE);
+}
+
+void after_a_reset() {
+    const Partition part(split(whole_device(), {24}).groups[0]);
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    const auto params = params_of(256);
+    gcx_kernel_fit found = GCX_KERNEL_FIT_INIT;
+    CHECK_REFUSED(
+        gcx_stream_get_kernel_fit(part.stream, forged<CUfunction>(0x123), &params, &found),
+        GCX_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+} // namespace
+
+int main() {
+    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+        const std::string h100 = std::string("h100@") + driver;
+        on_machine(h100, what_fits_is_what_can_be_launched);
+        on_machine(h100, what_can_t_run);
+        on_machine(h100, clusters);
+        on_machine(h100, any_stream);
+        on_machine(std::string("a100@") + driver, a_device_without_clusters);
+    }
+    on_machine("h100@13.0", what_is_refused);
+    on_machine("h100@12.4", after_a_reset); // later drivers refuse to reset under green contexts
+    return support::summary("fit");
+}

@@ -1,0 +1,212 @@
+// Giving back what is kept, and preparing while others acquire, resize and trim.
+
+#include "support.hpp"
+#include "work.hpp"
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+using namespace support;
+
+namespace {
+
+std::vector<gcx_resource> sets(const std::vector<uint32_t>& sizes) {
+    std::vector<gcx_resource> found;
+    for (const uint32_t size : sizes)
+        found.push_back(split(whole_device(), {size}).groups[0]);
+    return found;
+}
+
+gcx_cache_trimmed trim(uint32_t keep) {
+    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
+    CHECK_OK(gcx_cache_trim(keep, &trimmed));
+    CHECK_EQ(trimmed.reserved, 0U);
+    return trimmed;
+}
+
+void give_up_streams(gcx_context context, unsigned count) {
+    std::vector<gcx_stream> streams(count);
+    for (gcx_stream& stream : streams)
+        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+    for (gcx_stream stream : streams)
+        CHECK_OK(gcx_stream_destroy(stream));
+}
+
+gcx_context make_context(const gcx_resource& resource) {
+    gcx_context context = nullptr;
+    CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
+    return context;
+}
+
+void contexts_and_streams() {
+    const auto layouts = sets({8, 16, 24, 32});
+    CHECK_OK(gcx_cache_prepare(layouts.data(), 4, nullptr));
+    for (const std::size_t i : {3U, 0U, 1U, 2U}) {
+        const gcx_context context = make_context(layouts[i]);
+        give_up_streams(context, 5);
+        CHECK_OK(gcx_context_destroy(context));
+    }
+    const gcx_context used = make_context(layouts[1]);
+    CHECK_EQ(cache_stats().kept_streams, 20U);
+    const uint64_t before = sim::counts().device_bytes_used;
+    const gcx_cache_trimmed trimmed = trim(1);
+    CHECK_EQ(trimmed.contexts, 2U);
+    CHECK_EQ(trimmed.streams, 20U);
+    CHECK_EQ(trimmed.contexts_left, 0U);
+    CHECK_EQ(trimmed.streams_left, 0U);
+    CHECK_EQ(trimmed.bytes, before - sim::counts().device_bytes_used);
+    CHECK_EQ(sim::counts().green_contexts, 2U);
+    CHECK_EQ(sim::counts().streams, 0U);
+    const gcx_cache_stats stats = cache_stats();
+    CHECK_EQ(stats.kept, 1U);
+    CHECK_EQ(stats.kept_streams, 0U);
+    CHECK_EQ(stats.evicted, 2U);
+    CHECK_EQ(stats.limit, 64U);
+    // The last one used is the one that stays.
+    const uint64_t made = sim::calls("cuGreenCtxCreate");
+    CHECK_OK(gcx_context_destroy(make_context(layouts[2])));
+    CHECK_EQ(sim::calls("cuGreenCtxCreate"), made);
+    CHECK_OK(gcx_cache_trim(0, nullptr));
+    CHECK_OK(gcx_cache_trim(0, nullptr)); // nothing to do
+    CHECK_OK(gcx_context_destroy(used));
+    CHECK_EQ(cache_stats().kept, 1U); // kept as before
+    CHECK_EQ(trim(0).contexts, 1U);
+    CHECK_EQ(sim::counts().green_contexts, 0U);
+}
+
+// What takes part in a capture, or has work in flight, stays.
+void what_can_t_be_given_back() {
+    const Work work;
+    const auto layouts = sets({8, 16});
+    const gcx_context first = make_context(layouts[0]);
+    gcx_stream capturing = nullptr;
+    CHECK_OK(gcx_stream_create(first, nullptr, &capturing));
+    CUstream native = gcx_stream_native(capturing);
+    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    const gcx_context second = make_context(layouts[1]);
+    gcx_stream busy = nullptr;
+    CHECK_OK(gcx_stream_create(second, nullptr, &busy));
+    give_up_streams(second, 2);
+    work.spin(gcx_stream_native(busy), 1'000'000);
+    CHECK_OK(gcx_stream_destroy(busy));
+    CHECK_OK(gcx_stream_destroy(capturing));
+    CHECK_OK(gcx_context_destroy(first));
+    const gcx_cache_trimmed trimmed = trim(0);
+    CHECK_EQ(trimmed.contexts, 0U);
+    CHECK_EQ(trimmed.contexts_left, 1U);
+    CHECK_EQ(trimmed.streams_left, 2U);
+    CHECK_EQ(trimmed.streams, 2U);
+    CUgraph graph = nullptr;
+    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &graph), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS);
+    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(2'000'000);
+    const gcx_cache_trimmed rest = trim(0);
+    CHECK_EQ(rest.contexts, 1U);
+    CHECK_EQ(rest.streams, 2U);
+    CHECK_EQ(rest.contexts_left + rest.streams_left, 0U);
+    CHECK_OK(gcx_context_destroy(second));
+}
+
+void after_a_reset() {
+    const auto layouts = sets({8, 16});
+    CHECK_OK(gcx_cache_prepare(layouts.data(), 2, nullptr));
+    const gcx_context used = make_context(layouts[0]);
+    give_up_streams(used, 2);
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    const uint64_t destroyed = sim::calls("cuGreenCtxDestroy") + sim::calls("cuStreamDestroy_v2");
+    const uint64_t retained = sim::calls("cuDevicePrimaryCtxRetain");
+    CHECK_OK(gcx_cache_trim(0, nullptr));
+    CHECK_EQ(sim::calls("cuGreenCtxDestroy") + sim::calls("cuStreamDestroy_v2"), destroyed);
+    CHECK_EQ(sim::calls("cuDevicePrimaryCtxRetain"), retained); // no new one for that
+    CHECK_EQ(cache_stats().lost, 2U);
+    CHECK_EQ(cache_stats().evicted, 0U);
+    CHECK_OK(gcx_cache_prepare(layouts.data(), 2, nullptr));
+    CHECK_EQ(cache_stats().kept, 2U);
+    CHECK_OK(gcx_context_destroy(used));
+}
+
+// A refusal of the driver: what was done is told, and the rest can be trimmed again.
+void a_refusal_in_between() {
+    const auto layouts = sets({8, 16, 24, 32});
+    CHECK_OK(gcx_cache_prepare(layouts.data(), 4, nullptr));
+    sim::fail("cuGreenCtxDestroy", 3, CUDA_ERROR_UNKNOWN);
+    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
+    CHECK_REFUSED(gcx_cache_trim(0, &trimmed), GCX_ERROR_UNKNOWN);
+    CHECK(message_has("cuGreenCtxDestroy") && message_has("2 contexts"));
+    CHECK_EQ(trimmed.contexts, 0U);
+    CHECK_EQ(cache_stats().kept, 2U);
+    CHECK_EQ(trim(0).contexts, 2U);
+    CHECK_EQ(sim::counts().green_contexts, 0U);
+}
+
+// Everybody at once: nobody waits for ever, no SMs are given twice, nothing is left.
+void many_at_once() {
+    const auto layouts = sets({8, 16, 24, 32, 40, 48});
+    std::atomic<bool> over{false};
+    const auto until_over = [&](const std::function<void(unsigned)>& body) {
+        return std::thread([&over, body] {
+            for (unsigned round = 0; !over.load(); round++)
+                body(round);
+        });
+    };
+    std::vector<std::thread> others;
+    others.push_back(until_over([&](unsigned) {
+        gcx_lease leases[2] = {};
+        for (gcx_lease& lease : leases)
+            CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
+        gcx_stream stream = nullptr;
+        CHECK_OK(gcx_lease_stream_create(leases[0], nullptr, &stream));
+        for (const uint32_t sms : {40U, 8U, 32U}) {
+            const gcx_lease_size sizes[] = {{leases[0], sms, 0}, {leases[1], 48 - sms, 0}};
+            CHECK_OK(gcx_lease_resize(sizes, 2, 0));
+            CHECK(gcx_stream_native(stream) != nullptr);
+        }
+        CHECK_OK(gcx_stream_destroy(stream));
+        for (gcx_lease lease : leases)
+            CHECK_OK(gcx_lease_release(lease));
+    }));
+    others.push_back(until_over([&](unsigned round) {
+        if (round % 8 == 0)
+            CHECK_OK(gcx_cache_trim(round % 3, nullptr));
+        CHECK_OK(gcx_cache_set_memory_limit(round % 16 < 8 ? UINT64_MAX : 100ULL << 20));
+        CHECK(cache_stats().bytes_kept < 1ULL << 30);
+    }));
+    others.push_back(until_over([&](unsigned round) {
+        const gcx_resource& resource = layouts[round % layouts.size()];
+        const gcx_context context = make_context(resource);
+        give_up_streams(context, 2);
+        CHECK_OK(gcx_context_destroy(context));
+    }));
+    std::vector<std::thread> preparing;
+    for (int thread = 0; thread < 2; thread++)
+        preparing.emplace_back([&] {
+            for (int round = 0; round < 60; round++)
+                CHECK_OK(gcx_cache_prepare(layouts.data(), 6, nullptr));
+        });
+    for (std::thread& thread : preparing)
+        thread.join();
+    over = true;
+    for (std::thread& thread : others)
+        thread.join();
+    CHECK_OK(gcx_cache_trim(0, nullptr));
+    CHECK_EQ(sim::counts().green_contexts, 0U);
+    CHECK_EQ(sim::counts().streams, 0U);
+    const gcx_cache_stats stats = cache_stats();
+    CHECK_EQ(stats.misses, stats.evicted);
+    CHECK_EQ(stats.bytes_kept + stats.bytes_in_use, 0U);
+}
+
+} // namespace
+
+int main() {
+    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+        const std::string h100 = std::string("h100@") + driver;
+        on_machine(h100, contexts_and_streams);
+        on_machine(h100, what_can_t_be_given_back);
+        on_machine(h100, a_refusal_in_between);
+        on_machine(h100, many_at_once);
+    }
+    on_machine("h100@12.4", after_a_reset); // later drivers refuse to reset under green contexts
+    return support::summary("trim");
+}
