@@ -134,16 +134,21 @@ def measure(machine: Any, costs: Costs, arguments: argparse.Namespace) -> list[r
                         "arm": label,
                         "promise": promise,
                         "rate": rate,
-                        "tokens": record.tokens,
-                        "steps": record.steps,
-                        "first": record.first,
-                        "arrivals": arrivals,
-                        "layouts": record.layouts,
+                        "tokens": in_us(record.tokens),
+                        "steps": in_us(record.steps),
+                        "first": in_us(record.first),
+                        "arrivals": in_us(arrivals),
+                        "layouts": [(round(at, 3), layout) for at, layout in record.layouts],
                         "elapsed": record.elapsed,
                     }
                 )
                 print(f"{rate:g}/s {label}: {report.in_short(record)}", flush=True)
     return cells
+
+
+def in_us(times: list[float]) -> list[float]:
+    """Milliseconds without digits that mean nothing."""
+    return [round(time, 3) for time in times]
 
 
 def parse() -> argparse.Namespace:

@@ -17,7 +17,7 @@ from collections import deque
 
 from serve.arms import AHEAD
 from serve.costs import Costs
-from serve.engine import Engine, Took
+from serve.engine import Engine, Launch, Took
 
 
 class Steps:
@@ -64,7 +64,7 @@ class Promise:
         self,
         costs: Costs,
         promise: float,
-        guard: float = 0.15,
+        guard: float = 0.1,
         split: int | None = None,
         slices: bool = True,
     ) -> None:
@@ -84,6 +84,8 @@ class Promise:
         # How much longer pieces take than was measured, by layout.
         self.pace: dict[int, float] = {}
         self.expected_end = 0.0  # Of the decode step in flight.
+        self._waits_for: Launch | None = None  # What that step waits for, and until when it did.
+        self._waited_until = 0.0
 
     def act(self, engine: Engine) -> None:
         while self._launch(engine):
@@ -133,11 +135,16 @@ class Promise:
         on_all = self.costs.prefill(0, False) * self.pace.get(0, 1.0)
         shares = self.costs.shares
         best, found = -math.inf, (0, self.split)
+        clear = min((one.layout for one in engine.prefilling), default=whole)
+        if engine.decoding is not None:
+            clear = -1  # It begins behind that step.
         pieces, work, number, prompts = 0, 0.0, engine.number, len(engine.queue)
         while prompts > 0:
             for split, slow, value in choices:
-                score = work + value - self.rate * start
-                if score > best and start + slow <= deadline:
+                # Without further pieces it waits only for those that run on its SMs.
+                begin = start if pieces or split > clear else engine.machine.now()
+                score = work + value - self.rate * begin
+                if score > best and begin + slow <= deadline:
                     best, found = score, (pieces, split)
             start += shares[number] * on_all
             if start > deadline or not self.slices:
@@ -175,8 +182,11 @@ class Promise:
 
     def _decode(self, engine: Engine, layout: int) -> bool:
         start = engine.machine.now()
-        if any(one.layout != layout for one in engine.prefilling):
-            start = self._prefill_end(engine)
+        self._waits_for = None
+        for one in engine.prefilling:
+            if one.layout < layout:  # It runs on SMs that decode gets.
+                self._waits_for = one
+                start = self._prefill_end(engine)
         engine.decode(layout)
         self.expected_end = start + self.steps[layout].mean
         return True
@@ -198,19 +208,12 @@ class Promise:
         return self.costs.shares[number] * whole * self.pace.get(layout, 1.0)
 
     def decoded(self, took: Took) -> None:
-        self.steps[took.launch.layout].add(took.end - self._began(took))
-
-    def _began(self, took: Took) -> float:
-        return max(took.start, self._pieces_before)
-
-    _pieces_before = 0.0  # When the last piece on all SMs ended, which a step on few waits for.
+        self.steps[took.launch.layout].add(took.end - max(took.start, self._waited_until))
 
     def prefilled(self, took: Took) -> None:
+        if took.launch is self._waits_for:
+            self._waited_until = took.end
         layout = took.launch.layout
-        if layout == 0:
-            self._pieces_before = took.end
-        expected = self._piece(took.launch.number, layout)
-        ratio = (took.end - took.start) / expected
+        ratio = (took.end - took.start) / self._piece(took.launch.number, layout)
         if 0.5 < ratio < 2:  # Else it waited for something.
-            pace = self.pace.get(layout, 1.0)
-            self.pace[layout] = pace * (1 + 0.02 * (ratio - 1))
+            self.pace[layout] = self.pace.get(layout, 1.0) * (1 + 0.02 * (ratio - 1))

@@ -14,18 +14,16 @@ class Sides:
     """
 
     def __init__(self, sm_count: int) -> None:
-        self.sm_count = sm_count
+        self.sm_count = self.layout = sm_count  # The layout is decode's SMs.
         self.decode: gcx.Lease | None = gcx.acquire(None, name="decode")
         self.prefill: gcx.Lease | None = None
         self.changes = 0
 
     def arrange(self, decode_sms: int) -> None:
         """Gives decode so many SMs, and prefill the others. No host thread waits."""
-        decode, prefill = self.decode, self.prefill
-        have = 0 if decode is None else decode.sm_count
-        if decode_sms == have:
+        if decode_sms == self.layout:
             return
-        self.changes += 1
+        decode, prefill = self.decode, self.prefill
         if decode_sms == 0:
             assert decode is not None
             if prefill is None:
@@ -51,6 +49,8 @@ class Sides:
             self.prefill = gcx.acquire(None, name="prefill")
         else:
             gcx.resize({decode: decode_sms, prefill: None})
+        self.layout = decode_sms
+        self.changes += 1
 
     def close(self) -> None:
         for lease in (self.decode, self.prefill):

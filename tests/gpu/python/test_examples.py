@@ -5,6 +5,7 @@ Each prints what it said: pytest -s."""
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -134,6 +135,24 @@ def test_persistent(rest: int) -> None:
         for how in ("alone", "both at once"):
             assert re.search(rf"{count} SMs, {how} +\d+ +[\d.]+ +right", text)
     assert re.search(r"both ran for the same [\d.]+ ms", text)
+
+
+def test_serving(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    few = ("--arms", "chunked-512", "dynamic-24", "policy", "--rates", "4", "--seconds", "4")
+    promises = ("--promise", "17.5", "14")
+    text = run("serving", *few, *promises, "--json", str(results), needs=("torch",))
+    assert re.search(r"\d+ graphs, each captured once, on 6 layouts", text)
+    found = json.loads(results.read_text(encoding="utf-8"))
+    cells = {cell["arm"]: cell for cell in found["cells"]}
+    assert {len(cell["first"]) for cell in cells.values()} == {16}
+    median = {arm: sorted(cell["first"])[8] for arm, cell in cells.items()}
+    for promise in (17.5, 14):
+        tokens = sorted(cells[f"policy {promise:g} ms"]["tokens"])
+        assert tokens[int(0.99 * len(tokens))] <= promise
+        # Without prompts it is as fast as alone.
+        assert tokens[len(tokens) // 20] < 1.05 * found["costs"]["decode_alone"]["132"]
+    assert median["policy 17.5 ms"] < 0.95 * median["chunked-512"]
 
 
 def test_overlap_copy() -> None:
