@@ -15,6 +15,7 @@ type ContextInfo struct {
 	SMCount     uint32
 	StreamCount uint32
 	ID          uint64 // the same for two contexts exactly if they share a green context
+	Bytes       uint64 // device memory, as measured
 }
 
 // LiveContext is a green context that is in use.
@@ -25,7 +26,8 @@ type LiveContext struct {
 	HandleCount uint32
 	StreamCount uint32
 	Flags       uint32
-	_           [5]uint32
+	_           [3]uint32
+	Bytes       uint64 // device memory, as measured
 	Resource    Resource
 }
 

@@ -100,23 +100,3 @@ func StreamPriorities(device int32) (least, greatest int32, err error) {
 func MapSMs(device int32, family Family) error {
 	return check(func() Result { return c.DeviceMapSMs(device, family) })
 }
-
-// CacheStats is what gcx keeps, since the driver was opened.
-type CacheStats struct {
-	structSize                  uint32
-	Limit, InUse, Kept          uint32
-	Hits, Misses, Evicted, Lost uint64
-}
-
-// Cache tells what gcx keeps.
-func Cache() (CacheStats, error) {
-	var stats CacheStats
-	stats.structSize = sizeOf(&stats)
-	err := check(func() Result { return c.CacheGetStats(&stats) })
-	return stats, err
-}
-
-// SetCacheLimit bounds how many green contexts without handle or stream are kept.
-func SetCacheLimit(contexts uint32) error {
-	return check(func() Result { return c.CacheSetLimit(contexts) })
-}

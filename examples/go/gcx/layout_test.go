@@ -43,6 +43,10 @@ func TestStructsAreLaidOutAsInC(t *testing.T) {
 		"gcx_driver_info": driverInfo{}, "gcx_capability_info": capabilityInfo{},
 		"gcx_lease_params": leaseParams{}, "gcx_lease_size": LeaseSize{},
 		"gcx_lease_info": LeaseInfo{}, "gcx_live_lease": LiveLease{},
+		"gcx_prepare_params": prepareParams{}, "gcx_cache_trimmed": CacheTrimmed{},
+		"gcx_kernel_fit_params": KernelFitParams{}, "gcx_kernel_fit": KernelFit{},
+		"gcx_queue_info": QueueInfo{}, "gcx_published_process": PublishedProcess{},
+		"gcx_published_lease": PublishedLease{},
 	}
 	for _, struct_ := range described(t).Structs {
 		mirror, known := mirrors[struct_.Name]

@@ -10,10 +10,11 @@ type Cancel struct{ handle uintptr }
 
 // What leases are asked for and changed with.
 const (
-	Rest         uint32 = 0          // as a count: all that can be had
-	Forever      uint32 = 0xffffffff // as a time-out
-	LeaseShared  uint32 = 0x1        // others that are shared may have its SMs too
-	ResizeAtOnce uint32 = 0x1        // starts on what is free, and waits for nobody
+	Rest           uint32 = 0          // as a count: all that can be had
+	Forever        uint32 = 0xffffffff // as a time-out
+	LeaseShared    uint32 = 0x1        // others that are shared may have its SMs too
+	LeaseOwnQueues uint32 = 0x2        // [13.1+] refuse a driver that has no queues of its own for it
+	ResizeAtOnce   uint32 = 0x1        // starts on what is free, and waits for nobody
 )
 
 // LeaseParams is how to acquire a lease. Its zero value doesn't wait, and takes no less than asked.

@@ -91,18 +91,19 @@ var c struct {
 	ContextRecord      func(uintptr, uintptr) Result                            `c:"gcx_context_record"`
 	ContextWait        func(uintptr, uintptr) Result                            `c:"gcx_context_wait"`
 
-	StreamCreate      func(uintptr, *streamParams, *uintptr) Result  `c:"gcx_stream_create"`
-	StreamFromNative  func(uintptr, *uintptr) Result                 `c:"gcx_stream_from_native"`
-	StreamDestroy     func(uintptr) Result                           `c:"gcx_stream_destroy"`
-	StreamNative      func(uintptr) uintptr                          `c:"gcx_stream_native"`
-	StreamGetInfo     func(uintptr, *StreamInfo) Result              `c:"gcx_stream_get_info"`
-	StreamGetResource func(uintptr, ResourceType, *Resource) Result  `c:"gcx_stream_get_resource"`
-	StreamMaxCluster  func(uintptr, *uint32) Result                  `c:"gcx_stream_get_max_cluster_size"`
-	StreamSynchronize func(uintptr) Result                           `c:"gcx_stream_synchronize"`
-	StreamQuery       func(uintptr) Result                           `c:"gcx_stream_query"`
-	StreamRecord      func(uintptr, uintptr) Result                  `c:"gcx_stream_record"`
-	StreamWait        func(uintptr, uintptr) Result                  `c:"gcx_stream_wait"`
-	StreamProbeSMs    func(uintptr, *uint32, uint32, *uint32) Result `c:"gcx_stream_probe_sms"`
+	StreamCreate      func(uintptr, *streamParams, *uintptr) Result               `c:"gcx_stream_create"`
+	StreamFromNative  func(uintptr, *uintptr) Result                              `c:"gcx_stream_from_native"`
+	StreamDestroy     func(uintptr) Result                                        `c:"gcx_stream_destroy"`
+	StreamNative      func(uintptr) uintptr                                       `c:"gcx_stream_native"`
+	StreamGetInfo     func(uintptr, *StreamInfo) Result                           `c:"gcx_stream_get_info"`
+	StreamGetResource func(uintptr, ResourceType, *Resource) Result               `c:"gcx_stream_get_resource"`
+	StreamMaxCluster  func(uintptr, *uint32) Result                               `c:"gcx_stream_get_max_cluster_size"`
+	StreamKernelFit   func(uintptr, uintptr, *KernelFitParams, *KernelFit) Result `c:"gcx_stream_get_kernel_fit"`
+	StreamSynchronize func(uintptr) Result                                        `c:"gcx_stream_synchronize"`
+	StreamQuery       func(uintptr) Result                                        `c:"gcx_stream_query"`
+	StreamRecord      func(uintptr, uintptr) Result                               `c:"gcx_stream_record"`
+	StreamWait        func(uintptr, uintptr) Result                               `c:"gcx_stream_wait"`
+	StreamProbeSMs    func(uintptr, *uint32, uint32, *uint32) Result              `c:"gcx_stream_probe_sms"`
 
 	EventCreate      func(int32, uint32, *uintptr) Result    `c:"gcx_event_create"`
 	EventFromNative  func(uintptr, *uintptr) Result          `c:"gcx_event_from_native"`
@@ -112,8 +113,11 @@ var c struct {
 	EventQuery       func(uintptr) Result                    `c:"gcx_event_query"`
 	EventGetElapsed  func(uintptr, uintptr, *float32) Result `c:"gcx_event_get_elapsed"`
 
-	CacheSetLimit func(uint32) Result      `c:"gcx_cache_set_limit"`
-	CacheGetStats func(*CacheStats) Result `c:"gcx_cache_get_stats"`
+	CacheSetLimit       func(uint32) Result                            `c:"gcx_cache_set_limit"`
+	CacheSetMemoryLimit func(uint64) Result                            `c:"gcx_cache_set_memory_limit"`
+	CachePrepare        func(*Resource, uint32, *prepareParams) Result `c:"gcx_cache_prepare"`
+	CacheTrim           func(uint32, *CacheTrimmed) Result             `c:"gcx_cache_trim"`
+	CacheGetStats       func(*CacheStats) Result                       `c:"gcx_cache_get_stats"`
 
 	LeaseAcquire      func(int32, uint32, *leaseParams, *uintptr) Result `c:"gcx_lease_acquire"`
 	LeaseRelease      func(uintptr) Result                               `c:"gcx_lease_release"`
@@ -129,6 +133,14 @@ var c struct {
 	CancelCreate      func(*uintptr) Result                              `c:"gcx_cancel_create"`
 	CancelSignal      func(uintptr) Result                               `c:"gcx_cancel_signal"`
 	CancelDestroy     func(uintptr) Result                               `c:"gcx_cancel_destroy"`
+
+	QueueGetInfo            func(*QueueInfo) Result `c:"gcx_queue_get_info"`
+	QueueRequestConnections func(uint32) Result     `c:"gcx_queue_request_connections"`
+
+	PublishStart         func(*byte) Result                              `c:"gcx_publish_start"`
+	PublishStop          func() Result                                   `c:"gcx_publish_stop"`
+	PublishedProcessList func(*PublishedProcess, uint32, *uint32) Result `c:"gcx_published_process_list"`
+	PublishedLeaseList   func(*PublishedLease, uint32, *uint32) Result   `c:"gcx_published_lease_list"`
 }
 
 // DefaultLibrary is the name under which the loader finds an installed libgcx.

@@ -10,31 +10,81 @@ import (
 	"testing"
 )
 
-// A process of its own leaves everything open at its end.
-const leaveOpen = "GCX_TEST_LEAVE_OPEN"
+// What a process of its own does, instead of running the tests.
+const ownProcess = "GCX_TEST_OWN_PROCESS"
 
-// GCX_LIBRARY names the library to test. The driver is a simulated one with two devices.
+var ownProcesses = map[string]func() error{
+	// Leaves everything open at its end.
+	"leave open": func() error {
+		if err := OpenDriver(machine); err != nil {
+			return err
+		}
+		_, _, err := newStream(0, 24)
+		return err
+	},
+	"ask for queues in time": askForQueues,
+}
+
+// The driver is a simulated one with two devices.
+const machine = "sim:2xh100@13.0"
+
+// GCX_LIBRARY names the library to test. C's environment is that of the process's start, so what
+// the tests need there is given to a second process, which runs them.
 func TestMain(m *testing.M) {
+	does, known := ownProcesses[os.Getenv(ownProcess)]
+	if !known && os.Getenv(ownProcess) != "tests" {
+		os.Exit(inOwnEnvironment())
+	}
 	library := os.Getenv("GCX_LIBRARY")
 	if library == "" {
 		library = DefaultLibrary
 	}
-	if err := Open(library); err != nil {
+	err := Open(library)
+	if err == nil && known {
+		err = does()
+	} else if err == nil {
+		err = OpenDriver(machine)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if err := OpenDriver("sim:2xh100@13.0"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	if !known {
+		os.Exit(m.Run())
 	}
-	if os.Getenv(leaveOpen) != "" {
-		if _, _, err := newStream(0, 24); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+}
+
+// inOwnEnvironment runs the tests with a folder of their own in the place of the user's.
+func inOwnEnvironment() int {
+	folder, err := os.MkdirTemp("", "gcx-go-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	tests := exec.Command(os.Args[0], os.Args[1:]...)
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "CUDA_DEVICE_MAX_CONNECTIONS=") {
+			tests.Env = append(tests.Env, variable)
 		}
-		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	tests.Env = append(tests.Env, ownProcess+"=tests", "XDG_RUNTIME_DIR="+folder)
+	tests.Stdout, tests.Stderr = os.Stdout, os.Stderr
+	if err := tests.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// runs does what has a process of its own there.
+func runs(t *testing.T, what string) {
+	t.Helper()
+	own := exec.Command(os.Args[0])
+	own.Env = append(os.Environ(), ownProcess+"="+what)
+	if said, err := own.CombinedOutput(); err != nil || len(said) != 0 {
+		t.Errorf("%s: %v: %s", what, err, said)
+	}
 }
 
 // newStream is a context over some SMs of a device, and a stream of it.
@@ -217,13 +267,7 @@ func TestManyCloseTheSame(t *testing.T) {
 	}
 }
 
-func TestTheProcessEndsWithLiveObjects(t *testing.T) {
-	again := exec.Command(os.Args[0])
-	again.Env = append(os.Environ(), leaveOpen+"=1")
-	if said, err := again.CombinedOutput(); err != nil || len(said) != 0 {
-		t.Errorf("%v: %s", err, said)
-	}
-}
+func TestTheProcessEndsWithLiveObjects(t *testing.T) { runs(t, "leave open") }
 
 func TestASecondDriverIsRefused(t *testing.T) {
 	err := OpenDriver("sim:a100@13.0")
@@ -231,7 +275,7 @@ func TestASecondDriverIsRefused(t *testing.T) {
 	if !errors.As(err, &answer) || answer.Result.Error() != "GCX_ERROR_ALREADY_ACQUIRED" {
 		t.Error(err)
 	}
-	if err := OpenDriver("sim:2xh100@13.0"); err != nil {
+	if err := OpenDriver(machine); err != nil {
 		t.Error(err)
 	}
 }

@@ -67,6 +67,34 @@ func (stream Stream) MaxClusterSize() (uint32, error) {
 	return blocks, err
 }
 
+// KernelFitParams is a kernel's launch, as far as it decides how much of it fits.
+type KernelFitParams struct {
+	structSize         uint32
+	BlockThreads       uint32 // 1 to 1024
+	DynamicSharedBytes uint32
+	ClusterBlocks      uint32 // 0: launched without clusters
+}
+
+// KernelFit is how much of a kernel fits a stream's SMs at once.
+type KernelFit struct {
+	structSize       uint32
+	SMCount          uint32
+	BlocksPerSM      uint32 // 0: it can't run
+	MaxBlocks        uint32 // the largest cooperative grid
+	MaxClusters      uint32
+	MaxClusterBlocks uint32
+}
+
+// KernelFit tells that of a CUfunction, or of a CUkernel.
+func (stream Stream) KernelFit(function uintptr, params KernelFitParams) (KernelFit, error) {
+	var fit KernelFit
+	params.structSize, fit.structSize = sizeOf(&params), sizeOf(&fit)
+	err := check(func() Result {
+		return c.StreamKernelFit(stream.handle, function, &params, &fit)
+	})
+	return fit, err
+}
+
 // ProbeSMs runs a kernel that notes on which SMs it runs.
 func (stream Stream) ProbeSMs() ([]uint32, error) {
 	return ids(func(room *uint32, capacity uint32, count *uint32) Result {
