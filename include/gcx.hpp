@@ -31,10 +31,12 @@
 // Works with -fno-rtti. The functions are inline and call C's; link with libgcx as from C.
 #pragma once
 
+#include "gcx/cache.hpp"
 #include "gcx/error.hpp"
 #include "gcx/lease.hpp"
 #include "gcx/library.hpp"
 #include "gcx/objects.hpp"
 #include "gcx/owner.hpp"
+#include "gcx/publish.hpp"
 #include "gcx/resource.hpp"
 #include "gcx/view.hpp"

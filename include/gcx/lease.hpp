@@ -43,7 +43,14 @@ class cancel : public detail::owner<gcx_cancel, gcx_cancel_destroy> {
     explicit cancel(gcx_cancel owned) noexcept { *receive() = owned; }
 };
 
-enum class lease_flags : uint32_t { none = 0, shared = GCX_LEASE_SHARED };
+enum class lease_flags : uint32_t {
+    none = 0,
+    shared = GCX_LEASE_SHARED,
+    own_queues = GCX_LEASE_OWN_QUEUES // [13.1+]
+};
+constexpr lease_flags operator|(lease_flags a, lease_flags b) noexcept {
+    return static_cast<lease_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
+}
 enum class resize_flags : uint32_t { none = GCX_RESIZE_DEFAULT, at_once = GCX_RESIZE_AT_ONCE };
 
 // As a time-out: GCX_FOREVER.

@@ -1,4 +1,4 @@
-// Part of gcx.hpp: the driver, kept and live contexts, leases, the version, diagnostics.
+// Part of gcx.hpp: the driver, live contexts and leases, queues, the version, diagnostics.
 #pragma once
 
 #include "error.hpp"
@@ -58,27 +58,16 @@ inline std::optional<std::string> simulator_path() {
     return path != nullptr ? std::optional<std::string>(path) : std::nullopt;
 }
 
-// gcx_cache_set_limit and gcx_cache_get_stats: the green contexts that are kept.
-inline void set_cache_limit(uint32_t kept_contexts) {
-    check(gcx_cache_set_limit(kept_contexts));
-}
-inline gcx_cache_stats cache_stats() {
-    gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
-    check(gcx_cache_get_stats(&stats));
-    return stats;
-}
-
 namespace detail {
-// All that a function of gcx.h lists: (device, array, capacity, count).
-template <class Element>
-std::vector<Element> listed(gcx_result (*list)(int32_t, Element*, uint32_t, uint32_t*),
-                            int32_t device) {
+// All that a function of gcx.h lists: list(array, capacity, count).
+template <class Element, class List>
+std::vector<Element> listed(const List& list) {
     std::vector<Element> elements(16);
     for (;;) {
         const auto room = static_cast<uint32_t>(elements.size());
         uint32_t count = 0;
-        const gcx_result result = list(device, elements.data(), room, &count);
-        // Other threads may make some meanwhile.
+        const gcx_result result = list(elements.data(), room, &count);
+        // Others may make some meanwhile.
         if (result != GCX_ERROR_INVALID_VALUE || count <= room)
             check(result);
         elements.resize(count);
@@ -86,16 +75,43 @@ std::vector<Element> listed(gcx_result (*list)(int32_t, Element*, uint32_t, uint
             return elements;
     }
 }
+template <class Element>
+std::vector<Element> listed_of(gcx_result (*list)(int32_t, Element*, uint32_t, uint32_t*),
+                               int32_t device) {
+    return listed<Element>([&](Element* elements, uint32_t capacity, uint32_t* count) {
+        return list(device, elements, capacity, count);
+    });
+}
 } // namespace detail
 
 // gcx_context_list: the green contexts in use, of one device or of all (-1).
 inline std::vector<gcx_live_context> live_contexts(int32_t device = -1) {
-    return detail::listed(gcx_context_list, device);
+    return detail::listed_of(gcx_context_list, device);
 }
 
 // gcx_lease_list: who has SMs, and then who waits for some, of one device or of all (-1).
 inline std::vector<gcx_live_lease> live_leases(int32_t device = -1) {
-    return detail::listed(gcx_lease_list, device);
+    return detail::listed_of(gcx_lease_list, device);
+}
+
+namespace queue_source { // gcx_queue_source
+inline constexpr gcx_queue_source by_default = GCX_QUEUE_SOURCE_DEFAULT;
+inline constexpr gcx_queue_source environment = GCX_QUEUE_SOURCE_ENVIRONMENT;
+} // namespace queue_source
+
+// The most connections that CUDA takes.
+inline constexpr uint32_t max_connections = GCX_MAX_CONNECTIONS;
+
+// gcx_queue_get_info: how many queues the partitions of the process share, and whether too few.
+inline gcx_queue_info queue_info() {
+    gcx_queue_info info = GCX_QUEUE_INFO_INIT;
+    check(gcx_queue_get_info(&info));
+    return info;
+}
+
+// gcx_queue_request_connections: at the beginning of main, before CUDA and other threads start.
+inline void request_connections(uint32_t connections = max_connections) {
+    check(gcx_queue_request_connections(connections));
 }
 
 namespace log_level { // gcx_log_level

@@ -12,6 +12,8 @@
 #include <initializer_list>
 #include <vector>
 
+struct CUkern_st; // as cuda.h has it
+
 namespace gcx {
 
 enum class event_flags : uint32_t {
@@ -150,6 +152,13 @@ class current_guard {
     current_guard& operator=(const current_guard&) = delete;
 };
 
+// gcx_kernel_fit_params. From C++20 on: {.block_threads = 256}.
+struct kernel_fit_params {
+    uint32_t block_threads;            // threads of a block, 1 to 1024
+    uint32_t dynamic_shared_bytes = 0; // of a block
+    uint32_t cluster_blocks = 0;       // 0: launched without clusters
+};
+
 class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
   public:
     stream() noexcept = default;
@@ -206,6 +215,20 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
         uint32_t blocks = 0;
         check(gcx_stream_get_max_cluster_size(handle(), &blocks));
         return blocks;
+    }
+    // gcx_stream_get_kernel_fit: how much of a kernel fits the SMs at once; a CUfunction, or a
+    // CUkernel.
+    gcx_kernel_fit kernel_fit(CUfunc_st* function, const kernel_fit_params& launch) const {
+        gcx_kernel_fit_params params = GCX_KERNEL_FIT_PARAMS_INIT;
+        params.block_threads = launch.block_threads;
+        params.dynamic_shared_bytes = launch.dynamic_shared_bytes;
+        params.cluster_blocks = launch.cluster_blocks;
+        gcx_kernel_fit fit = GCX_KERNEL_FIT_INIT;
+        check(gcx_stream_get_kernel_fit(handle(), function, &params, &fit));
+        return fit;
+    }
+    gcx_kernel_fit kernel_fit(CUkern_st* kernel, const kernel_fit_params& launch) const {
+        return kernel_fit(reinterpret_cast<CUfunc_st*>(kernel), launch);
     }
 
     // gcx_stream_synchronize

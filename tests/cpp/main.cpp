@@ -12,5 +12,7 @@ int main() {
     test_leases();
     test_lease_misuse();
     test_misuse();
+    test_ahead();
+    test_process();
     return check::summary("gcx.hpp");
 }

@@ -13,6 +13,8 @@ void test_leases();
 void test_lease_misuse();
 void test_library();
 void test_misuse();
+void test_ahead();
+void test_process();
 
 // Whether a call throws gcx::error with this result, and a message of its own.
 template <class Call>

@@ -1,0 +1,121 @@
+// Part of gcx.hpp: the green contexts that are kept, and those that are made ahead of time.
+//
+//     gcx::prepare_contexts(layouts);                  // before the work starts
+//     gcx::set_cache_memory_limit(256u << 20);         // of each device
+#pragma once
+
+#include "error.hpp"
+#include "lease.hpp"
+#include "resource.hpp"
+#include "view.hpp"
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+namespace gcx {
+
+// gcx_cache_set_limit, _set_memory_limit and _get_stats.
+inline void set_cache_limit(uint32_t kept_contexts) {
+    check(gcx_cache_set_limit(kept_contexts));
+}
+inline constexpr uint64_t no_memory_limit = UINT64_MAX;
+inline void set_cache_memory_limit(uint64_t bytes) {
+    check(gcx_cache_set_memory_limit(bytes));
+}
+inline gcx_cache_stats cache_stats() {
+    gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
+    check(gcx_cache_get_stats(&stats));
+    return stats;
+}
+
+// gcx_cache_trim: never while a library may still name a stream that was given up.
+inline gcx_cache_trimmed trim_cache(uint32_t kept_contexts) {
+    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
+    check(gcx_cache_trim(kept_contexts, &trimmed));
+    return trimmed;
+}
+
+enum class prepare_flags : uint32_t { none = 0, for_leases = GCX_PREPARE_FOR_LEASES };
+
+// gcx_prepare_params. Progress is told in the calling thread and may call gcx. What it throws is
+// thrown by prepare_contexts, which gives the rest up; but a cancel of the caller's is not
+// signalled for that: with one the rest is made first, without progress.
+struct prepare_params {
+    prepare_flags flags = prepare_flags::none;
+    const gcx::cancel* cancel = nullptr; // gives the rest up; stays the caller's
+    std::function<void(uint32_t done, uint32_t count)> progress = {};
+};
+
+namespace detail {
+
+// A call of gcx_cache_prepare whose progress may throw.
+class preparing {
+  public:
+    preparing(const prepare_params& params, const cancel* own) : params_(params), own_(own) {}
+
+    void run(view<resource> resources) {
+        const cancel* const given = own_ != nullptr ? own_ : params_.cancel;
+        gcx_prepare_params raw = GCX_PREPARE_PARAMS_INIT;
+        raw.flags = static_cast<uint32_t>(params_.flags);
+        raw.cancel = given != nullptr ? given->handle() : nullptr;
+        raw.progress = params_.progress ? told : nullptr;
+        raw.user_data = this;
+        const gcx_result result =
+            gcx_cache_prepare(reinterpret_cast<const gcx_resource*>(resources.data()),
+                              size_for_c(resources.size()), &raw);
+        if (thrown_)
+            std::rethrow_exception(thrown_);
+        check(result);
+    }
+
+  private:
+    static void told(uint32_t done, uint32_t count, void* user_data) noexcept {
+        auto& call = *static_cast<preparing*>(user_data);
+        if (call.thrown_)
+            return;
+        try {
+            call.params_.progress(done, count);
+        } catch (...) {
+            call.thrown_ = std::current_exception();
+            if (call.own_ != nullptr)
+                gcx_cancel_signal(call.own_->handle());
+        }
+    }
+
+    const prepare_params& params_;
+    const cancel* own_;
+    std::exception_ptr thrown_;
+};
+
+} // namespace detail
+
+// gcx_cache_prepare: makes and keeps the contexts of SM resources, one for each.
+inline void prepare_contexts(view<resource> resources, const prepare_params& params = {}) {
+    // C would take one that was closed for none.
+    if (params.cancel != nullptr && !*params.cancel)
+        throw error(GCX_ERROR_INVALID_HANDLE,
+                    "gcx::prepare_contexts: cancel was closed or moved from");
+    if (params.cancel != nullptr || !params.progress)
+        return detail::preparing(params, nullptr).run(resources);
+    const cancel own;
+    detail::preparing(params, &own).run(resources);
+}
+
+#ifdef __cpp_lib_jthread
+// The same, whose rest is given up once a stop is requested, as of a std::jthread.
+template <class Stop, class = std::enable_if_t<std::is_same_v<Stop, std::stop_token>>>
+void prepare_contexts(view<resource> resources, const Stop& stop,
+                      const prepare_params& params = {}) {
+    if (params.cancel != nullptr)
+        throw error(GCX_ERROR_INVALID_VALUE,
+                    "gcx::prepare_contexts: a stop_token and a cancel; a call has one of them");
+    const cancel own;
+    const std::stop_callback callback(stop, [&] { gcx_cancel_signal(own.handle()); });
+    detail::preparing(params, &own).run(resources);
+}
+#endif
+
+} // namespace gcx

@@ -1,0 +1,115 @@
+// What concerns the process: its queues, and leases that it publishes.
+#include "tests.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr const char* kVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
+
+void queues() {
+    support::in_child("asked for in time", [] {
+        unsetenv(kVariable);
+        const gcx_queue_info before = gcx::queue_info();
+        CHECK(before.connections == 8 && before.source == gcx::queue_source::by_default);
+        CHECK(before.started == 0 && before.certain == 1 && before.too_few == 0);
+        CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::request_connections(0));
+        CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::request_connections(gcx::max_connections + 1));
+        gcx::request_connections(16);
+        gcx::request_connections();
+        gcx::open_driver("sim:h100@13.0");
+        const gcx_queue_info after = gcx::queue_info();
+        CHECK(after.connections == 32 && after.source == gcx::queue_source::environment);
+        CHECK_EQ(after.started, 1);
+    });
+    support::in_child("too late, and too few", [] {
+        setenv(kVariable, "1", 1);
+        gcx::open_driver("sim:h100@13.0");
+        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::request_connections());
+        CHECK_EQ(gcx::queue_info().too_few, 1);
+        std::string said;
+        gcx::set_log(gcx::log_level::warning,
+                     [&](gcx_log_level, std::string_view message) { said = message; });
+        const gcx::context context(part(24));
+        gcx::reset_log();
+        CHECK(said.find(kVariable) != std::string::npos);
+    });
+}
+
+void queues_of_their_own() {
+    gcx::lease_params params;
+    params.flags = gcx::lease_flags::own_queues | gcx::lease_flags::shared;
+    if (gcx::capability_info(gcx::capability::workqueues).available)
+        CHECK_EQ(gcx::lease(0, 24, params).info().flags,
+                 uint32_t{GCX_LEASE_OWN_QUEUES | GCX_LEASE_SHARED});
+    else
+        CHECK_THROWS(GCX_ERROR_NOT_SUPPORTED, gcx::lease(0, 24, params));
+    CHECK(gcx::live_leases().empty());
+}
+
+// A folder of the test's own, in the place of the user's.
+struct Folder {
+    Folder() {
+        CHECK(mkdtemp(path) != nullptr);
+        setenv("XDG_RUNTIME_DIR", path, 1);
+    }
+    ~Folder() {
+        std::error_code error;
+        std::filesystem::remove_all(path, error);
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    char path[32] = "/tmp/gcx-publish-XXXXXX";
+};
+
+void published() {
+    const Folder folder;
+    CHECK(gcx::published_processes().empty() && gcx::published_leases().empty());
+    support::on_machine("2xh100@13.0", [] {
+        gcx::publish_stop();
+        const gcx::lease before(0, 32, {"before"});
+        gcx::publish_start("engine");
+        const auto processes = gcx::published_processes();
+        CHECK(processes.size() == 1 && std::string(processes[0].name) == "engine");
+        CHECK(processes[0].simulated == 1 && processes[0].lease_count == 1);
+        const gcx::lease there(1, 24, {"there"});
+        const auto leases = gcx::published_leases();
+        CHECK(leases.size() == 2 && std::string(leases[0].name) == "before");
+        CHECK(leases[0].sm_count == 32 && leases[1].device == 1);
+        CHECK(leases[1].id == there.id() && leases[1].process == processes[0].process);
+        // More than there is room for at first.
+        std::vector<gcx::lease> more;
+        for (int i = 0; i < 12; i++)
+            more.emplace_back(0, 8);
+        for (int i = 0; i < 12; i++)
+            more.emplace_back(1, 8);
+        CHECK_EQ(gcx::published_leases().size(), 26u);
+        more.clear();
+        CHECK_EQ(gcx::published_leases().size(), 2u);
+
+        CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::publish_start(std::string(64, 'n').c_str()));
+        CHECK_EQ(std::string(gcx::published_processes()[0].name), "engine");
+        gcx::publish_start();
+        CHECK_EQ(std::string(gcx::published_processes()[0].name), program_invocation_short_name);
+        gcx::publish_stop();
+        CHECK(gcx::published_processes().empty() && gcx::published_leases().empty());
+        gcx::publish_stop();
+    });
+    support::in_child("a folder that isn't there", [] {
+        setenv("XDG_RUNTIME_DIR", "/no/such/folder", 1);
+        setenv("GCX_DRIVER", "sim:h100@13.0", 1);
+        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::publish_start());
+    });
+}
+
+} // namespace
+
+void test_process() {
+    queues();
+    on_each_driver(queues_of_their_own);
+    published();
+}
