@@ -300,8 +300,9 @@ struct Node {
 
 struct Graph {
     Handle handle = 0;
-    bool hidden = false; // of a capture, or a child of a node
-    std::vector<std::unique_ptr<Node>> nodes;
+    bool hidden = false;                      // of a capture, or a child of a node
+    std::vector<std::unique_ptr<Node>> nodes; // as they were added
+    std::unordered_map<Handle, Node*> by_handle;
 };
 
 struct GraphExec {

@@ -247,19 +247,12 @@ Template::Template(const Kernels& kernels) : kernels_(kernels) {
     OK(raw::cuStreamCreate(&beside, CU_STREAM_NON_BLOCKING));
     OK(raw::cuEventCreate(&fork_, CU_EVENT_DISABLE_TIMING));
     OK(raw::cuEventCreate(&join_, CU_EVENT_DISABLE_TIMING));
-    CUgraph child = nullptr;
-    OK(raw::cuStreamBeginCapture(plain, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    OK(launch_scale(kernels.module_scale, plain, kScaleGrids[4], arguments(Child)));
-    OK(raw::cuStreamEndCapture(plain, &child));
-    child_ = instantiate(child);
-    OK(raw::cuGraphDestroy(child));
     graph = capture(plain, beside);
 }
 
 Template::~Template() {
     OK(raw::cuCtxSynchronize());
     OK(raw::cuGraphDestroy(graph));
-    OK(raw::cuGraphExecDestroy(child_));
     OK(raw::cuEventDestroy(fork_));
     OK(raw::cuEventDestroy(join_));
     OK(raw::cuStreamDestroy(plain));
@@ -291,6 +284,11 @@ CUgraph Template::capture(CUstream origin, CUstream branch, uint32_t joined_more
     joined.more = joined_more;
     CUgraph captured = nullptr;
     OK(raw::cuStreamBeginCapture(origin, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK(launch_scale(kernels_.module_scale, origin, kScaleGrids[4], arguments(Child)));
+    OK(raw::cuStreamEndCapture(origin, &captured));
+    CUgraphExec child = instantiate(captured);
+    OK(raw::cuGraphDestroy(captured));
+    OK(raw::cuStreamBeginCapture(origin, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     OK(raw::cuMemsetD32Async(left_numbers_, 1, kNumbers, origin));
     OK(launch_scale(kernels_.scale, origin, kScaleGrids[0], arguments(First)));
     OK(raw::cuEventRecord(fork_, origin));
@@ -303,11 +301,12 @@ CUgraph Template::capture(CUstream origin, CUstream branch, uint32_t joined_more
     OK(launch_scale(kernels_.module_scale, origin, kScaleGrids[3], joined));
     OK(raw::cuMemcpyDtoDAsync(copy_, left_numbers_, kNumbers * 4, origin));
     OK(raw::cuLaunchHostFunc(origin, count_call, &host_calls_));
-    OK(raw::cuGraphLaunch(child_, origin));
+    OK(raw::cuGraphLaunch(child, origin)); // a child of the graph
     OK(launch_clusters(kernels_.clusters, origin, seen_at(Cluster), cluster_size_));
     OK(launch_together(kernels_.together, origin, 16, 64, counter_, seen_at(Together)));
     OK(launch_fill(kernels_.fill, origin, 132 * 8, seen_at(Fill), 20'000));
     OK(raw::cuStreamEndCapture(origin, &captured));
+    OK(raw::cuGraphExecDestroy(child));
     return captured;
 }
 
@@ -375,13 +374,19 @@ std::vector<gcx_graph_node> nodes_of(gcx_graph graph) {
     return nodes;
 }
 
-uint32_t node_of(gcx_graph graph, const std::string& name, uint32_t grid) {
+uint32_t number_of(gcx_graph graph, const std::string& name, uint32_t grid) {
     const std::vector<gcx_graph_node> nodes = nodes_of(graph);
     const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const gcx_graph_node& node) {
         return node.kind == GCX_GRAPH_NODE_KERNEL && name == node.name && node.grid[0] == grid;
     });
     CHECK(found != nodes.end());
     return static_cast<uint32_t>(found - nodes.begin());
+}
+
+gcx_graph_node node_of(gcx_graph graph, const std::string& name, uint32_t grid) {
+    const std::vector<gcx_graph_node> nodes = nodes_of(graph);
+    const uint32_t number = number_of(graph, name, grid);
+    return number < nodes.size() ? nodes[number] : gcx_graph_node{};
 }
 
 } // namespace graph_work

@@ -104,7 +104,6 @@ class Template {
     CUdeviceptr seen_at(Noting node) const { return seen_ + uint64_t{node} * kMaxSms * 4; }
 
     const Kernels& kernels_;
-    CUgraphExec child_ = nullptr;
     CUevent fork_ = nullptr;
     CUevent join_ = nullptr;
     CUdeviceptr left_numbers_ = 0;
@@ -116,8 +115,9 @@ class Template {
     std::atomic<int> host_calls_{0};
 };
 
-// The number of the node that has this name and grid.
-uint32_t node_of(gcx_graph graph, const std::string& name, uint32_t grid);
 std::vector<gcx_graph_node> nodes_of(gcx_graph graph);
+// The number of the kernel's node that has this name and grid, and what is told of it.
+uint32_t number_of(gcx_graph graph, const std::string& name, uint32_t grid);
+gcx_graph_node node_of(gcx_graph graph, const std::string& name, uint32_t grid);
 
 } // namespace graph_work

@@ -14,6 +14,10 @@ CUDA_MEM_ALLOC_NODE_PARAMS allocation() {
     return parameters;
 }
 
+void count_up(void* number) {
+    ++*static_cast<int*>(number);
+}
+
 // The header: such a graph can be neither cloned nor made a child nor thinned out, and has one
 // executable at a time.
 void memory_nodes() {
@@ -50,8 +54,9 @@ void memory_nodes() {
     CHECK_OK(cuGraphExecDestroy(exec));
 }
 
-// The header: allocations in the order of a stream are nodes in a capture.
-void captured_memory() {
+// The header: allocations in the order of a stream are nodes in a capture, as calls of the host
+// are.
+void captured_work() {
     GraphBench on;
     CUgraph captured = nullptr;
     CUdeviceptr memory = 0;
@@ -59,9 +64,13 @@ void captured_memory() {
     CHECK_OK(cuMemAllocAsync(&memory, 4096, on.bench.plain));
     CHECK_OK(cuMemsetD32Async(memory, 7, 4, on.bench.plain));
     CHECK_OK(cuMemFreeAsync(memory, on.bench.plain));
+    CHECK_OK(cuLaunchHostFunc(on.bench.plain, count_up, &memory));
     CHECK_OK(cuStreamEndCapture(on.bench.plain, &captured));
     const auto nodes = nodes_of(captured);
-    CHECK_EQ(nodes.size(), 3U);
+    CHECK_EQ(nodes.size(), 4U);
+    CUDA_HOST_NODE_PARAMS call{};
+    CHECK_OK(cuGraphHostNodeGetParams(nodes[3], &call));
+    CHECK(call.fn == count_up && call.userData == &memory);
     CHECK_EQ(type_of(nodes[0]), CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     CHECK_EQ(type_of(nodes[1]), CU_GRAPH_NODE_TYPE_MEMSET);
     CHECK_EQ(type_of(nodes[2]), CU_GRAPH_NODE_TYPE_MEM_FREE);
@@ -196,10 +205,6 @@ void any_node() {
     }
 }
 
-void count_up(void* number) {
-    ++*static_cast<int*>(number);
-}
-
 // What later launches of an executable do, and those of the graph don't.
 void changes_of_executables() {
     GraphBench on;
@@ -328,7 +333,7 @@ void updatable_kernels() {
 std::vector<Rule> graph_node_rules() {
     return {
         {"nodes that allocate", memory_nodes},
-        {"captured allocations", captured_memory},
+        {"captured allocations and calls", captured_work},
         {"conditional nodes", conditional_nodes},
         {"nodes of any kind", any_node},
         {"changes of executables", changes_of_executables},

@@ -66,9 +66,8 @@ void delete_children(Machine& machine, const Graph& graph) {
 }
 
 Node* find_node(const Graph& graph, Handle node) {
-    const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(),
-                                    [&](const auto& other) { return other->handle == node; });
-    return found == graph.nodes.end() ? nullptr : found->get();
+    const auto found = graph.by_handle.find(node);
+    return found == graph.by_handle.end() ? nullptr : found->second;
 }
 
 Node& node_of(Machine& machine, CUgraphNode node) {
@@ -126,6 +125,7 @@ Node& add_node(Graph& graph, Work work, std::vector<Edge> dependencies) {
     node->graph = graph.handle;
     node->work = std::move(work);
     node->dependencies = std::move(dependencies);
+    graph.by_handle[node->handle] = node.get();
     graph.nodes.push_back(std::move(node));
     return *graph.nodes.back();
 }

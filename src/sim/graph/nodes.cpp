@@ -56,13 +56,14 @@ void give_event(Machine& machine, CUgraphNode handle, Work::Kind kind, CUevent* 
 
 void destroy_node(Machine& machine, CUgraphNode handle) {
     const Node& node = node_of(machine, handle);
-    const Graph& graph = *machine.graphs[node.graph];
+    Graph& graph = *machine.graphs[node.graph];
     // The header: not in graphs with nodes of memory, nor what the device may change.
     require(!holds_any(machine, graph, kMemoryKinds) && !is_updatable(node.work));
     const Handle gone = node.handle;
     for (const Handle inner : inner_graphs(node.work))
         delete_graph(machine, inner);
-    auto& nodes = machine.graphs[node.graph]->nodes;
+    graph.by_handle.erase(gone);
+    auto& nodes = graph.nodes;
     for (const auto& other : nodes)
         std::erase_if(other->dependencies, [&](const Edge& edge) { return edge.node == gone; });
     std::erase_if(nodes, [&](const auto& other) { return other->handle == gone; });

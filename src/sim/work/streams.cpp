@@ -118,9 +118,11 @@ void run_work(Machine& machine, Stream& stream, const Work& work, uint64_t start
     device.busy_until = std::max(device.busy_until, stream.busy_until);
 }
 
-void submit_host(Machine& machine, Stream& stream, std::function<void()> host) {
+void submit_host(Machine& machine, Stream& stream, std::function<void()> host,
+                 std::string parameters = {}) {
     Work work;
     work.kind = Work::Kind::Host;
+    work.parameters = std::move(parameters);
     work.host = std::move(host);
     submit(machine, stream, std::move(work));
 }
@@ -318,7 +320,10 @@ GCX_SIM_STREAM_API(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn function,
     GCX_SIM_BODY({
         Stream& stream = stream_of(machine, handle);
         require(function != nullptr);
-        submit_host(machine, stream, [=] { function(data); });
+        CUDA_HOST_NODE_PARAMS parameters{}; // what a captured one's node tells
+        parameters.fn = function;
+        parameters.userData = data;
+        submit_host(machine, stream, [=] { function(data); }, to_bytes(parameters));
     });
 }
 
