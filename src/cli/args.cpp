@@ -189,9 +189,16 @@ const Command& find_command(std::span<const Command> commands, std::span<const s
     const std::string two = words.size() < 2 ? one : one + " " + words[1];
     std::string names;
     std::string longer;
+    const auto named = [&](const std::string& name) {
+        return std::find_if(commands.begin(), commands.end(),
+                            [&](const Command& command) { return command.name == name; });
+    };
+    // "bench isolation" before "bench".
+    for (const std::string& name : {two, one}) {
+        if (const auto found = named(name); found != commands.end())
+            return *found;
+    }
     for (const Command& command : commands) {
-        if (command.name == one || command.name == two)
-            return command;
         (names += names.empty() ? "" : ", ") += command.name;
         if (command.name.starts_with(one + " "))
             (longer += longer.empty() ? "gcx " : " or gcx ") += command.name;

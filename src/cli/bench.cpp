@@ -6,10 +6,7 @@
 #include "cli/report.hpp"
 #include "cli/text.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <random>
 #include <set>
 #include <string>
@@ -21,23 +18,6 @@ constexpr uint32_t kDefaultRounds = 10000;
 constexpr uint32_t kMostRounds = 10'000'000;
 // What gcx keeps at first, see gcx_cache_set_limit.
 constexpr uint32_t kKept = 64;
-
-// Tells a person who waits what is going on; not in a log. Leaves nothing on the line at the end.
-class Progress {
-  public:
-    Progress() = default;
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
-    ~Progress() { print(""); }
-
-    void operator()(const char* what) const { print(("measuring: " + std::string(what)).c_str()); }
-
-  private:
-    static void print(const char* text) {
-        if (isatty(STDERR_FILENO) != 0)
-            std::fprintf(stderr, "\r\033[K%s", text);
-    }
-};
 
 struct Memory {
     uint32_t rounds = 0;

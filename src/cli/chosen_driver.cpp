@@ -18,7 +18,7 @@ bool simulated = false;
 
 } // namespace
 
-gcx_driver_info open_driver(const Arguments& arguments) {
+void choose_driver(const Arguments& arguments) {
     const auto given = arguments.get("--driver");
     if (given && given->empty())
         throw UsageError("--driver is empty; give a driver, e.g. --driver sim:h100@13.0 or "
@@ -26,6 +26,10 @@ gcx_driver_info open_driver(const Arguments& arguments) {
     const char* const environment = std::getenv("GCX_DRIVER");
     choice = given ? *given : environment != nullptr ? environment : "";
     simulated = choice.starts_with("sim:");
+}
+
+gcx_driver_info open_driver(const Arguments& arguments) {
+    choose_driver(arguments);
     check(gcx_driver_open(choice.c_str()));
     gcx_driver_info info = GCX_DRIVER_INFO_INIT;
     check(gcx_driver_get_info(&info));

@@ -10,6 +10,8 @@
 
 namespace gcx::cli {
 
+// Notes what will be opened, for those that open it in other processes.
+void choose_driver(const Arguments& arguments);
 // Opens the driver that --driver or the environment names.
 gcx_driver_info open_driver(const Arguments& arguments);
 

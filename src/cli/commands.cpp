@@ -29,6 +29,15 @@ constexpr std::array kBenchOptions = {
            "rounds of split, two contexts, two streams, destroy; the other measurements follow it; "
            "10000 if not given"},
 };
+constexpr std::array kRepartitionOptions = {
+    kDeviceOption,
+    Option{"--rounds", "N", "rounds of each measurement; 1000 if not given"},
+};
+constexpr std::array kIsolationOptions = {
+    kDeviceOption,
+    Option{"--connections", "N", "this number of connections alone; 1, 8 and 32 if not given"},
+    Option{"--rounds", "N", "rounds of each measurement; 5 if not given"},
+};
 constexpr std::array kTopOptions = {
     Option{"--once", "", "print what there is now, and end; so does output that is no terminal"},
     Option{"--interval", "SECONDS", "from one picture to the next; 1 if not given"},
@@ -64,6 +73,15 @@ constexpr std::array kCommands = {
             "Measures gcx and the driver's own calls in turns, in one run, and how much device "
             "memory gcx\nuses up over many rounds.",
             "gcx bench --rounds 10000", kBenchOptions, run_bench},
+    Command{
+        "bench repartition", "changing partitions at work, and what it costs", "",
+        "Measures leases: acquiring, resizing idle and beside a busy neighbour, and the time to "
+        "the end of\nthe first kernel after a resize, with the driver's own way beside it.",
+        "gcx bench repartition --rounds 1000", kRepartitionOptions, run_bench_repartition},
+    Command{"bench isolation", "what a partition's kernel waits for, beside the other's work", "",
+            "Measures a small kernel in one partition while streams of the other wait: by how many "
+            "do, by what\nthey wait for, and by the number of connections that CUDA starts with.",
+            "gcx bench isolation --connections 8", kIsolationOptions, run_bench_isolation},
     Command{"top", "the leases of running processes that publish them", "",
             "Shows the leases of your processes that publish them, by gcx_publish_start or "
             "GCX_PUBLISH=1 in\nthe environment, with a map of the SMs; again and again until q. "

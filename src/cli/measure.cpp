@@ -2,11 +2,28 @@
 
 #include "cli/text.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <vector>
+#include <cstdio>
 
 namespace gcx::cli {
 namespace {
+
+void print_progress(const std::string& text) {
+    if (isatty(STDERR_FILENO) != 0)
+        std::fprintf(stderr, "\r\033[K%s", text.c_str());
+}
+
+} // namespace
+
+Progress::~Progress() {
+    print_progress("");
+}
+
+void Progress::operator()(const std::string& what) const {
+    print_progress("measuring: " + what);
+}
 
 double median(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -15,8 +32,6 @@ double median(std::vector<double> values) {
         return *middle;
     return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
-
-} // namespace
 
 Comparison compare(const std::string& name, uint32_t rounds, const Timed& gcx,
                    const Timed& driver) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace gcx::cli {
 
@@ -22,6 +23,18 @@ struct Comparison {
     std::string line() const; // of the table
     static std::string heading();
 };
+
+// Tells a person who waits what is going on; not in a log. Leaves nothing on the line at the end.
+class Progress {
+  public:
+    Progress() = default;
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+    ~Progress();
+    void operator()(const std::string& what) const;
+};
+
+double median(std::vector<double> values);
 
 // One round's time in microseconds, of which only the part that counts is timed.
 using Timed = std::function<double()>;

@@ -16,25 +16,27 @@ void check_raw(RawResult result, const char* call) {
     }
 }
 
-RawDriver::RawDriver(const gcx_driver_info& driver) {
-    // gcx holds it open already, so that this is the same driver in the same state. It is never
-    // closed: the functions are used until the process ends.
-    const std::string path = library_path(driver);
-    void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
+RawLibrary::RawLibrary(const gcx_driver_info& driver)
+    : path_(library_path(driver)), library_(dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    // It is never closed: the functions are used until the process ends.
+    if (library_ == nullptr) {
         const char* const reason = dlerror();
         throw Failure(GCX_ERROR_SHARED_OBJECT_INIT_FAILED,
                       format("can't open the driver a second time: %s", reason));
     }
-    const auto find = [&]<class Function>(const char* name, Function& function) {
-        function = reinterpret_cast<Function>(dlsym(library, name));
-        return function != nullptr;
-    };
-    const auto need = [&](const char* name, auto& function) {
-        if (!find(name, function))
-            throw Failure(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
-                          format("the driver %s has no %s", path.c_str(), name));
-    };
+}
+
+void* RawLibrary::symbol(const char* name) const {
+    void* const found = dlsym(library_, name);
+    if (found == nullptr)
+        throw Failure(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
+                      format("the driver %s has no %s", path_.c_str(), name));
+    return found;
+}
+
+RawDriver::RawDriver(const gcx_driver_info& driver) {
+    const RawLibrary library(driver);
+    const auto need = [&](const char* name, auto& function) { library.need(name, function); };
     need("cuDeviceGet", DeviceGet);
     need("cuDeviceTotalMem_v2", DeviceTotalMem);
     need("cuDeviceGetAttribute", DeviceGetAttribute);

@@ -21,6 +21,24 @@ struct alignas(8) RawResource {
 using RawResult = int;
 using RawHandle = void*;
 
+// The library that gcx holds open: the same driver in the same state.
+class RawLibrary {
+  public:
+    explicit RawLibrary(const gcx_driver_info& driver);
+
+    // The address of a function; throws Failure if there is none.
+    template <class Function>
+    void need(const char* name, Function& function) const {
+        function = reinterpret_cast<Function>(symbol(name));
+    }
+
+  private:
+    void* symbol(const char* name) const;
+
+    std::string path_;
+    void* library_;
+};
+
 struct RawDriver {
     explicit RawDriver(const gcx_driver_info& driver);
 

@@ -25,6 +25,8 @@ Report run_plan(const Arguments& arguments);
 Report run_split(const Arguments& arguments);
 Report run_verify(const Arguments& arguments);
 Report run_bench(const Arguments& arguments);
+Report run_bench_repartition(const Arguments& arguments);
+Report run_bench_isolation(const Arguments& arguments);
 Report run_top(const Arguments& arguments);
 Report run_sim_list(const Arguments& arguments);
 Report run_sim_run(const Arguments& arguments);

@@ -15,7 +15,15 @@ CALLS = 250
 
 @pytest.mark.parametrize(
     "line",
-    ["info", "plan --sms 108,24", "split --sms 108,24", "verify --sms 108,24", "bench --rounds 2"],
+    [
+        "info",
+        "plan --sms 108,24",
+        "split --sms 108,24",
+        "verify --sms 108,24",
+        "bench --rounds 2",
+        "bench repartition --rounds 2",
+        "bench isolation --rounds 1 --connections 8",
+    ],
 )
 def test_each_call(line: str) -> None:
     failures = 0

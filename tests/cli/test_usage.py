@@ -14,7 +14,18 @@ import pytest
 
 from .command import H100, SM_COUNTS, environment, fail, fail_json, gcx, program, succeed
 
-COMMANDS = ["info", "plan", "split", "verify", "bench", "top", "sim list", "sim run"]
+COMMANDS = [
+    "info",
+    "plan",
+    "split",
+    "verify",
+    "bench",
+    "bench repartition",
+    "bench isolation",
+    "top",
+    "sim list",
+    "sim run",
+]
 SPLITTING = ["plan", "split", "verify"]
 
 WRONG_COUNTS = {
@@ -56,6 +67,9 @@ WRONG_LINES = {
     "plan --sms 8 --device x": '"x"',
     "plan --sms 8 --device -1": '"-1"',
     "plan --sms 8 --device": "--device needs a value",
+    "bench isolation --connections 33": "1 to 32",
+    "bench isolation --connections 0": "1 to 32",
+    "bench frobnicate": '"frobnicate"',
     "plan --sms 8 --family structured": "coscheduled, fine and max-cluster",
     "plan --sms 8 --svg a.svg": "unknown option --svg",
     "info extra": '"extra"',

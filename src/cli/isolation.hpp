@@ -1,0 +1,40 @@
+// What a kernel in one partition waits for while streams of the other wait.
+#pragma once
+
+#include <gcx.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace gcx::cli {
+
+inline constexpr std::array<uint32_t, 7> kWaitingStreams = {1, 4, 7, 8, 16, 32, 64};
+inline constexpr std::array kHolders = {
+    "8 streams, a small kernel runs in each",
+    "8 streams, a kernel that fills A in each",
+    "8 streams, one more kernel behind the running one",
+    "8 streams wait for an event of a running kernel",
+    "a graph of 15 parallel branches of 4 kernels",
+    "a linear graph of 60 kernels",
+    "8 streams, a linear graph of 8 kernels in each",
+    "8 streams full of kernels; a copy of 1 MiB on B",
+};
+
+// Microseconds, medians, of a process with so many connections. Goes through a pipe as bytes.
+struct IsolationTable {
+    uint32_t connections = 0;
+    uint32_t own_workqueues = 0; // 1: each partition has workqueues of its own
+    uint32_t a_sms = 0;
+    uint32_t b_sms = 0;
+    double alone_us = 0;
+    std::array<double, kWaitingStreams.size()> by_streams_us{};
+    std::array<double, kHolders.size()> by_holder_us{};
+};
+
+// In this process, with the connections that it started with: one table; and one with workqueues of
+// their own, where the driver has them.
+std::vector<IsolationTable> measure_isolation(const gcx_driver_info& driver, int32_t device,
+                                              uint32_t rounds);
+
+} // namespace gcx::cli

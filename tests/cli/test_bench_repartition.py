@@ -1,0 +1,56 @@
+"""gcx bench repartition: what changes cost, by the simulated clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from .command import DRIVERS, SM_COUNTS, Json, fail, fail_json, succeed, succeed_json
+
+
+def rows(*words: str, driver: str = "sim:h200@13.0") -> dict[str, Json]:
+    document = succeed_json("bench", "repartition", *words, driver=driver)
+    assert document["simulated"] is True
+    assert "SIMULATED" in document["note"]
+    return {row["name"]: row for row in document["measurements"]}
+
+
+def test_schema() -> None:
+    measured = rows("--rounds", "100")
+    assert len(measured) == 5
+    for row in measured.values():
+        assert row["gcx"]["rounds"] == 100
+        assert 0 < row["gcx"]["median_us"] <= row["gcx"]["p99_us"]
+        assert 0 < row["beside"]["median_us"] <= row["beside"]["p99_us"]
+        expected = row["gcx"]["median_us"] / row["beside"]["median_us"]
+        assert row["ratio"] == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_change_waits_for_nobody_and_the_driver_does() -> None:
+    measured = rows("--rounds", "200")
+    idle = measured["resize two leases, idle"]
+    busy = measured["resize two leases, beside a busy third"]
+    assert busy["gcx"]["p99_us"] == idle["gcx"]["p99_us"] < 3
+    assert busy["beside"]["median_us"] > idle["beside"]["median_us"] + 1000
+    assert busy["ratio"] < 1e-3
+    for name in ("resize to its first kernel's end", "resize to its first kernel's end, busy"):
+        assert 1 < measured[name]["ratio"] < 1.5
+
+
+def test_text() -> None:
+    text = succeed("bench", "repartition", "--rounds", "50")
+    assert text.startswith("SIMULATED")
+    assert "resize two leases, beside a busy third" in text
+    assert "times are SIMULATED" in text
+
+
+@pytest.mark.parametrize("gpu", SM_COUNTS)
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_every_machine(gpu: str, driver: str) -> None:
+    assert len(rows("--rounds", "2", driver=f"sim:{gpu}@{driver}")) == 5
+
+
+def test_failures() -> None:
+    message = fail("bench", "repartition", env={"GCX_SIM_FAIL": "cuGreenCtxCreate:3:2"})
+    assert "cuGreenCtxCreate" in message
+    failed, _ = fail_json("bench", "repartition", "--device", "1")
+    assert failed["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"
