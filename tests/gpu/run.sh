@@ -43,6 +43,9 @@ step example-scenario-cpp "$build/examples/scenario-cpp"
 step example-serving "$build/examples/serving"
 step example-dlopen "$build/examples/dlopen" "$build/src/libgcx.so.0"
 step bench "$gcx" bench
+step bench-repartition "$gcx" bench repartition
+step bench-isolation "$gcx" bench isolation
+step connections env -u CUDA_DEVICE_MAX_CONNECTIONS "$build/tests/gpu/gcx-gpu-connections"
 if command -v compute-sanitizer >/dev/null; then
     step memcheck compute-sanitizer --tool memcheck --error-exitcode 9 --leak-check full \
         --report-api-errors no \
