@@ -112,7 +112,7 @@ std::optional<PrivateFolder> PrivateFolder::open_at(bool make) {
     if (make && mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST)
         fail_at("can't make the folder", path, errno);
     Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!folder && errno == ENOENT && !make)
+    if (!folder && errno == ENOENT)
         return std::nullopt;
     if (!folder)
         fail_at("can't open the folder", path, errno);
@@ -121,7 +121,11 @@ std::optional<PrivateFolder> PrivateFolder::open_at(bool make) {
 }
 
 PrivateFolder PrivateFolder::make() {
-    return *open_at(true);
+    auto folder = open_at(true);
+    if (!folder)
+        fail(GCX_ERROR_OPERATING_SYSTEM,
+             "the folder to publish in was removed while it was made; try again");
+    return std::move(*folder);
 }
 
 std::optional<PrivateFolder> PrivateFolder::find() {
@@ -130,9 +134,14 @@ std::optional<PrivateFolder> PrivateFolder::find() {
 
 std::vector<std::string> PrivateFolder::names(std::string_view prefix) const {
     const int again = openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR* const opened = again >= 0 ? fdopendir(again) : nullptr;
-    if (opened == nullptr)
+    if (again < 0)
         fail_at("can't list the folder", path_, errno);
+    DIR* const opened = fdopendir(again);
+    if (opened == nullptr) {
+        const int error = errno;
+        close(again);
+        fail_at("can't list the folder", path_, error);
+    }
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(opened, closedir);
     std::vector<std::string> found;
     // NOLINTNEXTLINE(concurrency-mt-unsafe): on a stream of its own
@@ -150,10 +159,11 @@ OwnFile PrivateFolder::create(std::string_view prefix, std::size_t bytes) const 
         // Not to be written by its owner either, who would end the process by cutting it short.
         own.file = Descriptor(openat(folder_.get(), own.name.c_str(),
                                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR));
-        if (!own.file && errno == EEXIST)
+        const int error = own.file ? 0 : errno;
+        if (error == EEXIST)
             continue;
-        if (!own.file)
-            fail_at("can't make a file in", path_, errno);
+        if (error != 0)
+            fail_at("can't make a file in", path_, error);
         const int locked = lock(own.file.get(), F_WRLCK);
         struct stat info{};
         // Who came by before it was locked takes it for a dead one's, and removes it.

@@ -89,7 +89,8 @@ void Publisher::stop() noexcept {
     active_.store(false, std::memory_order_release);
     munmap(file_, sizeof(File));
     file_ = nullptr;
-    folder_->remove(own_.name.c_str());
+    if (folder_)
+        folder_->remove(own_.name.c_str());
     own_ = OwnFile();
     folder_.reset();
     ids_.clear();
@@ -106,7 +107,7 @@ void Publisher::forget() noexcept {
 void Publisher::remove_file() noexcept {
     for (int tries = 0; active() && tries < kTriesAtTheEnd; tries++) {
         const std::unique_lock lock(mutex_, std::try_to_lock);
-        if (lock && file_ != nullptr)
+        if (lock && folder_)
             folder_->remove(own_.name.c_str());
         if (lock)
             return;
