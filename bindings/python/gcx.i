@@ -117,6 +117,11 @@ static int to_u32(PyObject* object, uint32_t* value) {
     return 1;
 }
 
+static int to_u64(PyObject* object, uint64_t* value) {
+    *value = PyLong_AsUnsignedLongLong(object);
+    return *value != UINT64_MAX || PyErr_Occurred() == NULL;
+}
+
 static int to_i32(PyObject* object, int32_t* value) {
     const long number = PyLong_AsLong(object);
     if (number == -1 && PyErr_Occurred() != NULL)
@@ -208,6 +213,67 @@ static gcx_lease_size* to_sizes(PyObject* sequence, uint32_t* count) {
     return sizes;
 }
 
+static gcx_stream* to_streams(PyObject* sequence, uint32_t* count) {
+    const Py_ssize_t size = PySequence_Size(sequence);
+    gcx_stream* streams = NULL;
+    Py_ssize_t i;
+    if (size < 0)
+        return NULL;
+    streams = (gcx_stream*)calloc((size_t)size + 1, sizeof(*streams));
+    if (streams == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (i = 0; i < size; i++) {
+        PyObject* item = PySequence_GetItem(sequence, i);
+        void* handle = NULL;
+        const int good = item != NULL && to_handle(item, &handle);
+        streams[i] = (gcx_stream)handle;
+        Py_XDECREF(item);
+        if (!good) {
+            free(streams);
+            return NULL;
+        }
+    }
+    *count = (uint32_t)size;
+    return streams;
+}
+
+static uint32_t* to_numbers(PyObject* sequence, uint32_t* count) {
+    const Py_ssize_t size = PySequence_Size(sequence);
+    uint32_t* numbers = NULL;
+    Py_ssize_t i;
+    if (size < 0)
+        return NULL;
+    numbers = (uint32_t*)calloc((size_t)size + 1, sizeof(*numbers));
+    if (numbers == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (i = 0; i < size; i++) {
+        PyObject* item = PySequence_GetItem(sequence, i);
+        const int good = item != NULL && to_u32(item, &numbers[i]);
+        Py_XDECREF(item);
+        if (!good) {
+            free(numbers);
+            return NULL;
+        }
+    }
+    *count = (uint32_t)size;
+    return numbers;
+}
+
+/* None is NULL. */
+static int to_bytes(PyObject* object, const void** data, uint64_t* size) {
+    char* bytes = NULL;
+    Py_ssize_t length = 0;
+    if (object != Py_None && PyBytes_AsStringAndSize(object, &bytes, &length) < 0)
+        return 0;
+    *data = bytes;
+    *size = (uint64_t)length;
+    return 1;
+}
+
 static gcx_resource* to_resources(PyObject* sequence, uint32_t* count) {
     const Py_ssize_t size = PySequence_Size(sequence);
     gcx_resource* resources = NULL;
@@ -286,7 +352,7 @@ static PyObject* set_log_receiver(PyObject* receiver) {
 %{
 /* A tuple that is being filled; the structs of gcx.h have fewer fields than this. */
 typedef struct fields {
-    PyObject* items[16];
+    PyObject* items[24];
     Py_ssize_t count;
 } fields;
 
@@ -319,12 +385,16 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
 #define DELIVER() deliver_messages()
 #define MEMORY_EXHAUSTED() PyErr_NoMemory()
 #define TO_U32(input, to) to_u32(input, to)
+#define TO_U64(input, to) to_u64(input, to)
 #define TO_I32(input, to) to_i32(input, to)
 #define TO_HANDLE(input, to) to_handle(input, to)
 #define TO_RESOURCE(input, to) to_resource(input, to)
 #define TO_RESOURCES(input, count) to_resources(input, count)
 #define TO_REQUESTS(input, count) to_requests(input, count)
 #define TO_SIZES(input, count) to_sizes(input, count)
+#define TO_STREAMS(input, count) to_streams(input, count)
+#define TO_NUMBERS(input, count) to_numbers(input, count)
+#define TO_BYTES(input, data, size) to_bytes(input, data, size)
 #define U32(number) PyLong_FromUnsignedLong(number)
 #define I32(number) PyLong_FromLong(number)
 #define F32(number) PyFloat_FromDouble(number)
@@ -369,8 +439,8 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
 }
 %typemap(freearg) const char* driver { Py_XDECREF(name$argnum); }
 
-/* A lease's name, or None. */
-%typemap(in) const char* lease_name (PyObject* utf8 = NULL) {
+/* A lease's or the process's name, or None. */
+%typemap(in) const char* lease_name (PyObject* utf8 = NULL), const char* name (PyObject* utf8 = NULL) {
     if ($input != Py_None) {
         utf8 = PyUnicode_AsUTF8String($input);
         if (utf8 == NULL)
@@ -378,10 +448,76 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
     }
     $1 = utf8 != NULL ? PyBytes_AsString(utf8) : NULL;
 }
-%typemap(freearg) const char* lease_name { Py_XDECREF(utf8$argnum); }
+%typemap(freearg) const char* lease_name, const char* name { Py_XDECREF(utf8$argnum); }
 
 /* For diagnostics there is set_log_receiver. */
 %ignore gcx_log_set_callback;
 %ignore gcx_log_callback;
 
+/* See below. */
+%rename("$ignore", fullname=1) gcx_cache_prepare;
+%rename(gcx_cache_prepare) prepare_cache;
+%nothread prepare_cache;
+
 %include "gcx_common.i"
+
+/* Contexts made ahead of time. The GIL is given up by hand, since the progress is told in the middle
+ * of the call: progress(done, count) may raise, and so may a signal's handler, which gives the rest
+ * up by cancel. */
+%{
+typedef struct preparing {
+    PyThreadState* python;
+    PyObject* progress;
+    PyObject* raised[3]; /* what the progress raised */
+    gcx_cancel cancel;
+} preparing;
+
+static void tell_progress(uint32_t done, uint32_t count, void* user_data) {
+    preparing* const call = (preparing*)user_data;
+    if (call->raised[0] != NULL)
+        return;
+    PyEval_RestoreThread(call->python);
+    if (PyErr_CheckSignals() == 0 && call->progress != Py_None) {
+        PyObject* answer = PyObject_CallFunction(call->progress, "kk", (unsigned long)done,
+                                                 (unsigned long)count);
+        Py_XDECREF(answer);
+    }
+    if (PyErr_Occurred() != NULL) {
+        PyErr_Fetch(&call->raised[0], &call->raised[1], &call->raised[2]);
+        gcx_cancel_signal(call->cancel);
+    }
+    call->python = PyEval_SaveThread();
+}
+%}
+%inline %{
+static PyObject* prepare_cache(PyObject* resources, uint32_t flags, gcx_cancel cancel,
+                               PyObject* progress) {
+    gcx_prepare_params params = GCX_PREPARE_PARAMS_INIT;
+    preparing call = {NULL, progress, {NULL, NULL, NULL}, cancel};
+    uint32_t count = 0;
+    gcx_result result;
+    gcx_resource* const wanted = to_resources(resources, &count);
+    if (wanted == NULL)
+        return NULL;
+    params.flags = flags;
+    params.cancel = cancel;
+    params.progress = tell_progress;
+    params.user_data = &call;
+    call.python = PyEval_SaveThread();
+    result = gcx_cache_prepare(wanted, count, &params);
+    PyEval_RestoreThread(call.python);
+    free(wanted);
+    if (call.raised[0] != NULL) {
+        deliver_messages();
+        PyErr_Restore(call.raised[0], call.raised[1], call.raised[2]);
+        return NULL;
+    }
+    if (result != GCX_SUCCESS) {
+        raise_result(result);
+        return NULL;
+    }
+    deliver_messages();
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+%}

@@ -10,10 +10,12 @@
  *   RAISE(RESULT)                sets the exception of a failed call
  *   DELIVER()                    gives out what messages.h has noted
  *   MEMORY_EXHAUSTED()           sets the exception
- *   TO_U32(INPUT, TO) and so TO_I32, TO_HANDLE, TO_RESOURCE
+ *   TO_U32(INPUT, TO) and so TO_U64, TO_I32, TO_HANDLE, TO_RESOURCE
  *   TO_RESOURCES(INPUT, COUNT)   an array from calloc, or NULL
  *   TO_REQUESTS(INPUT, COUNT)    likewise
  *   TO_SIZES(INPUT, COUNT)       likewise, of leases' handles with their counts of SMs
+ *   TO_STREAMS(INPUT, COUNT), TO_NUMBERS(INPUT, COUNT)    likewise, of handles, of uint32_t
+ *   TO_BYTES(INPUT, DATA, SIZE)  bytes that are valid during the call, or NULL
  *   U32, I32, F32, HANDLE, TRUTH, RESOURCE    one of the language's values of one in C
  *   RESOURCES, NUMBERS           of an array and its length
  *   PAIR, SPLIT, PLAN            of two int32_t; groups, count, remainder; counts, count, remainder
@@ -52,6 +54,10 @@
 
 %typemap(in) uint32_t {
     if (!TO_U32($input, &$1))
+        FAIL
+}
+%typemap(in) uint64_t {
+    if (!TO_U64($input, &$1))
         FAIL
 }
 %typemap(out) uint32_t { $result = U32($1); }
@@ -125,6 +131,28 @@
 }
 %typemap(freearg) (const gcx_lease_size* sizes, uint32_t count) { free((void*)$1); }
 
+%typemap(in) (const gcx_resource* resources, uint32_t count) {
+    $1 = TO_RESOURCES($input, &$2);
+    if ($1 == NULL)
+        FAIL
+}
+%typemap(freearg) (const gcx_resource* resources, uint32_t count) { free((void*)$1); }
+%typemap(argout) (const gcx_resource* resources, uint32_t count) ""
+
+%typemap(in) (const gcx_stream* streams, uint32_t count) {
+    $1 = TO_STREAMS($input, &$2);
+    if ($1 == NULL)
+        FAIL
+}
+%typemap(freearg) (const gcx_stream* streams, uint32_t count) { free((void*)$1); }
+
+%typemap(in) (const uint32_t* nodes, uint32_t count) {
+    $1 = TO_NUMBERS($input, &$2);
+    if ($1 == NULL)
+        FAIL
+}
+%typemap(freearg) (const uint32_t* nodes, uint32_t count) { free((void*)$1); }
+
 /* The outputs of a split have as many entries as there are requests, whose count is the third
  * argument, and the remainder. */
 %typemap(in, numinputs=0) (gcx_resource* groups, gcx_resource* remainder) (gcx_resource rest) {
@@ -160,8 +188,9 @@
  * Handles
  * ---------------------------------------------------------------------------------------- */
 
-%typemap(in) gcx_context, gcx_stream, gcx_event, gcx_lease, gcx_cancel, struct CUctx_st*,
-             struct CUgreenCtx_st*, struct CUstream_st*, struct CUevent_st* {
+%typemap(in) gcx_context, gcx_stream, gcx_event, gcx_lease, gcx_cancel, gcx_graph,
+             struct CUctx_st*, struct CUgreenCtx_st*, struct CUstream_st*, struct CUevent_st*,
+             struct CUfunc_st*, struct CUgraph_st* {
     void* handle = NULL;
     if (!TO_HANDLE($input, &handle))
         FAIL
@@ -175,8 +204,9 @@
                           gcx_stream* (gcx_stream handle = NULL),
                           gcx_event* (gcx_event handle = NULL),
                           gcx_lease* (gcx_lease handle = NULL),
-                          gcx_cancel* (gcx_cancel handle = NULL) { $1 = &handle; }
-%typemap(argout) gcx_context*, gcx_stream*, gcx_event*, gcx_lease*, gcx_cancel* {
+                          gcx_cancel* (gcx_cancel handle = NULL),
+                          gcx_graph* (gcx_graph handle = NULL) { $1 = &handle; }
+%typemap(argout) gcx_context*, gcx_stream*, gcx_event*, gcx_lease*, gcx_cancel*, gcx_graph* {
     GIVES(HANDLE(*$1))
 }
 
@@ -263,6 +293,7 @@ FILLED_STRUCT(gcx_context_info, info)
     UNSIGNED($1->sm_count);
     UNSIGNED($1->stream_count);
     UNSIGNED($1->id);
+    UNSIGNED($1->bytes);
     GIVES(STRUCT_END(gcx_context_info))
 }
 FILLED_STRUCT(gcx_stream_info, info)
@@ -288,6 +319,31 @@ FILLED_STRUCT(gcx_lease_info, info)
     TEXT($1->name);
     GIVES(STRUCT_END(gcx_lease_info))
 }
+FILLED_STRUCT(gcx_graph_info, info)
+%typemap(argout) gcx_graph_info* info {
+    STRUCT_BEGIN();
+    SIGNED($1->device);
+    UNSIGNED($1->flags);
+    UNSIGNED($1->node_count);
+    UNSIGNED($1->kernel_count);
+    UNSIGNED($1->part_count);
+    UNSIGNED($1->executables);
+    UNSIGNED($1->max_executables);
+    UNSIGNED($1->launches);
+    UNSIGNED($1->made);
+    UNSIGNED($1->evicted);
+    GIVES(STRUCT_END(gcx_graph_info))
+}
+FILLED_STRUCT(gcx_queue_info, info)
+%typemap(argout) gcx_queue_info* info {
+    STRUCT_BEGIN();
+    UNSIGNED($1->connections);
+    SIGNED($1->source);
+    SIGNED($1->started);
+    SIGNED($1->certain);
+    SIGNED($1->too_few);
+    GIVES(STRUCT_END(gcx_queue_info))
+}
 FILLED_STRUCT(gcx_cache_stats, stats)
 %typemap(argout) gcx_cache_stats* stats {
     STRUCT_BEGIN();
@@ -298,11 +354,38 @@ FILLED_STRUCT(gcx_cache_stats, stats)
     UNSIGNED($1->misses);
     UNSIGNED($1->evicted);
     UNSIGNED($1->lost);
+    UNSIGNED($1->prepared);
+    UNSIGNED($1->making_ns);
+    UNSIGNED($1->longest_making_ns);
+    UNSIGNED($1->bytes_in_use);
+    UNSIGNED($1->bytes_kept);
+    UNSIGNED($1->memory_limit);
+    UNSIGNED($1->kept_streams);
     GIVES(STRUCT_END(gcx_cache_stats))
+}
+FILLED_STRUCT(gcx_cache_trimmed, trimmed)
+%typemap(argout) gcx_cache_trimmed* trimmed {
+    STRUCT_BEGIN();
+    UNSIGNED($1->contexts);
+    UNSIGNED($1->streams);
+    UNSIGNED($1->contexts_left);
+    UNSIGNED($1->streams_left);
+    UNSIGNED($1->bytes);
+    GIVES(STRUCT_END(gcx_cache_trimmed))
+}
+FILLED_STRUCT(gcx_kernel_fit, fit)
+%typemap(argout) gcx_kernel_fit* fit {
+    STRUCT_BEGIN();
+    UNSIGNED($1->sm_count);
+    UNSIGNED($1->blocks_per_sm);
+    UNSIGNED($1->max_blocks);
+    UNSIGNED($1->max_clusters);
+    UNSIGNED($1->max_cluster_blocks);
+    GIVES(STRUCT_END(gcx_kernel_fit))
 }
 
 /* ------------------------------------------------------------------------------------------
- * The live contexts and leases, however many there are: another thread may make some meanwhile
+ * Lists, however long they are: another thread may make what they have meanwhile
  * ---------------------------------------------------------------------------------------- */
 
 %define LISTED(TYPE, FUNCTION, LISTING)
@@ -317,24 +400,25 @@ FILLED_STRUCT(gcx_cache_stats, stats)
 }
 %rename("$ignore", fullname=1) FUNCTION;
 %rename(FUNCTION) LISTING;
-%inline {
-static gcx_result LISTING(int32_t device, TYPE** list, uint32_t* list_count) {
-    uint32_t needed = 16;
-    uint32_t room;
-    gcx_result result;
-    do {
-        TYPE* const more = realloc(*list, needed * sizeof(**list));
-        room = needed;
-        if (more == NULL)
-            return GCX_ERROR_OUT_OF_MEMORY;
-        *list = more;
-        result = FUNCTION(device, more, room, &needed);
-    } while (result == GCX_ERROR_INVALID_VALUE && needed > room);
-    *list_count = needed;
-    return result;
-}
-}
 %enddef
+
+%{
+/* The body of a function that lists: CALL fills the `room` entries of *list and sets `needed`. */
+#define LIST_ALL(CALL)                                                                             \
+    uint32_t needed = 16;                                                                          \
+    uint32_t room;                                                                                 \
+    gcx_result result;                                                                             \
+    do {                                                                                           \
+        void* const grown = realloc(*list, needed * sizeof(**list));                               \
+        room = needed;                                                                             \
+        if (grown == NULL)                                                                         \
+            return GCX_ERROR_OUT_OF_MEMORY;                                                        \
+        *list = grown;                                                                             \
+        result = CALL;                                                                             \
+    } while (result == GCX_ERROR_INVALID_VALUE && needed > room);                                  \
+    *list_count = needed;                                                                          \
+    return result
+%}
 
 %typemap(argout) (gcx_live_context** list, uint32_t* list_count) {
     uint32_t i;
@@ -348,6 +432,7 @@ static gcx_result LISTING(int32_t device, TYPE** list, uint32_t* list_count) {
         UNSIGNED(context->handle_count);
         UNSIGNED(context->stream_count);
         UNSIGNED(context->flags);
+        UNSIGNED(context->bytes);
         SMS(&context->resource);
         LIST_ADD(i, STRUCT_END(gcx_live_context));
     }
@@ -373,8 +458,106 @@ static gcx_result LISTING(int32_t device, TYPE** list, uint32_t* list_count) {
     }
     GIVES(LIST_END())
 }
+%typemap(argout) (gcx_published_process** list, uint32_t* list_count) {
+    uint32_t i;
+    LIST_BEGIN(gcx_published_process, *$2);
+    for (i = 0; i < *$2; i++) {
+        const gcx_published_process* const process = &(*$1)[i];
+        STRUCT_BEGIN();
+        UNSIGNED(process->process);
+        UNSIGNED(process->since_ms);
+        SIGNED(process->pid);
+        SIGNED(process->simulated);
+        SIGNED(process->driver_version);
+        UNSIGNED(process->device_count);
+        UNSIGNED(process->lease_count);
+        UNSIGNED(process->unlisted_count);
+        TEXT(process->name);
+        LIST_ADD(i, STRUCT_END(gcx_published_process));
+    }
+    GIVES(LIST_END())
+}
+/* The sets of atoms are the bytes of their words. */
+%typemap(argout) (gcx_published_lease** list, uint32_t* list_count) {
+    uint32_t i;
+    LIST_BEGIN(gcx_published_lease, *$2);
+    for (i = 0; i < *$2; i++) {
+        const gcx_published_lease* const lease = &(*$1)[i];
+        STRUCT_BEGIN();
+        UNSIGNED(lease->process);
+        UNSIGNED(lease->id);
+        UNSIGNED(lease->changes);
+        SIGNED(lease->pid);
+        SIGNED(lease->simulated);
+        SIGNED(lease->device);
+        SIGNED(lease->family);
+        UNSIGNED(lease->flags);
+        UNSIGNED(lease->waits);
+        UNSIGNED(lease->sm_count);
+        UNSIGNED(lease->exclusive_sm_count);
+        UNSIGNED(lease->stream_count);
+        UNSIGNED(lease->device_sm_count);
+        UNSIGNED(lease->atom_count);
+        UNSIGNED(lease->atom_sm_count);
+        UNSIGNED(lease->last_atom_sm_count);
+        BYTES(lease->exclusive_atoms, sizeof(lease->exclusive_atoms));
+        BYTES(lease->shared_atoms, sizeof(lease->shared_atoms));
+        BYTES(lease->device_uuid, sizeof(lease->device_uuid));
+        TEXT(lease->name);
+        TEXT(lease->process_name);
+        TEXT(lease->device_name);
+        LIST_ADD(i, STRUCT_END(gcx_published_lease));
+    }
+    GIVES(LIST_END())
+}
+%typemap(argout) (gcx_graph_node** list, uint32_t* list_count) {
+    uint32_t i;
+    LIST_BEGIN(gcx_graph_node, *$2);
+    for (i = 0; i < *$2; i++) {
+        const gcx_graph_node* const node = &(*$1)[i];
+        STRUCT_BEGIN();
+        SIGNED(node->kind);
+        UNSIGNED(node->parent);
+        UNSIGNED(node->part);
+        UNSIGNED(node->cooperative);
+        UNSIGNED(node->grid[0]);
+        UNSIGNED(node->grid[1]);
+        UNSIGNED(node->grid[2]);
+        UNSIGNED(node->block[0]);
+        UNSIGNED(node->block[1]);
+        UNSIGNED(node->block[2]);
+        UNSIGNED(node->cluster[0]);
+        UNSIGNED(node->cluster[1]);
+        UNSIGNED(node->cluster[2]);
+        UNSIGNED(node->shared_bytes);
+        UNSIGNED(node->blocks_per_sm);
+        TEXT(node->name);
+        LIST_ADD(i, STRUCT_END(gcx_graph_node));
+    }
+    GIVES(LIST_END())
+}
 LISTED(gcx_live_context, gcx_context_list, list_contexts)
 LISTED(gcx_live_lease, gcx_lease_list, list_leases)
+LISTED(gcx_published_process, gcx_published_process_list, list_published_processes)
+LISTED(gcx_published_lease, gcx_published_lease_list, list_published_leases)
+LISTED(gcx_graph_node, gcx_graph_get_nodes, list_graph_nodes)
+%inline %{
+static gcx_result list_contexts(int32_t device, gcx_live_context** list, uint32_t* list_count) {
+    LIST_ALL(gcx_context_list(device, *list, room, &needed));
+}
+static gcx_result list_leases(int32_t device, gcx_live_lease** list, uint32_t* list_count) {
+    LIST_ALL(gcx_lease_list(device, *list, room, &needed));
+}
+static gcx_result list_published_processes(gcx_published_process** list, uint32_t* list_count) {
+    LIST_ALL(gcx_published_process_list(*list, room, &needed));
+}
+static gcx_result list_published_leases(gcx_published_lease** list, uint32_t* list_count) {
+    LIST_ALL(gcx_published_lease_list(*list, room, &needed));
+}
+static gcx_result list_graph_nodes(gcx_graph graph, gcx_graph_node** list, uint32_t* list_count) {
+    LIST_ALL(gcx_graph_get_nodes(graph, *list, room, &needed));
+}
+%}
 
 /* ------------------------------------------------------------------------------------------
  * The parameters of a lease, one by one
@@ -396,6 +579,65 @@ static gcx_result acquire_lease(int32_t device, uint32_t wanted, uint32_t flags,
     params.cancel = cancel;
     params.name = lease_name;
     return gcx_lease_acquire(device, wanted, &params, lease);
+}
+%}
+
+/* ------------------------------------------------------------------------------------------
+ * What of a kernel fits: the launch's fields one by one
+ * ---------------------------------------------------------------------------------------- */
+
+%rename("$ignore", fullname=1) gcx_stream_get_kernel_fit;
+%rename(gcx_stream_get_kernel_fit) get_kernel_fit;
+%inline %{
+static gcx_result get_kernel_fit(gcx_stream stream, struct CUfunc_st* function,
+                                 uint32_t block_threads, uint32_t dynamic_shared_bytes,
+                                 uint32_t cluster_blocks, gcx_kernel_fit* fit) {
+    gcx_kernel_fit_params params = GCX_KERNEL_FIT_PARAMS_INIT;
+    params.block_threads = block_threads;
+    params.dynamic_shared_bytes = dynamic_shared_bytes;
+    params.cluster_blocks = cluster_blocks;
+    return gcx_stream_get_kernel_fit(stream, function, &params, fit);
+}
+%}
+
+/* ------------------------------------------------------------------------------------------
+ * The parameters of a graph and of its kernels, one by one
+ * ---------------------------------------------------------------------------------------- */
+
+%rename("$ignore", fullname=1) gcx_graph_create;
+%rename(gcx_graph_create) create_graph;
+%inline %{
+static gcx_result create_graph(struct CUgraph_st* captured, uint32_t flags,
+                               uint32_t max_executables, gcx_graph* graph) {
+    gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
+    params.flags = flags;
+    params.max_executables = max_executables;
+    return gcx_graph_create(captured, &params, graph);
+}
+%}
+
+%typemap(in) (const void* arguments, uint64_t argument_bytes) {
+    if (!TO_BYTES($input, &$1, &$2))
+        FAIL
+}
+%rename("$ignore", fullname=1) gcx_graph_set_kernel;
+%rename(gcx_graph_set_kernel) set_graph_kernel;
+%inline %{
+static gcx_result set_graph_kernel(gcx_graph graph, uint32_t node, uint32_t grid_x,
+                                   uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
+                                   uint32_t block_y, uint32_t block_z, uint32_t shared_bytes,
+                                   const void* arguments, uint64_t argument_bytes) {
+    gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+    params.grid[0] = grid_x;
+    params.grid[1] = grid_y;
+    params.grid[2] = grid_z;
+    params.block[0] = block_x;
+    params.block[1] = block_y;
+    params.block[2] = block_z;
+    params.shared_bytes = shared_bytes;
+    params.arguments = arguments;
+    params.argument_bytes = argument_bytes;
+    return gcx_graph_set_kernel(graph, node, &params);
 }
 %}
 

@@ -13,6 +13,11 @@ SMs that are somebody's, and change hands while work runs, are leases:
 >>> decode, prefill = gcx.acquire(32, name="decode"), gcx.acquire(None, name="prefill")
 >>> gcx.resize({decode: 64, prefill: None})
 
+A graph that was captured once runs on the SMs of any stream:
+
+>>> step = gcx.Graph(captured)
+>>> step.launch(decode.stream)
+
 The long way is CUDA's: Device(0).resources.sm, its split(), a Context of a resource, a context's
 stream(). Every error is a gcx.Error, diagnostics are the logger gcx's. GCX_DRIVER=sim:h100@13.0
 asks for the simulated driver.
@@ -22,7 +27,17 @@ from __future__ import annotations
 
 from gcx import _gcx, _log  # noqa: F401 - diagnostics from the first call on
 from gcx._acquire import LiveLease, acquire, leases
-from gcx._cache import CacheStats, LiveContext, cache_stats, live_contexts, set_cache_limit
+from gcx._cache import (
+    CacheStats,
+    CacheTrimmed,
+    LiveContext,
+    cache_stats,
+    live_contexts,
+    prewarm,
+    set_cache_limit,
+    set_cache_memory_limit,
+    trim_cache,
+)
 from gcx._cancel import Cancel
 from gcx._checks import DeviceLike
 from gcx._command import info
@@ -38,12 +53,14 @@ from gcx._errors import (
     DriverAlreadyOpenError,
     DriverNotFoundError,
     Error,
+    GraphUpdateError,
     InvalidContextError,
     InvalidDeviceError,
     InvalidHandleError,
     InvalidResourceTypeError,
     InvalidValueError,
     LaunchError,
+    LaunchTooLargeError,
     NoDeviceError,
     NotFoundError,
     NotInitializedError,
@@ -54,19 +71,30 @@ from gcx._errors import (
     ResourceConfigurationError,
 )
 from gcx._event import Event
-from gcx._foreign import EventLike, StreamLike
+from gcx._foreign import EventLike, GraphLike, KernelLike, StreamLike
+from gcx._graph import Graph, GraphInfo, GraphNode
 from gcx._lease import Lease, prepare, resize
 from gcx._order import Waitable
 from gcx._partition import Partition, Partitions, split
+from gcx._publish import (
+    PublishedLease,
+    PublishedProcess,
+    publish,
+    published_leases,
+    published_processes,
+    stop_publishing,
+)
+from gcx._queue import QueueInfo, queue_info, request_connections
 from gcx._request import Count, Counts, Family, SplitOptions
 from gcx._resource import Plan, Scope, SMResource, Split, WorkqueueResource
 from gcx._resources import Resources
-from gcx._stream import Stream
+from gcx._stream import KernelFit, Stream
 from gcx._verify import Verification, VerifiedGroup, verify
 
 __all__ = [
     "AlreadyAcquiredError",
     "CacheStats",
+    "CacheTrimmed",
     "Cancel",
     "CaptureError",
     "Context",
@@ -84,12 +112,20 @@ __all__ = [
     "Event",
     "EventLike",
     "Family",
+    "Graph",
+    "GraphInfo",
+    "GraphLike",
+    "GraphNode",
+    "GraphUpdateError",
     "InvalidContextError",
     "InvalidDeviceError",
     "InvalidHandleError",
     "InvalidResourceTypeError",
     "InvalidValueError",
+    "KernelFit",
+    "KernelLike",
     "LaunchError",
+    "LaunchTooLargeError",
     "Lease",
     "LiveContext",
     "LiveLease",
@@ -103,6 +139,9 @@ __all__ = [
     "Partition",
     "Partitions",
     "Plan",
+    "PublishedLease",
+    "PublishedProcess",
+    "QueueInfo",
     "ResourceConfigurationError",
     "Resources",
     "SMResource",
@@ -125,9 +164,18 @@ __all__ = [
     "live_contexts",
     "open_driver",
     "prepare",
+    "prewarm",
+    "publish",
+    "published_leases",
+    "published_processes",
+    "queue_info",
+    "request_connections",
     "resize",
     "set_cache_limit",
+    "set_cache_memory_limit",
     "split",
+    "stop_publishing",
+    "trim_cache",
     "verify",
 ]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, SupportsIndex
 
 from gcx import _gcx
 from gcx._cancel import Cancel, interruptible
-from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, whole
+from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, text_of, whole
 from gcx._errors import AlreadyAcquiredError, InvalidValueError
 from gcx._lease import Claim, Lease, lease_of, sm_count_of
 from gcx._request import FAMILIES, Count, Family
@@ -30,6 +30,7 @@ def acquire(
     timeout: float | None = 0,
     cancel: Cancel | None = None,
     priority: int = 0,
+    own_queues: bool = False,
 ) -> Lease:
     """Acquires SMs that nobody else in the process has.
 
@@ -51,6 +52,8 @@ def acquire(
         timeout: Seconds to wait for the SMs; 0: don't; None: for ever.
         cancel: Gives the wait up from another thread.
         priority: Of the lease's `stream`; lower is more urgent.
+        own_queues: Refuse a driver that has no queues of its own for the lease. From CUDA 13.1 on
+            all leases have them; before, leases share the process's, see gcx.queue_info.
 
     Raises:
         AlreadyAcquiredError: Others have the SMs, or wait for them, and after the time-out still
@@ -59,6 +62,7 @@ def acquire(
         ResourceConfigurationError: The device has not so many SMs, whoever has them.
         NotReadyError: There are leases of another family, and which SMs the families hold isn't
             known: call Device.map_sms for both.
+        NotSupportedError: own_queues on a driver before CUDA 13.1.
         InvalidValueError, TypeError: A count of 0, min_sm_count or exclusive_sm_count above
             sm_count, a name that is too long, a negative time-out.
     """
@@ -69,12 +73,14 @@ def acquire(
     wanted = (
         ordinal_of(device),
         sm_count_of(sm_count),
-        _gcx.GCX_LEASE_SHARED if flag_of(shared, "shared") else 0,
+        (_gcx.GCX_LEASE_SHARED if flag_of(shared, "shared") else 0)
+        | (_gcx.GCX_LEASE_OWN_QUEUES if flag_of(own_queues, "own_queues") else 0),
         _gcx.GCX_SM_FAMILY_NONE if family is None else chosen(family, "family", FAMILIES),
         0 if min_sm_count is None else whole(min_sm_count, "min_sm_count", 1),
         whole(exclusive_sm_count, "exclusive_sm_count"),
     )
-    text, milliseconds = _name_of(name), _milliseconds(timeout)
+    text = text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1)
+    milliseconds = _milliseconds(timeout)
 
     def ask(for_so_long: int, giving_up: int) -> None:
         claim._handle = _gcx.gcx_lease_acquire(*wanted, for_so_long, giving_up, text)
@@ -141,22 +147,6 @@ def leases(device: DeviceLike | None = None) -> list[LiveLease]:
         for number, its_device, family, flags, sm_count, exclusive, streams, waits, name, resource
         in found
     ]  # fmt: skip
-
-
-def _name_of(name: object) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string, not {type(name).__name__}: {name!r}")
-    if "\0" in name:
-        raise InvalidValueError(f"name must have no null character: {name!r}")
-    try:
-        size = len(name.encode())
-    except UnicodeEncodeError:
-        raise InvalidValueError(f"name must be text that UTF-8 can hold: {name!r}") from None
-    if size >= _gcx.GCX_MAX_LEASE_NAME:
-        raise InvalidValueError(
-            f"name must be at most {_gcx.GCX_MAX_LEASE_NAME - 1} bytes of UTF-8, not {size}"
-        )
-    return name
 
 
 def _milliseconds(timeout: Any) -> int:

@@ -1,10 +1,10 @@
-"""How a wait for SMs is given up: by another thread, or by Ctrl-C."""
+"""How what takes long is given up: by another thread, or by Ctrl-C."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from gcx import _gcx
 from gcx._errors import InvalidHandleError
@@ -12,7 +12,8 @@ from gcx._owned import Owned
 
 
 class Cancel(Owned):
-    """What waits are given up with: give it to gcx.acquire, and signal it from another thread.
+    """What waits are given up with: give it to gcx.acquire or gcx.prewarm, and signal it from
+    another thread.
 
     One may be given to any number of calls. Closing it gives up no wait.
     """
@@ -43,13 +44,30 @@ class Cancel(Owned):
         return ", signalled" if self._signalled else ""
 
 
+@contextmanager
+def joined(cancel: Cancel | None) -> Iterator[Cancel]:
+    """A Cancel of a call's own, for what gives up that call alone; signalled with the other too."""
+    own = Cancel()
+    try:
+        if cancel is not None:
+            cancel._live()
+            cancel._waits.add(own)
+            if cancel.signalled:
+                own.signal()
+        yield own
+    finally:
+        if cancel is not None:
+            cancel._waits.discard(own)
+        own.signal()  # Also where a second Ctrl-C came before a call's own signal.
+        own.close()  # Not left to the collector, which would swallow a Ctrl-C of that moment.
+
+
 def interruptible(call: Callable[[int], None], cancel: Cancel | None) -> None:
     """Makes a call that waits, with the handle of a Cancel, so that signals are handled meanwhile.
 
     Python handles them in the main thread alone, which a wait in C would keep from that. So the
     call is made in a thread of its own, and given up if a handler raises, as Ctrl-C's does.
     """
-    own = Cancel()
     errors: list[BaseException] = []
     done = threading.Event()
 
@@ -61,26 +79,18 @@ def interruptible(call: Callable[[int], None], cancel: Cancel | None) -> None:
         finally:
             done.set()
 
-    thread = threading.Thread(target=run, name="gcx.acquire")
-    if cancel is not None:
-        cancel._waits.add(own)
-        if cancel.signalled:
-            own.signal()
-    try:
+    with joined(cancel) as own:
+        thread = threading.Thread(target=run, name="gcx.acquire")
         try:
-            thread.start()
-        except RuntimeError:  # Not in every interpreter, nor while the process ends.
-            run()
-        done.wait()
-    except BaseException:
-        own.signal()
-        if thread.is_alive():
-            thread.join()  # At once: nothing is waited for any more.
-        raise
-    finally:
-        if cancel is not None:
-            cancel._waits.discard(own)
-        own.signal()  # Also where a second Ctrl-C came before that above.
-        own.close()  # Not left to the collector, which would swallow a Ctrl-C of that moment.
+            try:
+                thread.start()
+            except RuntimeError:  # Not in every interpreter, nor while the process ends.
+                run()
+            done.wait()
+        except BaseException:
+            own.signal()
+            if thread.is_alive():
+                thread.join()  # At once: nothing is waited for any more.
+            raise
     if errors:
         raise errors.pop()

@@ -65,6 +65,21 @@ def flag_of(value: object, what: str) -> bool:
     return value
 
 
+def text_of(value: object, what: str, most: int) -> str:
+    """The value as text for C, of at most so many bytes of UTF-8."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a string, not {type(value).__name__}: {value!r}")
+    if "\0" in value:
+        raise InvalidValueError(f"{what} must have no null character: {value!r}")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise InvalidValueError(f"{what} must be text that UTF-8 can hold: {value!r}") from None
+    if size > most:
+        raise InvalidValueError(f"{what} must be at most {most} bytes of UTF-8, not {size}")
+    return value
+
+
 def chosen(value: object, what: str, choices: Mapping[str, _Meaning]) -> _Meaning:
     """What one of several names stands for."""
     if not isinstance(value, str):

@@ -86,6 +86,12 @@ class Context(Ordered):
         return self._get_info(self._live())[2]
 
     @property
+    def bytes(self) -> int:
+        """Device memory that the green context holds, as measured: what was free before it was made
+        and no longer after. Its streams come on top, about 0.02 MiB each."""
+        return self._get_info(self._live())[4]
+
+    @property
     def id(self) -> int:
         """The same for two contexts exactly if they share a green context, as those over equal
         resources do."""
@@ -139,7 +145,7 @@ class Context(Ordered):
         return _Current(self)
 
     def _describe(self) -> str:
-        device, sm_count, _, number = _gcx.gcx_context_get_info(self._handle)
+        device, sm_count, _, number, _ = _gcx.gcx_context_get_info(self._handle)
         return f" {number}: {sm_count} SMs of device {device}"
 
 

@@ -10,7 +10,10 @@ from gcx import _gcx
 # The messages speak of C; printed they name what stands for that here.
 _PYTHON_NAMES = {
     "gcx_cache_get_stats": "gcx.cache_stats",
+    "gcx_cache_prepare": "gcx.prewarm",
     "gcx_cache_set_limit": "gcx.set_cache_limit",
+    "gcx_cache_set_memory_limit": "gcx.set_cache_memory_limit",
+    "gcx_cache_trim": "gcx.trim_cache",
     "gcx_cancel_create": "gcx.Cancel",
     "gcx_cancel_destroy": "Cancel.close",
     "gcx_cancel_signal": "Cancel.signal",
@@ -43,6 +46,16 @@ _PYTHON_NAMES = {
     "gcx_event_native": "Event.native",
     "gcx_event_query": "Event.query",
     "gcx_event_synchronize": "Event.synchronize",
+    "gcx_graph_create": "gcx.Graph",
+    "gcx_graph_destroy": "Graph.close",
+    "gcx_graph_get_info": "Graph.info",
+    "gcx_graph_get_nodes": "Graph.nodes",
+    "gcx_graph_launch": "Graph.launch",
+    "gcx_graph_launch_parts": "Graph.launch",
+    "gcx_graph_prepare": "Graph.prepare",
+    "gcx_graph_set_kernel": "Graph.set_kernel",
+    "gcx_graph_set_part": "Graph.set_part",
+    "gcx_graph_update": "Graph.update",
     "gcx_last_error_message": "Error.message",
     "gcx_lease_acquire": "gcx.acquire",
     "gcx_lease_get_info": "gcx.Lease",
@@ -56,6 +69,12 @@ _PYTHON_NAMES = {
     "gcx_lease_stream_create": "Lease.create_stream",
     "gcx_lease_synchronize": "Lease.synchronize",
     "gcx_log_set_callback": "the logger gcx",
+    "gcx_publish_start": "gcx.publish",
+    "gcx_publish_stop": "gcx.stop_publishing",
+    "gcx_published_lease_list": "gcx.published_leases",
+    "gcx_published_process_list": "gcx.published_processes",
+    "gcx_queue_get_info": "gcx.queue_info",
+    "gcx_queue_request_connections": "gcx.request_connections",
     "gcx_resource_get_atom": "SMResource.atoms",
     "gcx_resource_get_info": "a resource",
     "gcx_resource_get_live_overlap": "SMResource.live_overlap",
@@ -74,6 +93,7 @@ _PYTHON_NAMES = {
     "gcx_stream_destroy": "Stream.close",
     "gcx_stream_from_native": "Stream.from_native",
     "gcx_stream_get_info": "gcx.Stream",
+    "gcx_stream_get_kernel_fit": "Stream.kernel_fit",
     "gcx_stream_get_max_cluster_size": "Stream.max_cluster_size",
     "gcx_stream_get_resource": "Stream.resources",
     "gcx_stream_native": "Stream.native",
@@ -87,7 +107,10 @@ _PYTHON_NAMES = {
     "GCX_CONTEXT_PRIVATE": "private=True",
     "GCX_EVENT_BLOCKING_SYNC": "blocking=True",
     "GCX_EVENT_TIMING": "timing=True",
+    "GCX_GRAPH_NODE_PRIORITIES": "node_priorities=True",
+    "GCX_LEASE_OWN_QUEUES": "own_queues=True",
     "GCX_LEASE_SHARED": "shared=True",
+    "GCX_PREPARE_FOR_LEASES": "for_leases=True",
     "GCX_RESIZE_AT_ONCE": "at_once=True",
     "GCX_SM_FAMILY_COSCHEDULED": '"coscheduled"',
     "GCX_SM_FAMILY_FINE": '"fine"',
@@ -246,8 +269,15 @@ class LaunchError(Error):
     name = "GCX_ERROR_LAUNCH_FAILED"
 
 
+class LaunchTooLargeError(LaunchError):
+    """A cooperative grid is larger than the SMs hold at once."""
+
+    code = 720
+    name = "GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
+
+
 class NotPermittedError(Error):
-    """The driver does not permit this here and now; or a wait was given up by Cancel.signal."""
+    """The driver does not permit this here and now; or the call was given up by Cancel.signal."""
 
     code = 800
     name = "GCX_ERROR_NOT_PERMITTED"
@@ -267,6 +297,13 @@ class CaptureError(Error):
     name = "GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED"
 
 
+class GraphUpdateError(Error):
+    """The graph to update from has other nodes, or another order of them."""
+
+    code = 910
+    name = "GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE"
+
+
 class InvalidResourceTypeError(Error):
     """A resource is of another type than the call takes."""
 
@@ -282,12 +319,13 @@ class ResourceConfigurationError(Error):
     name = "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION"
 
 
-_LAUNCH_CODES = (700, 701, 702, 714, 715, 716, 717, 718, 719, 720)
+_LAUNCH_CODES = (700, 701, 702, 714, 715, 716, 717, 718, 719)
 _CAPTURE_CODES = range(900, 909)
 _CLASSES: dict[int, type[Error]] = {
     **dict.fromkeys(_LAUNCH_CODES, LaunchError),
     **dict.fromkeys(_CAPTURE_CODES, CaptureError),
     **{kind.code: kind for kind in Error.__subclasses__()},
+    720: LaunchTooLargeError,
     34: DriverNotFoundError,
     301: DriverNotFoundError,
     302: DriverNotFoundError,

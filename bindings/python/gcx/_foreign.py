@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, SupportsIndex, Union
+from typing import Any, Protocol, SupportsIndex, SupportsInt, Union
 
 from gcx._checks import whole
 from gcx._errors import InvalidValueError
@@ -33,6 +33,30 @@ class _OfNumba(Protocol):
     def handle(self) -> Any: ...
 
 
+class _GraphOfTorch(Protocol):
+    def raw_cuda_graph(self) -> int: ...
+
+
+class _GraphOfCupy(Protocol):
+    @property
+    def graph(self) -> Any: ...
+
+
+class _GraphOfCore(Protocol):
+    @property
+    def graph_definition(self) -> Any: ...
+
+
+class _OfTriton(Protocol):
+    @property
+    def function(self) -> Any: ...
+
+
+class _OfCupyKernel(Protocol):
+    @property
+    def kernel(self) -> Any: ...
+
+
 class _EventOfTorch(Protocol):
     @property
     def cuda_event(self) -> Any: ...
@@ -43,6 +67,12 @@ class _EventOfTorch(Protocol):
 StreamLike = Union[SupportsIndex, _WithProtocol, _OfTorch, _OfCupy, _OfNumba]
 #: What stands for an event: a cudaEvent_t as an int, an event of PyTorch, CuPy, Numba or cuda.core.
 EventLike = Union[SupportsIndex, _EventOfTorch, _OfCupy, _OfNumba]
+#: What stands for a captured graph: a CUgraph as an int, PyTorch's CUDAGraph(keep_graph=True), a
+#: graph of CuPy, of cuda.core or cuda.bindings.
+GraphLike = Union[SupportsInt, _GraphOfTorch, _GraphOfCupy, _GraphOfCore, _OfNumba]
+#: What stands for a kernel: a CUfunction or CUkernel as an int, a compiled kernel of Triton, a
+#: RawKernel of CuPy, a Kernel of cuda.core.
+KernelLike = Union[SupportsIndex, _OfTriton, _OfCupyKernel, _OfCupy, _OfNumba]
 _ATTRIBUTES = ("__cuda_stream__", "cuda_stream", "ptr", "handle")
 
 
@@ -75,6 +105,53 @@ def native_event_of(event: object) -> int:
         )
     if pointer == 0:
         raise InvalidValueError("the event is NULL; one of PyTorch is made when it is recorded")
+    return pointer
+
+
+def native_graph_of(captured: object) -> int:
+    """The CUgraph of an int or of any library's captured graph."""
+    raw = getattr(captured, "raw_cuda_graph", None)
+    if raw is not None:
+        return _graph_in(raw(), captured)  # PyTorch says itself that it needs keep_graph=True.
+    definition = getattr(captured, "graph_definition", captured)
+    for name in ("graph", "handle"):
+        found = getattr(definition, name, None)
+        if found is not None:
+            return _graph_in(found, captured)
+    return _graph_in(definition, captured)
+
+
+def _graph_in(found: Any, captured: object) -> int:
+    if "exec" in type(found).__name__.lower():
+        raise TypeError(
+            f"{type(captured).__name__} is an executable, which CUDA can't make another of; give "
+            "the graph that it was made from"
+        )
+    if isinstance(found, bool) or not (hasattr(found, "__index__") or hasattr(found, "__int__")):
+        raise TypeError(
+            "expected a captured graph: a torch.cuda.CUDAGraph(keep_graph=True), one of CuPy or "
+            f"cuda.core, or a CUgraph as an int, not {type(captured).__name__}"
+        )
+    if isinstance(found, (float, complex, str, bytes)):
+        raise TypeError(f"a graph's handle must be an int, not {type(found).__name__}")
+    pointer = whole(int(found), "a native graph", 0, _MOST)
+    if pointer == 0:
+        raise InvalidValueError("the graph is NULL: nothing was captured yet")
+    return pointer
+
+
+def native_function_of(kernel: object) -> int:
+    """The CUfunction, or CUkernel, of an int or of any library's compiled kernel."""
+    within = getattr(kernel, "kernel", None)  # CuPy's RawKernel holds its function there.
+    found = kernel if within is None else within
+    pointer = _pointer(found, ("function", "handle", "ptr"), "a kernel")
+    if pointer is None:
+        raise TypeError(
+            "expected a kernel: a CUfunction as an int, or a compiled kernel of Triton, CuPy or "
+            f"cuda.core, not {type(kernel).__name__}"
+        )
+    if pointer == 0:
+        raise InvalidValueError("the kernel is NULL")
     return pointer
 
 

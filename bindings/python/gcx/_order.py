@@ -17,7 +17,7 @@ class Ordered(Owned):
 
     __slots__ = ()
 
-    _get_info: Callable[[int], tuple[int, int, int, int]]
+    _get_info: Callable[[int], tuple[int, ...]]
     _get_resource: Callable[[int, int], bytes]
     _synchronize: Callable[[int], None]
     _record: Callable[[int, int], None]

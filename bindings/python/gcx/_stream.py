@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
 
 from gcx import _gcx
 from gcx._checks import whole
-from gcx._foreign import StreamLike, native_of
+from gcx._foreign import KernelLike, StreamLike, native_function_of, native_of
 from gcx._order import Ordered, Waitable
 
 # What PyTorch looks for in a stream. It takes such objects half, and ends the process in the other
@@ -19,6 +19,25 @@ _OF_TORCH = (
 # cudaStreamLegacy and cudaStreamPerThread are 1 and 2.
 _DEFAULT_STREAMS = (0, 1, 2)
 _INT32 = 0x7FFFFFFF
+
+
+class KernelFit(NamedTuple):
+    """How much of a kernel fits a stream's SMs at once.
+
+    Attributes:
+        sm_count: SMs that the stream's kernels can run on.
+        blocks_per_sm: Blocks that an SM holds at once; 0: it can't run.
+        max_blocks: The largest grid that runs all at once, and so the largest cooperative one.
+        max_clusters: Clusters that run at once, each of as many blocks as was said; 0 without.
+        max_cluster_blocks: The most blocks that a cluster of this kernel can have; 1 on a device
+            without clusters; 0: it can't run.
+    """
+
+    sm_count: int
+    blocks_per_sm: int
+    max_blocks: int
+    max_clusters: int
+    max_cluster_blocks: int
 
 
 class Stream(Ordered):
@@ -121,6 +140,45 @@ class Stream(Ordered):
         """The most blocks that a thread block cluster of its kernels can have, see
         SMResource.max_cluster_size."""
         return _gcx.gcx_stream_get_max_cluster_size(self._live())
+
+    def kernel_fit(
+        self,
+        kernel: KernelLike,
+        block_threads: SupportsIndex,
+        *,
+        dynamic_shared_bytes: SupportsIndex = 0,
+        cluster_blocks: SupportsIndex = 0,
+    ) -> KernelFit:
+        """How much of a kernel fits the stream's SMs at once, when nothing else is there: for
+        kernels that size their grid by the SMs. A kernel with a barrier of its own over a grid that
+        does not fit hangs, and the device's SM count is the whole device's in a partition too.
+
+        A lease's stream answers for the SMs that the lease has at that call; one that captures a
+        graph for those that the graph will run on.
+
+        Args:
+            kernel: A CUfunction or CUkernel as an int, a compiled kernel of Triton, a RawKernel of
+                CuPy, a Kernel of cuda.core.
+            block_threads: Threads of a block, 1 to 1024.
+            dynamic_shared_bytes: Dynamic shared memory of a block.
+            cluster_blocks: Blocks of a cluster, also of one that the kernel was compiled with; 0:
+                it is launched without clusters.
+
+        Raises:
+            TypeError: It is no kernel.
+            InvalidValueError: block_threads is not 1 to 1024.
+            InvalidHandleError: It is no kernel's number, as far as the driver notices.
+        """
+        function = native_function_of(kernel)
+        return KernelFit(
+            *_gcx.gcx_stream_get_kernel_fit(
+                self._live(),
+                function,
+                whole(block_threads, "block_threads", 1, 1024),
+                whole(dynamic_shared_bytes, "dynamic_shared_bytes"),
+                whole(cluster_blocks, "cluster_blocks"),
+            )
+        )
 
     def torch(self) -> Any:
         """A torch.cuda.ExternalStream of this stream, which it keeps. It holds the native stream of

@@ -3,7 +3,6 @@ simulated driver."""
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import pickle
 import sys
@@ -14,63 +13,7 @@ from typing import Any
 
 import gcx
 import pytest
-
-PTX = b"""
-.version 6.3
-.target sm_70
-.address_size 64
-.visible .entry gcx_spin(.param .u64 gcx_spin_param_0)
-{ ret; }
-"""
-
-
-class Work:
-    """Work for streams of the simulated driver, and when it ends by its clock."""
-
-    def __init__(self) -> None:
-        self.driver = ctypes.CDLL(gcx.driver_info().library)
-        self.primary, self.module, self.spinner, self.clock, self.start = (
-            ctypes.c_void_p() for _ in range(5)
-        )
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.primary), 0)
-        self.call("cuCtxPushCurrent_v2", self.primary)
-        self.call("cuModuleLoadData", ctypes.byref(self.module), PTX)
-        self.call("cuModuleGetFunction", ctypes.byref(self.spinner), self.module, b"gcx_spin")
-        self.call("cuStreamCreate", ctypes.byref(self.clock), 1)
-        self.call("cuEventCreate", ctypes.byref(self.start), 0)
-        self.call("cuEventRecord", self.start, self.clock)
-        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
-
-    def call(self, name: str, *arguments: Any) -> None:
-        assert getattr(self.driver, name)(*arguments) == 0, name
-
-    def spin(self, stream: gcx.Stream | int, milliseconds: int) -> None:
-        """A kernel that takes so long."""
-        nanoseconds = ctypes.c_uint64(milliseconds * 1_000_000)
-        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(nanoseconds))
-        native = stream if isinstance(stream, int) else stream.native
-        shape = (1, 1, 1, 1, 1, 1, 0)
-        self.call("cuLaunchKernel", self.spinner, *shape, ctypes.c_void_p(native), arguments, None)
-
-    def free_at(self, stream: gcx.Stream) -> float:
-        """When all that the stream was given has ended, in milliseconds. Waits for it."""
-        end, milliseconds = ctypes.c_void_p(), ctypes.c_float()
-        self.call("cuCtxPushCurrent_v2", self.primary)
-        self.call("cuEventCreate", ctypes.byref(end), 0)
-        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
-        self.call("cuEventRecord", end, ctypes.c_void_p(stream.native))
-        self.call("cuEventSynchronize", end)
-        self.call("cuEventElapsedTime", ctypes.byref(milliseconds), self.start, end)
-        self.call("cuEventDestroy_v2", end)
-        return milliseconds.value
-
-    def close(self) -> None:
-        self.call("cuEventDestroy_v2", self.start)
-        self.call("cuStreamDestroy_v2", self.clock)
-        self.call("cuCtxPushCurrent_v2", self.primary)
-        self.call("cuModuleUnload", self.module)
-        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
-        self.call("cuDevicePrimaryCtxRelease_v2", 0)
+from work import Work  # type: ignore[import-not-found]
 
 
 @pytest.fixture

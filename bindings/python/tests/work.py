@@ -1,0 +1,139 @@
+"""Work for the simulated driver, by its own functions, and what it says of it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import gcx
+
+PTX = b"""
+.version 6.3
+.target sm_70
+.address_size 64
+.visible .entry gcx_spin(.param .u64 gcx_spin_param_0)
+{ ret; }
+"""
+
+
+class Run(ctypes.Structure):
+    """A gcx_sim_run."""
+
+    _fields_ = (
+        ("begin_ns", ctypes.c_uint64),
+        ("end_ns", ctypes.c_uint64),
+        ("stream", ctypes.c_uint64),
+        ("launch", ctypes.c_uint64),
+        ("words", ctypes.c_uint64 * 6),
+        ("sm_count", ctypes.c_uint32),
+        ("kind", ctypes.c_int32),
+        ("kernel", ctypes.c_char * 64),
+    )
+
+    @property
+    def sms(self) -> tuple[int, ...]:
+        """The SMs that it ran on."""
+        return tuple(sm for sm in range(384) if self.words[sm // 64] >> sm % 64 & 1)
+
+
+class Captured:
+    """What stands for PyTorch's CUDAGraph."""
+
+    def __init__(self, work: Work, handle: int) -> None:
+        self.work, self.handle = work, handle
+
+    def raw_cuda_graph(self) -> int:
+        return self.handle
+
+    def destroy(self) -> None:
+        self.work.call("cuGraphDestroy", ctypes.c_void_p(self.handle))
+
+
+class Work:
+    """Work for streams of the simulated driver, and when it ends by its clock."""
+
+    def __init__(self) -> None:
+        self.driver = ctypes.CDLL(gcx.driver_info().library)
+        self.primary, self.module, self.spinner, self.clock, self.start = (
+            ctypes.c_void_p() for _ in range(5)
+        )
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.primary), 0)
+        self.call("cuCtxPushCurrent_v2", self.primary)
+        self.call("cuModuleLoadData", ctypes.byref(self.module), PTX)
+        self.call("cuModuleGetFunction", ctypes.byref(self.spinner), self.module, b"gcx_spin")
+        self.call("cuStreamCreate", ctypes.byref(self.clock), 1)
+        self.call("cuEventCreate", ctypes.byref(self.start), 0)
+        self.call("cuEventRecord", self.start, self.clock)
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def call(self, name: str, *arguments: Any) -> None:
+        assert getattr(self.driver, name)(*arguments) == 0, name
+
+    def spin(self, stream: gcx.Stream | int, milliseconds: int) -> None:
+        """A kernel that takes so long."""
+        nanoseconds = ctypes.c_uint64(milliseconds * 1_000_000)
+        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(nanoseconds))
+        native = stream if isinstance(stream, int) else stream.native
+        shape = (1, 1, 1, 1, 1, 1, 0)
+        self.call("cuLaunchKernel", self.spinner, *shape, ctypes.c_void_p(native), arguments, None)
+
+    def capture(self, *streams: gcx.Stream, cooperative: int = 0) -> Captured:
+        """A kernel of 1 ms captured in each stream, those after the first forked off, or one in a
+        stream of no partition; or a cooperative kernel of so many blocks."""
+        graph, event, popped = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        natives = [stream.native for stream in streams] or [self.clock.value or 0]
+        origin = ctypes.c_void_p(natives[0])
+        self.call("cuCtxPushCurrent_v2", self.primary)
+        self.call("cuEventCreate", ctypes.byref(event), 2)
+        self.call("cuStreamBeginCapture_v2", origin, 2)
+        for native in natives[1:]:
+            self.call("cuEventRecord", event, origin)
+            self.call("cuStreamWaitEvent", ctypes.c_void_p(native), event, 0)
+        for native in natives:
+            if cooperative:
+                nanoseconds = ctypes.c_uint64(1000)
+                arguments = (ctypes.c_void_p * 1)(ctypes.addressof(nanoseconds))
+                shape = (cooperative, 1, 1, 1, 1, 1, 0)
+                stream = ctypes.c_void_p(native)
+                self.call("cuLaunchCooperativeKernel", self.spinner, *shape, stream, arguments)
+            else:
+                self.spin(native, 1)
+        for native in natives[1:]:
+            self.call("cuEventRecord", event, ctypes.c_void_p(native))
+            self.call("cuStreamWaitEvent", origin, event, 0)
+        self.call("cuStreamEndCapture", origin, ctypes.byref(graph))
+        self.call("cuEventDestroy_v2", event)
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(popped))
+        return Captured(self, graph.value or 0)
+
+    def note(self) -> None:
+        """Notes what runs from now on."""
+        self.driver.gcx_sim_note_runs(ctypes.c_size_t(1024))
+
+    def runs(self) -> list[Run]:
+        """The kernels of capture and spin that have run since then."""
+        self.driver.gcx_sim_get_runs.restype = ctypes.c_size_t
+        count = self.driver.gcx_sim_get_runs(None, ctypes.c_size_t(0))
+        found = (Run * count)()
+        self.driver.gcx_sim_get_runs(found, ctypes.c_size_t(count))
+        return [run for run in found if run.kernel == b"gcx_spin"]
+
+    def free_at(self, stream: gcx.Stream) -> float:
+        """When all that the stream was given has ended, in milliseconds. Waits for it."""
+        end, milliseconds = ctypes.c_void_p(), ctypes.c_float()
+        self.call("cuCtxPushCurrent_v2", self.primary)
+        self.call("cuEventCreate", ctypes.byref(end), 0)
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        self.call("cuEventRecord", end, ctypes.c_void_p(stream.native))
+        self.call("cuEventSynchronize", end)
+        self.call("cuEventElapsedTime", ctypes.byref(milliseconds), self.start, end)
+        self.call("cuEventDestroy_v2", end)
+        return milliseconds.value
+
+    def close(self) -> None:
+        self.call("cuEventDestroy_v2", self.start)
+        self.call("cuStreamDestroy_v2", self.clock)
+        self.call("cuCtxPushCurrent_v2", self.primary)
+        self.call("cuModuleUnload", self.module)
+        self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        self.call("cuDevicePrimaryCtxRelease_v2", 0)
