@@ -1060,7 +1060,7 @@ GCX_API gcx_result gcx_queue_get_info(gcx_queue_info* info);
  * called at the beginning of a program, before other threads run, since nothing may read the
  * environment meanwhile; processes that it starts inherit the number. Opens no driver. Succeeds
  * also once CUDA has started with as many or more.
- * That CUDA reads the variable in cuInit, and not later, is assumed.
+ * CUDA reads the variable in cuInit, and not later (measured on 13.0).
  * Errors: GCX_ERROR_NOT_PERMITTED CUDA has started with fewer, or certain is 0: it is too late;
  * GCX_ERROR_INVALID_VALUE connections is 0 or more than GCX_MAX_CONNECTIONS. */
 GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);

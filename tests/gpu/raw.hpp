@@ -45,6 +45,8 @@ namespace raw {
     X(cuStreamEndCapture, cuStreamEndCapture)                                                      \
     X(cuStreamIsCapturing, cuStreamIsCapturing)                                                    \
     X(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2)                                           \
+    X(cuGraphAddChildGraphNode, cuGraphAddChildGraphNode)                                          \
+    X(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2)                     \
     X(cuStreamWaitEvent, cuStreamWaitEvent)                                                        \
     X(cuStreamGetAttribute, cuStreamGetAttribute)                                                  \
     X(cuStreamSetAttribute, cuStreamSetAttribute)                                                  \

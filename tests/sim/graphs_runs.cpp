@@ -98,7 +98,7 @@ void branches() {
     CHECK_OK(cuEventDestroy_v2(join));
 }
 
-// A launch in a stream that captures is a child, whose kernels keep their place.
+// Measured on 13.0: a launch in a stream that captures is refused, and breaks the capture.
 void captured_launch() {
     GraphBench on;
     {
@@ -107,15 +107,12 @@ void captured_launch() {
     }
     CUgraphExec exec = on.instantiate();
     CUgraph outer = nullptr;
-    CHECK_OK(cuStreamBeginCapture_v2(on.bench.plain, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK_OK(cuStreamBeginCapture_v2(on.bench.plain, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    CHECK_EQ(cuGraphLaunch(exec, on.bench.plain), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_EQ(cuStreamEndCapture(on.bench.plain, &outer), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CHECK(outer == nullptr);
     CHECK_OK(cuGraphLaunch(exec, on.bench.plain));
-    CHECK_OK(cuStreamEndCapture(on.bench.plain, &outer));
-    CHECK_EQ(type_of(Bench::first_node(outer)), CU_GRAPH_NODE_TYPE_GRAPH);
     CHECK_OK(cuGraphExecDestroy(exec));
-    const auto runs = on.launched(on.bench.parts[1].stream, outer);
-    CHECK_EQ(runs.size(), 1U);
-    CHECK_EQ(runs[0].sm_count, 24U);
-    CHECK_OK(cuGraphDestroy(outer));
 }
 
 // Assumed: what is of a device's primary context doesn't run when that was reset.

@@ -229,10 +229,8 @@ void launch(Machine& machine, CUgraphExec handle, CUstream stream_handle) {
     GraphExec& exec = executable_of(machine, handle);
     Stream& stream = stream_of(machine, stream_handle);
     if (stream.capture != nullptr) {
-        Work work;
-        work.kind = Work::Kind::ChildGraph;
-        work.child = new_hidden_copy(machine, exec.graph).handle;
-        return submit(machine, stream, std::move(work));
+        stream.capture->invalid = true; // measured on 13.0
+        refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     check_all_alive(machine, exec.graph);
     // Recorded: the nodes keep the partition they were captured on, and run even when its green
