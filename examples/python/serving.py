@@ -30,7 +30,7 @@ ARMS = (
     *("plain", "priority", "chunked-512", "chunked-512-whole", "chunked-1024"),
     *("static-24", "dynamic-24", "dynamic-32", "policy"),
 )
-SPLITS = (24, 32, 48, 64)
+SPLITS = (24, 32, 40, 48, 56)
 
 
 def arm_of(name: str, costs: Costs, promise: float) -> Arm:
@@ -113,7 +113,7 @@ def numbers_in(names: list[str]) -> list[int]:
 def measure(machine: Any, costs: Costs, arguments: argparse.Namespace) -> list[report.Cell]:
     """Every arm at every rate, side by side."""
     cells: list[report.Cell] = []
-    promises = sorted({*arguments.promise, *arguments.frontier}, reverse=True)
+    promises = list(dict.fromkeys([*arguments.promise, *arguments.frontier]))
     for rate in arguments.rates:
         arrivals = poisson(rate, arguments.seconds, arguments.seed)
         for name in arguments.arms:
@@ -163,7 +163,7 @@ def parse() -> argparse.Namespace:
     add("--frontier", nargs="*", type=above_0, default=[], metavar="MS",
         help="further promises, for the frontier's plot")  # fmt: skip
     add("--sms", nargs="+", type=common.positive, default=list(SPLITS), metavar="SMS",
-        help="decode's SMs that the policy chooses from (24 32 48 64)")  # fmt: skip
+        help="decode's SMs that the policy chooses from (24 32 40 48 56)")  # fmt: skip
     add("--seconds", type=above_0, default=8.0, help="that prompts come in each cell (8)")
     add("--warm-up", type=above_0, default=0.5, help="seconds before each cell (0.5)")
     add("--seed", type=int, default=1, help="of the prompts' moments (1)")

@@ -124,7 +124,7 @@ def test_below_the_splits_it_takes_turns_on_all_sms() -> None:
     promise = policy.Promise(H200, 9)
     record = served(promise, 1, 3)
     assert p99(record.tokens) <= 9
-    assert {layout for _, layout in record.layouts} == {132}
+    assert {layout for _, layout in record.layouts} == {0, 132}
     assert len(record.first) == 3
 
 

@@ -38,7 +38,8 @@ class Record:
         tokens: From each token to the next: what a promise is about.
         steps: From each decode step's launch to its end.
         first: Each prompt's time to its first token.
-        layouts: The time and layout of each change.
+        layouts: Each change: when it was launched, some milliseconds before it came about, and to
+            what layout.
         elapsed: From the first arrival's clock to the end of the last prompt.
     """
 
@@ -98,19 +99,23 @@ class Engine:
         assert self.decoding is None
         self.machine.decode(layout)
         self.decoding = Launch(self.machine.now(), layout, 0, False)
-        changes = self.record.layouts
-        if not changes or changes[-1][1] != layout:
-            changes.append((self.decoding.at - self.began, layout))
+        self._note(self.decoding)
 
     def piece(self, layout: int) -> None:
         number, last = self._take(self.machine.pieces)
         self.machine.piece(number, layout)
         self.prefilling.append(Launch(self.machine.now(), layout, number, last))
+        self._note(self.prefilling[-1])
 
     def chunk(self, kind: str) -> None:
         number, last = self._take(self.machine.chunks(kind))
         self.machine.chunk(kind, number)
         self.prefilling.append(Launch(self.machine.now(), ONE_STREAM, number, last))
+
+    def _note(self, launch: Launch) -> None:
+        changes = self.record.layouts
+        if not changes or changes[-1][1] != launch.layout:
+            changes.append((launch.at - self.began, launch.layout))
 
     def _take(self, pieces: int) -> tuple[int, bool]:
         number, last = self.number, self.number + 1 == pieces

@@ -108,6 +108,15 @@ def _rates(cells: list[Cell]) -> list[float]:
     return sorted({cell["rate"] for cell in cells})
 
 
+def _plain_numbers(axis: Any) -> None:
+    """1, 1.5, 2, 3, 5, 7, 10 along a logarithmic axis."""
+    from matplotlib import ticker
+
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter("{x:g}")
+
+
 def _latency(pyplot: Any, results: Results, where: str) -> Any:
     """The distributions: from token to token above, to the first token below."""
     rates = _rates(results["cells"])
@@ -115,7 +124,11 @@ def _latency(pyplot: Any, results: Results, where: str) -> Any:
         2, len(rates), figsize=(4 * len(rates), 7), layout="constrained", squeeze=False
     )
     for column, rate in enumerate(rates):
-        for cell in (cell for cell in results["cells"] if cell["rate"] == rate):
+        shown = [cell for cell in results["cells"] if cell["rate"] == rate]
+        policies = [cell["arm"] for cell in shown if cell["promise"]][:2]  # Not all the frontier.
+        for cell in shown:
+            if cell["promise"] and cell["arm"] not in policies:
+                continue
             for row, times in enumerate((cell["tokens"], cell["first"])):
                 ordered, count = sorted(times), len(times)
                 # Some 300 points, and the slowest: enough for the eye, and a small file.
@@ -132,10 +145,8 @@ def _latency(pyplot: Any, results: Results, where: str) -> Any:
         axes[1][column].set(xscale="log", xlabel="to the first token, ms")
     for each in axes.flat:
         each.set(ylim=(0, 1.02))
-        each.grid(alpha=0.3, which="both")
-        each.xaxis.set_major_formatter("{x:g}")
-        each.xaxis.set_minor_formatter("{x:g}")
-        each.tick_params(which="both", labelsize="x-small")
+        each.grid(alpha=0.3)
+        _plain_numbers(each.xaxis)
     axes[0][0].set_ylabel("share of tokens")
     axes[1][0].set_ylabel("share of prompts")
     figure.suptitle(f"Decode beside prefill, prompts per second above; {where}")
@@ -144,11 +155,11 @@ def _latency(pyplot: Any, results: Results, where: str) -> Any:
 
 
 def _split(pyplot: Any, results: Results, where: str) -> Any:
-    """Decode's SMs over the time of one second, and how many prompts there were, at each rate."""
+    """Decode's SMs over half a second, 0 while prefill has all, and how many prompts there were."""
     cells = [cell for cell in results["cells"] if cell["promise"]]
     if not cells:
         return None
-    promise = max(cell["promise"] for cell in cells)
+    promise = cells[0]["promise"]
     cells = [cell for cell in cells if cell["promise"] == promise]
     figure, axes = pyplot.subplots(
         len(cells), 1, figsize=(10, 2.4 * len(cells)), layout="constrained", squeeze=False
@@ -158,7 +169,7 @@ def _split(pyplot: Any, results: Results, where: str) -> Any:
         at = [time - start for time, _ in cell["layouts"]] + [cell["elapsed"] - start]
         sms = [layout for _, layout in cell["layouts"]]
         each.fill_between(at, [*sms, sms[-1]], step="post", alpha=0.5, label="decode's SMs")
-        each.set(xlim=(0, 1000), ylim=(0, results["sm_count"]), ylabel="SMs")
+        each.set(xlim=(0, 500), ylim=(0, results["sm_count"]), ylabel="SMs")
         changes = sorted(
             [(arrival - start, 1) for arrival in cell["arrivals"]]
             + [(a + f - start, -1) for a, f in zip(cell["arrivals"], cell["first"])]
@@ -198,11 +209,9 @@ def _frontier(pyplot: Any, results: Results, where: str) -> Any:
             each.legend(fontsize="small")
         each.set(xscale="log", yscale="log", title=f"{rate:g} prompts/s")
         each.set(xlabel="token to token, p99, ms")
-        each.grid(alpha=0.3, which="both")
+        each.grid(alpha=0.3)
         for axis in (each.xaxis, each.yaxis):
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter("{x:g}")
-        each.tick_params(which="both", labelsize="x-small")
+            _plain_numbers(axis)
     axes[0][0].set_ylabel("first token, median, ms")
     figure.suptitle(f"What each way to serve reaches; {where}")
     return figure

@@ -142,7 +142,7 @@ def test_serving(tmp_path: Path) -> None:
     few = ("--arms", "chunked-512", "dynamic-24", "policy", "--rates", "4", "--seconds", "4")
     promises = ("--promise", "17.5", "14")
     text = run("serving", *few, *promises, "--json", str(results), needs=("torch",))
-    assert re.search(r"\d+ graphs, each captured once, on 6 layouts", text)
+    assert re.search(r"\d+ graphs, each captured once, on 7 layouts", text)
     found = json.loads(results.read_text(encoding="utf-8"))
     cells = {cell["arm"]: cell for cell in found["cells"]}
     assert {len(cell["first"]) for cell in cells.values()} == {16}
