@@ -405,11 +405,11 @@ typedef struct gcx_live_context {
     gcx_resource resource; /* its SMs */
 } gcx_live_context;
 
-/* The green contexts of a device, or of all (-1), that have a handle or a stream, or that a thread
- * has current by gcx_context_push: in contexts[0 .. *count - 1], in the order in which they were
- * made. Not the kept ones. capacity is the room in contexts, which may be NULL if that is 0.
- * Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_VALUE capacity is too small:
- * *count then holds what is needed. */
+/* The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
+ * has current by gcx_context_push, or that a lease or an executable of a gcx_graph keeps: in
+ * contexts[0 .. *count - 1], in the order in which they were made. Not the kept ones. capacity is
+ * the room in contexts, which may be NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such
+ * device; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed. */
 GCX_API gcx_result gcx_context_list(int32_t device, gcx_live_context* contexts, uint32_t capacity,
                                     uint32_t* count);
 

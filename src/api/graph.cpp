@@ -80,6 +80,7 @@ gcx_result gcx_graph_launch_parts(gcx_graph graph, const gcx_stream* streams, ui
         not_null(streams, "streams");
         Library& lib = library();
         const auto its = pin_alive(lib.graphs, graph);
+        its->check_count(count);
         std::array<std::optional<HandleTable<Stream>::Pin>, GCX_MAX_GRAPH_PARTS> pins;
         std::array<Stream*, GCX_MAX_GRAPH_PARTS> where{};
         for (uint32_t i = 0; i < count; i++)

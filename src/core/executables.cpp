@@ -1,7 +1,6 @@
 #include "core/executables.hpp"
 
 #include "base/log.hpp"
-#include "core/give_back.hpp"
 
 namespace gcx {
 
@@ -11,10 +10,15 @@ Executable::Executable(Device& device, const PlaceKey& its_key, Places its_place
 }
 
 Executable::~Executable() {
-    try {
-        destroy();
-    } catch (const Error& error) {
-        log::write(GCX_LOG_ERROR, "an executable graph is left behind: " + error.message);
+    // Nobody could repeat a call that failed: a failure of the moment gets a second chance.
+    for (const bool last : {false, true}) {
+        try {
+            destroy();
+            return;
+        } catch (const Error& error) {
+            if (last)
+                log::write(GCX_LOG_ERROR, "an executable graph is left behind: " + error.message);
+        }
     }
 }
 
@@ -31,8 +35,7 @@ CUresult Executable::set_kernel(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_
 void Executable::destroy() {
     // With a reset of the device it went, and naming it might bring the process down.
     if (native_ != nullptr && primary_.alive())
-        driver_.check(give_back([&] { return driver_.cuGraphExecDestroy(native_); }),
-                      "cuGraphExecDestroy");
+        GCX_CALL(driver_, cuGraphExecDestroy, native_);
     native_ = nullptr;
 }
 

@@ -38,8 +38,6 @@ void Graph::close() {
 }
 
 void Graph::launch(std::span<Stream* const> streams) {
-    if (streams.size() != 1)
-        check_count(streams.size());
     // An executable is made outside of the gate, which changes of leases wait for. Where it is gone
     // again, or the lease went elsewhere meanwhile, within.
     for (bool make_now = false;; make_now = true) {
@@ -233,7 +231,8 @@ std::vector<gcx_graph_node> Graph::describe_nodes() const {
         one.cooperative = launch.cooperative() ? 1 : 0;
         std::copy(launch.grid.begin(), launch.grid.end(), one.grid);
         std::copy(launch.block.begin(), launch.block.end(), one.block);
-        std::copy(cluster.begin(), cluster.end(), one.cluster);
+        if (cluster[0] * cluster[1] * cluster[2] > 1)
+            std::copy(cluster.begin(), cluster.end(), one.cluster);
         one.shared_bytes = launch.shared_bytes;
         one.blocks_per_sm = launch.blocks_per_sm;
         std::strncpy(one.name, launch.layout->name.c_str(), sizeof one.name - 1);

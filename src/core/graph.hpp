@@ -24,6 +24,8 @@ class Graph {
     void close();
 
     Device& device() const { return device_; }
+    // Throws unless it is the number of parts.
+    void check_count(std::size_t count) const;
     // One stream for all parts, or one for each.
     void launch(std::span<Stream* const> streams);
     // The same of contexts, to be made if they are not there.
@@ -57,7 +59,6 @@ class Graph {
     uint64_t id_of(const Stream::Place& place) const;
     Wanted wanted_for(const Lanes& lanes, std::span<Stream* const> streams);
     void submit(Executable& executable, const Lanes& lanes);
-    void check_count(std::size_t count) const;
     Pointer make(const PlaceKey& key, Places places);
     // These want building_.
     static Targets targets_of(const Executable& executable);

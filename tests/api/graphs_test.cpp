@@ -3,8 +3,7 @@
 #include "graph_kernels.hpp"
 
 #include <algorithm>
-#include <memory>
-#include <thread>
+#include <atomic>
 
 using namespace support;
 using From = GraphKernels::From;
@@ -58,8 +57,564 @@ void runs_where_it_is_launched() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
+SmIds sms_of_run(const gcx_sim_run& run) {
+    SmIds found;
+    for (uint32_t sm = 0; sm < 384; sm++) {
+        if ((run.sms[sm / 64] >> (sm % 64) & 1) != 0)
+            found.push_back(sm);
+    }
+    return found;
+}
+
+// What ran while the body did.
+template <class Body>
+std::vector<gcx_sim_run> runs_of(Body&& body) {
+    const auto note = sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs");
+    const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
+    note(1000);
+    body();
+    std::vector<gcx_sim_run> runs(get(nullptr, 0));
+    get(runs.data(), runs.size());
+    note(0);
+    return runs;
+}
+
+// Each kind of node that moves, in a row.
+void every_kind_moves() {
+    const GraphKernels kernels;
+    const Two two;
+    std::atomic<int> called{0};
+    CUevent event = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuEventCreate)(&event, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+    CUcontext popped = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CUgraph child = capture(kernels.plain, [&] {
+        kernels.probe(kernels.plain, From::module, 3);
+        kernels.clear(kernels.plain, 4);
+    });
+    CUgraph captured = capture(kernels.plain, [&] {
+        kernels.probe(kernels.plain, From::library, 0);
+        kernels.copy(kernels.plain, 0, 2);
+        kernels.clear(kernels.plain, 1);
+        CHECK_EQ(NATIVE(cuLaunchHostFunc)(
+                     kernels.plain, [](void* count) { ++*static_cast<std::atomic<int>*>(count); },
+                     &called),
+                 CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuEventRecordWithFlags)(event, kernels.plain, CU_EVENT_RECORD_EXTERNAL),
+                 CUDA_SUCCESS);
+        kernels.probe(kernels.plain, From::module, 1);
+    });
+    // The last node's, behind it.
+    std::size_t count = 0;
+    CHECK_EQ(NATIVE(cuGraphGetNodes)(captured, nullptr, &count), CUDA_SUCCESS);
+    std::vector<CUgraphNode> natives(count);
+    CHECK_EQ(NATIVE(cuGraphGetNodes)(captured, natives.data(), &count), CUDA_SUCCESS);
+    CUgraphNode added = nullptr;
+    CHECK_EQ(NATIVE(cuGraphAddChildGraphNode)(&added, captured, &natives.back(), 1, child),
+             CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuGraphAddEmptyNode)(&added, captured, &added, 1), CUDA_SUCCESS);
+    gcx_graph graph = make(captured);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(child), CUDA_SUCCESS);
+
+    const auto nodes = nodes_of(graph);
+    const std::vector<int> kinds = {GCX_GRAPH_NODE_KERNEL,       GCX_GRAPH_NODE_MEMCPY,
+                                    GCX_GRAPH_NODE_MEMSET,       GCX_GRAPH_NODE_HOST,
+                                    GCX_GRAPH_NODE_EVENT_RECORD, GCX_GRAPH_NODE_KERNEL,
+                                    GCX_GRAPH_NODE_GRAPH,        GCX_GRAPH_NODE_KERNEL,
+                                    GCX_GRAPH_NODE_MEMSET,       GCX_GRAPH_NODE_EMPTY};
+    if (CHECK_EQ(nodes.size(), kinds.size())) {
+        for (std::size_t i = 0; i < kinds.size(); i++)
+            CHECK_EQ(static_cast<int>(nodes[i].kind), kinds[i]);
+        CHECK_EQ(nodes[7].parent, 6U);
+        CHECK_EQ(nodes[9].parent, GCX_NO_NODE);
+        CHECK_EQ(std::string(nodes[0].name), std::string("gcx_probe"));
+        CHECK_EQ(nodes[0].grid[0], 1024U);
+        CHECK_EQ(nodes[0].block[0], 64U);
+        CHECK(nodes[0].blocks_per_sm > 0);
+    }
+    for (const Partition* part : {&two.small, &two.large, &two.small}) {
+        const SmIds sms = part->probe();
+        const auto runs = runs_of([&] {
+            CHECK_OK(gcx_graph_launch(graph, part->stream));
+            CHECK_OK(gcx_stream_synchronize(part->stream));
+        });
+        if (!CHECK_EQ(runs.size(), 7U))
+            continue;
+        for (std::size_t i = 0; i < runs.size(); i++) {
+            if (runs[i].kind != GCX_SIM_RUN_HOST)
+                CHECK(sms_of_run(runs[i]) == sms);
+            CHECK(i == 0 || runs[i].begin_ns >= runs[i - 1].end_ns); // they stay in a row
+        }
+        for (const uint32_t place : {0U, 1U, 3U})
+            CHECK(kernels.take_sms(place) == sms);
+    }
+    CHECK_EQ(called.load(), 3);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_EQ(NATIVE(cuEventDestroy)(event), CUDA_SUCCESS);
+}
+
+void follows_a_lease() {
+    const GraphKernels kernels;
+    CUgraph captured = capture_mixed(kernels, kernels.plain);
+    gcx_graph graph = make(captured);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    gcx_lease lease = nullptr;
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, 32, nullptr, &lease));
+    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+    // Made ahead, for both layouts.
+    for (const uint32_t count : {64U, 32U}) {
+        const gcx_lease_size size = {lease, count, 0};
+        CHECK_OK(gcx_lease_resize(&size, 1, 0));
+        gcx_resource sms{};
+        CHECK_OK(gcx_lease_get_resource(lease, &sms));
+        CHECK_OK(gcx_graph_prepare(graph, &sms, 1, GCX_PREPARE_FOR_LEASES));
+    }
+    CHECK_EQ(info_of(graph).made, 2U);
+    for (const uint32_t count : {32U, 64U, 32U}) {
+        const gcx_lease_size size = {lease, count, 0};
+        CHECK_OK(gcx_lease_resize(&size, 1, 0));
+        CHECK_OK(gcx_graph_launch(graph, stream));
+        CHECK_OK(gcx_lease_synchronize(lease));
+        CHECK_EQ(kernels.count_sms(0), count);
+        CHECK_EQ(kernels.count_sms(1), count);
+    }
+    CHECK_EQ(info_of(graph).made, 2U);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_REFUSED(gcx_graph_launch(graph, stream), GCX_ERROR_INVALID_HANDLE);
+    CHECK_OK(gcx_lease_release(lease));
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+// A graph captured over two partitions, as PyTorch forks.
+CUgraph capture_fork(const GraphKernels& kernels, CUstream one, CUstream two, From from) {
+    CUevent fork = nullptr;
+    CUevent join = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuEventCreate)(&fork, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuEventCreate)(&join, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    CUcontext popped = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CUgraph captured = capture(one, [&] {
+        kernels.clear(one, 4);
+        CHECK_EQ(NATIVE(cuEventRecord)(fork, one), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuStreamWaitEvent)(two, fork, 0), CUDA_SUCCESS);
+        kernels.probe(one, from, 0);
+        kernels.probe(two, from, 1);
+        kernels.clear(two, 5);
+        CHECK_EQ(NATIVE(cuEventRecord)(join, two), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuStreamWaitEvent)(one, join, 0), CUDA_SUCCESS);
+    });
+    CHECK_EQ(NATIVE(cuEventDestroy)(fork), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuEventDestroy)(join), CUDA_SUCCESS);
+    return captured;
+}
+
+void parts_run_each_on_its_own() {
+    const GraphKernels kernels;
+    const Two two;
+    const SmIds small = two.small.probe();
+    const SmIds large = two.large.probe();
+    CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
+    for (const From from : {From::library, From::module}) {
+        CUgraph captured = capture_fork(kernels, native[0], native[1], from);
+        gcx_graph graph = make(captured);
+        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        CHECK_EQ(info_of(graph).part_count, 2U);
+        const gcx_stream straight[] = {two.small.stream, two.large.stream};
+        const gcx_stream crossed[] = {two.large.stream, two.small.stream};
+        CHECK_OK(gcx_graph_launch_parts(graph, straight, 2));
+        CHECK(kernels.take_sms(0) == small);
+        CHECK(kernels.take_sms(1) == large);
+        CHECK_OK(gcx_graph_launch_parts(graph, crossed, 2));
+        CHECK(kernels.take_sms(0) == large);
+        CHECK(kernels.take_sms(1) == small);
+        // All parts in one place, where it doesn't matter how that is said.
+        const gcx_stream same[] = {two.small.stream, two.small.stream};
+        CHECK_OK(gcx_graph_launch_parts(graph, same, 2));
+        CHECK(kernels.take_sms(0) == small);
+        CHECK(kernels.take_sms(1) == small);
+        CHECK_EQ(info_of(graph).made, 3U);
+        CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+        CHECK(kernels.take_sms(0) == small);
+        CHECK(kernels.take_sms(1) == small);
+        CHECK_EQ(info_of(graph).made, 3U);
+        CHECK_REFUSED(gcx_graph_launch_parts(graph, straight, 1), GCX_ERROR_INVALID_VALUE);
+        CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 2, 0));
+        CHECK_EQ(info_of(graph).made, 3U);
+        CHECK_OK(gcx_graph_destroy(graph));
+    }
+}
+
+// Behind what both streams had, and before what they are given next.
+void parts_keep_the_order_of_all_streams() {
+    const GraphKernels kernels;
+    const Two two;
+    CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
+    CUgraph captured = capture_fork(kernels, native[0], native[1], From::library);
+    gcx_graph graph = make(captured);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 2, 0));
+    const auto runs = runs_of([&] {
+        kernels.spin(native[1], 5'000'000);
+        const gcx_stream streams[] = {two.small.stream, two.large.stream};
+        CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
+        kernels.spin(native[1], 1'000);
+        kernels.spin(native[0], 1'000);
+    });
+    if (CHECK_EQ(runs.size(), 7U)) {
+        uint64_t end = 0;
+        for (std::size_t i = 1; i < 5; i++) {
+            CHECK(runs[i].launch != 0);
+            CHECK(runs[i].begin_ns >= runs[0].end_ns);
+            end = std::max(end, runs[i].end_ns);
+        }
+        CHECK(runs[5].begin_ns >= end);
+        CHECK(runs[6].begin_ns >= end);
+    }
+    for (const gcx_stream stream : {two.small.stream, two.large.stream})
+        CHECK_OK(gcx_stream_synchronize(stream));
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+void parts_are_chosen() {
+    const GraphKernels kernels;
+    const Two two;
+    CUgraph captured = capture_mixed(kernels, kernels.plain);
+    gcx_graph graph = make(captured);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    const gcx_stream streams[] = {two.small.stream, two.large.stream};
+    CHECK_REFUSED(gcx_graph_launch_parts(graph, streams, 2), GCX_ERROR_INVALID_VALUE);
+    const uint32_t last = 2;
+    const uint32_t none = 3;
+    CHECK_REFUSED(gcx_graph_set_part(graph, &last, 1, 2), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_set_part(graph, &none, 1, 1), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_set_part(graph, nullptr, 1, 1), GCX_ERROR_INVALID_VALUE);
+    CHECK_OK(gcx_graph_set_part(graph, &last, 1, 1));
+    CHECK_EQ(nodes_of(graph)[2].part, 1U);
+    CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
+    CHECK(kernels.take_sms(0) == two.small.probe());
+    CHECK(kernels.take_sms(1) == two.large.probe());
+    CHECK_EQ(info_of(graph).executables, 1U);
+    CHECK_OK(gcx_graph_set_part(graph, &last, 1, 0));
+    CHECK_EQ(info_of(graph).executables, 0U);
+    CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
+    CHECK(kernels.take_sms(1) == two.small.probe());
+    // Where it was captured is no matter of parts.
+    gcx_stream plain = nullptr;
+    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    CHECK_OK(gcx_graph_set_part(graph, &last, 1, 1));
+    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_EQ(kernels.count_sms(0), 132U);
+    CHECK_EQ(kernels.count_sms(1), 132U);
+    CHECK_OK(gcx_stream_destroy(plain));
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+struct ProbeArguments {
+    CUdeviceptr counts;
+    uint32_t max_sms;
+    uint32_t nanoseconds;
+};
+
+// A kernel writes elsewhere, in all executables: in place, and of a module by new ones.
+void parameters_change_everywhere() {
+    const GraphKernels kernels;
+    const Two two;
+    CUgraph captured = capture_mixed(kernels, kernels.plain);
+    gcx_graph graph = make(captured);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    for (const gcx_resource& part : two.parts.groups)
+        CHECK_OK(gcx_graph_prepare(graph, &part, 1, 0));
+    const ProbeArguments elsewhere = {kernels.at(6), GraphKernels::kMaxSms, 2'000};
+    gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+    params.grid[0] = 512;
+    params.grid[1] = params.grid[2] = params.block[1] = params.block[2] = 1;
+    params.block[0] = 128;
+    params.arguments = &elsewhere;
+    params.argument_bytes = sizeof elsewhere;
+    for (const uint32_t node : {0U, 2U}) {
+        const uint64_t made = info_of(graph).made;
+        CHECK_OK(gcx_graph_set_kernel(graph, node, &params));
+        CHECK_EQ(info_of(graph).made, made + (node == 0 ? 0 : 2));
+        CHECK_EQ(nodes_of(graph)[node].grid[0], 512U);
+        for (const Partition* part : {&two.small, &two.large}) {
+            CHECK_OK(gcx_graph_launch(graph, part->stream));
+            CHECK(kernels.take_sms(6) == part->probe());
+            CHECK_EQ(kernels.count_sms(node / 2), 0U);
+            kernels.take_sms(1);
+        }
+    }
+    // Also where it goes next.
+    const Split third = split(whole_device(), {64});
+    const Partition other(third.groups[0]);
+    CHECK_OK(gcx_graph_launch(graph, other.stream));
+    CHECK(kernels.take_sms(6) == other.probe());
+
+    CHECK_REFUSED(gcx_graph_set_kernel(graph, 1, &params), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_set_kernel(graph, 3, &params), GCX_ERROR_INVALID_VALUE);
+    params.argument_bytes = sizeof elsewhere - 1;
+    CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_INVALID_VALUE);
+    params.arguments = nullptr; // those that it has
+    params.grid[0] = 0;
+    CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_INVALID_VALUE);
+    params.grid[0] = 256;
+    params.block[0] = 4096; // none that the driver takes
+    const uint64_t launches = info_of(graph).launches;
+    CHECK(gcx_graph_set_kernel(graph, 0, &params) != GCX_SUCCESS);
+    CHECK_EQ(nodes_of(graph)[0].block[0], 128U);
+    CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+    CHECK(kernels.take_sms(6) == two.small.probe());
+    CHECK_EQ(info_of(graph).launches, launches + 1);
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+void another_capture_takes_over() {
+    const GraphKernels kernels;
+    const Two two;
+    const auto captured_for = [&](uint32_t place, uint32_t cleared, From from = From::library) {
+        return capture(kernels.plain, [&] {
+            kernels.clear(kernels.plain, cleared);
+            kernels.probe(kernels.plain, from, place);
+        });
+    };
+    CUgraph first = captured_for(0, 1);
+    CUgraph moved = captured_for(2, 1);   // a kernel's argument
+    CUgraph cleared = captured_for(2, 3); // and the memset's
+    CUgraph other = capture(kernels.plain, [&] { kernels.probe(kernels.plain, From::library, 0); });
+    CUgraph turned = capture(kernels.plain, [&] {
+        kernels.probe(kernels.plain, From::library, 0);
+        kernels.clear(kernels.plain, 1);
+    });
+    gcx_graph graph = make(first);
+    for (const gcx_resource& part : two.parts.groups)
+        CHECK_OK(gcx_graph_prepare(graph, &part, 1, 0));
+    const auto check = [&](uint32_t place, uint64_t made) {
+        CHECK_EQ(info_of(graph).made, made);
+        for (const Partition* part : {&two.small, &two.large}) {
+            CHECK_OK(gcx_graph_launch(graph, part->stream));
+            CHECK(kernels.take_sms(place) == part->probe());
+        }
+        CHECK_EQ(info_of(graph).made, made);
+    };
+    CHECK_OK(gcx_graph_update(graph, first));
+    check(0, 2);
+    CHECK_OK(gcx_graph_update(graph, moved));
+    check(2, 2);
+    CHECK_OK(gcx_graph_update(graph, cleared));
+    check(2, 4);
+    CHECK_REFUSED(gcx_graph_update(graph, other), GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    CHECK_REFUSED(gcx_graph_update(graph, turned), GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    check(2, 4);
+    for (CUgraph captured : {first, moved, cleared, other, turned})
+        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+void the_longest_unused_goes() {
+    const GraphKernels kernels;
+    const Split parts = split(whole_device(), {24, 32, 40});
+    CUgraph captured = capture_mixed(kernels, kernels.plain);
+    gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
+    params.max_executables = 2;
+    gcx_graph graph = make(captured, &params);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    const Partition a(parts.groups[0]);
+    const Partition b(parts.groups[1]);
+    const Partition c(parts.groups[2]);
+    for (const Partition* part : {&a, &b, &a, &c, &a}) // b goes
+        CHECK_OK(gcx_graph_launch(graph, part->stream));
+    CHECK_EQ(info_of(graph).made, 3U);
+    CHECK_EQ(info_of(graph).evicted, 1U);
+    CHECK_EQ(info_of(graph).executables, 2U);
+    CHECK_OK(gcx_graph_launch(graph, b.stream));
+    CHECK_EQ(info_of(graph).made, 4U);
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+void what_cannot_move_is_refused() {
+    const GraphKernels kernels;
+    CUgraph captured = capture(kernels.plain, [&] {
+        CUdeviceptr memory = 0;
+        kernels.probe(kernels.plain, From::library, 0);
+        CHECK_EQ(NATIVE(cuMemAllocAsync)(&memory, 1024, kernels.plain), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuMemFreeAsync)(memory, kernels.plain), CUDA_SUCCESS);
+    });
+    gcx_graph graph = nullptr;
+    CHECK_REFUSED(gcx_graph_create(captured, nullptr, &graph), GCX_ERROR_NOT_SUPPORTED);
+    CHECK(message_has("memory allocation"));
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+
+    // A cooperative grid that the large part holds, and the small one doesn't.
+    captured = capture(kernels.plain, [&] {
+        kernels.probe(kernels.plain, From::module, 0, 1'000, true, 24 * 32 + 1);
+    });
+    graph = make(captured);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    const Two two;
+    const gcx_graph_node node = nodes_of(graph)[0];
+    CHECK_EQ(node.cooperative, 1U);
+    const uint32_t largest = node.blocks_per_sm * 24;
+    CHECK(largest < node.grid[0] && node.grid[0] <= node.blocks_per_sm * 108);
+    CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream),
+                  GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    CHECK(message_has("gcx_probe") && message_has(std::to_string(largest)));
+    CHECK_REFUSED(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0),
+                  GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    CHECK_OK(gcx_graph_launch(graph, two.large.stream));
+    CHECK_EQ(kernels.count_sms(0), 108U);
+    // Nor may it become too large for an executable that there is.
+    gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+    std::fill_n(params.grid, 3, 1U);
+    std::fill_n(params.block, 3, 1U);
+    params.grid[0] = node.blocks_per_sm * 108 + 1;
+    params.block[0] = 64;
+    CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    CHECK_OK(gcx_graph_launch(graph, two.large.stream));
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+void streams_of_others() {
+    const GraphKernels kernels;
+    const Two two;
+    CUgraph captured = capture_mixed(kernels, gcx_stream_native(two.small.stream));
+    gcx_graph graph = make(captured);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    gcx_stream plain = nullptr;
+    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    CHECK_OK(gcx_graph_launch(graph, two.large.stream));
+    CHECK_EQ(kernels.count_sms(0), 108U);
+    kernels.take_sms(1);
+    CHECK_OK(gcx_graph_launch(graph, plain)); // as it was captured
+    CHECK(kernels.take_sms(0) == two.small.probe());
+    CHECK(kernels.take_sms(1) == two.small.probe());
+    // One of gcx's by its native handle is what it is.
+    gcx_stream native = nullptr;
+    CHECK_OK(gcx_stream_from_native(gcx_stream_native(two.large.stream), &native));
+    CHECK_OK(gcx_graph_launch(graph, native));
+    CHECK_EQ(kernels.count_sms(0), 108U);
+    CHECK_EQ(info_of(graph).made, 2U);
+    for (gcx_stream stream : {plain, native})
+        CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+void wrong_arguments() {
+    const GraphKernels kernels;
+    const Two two;
+    CUgraph captured = capture_mixed(kernels, kernels.plain);
+    gcx_graph graph = nullptr;
+    CHECK_REFUSED(gcx_graph_create(nullptr, nullptr, &graph), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_create(captured, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
+    gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
+    params.flags = 2;
+    CHECK_REFUSED(gcx_graph_create(captured, &params, &graph), GCX_ERROR_INVALID_VALUE);
+    params.struct_size = 1;
+    CHECK_REFUSED(gcx_graph_create(captured, &params, &graph), GCX_ERROR_INVALID_VALUE);
+    params = GCX_GRAPH_PARAMS_INIT;
+    params.flags = GCX_GRAPH_NODE_PRIORITIES;
+    graph = make(captured, &params);
+    CHECK_EQ(info_of(graph).flags, GCX_GRAPH_NODE_PRIORITIES);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_REFUSED(gcx_graph_launch(graph, nullptr), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_graph_launch(nullptr, two.small.stream), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_graph_launch(foreign<gcx_graph>(two.small.stream), two.small.stream),
+                  GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_graph_launch_parts(graph, nullptr, 1), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_launch_parts(graph, &two.small.stream, 0), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_launch_parts(graph, &two.small.stream, 17), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_prepare(graph, nullptr, 1, 0), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_prepare(graph, two.parts.groups.data(), 2, 0), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 2), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_prepare(graph, &two.parts.remainder, 1, 0),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    const gcx_resource forged{};
+    CHECK_REFUSED(gcx_graph_prepare(graph, &forged, 1, 0), GCX_ERROR_INVALID_RESOURCE_TYPE);
+    CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_update(graph, nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_get_info(graph, nullptr), GCX_ERROR_INVALID_VALUE);
+    uint32_t count = 0;
+    gcx_graph_node one{};
+    CHECK_REFUSED(gcx_graph_get_nodes(graph, &one, 1, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(count, 3U);
+    CHECK_REFUSED(gcx_graph_get_nodes(graph, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
+    CHECK_REFUSED(gcx_graph_get_nodes(graph, &one, 1, nullptr), GCX_ERROR_INVALID_VALUE);
+    // A stream that captures.
+    CUstream native = gcx_stream_native(two.small.stream);
+    CHECK_EQ(NATIVE(cuStreamBeginCapture)(native, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream), GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    // The capture is whole, also when another executable is made meanwhile.
+    CHECK_OK(gcx_graph_launch(graph, two.large.stream));
+    kernels.probe(native, From::library, 0);
+    CHECK_EQ(NATIVE(cuStreamEndCapture)(native, &captured), CUDA_SUCCESS);
+    CHECK_OK(gcx_graph_update(graph, captured) == GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE
+                 ? GCX_SUCCESS
+                 : GCX_ERROR_UNKNOWN);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_REFUSED(gcx_graph_destroy(graph), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_graph_launch(graph, two.small.stream), GCX_ERROR_INVALID_HANDLE);
+}
+
+// Few driver calls: a launch has the launch's own and two questions; to move a node it is told, and
+// asked what it has then, and the one attribute that is not zero in it.
+void calls_are_few() {
+    const GraphKernels kernels;
+    const Two two;
+    constexpr int kNodes = 300;
+    CUgraph captured = capture(kernels.plain, [&] {
+        for (int i = 0; i < kNodes; i++)
+            kernels.probe(kernels.plain, From::library, 0);
+    });
+    gcx_graph graph = make(captured);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    uint64_t before = sim::calls();
+    CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
+    CHECK(sim::calls() - before <= 3 * kNodes + 20);
+    CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+    before = sim::calls();
+    CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+    CHECK_EQ(sim::calls() - before, 3U);
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+void another_device_and_a_reset() {
+    // What it made goes with the device.
+    static const GraphKernels& kernels = *new GraphKernels;
+    CUgraph captured = capture_mixed(kernels, kernels.plain);
+    gcx_graph graph = make(captured);
+    {
+        const Partition other(split(whole_device(1), {24}).groups[0]);
+        CHECK_REFUSED(gcx_graph_launch(graph, other.stream), GCX_ERROR_INVALID_DEVICE);
+        const gcx_resource there = whole_device(1);
+        CHECK_REFUSED(gcx_graph_prepare(graph, &there, 1, 0), GCX_ERROR_INVALID_DEVICE);
+    }
+    gcx_stream plain = nullptr;
+    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    uint32_t count = 0;
+    gcx_graph_info info = GCX_GRAPH_INFO_INIT;
+    const uint32_t node = 0;
+    gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+    const gcx_resource whole = whole_device();
+    CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_launch_parts(graph, &plain, 1), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_get_info(graph, &info), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_get_nodes(graph, nullptr, 0, &count), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_set_part(graph, &node, 1, 0), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_set_kernel(graph, 0, &params), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(gcx_graph_prepare(graph, &whole, 1, 0), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    const Partition fresh(split(whole_device(), {24}).groups[0]);
+    CHECK_REFUSED(gcx_graph_launch(graph, fresh.stream), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(gcx_stream_destroy(plain));
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
 void on_every_driver(void (*body)()) {
-    for (const char* driver : {"12.4", "12.8", "13.0", "13.1", "13.5"})
+    for (const char* driver : {"12.4", "13.0", "13.5"})
         on_machine(std::string("h100@") + driver, [&] {
             const gcx_sim_counts before = sim::counts();
             body();
@@ -72,6 +627,12 @@ void on_every_driver(void (*body)()) {
 } // namespace
 
 int main() {
-    on_every_driver(runs_where_it_is_launched);
+    for (const auto body :
+         {runs_where_it_is_launched, every_kind_moves, follows_a_lease, parts_run_each_on_its_own,
+          parts_keep_the_order_of_all_streams, parts_are_chosen, parameters_change_everywhere,
+          another_capture_takes_over, the_longest_unused_goes, what_cannot_move_is_refused,
+          streams_of_others, wrong_arguments, calls_are_few})
+        on_every_driver(body);
+    on_machine("2xh100@12.8", another_device_and_a_reset);
     return support::summary("graphs");
 }

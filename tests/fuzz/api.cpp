@@ -575,6 +575,11 @@ constexpr auto kOperations = std::to_array<Operation>({
     trim,
     kernel_fit,
     queues,
+    make_graph,
+    launch_graph,
+    prepare_graph,
+    change_graph,
+    graph_facts,
 });
 
 void one_operation(Bytes& bytes, Shared& shared) {
@@ -601,6 +606,7 @@ void end(Shared& shared) {
     gcx_sim_fail(nullptr, 0, 0);
     must(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr) == GCX_SUCCESS, "the log's end");
     gcx_sim_advance(UINT32_MAX); // work that leases left behind keeps its context
+    shared.graphs.destroy_all();
     shared.streams.destroy_all();
     shared.leases.destroy_all();
     shared.cancels.destroy_all();

@@ -129,6 +129,7 @@ struct Shared {
     Slots<gcx_event> events{gcx_event_destroy};
     Slots<gcx_lease> leases{gcx_lease_release};
     Slots<gcx_cancel> cancels{gcx_cancel_destroy};
+    Slots<gcx_graph> graphs{gcx_graph_destroy};
     bool nested = false; // within current_natively
     bool alone = true;   // one thread: the program may use native handles as well
     // Native objects of the application's own.
@@ -187,5 +188,11 @@ void queues(Bytes& bytes, Shared& shared);
 void prepare(Bytes& bytes, Shared& shared);
 void trim(Bytes& bytes, Shared& shared);
 void kernel_fit(Bytes& bytes, Shared& shared);
+// And in api_graphs.cpp.
+void make_graph(Bytes& bytes, Shared& shared);
+void launch_graph(Bytes& bytes, Shared& shared);
+void prepare_graph(Bytes& bytes, Shared& shared);
+void change_graph(Bytes& bytes, Shared& shared);
+void graph_facts(Bytes& bytes, Shared& shared);
 
 } // namespace fuzz
