@@ -4,8 +4,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/ebitengine/purego"
 )
 
 // layouts are the first 8, 16, 24 ... SMs of device 0.
@@ -165,39 +163,8 @@ func TestProgressPanics(t *testing.T) {
 	}
 }
 
-// spinner loads a kernel into the simulated driver, as other code of a program does.
-func spinner(t *testing.T) (function uintptr) {
-	t.Helper()
-	driver, err := purego.Dlopen("libgcx-sim.so", purego.RTLD_NOW)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var load func(*uintptr, string) int32
-	var find func(*uintptr, uintptr, string) int32
-	purego.RegisterLibFunc(&load, driver, "cuModuleLoadData")
-	purego.RegisterLibFunc(&find, driver, "cuModuleGetFunction")
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	context, stream := opened(t, 0)
-	defer stream.Close()
-	defer context.Close()
-	if err := context.Push(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _, _ = Pop() }()
-	var module uintptr
-	code := ".version 6.3\n.target sm_70\n.address_size 64\n.visible .entry gcx_spin(.param .u64 ns)\n{ ret; }\n"
-	if result := load(&module, code); result != 0 {
-		t.Fatal("cuModuleLoadData: ", result)
-	}
-	if result := find(&function, module, "gcx_spin"); result != 0 {
-		t.Fatal("cuModuleGetFunction: ", result)
-	}
-	return function
-}
-
 func TestWhatOfAKernelFits(t *testing.T) {
-	function := spinner(t)
+	function := newProgram(t).kernel
 	context, stream := opened(t, 0)
 	fit, err := stream.KernelFit(function, KernelFitParams{BlockThreads: 256})
 	if err != nil || fit.SMCount != 24 || fit.BlocksPerSM != 8 || fit.MaxBlocks != 192 || fit.MaxClusterBlocks != 8 {
@@ -211,7 +178,11 @@ func TestWhatOfAKernelFits(t *testing.T) {
 	refused(t, "1025 threads", threads, InvalidValue)
 	_, none := stream.KernelFit(0, KernelFitParams{BlockThreads: 256})
 	refused(t, "no kernel", none, InvalidValue)
-	allClosed(t, stream, context)
+	for _, err := range []error{stream.Close(), context.Close()} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
 	_, closed := stream.KernelFit(function, KernelFitParams{BlockThreads: 256})
 	refused(t, "a closed stream", closed, InvalidHandle)
 }

@@ -47,6 +47,8 @@ func TestStructsAreLaidOutAsInC(t *testing.T) {
 		"gcx_kernel_fit_params": KernelFitParams{}, "gcx_kernel_fit": KernelFit{},
 		"gcx_queue_info": QueueInfo{}, "gcx_published_process": PublishedProcess{},
 		"gcx_published_lease": PublishedLease{},
+		"gcx_graph_params":    GraphParams{}, "gcx_graph_info": GraphInfo{},
+		"gcx_graph_node": GraphNode{}, "gcx_kernel_params": kernelParams{},
 	}
 	for _, struct_ := range described(t).Structs {
 		mirror, known := mirrors[struct_.Name]

@@ -1,8 +1,8 @@
 // Package gcx is libgcx in Go, without cgo: it opens the library by dlopen, through purego, so that
 // programs build with CGO_ENABLED=0. The names and rules are gcx.h's.
 //
-// Every function may be called from any goroutine. Handles (Context, Stream, Event, Lease, Cancel)
-// are given up once, by Close; what is closed answers InvalidHandle from then on, a second Close too. Nothing is
+// Every function may be called from any goroutine. Handles (Context, Stream, Event, Lease, Graph,
+// Cancel) are given up once, by Close; what is closed answers InvalidHandle from then on, a second Close too. Nothing is
 // closed by the garbage collector.
 package gcx
 
@@ -133,6 +133,17 @@ var c struct {
 	CancelCreate      func(*uintptr) Result                              `c:"gcx_cancel_create"`
 	CancelSignal      func(uintptr) Result                               `c:"gcx_cancel_signal"`
 	CancelDestroy     func(uintptr) Result                               `c:"gcx_cancel_destroy"`
+
+	GraphCreate      func(uintptr, *GraphParams, *uintptr) Result      `c:"gcx_graph_create"`
+	GraphDestroy     func(uintptr) Result                              `c:"gcx_graph_destroy"`
+	GraphLaunch      func(uintptr, uintptr) Result                     `c:"gcx_graph_launch"`
+	GraphLaunchParts func(uintptr, *Stream, uint32) Result             `c:"gcx_graph_launch_parts"`
+	GraphPrepare     func(uintptr, *Resource, uint32, uint32) Result   `c:"gcx_graph_prepare"`
+	GraphSetPart     func(uintptr, *uint32, uint32, uint32) Result     `c:"gcx_graph_set_part"`
+	GraphSetKernel   func(uintptr, uint32, *kernelParams) Result       `c:"gcx_graph_set_kernel"`
+	GraphUpdate      func(uintptr, uintptr) Result                     `c:"gcx_graph_update"`
+	GraphGetInfo     func(uintptr, *GraphInfo) Result                  `c:"gcx_graph_get_info"`
+	GraphGetNodes    func(uintptr, *GraphNode, uint32, *uint32) Result `c:"gcx_graph_get_nodes"`
 
 	QueueGetInfo            func(*QueueInfo) Result `c:"gcx_queue_get_info"`
 	QueueRequestConnections func(uint32) Result     `c:"gcx_queue_request_connections"`
