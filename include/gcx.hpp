@@ -11,7 +11,8 @@
 // Errors. What fails throws gcx::error, with gcx's message, and leaves nothing made. Only the
 //   functions that ask whether something has finished answer false in place of "not ready".
 //
-// Owners. gcx::context, stream, event, lease and cancel own a handle. They can be moved and not
+// Owners. gcx::context, stream, event, lease, graph and cancel own a handle. They can be moved and
+// not
 //   copied, and give the handle up when they end or by close(); closing again does nothing. One
 //   that was closed or moved from is empty: it converts to false, and using it throws
 //   GCX_ERROR_INVALID_HANDLE. They may end in any order, since a stream keeps its context; a
@@ -33,6 +34,7 @@
 
 #include "gcx/cache.hpp"
 #include "gcx/error.hpp"
+#include "gcx/graph.hpp"
 #include "gcx/lease.hpp"
 #include "gcx/library.hpp"
 #include "gcx/objects.hpp"

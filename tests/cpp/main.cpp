@@ -14,5 +14,6 @@ int main() {
     test_misuse();
     test_ahead();
     test_process();
+    test_graphs();
     return check::summary("gcx.hpp");
 }

@@ -15,6 +15,7 @@ void test_library();
 void test_misuse();
 void test_ahead();
 void test_process();
+void test_graphs();
 
 // Whether a call throws gcx::error with this result, and a message of its own.
 template <class Call>

@@ -54,6 +54,7 @@ LANGUAGES = {
             "GCX_VERSION": "as above; gcx::version() is the library's",
             "GCX_STREAM_BLOCKING": "green contexts have no such streams, and gcx refuses it",
             "GCX_MAX_LEASE_NAME": "names are std::string; one that is too long is refused",
+            "GCX_MAX_KERNEL_NAME": "nodes are gcx.h's own structs",
             "GCX_MAX_PROCESS_NAME": "names are C strings; one that is too long is refused",
         },
     ),

@@ -1,0 +1,163 @@
+// Part of gcx.hpp: graphs, captured once and launched on any SMs.
+//
+//     const gcx::graph step(captured);       // a CUgraph or cudaGraph_t, which stays yours
+//     step.prepare(large);                   // ahead of time; else the first launch there does it
+//     step.launch(decode);                   // on the SMs that this stream has now
+//
+// Parts, and what can be moved: see gcx.h, Graphs.
+#pragma once
+
+#include "cache.hpp"
+#include "error.hpp"
+#include "library.hpp"
+#include "objects.hpp"
+#include "owner.hpp"
+#include "resource.hpp"
+#include "view.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+namespace gcx {
+
+namespace node_kind { // gcx_graph_node_kind
+inline constexpr gcx_graph_node_kind kernel = GCX_GRAPH_NODE_KERNEL;
+inline constexpr gcx_graph_node_kind memcpy = GCX_GRAPH_NODE_MEMCPY;
+inline constexpr gcx_graph_node_kind memset = GCX_GRAPH_NODE_MEMSET;
+inline constexpr gcx_graph_node_kind host = GCX_GRAPH_NODE_HOST;
+inline constexpr gcx_graph_node_kind graph = GCX_GRAPH_NODE_GRAPH;
+inline constexpr gcx_graph_node_kind empty = GCX_GRAPH_NODE_EMPTY;
+inline constexpr gcx_graph_node_kind wait_event = GCX_GRAPH_NODE_WAIT_EVENT;
+inline constexpr gcx_graph_node_kind event_record = GCX_GRAPH_NODE_EVENT_RECORD;
+inline constexpr gcx_graph_node_kind semaphore_signal = GCX_GRAPH_NODE_SEMAPHORE_SIGNAL;
+inline constexpr gcx_graph_node_kind semaphore_wait = GCX_GRAPH_NODE_SEMAPHORE_WAIT;
+} // namespace node_kind
+
+// The most parts of a graph, and the parent of nodes that are in no child graph.
+inline constexpr uint32_t max_graph_parts = GCX_MAX_GRAPH_PARTS;
+inline constexpr uint32_t no_node = GCX_NO_NODE;
+
+enum class graph_flags : uint32_t { none = 0, node_priorities = GCX_GRAPH_NODE_PRIORITIES };
+
+// gcx_graph_params. From C++20 on: {.max_executables = 64}.
+struct graph_params {
+    graph_flags flags = graph_flags::none;
+    uint32_t max_executables = 0; // that are kept; 0: 16
+};
+
+// gcx_kernel_params, but for the arguments: {{blocks}, {threads}}.
+struct dimensions {
+    uint32_t x = 1;
+    uint32_t y = 1;
+    uint32_t z = 1;
+};
+struct kernel_params {
+    dimensions grid;  // blocks
+    dimensions block; // threads
+    uint32_t shared_bytes = 0;
+
+    // Those that a node of gcx::graph::nodes() has.
+    static kernel_params of(const gcx_graph_node& node) noexcept {
+        return {{node.grid[0], node.grid[1], node.grid[2]},
+                {node.block[0], node.block[1], node.block[2]},
+                node.shared_bytes};
+    }
+};
+
+// A stream in an array: launch_parts({a, b}), or a vector of these.
+struct part_stream {
+    part_stream(const stream& of) noexcept : handle(of.handle()) {}
+    gcx_stream handle;
+};
+static_assert(sizeof(part_stream) == sizeof(gcx_stream), "an array of them is one of C's");
+
+class graph : public detail::owner<gcx_graph, gcx_graph_destroy> {
+  public:
+    graph() noexcept = default;
+    // gcx_graph_create: takes a copy.
+    explicit graph(CUgraph_st* captured, const graph_params& params = {}) {
+        gcx_graph_params raw = GCX_GRAPH_PARAMS_INIT;
+        raw.flags = static_cast<uint32_t>(params.flags);
+        raw.max_executables = params.max_executables;
+        check(gcx_graph_create(captured, &raw, receive()));
+    }
+    // A handle of gcx.h, which becomes this one's.
+    static graph adopt(gcx_graph owned) noexcept {
+        graph adopted;
+        *adopted.receive() = owned;
+        return adopted;
+    }
+
+    // gcx_graph_launch: all parts on the SMs that the stream has now.
+    void launch(const stream& in) const { check(gcx_graph_launch(handle(), in.handle())); }
+    // gcx_graph_launch_parts: each part on the SMs of its stream.
+    void launch_parts(view<part_stream> streams) const {
+        check(gcx_graph_launch_parts(handle(), reinterpret_cast<const gcx_stream*>(streams.data()),
+                                     detail::size_for_c(streams.size())));
+    }
+
+    // gcx_graph_prepare: ahead of time, for one resource for all parts, or one for each.
+    void prepare(view<resource> resources, prepare_flags flags = prepare_flags::none) const {
+        check(gcx_graph_prepare(handle(), reinterpret_cast<const gcx_resource*>(resources.data()),
+                                detail::size_for_c(resources.size()),
+                                static_cast<uint32_t>(flags)));
+    }
+
+    // gcx_graph_set_part: of one node, or several.
+    void set_part(view<uint32_t> nodes, uint32_t part) const {
+        check(gcx_graph_set_part(handle(), nodes.data(), detail::size_for_c(nodes.size()), part));
+    }
+
+    // gcx_graph_set_kernel: with the arguments that the kernel has; with those of a struct, each at
+    // its place; or with bytes.
+    void set_kernel(uint32_t node, const kernel_params& params) const {
+        set_kernel(node, params, nullptr, 0);
+    }
+    template <class Arguments>
+    void set_kernel(uint32_t node, const kernel_params& params, const Arguments& arguments) const {
+        static_assert(std::is_class_v<Arguments> && std::is_trivially_copyable_v<Arguments>,
+                      "a struct of all arguments of the kernel, as C would lay it out");
+        set_kernel(node, params, &arguments, sizeof arguments);
+    }
+    void set_kernel(uint32_t node, const kernel_params& params, const void* arguments,
+                    std::size_t argument_bytes) const {
+        gcx_kernel_params raw = GCX_KERNEL_PARAMS_INIT;
+        raw.shared_bytes = params.shared_bytes;
+        put(params.grid, raw.grid);
+        put(params.block, raw.block);
+        raw.arguments = arguments;
+        raw.argument_bytes = argument_bytes;
+        check(gcx_graph_set_kernel(handle(), node, &raw));
+    }
+
+    // gcx_graph_update: all parameters of another captured graph with the same nodes.
+    void update(CUgraph_st* captured) const { check(gcx_graph_update(handle(), captured)); }
+
+    // gcx_graph_get_info, and some of its fields.
+    gcx_graph_info info() const {
+        gcx_graph_info info = GCX_GRAPH_INFO_INIT;
+        check(gcx_graph_get_info(handle(), &info));
+        return info;
+    }
+    int32_t device() const { return info().device; }
+    uint32_t part_count() const { return info().part_count; }
+
+    // gcx_graph_get_nodes
+    std::vector<gcx_graph_node> nodes() const {
+        return detail::listed<gcx_graph_node>(
+            [this](gcx_graph_node* nodes, uint32_t capacity, uint32_t* count) {
+                return gcx_graph_get_nodes(handle(), nodes, capacity, count);
+            });
+    }
+
+  private:
+    static void put(const dimensions& from, uint32_t (&into)[3]) noexcept {
+        into[0] = from.x;
+        into[1] = from.y;
+        into[2] = from.z;
+    }
+};
+
+} // namespace gcx

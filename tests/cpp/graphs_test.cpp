@@ -1,0 +1,355 @@
+// Graphs: captured once, launched where they are told to; and what a hostile user does with them.
+#include "tests.hpp"
+
+#include "../api/graph_kernels.hpp"
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using support::GraphKernels;
+using From = GraphKernels::From;
+
+static_assert(!std::is_copy_constructible_v<gcx::graph>);
+static_assert(std::is_nothrow_move_constructible_v<gcx::graph>);
+static_assert(sizeof(gcx::graph) == sizeof(gcx_graph));
+
+// What GraphKernels::probe passes.
+struct ProbeArguments {
+    CUdeviceptr counts;
+    uint32_t max_sms;
+    uint32_t nanoseconds;
+};
+
+// Captured, and destroyed at the end.
+struct Captured {
+    template <class Submit>
+    Captured(CUstream stream, const Submit& submit) : graph(support::capture(stream, submit)) {}
+    ~Captured() { CHECK_EQ(NATIVE(cuGraphDestroy)(graph), CUDA_SUCCESS); }
+    Captured(const Captured&) = delete;
+    Captured& operator=(const Captured&) = delete;
+    CUgraph graph;
+};
+
+// A kernel of a library that notes its SMs in place 0, a memset, and one of a module in place 1.
+auto three_nodes(const GraphKernels& kernels) {
+    return [&kernels] {
+        kernels.probe(kernels.plain, From::library, 0);
+        kernels.clear(kernels.plain, 2);
+        kernels.probe(kernels.plain, From::module, 1);
+    };
+}
+
+// The SMs that a place has after a launch.
+std::vector<uint32_t> noted(const GraphKernels& kernels, uint32_t place) {
+    return kernels.take_sms(place);
+}
+
+void runs_where_it_is_launched() {
+    const GraphKernels kernels;
+    std::optional<Captured> captured(std::in_place, kernels.plain, three_nodes(kernels));
+    const gcx::graph graph(captured->graph);
+    captured.reset();
+    const auto [parts, left] = gcx::device(0).sms().split({24, 108});
+    const gcx::stream small{gcx::context(parts[0])};
+    const gcx::stream large{gcx::context(parts[1])};
+    graph.prepare(parts[0]);
+    for (int round = 0; round < 2; round++) {
+        for (const gcx::stream* stream : {&small, &large}) {
+            graph.launch(*stream);
+            stream->synchronize();
+            CHECK(noted(kernels, 0) == stream->sm_ids() && noted(kernels, 1) == stream->sm_ids());
+        }
+    }
+    const gcx_graph_info info = graph.info();
+    CHECK(info.made == 2 && info.launches == 4 && info.executables == 2 && info.evicted == 0);
+    CHECK(info.node_count == 3 && info.kernel_count == 2 && info.max_executables == 16);
+    CHECK(graph.device() == 0 && graph.part_count() == 1);
+
+    const std::vector<gcx_graph_node> nodes = graph.nodes();
+    CHECK(nodes.size() == 3 && nodes[0].kind == gcx::node_kind::kernel);
+    CHECK(nodes[1].kind == gcx::node_kind::memset && nodes[1].blocks_per_sm == 0);
+    CHECK(std::string(nodes[2].name) == "gcx_probe" && nodes[2].blocks_per_sm > 0);
+    CHECK(nodes[0].grid[0] == 1024 && nodes[0].block[0] == 64 && nodes[0].parent == gcx::no_node);
+}
+
+// A lease's stream: the SMs that the lease has at the launch, by executables made ahead.
+void follows_a_lease() {
+    const GraphKernels kernels;
+    const Captured captured(kernels.plain, three_nodes(kernels));
+    gcx::graph_params params;
+    params.flags = gcx::graph_flags::node_priorities;
+    params.max_executables = 2;
+    const gcx::graph graph(captured.graph, params);
+    const gcx::lease lease(0, 24);
+    const gcx::stream stream(lease);
+    for (const uint32_t sms : {24u, 64u})
+        graph.prepare(part(sms), gcx::prepare_flags::for_leases);
+    CHECK_EQ(graph.info().made, 2u);
+    for (const uint32_t sms : {24u, 64u, 24u}) {
+        lease.resize(sms);
+        graph.launch(stream);
+        lease.synchronize();
+        CHECK(noted(kernels, 0).size() == sms && noted(kernels, 1) == stream.sm_ids());
+    }
+    CHECK_EQ(graph.info().made, 2u);
+    lease.resize(40);
+    graph.launch(stream);
+    lease.synchronize();
+    const gcx_graph_info info = graph.info();
+    CHECK(info.made == 3 && info.evicted == 1 && info.executables == 2);
+    CHECK(info.flags == GCX_GRAPH_NODE_PRIORITIES && info.max_executables == 2);
+}
+
+// A graph that forks over two contexts has two parts, each of which goes where it is told.
+void parts_of_a_graph() {
+    const GraphKernels kernels;
+    const auto [groups, left] = gcx::device(0).sms().split({16, 24, 40});
+    const gcx::stream a{gcx::context(groups[0])};
+    const gcx::stream b{gcx::context(groups[1])};
+    const gcx::stream c{gcx::context(groups[2])};
+    const gcx::event fork(0);
+    const gcx::event join(0);
+    const Captured captured(a.native(), [&] {
+        kernels.probe(a.native(), From::library, 0);
+        CHECK_EQ(NATIVE(cuEventRecord)(fork.native(), a.native()), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuStreamWaitEvent)(b.native(), fork.native(), 0), CUDA_SUCCESS);
+        kernels.probe(b.native(), From::library, 1);
+        CHECK_EQ(NATIVE(cuEventRecord)(join.native(), b.native()), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuStreamWaitEvent)(a.native(), join.native(), 0), CUDA_SUCCESS);
+    });
+    const gcx::graph graph(captured.graph);
+    CHECK_EQ(graph.part_count(), 2u);
+    graph.prepare({groups[2], groups[0]});
+    graph.launch_parts({c, a});
+    c.synchronize();
+    a.synchronize();
+    CHECK(noted(kernels, 0) == c.sm_ids() && noted(kernels, 1) == a.sm_ids());
+    CHECK_EQ(graph.info().made, 1u);
+    const std::vector<gcx::part_stream> streams = {b, c};
+    graph.launch_parts(streams);
+    b.synchronize();
+    c.synchronize();
+    CHECK(noted(kernels, 0) == b.sm_ids() && noted(kernels, 1) == c.sm_ids());
+    graph.launch(b);
+    b.synchronize();
+    CHECK(noted(kernels, 0) == b.sm_ids() && noted(kernels, 1) == b.sm_ids());
+
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({a, b, c}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.prepare({groups[0], groups[1], groups[2]}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_part(0, 3));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_part(99, 0));
+    const uint32_t most = gcx::max_graph_parts;
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_part(0, most));
+    // The other way round.
+    graph.set_part({0}, 1);
+    graph.set_part(1, 0);
+    graph.launch_parts({a, b});
+    a.synchronize();
+    b.synchronize();
+    CHECK(noted(kernels, 0) == b.sm_ids() && noted(kernels, 1) == a.sm_ids());
+}
+
+void changed_kernels() {
+    const GraphKernels kernels;
+    const Captured captured(kernels.plain, three_nodes(kernels));
+    const gcx::graph graph(captured.graph);
+    const gcx::stream stream{gcx::context(part(24))};
+    graph.launch(stream);
+    stream.synchronize();
+    (void)noted(kernels, 0);
+    (void)noted(kernels, 1);
+
+    const auto where = gcx::kernel_params::of(graph.nodes()[0]);
+    graph.set_kernel(0, where, ProbeArguments{kernels.at(3), GraphKernels::kMaxSms, 1000});
+    graph.launch(stream);
+    stream.synchronize();
+    CHECK(noted(kernels, 0).empty() && noted(kernels, 3) == stream.sm_ids());
+    CHECK(noted(kernels, 1) == stream.sm_ids());
+    // With the arguments that it has, and another grid.
+    graph.set_kernel(0, {{5}, {32}});
+    graph.launch(stream);
+    stream.synchronize();
+    CHECK(noted(kernels, 3).size() <= 5 && noted(kernels, 0).empty());
+    const gcx_graph_node node = graph.nodes()[0];
+    CHECK(node.grid[0] == 5 && node.grid[1] == 1 && node.block[0] == 32 && node.block[2] == 1);
+
+    const uint32_t few = 7;
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_kernel(0, where, &few, sizeof few));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_kernel(1, where)); // the memset
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_kernel(3, where));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_kernel(gcx::no_node, where));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_kernel(0, {{0}, {32}}));
+    CHECK_EQ(graph.nodes()[0].grid[0], 5u);
+    (void)noted(kernels, 1);
+
+    // All of them, as the same code captured again gives them.
+    graph.update(captured.graph);
+    graph.launch(stream);
+    stream.synchronize();
+    CHECK(noted(kernels, 0) == stream.sm_ids() && noted(kernels, 3).empty());
+    const Captured other(kernels.plain, [&] { kernels.probe(kernels.plain, From::library, 0); });
+    CHECK_THROWS(GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE, graph.update(other.graph));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.update(nullptr));
+    graph.launch(stream);
+    stream.synchronize();
+    CHECK(noted(kernels, 1) == stream.sm_ids());
+}
+
+void refused_ones() {
+    const GraphKernels kernels;
+    const gcx::stream stream{gcx::context(part(24))};
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::graph(nullptr));
+    const Captured captured(kernels.plain, three_nodes(kernels));
+    gcx::graph_params params;
+    params.flags = static_cast<gcx::graph_flags>(0x80);
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::graph(captured.graph, params));
+    const gcx::graph graph(captured.graph);
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.prepare({}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
+                 graph.prepare(part(24), static_cast<gcx::prepare_flags>(0x80)));
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, graph.prepare(part(24, 1)));
+    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_TYPE, graph.prepare(gcx::resource()));
+    const gcx::stream there{gcx::context(part(24, 1))};
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, graph.launch(there));
+    const Captured while_launched(stream.native(), [&] {
+        CHECK_THROWS(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED, graph.launch(stream));
+    });
+
+    // A cooperative grid that the SMs don't hold.
+    const Captured whole(kernels.plain,
+                         [&] { kernels.probe(kernels.plain, From::library, 0, 1000, true, 132); });
+    const gcx::graph cooperative(whole.graph);
+    const gcx_graph_node node = cooperative.nodes()[0];
+    CHECK(node.cooperative == 1 && node.blocks_per_sm > 0);
+    const gcx::resource few = part(8);
+    if (few.sm_count() * node.blocks_per_sm < 132)
+        CHECK_THROWS(GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cooperative.prepare(few));
+    const uint32_t blocks = 24 * node.blocks_per_sm;
+    cooperative.set_kernel(0, {{blocks}, {64}});
+    cooperative.launch(stream);
+    CHECK_THROWS(GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cooperative.prepare(part(16)));
+    CHECK_THROWS(GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+                 cooperative.set_kernel(0, {{blocks + 1}, {64}}));
+    CHECK_EQ(cooperative.nodes()[0].grid[0], blocks);
+    stream.synchronize();
+}
+
+void owned_once() {
+    const GraphKernels kernels;
+    const gcx::stream stream{gcx::context(part(24))};
+    const Captured captured(kernels.plain, three_nodes(kernels));
+    const gcx_result invalid = GCX_ERROR_INVALID_HANDLE;
+    gcx::graph none;
+    CHECK_THROWS(invalid, none.launch(stream));
+    CHECK_THROWS(invalid, none.launch_parts({stream}));
+    CHECK_THROWS(invalid, none.prepare(part(24)));
+    CHECK_THROWS(invalid, none.set_part(0, 0));
+    CHECK_THROWS(invalid, none.set_kernel(0, {{1}, {1}}));
+    CHECK_THROWS(invalid, none.update(captured.graph));
+    CHECK_THROWS(invalid, none.info());
+    CHECK_THROWS(invalid, none.nodes());
+    gcx::graph graph(captured.graph);
+    CHECK_THROWS(invalid, graph.launch(gcx::stream()));
+    CHECK_THROWS(invalid, graph.launch_parts({gcx::stream()}));
+    const gcx_graph handle = graph.handle();
+    none = std::move(graph);
+    CHECK(none.handle() == handle && !graph); // NOLINT(bugprone-use-after-move)
+    gcx::graph adopted = gcx::graph::adopt(none.release());
+    adopted.launch(stream);
+    // Given up while its work is under way, which finishes.
+    for (int i = 0; i < 2; i++)
+        adopted.close();
+    stream.synchronize();
+    CHECK(noted(kernels, 0).size() == 24 && noted(kernels, 1).size() == 24);
+    CHECK_THROWS(invalid, adopted.launch(stream));
+
+    // Given up behind its back, by C.
+    gcx::graph other(captured.graph);
+    CHECK_OK(gcx_graph_destroy(other.handle()));
+    CHECK_THROWS(invalid, other.info());
+    CHECK_THROWS(invalid, other.close());
+    (void)other.release();
+}
+
+// Launched, changed and prepared by several threads, on a lease that changes.
+void in_threads() {
+    const GraphKernels kernels;
+    const Captured captured(kernels.plain, three_nodes(kernels));
+    const gcx::graph graph(captured.graph);
+    const gcx::lease lease(0, 24);
+    const gcx::stream stream(lease);
+    std::atomic<bool> stop{false};
+    std::atomic<int> wrong{0};
+    const auto until_stopped = [&](auto body) {
+        return std::thread([&, body] {
+            while (!stop) {
+                try {
+                    body();
+                } catch (const gcx::error& error) {
+                    std::fprintf(stderr, "%s\n", error.what());
+                    wrong++;
+                }
+            }
+        });
+    };
+    std::thread threads[] = {
+        until_stopped([&] { graph.launch(stream); }),
+        until_stopped([&] {
+            graph.set_kernel(0, {{7}, {64}},
+                             ProbeArguments{kernels.at(4), GraphKernels::kMaxSms, 1000});
+            if (graph.nodes().size() != 3)
+                wrong++;
+        }),
+        until_stopped([&] {
+            const gcx::graph own(captured.graph);
+            own.prepare(part(40));
+            own.launch(stream);
+        }),
+    };
+    for (int i = 0; i < 40; i++)
+        lease.resize(i % 2 == 0 ? 64 : 24);
+    stop = true;
+    for (std::thread& thread : threads)
+        thread.join();
+    lease.synchronize();
+    CHECK_EQ(wrong.load(), 0);
+    CHECK(graph.info().executables <= 2);
+}
+
+// They end with the process, after the driver's own end.
+void left_to_the_end() {
+    static const GraphKernels* const kernels = new GraphKernels;
+    const Captured captured(kernels->plain, three_nodes(*kernels));
+    static const gcx::graph graph(captured.graph);
+    static const gcx::stream stream{gcx::context(part(24))};
+    graph.launch(stream);
+    // Never ended at all.
+    CHECK(gcx::graph(captured.graph).release() != nullptr);
+}
+
+} // namespace
+
+void test_graphs() {
+    on_each_driver([] {
+        gcx::set_cache_limit(0);
+        const auto before = support::sim::counts();
+        runs_where_it_is_launched();
+        follows_a_lease();
+        parts_of_a_graph();
+        changed_kernels();
+        refused_ones();
+        owned_once();
+        in_threads();
+        CHECK(gcx::live_contexts().empty());
+        CHECK_EQ(support::left_behind(before, support::sim::counts()), "");
+        left_to_the_end();
+    });
+}
