@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import common
+import gcx
 from serve import report
 from serve.arms import Chunked, Dynamic, Fixed
 from serve.costs import H200, PLAIN, PRIORITY, Costs
@@ -71,7 +71,7 @@ def above_0(text: str) -> float:
 def on_gpu(arguments: argparse.Namespace) -> tuple[Any, Costs, str]:
     """The GPU with a model on it, and what was measured of both."""
     # Read when CUDA starts: streams that wait must not hold up all launches of the process.
-    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    gcx.request_connections()
     device = common.start()
     torch = common.library("torch")
     from serve.calibrate import calibrate

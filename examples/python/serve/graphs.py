@@ -52,10 +52,8 @@ class Graph:
     """A captured graph."""
 
     def __init__(self, captured: Any) -> None:
-        if not hasattr(gcx, "Graph"):
-            common.end("needs a gcx that moves graphs, with gcx.Graph")
         self._captured = captured  # Holds the memory that the graph works in.
-        self._moved: Any = gcx.Graph(captured)
+        self._moved = gcx.Graph(captured)
         self._instantiated = False
 
     def prepare(self, lease: gcx.Lease) -> None:
