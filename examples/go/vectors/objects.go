@@ -31,12 +31,12 @@ var ofObjects = map[string]operation{
 		resource, err := from.Resource(gcx.ResourceType(of))
 		return nil, world.keep(in[1], resource, err)
 	}),
-	"stream": on(3, func(world *world, context gcx.Context, in []string) ([]string, error) {
+	"stream": on(3, func(world *world, of streamed, in []string) ([]string, error) {
 		priority, err := parse(in[0])
 		if err != nil {
 			return nil, err
 		}
-		stream, err := context.NewStream(int32(priority))
+		stream, err := of.NewStream(int32(priority))
 		if err := world.keep(in[1], stream, err); err != nil {
 			return nil, err
 		}

@@ -147,7 +147,7 @@ func init() {
 		}),
 		"same": {2, same},
 	}
-	for _, more := range []map[string]operation{ofResources, ofObjects} {
+	for _, more := range []map[string]operation{ofResources, ofObjects, ofLeases} {
 		for name, operation := range more {
 			operations[name] = operation
 		}

@@ -25,9 +25,11 @@ var (
 	}
 	splitFlags = map[string]uint32{
 		"-": 0, "fine": uint32(gcx.SplitFine), "max-cluster": uint32(gcx.SplitMaxCluster),
-		"exact": uint32(gcx.SplitExact),
+		"exact": uint32(gcx.SplitExact), "unleased": uint32(gcx.SplitUnleased),
 	}
 	contextFlags = map[string]uint32{"-": 0, "private": gcx.ContextPrivate}
+	leaseFlags   = map[string]uint32{"-": 0, "shared": gcx.LeaseShared}
+	resizeFlags  = map[string]uint32{"-": 0, "at-once": gcx.ResizeAtOnce}
 	eventFlags   = map[string]uint32{"-": 0, "timing": gcx.EventTiming, "blocking": gcx.EventBlocking}
 )
 

@@ -20,6 +20,9 @@ type querier interface{ Query() (bool, error) }
 type holder interface {
 	Resource(gcx.ResourceType) (gcx.Resource, error)
 }
+type streamed interface {
+	NewStream(priority int32) (gcx.Stream, error)
+}
 type clustered interface{ MaxClusterSize() (uint32, error) }
 
 // world has the objects of one vector by their names.
