@@ -35,6 +35,14 @@ koffi.struct("gcx_cache_stats", {
   misses: "uint64_t",
   evicted: "uint64_t",
   lost: "uint64_t",
+  prepared: "uint64_t",
+  making_ns: "uint64_t",
+  longest_making_ns: "uint64_t",
+  bytes_in_use: "uint64_t",
+  bytes_kept: "uint64_t",
+  memory_limit: "uint64_t",
+  kept_streams: "uint32_t",
+  reserved: "uint32_t",
 });
 koffi.pointer("gcx_context", koffi.opaque());
 koffi.pointer("gcx_stream", koffi.opaque());

@@ -66,6 +66,14 @@ class CacheStats(ctypes.Structure):
         ("misses", c_uint64),
         ("evicted", c_uint64),
         ("lost", c_uint64),
+        ("prepared", c_uint64),
+        ("making_ns", c_uint64),
+        ("longest_making_ns", c_uint64),
+        ("bytes_in_use", c_uint64),
+        ("bytes_kept", c_uint64),
+        ("memory_limit", c_uint64),
+        ("kept_streams", c_uint32),
+        ("reserved", c_uint32),
     )
 
 
