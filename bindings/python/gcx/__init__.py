@@ -42,6 +42,7 @@ from gcx._cancel import Cancel
 from gcx._checks import DeviceLike
 from gcx._command import info
 from gcx._context import Context, current_context
+from gcx._current import current
 from gcx._device import Device, devices
 from gcx._driver import DriverInfo, driver_info, open_driver
 from gcx._errors import (
@@ -156,6 +157,7 @@ __all__ = [
     "WorkqueueResource",
     "acquire",
     "cache_stats",
+    "current",
     "current_context",
     "devices",
     "driver_info",

@@ -61,9 +61,7 @@ class Device:
     @property
     def uuid(self) -> str:
         """As nvidia-smi prints it: "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"."""
-        digits = self._info[7].hex()
-        parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-        return "GPU-" + "-".join(parts)
+        return uuid_text(self._info[7])
 
     @property
     def resources(self) -> Resources:
@@ -101,3 +99,9 @@ def devices() -> list[Device]:
         NoDeviceError, DriverNotFoundError, NotSupportedError: As opening the driver.
     """
     return [Device(ordinal) for ordinal in range(_gcx.gcx_device_get_count())]
+
+
+def uuid_text(value: bytes) -> str:
+    """A device's UUID as nvidia-smi prints it."""
+    digits = value.hex()
+    return "GPU-" + "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

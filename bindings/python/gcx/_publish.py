@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from typing import Any, NamedTuple
 
 from gcx import _gcx
 from gcx._checks import text_of
+from gcx._device import uuid_text
 from gcx._resource import FAMILY_NAMES
 
 
@@ -96,7 +96,7 @@ class PublishedLease(NamedTuple):
         last_atom_sm_count: SMs of the last atom.
         exclusive_atoms: The numbers of the atoms that are its alone.
         shared_atoms: The numbers of those that others may have too.
-        device_uuid: Tells the same device in all processes.
+        device_uuid: Device.uuid, which tells the same device in all processes.
         name: Its name: any text, escape it where it is shown.
         process_name: PublishedProcess.name, likewise.
         device_name: The device's name, likewise.
@@ -120,7 +120,7 @@ class PublishedLease(NamedTuple):
     last_atom_sm_count: int
     exclusive_atoms: tuple[int, ...]
     shared_atoms: tuple[int, ...]
-    device_uuid: uuid.UUID
+    device_uuid: str
     name: str
     process_name: str
     device_name: str
@@ -150,7 +150,7 @@ def _lease_of(*fields: Any) -> PublishedLease:
             *fields[9:16],
             _atoms_in(alone),
             _atoms_in(shared),
-            uuid.UUID(bytes=device_uuid),
+            uuid_text(device_uuid),
             *fields[19:],
         )
     )

@@ -20,6 +20,7 @@ from typing import Any
 import gcx
 import pytest
 from gcx.compat import flashinfer
+from work import Work  # type: ignore[import-not-found]
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGES = ("from-cuda-core", "from-flashinfer", "from-pytorch")
@@ -86,11 +87,32 @@ def test_the_lines_of_the_readme(script: Any) -> None:
 
 def test_the_long_way(script: Any) -> None:
     """What docs/python.md calls so; the blocks after it go on with its names."""
-    at_once, _, _, long_way, workqueues, order = fences(DOCS / "python.md")[1:7]
+    blocks = fences(DOCS / "python.md")
+    at_once, long_way, workqueues, order = blocks[1], *blocks[7:10]
     older = gcx.driver_info().version < (13, 1)
     parts = "decode, prefill = gcx.split([24, None])\n"
     code = f"import gcx\n{at_once}{long_way}{'' if older else workqueues}{parts}{order}"
     assert script(code) == "Plan(groups=(12, 120), remainder=0)\n"
+
+
+def test_graphs_and_what_is_made_ahead(capsys: pytest.CaptureFixture[str]) -> None:
+    """The blocks of docs/python.md on them, but for PyTorch's own lines."""
+    graphs, ahead = fences(DOCS / "python.md")[4:6]
+    work = Work()
+    captured = work.capture()
+    with gcx.acquire(32) as decode, gcx.acquire(None) as prefill:
+        names = {"gcx": gcx, "captured": captured, "decode": decode, "prefill": prefill}
+        names |= {"queue": lambda: (8, 48), "policy": int}
+        exec(graphs[graphs.index("graph = ") :], names)
+        assert decode.sm_count == 48
+        assert names["graph"].info.launches == 2
+        decode.synchronize()
+    layouts = gcx.Device(0).resources.sm.split([24, 32, None]).groups
+    exec(ahead, {"gcx": gcx, "layouts": layouts})
+    assert capsys.readouterr().out.splitlines()[-1] == "3 of 3"
+    names.clear()
+    captured.destroy()
+    work.close()
 
 
 def test_what_the_pages_hold() -> None:

@@ -38,6 +38,13 @@ def misuse(sms: gcx.SMResource, stream: gcx.Stream, lease: gcx.Lease) -> None:
     gcx.resize({stream: 8})  # type: ignore[dict-item]
     gcx.prepare({lease: "8"})  # type: ignore[dict-item]
     lease.hand_over(stream)  # type: ignore[arg-type]
+    gcx.Graph("graph")  # type: ignore[arg-type]
+    gcx.Graph(1).launch("stream")  # type: ignore[arg-type]
+    gcx.Graph(1).prepare(8)  # type: ignore[arg-type]
+    gcx.current(sms)  # type: ignore[arg-type]
+    gcx.prewarm([8])  # type: ignore[list-item]
+    gcx.prewarm(sms, progress="x")  # type: ignore[arg-type]
+    stream.kernel_fit("kernel", 32)  # type: ignore[arg-type]
     stream.cuda_stream  # type: ignore[attr-defined]  # noqa: B018
 
 

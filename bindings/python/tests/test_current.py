@@ -1,0 +1,291 @@
+"""Partitions that are current for PyTorch, with stand-ins for it, for cuBLAS and DeepGEMM."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import types
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import gcx
+import pytest
+
+
+class FakeStream:
+    def __init__(self, pointer: int, device: int = 0) -> None:
+        self.cuda_stream, self.device = pointer, device
+
+
+class FakeTorch(types.ModuleType):
+    """PyTorch with two devices: a current one for each thread, with a current stream on each."""
+
+    def __init__(self) -> None:
+        super().__init__("torch")
+        self.state = threading.local()
+        self.version = types.SimpleNamespace(cuda="13.0")
+        self.cuda = types.SimpleNamespace(
+            ExternalStream=FakeStream,
+            current_device=lambda: self.mine()[0],
+            set_device=self.set_device,
+            current_stream=lambda device=None: self.stream(device),
+            set_stream=self.set_stream,
+            current_blas_handle=lambda: 1000 * (1 + self.mine()[0]) + self.mine()[2],
+        )
+
+    def mine(self) -> list[Any]:
+        if not hasattr(self.state, "mine"):
+            number = threading.get_ident() % 1000
+            self.state.mine = [1, [FakeStream(0, 0), FakeStream(0, 1)], number]
+        mine: list[Any] = self.state.mine
+        return mine
+
+    def set_device(self, device: int) -> None:
+        assert device in (0, 1)
+        self.mine()[0] = device
+
+    def stream(self, device: int | None = None) -> FakeStream:
+        now, streams, _ = self.mine()
+        found: FakeStream = streams[now if device is None else device]
+        return found
+
+    def set_stream(self, stream: FakeStream) -> None:
+        self.mine()[0] = stream.device
+        self.mine()[1][stream.device] = stream
+
+    def seen(self) -> tuple[int, int, int]:
+        """The current device, and the current stream of each."""
+        return self.mine()[0], self.stream(0).cuda_stream, self.stream(1).cuda_stream
+
+
+class FakeCublas:
+    """libcublas, with a target for each handle."""
+
+    def __init__(self) -> None:
+        self.targets: dict[int, int] = {}
+        self.status = 0
+
+    def cublasGetSmCountTarget(self, handle: ctypes.c_void_p, found: Any) -> int:
+        found._obj.value = self.targets.get(handle.value or 0, 0)
+        return self.status
+
+    def cublasSetSmCountTarget(self, handle: ctypes.c_void_p, target: ctypes.c_int) -> int:
+        if self.status == 0:
+            self.targets[handle.value or 0] = target.value
+        return self.status
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
+    torch = FakeTorch()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    return torch
+
+
+@pytest.fixture
+def cublas(monkeypatch: pytest.MonkeyPatch) -> FakeCublas:
+    library = FakeCublas()
+
+    def load(name: str, mode: int) -> FakeCublas:
+        assert mode & os.RTLD_NOLOAD
+        if name != "libcublas.so.13":
+            raise OSError(name)
+        return library
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    return library
+
+
+@pytest.fixture
+def deep_gemm(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.SimpleNamespace]:
+    state = types.SimpleNamespace(count=132)
+    module = types.SimpleNamespace(
+        get_num_sms=lambda: state.count,
+        set_num_sms=lambda count: setattr(state, "count", count),
+    )
+    monkeypatch.setitem(sys.modules, "deep_gemm", module)
+    yield state
+    assert state.count == 132
+
+
+@pytest.fixture
+def parts() -> Iterator[gcx.Partitions]:
+    with gcx.split([24, 32, None]) as parts:
+        yield parts
+
+
+BEFORE = (1, 0, 0)
+
+
+def inside(part: Any) -> tuple[int, int, int]:
+    return 0, part.stream.native, 0
+
+
+def test_what_was_before_is_put_back(torch: FakeTorch, parts: gcx.Partitions) -> None:
+    with gcx.current(parts[0]) as stream:
+        assert torch.seen() == inside(parts[0])
+        assert stream.cuda_stream == parts[0].stream.native
+        with gcx.current(parts[1].stream):
+            assert torch.seen() == inside(parts[1])
+            with gcx.current(parts[0]):
+                assert torch.seen() == inside(parts[0])
+        assert torch.seen() == inside(parts[0])
+    assert torch.seen() == BEFORE
+
+
+def test_after_an_error_too(
+    torch: FakeTorch, cublas: FakeCublas, deep_gemm: Any, parts: gcx.Partitions
+) -> None:
+    def fail() -> None:
+        assert list(cublas.targets.values()) == [24]
+        assert deep_gemm.count == 24
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), gcx.current(parts[0], cublas=True, deep_gemm=True):
+        fail()
+    assert torch.seen() == BEFORE
+    assert list(cublas.targets.values()) == [0]
+
+
+def test_a_lease_as_it_is_when_entered(torch: FakeTorch, deep_gemm: Any) -> None:
+    with gcx.acquire(16) as lease:
+        for count in (16, 32):
+            lease.resize(count)
+            with gcx.current(lease, deep_gemm=True):
+                assert torch.seen() == inside(lease)
+                assert deep_gemm.count == count
+        assert torch.seen() == BEFORE
+
+
+def test_generators_leave_in_any_order(
+    torch: FakeTorch, cublas: FakeCublas, deep_gemm: Any, parts: gcx.Partitions
+) -> None:
+    def steps(part: gcx.Partition) -> Generator[int, None, None]:
+        with gcx.current(part, cublas=True, deep_gemm=True):
+            yield part.sm_count
+
+    for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2], [0, 2, 1]):
+        running = [steps(part) for part in parts]
+        assert [next(one) for one in running] == [24, 32, 76]
+        left = [0, 1, 2]
+        for number in order:
+            running[number].close()
+            left.remove(number)
+            if left:
+                assert torch.seen() == inside(parts[left[-1]])
+                assert deep_gemm.count == parts[left[-1]].sm_count
+                assert list(cublas.targets.values()) == [parts[left[-1]].sm_count]
+        assert torch.seen() == BEFORE
+        assert deep_gemm.count == 132
+        assert list(cublas.targets.values()) == [0]
+
+
+def test_threads_have_streams_and_targets_of_their_own(
+    torch: FakeTorch, cublas: FakeCublas, deep_gemm: Any, parts: gcx.Partitions
+) -> None:
+    both = threading.Barrier(2)
+
+    def run(part: gcx.Partition) -> None:
+        for _ in range(50):
+            with gcx.current(part, cublas=True, deep_gemm=True):
+                both.wait(60)
+                assert torch.seen() == inside(part)
+                assert cublas.targets[torch.cuda.current_blas_handle()] == part.sm_count
+                assert deep_gemm.count in (24, 32)
+            assert torch.seen() == BEFORE
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(run, part) for part in parts[:2]]:
+            done.result(60)
+    assert set(cublas.targets.values()) == {0}
+    assert len(cublas.targets) == 2
+
+
+def test_left_in_another_thread(
+    torch: FakeTorch, cublas: FakeCublas, deep_gemm: Any, parts: gcx.Partitions
+) -> None:
+    entered = gcx.current(parts[0], cublas=True, deep_gemm=True)
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(entered.__enter__).result(60)
+        assert deep_gemm.count == 24
+        with pytest.raises(gcx.InvalidContextError, match="another thread"):
+            entered.__exit__(None, None, None)
+        assert torch.seen() == BEFORE
+        assert deep_gemm.count == 132
+        assert list(cublas.targets.values()) == [0]
+        assert threads.submit(torch.seen).result(60) == inside(parts[0])
+
+
+def test_targets_that_are_not_asked_for(
+    torch: FakeTorch, cublas: FakeCublas, deep_gemm: Any, parts: gcx.Partitions
+) -> None:
+    with gcx.current(parts[0]):
+        assert cublas.targets == {}
+        assert deep_gemm.count == 132
+
+
+def test_nothing_is_imported(torch: FakeTorch, parts: gcx.Partitions) -> None:
+    assert "deep_gemm" not in sys.modules
+    with gcx.current(parts[0], deep_gemm=True):
+        assert torch.seen() == inside(parts[0])
+    assert "deep_gemm" not in sys.modules
+
+
+def test_a_cublas_that_is_not_there(
+    torch: FakeTorch,
+    cublas: FakeCublas,
+    parts: gcx.Partitions,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(match: str, error: type[Exception] = gcx.NotSupportedError) -> None:
+        with pytest.raises(error, match=match), gcx.current(parts[0], cublas=True):
+            pytest.fail("it was entered")
+        assert torch.seen() == BEFORE
+
+    torch.version.cuda = "12.8"
+    refused(r"PyTorch of CUDA 12\.8 has not loaded libcublas\.so\.12")
+    torch.version.cuda = None
+    refused("has not loaded")
+    torch.version.cuda = "13.0"
+    cublas.status = 7
+    refused("cublasGetSmCountTarget of cuBLAS failed with status 7", gcx.Error)
+    cublas.status = 0
+    monkeypatch.delattr(FakeCublas, "cublasSetSmCountTarget")
+    refused("too old")
+
+
+def test_what_can_not_be_current(torch: FakeTorch, parts: gcx.Partitions) -> None:
+    for wrong in (None, 24, parts, parts[0].context, parts[0].resource, parts[0].stream.native):
+        with pytest.raises(TypeError, match="current takes a"):
+            gcx.current(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="cublas"):
+        gcx.current(parts[0], cublas=1)  # type: ignore[arg-type]
+    (closed,) = gcx.split([8])
+    closed.close()
+    with pytest.raises(gcx.InvalidHandleError), gcx.current(closed):
+        pytest.fail("it was entered")
+    assert torch.seen() == BEFORE
+    once = gcx.current(parts[0])
+    with once:
+        pass
+    with pytest.raises((AttributeError, RuntimeError)), once:  # As any of contextlib's.
+        pass
+    assert torch.seen() == BEFORE
+
+
+def test_without_torch(script: Any) -> None:
+    code = """
+import sys
+sys.modules["torch"] = None
+import gcx
+(part,) = gcx.split([24])
+try:
+    with gcx.current(part):
+        print("entered")
+except ImportError:
+    print("refused")
+"""
+    assert script(code) == "refused\n"
