@@ -23,6 +23,9 @@ pub fn bindings(include: &Path) -> String {
         .derive_default(true)
         .derive_eq(true)
         .derive_hash(true)
+        // Comparing a callback says nothing: one function may have several addresses.
+        .no_partialeq("gcx_prepare_params")
+        .no_hash("gcx_prepare_params")
         .use_core()
         .rust_target(bindgen::RustTarget::stable(63, 0).expect("bindgen knows Rust 1.63"))
         .rust_edition(bindgen::RustEdition::Edition2021)

@@ -56,15 +56,16 @@ fn write_function(out: &mut String, attributes: &str, function: &Declared, index
         joined(arguments.iter().map(|(name, kind)| format!("{name}: {kind}")).collect());
     let types = joined(arguments.iter().map(|(_, kind)| (*kind).to_owned()).collect());
     let passed = joined(arguments.iter().map(|(name, _)| (*name).to_owned()).collect());
+    // The names inside are such as no parameter of gcx.h has, which would hide them.
     write!(
         out,
         "{attributes}#[inline]
 pub unsafe extern \"C\" fn {name}({parameters}) -> {result} {{
     match crate::dynamic::address({index}) {{
-        Some(address) => {{
-            let function: unsafe extern \"C\" fn({types}) -> {result} =
-                core::mem::transmute(address);
-            function({passed})
+        Some(its_address) => {{
+            let its_function: unsafe extern \"C\" fn({types}) -> {result} =
+                core::mem::transmute(its_address);
+            its_function({passed})
         }}
         None => crate::dynamic::Missing::missing(\"{name}\"),
     }}

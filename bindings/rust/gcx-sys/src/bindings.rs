@@ -17,12 +17,20 @@ pub const GCX_SPLIT_UNLEASED: u32 = 512;
 pub const GCX_CONTEXT_PRIVATE: u32 = 1;
 pub const GCX_EVENT_TIMING: u32 = 1;
 pub const GCX_EVENT_BLOCKING_SYNC: u32 = 2;
+pub const GCX_PREPARE_FOR_LEASES: u32 = 1;
 pub const GCX_REST: u32 = 0;
 pub const GCX_FOREVER: u32 = 4294967295;
 pub const GCX_MAX_LEASE_NAME: u32 = 64;
 pub const GCX_LEASE_SHARED: u32 = 1;
+pub const GCX_LEASE_OWN_QUEUES: u32 = 2;
 pub const GCX_RESIZE_DEFAULT: u32 = 0;
 pub const GCX_RESIZE_AT_ONCE: u32 = 1;
+pub const GCX_MAX_PROCESS_NAME: u32 = 64;
+pub const GCX_MAX_CONNECTIONS: u32 = 32;
+pub const GCX_MAX_GRAPH_PARTS: u32 = 16;
+pub const GCX_MAX_KERNEL_NAME: u32 = 256;
+pub const GCX_NO_NODE: u32 = 4294967295;
+pub const GCX_GRAPH_NODE_PRIORITIES: u32 = 1;
 pub const GCX_MAX_SMS: u32 = 1024;
 pub const GCX_SUCCESS: gcx_result = gcx_result(0);
 pub const GCX_ERROR_INVALID_VALUE: gcx_result = gcx_result(1);
@@ -134,8 +142,8 @@ pub const GCX_ERROR_UNKNOWN: gcx_result = gcx_result(999);
 /// Numbers and names are CUresult's.
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_result(pub ::std::os::raw::c_uint);
-/** CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream and
- CUevent are pointers to these. cudaStream_t and cudaEvent_t are the same pointers.*/
+/** CUDA's own types, so that this header needs no cuda.h: CUcontext, CUgreenCtx, CUstream, CUevent
+ and CUfunction are pointers to these. cudaStream_t and cudaEvent_t are the same pointers.*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct CUctx_st {
@@ -154,6 +162,11 @@ pub struct CUstream_st {
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct CUevent_st {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUfunc_st {
     _unused: [u8; 0],
 }
 extern "C" {
@@ -786,6 +799,8 @@ pub struct gcx_context_info {
     /** the same for two handles exactly if they share a green context; never
 used twice in a process. gcx's own, not cuGreenCtxGetId's*/
     pub id: u64,
+    /// device memory that it holds, as measured, see Kept contexts
+    pub bytes: u64,
 }
 #[test]
 fn bindgen_test_layout_gcx_context_info() {
@@ -793,7 +808,7 @@ fn bindgen_test_layout_gcx_context_info() {
     let ptr = UNINIT.as_ptr();
     assert_eq!(
         ::core::mem::size_of::<gcx_context_info>(),
-        24usize,
+        32usize,
         "Size of gcx_context_info",
     );
     assert_eq!(
@@ -826,6 +841,11 @@ fn bindgen_test_layout_gcx_context_info() {
         16usize,
         "Offset of field: gcx_context_info::id",
     );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).bytes) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_context_info::bytes",
+    );
 }
 extern "C" {
     /// Fills *info. Errors: GCX_ERROR_CONTEXT_IS_DESTROYED (below).
@@ -849,7 +869,9 @@ pub struct gcx_live_context {
     /// GCX_CONTEXT_PRIVATE
     pub flags: u32,
     /// 0
-    pub reserved: [u32; 5usize],
+    pub reserved: [u32; 3usize],
+    /// as in gcx_context_info
+    pub bytes: u64,
     /// its SMs
     pub resource: gcx_resource,
 }
@@ -903,17 +925,22 @@ fn bindgen_test_layout_gcx_live_context() {
         "Offset of field: gcx_live_context::reserved",
     );
     assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).bytes) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_live_context::bytes",
+    );
+    assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).resource) as usize - ptr as usize },
         48usize,
         "Offset of field: gcx_live_context::resource",
     );
 }
 extern "C" {
-    /** The green contexts of a device, or of all (-1), that have a handle or a stream, or that a thread
- has current by gcx_context_push: in contexts[0 .. *count - 1], in the order in which they were
- made. Not the kept ones. capacity is the room in contexts, which may be NULL if that is 0.
- Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_VALUE capacity is too small:
- *count then holds what is needed.*/
+    /** The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
+ has current by gcx_context_push, or that a lease or an executable of a gcx_graph keeps: in
+ contexts[0 .. *count - 1], in the order in which they were made. Not the kept ones. capacity is
+ the room in contexts, which may be NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such
+ device; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed.*/
     pub fn gcx_context_list(
         device: i32,
         contexts: *mut gcx_live_context,
@@ -1152,6 +1179,141 @@ extern "C" {
         blocks: *mut u32,
     ) -> gcx_result;
 }
+/// A kernel's launch, as far as it decides how much of it fits.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_kernel_fit_params {
+    pub struct_size: u32,
+    /// threads of a block, 1 to 1024
+    pub block_threads: u32,
+    /// of a block
+    pub dynamic_shared_bytes: u32,
+    /** blocks of a cluster, also of one that the kernel was compiled
+with; 0: it is launched without clusters*/
+    pub cluster_blocks: u32,
+}
+#[test]
+fn bindgen_test_layout_gcx_kernel_fit_params() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_kernel_fit_params> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_kernel_fit_params>(),
+        16usize,
+        "Size of gcx_kernel_fit_params",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_kernel_fit_params>(),
+        4usize,
+        "Alignment of gcx_kernel_fit_params",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_kernel_fit_params::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).block_threads) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_kernel_fit_params::block_threads",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).dynamic_shared_bytes) as usize - ptr as usize
+        },
+        8usize,
+        "Offset of field: gcx_kernel_fit_params::dynamic_shared_bytes",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).cluster_blocks) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_kernel_fit_params::cluster_blocks",
+    );
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_kernel_fit {
+    pub struct_size: u32,
+    /// SMs that the stream's kernels can run on
+    pub sm_count: u32,
+    /// blocks of the kernel that an SM holds at once; 0: it can't run
+    pub blocks_per_sm: u32,
+    /** the largest grid that runs all at once, and so the largest
+cooperative one*/
+    pub max_blocks: u32,
+    /** clusters that run at once, without clusters 0: of cluster_blocks
+each. max_blocks is cluster_blocks times as many*/
+    pub max_clusters: u32,
+    /** the most blocks that a cluster of this kernel can have; 1 on a
+device without clusters; 0: it can't run*/
+    pub max_cluster_blocks: u32,
+}
+#[test]
+fn bindgen_test_layout_gcx_kernel_fit() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_kernel_fit> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_kernel_fit>(),
+        24usize,
+        "Size of gcx_kernel_fit",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_kernel_fit>(),
+        4usize,
+        "Alignment of gcx_kernel_fit",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_kernel_fit::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_kernel_fit::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).blocks_per_sm) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_kernel_fit::blocks_per_sm",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).max_blocks) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_kernel_fit::max_blocks",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).max_clusters) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_kernel_fit::max_clusters",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).max_cluster_blocks) as usize - ptr as usize
+        },
+        20usize,
+        "Offset of field: gcx_kernel_fit::max_cluster_blocks",
+    );
+}
+extern "C" {
+    /** How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels that
+ size their grid by the SMs. A kernel with a barrier of its own over a grid that does not fit
+ hangs, since the blocks which wait leave no room for those which they wait for; and
+ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT tells the whole device's SMs inside a partition too.
+ function is a CUfunction, or a CUkernel cast to one, as CUDA's own occupancy functions take it.
+ A stream of a lease answers for the SMs that the lease has at that call; one that
+ captures a graph for those that the graph will run on; one of someone else's for those of its
+ context.
+ What a cluster may have follows from the kernel's own attributes too, first of all
+ CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED for more than 8.
+ Errors: GCX_ERROR_INVALID_VALUE block_threads is not 1 to 1024, or function is NULL;
+ GCX_ERROR_INVALID_HANDLE function is none, as far as the driver notices.*/
+    pub fn gcx_stream_get_kernel_fit(
+        stream: gcx_stream,
+        function: *mut CUfunc_st,
+        params: *const gcx_kernel_fit_params,
+        fit: *mut gcx_kernel_fit,
+    ) -> gcx_result;
+}
 extern "C" {
     /** Waits until the stream's work has finished. Blocks the calling thread. Errors of that work appear
  here with the driver's code.*/
@@ -1225,13 +1387,210 @@ extern "C" {
         milliseconds: *mut f32,
     ) -> gcx_result;
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_cancel_s {
+    _unused: [u8; 0],
+}
+/** ------------------------------------------------------------------------------------------
+ Giving up
+
+ What takes long can be given up from another thread: waits for SMs, and contexts that are made
+ ahead of time.
+ ----------------------------------------------------------------------------------------*/
+pub type gcx_cancel = *mut gcx_cancel_s;
 extern "C" {
-    /** How many green contexts without handle or stream gcx keeps, over all devices: 64 at first. Each
- holds about 5 MiB of device memory, of which destroying it gives back about 1, and those of its
- streams that were given up. Those beyond are destroyed, the longest unused first, but not while a
- stream that was given up captures a graph in them. 0 keeps none.
- Making a context ahead of time is gcx_context_create and gcx_context_destroy.*/
+    /** One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
+ all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. The handle
+ is the caller's; destroying it gives up no wait.*/
+    pub fn gcx_cancel_create(cancel: *mut gcx_cancel) -> gcx_result;
+}
+extern "C" {
+    pub fn gcx_cancel_signal(cancel: gcx_cancel) -> gcx_result;
+}
+extern "C" {
+    pub fn gcx_cancel_destroy(cancel: gcx_cancel) -> gcx_result;
+}
+extern "C" {
+    /** How many green contexts without handle or stream gcx keeps, over all devices: 64 at first. Those
+ beyond are destroyed, the longest unused first, with those of their streams that were given up,
+ but not while such a stream captures a graph. 0 keeps none. The driver gives little of their
+ memory back (about 1 MiB of 5, or nothing before the next is made) and loses the rest for good,
+ so that a limit which is too small costs more memory than it saves.*/
     pub fn gcx_cache_set_limit(kept_contexts: u32) -> gcx_result;
+}
+extern "C" {
+    /** How much device memory the kept contexts may hold on each device, as measured, beside the limit
+ of their number: at first UINT64_MAX, which is no limit. Those beyond are destroyed as above.*/
+    pub fn gcx_cache_set_memory_limit(bytes: u64) -> gcx_result;
+}
+/** Told how far a call is, in the thread that made it, with no lock of gcx held: it may call gcx,
+ also to give the call up. It must not throw.*/
+pub type gcx_progress_callback = ::core::option::Option<
+    unsafe extern "C" fn(done: u32, count: u32, user_data: *mut ::core::ffi::c_void),
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_prepare_params {
+    pub struct_size: u32,
+    /// GCX_PREPARE_
+    pub flags: u32,
+    /// gives the rest up; may be NULL
+    pub cancel: gcx_cancel,
+    /// called after each resource; may be NULL
+    pub progress: gcx_progress_callback,
+    pub user_data: *mut ::core::ffi::c_void,
+}
+#[test]
+fn bindgen_test_layout_gcx_prepare_params() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_prepare_params> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_prepare_params>(),
+        32usize,
+        "Size of gcx_prepare_params",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_prepare_params>(),
+        8usize,
+        "Alignment of gcx_prepare_params",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_prepare_params::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_prepare_params::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).cancel) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_prepare_params::cancel",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).progress) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_prepare_params::progress",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).user_data) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_prepare_params::user_data",
+    );
+}
+impl Default for gcx_prepare_params {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Makes the contexts of SM resources beforehand, one for each, and keeps them, so that
+ gcx_context_create and gcx_lease_acquire over the same SMs take microseconds. In the calling
+ thread: making one takes milliseconds and waits for every kernel that runs on the device, so call
+ it before the work starts, or from a thread that has nothing else to do. Of sets whose context is
+ there already none is made, and it counts as used now. params may be NULL. The layouts of leases
+ that live are made by gcx_lease_prepare.
+ After a failure what was made stays kept.
+ Errors: those of gcx_context_create;
+   GCX_ERROR_NOT_PERMITTED  given up by gcx_cancel_signal, which is looked at before each one
+   GCX_ERROR_INVALID_VALUE  count is 0; unknown flags; the limits are too small to keep them all
+       beside each other, which is said before the first is made, and again once the first ones
+       were measured
+   GCX_ERROR_INVALID_RESOURCE_TYPE  one isn't an SM resource; with GCX_PREPARE_FOR_LEASES one is
+ of a structured split, which has no leases*/
+    pub fn gcx_cache_prepare(
+        resources: *const gcx_resource,
+        count: u32,
+        params: *const gcx_prepare_params,
+    ) -> gcx_result;
+}
+/// What a trim came to.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_cache_trimmed {
+    pub struct_size: u32,
+    /// destroyed
+    pub contexts: u32,
+    /// that were given up, destroyed: with their contexts, and beside
+    pub streams: u32,
+    /// beyond the number, but a stream that was given up captures in them
+    pub contexts_left: u32,
+    /// given up, but at work or capturing still
+    pub streams_left: u32,
+    /// 0
+    pub reserved: u32,
+    /** device memory that is free now and was not before, all devices
+together; what others did meanwhile is in it; at least 0*/
+    pub bytes: u64,
+}
+#[test]
+fn bindgen_test_layout_gcx_cache_trimmed() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_cache_trimmed> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_cache_trimmed>(),
+        32usize,
+        "Size of gcx_cache_trimmed",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_cache_trimmed>(),
+        8usize,
+        "Alignment of gcx_cache_trimmed",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_cache_trimmed::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).contexts) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_cache_trimmed::contexts",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).streams) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_cache_trimmed::streams",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).contexts_left) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_cache_trimmed::contexts_left",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).streams_left) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_cache_trimmed::streams_left",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_cache_trimmed::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).bytes) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_cache_trimmed::bytes",
+    );
+}
+extern "C" {
+    /** Destroys the kept contexts beyond that number now, the longest unused first, and the given-up
+ streams of all that stay, but those at work. The limits stay as they are. Never while a library
+ may still name a stream that was given up, as PyTorch's allocator does (gcx_stream_destroy).
+ *trimmed, if not NULL, says what was done, and what could not be.
+ Errors: what the driver says if it refuses to destroy something; the rest was trimmed then, and
+ the message has the numbers.*/
+    pub fn gcx_cache_trim(
+        kept_contexts: u32,
+        trimmed: *mut gcx_cache_trimmed,
+    ) -> gcx_result;
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
@@ -1246,10 +1605,25 @@ pub struct gcx_cache_stats {
     pub hits: u64,
     /// green contexts made
     pub misses: u64,
-    /// destroyed by the limit
+    /// destroyed by the limits and by gcx_cache_trim
     pub evicted: u64,
     /// dead by a reset of the device
     pub lost: u64,
+    /// made ahead of time, of those made
+    pub prepared: u64,
+    /// nanoseconds in the driver making them, all together
+    pub making_ns: u64,
+    /// of the one that took longest
+    pub longest_making_ns: u64,
+    /// device memory that those in use hold, all devices together
+    pub bytes_in_use: u64,
+    /// and the kept ones
+    pub bytes_kept: u64,
+    pub memory_limit: u64,
+    /// streams that were given up, of all contexts
+    pub kept_streams: u32,
+    /// 0
+    pub reserved: u32,
 }
 #[test]
 fn bindgen_test_layout_gcx_cache_stats() {
@@ -1257,7 +1631,7 @@ fn bindgen_test_layout_gcx_cache_stats() {
     let ptr = UNINIT.as_ptr();
     assert_eq!(
         ::core::mem::size_of::<gcx_cache_stats>(),
-        48usize,
+        104usize,
         "Size of gcx_cache_stats",
     );
     assert_eq!(
@@ -1304,6 +1678,48 @@ fn bindgen_test_layout_gcx_cache_stats() {
         unsafe { ::core::ptr::addr_of!((*ptr).lost) as usize - ptr as usize },
         40usize,
         "Offset of field: gcx_cache_stats::lost",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).prepared) as usize - ptr as usize },
+        48usize,
+        "Offset of field: gcx_cache_stats::prepared",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).making_ns) as usize - ptr as usize },
+        56usize,
+        "Offset of field: gcx_cache_stats::making_ns",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).longest_making_ns) as usize - ptr as usize
+        },
+        64usize,
+        "Offset of field: gcx_cache_stats::longest_making_ns",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).bytes_in_use) as usize - ptr as usize },
+        72usize,
+        "Offset of field: gcx_cache_stats::bytes_in_use",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).bytes_kept) as usize - ptr as usize },
+        80usize,
+        "Offset of field: gcx_cache_stats::bytes_kept",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).memory_limit) as usize - ptr as usize },
+        88usize,
+        "Offset of field: gcx_cache_stats::memory_limit",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).kept_streams) as usize - ptr as usize },
+        96usize,
+        "Offset of field: gcx_cache_stats::kept_streams",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        100usize,
+        "Offset of field: gcx_cache_stats::reserved",
     );
 }
 extern "C" {
@@ -1354,12 +1770,6 @@ pub struct gcx_lease_s {
    to wait for: one that is not used occupies none of the device's queues.
  ----------------------------------------------------------------------------------------*/
 pub type gcx_lease = *mut gcx_lease_s;
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct gcx_cancel_s {
-    _unused: [u8; 0],
-}
-pub type gcx_cancel = *mut gcx_cancel_s;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_lease_params {
@@ -1449,15 +1859,22 @@ impl Default for gcx_lease_params {
 extern "C" {
     /** Acquires sm_count SMs of the device, or GCX_REST. params may be NULL. What the lease really got
  is in gcx_lease_get_info. The first lease over a set of SMs makes a context of them, with the
- cost of one (above), later ones take microseconds; [13.1+] the context has balanced workqueues of
- its own. The handle is the caller's, to be given to gcx_lease_release. Errors: those of
- gcx_context_create; GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after
- timeout_ms still did; the message says who GCX_ERROR_NOT_PERMITTED     the wait was given up by
- gcx_cancel_signal GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs,
- whoever holds them GCX_ERROR_NOT_READY         there are leases of another family, and which SMs
- the families' atoms hold isn't known: call gcx_device_map_sms for both GCX_ERROR_INVALID_DEVICE
- no such device GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no leases, a name
- that is too long; min_sm_count or exclusive_sm_count is more than sm_count*/
+ cost of one (above), later ones take microseconds. [13.1+] Each context that the lease has, over
+ its changes, has balanced workqueues (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED): none in common
+ with other such contexts, when possible. On older drivers leases share the process's queues;
+ GCX_LEASE_OWN_QUEUES is refused there. The handle is the caller's, to be given to
+ gcx_lease_release.
+ Errors: those of gcx_context_create;
+   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
+       did; the message says who
+   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
+   GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
+       atoms hold isn't known: call gcx_device_map_sms for both
+   GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_OWN_QUEUES on a driver before 13.1
+   GCX_ERROR_INVALID_DEVICE    no such device
+   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no leases, a name that is too
+       long; min_sm_count or exclusive_sm_count is more than sm_count*/
     pub fn gcx_lease_acquire(
         device: i32,
         sm_count: u32,
@@ -1541,10 +1958,11 @@ extern "C" {
 }
 extern "C" {
     /** Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
- nothing: for
- a thread of the caller's that makes ahead of time what is to be changed in microseconds later,
- one call for each layout. They are kept within gcx_cache_set_limit.
- Errors: those of gcx_lease_resize.*/
+ nothing: for a thread of the caller's that makes ahead of time what is to be changed in
+ microseconds later, one call for each layout, between which the caller tells its progress and may
+ give up. Before there are leases it is gcx_cache_prepare with GCX_PREPARE_FOR_LEASES.
+ Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limits are too small to keep them,
+ as at gcx_cache_prepare.*/
     pub fn gcx_lease_prepare(sizes: *const gcx_lease_size, count: u32) -> gcx_result;
 }
 extern "C" {
@@ -1799,16 +2217,894 @@ extern "C" {
     pub fn gcx_lease_query(lease: gcx_lease) -> gcx_result;
 }
 extern "C" {
-    /** What waits are given up with: one may be given to any number of calls. Once it was signalled, all
- calls that wait with it, and all that come later, also for SMs that are free, return with
- GCX_ERROR_NOT_PERMITTED. The handle is the caller's; destroying it gives up no wait.*/
-    pub fn gcx_cancel_create(cancel: *mut gcx_cancel) -> gcx_result;
+    /** From now on this process's leases are published, those that there are and those to come, up to
+ 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
+ already it changes the name. Opens the driver. Errors:
+   GCX_ERROR_NOT_PERMITTED     the folder is another user's, or others may enter it, or
+                               XDG_RUNTIME_DIR is no folder of the user's
+   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: the disk is full, the folder read-only
+   GCX_ERROR_INVALID_VALUE     name is too long*/
+    pub fn gcx_publish_start(name: *const ::std::os::raw::c_char) -> gcx_result;
 }
 extern "C" {
-    pub fn gcx_cancel_signal(cancel: gcx_cancel) -> gcx_result;
+    /// No longer. Success also where nothing is published. Opens no driver.
+    pub fn gcx_publish_stop() -> gcx_result;
+}
+/// A process that publishes. Grows at the end of reserved, never in size.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_published_process {
+    /// a random number, which tells it from all others
+    pub process: u64,
+    /// milliseconds since 1970 when it began to publish
+    pub since_ms: u64,
+    /// as the process itself sees it; other containers may not
+    pub pid: i32,
+    /// 1: on the simulated driver, no GPU is involved
+    pub simulated: i32,
+    pub driver_version: i32,
+    pub device_count: u32,
+    pub lease_count: u32,
+    /// leases beyond the 512, which aren't in gcx_published_lease_list
+    pub unlisted_count: u32,
+    /// 0
+    pub reserved: [u32; 8usize],
+    /// any bytes: escape them where they are shown
+    pub name: [::std::os::raw::c_char; 64usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_published_process() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_published_process> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_published_process>(),
+        136usize,
+        "Size of gcx_published_process",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_published_process>(),
+        8usize,
+        "Alignment of gcx_published_process",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).process) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_published_process::process",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_published_process::since_ms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_published_process::pid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_published_process::simulated",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).driver_version) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_published_process::driver_version",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_count) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_published_process::device_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).lease_count) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_published_process::lease_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).unlisted_count) as usize - ptr as usize },
+        36usize,
+        "Offset of field: gcx_published_process::unlisted_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_published_process::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        72usize,
+        "Offset of field: gcx_published_process::name",
+    );
+}
+impl Default for gcx_published_process {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
 }
 extern "C" {
-    pub fn gcx_cancel_destroy(cancel: gcx_cancel) -> gcx_result;
+    /** The processes that publish, this one among them if it does. capacity is the room in processes,
+ which may be NULL if that is 0. Opens no driver. Errors: GCX_ERROR_INVALID_VALUE capacity is too
+ small: *count then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM
+ as of gcx_publish_start, but that a folder which is missing has no processes.*/
+    pub fn gcx_published_process_list(
+        processes: *mut gcx_published_process,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+/// A lease of a process that publishes. Grows at the end of reserved, never in size.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_published_lease {
+    /// as in gcx_published_process
+    pub process: u64,
+    /// of the lease, in that process
+    pub id: u64,
+    /// how often its SMs have changed
+    pub changes: u64,
+    pub pid: i32,
+    pub simulated: i32,
+    /// the ordinal in that process; device_uuid tells the same one in others
+    pub device: i32,
+    pub family: gcx_sm_family,
+    /// GCX_LEASE_
+    pub flags: u32,
+    /// 1: it has nothing yet, and waits in gcx_lease_acquire
+    pub waits: u32,
+    /// of one that waits: those it asked for, 0 for GCX_REST
+    pub sm_count: u32,
+    pub exclusive_sm_count: u32,
+    pub stream_count: u32,
+    pub device_sm_count: u32,
+    /// of the family, on that device
+    pub atom_count: u32,
+    /// SMs of each atom but the last
+    pub atom_sm_count: u32,
+    /// SMs of the last atom
+    pub last_atom_sm_count: u32,
+    /// 0
+    pub reserved: [u32; 11usize],
+    /// atom n is its alone: bit n % 64 of word n / 64
+    pub exclusive_atoms: [u64; 8usize],
+    /// the same of those that others may have too
+    pub shared_atoms: [u64; 8usize],
+    pub device_uuid: [u8; 16usize],
+    /// any bytes: escape them where they are shown
+    pub name: [::std::os::raw::c_char; 64usize],
+    /// as above
+    pub process_name: [::std::os::raw::c_char; 64usize],
+    /// as above
+    pub device_name: [::std::os::raw::c_char; 128usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_published_lease() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_published_lease> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_published_lease>(),
+        520usize,
+        "Size of gcx_published_lease",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_published_lease>(),
+        8usize,
+        "Alignment of gcx_published_lease",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).process) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_published_lease::process",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_published_lease::id",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).changes) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_published_lease::changes",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_published_lease::pid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_published_lease::simulated",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_published_lease::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        36usize,
+        "Offset of field: gcx_published_lease::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_published_lease::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).waits) as usize - ptr as usize },
+        44usize,
+        "Offset of field: gcx_published_lease::waits",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        48usize,
+        "Offset of field: gcx_published_lease::sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).exclusive_sm_count) as usize - ptr as usize
+        },
+        52usize,
+        "Offset of field: gcx_published_lease::exclusive_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).stream_count) as usize - ptr as usize },
+        56usize,
+        "Offset of field: gcx_published_lease::stream_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
+        60usize,
+        "Offset of field: gcx_published_lease::device_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).atom_count) as usize - ptr as usize },
+        64usize,
+        "Offset of field: gcx_published_lease::atom_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).atom_sm_count) as usize - ptr as usize },
+        68usize,
+        "Offset of field: gcx_published_lease::atom_sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).last_atom_sm_count) as usize - ptr as usize
+        },
+        72usize,
+        "Offset of field: gcx_published_lease::last_atom_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        76usize,
+        "Offset of field: gcx_published_lease::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).exclusive_atoms) as usize - ptr as usize },
+        120usize,
+        "Offset of field: gcx_published_lease::exclusive_atoms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).shared_atoms) as usize - ptr as usize },
+        184usize,
+        "Offset of field: gcx_published_lease::shared_atoms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
+        248usize,
+        "Offset of field: gcx_published_lease::device_uuid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        264usize,
+        "Offset of field: gcx_published_lease::name",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).process_name) as usize - ptr as usize },
+        328usize,
+        "Offset of field: gcx_published_lease::process_name",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_name) as usize - ptr as usize },
+        392usize,
+        "Offset of field: gcx_published_lease::device_name",
+    );
+}
+impl Default for gcx_published_lease {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** The leases of the processes that publish: of each process those that hold SMs in the order in
+ which they were acquired, then those that wait, the first first. Two exclusive leases of one
+ process never have an atom in common. Across processes there are no such promises: leases are a
+ process's own. capacity is the room in leases, which may be NULL if that is 0. Opens no driver.
+ Errors: those of gcx_published_process_list.*/
+    pub fn gcx_published_lease_list(
+        leases: *mut gcx_published_lease,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+/// CUDA's own number, 8: the variable isn't set
+pub const GCX_QUEUE_SOURCE_DEFAULT: gcx_queue_source = gcx_queue_source(0);
+/// CUDA_DEVICE_MAX_CONNECTIONS
+pub const GCX_QUEUE_SOURCE_ENVIRONMENT: gcx_queue_source = gcx_queue_source(1);
+#[repr(transparent)]
+/// Where the number of connections comes from.
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_queue_source(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_queue_info {
+    pub struct_size: u32,
+    /** that CUDA has or, if it hasn't started, would have; 0: unknown, the
+variable holds something else than 1 to GCX_MAX_CONNECTIONS*/
+    pub connections: u32,
+    pub source: gcx_queue_source,
+    /// 1: CUDA has started in the process, and the number stays
+    pub started: i32,
+    /** 0: CUDA had started before gcx looked, and the process had set the variable
+anew, before that or after: connections is what it holds now*/
+    pub certain: i32,
+    /** 1: there is one connection, with which all partitions wait as soon as one
+stream does. Making a context then logs a GCX_LOG_WARNING, once*/
+    pub too_few: i32,
+}
+#[test]
+fn bindgen_test_layout_gcx_queue_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_queue_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_queue_info>(),
+        24usize,
+        "Size of gcx_queue_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_queue_info>(),
+        4usize,
+        "Alignment of gcx_queue_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_queue_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).connections) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_queue_info::connections",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).source) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_queue_info::source",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).started) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_queue_info::started",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).certain) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_queue_info::certain",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).too_few) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_queue_info::too_few",
+    );
+}
+impl Default for gcx_queue_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Fills *info. Opens no driver: before one is open it looks at the one that would be opened and at
+ libcuda.so.1, if they are loaded; CUDA has started if somebody has called cuInit there.*/
+    pub fn gcx_queue_get_info(info: *mut gcx_queue_info) -> gcx_result;
+}
+extern "C" {
+    /** Asks for connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+ CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more. To be
+ called at the beginning of a program, before other threads run, since nothing may read the
+ environment meanwhile; processes that it starts inherit the number. Opens no driver. Succeeds
+ also once CUDA has started with as many or more.
+ CUDA reads the variable in cuInit, and not later (measured on 13.0).
+ Errors: GCX_ERROR_NOT_PERMITTED CUDA has started with fewer, or certain is 0: it is too late;
+ GCX_ERROR_INVALID_VALUE connections is 0 or more than GCX_MAX_CONNECTIONS.*/
+    pub fn gcx_queue_request_connections(connections: u32) -> gcx_result;
+}
+/** ------------------------------------------------------------------------------------------
+ Graphs
+
+ A CUDA graph keeps the SMs it was captured on, whatever stream launches it. A gcx_graph takes
+ one that was captured once, by whoever and wherever, and launches it on the SMs of any stream:
+ it makes one executable for each set of SMs, at the first launch there or ahead of time, and
+ keeps it. Nothing is captured again.
+
+ What moves. Kernels of libraries (cudart, cuBLAS, cuLibrary) and of modules (Triton), with their
+   arguments and attributes (clusters, cooperative, priority, programmatic launch), copies,
+   memsets, host functions, events, external semaphores, empty nodes and child graphs. What was
+   moved is read back and compared: a driver that does it otherwise is an error, never a wrong
+   graph. Nodes that allocate or free memory and conditional nodes can't be moved, since CUDA
+   copies no graph that has them, nor can batched memory operations and nodes that device code
+   updates.
+
+ Nodes have numbers, their place in gcx_graph_get_nodes: the order of cuGraphGetNodes, each child
+   graph's nodes right behind the node that stands for it.
+
+ Parts. A graph that forks over several partitions has several parts, each of which can have SMs
+   of its own: one for each context that its kernels were captured in, numbered as they first
+   appear, unless gcx_graph_set_part says otherwise. Copies and memsets, whose context CUDA does
+   not tell, are of the part of the kernel nearest before them, or else after them.
+
+ Grids. A kernel whose blocks wait for each other needs all of them on the SMs at once: at most
+   blocks_per_sm of gcx_graph_node, times the partition's SMs. A cooperative launch that is larger
+   is refused when the executable is made. One with a barrier of its own, which CUDA knows nothing
+   of, is not, and hangs.
+
+ Threads. One graph is launched from any number of threads. Launches of one executable run one
+   after the other, as CUDA orders them; those of different sets of SMs run side by side, on the
+   same memory.
+ ----------------------------------------------------------------------------------------*/
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct CUgraph_st {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_graph_s {
+    _unused: [u8; 0],
+}
+pub type gcx_graph = *mut gcx_graph_s;
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_graph_params {
+    pub struct_size: u32,
+    /// GCX_GRAPH_
+    pub flags: u32,
+    /** that are kept, the last used; 0: 16. Each holds its contexts, and
+some device memory: 0.12 MiB with 3 nodes on an H200*/
+    pub max_executables: u32,
+}
+#[test]
+fn bindgen_test_layout_gcx_graph_params() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_graph_params> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_graph_params>(),
+        12usize,
+        "Size of gcx_graph_params",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_graph_params>(),
+        4usize,
+        "Alignment of gcx_graph_params",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_graph_params::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_graph_params::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).max_executables) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_graph_params::max_executables",
+    );
+}
+extern "C" {
+    /** Takes a copy of a captured graph, a CUgraph or cudaGraph_t. captured stays the caller's, can be
+ destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
+ node once. The handle is the caller's, to be given to gcx_graph_destroy.
+ Errors: GCX_ERROR_NOT_SUPPORTED a node can't be moved; the message has its kind and number;
+ GCX_ERROR_INVALID_RESOURCE_CONFIGURATION kernels of two devices, or of more than
+ GCX_MAX_GRAPH_PARTS contexts; GCX_ERROR_INVALID_CONTEXT the graph has no kernels, and no context
+ is current that would tell its device; GCX_ERROR_INVALID_VALUE unknown flags.*/
+    pub fn gcx_graph_create(
+        captured: *mut CUgraph_st,
+        params: *const gcx_graph_params,
+        graph: *mut gcx_graph,
+    ) -> gcx_result;
+}
+extern "C" {
+    /// Gives the graph and its executables up. Work in flight finishes. Never waits for it.
+    pub fn gcx_graph_destroy(graph: gcx_graph) -> gcx_result;
+}
+extern "C" {
+    /** Launches the graph in the stream, all parts on the SMs that the stream has now. Of a lease's
+ stream: a change of the lease waits for calls of this that are under way, so that the work is of
+ the SMs before or after it, and is waited for as all work of the stream is. In a stream of the
+ primary context, made by someone else, the graph runs as it was captured; in one of another
+ context, where that is.
+ The first launch on a set of SMs makes the executable, see gcx_graph_prepare; later ones cost
+ what cuGraphLaunch does.
+ Errors: those of gcx_graph_prepare; GCX_ERROR_INVALID_DEVICE the stream is of another device;
+ GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph: add the captured graph to
+ that as a child node instead.*/
+    pub fn gcx_graph_launch(graph: gcx_graph, stream: gcx_stream) -> gcx_result;
+}
+extern "C" {
+    /** The same of a graph with several parts: part i runs on the SMs of streams[i], for
+ streams[0 .. count - 1], and count is the number of parts. It is launched in streams[0]; it
+ runs behind what all the streams were given before, and what they are given afterwards runs
+ behind it. Parts with no order between them run side by side.*/
+    pub fn gcx_graph_launch_parts(
+        graph: gcx_graph,
+        streams: *const gcx_stream,
+        count: u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there are
+ none: one SM resource for all parts, or one for each. flags is 0 or GCX_PREPARE_FOR_LEASES,
+ of launches in streams of leases. For a thread of the caller's. Costs what
+ cuGraphInstantiate does and a little more, about 4 us a node, and holds up no launches of
+ executables that there are. A no-op if it is kept already. It keeps its contexts, as streams do.
+ Errors: those of gcx_context_create; GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE a cooperative grid is
+ larger than the SMs hold; the message has the kernel's name, its grid and the largest;
+ GCX_ERROR_INVALID_VALUE count is neither 1 nor the number of parts; unknown flags;
+ GCX_ERROR_INVALID_DEVICE a resource of another device; GCX_ERROR_NOT_SUPPORTED the driver did
+ not move a node as it was told, the message says which.*/
+    pub fn gcx_graph_prepare(
+        graph: gcx_graph,
+        resources: *const gcx_resource,
+        count: u32,
+        flags: u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next. A child
+ graph's node stands for all of its nodes. Executables for several sets of SMs are given up.
+ Errors: GCX_ERROR_INVALID_VALUE no such node; part is more than the number of parts, or
+ GCX_MAX_GRAPH_PARTS.*/
+    pub fn gcx_graph_set_part(
+        graph: gcx_graph,
+        nodes: *const u32,
+        count: u32,
+        part: u32,
+    ) -> gcx_result;
+}
+/// What a kernel is launched with.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_kernel_params {
+    pub struct_size: u32,
+    /// dynamic shared memory of a block
+    pub shared_bytes: u32,
+    /// blocks
+    pub grid: [u32; 3usize],
+    /// threads
+    pub block: [u32; 3usize],
+    /** each at its place (cuFuncGetParamInfo), as in a C struct; NULL: those
+that it has. Copied*/
+    pub arguments: *const ::core::ffi::c_void,
+    /// at least to the end of the last
+    pub argument_bytes: u64,
+}
+#[test]
+fn bindgen_test_layout_gcx_kernel_params() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_kernel_params> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_kernel_params>(),
+        48usize,
+        "Size of gcx_kernel_params",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_kernel_params>(),
+        8usize,
+        "Alignment of gcx_kernel_params",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_kernel_params::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).shared_bytes) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_kernel_params::shared_bytes",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).grid) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_kernel_params::grid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).block) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_kernel_params::block",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).arguments) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_kernel_params::arguments",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).argument_bytes) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_kernel_params::argument_bytes",
+    );
+}
+impl Default for gcx_kernel_params {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Gives a kernel node other parameters, in the graph and all executables, or nowhere. Launches
+ from then on have them, work in flight has the former. Takes about a microsecond for each
+ executable if the kernel is one of a library and not in a child graph; else the executables are
+ made anew.
+ Errors: GCX_ERROR_INVALID_VALUE no such node, or not a kernel's; arguments that are too short;
+ what the driver says of the parameters; those of gcx_graph_prepare.*/
+    pub fn gcx_graph_set_kernel(
+        graph: gcx_graph,
+        node: u32,
+        params: *const gcx_kernel_params,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Takes over all parameters of another captured graph with the same nodes and order, as of the same
+ code captured again, in all executables or nowhere. Parts stay. Kernels' parameters alone cost
+ a microsecond each and executable; whatever else differs has the executables made anew.
+ captured stays the caller's.
+ Errors: those of gcx_graph_create; GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE the nodes or their order
+ differ, the message says where.*/
+    pub fn gcx_graph_update(graph: gcx_graph, captured: *mut CUgraph_st) -> gcx_result;
+}
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_graph_info {
+    pub struct_size: u32,
+    pub device: i32,
+    /// GCX_GRAPH_
+    pub flags: u32,
+    /// those of child graphs too
+    pub node_count: u32,
+    /// of these, kernels
+    pub kernel_count: u32,
+    pub part_count: u32,
+    /// that are kept now
+    pub executables: u32,
+    pub max_executables: u32,
+    /// since it was created
+    pub launches: u64,
+    /// executables made since then
+    pub made: u64,
+    /// of these, given up for max_executables
+    pub evicted: u64,
+}
+#[test]
+fn bindgen_test_layout_gcx_graph_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_graph_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_graph_info>(),
+        56usize,
+        "Size of gcx_graph_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_graph_info>(),
+        8usize,
+        "Alignment of gcx_graph_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_graph_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_graph_info::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_graph_info::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).node_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_graph_info::node_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).kernel_count) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_graph_info::kernel_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).part_count) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_graph_info::part_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).executables) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_graph_info::executables",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).max_executables) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_graph_info::max_executables",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).launches) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_graph_info::launches",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).made) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_graph_info::made",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).evicted) as usize - ptr as usize },
+        48usize,
+        "Offset of field: gcx_graph_info::evicted",
+    );
+}
+extern "C" {
+    /// Fills *info.
+    pub fn gcx_graph_get_info(graph: gcx_graph, info: *mut gcx_graph_info) -> gcx_result;
+}
+pub const GCX_GRAPH_NODE_KERNEL: gcx_graph_node_kind = gcx_graph_node_kind(0);
+pub const GCX_GRAPH_NODE_MEMCPY: gcx_graph_node_kind = gcx_graph_node_kind(1);
+pub const GCX_GRAPH_NODE_MEMSET: gcx_graph_node_kind = gcx_graph_node_kind(2);
+pub const GCX_GRAPH_NODE_HOST: gcx_graph_node_kind = gcx_graph_node_kind(3);
+/// a child graph
+pub const GCX_GRAPH_NODE_GRAPH: gcx_graph_node_kind = gcx_graph_node_kind(4);
+pub const GCX_GRAPH_NODE_EMPTY: gcx_graph_node_kind = gcx_graph_node_kind(5);
+pub const GCX_GRAPH_NODE_WAIT_EVENT: gcx_graph_node_kind = gcx_graph_node_kind(6);
+pub const GCX_GRAPH_NODE_EVENT_RECORD: gcx_graph_node_kind = gcx_graph_node_kind(7);
+pub const GCX_GRAPH_NODE_SEMAPHORE_SIGNAL: gcx_graph_node_kind = gcx_graph_node_kind(8);
+pub const GCX_GRAPH_NODE_SEMAPHORE_WAIT: gcx_graph_node_kind = gcx_graph_node_kind(9);
+#[repr(transparent)]
+/// Kinds of nodes, CUgraphNodeType.
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_graph_node_kind(pub ::std::os::raw::c_uint);
+/// A node. Grows at the end of reserved, never in size.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_graph_node {
+    pub kind: gcx_graph_node_kind,
+    /// number of the node whose child graph it is in; GCX_NO_NODE: none
+    pub parent: u32,
+    pub part: u32,
+    /// 1: a cooperative launch
+    pub cooperative: u32,
+    /// blocks
+    pub grid: [u32; 3usize],
+    /// threads
+    pub block: [u32; 3usize],
+    /// blocks; 0 without clusters
+    pub cluster: [u32; 3usize],
+    /// dynamic shared memory of a block
+    pub shared_bytes: u32,
+    /** that an SM holds at once, without others'. The largest grid whose
+blocks may wait for each other is this times the partition's SMs*/
+    pub blocks_per_sm: u32,
+    /// 0
+    pub reserved: [u32; 9usize],
+    /// the kernel's, as compiled
+    pub name: [::std::os::raw::c_char; 256usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_graph_node() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_graph_node> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_graph_node>(),
+        352usize,
+        "Size of gcx_graph_node",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_graph_node>(),
+        4usize,
+        "Alignment of gcx_graph_node",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).kind) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_graph_node::kind",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).parent) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_graph_node::parent",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).part) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_graph_node::part",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).cooperative) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_graph_node::cooperative",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).grid) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_graph_node::grid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).block) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_graph_node::block",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).cluster) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_graph_node::cluster",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).shared_bytes) as usize - ptr as usize },
+        52usize,
+        "Offset of field: gcx_graph_node::shared_bytes",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).blocks_per_sm) as usize - ptr as usize },
+        56usize,
+        "Offset of field: gcx_graph_node::blocks_per_sm",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        60usize,
+        "Offset of field: gcx_graph_node::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        96usize,
+        "Offset of field: gcx_graph_node::name",
+    );
+}
+impl Default for gcx_graph_node {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** The nodes in nodes[0 .. *count - 1]. capacity is the room in nodes, which may be NULL if that is
+ 0. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed.*/
+    pub fn gcx_graph_get_nodes(
+        graph: gcx_graph,
+        nodes: *mut gcx_graph_node,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
 }
 extern "C" {
     /** The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is the
@@ -2140,6 +3436,38 @@ pub const GCX_STREAM_INFO_INIT: gcx_stream_info = {
     value.struct_size = core::mem::size_of::<gcx_stream_info>() as u32;
     value
 };
+/// The start of a gcx_kernel_fit_params: all zero but its size.
+pub const GCX_KERNEL_FIT_PARAMS_INIT: gcx_kernel_fit_params = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_kernel_fit_params>()];
+    let mut value: gcx_kernel_fit_params = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_kernel_fit_params>() as u32;
+    value
+};
+/// The start of a gcx_kernel_fit: all zero but its size.
+pub const GCX_KERNEL_FIT_INIT: gcx_kernel_fit = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_kernel_fit>()];
+    let mut value: gcx_kernel_fit = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_kernel_fit>() as u32;
+    value
+};
+/// The start of a gcx_prepare_params: all zero but its size.
+pub const GCX_PREPARE_PARAMS_INIT: gcx_prepare_params = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_prepare_params>()];
+    let mut value: gcx_prepare_params = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_prepare_params>() as u32;
+    value
+};
+/// The start of a gcx_cache_trimmed: all zero but its size.
+pub const GCX_CACHE_TRIMMED_INIT: gcx_cache_trimmed = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_cache_trimmed>()];
+    let mut value: gcx_cache_trimmed = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_cache_trimmed>() as u32;
+    value
+};
 /// The start of a gcx_cache_stats: all zero but its size.
 pub const GCX_CACHE_STATS_INIT: gcx_cache_stats = {
     // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
@@ -2162,6 +3490,38 @@ pub const GCX_LEASE_INFO_INIT: gcx_lease_info = {
     let zero = [0u8; core::mem::size_of::<gcx_lease_info>()];
     let mut value: gcx_lease_info = unsafe { core::mem::transmute(zero) };
     value.struct_size = core::mem::size_of::<gcx_lease_info>() as u32;
+    value
+};
+/// The start of a gcx_queue_info: all zero but its size.
+pub const GCX_QUEUE_INFO_INIT: gcx_queue_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_queue_info>()];
+    let mut value: gcx_queue_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_queue_info>() as u32;
+    value
+};
+/// The start of a gcx_graph_params: all zero but its size.
+pub const GCX_GRAPH_PARAMS_INIT: gcx_graph_params = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_graph_params>()];
+    let mut value: gcx_graph_params = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_graph_params>() as u32;
+    value
+};
+/// The start of a gcx_kernel_params: all zero but its size.
+pub const GCX_KERNEL_PARAMS_INIT: gcx_kernel_params = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_kernel_params>()];
+    let mut value: gcx_kernel_params = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_kernel_params>() as u32;
+    value
+};
+/// The start of a gcx_graph_info: all zero but its size.
+pub const GCX_GRAPH_INFO_INIT: gcx_graph_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_graph_info>()];
+    let mut value: gcx_graph_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_graph_info>() as u32;
     value
 };
 /// The start of a gcx_driver_info: all zero but its size.

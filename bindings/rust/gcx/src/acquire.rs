@@ -74,7 +74,7 @@ pub struct LeaseBuilder<'a> {
     least: Option<u32>,
     exclusive: u32,
     family: Option<Family>,
-    shared: bool,
+    flags: u32,
     timeout_ms: u32,
     cancel: Option<&'a Cancel>,
 }
@@ -88,7 +88,7 @@ impl<'a> LeaseBuilder<'a> {
             least: None,
             exclusive: 0,
             family: None,
-            shared: false,
+            flags: 0,
             timeout_ms: 0,
             cancel: None,
         }
@@ -122,7 +122,14 @@ impl<'a> LeaseBuilder<'a> {
 
     /// Others that are shared may have its SMs too.
     pub fn shared(mut self) -> Self {
-        self.shared = true;
+        self.flags |= sys::GCX_LEASE_SHARED;
+        self
+    }
+
+    /// Insists on queues of its own, which drivers have from CUDA 13.1 on; older ones are refused. On
+    /// those leases share the process's queues, see [`queue_info`](crate::queue_info).
+    pub fn own_queues(mut self) -> Self {
+        self.flags |= sys::GCX_LEASE_OWN_QUEUES;
         self
     }
 
@@ -157,7 +164,8 @@ impl<'a> LeaseBuilder<'a> {
     /// when the time was over still did: the message says who. `NotPermitted` the wait was
     /// [given up](Cancel::signal). `InvalidResourceConfiguration` the device has not so many SMs,
     /// whoever holds them. `NotReady` there are leases of another family, and which SMs the families
-    /// hold isn't known: [`Device::map_sms`](crate::Device::map_sms) for both. `InvalidValue` a count of 0, a family that has
+    /// hold isn't known: [`Device::map_sms`](crate::Device::map_sms) for both. `NotSupported`
+    /// [`own_queues`](Self::own_queues) on a driver before CUDA 13.1. `InvalidValue` a count of 0, a family that has
     /// no leases, a name that is too long, a least or exclusive count above the one asked for.
     pub fn acquire(&self) -> Result<Lease> {
         let invalid = |message: &str| Error::of(sys::GCX_ERROR_INVALID_VALUE, message);
@@ -174,7 +182,7 @@ impl<'a> LeaseBuilder<'a> {
             None => None,
         };
         let params = sys::gcx_lease_params {
-            flags: if self.shared { sys::GCX_LEASE_SHARED } else { 0 },
+            flags: self.flags,
             family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Family::raw),
             min_sm_count: self.least.unwrap_or(0),
             exclusive_sm_count: self.exclusive,
@@ -187,8 +195,8 @@ impl<'a> LeaseBuilder<'a> {
     }
 }
 
-/// What waits are given up with: one may be given to any number of them, and be signalled from any
-/// thread.
+/// What waits, and contexts that are made [ahead of time](crate::cache::prepare_with), are given up
+/// with: one may be given to any number of them, and be signalled from any thread.
 ///
 /// ```
 /// use std::time::Duration;

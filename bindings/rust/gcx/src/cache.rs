@@ -1,16 +1,33 @@
-//! The green contexts of this process: those in use, and those that gcx keeps.
+//! The green contexts that gcx keeps: made ahead of time, limited, trimmed.
+//!
+//! ```
+//! let sms = gcx::Device::new(0)?.sms()?;
+//! let layouts = [24, 32, 64].map(|count| sms.split([count]).map(|split| split[0]));
+//! let layouts = layouts.into_iter().collect::<gcx::Result<Vec<_>>>()?;
+//! gcx::cache::prepare(&layouts)?; // before the work starts
+//! gcx::cache::set_memory_limit(Some(256 << 20))?; // of each device
+//!
+//! let made = gcx::cache::stats()?.misses;
+//! gcx::Context::new(&layouts[2])?; // takes microseconds
+//! assert_eq!(gcx::cache::stats()?.misses, made);
+//! # Ok::<(), gcx::Error>(())
+//! ```
+//!
+//! What a green context holds is measured: the device memory that is free before the driver makes it
+//! and after. Tested on the simulated driver alone so far.
 
-use std::ptr;
+use std::time::Duration;
 
-use crate::error::{check, Error, Result};
-use crate::resource::SmResource;
+use crate::error::{check, Result};
 use crate::sys;
+
+pub use crate::prepare::{prepare, prepare_with, PrepareOptions};
 
 /// Counters of green contexts, since the driver was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// How many are kept without context or stream, see [`set_cache_limit`].
+    /// How many are kept without context or stream, see [`set_limit`].
     pub limit: u32,
     /// Those with a context or stream.
     pub in_use: u32,
@@ -20,10 +37,24 @@ pub struct CacheStats {
     pub hits: u64,
     /// Green contexts made.
     pub misses: u64,
-    /// Destroyed by the limit.
+    /// Destroyed by the limits and by [`trim`].
     pub evicted: u64,
     /// Dead by a reset of the device.
     pub lost: u64,
+    /// Made ahead of time, of those made.
+    pub prepared: u64,
+    /// The time in the driver making them, all together.
+    pub making: Duration,
+    /// That of the one that took longest.
+    pub longest_making: Duration,
+    /// Device memory that those in use hold, all devices together.
+    pub bytes_in_use: u64,
+    /// And the kept ones.
+    pub bytes_kept: u64,
+    /// [`set_memory_limit`]; `None` is no limit.
+    pub memory_limit: Option<u64>,
+    /// Streams that were given up, of all contexts.
+    pub kept_streams: u32,
 }
 
 /// What is kept, and how often that helped.
@@ -31,95 +62,84 @@ pub struct CacheStats {
 /// # Errors
 ///
 /// None that is known.
-pub fn cache_stats() -> Result<CacheStats> {
+pub fn stats() -> Result<CacheStats> {
     let mut stats = sys::GCX_CACHE_STATS_INIT;
     // SAFETY: the struct is filled in as far as its struct_size says.
     check(unsafe { sys::gcx_cache_get_stats(&mut stats) })?;
-    let sys::gcx_cache_stats { limit, in_use, kept, hits, misses, evicted, lost, .. } = stats;
-    Ok(CacheStats { limit, in_use, kept, hits, misses, evicted, lost })
+    Ok(CacheStats {
+        limit: stats.limit,
+        in_use: stats.in_use,
+        kept: stats.kept,
+        hits: stats.hits,
+        misses: stats.misses,
+        evicted: stats.evicted,
+        lost: stats.lost,
+        prepared: stats.prepared,
+        making: Duration::from_nanos(stats.making_ns),
+        longest_making: Duration::from_nanos(stats.longest_making_ns),
+        bytes_in_use: stats.bytes_in_use,
+        bytes_kept: stats.bytes_kept,
+        memory_limit: if stats.memory_limit == u64::MAX { None } else { Some(stats.memory_limit) },
+        kept_streams: stats.kept_streams,
+    })
 }
 
 /// How many green contexts without context or stream are kept, over all devices; 64 at first. Each
-/// holds about 5 MiB of device memory. Those beyond are destroyed, the longest unused first.
+/// holds about 5 MiB of device memory. Those beyond are destroyed, the longest unused first. The
+/// driver gives little of their memory back and loses the rest for good, so that a limit which is too
+/// small costs more memory than it saves.
 ///
 /// # Errors
 ///
 /// What the driver says.
-pub fn set_cache_limit(kept_contexts: u32) -> Result<()> {
+pub fn set_limit(kept_contexts: u32) -> Result<()> {
     // SAFETY: a number is passed.
     check(unsafe { sys::gcx_cache_set_limit(kept_contexts) })
 }
 
-/// A green context in use, whoever in this process made it by gcx.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct LiveContext {
-    /// [`ContextInfo::id`](crate::ContextInfo), and that of streams.
-    pub id: u64,
-    /// The ordinal of the device.
-    pub device: u32,
-    /// How many SMs it has.
-    pub sm_count: u32,
-    /// Contexts that stand for it.
-    pub handle_count: u32,
-    /// Streams in it.
-    pub stream_count: u32,
-    /// Whether it is shared with no others.
-    pub private: bool,
-    /// Which SMs it has.
-    pub sms: SmResource,
-}
-
-/// The green contexts with a context or stream, of all devices;
-/// [`Device::live_contexts`](crate::Device::live_contexts) tells those of one.
+/// How many bytes of device memory the kept ones may hold on each device, as measured, beside the
+/// limit of their number. `None`, as it is at first, is no limit.
 ///
 /// # Errors
 ///
-/// What opening the driver says.
-pub fn live_contexts() -> Result<Vec<LiveContext>> {
-    live_contexts_of(-1)
+/// What the driver says.
+pub fn set_memory_limit(bytes: Option<u64>) -> Result<()> {
+    // SAFETY: a number is passed.
+    check(unsafe { sys::gcx_cache_set_memory_limit(bytes.unwrap_or(u64::MAX)) })
 }
 
-pub(crate) fn live_contexts_of(device: i32) -> Result<Vec<LiveContext>> {
-    let found = listed(|list, room, count| {
-        // SAFETY: `list` has room for `room` elements.
-        unsafe { sys::gcx_context_list(device, list, room, count) }
-    })?;
-    found.iter().map(live_context).collect()
+/// What a [`trim`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Trimmed {
+    /// Green contexts that were destroyed.
+    pub contexts: u32,
+    /// Streams that were given up and destroyed: with their contexts, and beside.
+    pub streams: u32,
+    /// Contexts beyond the number in which a stream that was given up captures a graph.
+    pub contexts_left: u32,
+    /// Streams that were given up, but are at work or capture a graph still.
+    pub streams_left: u32,
+    /// Device memory that is free now and was not before, all devices together; what others did
+    /// meanwhile is in it.
+    pub bytes: u64,
 }
 
-/// All that a function of the C API lists, which is given a list, its room, and where to write how
-/// many there are.
-pub(crate) fn listed<T: Clone + Default>(
-    read: impl Fn(*mut T, u32, *mut u32) -> sys::gcx_result,
-) -> Result<Vec<T>> {
-    let mut found: Vec<T> = Vec::new();
-    let mut count = 0;
-    loop {
-        let room = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        let list = if found.is_empty() { ptr::null_mut() } else { found.as_mut_ptr() };
-        let result = read(list, room, &mut count);
-        if result == sys::GCX_SUCCESS {
-            break;
-        }
-        if count <= room {
-            return Err(Error::last(result));
-        }
-        // Others may make some meanwhile, so that it may not suffice the next time either.
-        found.resize(count as usize, T::default());
-    }
-    found.truncate(count as usize);
-    Ok(found)
-}
-
-fn live_context(live: &sys::gcx_live_context) -> Result<LiveContext> {
-    Ok(LiveContext {
-        id: live.id,
-        device: live.device.unsigned_abs(),
-        sm_count: live.sm_count,
-        handle_count: live.handle_count,
-        stream_count: live.stream_count,
-        private: live.flags & sys::GCX_CONTEXT_PRIVATE != 0,
-        sms: SmResource::from_raw(live.resource)?,
-    })
+/// Destroys the kept contexts beyond that number now, the longest unused first, and the given-up
+/// streams of all that stay, but those at work. The limits stay as they are.
+///
+/// # Safety
+///
+/// No library names a stream any more that was given up, as `PyTorch`'s allocator does.
+///
+/// # Errors
+///
+/// What the driver says if it refuses to destroy something. The rest was trimmed then, and the
+/// message has the numbers.
+pub unsafe fn trim(kept_contexts: u32) -> Result<Trimmed> {
+    let mut trimmed = sys::GCX_CACHE_TRIMMED_INIT;
+    check(sys::gcx_cache_trim(kept_contexts, &mut trimmed))?;
+    let sys::gcx_cache_trimmed { contexts, streams, contexts_left, streams_left, bytes, .. } =
+        trimmed;
+    Ok(Trimmed { contexts, streams, contexts_left, streams_left, bytes })
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr;
 
+use crate::context_builder::ContextBuilder;
 use crate::error::{check, Error, Result};
 use crate::event::Event;
 use crate::order::WaitFor;
@@ -57,10 +58,10 @@ impl Context {
 
     /// For a context of several resources, or with a workqueue, or a private one.
     pub fn builder() -> ContextBuilder {
-        ContextBuilder { resources: Vec::new(), flags: 0 }
+        ContextBuilder::new()
     }
 
-    fn made_of(resources: &[sys::gcx_resource], flags: u32) -> Result<Self> {
+    pub(crate) fn made_of(resources: &[sys::gcx_resource], flags: u32) -> Result<Self> {
         let count = u32::try_from(resources.len()).unwrap_or(u32::MAX);
         let params = sys::gcx_context_params { flags, ..sys::GCX_CONTEXT_PARAMS_INIT };
         let mut handle = ptr::null_mut();
@@ -139,6 +140,7 @@ impl Context {
             sm_count: info.sm_count,
             stream_count: info.stream_count,
             id: info.id,
+            bytes: info.bytes,
         })
     }
 
@@ -334,53 +336,8 @@ pub struct ContextInfo {
     pub stream_count: u32,
     /// The same for two contexts exactly if they share a green context.
     pub id: u64,
-}
-
-/// Collects what a context is to be made of, from [`Context::builder`].
-///
-/// ```
-/// # let sms = gcx::Device::new(0)?.sms()?;
-/// let ([a, b], _) = sms.split_array([16, 24])?;
-/// let context = gcx::Context::builder().sms(&a).sms(&b).private().build()?;
-/// assert_eq!(context.info()?.sm_count, 40);
-/// # Ok::<(), gcx::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct ContextBuilder {
-    resources: Vec<sys::gcx_resource>,
-    flags: u32,
-}
-
-impl ContextBuilder {
-    /// These SMs too, of the same device and family, and disjoint.
-    pub fn sms(mut self, sms: &SmResource) -> Self {
-        self.resources.push(*sms.as_raw());
-        self
-    }
-
-    /// This workqueue configuration or workqueue, one at most (CUDA 13.1).
-    pub fn workqueue(mut self, workqueue: &WorkqueueResource) -> Self {
-        self.resources.push(*workqueue.as_raw());
-        self
-    }
-
-    /// A green context that is shared with no other context while this or a stream of it is alive.
-    pub fn private(mut self) -> Self {
-        self.flags |= sys::GCX_CONTEXT_PRIVATE;
-        self
-    }
-
-    /// Makes the context.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidResourceConfiguration`](crate::ErrorKind) the SMs overlap, are of two
-    /// devices or families, or are none; `InvalidResourceType` there are no SMs among them, or two
-    /// workqueues; `InvalidValue` nothing was given.
-    pub fn build(&self) -> Result<Context> {
-        Context::made_of(&self.resources, self.flags)
-    }
+    /// Device memory that it holds, as measured, see [`cache`](crate::cache).
+    pub bytes: u64,
 }
 
 /// The context that the calling thread made current last, if it is current.

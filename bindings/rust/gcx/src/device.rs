@@ -3,8 +3,8 @@
 use std::ops::{Range, RangeInclusive};
 
 use crate::acquire::LeaseBuilder;
-use crate::cache::{live_contexts_of, LiveContext};
 use crate::error::{check, text, Error, Result};
+use crate::live_context::{live_contexts_of, LiveContext};
 use crate::live_lease::{leases_of, LiveLease};
 use crate::partition::{PartitionOptions, Partitions};
 use crate::request::{Family, SmRequest};

@@ -124,7 +124,8 @@ pub enum ErrorKind {
     Launch,
     /// The device was reset, and what was on it is gone; or a stream's lease is gone.
     ContextDestroyed,
-    /// It can't be called here; or the wait for a lease was given up.
+    /// It can't be called here, or now; or a wait was given up, or what was made ahead of time; or the
+    /// folder of published leases is another's.
     NotPermitted,
     /// The driver is too old for it; the message names the version that has it.
     NotSupported,
@@ -134,6 +135,12 @@ pub enum ErrorKind {
     InvalidResourceType,
     /// Groups don't fit, or resources overlap, or are of two devices or families.
     InvalidResourceConfiguration,
+    /// A cooperative launch has more blocks than the SMs hold at once.
+    CooperativeTooLarge,
+    /// The nodes of a graph, or their order, differ from those that it has.
+    GraphUpdate,
+    /// A file can't be made or read; the message has the system's word.
+    OperatingSystem,
     /// Any other number.
     Other,
 }
@@ -159,6 +166,9 @@ impl ErrorKind {
             sys::GCX_ERROR_NOT_SUPPORTED => Self::NotSupported,
             sys::GCX_ERROR_INVALID_RESOURCE_TYPE => Self::InvalidResourceType,
             sys::GCX_ERROR_INVALID_RESOURCE_CONFIGURATION => Self::InvalidResourceConfiguration,
+            sys::GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE => Self::CooperativeTooLarge,
+            sys::GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE => Self::GraphUpdate,
+            sys::GCX_ERROR_OPERATING_SYSTEM => Self::OperatingSystem,
             sys::GCX_ERROR_ILLEGAL_ADDRESS
             | sys::GCX_ERROR_LAUNCH_OUT_OF_RESOURCES
             | sys::GCX_ERROR_LAUNCH_TIMEOUT

@@ -107,6 +107,7 @@ impl Lease {
             device: info.device.unsigned_abs(),
             family: Family::of(info.family).unwrap_or(Family::Foreign),
             shared: info.flags & sys::GCX_LEASE_SHARED != 0,
+            own_queues: info.flags & sys::GCX_LEASE_OWN_QUEUES != 0,
             sm_count: info.sm_count,
             exclusive_sm_count: info.exclusive_sm_count,
             stream_count: info.stream_count,
@@ -282,6 +283,8 @@ pub struct LeaseInfo {
     pub family: Family,
     /// Whether others that are shared may have its SMs too.
     pub shared: bool,
+    /// Whether it insists on queues of its own.
+    pub own_queues: bool,
     /// How many SMs it has now.
     pub sm_count: u32,
     /// Of these, those that are its alone.
@@ -335,7 +338,8 @@ pub fn resize(sizes: &[(&Lease, Sms)], how: Resize) -> Result<()> {
 
 /// Makes the contexts that [`resize`] with these sizes would need, and changes nothing: for a thread
 /// that makes ahead of time what is to be changed in microseconds later, one call for each layout.
-/// They are kept within [`set_cache_limit`](crate::set_cache_limit).
+/// Before there are
+/// leases it is [`cache::prepare_with`](crate::cache::prepare_with).
 ///
 /// ```
 /// use gcx::{Lease, Resize, Sms};
@@ -352,7 +356,8 @@ pub fn resize(sizes: &[(&Lease, Sms)], how: Resize) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`resize`].
+/// As [`resize`]; [`ErrorKind::InvalidValue`](crate::ErrorKind) also that the limits are too small to
+/// keep them, see [`cache::prepare`](crate::cache::prepare()).
 pub fn prepare(sizes: &[(&Lease, Sms)]) -> Result<()> {
     let (sizes, count) = raw_sizes(sizes)?;
     // SAFETY: the handles are alive; the array has `count` elements.

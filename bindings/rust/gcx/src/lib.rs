@@ -21,6 +21,9 @@
 //! A [`Lease`] has SMs that nobody else in the process has, and is given other sizes while its streams
 //! work, which follow it.
 //!
+//! A [`Graph`] that was captured once runs on the SMs of any stream. What takes long is made ahead of
+//! time: [`cache::prepare`]. Other processes of the user see leases that are [published](publish).
+//!
 //! **Without a GPU** ask for a simulated one: `GCX_DRIVER=sim:h100@13.0` in the environment, or
 //! first of all [`open_driver`]`("sim:h100@13.0")`. The examples of this documentation are tested on
 //! it.
@@ -41,17 +44,26 @@
 #![warn(missing_docs)]
 
 mod acquire;
-mod cache;
+mod atoms;
+pub mod cache;
 mod context;
+mod context_builder;
 mod device;
 mod driver;
 mod error;
 mod event;
+mod fit;
+mod graph;
+mod graph_node;
 mod lease;
+mod live_context;
 mod live_lease;
 pub mod log;
 mod order;
 mod partition;
+mod prepare;
+pub mod publish;
+mod queue;
 mod request;
 mod resource;
 mod split;
@@ -62,8 +74,11 @@ mod workqueue;
 pub use gcx_sys as sys;
 
 pub use acquire::{Cancel, LeaseBuilder, Sms};
-pub use cache::{cache_stats, live_contexts, set_cache_limit, CacheStats, LiveContext};
-pub use context::{current_context, Context, ContextBuilder, ContextInfo, NotClosed};
+pub use atoms::Atoms;
+#[doc(no_inline)]
+pub use cache::{set_limit as set_cache_limit, stats as cache_stats, CacheStats};
+pub use context::{current_context, Context, ContextInfo, NotClosed};
+pub use context_builder::ContextBuilder;
 pub use device::{devices, Device, Devices};
 pub use driver::{
     driver_info, library_version, open_driver, simulator_path, Capability, CapabilityInfo,
@@ -71,12 +86,17 @@ pub use driver::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, EventOptions};
+pub use fit::{KernelFit, KernelShape};
+pub use graph::{Graph, GraphInfo, GraphOptions};
+pub use graph_node::{GraphNode, KernelNode, KernelParams, NodeKind};
 pub use lease::{prepare, resize, Lease, LeaseInfo, NotHandedOver, Resize};
+pub use live_context::{live_contexts, LiveContext};
 pub use live_lease::{leases, LiveLease};
 pub use order::WaitFor;
 pub use partition::{Partition, PartitionOptions, Partitions};
+pub use queue::{queue_info, request_connections, QueueInfo, QueueSource};
 pub use request::{Family, LocalityDomain, SmRequest, SplitOptions};
-pub use resource::{Atoms, SmResource};
+pub use resource::SmResource;
 pub use split::{Plan, Split};
 pub use stream::{Stream, StreamInfo};
 pub use verify::{verify, Verification, VerifiedGroup};

@@ -1,7 +1,7 @@
 //! The leases of this process.
 
-use crate::cache::listed;
 use crate::error::{text, Result};
+use crate::live_context::listed;
 use crate::request::Family;
 use crate::resource::SmResource;
 use crate::sys;
@@ -20,6 +20,8 @@ pub struct LiveLease {
     pub family: Family,
     /// Whether others that are shared may have its SMs too.
     pub shared: bool,
+    /// Whether it insists on queues of its own.
+    pub own_queues: bool,
     /// Whether it has nothing yet, and waits in [`LeaseBuilder::acquire`](crate::LeaseBuilder).
     pub waiting: bool,
     /// How many SMs it has; of one that waits those that it asked for, `None` of the rest.
@@ -69,6 +71,7 @@ fn live_lease(live: &sys::gcx_live_lease) -> Result<LiveLease> {
         device: live.device.unsigned_abs(),
         family: Family::of(live.family).unwrap_or(Family::Foreign),
         shared: live.flags & sys::GCX_LEASE_SHARED != 0,
+        own_queues: live.flags & sys::GCX_LEASE_OWN_QUEUES != 0,
         waiting,
         sm_count: if waiting && live.sm_count == sys::GCX_REST {
             None

@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ptr;
 
+use crate::atoms::Atoms;
 use crate::error::{check, Error, Result};
 use crate::request::{raw_requests, Family, LocalityDomain, SmRequest, SplitOptions};
 use crate::split::{Plan, Split};
@@ -339,7 +340,7 @@ impl SmResource {
     /// Its atoms, each as a resource of its own.
     #[must_use]
     pub fn atoms(&self) -> Atoms<'_> {
-        Atoms { resource: self, next: 0 }
+        Atoms::new(self)
     }
 }
 
@@ -370,36 +371,6 @@ impl fmt::Debug for SmResource {
         write!(out, "SmResource({} SMs of device {}, {family:?})", self.sm_count(), self.device())
     }
 }
-
-/// The atoms of a resource, from [`SmResource::atoms`].
-#[derive(Clone, Debug)]
-pub struct Atoms<'a> {
-    resource: &'a SmResource,
-    next: u32,
-}
-
-impl Iterator for Atoms<'_> {
-    type Item = Result<SmResource>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.next == self.resource.atom_count() {
-            return None;
-        }
-        let mut atom = sys::gcx_resource::default();
-        // SAFETY: a value is read, and one is written.
-        let result =
-            unsafe { sys::gcx_resource_get_atom(self.resource.as_raw(), self.next, &mut atom) };
-        self.next += 1;
-        Some(check(result).and_then(|()| SmResource::from_raw(atom)))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = (self.resource.atom_count() - self.next) as usize;
-        (left, Some(left))
-    }
-}
-
-impl ExactSizeIterator for Atoms<'_> {}
 
 /// What C tells of a value.
 #[inline]

@@ -4,6 +4,8 @@
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
+pub mod graphs;
+
 use std::ffi::CString;
 use std::mem::transmute_copy;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
@@ -21,8 +23,15 @@ pub fn alone(test: &str, body: impl FnOnce()) {
 }
 
 pub fn alone_on(spec: &str, test: &str, body: impl FnOnce()) {
-    if std::env::var_os("GCX_RUST_ALONE").as_deref() == Some(test.as_ref()) {
+    alone_with(&[], test, || {
         gcx::open_driver(spec).unwrap();
+        body();
+    });
+}
+
+/// The same with more in the environment, and no driver opened.
+pub fn alone_with(more: &[(&str, &str)], test: &str, body: impl FnOnce()) {
+    if std::env::var_os("GCX_RUST_ALONE").as_deref() == Some(test.as_ref()) {
         body();
         return;
     }
@@ -30,6 +39,7 @@ pub fn alone_on(spec: &str, test: &str, body: impl FnOnce()) {
     let done = Command::new(program)
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env("GCX_RUST_ALONE", test)
+        .envs(more.iter().copied())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&done.stderr) + String::from_utf8_lossy(&done.stdout);
