@@ -141,6 +141,7 @@ void parts_of_a_graph() {
     b.synchronize();
     CHECK(noted(kernels, 0) == b.sm_ids() && noted(kernels, 1) == b.sm_ids());
 
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({a}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({a, b, c}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.prepare({groups[0], groups[1], groups[2]}));

@@ -21,7 +21,7 @@ const std::map<std::string, std::size_t> kInputs = {
     {"record", 2},     {"wait", 2},     {"synchronize", 1}, {"query", 1},   {"elapsed", 2},
     {"close", 1},      {"live", 1},     {"limit", 1},       {"cache", 0},   {"lease", 7},
     {"resize", 2},     {"prepare", 1},  {"hand-over", 3},   {"held", 2},    {"alone", 1},
-    {"leases", 1}};
+    {"leases", 1},     {"ahead", 1},    {"trim", 1}};
 
 std::size_t Vector::inputs(const std::string& operation) {
     const auto found = kInputs.find(operation);
@@ -217,6 +217,14 @@ Words Vector::run(const std::string& operation, const Words& in) {
         return live(in);
     if (operation == "limit")
         return gcx::set_cache_limit(count_of(in[0])), Words();
+    if (operation == "trim")
+        return outputs(gcx::trim_cache(count_of(in[0])).contexts);
+    if (operation == "ahead") {
+        std::vector<gcx::resource> wanted;
+        for (const std::string& name : items(in[0]))
+            wanted.push_back(resource(name));
+        return gcx::prepare_contexts(wanted), Words();
+    }
     if (operation == "cache") {
         const gcx_cache_stats now = gcx::cache_stats();
         return outputs(now.in_use, now.kept, now.hits - before_.hits, now.misses - before_.misses,

@@ -57,7 +57,7 @@ def part_java(suite: Suite) -> None:
     suite.run("java: as a module", ["java", *module], SIMULATED)
     classes = f"{MAVEN / 'classes'}:{MAVEN / 'test-classes'}"
     notice: list[str | Path] = [sys.executable, "-m", "tests.vectors.notice"]
-    notice += [f"--left-out={need}" for need in ("twice", "lease")]
+    notice += [f"--left-out={need}" for need in ("twice", "lease", "ahead")]
     suite.run(
         "java: the runner of vectors notices what differs",
         [*notice, "--", "java", "-cp", classes, "gcx.Vectors"],

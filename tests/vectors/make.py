@@ -77,6 +77,8 @@ class Writer:
             return machine.combine(operation, *inputs)
         if operation == "context":
             return machine.context(_listed(inputs[0]), *inputs[1:])
+        if operation == "ahead":
+            return machine.ahead(_listed(inputs[0]))
         if operation in ("wait", "synchronize", "query"):
             return machine.simple(*inputs)
         if operation == "event":

@@ -290,6 +290,51 @@ class Machine(Resources):
         self._evict()
         return Answer(OK)
 
+    def ahead(self, names: Sequence[str]) -> Answer:
+        """Contexts made beforehand, one for each resource, and kept."""
+        found = [self.names.get(name) for name in names]
+        if not found:
+            return refused(VALUE)
+        sets = [sms for sms in found if isinstance(sms, Sms)]
+        if len(sets) < len(found):
+            return refused(TYPE)
+        if not all(sms.atoms for sms in sets):
+            return refused(CONFIGURATION)
+        if any(self._undescribable(sms) for sms in sets):
+            return refused(NOT_SUPPORTED)
+        keys: list[frozenset[Resource]] = [frozenset({sms}) for sms in sets]
+        needed = {key for key in keys if self._shared_one(key) is None}
+        if len(needed) > self.limit_kept:
+            return refused(VALUE, f"limit of kept contexts is {self.limit_kept}")
+        there = {green.resources for green in self.kept}
+        room = self.limit_kept - len(self.kept) - len(needed - there)
+        assert room >= 0 or not needed & there, "not said: one that is kept may go before its turn"
+        for key, sms in zip(keys, sets):
+            kept = next((green for green in self.kept if green.resources == key), None)
+            if kept is not None:
+                self.kept.remove(kept)
+                self.kept.append(kept)
+            elif self._shared_one(key) is None:
+                self.made += 1
+                self.misses += 1
+                self.greens.append(Green(key, sms, self.made))
+                self._give_up(self.greens[-1])
+        return Answer(OK)
+
+    def _shared_one(self, key: frozenset[Resource]) -> Green | None:
+        """The one in use that others are given too."""
+        for green in self.greens:
+            if green.resources == key and green.in_use and not green.private:
+                return green
+        return None
+
+    def trim(self, number: int) -> Answer:
+        before = self.evicted
+        while len(self.kept) > number:
+            self.greens.remove(self.kept.pop(0))
+            self.evicted += 1
+        return Answer(OK, (self.evicted - before,))
+
     def cache(self) -> Answer:
         in_use = sum(green.in_use for green in self.greens)
         return Answer(OK, (in_use, len(self.kept), self.hits, self.misses, self.evicted))

@@ -189,6 +189,23 @@ gcx_result op_limit(struct vector* vector, char** in) {
     return gcx_cache_set_limit(number_of(in[0]));
 }
 
+gcx_result op_ahead(struct vector* vector, char** in) {
+    char* names[MAX_LIST];
+    gcx_resource resources[MAX_LIST];
+    const uint32_t count = items_of(in[0], names);
+    for (uint32_t i = 0; i < count; i++) {
+        resources[i] = *resource_of(vector, names[i]);
+    }
+    return gcx_cache_prepare(resources, count, NULL);
+}
+
+gcx_result op_trim(struct vector* vector, char** in) {
+    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
+    const gcx_result result = gcx_cache_trim(number_of(in[0]), &trimmed);
+    answer(vector, "%" PRIu32, trimmed.contexts);
+    return result;
+}
+
 gcx_result op_cache(struct vector* vector, char** in) {
     (void)in;
     gcx_cache_stats stats = GCX_CACHE_STATS_INIT;

@@ -252,6 +252,8 @@ static const struct operation kOperations[] = {
     {"live", 1, op_live},
     {"limit", 1, op_limit},
     {"cache", 0, op_cache},
+    {"ahead", 1, op_ahead},
+    {"trim", 1, op_trim},
     {"lease", 7, op_lease},
     {"resize", 2, op_resize},
     {"prepare", 1, op_prepare},

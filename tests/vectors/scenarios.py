@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from tests.vectors import leased, newer, objects
+from tests.vectors import ahead, leased, newer, objects
 from tests.vectors.gpus import Gpu, gpu, sizes_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def write(w: Writer) -> None:
     misuse(w)
     newer.write(w)
     objects.write(w)
+    ahead.write(w)
     # The last: what leases leave among the kept contexts isn't modelled.
     leased.write(w)
 

@@ -52,7 +52,7 @@ const struct operation* find_operation(const char* name);
 
 operation_function op_context, op_get, op_stream, op_event, op_adopt, op_cluster, op_probe, op_push,
     op_pop, op_current, op_record, op_wait, op_synchronize, op_query, op_elapsed, op_close, op_live,
-    op_limit, op_cache;
+    op_limit, op_cache, op_ahead, op_trim;
 
 /* ---- leases.c ---- */
 

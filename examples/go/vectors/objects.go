@@ -12,13 +12,9 @@ var ofObjects = map[string]operation{
 		if err != nil {
 			return nil, err
 		}
-		var resources []gcx.Resource
-		for _, name := range list(in[0]) {
-			resource, err := find[gcx.Resource](world, name)
-			if err != nil {
-				return nil, err
-			}
-			resources = append(resources, resource)
+		resources, err := resourcesOf(world, in[0])
+		if err != nil {
+			return nil, err
 		}
 		context, err := gcx.NewContext(flags, resources...)
 		return nil, world.keep(in[2], context, err)
@@ -97,6 +93,19 @@ var ofObjects = map[string]operation{
 	"close": on(1, func(_ *world, what closer, _ []string) ([]string, error) {
 		return nil, what.Close()
 	}),
+}
+
+// resourcesOf finds those of a list of names.
+func resourcesOf(world *world, names string) ([]gcx.Resource, error) {
+	var resources []gcx.Resource
+	for _, name := range list(names) {
+		resource, err := find[gcx.Resource](world, name)
+		if err != nil {
+			return nil, err
+		}
+		resources = append(resources, resource)
+	}
+	return resources, nil
 }
 
 // adopt makes a further handle of an object's native one.

@@ -127,6 +127,17 @@ func init() {
 		"limit": ofDevice(1, func(_ *world, limit int32, _ []string) ([]string, error) {
 			return nil, gcx.SetCacheLimit(uint32(limit))
 		}),
+		"trim": ofDevice(1, func(_ *world, contexts int32, _ []string) ([]string, error) {
+			trimmed, err := gcx.TrimCache(uint32(contexts))
+			return told(err, trimmed.Contexts)
+		}),
+		"ahead": {1, func(world *world, in []string) ([]string, error) {
+			resources, err := resourcesOf(world, in[0])
+			if err != nil {
+				return nil, err
+			}
+			return nil, gcx.PrepareContexts(gcx.PrepareParams{}, resources...)
+		}},
 		"cache": {0, func(world *world, _ []string) ([]string, error) {
 			stats, err := gcx.Cache()
 			before := gcx.CacheStats{}
