@@ -148,6 +148,7 @@ void BenchWork::launch_graph(gcx_stream stream, const std::function<void()>& bod
     }
     check_raw(raw_.StreamEndCapture(native(stream), &graph), "cuStreamEndCapture");
     RawHandle exec = nullptr;
+    const Pushed current(whole_.get());
     const RawResult made = raw_.GraphInstantiate(&exec, graph, 0);
     raw_.GraphDestroy(graph);
     check_raw(made, "cuGraphInstantiate");

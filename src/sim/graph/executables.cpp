@@ -93,6 +93,7 @@ std::size_t count_nodes(const Machine& machine, const Graph& graph) {
 void instantiate(Machine& machine, CUgraphExec* out, CUgraph handle, unsigned long long flags) {
     const Graph& graph = graph_of(machine, handle);
     require(out != nullptr && flags <= 15);
+    current_context(machine); // measured on 13.0: INVALID_CONTEXT if there is none
     check_nodes(machine, graph);
     check_bodies(machine, graph, nullptr);
     // The header: one executable at a time of such a graph.
