@@ -2,6 +2,7 @@
 
 #include "core/capture.hpp"
 #include "core/give_back.hpp"
+#include "core/scoped_current.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -195,6 +196,7 @@ Graph::Pointer Graph::build(MovableGraph& movable, const PlaceKey& key, Places p
     auto made = std::make_shared<Executable>(device_, key, std::move(places));
     const Targets targets = targets_of(*made);
     movable.check_grids(targets);
+    const ScopedCurrent current(driver_, primary_.context()); // instantiating asks for one
     made->take(movable.instantiate(targets, (flags_ & GCX_GRAPH_NODE_PRIORITIES) != 0));
     made_.fetch_add(1, std::memory_order_relaxed);
     return made;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 
 using namespace fixture;
 using namespace graph_work;
@@ -346,6 +347,30 @@ void destroyed_in_flight(const Kernels& kernels, Template& work) {
     CHECK_EQ(raw::cuMemFree(seen), CUDA_SUCCESS);
 }
 
+// All of a graph's life in a thread in which no context is current.
+void without_a_current_context(Template& work) {
+    CUgraph captured = work.capture(work.plain, work.beside);
+    const Split parts = split(whole_device(), {24});
+    const Partition part(parts.groups[0]);
+    std::thread thread([&] {
+        CUcontext current = nullptr;
+        CHECK_EQ(raw::cuCtxGetCurrent(&current), CUDA_SUCCESS);
+        CHECK(current == nullptr);
+        gcx_graph graph = nullptr;
+        CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
+        CHECK_OK(gcx_graph_prepare(graph, parts.groups.data(), 1, 0));
+        CHECK_OK(gcx_graph_launch(graph, part.stream));
+        CHECK_OK(gcx_graph_update(graph, captured));
+        CHECK_OK(gcx_graph_launch(graph, part.stream));
+        CHECK_OK(gcx_stream_synchronize(part.stream));
+        CHECK_OK(gcx_graph_destroy(graph));
+        CHECK_EQ(raw::cuCtxGetCurrent(&current), CUDA_SUCCESS);
+        CHECK(current == nullptr);
+    });
+    thread.join();
+    CHECK_EQ(raw::cuGraphDestroy(captured), CUDA_SUCCESS);
+}
+
 } // namespace
 
 void test_graphs(bool quick) {
@@ -358,6 +383,8 @@ void test_graphs(bool quick) {
     on_partitions_and_leases(work);
     section("graphs: changed parameters");
     changed_parameters(work);
+    section("graphs where no context is current");
+    without_a_current_context(work);
     section("graphs in parts");
     forked_over_two(work);
     section("graphs: device memory");

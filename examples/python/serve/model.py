@@ -91,8 +91,8 @@ class Model:
         rotating = shape.heads + shape.kv_heads
         halves = projected[:, :rotating].unflatten(2, (2, -1))
         turned = halves.flip(2).mul_(self.sine[positions])
-        rotated = turned.addcmul_(halves, self.cosine[positions]).flatten(2)
-        return rotated[:, : shape.heads], rotated[:, shape.heads :], projected[:, rotating:]
+        torch.addcmul(turned, halves, self.cosine[positions], out=halves)  # In place.
+        return projected.split((shape.heads, shape.kv_heads, shape.kv_heads), dim=1)
 
     def add_attention(self, layer: Layer, x: Any, attended: Any) -> None:
         x.addmm_(attended, layer.out.t())
@@ -130,9 +130,9 @@ class Decode:
             query, key, value = model.query_key_value(layer, x, slice(last, last + 1))
             keys[:, :, last].copy_(key)
             values[:, :, last].copy_(value)
-            # The heads that share keys and values, as the rows of one query: each sees all keys.
-            rows = query.unflatten(1, (shape.kv_heads, -1))
-            attended = F.scaled_dot_product_attention(rows, keys, values)
+            attended = F.scaled_dot_product_attention(
+                query[:, :, None], keys, values, enable_gqa=True
+            )
             model.add_attention(layer, x, attended.reshape(shape.batch, shape.hidden))
             model.add_ffn(layer, x)
         return model.logits(x)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import gcx
@@ -34,20 +33,39 @@ def _said(name: str, times: list[float]) -> str:
     )
 
 
-@contextmanager
-def _busy(torch: Any) -> Iterator[Callable[[], bool]]:
-    """A neighbour's SMs are at work for seconds; yields whether they still are."""
-    a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
-    b = torch.empty_like(a)
-    with gcx.acquire(NEIGHBOUR, name="neighbour") as lease:
-        stream = lease.stream.torch()
-        with torch.cuda.stream(stream):
-            torch.mm(a, a, out=b)
-            torch.cuda.synchronize()
-            for _ in range(800):
-                torch.mm(a, a, out=b)
-        yield lambda: not lease.query()
-        lease.synchronize()
+class _Neighbour:
+    """A lease whose SMs are given work for about 15 ms at a time."""
+
+    PRODUCTS = 10
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+        self._b = torch.empty_like(self._a)
+        self._lease = gcx.acquire(NEIGHBOUR, name="neighbour")
+        self.begin()
+        self._lease.synchronize()
+
+    def begin(self) -> None:
+        with self._torch.cuda.stream(self._lease.stream.torch()):
+            for _ in range(self.PRODUCTS):
+                self._torch.mm(self._a, self._a, out=self._b)
+
+    def end(self) -> bool:
+        """Waits for the work; returns whether there was any left."""
+        busy = not self._lease.query()
+        self._lease.synchronize()
+        return busy
+
+    def close(self) -> None:
+        self._lease.close()
+
+
+@pytest.fixture
+def neighbour(torch: Any) -> Iterator[_Neighbour]:
+    made = _Neighbour(torch)
+    yield made
+    made.close()
 
 
 def _lease_ways() -> Iterator[tuple[str, Callable[[int], object]]]:
@@ -126,42 +144,51 @@ OTHERS = {
 }
 
 
-def test_leases_idle_and_beside_a_neighbour(torch: Any) -> None:
+def test_leases_idle_and_beside_a_neighbour(neighbour: _Neighbour) -> None:
     for name, call in _lease_ways():
         print(_said(f"{name}, idle", _times_us(call, 2000)))
-    with _busy(torch) as still_busy:
-        for name, call in _lease_ways():
-            print(_said(f"{name}, beside a busy neighbour", _times_us(call, 2000)))
-        assert still_busy(), "the neighbour's work ended before all was measured"
+    for name, call in _lease_ways():
+        times: list[float] = []
+        for _ in range(20):
+            neighbour.begin()
+            times += _times_us(call, 100)
+            assert neighbour.end(), "the neighbour's work ended before all was measured"
+        print(_said(f"{name}, beside a busy neighbour", sorted(times)))
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_a_resize_beside(torch: Any, other: str) -> None:
+def test_a_resize_beside(neighbour: _Neighbour, other: str) -> None:
     """By turns in one process: a resize, and what others do to have as many SMs."""
     theirs = OTHERS[other]()
+
+    def tell(where: str, ours: list[float], slow: list[float]) -> float:
+        times = sorted(slow)[len(slow) // 2] / sorted(ours)[len(ours) // 2]
+        print(_said(f"{other}, {where}", sorted(slow)))
+        print(_said(f"gcx's resize, {where}", sorted(ours)), f"- {times:.0f} times faster")
+        return times
+
     with gcx.acquire(SIZES[0]) as lease:
-        for number in range(2):
+
+        def resize(number: int) -> None:
             lease.resize(SIZES[number % 2])
+
+        for number in range(2):
+            resize(number)
             theirs(number)
-
-        def both(rounds: int) -> tuple[list[float], list[float]]:
-            ours, slow = [], []
-            for _ in range(rounds):
-                ours += _times_us(lambda number: lease.resize(SIZES[number % 2]), 100)
-                slow += _times_us(theirs, 2)
-            return sorted(ours), sorted(slow)
-
-        def tell(where: str, ours: list[float], slow: list[float]) -> float:
-            times = slow[len(slow) // 2] / ours[len(ours) // 2]
-            print(_said(f"{other}, {where}", slow))
-            print(_said(f"gcx's resize, {where}", ours), f"- {times:.0f} times faster")
-            return times
-
-        tell("idle", *both(20))
-        with _busy(torch) as still_busy:
-            under_load = tell("beside a busy neighbour", *both(20))
-            assert still_busy(), "the neighbour's work ended before all was measured"
-    # Far below what is measured: a machine may be busy.
+        ours, slow = [], []
+        for _ in range(20):
+            ours += _times_us(resize, 100)
+            slow += _times_us(theirs, 2)
+        tell("idle", ours, slow)
+        ours, slow = [], []
+        for _ in range(20):
+            neighbour.begin()
+            ours += _times_us(resize, 100)
+            # It may wait for all of the neighbour's work.
+            slow += _times_us(theirs, 1)
+            neighbour.end()
+        under_load = tell("beside a busy neighbour", ours, slow)
+    # Below what is measured: a machine may be busy.
     assert under_load > 100
 
 
