@@ -25,11 +25,10 @@ _lock = threading.RLock()
 
 
 class _Set:
-    """A thing that somebody has set, and what it was before."""
+    """What was before somebody set a thing."""
 
-    def __init__(self, before: object, put: Callable[[Any], object]) -> None:
+    def __init__(self, before: object) -> None:
         self.before = before
-        self.put = put
 
 
 _Table = dict[object, list[_Set]]
@@ -45,32 +44,41 @@ _thread = _OfThread()
 
 
 def _put_in(
-    table: _Table, what: object, value: object, get: Callable[[], Any], put: Callable[[Any], object]
-) -> Callable[[], None]:
-    """Sets something, and returns what takes that back."""
-    with _lock:
-        mine = _Set(get(), put)
-        put(value)
-        table.setdefault(what, []).append(mine)
+    entered: ExitStack,
+    table: _Table,
+    what: object,
+    value: object,
+    get: Callable[[], Any],
+    put: Callable[[Any], object],
+) -> None:
+    """Sets something, until what was entered is left."""
 
     def take_back() -> None:
         with _lock:
-            those = table[what]
+            those = table.get(what, [])
+            if mine not in those:
+                return  # Ctrl-C came before.
             place = those.index(mine)
+            above = those[place + 1 : place + 2]  # Who has set it after, and is still there.
+            elsewhere = table is not _everybody_s and table is not _thread.table
+            if above:
+                above[0].before = mine.before
+            elif not elsewhere:
+                put(mine.before)
             del those[place]
             if not those:
                 del table[what]
-            if place < len(those):  # Somebody has set it after, and is still there.
-                those[place].before = mine.before
-            elif table is _everybody_s or table is _thread.table:
-                put(mine.before)
-            else:
-                raise InvalidContextError(
-                    "gcx.current was entered in another thread than it is left in; PyTorch's "
-                    "current stream of that thread stays as it is"
-                )
+        if elsewhere and not above:
+            raise InvalidContextError(
+                "gcx.current was entered in another thread than it is left in; PyTorch's current "
+                "stream of that thread stays as it is"
+            )
 
-    return take_back
+    with _lock:
+        mine = _Set(get())
+        entered.callback(take_back)  # First, for the sake of a Ctrl-C.
+        table.setdefault(what, []).append(mine)
+        put(value)
 
 
 def current(
@@ -143,8 +151,8 @@ def _make_current(torch: Any, wrapper: Any, device: int, entered: ExitStack) -> 
     def get_stream() -> Any:
         return cuda.current_stream(device)
 
-    entered.callback(_put_in(table, ("stream", device), wrapper, get_stream, set_stream))
-    entered.callback(_put_in(table, "device", device, cuda.current_device, cuda.set_device))
+    _put_in(entered, table, ("stream", device), wrapper, get_stream, set_stream)
+    _put_in(entered, table, "device", device, cuda.current_device, cuda.set_device)
 
 
 def _set_cublas(torch: Any, count: int, entered: ExitStack) -> None:
@@ -160,7 +168,7 @@ def _set_cublas(torch: Any, count: int, entered: ExitStack) -> None:
     def put(target: int) -> None:
         _check("cublasSetSmCountTarget", library, ctypes.c_void_p(handle), ctypes.c_int(target))
 
-    entered.callback(_put_in(_everybody_s, ("cublas", handle), count, get, put))
+    _put_in(entered, _everybody_s, ("cublas", handle), count, get, put)
 
 
 def _cublas(torch: Any) -> Any:
@@ -189,4 +197,4 @@ def _set_deep_gemm(count: int, entered: ExitStack) -> None:
     module: Any = sys.modules.get("deep_gemm")
     if module is not None:
         get, put = module.get_num_sms, module.set_num_sms
-        entered.callback(_put_in(_everybody_s, "deep_gemm", count, get, put))
+        _put_in(entered, _everybody_s, "deep_gemm", count, get, put)

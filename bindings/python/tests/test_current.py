@@ -150,6 +150,25 @@ def test_after_an_error_too(
     assert list(cublas.targets.values()) == [0]
 
 
+def test_ctrl_c_while_it_is_entered(
+    torch: FakeTorch, parts: gcx.Partitions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream is set by then, and the device not yet put back."""
+    left = [1]
+
+    def set_device(device: int) -> None:
+        torch.set_device(device)
+        if left:
+            left.pop()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch.cuda, "set_device", set_device)
+    with pytest.raises(KeyboardInterrupt), gcx.current(parts[0]):
+        pytest.fail("it was entered")
+    assert not left
+    assert torch.seen() == BEFORE
+
+
 def test_a_lease_as_it_is_when_entered(torch: FakeTorch, deep_gemm: Any) -> None:
     with gcx.acquire(16) as lease:
         for count in (16, 32):
