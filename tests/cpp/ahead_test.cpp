@@ -31,14 +31,14 @@ uint64_t made() {
     return gcx::cache_stats().misses;
 }
 
-void begin() {
+void begin_anew() {
     gcx::set_cache_limit(64);
     gcx::set_cache_memory_limit(gcx::no_memory_limit);
     gcx::trim_cache(0);
 }
 
 void prepared_ones_are_kept() {
-    begin();
+    begin_anew();
     const auto all = layouts();
     const gcx_cache_stats before = gcx::cache_stats();
     std::vector<uint32_t> told;
@@ -66,7 +66,7 @@ void prepared_ones_are_kept() {
 }
 
 void for_leases() {
-    begin();
+    begin_anew();
     gcx::prepare_params params;
     params.flags = gcx::prepare_flags::for_leases;
     gcx::prepare_contexts({part(24), part(40)}, params);
@@ -80,7 +80,7 @@ void for_leases() {
 }
 
 void the_rest_is_given_up() {
-    begin();
+    begin_anew();
     const auto all = layouts();
     const uint64_t before = made();
     const gcx::cancel cancel;
@@ -112,7 +112,7 @@ void the_rest_is_given_up() {
 
 // What progress throws comes out, and nothing goes through C.
 void progress_throws() {
-    begin();
+    begin_anew();
     const auto all = layouts();
     const uint64_t before = made();
     const auto caught = [&](const gcx::cancel* cancel) {
@@ -147,7 +147,7 @@ void progress_throws() {
 }
 
 void limits() {
-    begin();
+    begin_anew();
     const auto all = layouts();
     gcx::set_cache_limit(5);
     const uint64_t before = made();
@@ -166,7 +166,7 @@ void limits() {
 }
 
 void wrong_ones() {
-    begin();
+    begin_anew();
     const uint64_t before = made();
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::prepare_contexts({}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::prepare_contexts(std::vector<gcx::resource>()));
@@ -181,8 +181,8 @@ void wrong_ones() {
 }
 
 // One thread makes ahead what others use, trim and limit.
-void in_threads() {
-    begin();
+void prepared_in_threads() {
+    begin_anew();
     const auto all = layouts();
     std::atomic<bool> stop{false};
     std::atomic<int> wrong{0};
@@ -274,7 +274,7 @@ void test_ahead() {
         progress_throws();
         limits();
         wrong_ones();
-        in_threads();
+        prepared_in_threads();
         what_fits();
     });
 }

@@ -204,7 +204,7 @@ void changed_kernels() {
     CHECK(noted(kernels, 1) == stream.sm_ids());
 }
 
-void refused_ones() {
+void refused_graphs() {
     const GraphKernels kernels;
     const gcx::stream stream{gcx::context(part(24))};
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::graph(nullptr));
@@ -243,7 +243,7 @@ void refused_ones() {
     stream.synchronize();
 }
 
-void owned_once() {
+void graphs_are_owned_once() {
     const GraphKernels kernels;
     const gcx::stream stream{gcx::context(part(24))};
     const Captured captured(kernels.plain, three_nodes(kernels));
@@ -281,7 +281,7 @@ void owned_once() {
 }
 
 // Launched, changed and prepared by several threads, on a lease that changes.
-void in_threads() {
+void graphs_in_threads() {
     const GraphKernels kernels;
     const Captured captured(kernels.plain, three_nodes(kernels));
     const gcx::graph graph(captured.graph);
@@ -326,7 +326,7 @@ void in_threads() {
 }
 
 // They end with the process, after the driver's own end.
-void left_to_the_end() {
+void graphs_left_to_the_end() {
     static const GraphKernels* const kernels = new GraphKernels;
     const Captured captured(kernels->plain, three_nodes(*kernels));
     static const gcx::graph graph(captured.graph);
@@ -346,11 +346,11 @@ void test_graphs() {
         follows_a_lease();
         parts_of_a_graph();
         changed_kernels();
-        refused_ones();
-        owned_once();
-        in_threads();
+        refused_graphs();
+        graphs_are_owned_once();
+        graphs_in_threads();
         CHECK(gcx::live_contexts().empty());
         CHECK_EQ(support::left_behind(before, support::sim::counts()), "");
-        left_to_the_end();
+        graphs_left_to_the_end();
     });
 }
