@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 def write(w: Writer) -> None:
     """All of them."""
+    # What the vectors before left is none of a runner's that leaves out some of them.
+    w.vector("nothing is kept that others made", "ahead")
+    w("limit", 0)
     for device, key in enumerate(w.gpus):
         at_random(w, key, device)
     limits(w)
