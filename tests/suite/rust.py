@@ -22,7 +22,7 @@ LINTS = ("-D", "warnings", "-W", "clippy::pedantic", "-W", "clippy::undocumented
 MOST_OVERHEAD = "1.25"
 EXAMPLES = BUILD / "rust" / "debug" / "examples"
 # What the runner of the vectors leaves out, see tests/vectors/README.md.
-LEFT_OUT = ("number", "stale", "twice", "stack", "lease", "ahead")
+LEFT_OUT = ("number", "stale", "twice", "stack")
 Words = list[str | Path]
 
 

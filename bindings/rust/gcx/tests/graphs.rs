@@ -21,7 +21,7 @@ fn sets<const N: usize>(counts: [u32; N]) -> Result<[SmResource; N]> {
 
 fn graph_of(captured: &Captured, options: GraphOptions) -> Result<Graph> {
     // SAFETY: the graph is alive; what it works on stays as long as the process.
-    unsafe { Graph::from_native_with(captured.0, options) }
+    unsafe { Graph::from_native_with(captured.native(), options) }
 }
 
 /// A kernel, a memset and a kernel, one after the other.
@@ -40,7 +40,7 @@ fn runs_where_it_is_launched() -> Result<()> {
     let parts = Device::new(0)?.partition([24, 108])?;
     let captured = chain(&probes, parts[0].stream());
     // SAFETY: as above.
-    let graph = unsafe { Graph::from_native(captured.0) }?;
+    let graph = unsafe { Graph::from_native(captured.native()) }?;
     drop(captured);
     for _ in 0..3 {
         for part in &parts {
@@ -208,7 +208,7 @@ fn captured_again() -> Result<()> {
     graph.launch(&stream)?;
     let other = one(2);
     // SAFETY: the graph is alive; what it works on stays as long as the process.
-    unsafe { graph.update(other.0) }?;
+    unsafe { graph.update(other.native()) }?;
     drop(other);
     stream.synchronize()?;
     drop(probes.take(0));
@@ -218,7 +218,7 @@ fn captured_again() -> Result<()> {
 
     let longer = chain(&probes, &stream);
     // SAFETY: as above.
-    let differs = unsafe { graph.update(longer.0) }.unwrap_err();
+    let differs = unsafe { graph.update(longer.native()) }.unwrap_err();
     assert_eq!(differs.kind(), ErrorKind::GraphUpdate, "{differs}");
     // SAFETY: NULL is refused.
     let null = unsafe { graph.update(std::ptr::null_mut()) }.unwrap_err();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{alone, alone_on, duration, reset_device, Work};
+use common::{alone, alone_on, duration, holds_in_a_child, reset_device, Work};
 use gcx::{Cancel, Device, ErrorKind, Lease, Resize, Sms};
 
 fn lease(device: u32, sms: impl Into<Sms>) -> Lease {
@@ -149,31 +149,19 @@ fn a_device_that_is_reset() {
 #[test]
 fn a_forked_child() {
     alone("a_forked_child", || {
-        extern "C" {
-            fn fork() -> i32;
-            fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
-            fn _exit(status: i32) -> !;
-        }
         let (held, cancel) = (lease(0, 24), Cancel::new().unwrap());
         let device = Device::new(0).unwrap();
-        // SAFETY: the child calls gcx alone and ends at once.
-        unsafe {
-            let child = fork();
-            if child == 0 {
-                let errors = [
-                    held.info().unwrap_err(),
-                    held.resize(32).unwrap_err(),
-                    Lease::acquire(&device, 8).unwrap_err(),
-                    cancel.signal().unwrap_err(),
-                ];
-                drop((held, cancel));
-                let right = errors.iter().all(|error| error.kind() == ErrorKind::NotInitialized);
-                _exit(i32::from(!right));
-            }
-            let mut status = -1;
-            assert_eq!(waitpid(child, &mut status, 0), child);
-            assert_eq!(status, 0);
-        }
+        assert!(holds_in_a_child(|| {
+            let errors = [
+                held.info().unwrap_err(),
+                held.resize(32).unwrap_err(),
+                Lease::acquire(&device, 8).unwrap_err(),
+                cancel.signal().unwrap_err(),
+            ];
+            // SAFETY: they are dropped in the child alone, whose copies of them these are.
+            drop(unsafe { (std::ptr::read(&held), std::ptr::read(&cancel)) });
+            errors.iter().all(|error| error.kind() == ErrorKind::NotInitialized)
+        }));
         assert_eq!(held.sm_count().unwrap(), 24);
     });
 }

@@ -28,9 +28,34 @@ fn everything_is_send_and_sync() {
     is::<gcx::Lease>();
     is::<gcx::LeaseBuilder<'_>>();
     is::<gcx::Cancel>();
+    is::<gcx::Graph>();
+    is::<gcx::GraphOptions>();
+    is::<gcx::GraphNode>();
+    is::<gcx::KernelParams<'_>>();
+    is::<gcx::KernelShape>();
+    is::<gcx::KernelFit>();
+    is::<gcx::QueueInfo>();
+    is::<gcx::cache::CacheStats>();
+    is::<gcx::publish::PublishedLease>();
+    is::<gcx::publish::PublishedProcess>();
     is::<gcx::Partitions>();
     is::<gcx::Split>();
     is::<gcx::Error>();
+}
+
+/// Options with a function for progress stay in their thread, as that may: what the function borrows
+/// need be neither Send nor Sync. Were they Send, which of the two is meant would be ambiguous.
+#[test]
+fn progress_need_not_be_send() {
+    trait Ambiguous<Which> {
+        fn holds() -> bool {
+            true
+        }
+    }
+    struct IfSend;
+    impl<T: ?Sized> Ambiguous<()> for T {}
+    impl<T: ?Sized + Send> Ambiguous<IfSend> for T {}
+    assert!(<gcx::cache::PrepareOptions<'_> as Ambiguous<_>>::holds());
 }
 
 #[test]

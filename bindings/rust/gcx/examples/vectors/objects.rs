@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gcx::{CacheStats, Context, Event, SmResource, Stream, WorkqueueResource};
+use gcx::{CacheStats, Context, Event, Lease, SmResource, Stream, WorkqueueResource};
 
 /// What a name can stand for.
 pub enum Object {
@@ -11,6 +11,7 @@ pub enum Object {
     Context(Context),
     Stream(Stream),
     Event(Event),
+    Lease(Lease),
 }
 
 /// Those of one vector, and what the cache said when it began.
@@ -48,6 +49,13 @@ impl Objects {
         match self.get(name) {
             Object::Sms(sms) => sms,
             _ => panic!("{name} is no resource of SMs"),
+        }
+    }
+
+    pub fn lease(&self, name: &str) -> &Lease {
+        match self.get(name) {
+            Object::Lease(lease) => lease,
+            _ => panic!("{name} is no lease"),
         }
     }
 

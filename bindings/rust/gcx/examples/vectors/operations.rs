@@ -4,6 +4,7 @@ use gcx::{
     Capability, Context, Device, Error, Event, Result, SmResource, Stream, WorkqueueResource,
 };
 
+use crate::leases::of_leases;
 use crate::objects::{Object, Objects};
 use crate::words::{
     event_options, family, flags, ids, info, joined, list, number, request, scope, scope_name,
@@ -22,11 +23,13 @@ pub fn inputs(operation: &str) -> Option<usize> {
         "driver" | "devices" | "pop" | "current" | "cache" => 0,
         "open" | "capability" | "device" | "priorities" | "info" | "queue" | "live-overlap"
         | "sms" | "cluster" | "probe" | "push" | "synchronize" | "query" | "close" | "live"
-        | "limit" => 1,
-        "overlap" | "same" | "map" | "adopt" | "record" | "wait" | "elapsed" => 2,
+        | "limit" | "prepare" | "alone" | "leases" | "ahead" | "trim" => 1,
+        "overlap" | "same" | "map" | "adopt" | "record" | "wait" | "elapsed" | "resize"
+        | "held" => 2,
         "resource" | "union" | "subtract" | "intersect" | "atom" | "context" | "get" | "stream"
-        | "event" => 3,
+        | "event" | "hand-over" => 3,
         "split" | "configure" => 4,
+        "lease" => 7,
         _ => return None,
     })
 }
@@ -46,14 +49,17 @@ fn outputs(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result<Ve
     match operation {
         "open" => gcx::open_driver(inputs[0]).map(|()| Vec::new()),
         "driver" | "devices" | "capability" | "device" | "priorities" | "resource" | "map"
-        | "limit" | "cache" | "live" | "event" => of_devices(objects, operation, inputs),
+        | "limit" | "cache" | "live" | "event" | "trim" => of_devices(objects, operation, inputs),
         "info" | "queue" | "split" | "union" | "subtract" | "intersect" | "overlap"
         | "live-overlap" | "atom" | "sms" | "configure" => of_values(objects, operation, inputs),
+        "lease" | "resize" | "prepare" | "hand-over" | "held" | "alone" | "leases" => {
+            of_leases(objects, operation, inputs)
+        }
         _ => of_objects(objects, operation, inputs),
     }
 }
 
-fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
+pub fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
     values.into_iter().map(|value| value.to_string()).collect()
 }
 
@@ -100,6 +106,8 @@ fn of_devices(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result
             gcx::set_cache_limit(number(inputs[0]))?;
             Vec::new()
         }
+        // SAFETY: nobody names a stream that was given up.
+        "trim" => texts([unsafe { gcx::cache::trim(number(inputs[0])) }?.contexts]),
         "cache" => {
             let (before, now) = (objects.note_cache(), gcx::cache_stats()?);
             let mut outputs = texts([now.in_use, now.kept]);
@@ -237,6 +245,11 @@ fn of_objects(objects: &mut Objects, operation: &str, inputs: &[&str]) -> Result
             assert!(gcx::current_context()?.is_none(), "what pushes is left out");
             return Ok(vec!["-".to_owned()]);
         }
+        "ahead" => {
+            let sms: Vec<_> = list(inputs[0]).into_iter().map(|name| *objects.sms(name)).collect();
+            gcx::cache::prepare(&sms)?;
+            return Ok(Vec::new());
+        }
         "context" => {
             let context = context(objects, inputs)?;
             objects.add(inputs[2], Object::Context(context));
@@ -307,6 +320,12 @@ fn asked(
             made = Some(Object::Stream(stream));
             texts([i64::from(info.device), i64::from(info.priority), i64::from(info.sm_count)])
         }
+        ("stream", Object::Lease(lease)) => {
+            let stream = lease.stream_with_priority(number(inputs[1]))?;
+            let info = stream.info()?;
+            made = Some(Object::Stream(stream));
+            texts([i64::from(info.device), i64::from(info.priority), i64::from(info.sm_count)])
+        }
         ("get", Object::Context(context)) => {
             made = Some(match inputs[1] {
                 "sm" => Object::Sms(context.sms()?),
@@ -340,6 +359,8 @@ fn asked(
         }
         ("synchronize", Object::Stream(stream)) => texts(stream.synchronize().map(|()| [""; 0])?),
         ("synchronize", Object::Event(event)) => texts(event.synchronize().map(|()| [""; 0])?),
+        ("synchronize", Object::Lease(lease)) => texts(lease.synchronize().map(|()| [""; 0])?),
+        ("query", Object::Lease(lease)) => ready(lease.query()?),
         ("query", Object::Stream(stream)) => ready(stream.query()?),
         ("query", Object::Event(event)) => ready(event.query()?),
         _ => panic!("{} can't be asked for {operation}", inputs[0]),

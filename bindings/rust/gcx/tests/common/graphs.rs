@@ -167,7 +167,16 @@ impl Probes {
 }
 
 /// A native graph, which is destroyed with this.
-pub struct Captured(pub *mut CUgraph_st);
+pub struct Captured(*mut CUgraph_st);
+
+// SAFETY: the driver's functions may be called from any thread, and nobody changes the graph.
+unsafe impl Sync for Captured {}
+
+impl Captured {
+    pub fn native(&self) -> *mut CUgraph_st {
+        self.0
+    }
+}
 
 impl Drop for Captured {
     fn drop(&mut self) {

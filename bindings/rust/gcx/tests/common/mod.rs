@@ -54,6 +54,25 @@ pub fn duration() -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
+/// Whether it holds in the child of a fork, which calls gcx alone and ends at once.
+pub fn holds_in_a_child(body: impl FnOnce() -> bool) -> bool {
+    extern "C" {
+        fn fork() -> c_int;
+        fn waitpid(child: c_int, status: *mut c_int, options: c_int) -> c_int;
+        fn _exit(status: c_int) -> !;
+    }
+    // SAFETY: of the other threads the child needs nothing.
+    unsafe {
+        let child = fork();
+        if child == 0 {
+            _exit(c_int::from(!body()));
+        }
+        let mut status = -1;
+        assert_eq!(waitpid(child, &mut status, 0), child);
+        status == 0
+    }
+}
+
 /// A function of the simulated driver.
 ///
 /// # Safety

@@ -1,0 +1,252 @@
+//! Contexts ahead of time, what is kept and trimmed, and what of a kernel fits. What is kept is the
+//! process's, so that every test starts one.
+
+mod common;
+
+use std::cell::{Cell, RefCell};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use common::graphs::Probes;
+use common::{alone, alone_on, begin_capture, duration, end_capture, Work};
+use gcx::cache::{prepare, prepare_with, set_limit, set_memory_limit, stats, trim, PrepareOptions};
+use gcx::{Cancel, Context, Device, ErrorKind, KernelShape, Lease, Result, SmResource};
+
+fn layouts(counts: &[u32]) -> Vec<SmResource> {
+    let sms = Device::new(0).unwrap().sms().unwrap();
+    counts.iter().map(|&count| sms.split([count]).unwrap()[0]).collect()
+}
+
+#[test]
+fn prepared_ones_are_kept() {
+    alone("prepared_ones_are_kept", || {
+        let layouts = layouts(&[24, 32, 64]);
+        prepare(&layouts).unwrap();
+        let now = stats().unwrap();
+        assert_eq!((now.misses, now.prepared, now.kept, now.in_use), (3, 3, 3, 0));
+        assert!(now.longest_making <= now.making && !now.longest_making.is_zero());
+        assert!(now.bytes_kept > 0);
+        assert_eq!((now.bytes_in_use, now.memory_limit, now.kept_streams), (0, None, 0));
+        let context = Context::new(&layouts[1]).unwrap();
+        let now = stats().unwrap();
+        assert_eq!((now.misses, now.hits, now.in_use), (3, 1, 1));
+        let bytes = context.info().unwrap().bytes;
+        assert_eq!((now.bytes_in_use, gcx::live_contexts().unwrap()[0].bytes), (bytes, bytes));
+        prepare([&layouts[0], &layouts[1]]).unwrap();
+        assert_eq!(stats().unwrap().misses, 3);
+
+        let kind = |result: Result<()>| result.unwrap_err().kind();
+        assert_eq!(kind(prepare([])), ErrorKind::InvalidValue);
+        let none = Device::new(0).unwrap().sms().unwrap();
+        let none = none.difference(&none).unwrap();
+        assert_eq!(kind(prepare([&none])), ErrorKind::InvalidResourceConfiguration);
+    });
+}
+
+/// From CUDA 13.1 on leases have contexts of their own kind.
+#[test]
+fn for_leases() {
+    alone_on("sim:h100@13.1", "for_leases", || {
+        prepare_with(&layouts(&[24, 40]), PrepareOptions::new().for_leases()).unwrap();
+        let lease = Lease::acquire(&Device::new(0).unwrap(), 24).unwrap();
+        lease.resize(40).unwrap();
+        assert_eq!(stats().unwrap().misses, 2);
+        let insists = Device::new(0).unwrap().lease().sm_count(32).own_queues().acquire().unwrap();
+        assert!(insists.info().unwrap().own_queues && !lease.info().unwrap().own_queues);
+        let told: Vec<_> = gcx::leases().unwrap().iter().map(|live| live.own_queues).collect();
+        assert_eq!(told, [false, true]);
+    });
+}
+
+#[test]
+fn no_queues_of_its_own() {
+    alone_on("sim:h100@13.0", "no_queues_of_its_own", || {
+        let refused = Device::new(0).unwrap().lease().own_queues().acquire().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NotSupported, "{refused}");
+    });
+}
+
+#[test]
+fn progress_is_told_and_may_call_gcx() {
+    alone("progress_is_told_and_may_call_gcx", || {
+        let (outer, inner) = (layouts(&[24, 32, 64]), layouts(&[8, 16]));
+        let steps = RefCell::new(Vec::new());
+        let told = PrepareOptions::new().progress(|done, count| {
+            // Its errors are its own, and it may prepare too.
+            assert!(Device::new(77).is_err());
+            let nested = PrepareOptions::new().progress(|done, count| {
+                steps.borrow_mut().push((done, count));
+            });
+            prepare_with(&inner, nested).unwrap();
+            steps.borrow_mut().push((done, count));
+        });
+        assert!(format!("{told:?}").contains("progress: true"));
+        prepare_with(&outer, told).unwrap();
+        let (a, b) = ((1, 2), (2, 2));
+        assert_eq!(*steps.borrow(), [a, b, (1, 3), a, b, (2, 3), a, b, (3, 3)]);
+        assert_eq!(stats().unwrap().prepared, 5);
+    });
+}
+
+#[test]
+fn given_up() {
+    alone("given_up", || {
+        let layouts = layouts(&[8, 16, 24, 32]);
+        let (cancel, last) = (Cancel::new().unwrap(), Cell::new(0));
+        let options = || {
+            PrepareOptions::new().cancel(&cancel).progress(|done, _| {
+                last.set(done);
+                if done == 2 {
+                    cancel.signal().unwrap();
+                }
+            })
+        };
+        let refused = prepare_with(&layouts, options()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NotPermitted);
+        assert!(refused.message().contains("2 of 4"), "{refused}");
+        assert_eq!((last.get(), stats().unwrap().kept), (2, 2));
+        // For good.
+        assert_eq!(prepare_with(&layouts, options()).unwrap_err().kind(), ErrorKind::NotPermitted);
+        assert_eq!((last.get(), stats().unwrap().kept), (2, 2));
+    });
+}
+
+/// Counts itself as it is dropped.
+struct Counted<'a>(&'a Cell<u32>);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[test]
+fn progress_that_panics() {
+    alone("progress_that_panics", || {
+        let layouts = layouts(&[8, 16, 24, 32]);
+        let (calls, dropped, cancel) = (Cell::new(0), Cell::new(0), Cancel::new().unwrap());
+        let panics = |options: PrepareOptions<'_>| {
+            let owned = Counted(&dropped);
+            let options = options.progress(|_, _| {
+                let _kept = &owned;
+                calls.set(calls.get() + 1);
+                if calls.get() % 2 == 0 {
+                    std::panic::panic_any(String::from("as meant"));
+                }
+            });
+            let caught = catch_unwind(AssertUnwindSafe(|| prepare_with(&layouts, options)));
+            let panic = caught.expect_err("the panic goes on in the caller");
+            assert_eq!(panic.downcast_ref::<String>().unwrap(), "as meant");
+        };
+        // Without a cancel of the caller's the rest is given up.
+        panics(PrepareOptions::new());
+        assert_eq!((calls.get(), dropped.get(), stats().unwrap().kept), (2, 1, 2));
+        // That one is signalled by nobody else: the rest is made, and it isn't told of that.
+        panics(PrepareOptions::new().cancel(&cancel));
+        assert_eq!((calls.get(), dropped.get(), stats().unwrap().kept), (4, 2, 4));
+        prepare_with(&layouts, PrepareOptions::new().cancel(&cancel)).unwrap();
+    });
+}
+
+#[test]
+fn limits_and_trimming() {
+    alone("limits_and_trimming", || {
+        let layouts = layouts(&[8, 16, 24, 32]);
+        set_limit(2).unwrap();
+        let refused = prepare(&layouts).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidValue);
+        assert_eq!(stats().unwrap().misses, 0);
+        set_limit(64).unwrap();
+        set_memory_limit(Some(1)).unwrap();
+        assert_eq!(stats().unwrap().memory_limit, Some(1));
+        assert_eq!(prepare(&layouts).unwrap_err().kind(), ErrorKind::InvalidValue);
+        set_memory_limit(None).unwrap();
+        prepare(&layouts).unwrap();
+
+        let used = Context::new(&layouts[3]).unwrap();
+        let stream = used.stream().unwrap();
+        drop(used.stream().unwrap());
+        drop(Context::new(&layouts[0]).unwrap().stream().unwrap());
+        assert_eq!((stats().unwrap().kept, stats().unwrap().kept_streams), (3, 2));
+        // SAFETY: nobody names a stream that was given up.
+        let trimmed = unsafe { trim(1) }.unwrap();
+        assert_eq!((trimmed.contexts, trimmed.contexts_left, trimmed.streams_left), (2, 0, 0));
+        assert_eq!(trimmed.streams, 2);
+        assert!(trimmed.bytes > 0);
+        let now = stats().unwrap();
+        assert_eq!((now.kept, now.in_use, now.kept_streams, now.limit), (1, 1, 0, 64));
+        // A stream that captures stays until that has ended.
+        begin_capture(&stream).unwrap();
+        // SAFETY: as above.
+        assert_eq!(unsafe { trim(0) }.unwrap().contexts, 1);
+        end_capture(&stream).unwrap();
+        assert_eq!(stream.sm_ids().unwrap().len(), 32);
+    });
+}
+
+#[test]
+fn what_fits() {
+    alone("what_fits", || {
+        let probes = Probes::new();
+        let lease = Lease::acquire(&Device::new(0).unwrap(), 24).unwrap();
+        let stream = lease.stream().unwrap();
+        // SAFETY: it is a kernel of a library that stays as long as the process, or it is refused.
+        let fit = |shape| unsafe { stream.kernel_fit(probes.function(), shape) };
+        let plain = fit(KernelShape::new(256)).unwrap();
+        assert_eq!((plain.sm_count, plain.max_blocks), (24, 24 * plain.blocks_per_sm));
+        assert!(plain.blocks_per_sm > 0 && plain.max_cluster_blocks >= 1);
+        assert_eq!(plain.max_clusters, 0);
+        let pairs = fit(KernelShape::new(256).cluster_blocks(2)).unwrap();
+        assert!(pairs.max_clusters > 0);
+        assert_eq!(pairs.max_blocks, 2 * pairs.max_clusters);
+        let shared = fit(KernelShape::new(256).dynamic_shared_bytes(32 << 10)).unwrap();
+        assert!(shared.blocks_per_sm < plain.blocks_per_sm);
+        lease.resize(64).unwrap();
+        assert_eq!(fit(KernelShape::new(256)).unwrap().sm_count, 64);
+        for threads in [0, 1025, u32::MAX] {
+            let refused = fit(KernelShape::new(threads)).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidValue);
+        }
+        // SAFETY: NULL is refused.
+        let null = unsafe { stream.kernel_fit(std::ptr::null_mut(), KernelShape::new(32)) };
+        assert_eq!(null.unwrap_err().kind(), ErrorKind::InvalidValue);
+        drop(lease);
+        let gone = fit(KernelShape::new(32)).unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::ContextDestroyed);
+    });
+}
+
+/// Some prepare, one trims, others use contexts of the same SMs.
+#[test]
+fn while_others_use_them() {
+    alone("while_others_use_them", || {
+        let (layouts, work) = (layouts(&[8, 16, 24, 32, 64]), Work::new());
+        let end = std::time::Instant::now() + duration();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut told = 0;
+                    while std::time::Instant::now() < end {
+                        prepare_with(&layouts, PrepareOptions::new().progress(|_, _| told += 1))
+                            .unwrap();
+                    }
+                    assert!(told >= 5);
+                });
+            }
+            scope.spawn(|| {
+                while std::time::Instant::now() < end {
+                    // SAFETY: nobody names a stream that was given up.
+                    unsafe { trim(2) }.unwrap();
+                }
+            });
+            scope.spawn(|| {
+                while std::time::Instant::now() < end {
+                    let context = Context::new(&layouts[2]).unwrap();
+                    let stream = context.stream().unwrap();
+                    work.spin(&stream, 1).unwrap();
+                    assert_eq!(stream.sm_count().unwrap(), 24);
+                }
+            });
+        });
+        assert_eq!(stats().unwrap().in_use, 0);
+    });
+}

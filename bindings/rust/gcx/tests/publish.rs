@@ -1,0 +1,137 @@
+//! Leases that other processes of the user see.
+
+mod common;
+
+use std::ffi::OsStr;
+use std::time::{Duration, SystemTime};
+
+use common::{alone_with, holds_in_a_child};
+use gcx::publish::{leases, processes, start, stop};
+use gcx::{Device, ErrorKind, Lease, Sms};
+
+/// Runs a test in a process whose folder of published leases nobody else uses.
+fn with_folder(test: &str, body: impl FnOnce()) {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("gcx-rust-{test}-{}", std::process::id()));
+    if std::env::var_os("GCX_RUST_ALONE").is_none() {
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let driver = std::env::var("GCX_DRIVER").unwrap_or_else(|_| "sim:h100@13.0".to_owned());
+    let more = [
+        ("XDG_RUNTIME_DIR", folder.to_str().unwrap()),
+        ("GCX_DRIVER", &driver),
+        ("GCX_PUBLISH", ""),
+    ];
+    alone_with(&more, test, body);
+    if std::env::var_os("GCX_RUST_ALONE").is_none() {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+#[test]
+fn seen_by_others() {
+    with_folder("seen_by_others", || {
+        assert_eq!((processes().unwrap(), leases().unwrap()), (vec![], vec![]));
+        stop().unwrap(); // nothing is published
+        let device = Device::new(0).unwrap();
+        let decode = device.lease().sm_count(32).name("d\u{e9}code\u{1b}[2J").acquire().unwrap();
+        start(Some("serving")).unwrap();
+        let shared = device.lease().sm_count(24).shared().acquire().unwrap();
+        decode.resize(40).unwrap();
+
+        let told = processes().unwrap();
+        assert_eq!(told.len(), 1);
+        let own = &told[0];
+        assert_eq!(
+            (own.pid, own.simulated, own.name.as_os_str()),
+            (std::process::id(), true, OsStr::new("serving"))
+        );
+        assert_eq!((own.device_count, own.lease_count, own.unlisted_count), (1, 2, 0));
+        assert_eq!(own.driver_version, gcx::driver_info().unwrap().version);
+        let age = SystemTime::now().duration_since(own.since).unwrap();
+        assert!(age < Duration::from_secs(600));
+
+        let told = leases().unwrap();
+        assert_eq!(told.len(), 2);
+        let (first, second) = (&told[0], &told[1]);
+        assert_eq!((first.process, first.id), (own.process, decode.info().unwrap().id));
+        assert_eq!((first.sm_count, first.exclusive_sm_count, first.changes), (Some(40), 40, 1));
+        assert_eq!((first.pid, first.simulated, first.device), (own.pid, true, 0));
+        assert_eq!((first.shared, first.own_queues, first.waiting), (false, false, false));
+        // What would clear a terminal is told as it is, and escaped where it is shown.
+        assert_eq!(first.name, OsStr::new("d\u{e9}code\u{1b}[2J"));
+        assert!(!format!("{:?}", first.name).contains('\u{1b}'));
+        assert_eq!(first.exclusive_atoms, [0, 1, 2, 3, 7]); // around the shared ones
+        assert_eq!((second.shared, &second.exclusive_atoms), (true, &vec![]));
+        assert_eq!((second.sm_count, &second.shared_atoms), (Some(24), &vec![4, 5, 6]));
+        assert_eq!((first.atom_count, first.atom_sm_count, first.last_atom_sm_count), (16, 8, 12));
+        assert_eq!((first.device_sm_count, first.device_uuid), (132, device.uuid()));
+        assert_eq!(
+            (&*first.process_name, &*first.device_name),
+            (OsStr::new("serving"), OsStr::new(device.name()))
+        );
+
+        // Another process sees them: the child of a fork can use nothing else of gcx.
+        assert!(holds_in_a_child(|| leases().unwrap().len() == 2 && start(None).is_err()));
+
+        start(None).unwrap(); // the program's name
+        assert_ne!(processes().unwrap()[0].name, OsStr::new("serving"));
+        drop(shared);
+        assert_eq!(leases().unwrap().len(), 1);
+        stop().unwrap();
+        stop().unwrap();
+        assert_eq!((processes().unwrap(), leases().unwrap()), (vec![], vec![]));
+    });
+}
+
+#[test]
+fn those_that_wait_are_told() {
+    with_folder("those_that_wait_are_told", || {
+        start(None).unwrap();
+        let device = Device::new(0).unwrap();
+        let all = Lease::acquire(&device, Sms::Rest).unwrap();
+        let cancel = gcx::Cancel::new().unwrap();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                device.lease().sm_count(Sms::Rest).timeout(Duration::MAX).cancel(&cancel).acquire()
+            });
+            while leases().unwrap().len() < 2 {
+                std::thread::yield_now();
+            }
+            let waiting = &leases().unwrap()[1];
+            assert_eq!((waiting.waiting, waiting.sm_count), (true, None));
+            assert_eq!((&waiting.exclusive_atoms, &waiting.shared_atoms), (&vec![], &vec![]));
+            cancel.signal().unwrap();
+            assert!(waits.join().unwrap().is_err());
+        });
+        assert_eq!(all.sm_count().unwrap(), 132);
+    });
+}
+
+#[test]
+fn wrong_names() {
+    with_folder("wrong_names", || {
+        for name in ["a\0b".to_owned(), "x".repeat(64)] {
+            let refused = start(Some(&name)).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidValue, "{refused}");
+        }
+        assert_eq!(processes().unwrap(), vec![]);
+        start(Some(&"x".repeat(63))).unwrap();
+        assert_eq!(processes().unwrap()[0].name.len(), 63);
+    });
+}
+
+/// A folder that others may enter is nothing to publish in.
+#[test]
+fn a_folder_of_others() {
+    with_folder("a_folder_of_others", || {
+        use std::os::unix::fs::PermissionsExt;
+        let folder =
+            std::path::Path::new(&std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("gcx");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(start(None).unwrap_err().kind(), ErrorKind::NotPermitted);
+        assert_eq!(leases().unwrap_err().kind(), ErrorKind::NotPermitted);
+    });
+}
