@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -205,7 +206,7 @@ void GraphNodes::read_kernel(GraphNode& node, uint32_t number) {
     launch.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
     launch.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
     launch.shared_bytes = params.sharedMemBytes;
-    launch.layout = layout_of(params.func, params.kern);
+    launch.layout = layout_of(params);
     node.at = params.ctx;
     read_arguments(launch, params, number);
     read_attributes(node, number);
@@ -279,11 +280,18 @@ void GraphNodes::read_edges(GraphLevel& level) {
     std::sort(level.edges.begin(), level.edges.end());
 }
 
-std::shared_ptr<const KernelLayout> GraphNodes::layout_of(CUfunction func, CUkernel kern) {
+std::shared_ptr<const KernelLayout>
+GraphNodes::layout_of(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
+    CUfunction const func = params.func;
+    CUkernel const kern = params.kern;
     const void* const key = kern != nullptr ? static_cast<const void*>(kern) : func;
     std::shared_ptr<const KernelLayout>& found = layouts_[key];
     if (found != nullptr)
         return found;
+    // Measured on 13.0: the driver tells a kernel's parameters only where a context is current.
+    std::optional<ScopedCurrent> current;
+    if (params.ctx != nullptr)
+        current.emplace(driver_, params.ctx);
     auto layout = std::make_shared<KernelLayout>();
     const char* name = nullptr;
     if (kern != nullptr)

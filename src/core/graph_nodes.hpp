@@ -128,7 +128,7 @@ class GraphNodes {
                         uint32_t number);
     void read_attributes(GraphNode& node, uint32_t number);
     void read_edges(GraphLevel& level);
-    std::shared_ptr<const KernelLayout> layout_of(CUfunction func, CUkernel kern);
+    std::shared_ptr<const KernelLayout> layout_of(const CUDA_KERNEL_NODE_PARAMS_v2& params);
     void find_device(const std::function<Device&(int32_t)>& device_of);
     void find_parts();
     void place_copies();

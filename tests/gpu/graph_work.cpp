@@ -166,17 +166,6 @@ CUresult launch_clusters(CUfunction clusters, CUstream stream, CUdeviceptr seen,
     return raw::cuLaunchKernelEx(&config, clusters, arguments, nullptr);
 }
 
-uint64_t capture_number(CUstream stream) {
-    CUgraph graph = nullptr;
-    cuuint64_t number = 0;
-    CUstreamCaptureStatus status{};
-    OK(raw::cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    OK(raw::cuStreamGetCaptureInfo(stream, &status, &number, nullptr, nullptr, nullptr));
-    OK(raw::cuStreamEndCapture(stream, &graph));
-    OK(raw::cuGraphDestroy(graph));
-    return number;
-}
-
 } // namespace
 
 InPrimary::InPrimary() {
@@ -228,12 +217,6 @@ CUgraphExec instantiate(CUgraph graph) {
     CUgraphExec exec = nullptr;
     OK(raw::cuGraphInstantiate(&exec, graph, 0));
     return exec;
-}
-
-uint64_t captures_between(CUstream stream, const std::function<void()>& body) {
-    const uint64_t before = capture_number(stream);
-    body();
-    return capture_number(stream) - before;
 }
 
 Template::Template(const Kernels& kernels) : kernels_(kernels) {

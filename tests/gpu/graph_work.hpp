@@ -61,9 +61,6 @@ CUresult launch_together(CUfunction together, CUstream stream, unsigned blocks, 
                          CUdeviceptr counter, CUdeviceptr seen);
 
 CUgraphExec instantiate(CUgraph graph);
-// How far apart the numbers of two captures are, one right after the other or with the body
-// between them.
-uint64_t captures_between(CUstream stream, const std::function<void()>& body);
 
 // The graph, captured once on streams of the primary context, and its buffers.
 class Template {

@@ -177,7 +177,10 @@ GCX_SIM_API(cuKernelGetName, const char** out, CUkernel handle) {
 
 GCX_SIM_API(cuKernelGetParamInfo, CUkernel handle, std::size_t index, std::size_t* offset,
             std::size_t* size) {
-    GCX_SIM_BODY(give_parameter(machine, to_handle(handle), index, offset, size));
+    GCX_SIM_BODY({
+        current_context(machine); // measured on 13.0: INVALID_CONTEXT if there is none
+        give_parameter(machine, to_handle(handle), index, offset, size);
+    });
 }
 
 GCX_SIM_API(cuKernelSetCacheConfig, CUkernel handle, CUfunc_cache, CUdevice) {
