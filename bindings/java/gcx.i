@@ -2,8 +2,8 @@
  *
  *   resources   byte[], as long as the struct; many of them one after another
  *   requests    int[], the first five fields of each
- *   handles     long, also native ones; in parameters Context, Stream, Event and Lease, which live
- *               until the call has returned
+ *   handles     long, also native ones; in parameters Context, Stream, Event, Lease and Graph,
+ *               which live until the call has returned
  *   structs     records, made by gcx.Upcalls from their fields in the header's order
  *   text        UTF-8 in byte[], since JNI's own strings are in another form of it
  *   results     an exception, made by gcx.Upcalls
@@ -44,8 +44,16 @@ ASKED_FOR(GCX_REST)
 ASKED_FOR(GCX_FOREVER)
 ASKED_FOR(GCX_MAX_LEASE_NAME)
 ASKED_FOR(GCX_LEASE_SHARED)
+ASKED_FOR(GCX_LEASE_OWN_QUEUES)
 ASKED_FOR(GCX_RESIZE_DEFAULT)
 ASKED_FOR(GCX_RESIZE_AT_ONCE)
+ASKED_FOR(GCX_PREPARE_FOR_LEASES)
+ASKED_FOR(GCX_MAX_PROCESS_NAME)
+ASKED_FOR(GCX_MAX_CONNECTIONS)
+ASKED_FOR(GCX_MAX_GRAPH_PARTS)
+ASKED_FOR(GCX_MAX_KERNEL_NAME)
+ASKED_FOR(GCX_NO_NODE)
+ASKED_FOR(GCX_GRAPH_NODE_PRIORITIES)
 ASKED_FOR(GCX_MAX_SMS)
 
 %{
@@ -72,6 +80,7 @@ AS(jint, int, uint32_t)
 AS(jint, int, unsigned int)
 %typemap(out) unsigned int { $result = (jint)$1; }
 AS(jint, int, int32_t)
+AS(jlong, long, uint64_t)
 AS(jint, int, gcx_resource_type)
 AS(jint, int, gcx_sm_family)
 AS(jint, int, gcx_capability)
@@ -84,6 +93,8 @@ AS(jlong, long, struct CUctx_st*)
 AS(jlong, long, struct CUgreenCtx_st*)
 AS(jlong, long, struct CUstream_st*)
 AS(jlong, long, struct CUevent_st*)
+AS(jlong, long, struct CUfunc_st*)
+AS(jlong, long, struct CUgraph_st*)
 
 AS(jbyteArray, byte[], const gcx_resource*)
 %typemap(jstype) const gcx_resource* "Resource"
@@ -91,6 +102,9 @@ AS(jbyteArray, byte[], const gcx_resource*)
 AS(jbyteArray, byte[], (const gcx_resource* resources, uint32_t resource_count))
 %typemap(jstype) (const gcx_resource* resources, uint32_t resource_count) "java.util.List<? extends Resource>"
 %typemap(javain) (const gcx_resource* resources, uint32_t resource_count) "Resource.joined($javainput)"
+AS(jbyteArray, byte[], (const gcx_resource* resources, uint32_t count))
+%typemap(jstype) (const gcx_resource* resources, uint32_t count) "java.util.List<? extends Resource>"
+%typemap(javain) (const gcx_resource* resources, uint32_t count) "Resource.joined($javainput)"
 AS(jintArray, int[], (const gcx_sm_request* requests, uint32_t request_count))
 %typemap(jstype) (const gcx_sm_request* requests, uint32_t request_count) "java.util.List<SmRequest>"
 %typemap(javain) (const gcx_sm_request* requests, uint32_t request_count) "SmRequest.joined($javainput)"
@@ -98,6 +112,13 @@ AS(jintArray, int[], (const gcx_sm_request* requests, uint32_t request_count))
 AS(jlongArray, long[], (const gcx_lease_size* sizes, uint32_t count))
 %typemap(jstype) (const gcx_lease_size* sizes, uint32_t count) "java.util.List<LeaseSize>"
 %typemap(javain, post="      java.lang.ref.Reference.reachabilityFence($javainput);") (const gcx_lease_size* sizes, uint32_t count) "LeaseSize.joined($javainput)"
+
+AS(jlongArray, long[], (const gcx_stream* streams, uint32_t count))
+%typemap(jstype) (const gcx_stream* streams, uint32_t count) "java.util.List<Stream>"
+%typemap(javain, post="      java.lang.ref.Reference.reachabilityFence($javainput);") (const gcx_stream* streams, uint32_t count) "Stream.joined($javainput)"
+AS(jintArray, int[], (const uint32_t* nodes, uint32_t count))
+AS(jbyteArray, byte[], (const void* arguments, uint64_t argument_bytes))
+%typemap(freearg) (const void* arguments, uint64_t argument_bytes) { free((void*)$1); }
 
 /* The collector leaves the object alone until the call has returned. */
 %define HANDLE_OF(TYPE, CLASS)
@@ -109,6 +130,7 @@ HANDLE_OF(gcx_context, Context)
 HANDLE_OF(gcx_stream, Stream)
 HANDLE_OF(gcx_event, Event)
 HANDLE_OF(gcx_lease, Lease)
+HANDLE_OF(gcx_graph, Graph)
 HANDLE_OF(gcx_cancel, Wait.Token)
 %typemap(javain, post="      java.lang.ref.Reference.reachabilityFence($javainput);") gcx_cancel "Wait.Token.handleOf($javainput)"
 
@@ -116,12 +138,12 @@ AS(jbyteArray, byte[], const char*)
 %typemap(jstype) const char* "String"
 %typemap(javain) const char* "Upcalls.bytes($javainput)"
 %typemap(javaout) const char* { return Upcalls.text($jnicall); }
-%typemap(in) const char* driver, const char* lease_name {
+%typemap(in) const char* driver, const char* lease_name, const char* name {
     $1 = NULL;
     if ($input != NULL && ($1 = to_text(jenv, $input)) == NULL)
         FAIL
 }
-%typemap(freearg) const char* driver, const char* lease_name { free($1); }
+%typemap(freearg) const char* driver, const char* lease_name, const char* name { free($1); }
 %typemap(out) const char* {
     DELIVER();
     $result = text_of(jenv, $1);
@@ -159,6 +181,7 @@ GIVES_A(jlong, long, gcx_event_from_native)
 GIVES_A(jlong, long, acquire_lease)
 GIVES_A(jlong, long, gcx_lease_stream_create)
 GIVES_A(jlong, long, gcx_cancel_create)
+GIVES_A(jlong, long, create_graph)
 GIVES_A(jobject, DriverInfo, gcx_driver_get_info)
 GIVES_A(jobject, CapabilityInfo, gcx_capability_get_info)
 GIVES_A(jobject, DeviceInfo, gcx_device_get_info)
@@ -166,9 +189,16 @@ GIVES_A(jobject, ResourceInfo, gcx_resource_get_info)
 GIVES_A(jobject, ContextInfo, gcx_context_get_info)
 GIVES_A(jobject, StreamInfo, gcx_stream_get_info)
 GIVES_A(jobject, CacheStats, gcx_cache_get_stats)
+GIVES_A(jobject, CacheTrimmed, gcx_cache_trim)
 GIVES_A(jobject, LeaseInfo, gcx_lease_get_info)
+GIVES_A(jobject, KernelFit, get_kernel_fit)
+GIVES_A(jobject, QueueInfo, gcx_queue_get_info)
+GIVES_A(jobject, GraphInfo, gcx_graph_get_info)
 GIVES_A(jobjectArray, LiveContext[], list_contexts)
 GIVES_A(jobjectArray, LiveLease[], list_leases)
+GIVES_A(jobjectArray, PublishedProcess[], list_published_processes)
+GIVES_A(jobjectArray, PublishedLease[], list_published_leases)
+GIVES_A(jobjectArray, GraphNode[], list_graph_nodes)
 GIVES_BYTES(gcx_device_get_resource)
 GIVES_BYTES(gcx_workqueue_configure)
 GIVES_BYTES(gcx_sm_split)
@@ -189,11 +219,51 @@ AS(jboolean, boolean, int wanted)
 %ignore gcx_log_callback;
 %rename("$ignore", fullname=1) gcx_log_set_callback;
 
+/* Progress is told while the library is inside a call: see tell_progress of values.h. */
+AS(jobject, Preparing, jobject preparing)
+%typemap(in) jobject preparing { $1 = $input; }
+%typemap(in, numinputs=0) (JNIEnv* jni, jclass upcalls) {
+    $1 = jenv;
+    $2 = jcls;
+}
+%typemap(out) gcx_result prepare_cache {
+    if ((*jenv)->ExceptionCheck(jenv)) /* what the progress has thrown */
+        FAIL
+    if ($1 != GCX_SUCCESS) {
+        RAISE($1);
+        FAIL
+    }
+    DELIVER();
+    GIVES_NOTHING
+}
+%ignore gcx_progress_callback;
+%rename("$ignore", fullname=1) gcx_cache_prepare;
+
 %include "gcx_common.i"
 
 %rename(gcx_log_set_callback) log_set_callback;
 %inline %{
 static gcx_result log_set_callback(gcx_log_level level, int wanted) {
     return gcx_log_set_callback(level, wanted ? note_message : NULL, NULL);
+}
+%}
+
+%rename(gcx_cache_prepare) prepare_cache;
+%inline %{
+static gcx_result prepare_cache(const gcx_resource* resources, uint32_t count, uint32_t flags,
+                                gcx_cancel cancel, jobject preparing, JNIEnv* jni, jclass upcalls) {
+    progress told = {jni, upcalls, preparing, cancel, NULL};
+    gcx_prepare_params params = GCX_PREPARE_PARAMS_INIT;
+    gcx_result result;
+    params.flags = flags;
+    params.cancel = cancel;
+    params.progress = preparing != NULL ? tell_progress : NULL;
+    params.user_data = &told;
+    result = gcx_cache_prepare(resources, count, &params);
+    if (told.thrown != NULL) {
+        deliver_messages(jni, upcalls);
+        (*jni)->Throw(jni, told.thrown);
+    }
+    return result;
 }
 %}

@@ -16,12 +16,21 @@
     X(gcx_capability_info, "capabilityInfo", "(JJ[B)Lgcx/CapabilityInfo;")                         \
     X(gcx_device_info, "deviceInfo", "(JJJJJJ[B[B)Lgcx/DeviceInfo;")                               \
     X(gcx_resource_info, "resourceInfo", "(JJJJJJJJJJJ)Lgcx/ResourceInfo;")                        \
-    X(gcx_context_info, "contextInfo", "(JJJJ)Lgcx/ContextInfo;")                                  \
+    X(gcx_context_info, "contextInfo", "(JJJJJ)Lgcx/ContextInfo;")                                 \
     X(gcx_stream_info, "streamInfo", "(JJJJ)Lgcx/StreamInfo;")                                     \
-    X(gcx_cache_stats, "cacheStats", "(JJJJJJJ)Lgcx/CacheStats;")                                  \
-    X(gcx_live_context, "liveContext", "(JJJJJJ[B)Lgcx/LiveContext;")                              \
+    X(gcx_cache_stats, "cacheStats", "(JJJJJJJJJJJJJJ)Lgcx/CacheStats;")                           \
+    X(gcx_cache_trimmed, "cacheTrimmed", "(JJJJJ)Lgcx/CacheTrimmed;")                              \
+    X(gcx_kernel_fit, "kernelFit", "(JJJJJ)Lgcx/KernelFit;")                                       \
+    X(gcx_queue_info, "queueInfo", "(JJJJJ)Lgcx/QueueInfo;")                                       \
+    X(gcx_live_context, "liveContext", "(JJJJJJJ[B)Lgcx/LiveContext;")                             \
     X(gcx_lease_info, "leaseInfo", "(JJJJJJJJ[B)Lgcx/LeaseInfo;")                                  \
     X(gcx_live_lease, "liveLease", "(JJJJJJJJ[B[B)Lgcx/LiveLease;")                                \
+    X(gcx_published_process, "publishedProcess", "(JJJJJJJJ[B)Lgcx/PublishedProcess;")             \
+    X(gcx_published_lease, "publishedLease",                                                       \
+      "(JJJJJJJJJJJJJJJJ[B[B[B[B[B[B)Lgcx/PublishedLease;")                                        \
+    X(gcx_graph_info, "graphInfo", "(JJJJJJJJJJ)Lgcx/GraphInfo;")                                  \
+    X(gcx_graph_node, "graphNode", "(JJJJJJJJJJJJJJJ[B)Lgcx/GraphNode;")                           \
+    X(progress, "progress", "(Lgcx/Preparing;II)V")                                                \
     X(error, "error", "(I[B[B)Lgcx/GcxException;")                                                 \
     X(message, "message", "(I[B)V")
 
@@ -55,9 +64,10 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void* reserved) {
     return JNI_VERSION_10;
 }
 
-/* NULL with an OutOfMemoryError; so are the other arrays. */
+/* NULL with an OutOfMemoryError, this one's or that of a field before; so are the other arrays. */
 static jbyteArray bytes_of(JNIEnv* jenv, const void* data, size_t size) {
-    jbyteArray array = (*jenv)->NewByteArray(jenv, (jsize)size);
+    jbyteArray array =
+        (*jenv)->ExceptionCheck(jenv) ? NULL : (*jenv)->NewByteArray(jenv, (jsize)size);
     if (array != NULL)
         (*jenv)->SetByteArrayRegion(jenv, array, 0, (jsize)size, (const jbyte*)data);
     return array;
@@ -194,6 +204,44 @@ static gcx_lease_size* to_sizes(JNIEnv* jenv, jlongArray array, uint32_t* count)
     return sizes;
 }
 
+static gcx_stream* to_streams(JNIEnv* jenv, jlongArray array, uint32_t* count) {
+    const size_t whole = length_of(jenv, array);
+    gcx_stream* streams = room_for(jenv, whole, sizeof(*streams));
+    size_t i;
+    if (streams == NULL)
+        return NULL;
+    for (i = 0; i < whole; i++) {
+        jlong handle;
+        (*jenv)->GetLongArrayRegion(jenv, array, (jsize)i, 1, &handle);
+        streams[i] = (gcx_stream)(intptr_t)handle;
+    }
+    *count = (uint32_t)whole;
+    return streams;
+}
+
+static uint32_t* to_numbers(JNIEnv* jenv, jintArray array, uint32_t* count) {
+    const size_t whole = length_of(jenv, array);
+    uint32_t* numbers = room_for(jenv, whole, sizeof(*numbers));
+    if (numbers == NULL)
+        return NULL;
+    (*jenv)->GetIntArrayRegion(jenv, array, 0, (jsize)whole, (jint*)numbers);
+    *count = (uint32_t)whole;
+    return numbers;
+}
+
+/* A copy that the caller frees; null is NULL. */
+static int to_bytes(JNIEnv* jenv, jbyteArray array, void** data, uint64_t* size) {
+    const size_t length = length_of(jenv, array);
+    if (array == NULL)
+        return 1;
+    *data = room_for(jenv, length, 1);
+    if (*data == NULL)
+        return 0;
+    (*jenv)->GetByteArrayRegion(jenv, array, 0, (jsize)length, (jbyte*)*data);
+    *size = length;
+    return 1;
+}
+
 static char* to_text(JNIEnv* jenv, jbyteArray array) {
     const jsize length = (*jenv)->GetArrayLength(jenv, array);
     char* text = malloc((size_t)length + 1);
@@ -207,17 +255,21 @@ static char* to_text(JNIEnv* jenv, jbyteArray array) {
 }
 
 /* What gcx_common.i asks of a language. The structs of gcx.h have fewer fields than this. */
-#define MOST_FIELDS 16
+#define MOST_FIELDS 24
 #define RAISE(result) throw_result(jenv, jcls, result)
 #define DELIVER() deliver_messages(jenv, jcls)
 #define MEMORY_EXHAUSTED() throw_exhausted(jenv)
 #define TO_U32(input, to) (*(to) = (uint32_t)(input), 1)
+#define TO_U64(input, to) (*(to) = (uint64_t)(input), 1)
 #define TO_I32(input, to) (*(to) = (input), 1)
 #define TO_HANDLE(input, to) (*(to) = (void*)(intptr_t)(input), 1)
 #define TO_RESOURCE(input, to) to_resource(jenv, input, to)
 #define TO_RESOURCES(input, count) to_resources(jenv, input, count)
 #define TO_REQUESTS(input, count) to_requests(jenv, input, count)
 #define TO_SIZES(input, count) to_sizes(jenv, input, count)
+#define TO_STREAMS(input, count) to_streams(jenv, input, count)
+#define TO_NUMBERS(input, count) to_numbers(jenv, input, count)
+#define TO_BYTES(input, data, size) to_bytes(jenv, input, (void**)(data), size)
 #define U32(number) (jint)(number)
 #define I32(number) (jint)(number)
 #define F32(number) (jfloat)(number)
@@ -230,26 +282,35 @@ static char* to_text(JNIEnv* jenv, jbyteArray array) {
 #define PLAN(counts, count, remainder) ints_of(jenv, counts, count, &(remainder))
 #define STRUCT_BEGIN()                                                                             \
     jvalue fields[MOST_FIELDS];                                                                    \
+    const int framed = frame_begin(jenv);                                                          \
     int field = 0
 #define SIGNED(number) fields[field++].j = (jlong)(number)
 #define UNSIGNED(number) fields[field++].j = (jlong)(number)
 #define TEXT(text) fields[field++].l = text_of(jenv, text)
 #define BYTES(data, size) fields[field++].l = bytes_of(jenv, data, size)
 #define SMS(resource) fields[field++].l = RESOURCE(resource)
-#define STRUCT_END(type) struct_of(jenv, jcls, UPCALL_##type, fields, field)
+#define STRUCT_END(type) struct_of(jenv, jcls, UPCALL_##type, fields, framed)
 #define LIST_BEGIN(type, count) jobjectArray listed = list_of(jenv, CLASS_OF_##type, count)
 #define LIST_ADD(index, item) list_add(jenv, listed, index, item)
 #define LIST_END() listed
 
-static jobject struct_of(JNIEnv* jenv, jclass owner, int upcall, const jvalue* fields, int count) {
-    (void)count;
-    if ((*jenv)->ExceptionCheck(jenv)) /* there was no memory for a field */
-        return NULL;
-    return (*jenv)->CallStaticObjectMethodA(jenv, owner, methods[upcall], fields);
+/* Arrays of a struct's fields are gone with it: a list has many structs. */
+static int frame_begin(JNIEnv* jenv) {
+    return !(*jenv)->ExceptionCheck(jenv) && (*jenv)->PushLocalFrame(jenv, MOST_FIELDS + 1) == 0;
+}
+
+static jobject struct_of(JNIEnv* jenv, jclass owner, int upcall, const jvalue* fields, int framed) {
+    jobject made = NULL;
+    if (!(*jenv)->ExceptionCheck(jenv)) /* there was memory for all fields */
+        made = (*jenv)->CallStaticObjectMethodA(jenv, owner, methods[upcall], fields);
+    return framed ? (*jenv)->PopLocalFrame(jenv, made) : NULL;
 }
 
 #define CLASS_OF_gcx_live_context "gcx/LiveContext"
 #define CLASS_OF_gcx_live_lease "gcx/LiveLease"
+#define CLASS_OF_gcx_published_process "gcx/PublishedProcess"
+#define CLASS_OF_gcx_published_lease "gcx/PublishedLease"
+#define CLASS_OF_gcx_graph_node "gcx/GraphNode"
 
 static jobjectArray list_of(JNIEnv* jenv, const char* class_name, uint32_t count) {
     const jclass type = (*jenv)->FindClass(jenv, class_name);
@@ -261,6 +322,30 @@ static void list_add(JNIEnv* jenv, jobjectArray list, uint32_t index, jobject it
         (*jenv)->SetObjectArrayElement(jenv, list, (jsize)index, item);
     if (item != NULL)
         (*jenv)->DeleteLocalRef(jenv, item);
+}
+
+/* A call that tells its progress to a gcx.Preparing. */
+typedef struct progress {
+    JNIEnv* jenv;
+    jclass owner;
+    jobject preparing;
+    gcx_cancel cancel;
+    jthrowable thrown; /* by the progress; it waits here until the call has returned */
+} progress;
+
+/* Inside the call, in its thread. */
+static void tell_progress(uint32_t done, uint32_t count, void* user_data) {
+    progress* const told = user_data;
+    JNIEnv* const jenv = told->jenv;
+    if (told->thrown != NULL)
+        return;
+    (*jenv)->CallStaticVoidMethod(jenv, told->owner, methods[UPCALL_progress], told->preparing,
+                                  (jint)done, (jint)count);
+    told->thrown = (*jenv)->ExceptionOccurred(jenv);
+    if (told->thrown != NULL) {
+        (*jenv)->ExceptionClear(jenv);
+        gcx_cancel_signal(told->cancel);
+    }
 }
 
 #endif

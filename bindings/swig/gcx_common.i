@@ -145,6 +145,7 @@
         FAIL
 }
 %typemap(freearg) (const gcx_stream* streams, uint32_t count) { free((void*)$1); }
+%typemap(argout) (const gcx_stream* streams, uint32_t count) ""
 
 %typemap(in) (const uint32_t* nodes, uint32_t count) {
     $1 = TO_NUMBERS($input, &$2);

@@ -7,5 +7,6 @@ package gcx;
  * @param smCount its SMs
  * @param streamCount live streams of its green context, those of other contexts over it too
  * @param id the same of two contexts exactly if they share a green context; never used twice
+ * @param bytes device memory that it holds, as measured
  */
-public record ContextInfo(int device, int smCount, int streamCount, long id) {}
+public record ContextInfo(int device, int smCount, int streamCount, long id, long bytes) {}

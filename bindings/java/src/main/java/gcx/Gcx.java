@@ -1,8 +1,8 @@
 package gcx;
 
 /**
- * What concerns the whole process: the driver, the contexts that are kept, the log. Every method
- * may be called from any thread.
+ * What concerns the whole process: the driver, the queues, the log. Every method may be called from
+ * any thread.
  */
 public final class Gcx {
   private static final Object LOG = new Object();
@@ -76,25 +76,29 @@ public final class Gcx {
   }
 
   /**
-   * How many green contexts without context or stream are kept, over all devices: 64 at first. 0
-   * keeps none.
+   * How many of the hardware's queues the partitions of the process share. Opens no driver.
    *
-   * @param keptContexts the limit
+   * @return the connections, and where their number comes from
    */
-  public static void setCacheLimit(int keptContexts) {
-    if (keptContexts < 0) {
-      throw new GcxException.InvalidValue(keptContexts + " is no number of contexts");
-    }
-    Functions.gcx_cache_set_limit(keptContexts);
+  public static QueueInfo queues() {
+    return Functions.gcx_queue_get_info();
   }
 
   /**
-   * The green contexts that gcx has, by number.
+   * Asks for connections, 1 to 32, before CUDA starts: sets CUDA_DEVICE_MAX_CONNECTIONS in the
+   * process's environment, unless it holds as many or more. To be called at the beginning of a
+   * program, since nothing may read the environment meanwhile. Java's own view of the environment,
+   * which processes that it starts inherit too, stays as it was. Opens no driver.
    *
-   * @return the counts since the driver was opened
+   * @param connections how many
+   * @throws GcxException.NotPermitted CUDA has started with fewer: it is too late
+   * @throws GcxException.InvalidValue it is not 1 to 32
    */
-  public static CacheStats cacheStats() {
-    return Functions.gcx_cache_get_stats();
+  public static void requestConnections(int connections) {
+    if (connections < 0) {
+      throw new GcxException.InvalidValue(connections + " is no number of connections");
+    }
+    Functions.gcx_queue_request_connections(connections);
   }
 
   /**

@@ -89,6 +89,8 @@ public class GcxException extends RuntimeException {
           INVALID_PC,
           LAUNCH_FAILED ->
           new Launch(code, name, detail);
+      case COOPERATIVE_LAUNCH_TOO_LARGE -> new LaunchTooLarge(code, name, detail);
+      case GRAPH_EXEC_UPDATE_FAILURE -> new GraphUpdate(code, name, detail);
       case NOT_PERMITTED -> new NotPermitted(code, name, detail);
       case NOT_SUPPORTED -> new NotSupported(code, name, detail);
       case STREAM_CAPTURE_UNSUPPORTED,
@@ -265,7 +267,25 @@ public class GcxException extends RuntimeException {
     }
   }
 
-  /** The driver does not permit this here and now; or a wait for a lease was given up. */
+  /** A cooperative grid is larger than the SMs hold; the message has the largest. */
+  public static final class LaunchTooLarge extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    LaunchTooLarge(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+  }
+
+  /** Another captured graph hasn't the same nodes and order; the message says where. */
+  public static final class GraphUpdate extends GcxException {
+    private static final long serialVersionUID = 1L;
+
+    GraphUpdate(int code, String name, String detail) {
+      super(code, name, detail);
+    }
+  }
+
+  /** The driver does not permit this here and now; or a call was given up. */
   public static final class NotPermitted extends GcxException {
     private static final long serialVersionUID = 1L;
 

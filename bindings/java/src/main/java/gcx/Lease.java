@@ -84,7 +84,7 @@ public final class Lease extends Owned {
   /**
    * Makes the contexts that {@link #resize(List, ResizeOption...)} with these sizes would need, and
    * changes nothing: for a thread that makes ahead of time what is to be changed in microseconds
-   * later, one call for each layout. They are kept within {@link Gcx#setCacheLimit}.
+   * later, one call for each layout. They are kept within {@link Cache#setLimit}.
    *
    * @param sizes what each lease would have
    */

@@ -6,6 +6,7 @@ package gcx;
  * @param device the device's number
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
+ * @param ownQueues whether it insisted on queues of its own
  * @param smCount SMs that it has now
  * @param exclusiveSmCount of these, those that are its alone
  * @param streamCount its streams
@@ -17,6 +18,7 @@ public record LeaseInfo(
     int device,
     SmFamily family,
     boolean isShared,
+    boolean ownQueues,
     int smCount,
     int exclusiveSmCount,
     int streamCount,

@@ -11,6 +11,7 @@ import java.util.Objects;
  *     of the rest one atom
  * @param isShared whether others that are shared may have its SMs too
  * @param exclusiveSmCount of a shared one: so many of the SMs are its alone
+ * @param ownQueues whether a driver is refused that has no queues of its own for it, before CUDA 13.1
  * @param family the family of its atoms: coscheduled, fine or max-cluster
  * @param timeout how long to wait, in milliseconds rounded up: zero doesn't; {@link #FOREVER}, and
  *     anything beyond 49 days, has no end
@@ -23,6 +24,7 @@ public record LeaseRequest(
     long minSmCount,
     boolean isShared,
     long exclusiveSmCount,
+    boolean ownQueues,
     SmFamily family,
     Duration timeout,
     Cancel cancel,
@@ -40,6 +42,7 @@ public record LeaseRequest(
    * @param minSmCount SMs
    * @param isShared whether others may have them too
    * @param exclusiveSmCount SMs
+   * @param ownQueues whether it insists on queues of its own
    * @param family the family
    * @param timeout how long to wait
    * @param cancel what gives the wait up, or null
@@ -82,7 +85,7 @@ public record LeaseRequest(
   }
 
   private static LeaseRequest asked(long smCount) {
-    return new LeaseRequest(smCount, 0, false, 0, SmFamily.COSCHEDULED, Duration.ZERO, null, "");
+    return new LeaseRequest(smCount, 0, false, 0, false, SmFamily.COSCHEDULED, Duration.ZERO, null, "");
   }
 
   /**
@@ -93,7 +96,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withMinimum(long count) {
     return new LeaseRequest(
-        smCount, count, isShared, exclusiveSmCount, family, timeout, cancel, name);
+        smCount, count, isShared, exclusiveSmCount, ownQueues, family, timeout, cancel, name);
   }
 
   /**
@@ -113,7 +116,18 @@ public record LeaseRequest(
    */
   public LeaseRequest withSharing(long exclusiveCount) {
     return new LeaseRequest(
-        smCount, minSmCount, true, exclusiveCount, family, timeout, cancel, name);
+        smCount, minSmCount, true, exclusiveCount, ownQueues, family, timeout, cancel, name);
+  }
+
+  /**
+   * The same that has queues of its own: a driver before CUDA 13.1, which has none, is refused with
+   * {@link GcxException.NotSupported}. From 13.1 on leases have them without asking, where possible.
+   *
+   * @return the request
+   */
+  public LeaseRequest withOwnQueues() {
+    return new LeaseRequest(
+        smCount, minSmCount, isShared, exclusiveSmCount, true, family, timeout, cancel, name);
   }
 
   /**
@@ -124,7 +138,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withFamily(SmFamily other) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, other, timeout, cancel, name);
+        smCount, minSmCount, isShared, exclusiveSmCount, ownQueues, other, timeout, cancel, name);
   }
 
   /**
@@ -135,7 +149,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withTimeout(Duration duration) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, family, duration, cancel, name);
+        smCount, minSmCount, isShared, exclusiveSmCount, ownQueues, family, duration, cancel, name);
   }
 
   /**
@@ -146,7 +160,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withCancel(Cancel given) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, family, timeout, given, name);
+        smCount, minSmCount, isShared, exclusiveSmCount, ownQueues, family, timeout, given, name);
   }
 
   /**
@@ -157,7 +171,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withName(String text) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, family, timeout, cancel, text);
+        smCount, minSmCount, isShared, exclusiveSmCount, ownQueues, family, timeout, cancel, text);
   }
 
   /** The handle of a lease; the token, or null, gives the wait up. */
@@ -165,7 +179,8 @@ public record LeaseRequest(
     return Functions.gcx_lease_acquire(
         device.ordinal(),
         smCount == 0 ? Functions.GCX_REST : (int) smCount,
-        isShared ? Functions.GCX_LEASE_SHARED : 0,
+        (isShared ? Functions.GCX_LEASE_SHARED : 0)
+            | (ownQueues ? Functions.GCX_LEASE_OWN_QUEUES : 0),
         family.number,
         (int) minSmCount,
         (int) exclusiveSmCount,

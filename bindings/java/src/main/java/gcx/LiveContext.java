@@ -9,6 +9,7 @@ package gcx;
  * @param handleCount contexts over it
  * @param streamCount its streams
  * @param isPrivate whether nobody shares it
+ * @param bytes device memory that it holds, as measured
  * @param sms its SMs
  */
 public record LiveContext(
@@ -18,4 +19,5 @@ public record LiveContext(
     int handleCount,
     int streamCount,
     boolean isPrivate,
+    long bytes,
     SmResource sms) {}

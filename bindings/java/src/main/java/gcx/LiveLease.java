@@ -7,6 +7,7 @@ package gcx;
  * @param device the device's number
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
+ * @param ownQueues whether it insisted on queues of its own
  * @param smCount its SMs; of one that waits those it asked for, 0 for the rest
  * @param exclusiveSmCount of these, those that are its alone
  * @param streamCount its streams
@@ -19,6 +20,7 @@ public record LiveLease(
     int device,
     SmFamily family,
     boolean isShared,
+    boolean ownQueues,
     int smCount,
     int exclusiveSmCount,
     int streamCount,

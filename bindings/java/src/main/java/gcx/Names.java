@@ -9,8 +9,11 @@ import java.util.regex.Pattern;
 final class Names {
   static final Map<String, String> HERE =
       Map.ofEntries(
-          entry("gcx_cache_get_stats", "Gcx.cacheStats"),
-          entry("gcx_cache_set_limit", "Gcx.setCacheLimit"),
+          entry("gcx_cache_get_stats", "Cache.stats"),
+          entry("gcx_cache_prepare", "Cache.prepare"),
+          entry("gcx_cache_set_limit", "Cache.setLimit"),
+          entry("gcx_cache_set_memory_limit", "Cache.setMemoryLimit"),
+          entry("gcx_cache_trim", "Cache.trim"),
           entry("gcx_cancel_create", "Device.acquire"),
           entry("gcx_cancel_destroy", "Device.acquire"),
           entry("gcx_cancel_signal", "Cancel.signal"),
@@ -43,6 +46,16 @@ final class Names {
           entry("gcx_event_native", "Event.nativeHandle"),
           entry("gcx_event_query", "Event.isDone"),
           entry("gcx_event_synchronize", "Event.synchronize"),
+          entry("gcx_graph_create", "Graph.create"),
+          entry("gcx_graph_destroy", "Graph.close"),
+          entry("gcx_graph_get_info", "Graph.info"),
+          entry("gcx_graph_get_nodes", "Graph.nodes"),
+          entry("gcx_graph_launch", "Graph.launch"),
+          entry("gcx_graph_launch_parts", "Graph.launchParts"),
+          entry("gcx_graph_prepare", "Graph.prepare"),
+          entry("gcx_graph_set_kernel", "Graph.setKernel"),
+          entry("gcx_graph_set_part", "Graph.setPart"),
+          entry("gcx_graph_update", "Graph.update"),
           entry("gcx_last_error_message", "GcxException.detail"),
           entry("gcx_lease_acquire", "Device.acquire"),
           entry("gcx_lease_get_info", "Lease.info"),
@@ -56,6 +69,12 @@ final class Names {
           entry("gcx_lease_stream_create", "Lease.createStream"),
           entry("gcx_lease_synchronize", "Lease.synchronize"),
           entry("gcx_log_set_callback", "Gcx.setLog"),
+          entry("gcx_publish_start", "Published.start"),
+          entry("gcx_publish_stop", "Published.stop"),
+          entry("gcx_published_lease_list", "Published.leases"),
+          entry("gcx_published_process_list", "Published.processes"),
+          entry("gcx_queue_get_info", "Gcx.queues"),
+          entry("gcx_queue_request_connections", "Gcx.requestConnections"),
           entry("gcx_resource_get_atom", "SmResource.atoms"),
           entry("gcx_resource_get_info", "Resource.info"),
           entry("gcx_resource_get_live_overlap", "SmResource.liveOverlap"),
@@ -74,6 +93,7 @@ final class Names {
           entry("gcx_stream_destroy", "Stream.close"),
           entry("gcx_stream_from_native", "Stream.fromNative"),
           entry("gcx_stream_get_info", "Stream.info"),
+          entry("gcx_stream_get_kernel_fit", "Stream.kernelFit"),
           entry("gcx_stream_get_max_cluster_size", "Stream.maxClusterSize"),
           entry("gcx_stream_get_resource", "Stream.sms"),
           entry("gcx_stream_native", "Stream.nativeHandle"),
@@ -87,7 +107,9 @@ final class Names {
           entry("GCX_CONTEXT_PRIVATE", "Context.createPrivate"),
           entry("GCX_EVENT_BLOCKING_SYNC", "EventOption.BLOCKING"),
           entry("GCX_EVENT_TIMING", "EventOption.TIMING"),
+          entry("GCX_LEASE_OWN_QUEUES", "LeaseRequest.withOwnQueues"),
           entry("GCX_LEASE_SHARED", "LeaseRequest.withSharing"),
+          entry("GCX_PREPARE_FOR_LEASES", "PrepareOption.FOR_LEASES"),
           entry("GCX_RESIZE_AT_ONCE", "ResizeOption.AT_ONCE"),
           entry("GCX_SM_FAMILY_COSCHEDULED", "SmFamily.COSCHEDULED"),
           entry("GCX_SM_FAMILY_FINE", "SmFamily.FINE"),
@@ -102,17 +124,20 @@ final class Names {
   /** What they say to call, with the arguments of C. */
   private static final Pattern MAP_SMS = Pattern.compile("gcx_device_map_sms\\((\\d+), ([1-3])\\)");
 
-  /** The fields of a lease's request: wrong ones, and the one that would have less do. */
+  /** The fields of requests: wrong ones, and the one of a lease's that would have less do. */
   private static final Map<String, String> FIELDS =
       Map.of(
           "params->min_sm_count", "LeaseRequest.minSmCount",
           "params->exclusive_sm_count", "LeaseRequest.exclusiveSmCount",
           "params->family", "LeaseRequest.family",
           "params->name", "LeaseRequest.name",
+          "params->block_threads", "blockThreads",
+          "params->argument_bytes", "arguments.remaining()",
+          "params->grid", "grid",
+          "params->block", "block",
           "min_sm_count", "LeaseRequest.withMinimum");
 
-  private static final Pattern FIELD =
-      Pattern.compile("(?:params->|\\b)(?:min_sm_count|exclusive_sm_count|family|name)\\b");
+  private static final Pattern FIELD = Pattern.compile("params->\\w+|\\bmin_sm_count\\b");
 
   private Names() {}
 

@@ -1,5 +1,6 @@
 package gcx;
 
+import java.util.List;
 import java.util.Optional;
 
 /**
@@ -115,6 +116,42 @@ public final class Stream extends Owned {
    */
   public int maxClusterSize() {
     return Functions.gcx_stream_get_max_cluster_size(this);
+  }
+
+  /**
+   * How much of a kernel without clusters fits its SMs at once, when nothing else is there: for
+   * kernels that size their grid by the SMs. One with a barrier of its own over a grid that does
+   * not fit hangs. A stream of a lease answers for the SMs that the lease has at this call.
+   *
+   * @param function a CUfunction, or a CUkernel
+   * @param blockThreads threads of a block, 1 to 1024
+   * @param sharedBytes dynamic shared memory of a block
+   * @return blocks
+   * @throws GcxException.InvalidValue the threads are not 1 to 1024, or the function is 0
+   * @throws GcxException.InvalidHandle it is no function, as far as the driver notices
+   */
+  public KernelFit kernelFit(long function, int blockThreads, int sharedBytes) {
+    return kernelFit(function, blockThreads, sharedBytes, 0);
+  }
+
+  /**
+   * The same of a kernel with clusters.
+   *
+   * @param function a CUfunction, or a CUkernel
+   * @param blockThreads threads of a block
+   * @param sharedBytes dynamic shared memory of a block
+   * @param clusterBlocks blocks of a cluster; 0: it is launched without
+   * @return blocks and clusters
+   */
+  public KernelFit kernelFit(
+      long function, int blockThreads, int sharedBytes, int clusterBlocks) {
+    return Functions.gcx_stream_get_kernel_fit(
+        this, function, blockThreads, sharedBytes, clusterBlocks);
+  }
+
+  /** The caller keeps the streams reachable. */
+  static long[] joined(List<Stream> streams) {
+    return streams.stream().mapToLong(Stream::handle).toArray();
   }
 
   /** Waits in the calling thread until its work has finished. Errors of that work appear here. */

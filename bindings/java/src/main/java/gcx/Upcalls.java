@@ -1,7 +1,12 @@
 package gcx;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.BitSet;
+import java.util.List;
 import java.util.UUID;
 
 /**
@@ -60,7 +65,6 @@ abstract class Upcalls {
       long domains,
       byte[] name,
       byte[] uuid) {
-    ByteBuffer halves = ByteBuffer.wrap(uuid);
     return new DeviceInfo(
         text(name),
         (int) major,
@@ -69,7 +73,12 @@ abstract class Upcalls {
         (int) least,
         (int) alignment,
         (int) domains,
-        new UUID(halves.getLong(), halves.getLong()));
+        uuid(uuid));
+  }
+
+  private static UUID uuid(byte[] bytes) {
+    ByteBuffer halves = ByteBuffer.wrap(bytes);
+    return new UUID(halves.getLong(), halves.getLong());
   }
 
   static ResourceInfo resourceInfo(
@@ -98,8 +107,8 @@ abstract class Upcalls {
         (int) limit);
   }
 
-  static ContextInfo contextInfo(long device, long sms, long streams, long id) {
-    return new ContextInfo((int) device, (int) sms, (int) streams, id);
+  static ContextInfo contextInfo(long device, long sms, long streams, long id, long bytes) {
+    return new ContextInfo((int) device, (int) sms, (int) streams, id, bytes);
   }
 
   static StreamInfo streamInfo(long device, long priority, long sms, long contextId) {
@@ -107,8 +116,61 @@ abstract class Upcalls {
   }
 
   static CacheStats cacheStats(
-      long limit, long inUse, long kept, long hits, long misses, long evicted, long lost) {
-    return new CacheStats((int) limit, (int) inUse, (int) kept, hits, misses, evicted, lost);
+      long limit,
+      long inUse,
+      long kept,
+      long hits,
+      long misses,
+      long evicted,
+      long lost,
+      long prepared,
+      long makingNs,
+      long longestMakingNs,
+      long bytesInUse,
+      long bytesKept,
+      long memoryLimit,
+      long keptStreams) {
+    return new CacheStats(
+        (int) limit,
+        (int) inUse,
+        (int) kept,
+        hits,
+        misses,
+        evicted,
+        lost,
+        prepared,
+        Duration.ofNanos(makingNs),
+        Duration.ofNanos(longestMakingNs),
+        bytesInUse,
+        bytesKept,
+        memoryLimit < 0 ? Cache.NO_MEMORY_LIMIT : memoryLimit,
+        (int) keptStreams);
+  }
+
+  static CacheTrimmed cacheTrimmed(
+      long contexts, long streams, long contextsLeft, long streamsLeft, long bytes) {
+    return new CacheTrimmed(
+        (int) contexts, (int) streams, (int) contextsLeft, (int) streamsLeft, bytes);
+  }
+
+  static void progress(Preparing preparing, int done, int count) {
+    preparing.tell(done, count);
+  }
+
+  static KernelFit kernelFit(
+      long sms, long blocksPerSm, long blocks, long clusters, long clusterBlocks) {
+    return new KernelFit(
+        (int) sms, (int) blocksPerSm, (int) blocks, (int) clusters, (int) clusterBlocks);
+  }
+
+  static QueueInfo queueInfo(
+      long connections, long source, long started, long certain, long tooFew) {
+    return new QueueInfo(
+        (int) connections,
+        QueueSource.of((int) source),
+        started != 0,
+        certain != 0,
+        tooFew != 0);
   }
 
   static LeaseInfo leaseInfo(
@@ -124,7 +186,8 @@ abstract class Upcalls {
     return new LeaseInfo(
         (int) device,
         SmFamily.of((int) family),
-        flags != 0,
+        (flags & Functions.GCX_LEASE_SHARED) != 0,
+        (flags & Functions.GCX_LEASE_OWN_QUEUES) != 0,
         (int) sms,
         (int) exclusive,
         (int) streams,
@@ -148,7 +211,8 @@ abstract class Upcalls {
         id,
         (int) device,
         SmFamily.of((int) family),
-        flags != 0,
+        (flags & Functions.GCX_LEASE_SHARED) != 0,
+        (flags & Functions.GCX_LEASE_OWN_QUEUES) != 0,
         (int) sms,
         (int) exclusive,
         (int) streams,
@@ -158,14 +222,153 @@ abstract class Upcalls {
   }
 
   static LiveContext liveContext(
-      long id, long device, long sms, long handles, long streams, long flags, byte[] resource) {
+      long id,
+      long device,
+      long sms,
+      long handles,
+      long streams,
+      long flags,
+      long bytes,
+      byte[] resource) {
     return new LiveContext(
         id,
         (int) device,
         (int) sms,
         (int) handles,
         (int) streams,
-        flags != 0,
+        (flags & Functions.GCX_CONTEXT_PRIVATE) != 0,
+        bytes,
         new SmResource(resource));
+  }
+
+  static PublishedProcess publishedProcess(
+      long process,
+      long sinceMs,
+      long pid,
+      long simulated,
+      long driverVersion,
+      long devices,
+      long leases,
+      long unlisted,
+      byte[] name) {
+    return new PublishedProcess(
+        process,
+        Instant.ofEpochMilli(sinceMs),
+        (int) pid,
+        simulated != 0,
+        (int) driverVersion,
+        (int) devices,
+        (int) leases,
+        (int) unlisted,
+        text(name));
+  }
+
+  static PublishedLease publishedLease(
+      long process,
+      long id,
+      long changes,
+      long pid,
+      long simulated,
+      long device,
+      long family,
+      long flags,
+      long waits,
+      long sms,
+      long exclusive,
+      long streams,
+      long deviceSms,
+      long atoms,
+      long atomSms,
+      long lastAtomSms,
+      byte[] exclusiveAtoms,
+      byte[] sharedAtoms,
+      byte[] deviceUuid,
+      byte[] name,
+      byte[] processName,
+      byte[] deviceName) {
+    return new PublishedLease(
+        process,
+        id,
+        changes,
+        (int) pid,
+        simulated != 0,
+        (int) device,
+        SmFamily.of((int) family),
+        (flags & Functions.GCX_LEASE_SHARED) != 0,
+        (flags & Functions.GCX_LEASE_OWN_QUEUES) != 0,
+        waits != 0,
+        (int) sms,
+        (int) exclusive,
+        (int) streams,
+        (int) deviceSms,
+        (int) atoms,
+        (int) atomSms,
+        (int) lastAtomSms,
+        atomsOf(exclusiveAtoms),
+        atomsOf(sharedAtoms),
+        uuid(deviceUuid),
+        text(name),
+        text(processName),
+        text(deviceName));
+  }
+
+  /** The numbers of the bits that are set in the bytes of words of 64 bits. */
+  private static List<Integer> atomsOf(byte[] words) {
+    ByteBuffer bytes = ByteBuffer.wrap(words).order(ByteOrder.nativeOrder());
+    return BitSet.valueOf(bytes.asLongBuffer()).stream().boxed().toList();
+  }
+
+  static GraphInfo graphInfo(
+      long device,
+      long flags,
+      long nodes,
+      long kernels,
+      long parts,
+      long executables,
+      long maxExecutables,
+      long launches,
+      long made,
+      long evicted) {
+    return new GraphInfo(
+        (int) device,
+        (flags & Functions.GCX_GRAPH_NODE_PRIORITIES) != 0,
+        (int) nodes,
+        (int) kernels,
+        (int) parts,
+        (int) executables,
+        (int) maxExecutables,
+        launches,
+        made,
+        evicted);
+  }
+
+  static GraphNode graphNode(
+      long kind,
+      long parent,
+      long part,
+      long cooperative,
+      long gridX,
+      long gridY,
+      long gridZ,
+      long blockX,
+      long blockY,
+      long blockZ,
+      long clusterX,
+      long clusterY,
+      long clusterZ,
+      long sharedBytes,
+      long blocksPerSm,
+      byte[] name) {
+    return new GraphNode(
+        GraphNodeKind.of((int) kind),
+        (int) parent,
+        (int) part,
+        cooperative != 0,
+        new Dim((int) gridX, (int) gridY, (int) gridZ),
+        new Dim((int) blockX, (int) blockY, (int) blockZ),
+        new Dim((int) clusterX, (int) clusterY, (int) clusterZ),
+        (int) sharedBytes,
+        (int) blocksPerSm,
+        text(name));
   }
 }

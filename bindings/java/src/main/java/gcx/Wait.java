@@ -3,9 +3,12 @@ package gcx;
 import java.io.IOException;
 import java.nio.channels.AsynchronousCloseException;
 import java.nio.channels.spi.AbstractInterruptibleChannel;
+import java.util.List;
+import java.util.function.LongSupplier;
 
 /**
- * One wait for SMs, which the interruption of its thread gives up, or a {@link Cancel}. It is a
+ * One call that can be given up, by the interruption of its thread or by a {@link Cancel}: a wait
+ * for SMs, or contexts that are made ahead of time. It is a
  * channel, since those are what Java closes when a thread that is inside a call is interrupted.
  */
 final class Wait extends AbstractInterruptibleChannel {
@@ -28,24 +31,41 @@ final class Wait extends AbstractInterruptibleChannel {
 
   /** The handle of a lease. */
   static long acquire(Device device, LeaseRequest request) {
-    if (request.timeout().isZero() && request.cancel() == null) {
+    boolean waits = !request.timeout().isZero();
+    if (!waits && request.cancel() == null) {
       return request.acquire(device, null);
     }
     try (Token token = new Token()) {
-      return new Wait(token).acquireIn(device, request);
+      return new Wait(token).in(request.cancel(), waits, () -> request.acquire(device, token));
     }
   }
 
-  private long acquireIn(Device device, LeaseRequest request) {
-    Cancel cancel = request.cancel();
+  /** Progress and cancel may be null. */
+  static void prepare(
+      List<SmResource> resources, int flags, Progress progress, Cancel cancel) {
+    List<SmResource> wanted = List.copyOf(resources);
+    try (Token token = new Token()) {
+      Wait wait = new Wait(token);
+      Preparing told = progress == null ? null : new Preparing(progress, wait);
+      wait.in(
+          cancel,
+          true,
+          () -> {
+            Functions.gcx_cache_prepare(wanted, flags, token, told);
+            return 0;
+          });
+    }
+  }
+
+  private long in(Cancel cancel, boolean byInterruption, LongSupplier call) {
     try {
-      if (!request.timeout().isZero()) {
+      if (byInterruption) {
         begin();
       }
       if (cancel != null) {
         cancel.add(this);
       }
-      return request.acquire(device, token);
+      return call.getAsLong();
     } catch (GcxException.NotPermitted problem) {
       boolean cancelled = cancel != null && cancel.isSignalled();
       boolean interrupted = Thread.currentThread().isInterrupted();

@@ -50,12 +50,12 @@ class DriverTest {
   void keptContextsAreCounted() {
     SmResource part = new Device(0).sms().split(40).groups().get(0);
     Context.create(part).close();
-    CacheStats before = Gcx.cacheStats();
+    CacheStats before = Cache.stats();
     Context.create(part).close();
-    assertEquals(before.hits() + 1, Gcx.cacheStats().hits());
-    assertEquals(before.misses(), Gcx.cacheStats().misses());
-    Gcx.setCacheLimit(before.limit());
-    assertThrows(GcxException.InvalidValue.class, () -> Gcx.setCacheLimit(-1));
+    assertEquals(before.hits() + 1, Cache.stats().hits());
+    assertEquals(before.misses(), Cache.stats().misses());
+    Cache.setLimit(before.limit());
+    assertThrows(GcxException.InvalidValue.class, () -> Cache.setLimit(-1));
   }
 
   @Test

@@ -140,11 +140,11 @@ class LeaseTest {
       try (Stream former = Stream.fromNative(before)) {
         assertArrayEquals(small, former.probeSms());
       }
-      long misses = Gcx.cacheStats().misses();
+      long misses = Cache.stats().misses();
       lease.resize(24);
       assertArrayEquals(small, stream.probeSms());
       assertEquals(before, stream.nativeHandle());
-      assertEquals(misses, Gcx.cacheStats().misses());
+      assertEquals(misses, Cache.stats().misses());
       assertEquals(24, stream.smCount());
       assertEquals(lease.sms(), stream.sms());
     }
@@ -159,7 +159,7 @@ class LeaseTest {
       List<LeaseSize> layout = List.of(LeaseSize.of(decode, 64), LeaseSize.rest(prefill));
       Lease.prepare(layout);
       assertEquals(32, decode.smCount());
-      long misses = Gcx.cacheStats().misses();
+      long misses = Cache.stats().misses();
       for (ResizeOption[] options :
           new ResizeOption[][] {{}, {ResizeOption.AT_ONCE}, {ResizeOption.AT_ONCE}}) {
         Lease.resize(layout, options);
@@ -172,7 +172,7 @@ class LeaseTest {
         Lease.resize(List.of(LeaseSize.of(decode, 32), LeaseSize.rest(prefill)), options);
         assertEquals(100, heavy.probeSms().length);
       }
-      assertEquals(misses, Gcx.cacheStats().misses());
+      assertEquals(misses, Cache.stats().misses());
       refused(
           GcxException.AlreadyAcquired.class,
           "64 for \"decode\", 100 for \"prefill\"",

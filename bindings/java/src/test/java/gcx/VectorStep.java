@@ -96,9 +96,9 @@ final class VectorStep {
         give(range.least());
         give(range.greatest());
       }
-      case "limit" -> Gcx.setCacheLimit(number());
+      case "limit" -> Cache.setLimit(number());
       case "cache" -> {
-        CacheStats now = Gcx.cacheStats();
+        CacheStats now = Cache.stats();
         give(now.inUse());
         give(now.kept());
         give(now.hits() - vector.begin.hits());

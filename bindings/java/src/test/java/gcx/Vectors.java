@@ -65,7 +65,7 @@ final class Vectors {
     int at = first;
     try {
       if (at > 4) { // before the first vector has opened a driver it can't be asked
-        vector.begin = Gcx.cacheStats();
+        vector.begin = Cache.stats();
       }
       while (++at < end) {
         String line = lines.get(at);
