@@ -26,8 +26,7 @@
     X(gcx_lease_info, "leaseInfo", "(JJJJJJJJ[B)Lgcx/LeaseInfo;")                                  \
     X(gcx_live_lease, "liveLease", "(JJJJJJJJ[B[B)Lgcx/LiveLease;")                                \
     X(gcx_published_process, "publishedProcess", "(JJJJJJJJ[B)Lgcx/PublishedProcess;")             \
-    X(gcx_published_lease, "publishedLease",                                                       \
-      "(JJJJJJJJJJJJJJJJ[B[B[B[B[B[B)Lgcx/PublishedLease;")                                        \
+    X(gcx_published_lease, "publishedLease", "(JJJJJJJJJJJJJJJJ[B[B[B[B[B[B)Lgcx/PublishedLease;") \
     X(gcx_graph_info, "graphInfo", "(JJJJJJJJJJ)Lgcx/GraphInfo;")                                  \
     X(gcx_graph_node, "graphNode", "(JJJJJJJJJJJJJJJ[B)Lgcx/GraphNode;")                           \
     X(progress, "progress", "(Lgcx/Preparing;II)V")                                                \

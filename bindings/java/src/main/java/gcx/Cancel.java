@@ -4,9 +4,8 @@ import java.util.HashSet;
 import java.util.Set;
 
 /**
- * What calls that take long are given up with, from another thread: waits for SMs, and contexts that
- * are made ahead of time. One may be in any number of them.
- * There is nothing to close.
+ * What calls that take long are given up with, from another thread: waits for SMs, and contexts
+ * that are made ahead of time. One may be in any number of them. There is nothing to close.
  *
  * <p>Every method may be called from any thread, at any time.
  */
@@ -18,8 +17,9 @@ public final class Cancel {
   public Cancel() {}
 
   /**
-   * Gives up all that waits with this, and all that will: {@link Device#acquire(LeaseRequest)}
-   * and {@link Cache#prepare} answer {@link GcxException.NotPermitted}. For good; signalling again does nothing.
+   * Gives up all that waits with this, and all that will: {@link Device#acquire(LeaseRequest)} and
+   * {@link Cache#prepare} answer {@link GcxException.NotPermitted}. For good; signalling again does
+   * nothing.
    */
   public synchronized void signal() {
     signalled = true;

@@ -13,8 +13,8 @@ import java.util.List;
  * has several parts, each of which can have SMs of its own.
  *
  * <p>Every method may be called from any thread, at any time. Launches on one set of SMs run one
- * after the other, those on different ones side by side, on the same memory. Tested on the simulated
- * driver alone so far.
+ * after the other, those on different ones side by side, on the same memory. Tested on the
+ * simulated driver alone so far.
  */
 public final class Graph extends Owned {
   private Graph(long handle) {
@@ -95,7 +95,7 @@ public final class Graph extends Owned {
    * @throws GcxException.NotSupported the driver did not move a node as it was told
    */
   public void prepare(List<SmResource> resources, PrepareOption... options) {
-    Functions.gcx_graph_prepare(this, resources, PrepareOption.flags(options));
+    Functions.gcx_graph_prepare(this, List.copyOf(resources), PrepareOption.flags(options));
   }
 
   /**
@@ -107,7 +107,7 @@ public final class Graph extends Owned {
    * @throws GcxException.InvalidValue there is no such node, or part
    */
   public void setPart(int part, int... nodes) {
-    Functions.gcx_graph_set_part(this, nodes, part);
+    Functions.gcx_graph_set_part(this, nodes.clone(), part);
   }
 
   /**
@@ -133,8 +133,15 @@ public final class Graph extends Owned {
         block.x(),
         block.y(),
         block.z(),
-        sharedBytes,
+        checkedBytes(sharedBytes),
         bytesOf(arguments));
+  }
+
+  static int checkedBytes(int bytes) {
+    if (bytes < 0) {
+      throw new GcxException.InvalidValue(bytes + " is no number of bytes");
+    }
+    return bytes;
   }
 
   /** The buffer stays as it is. */

@@ -11,7 +11,8 @@ import java.util.Objects;
  *     of the rest one atom
  * @param isShared whether others that are shared may have its SMs too
  * @param exclusiveSmCount of a shared one: so many of the SMs are its alone
- * @param ownQueues whether a driver is refused that has no queues of its own for it, before CUDA 13.1
+ * @param ownQueues whether a driver is refused that has no queues of its own for it, before CUDA
+ *     13.1
  * @param family the family of its atoms: coscheduled, fine or max-cluster
  * @param timeout how long to wait, in milliseconds rounded up: zero doesn't; {@link #FOREVER}, and
  *     anything beyond 49 days, has no end
@@ -85,7 +86,8 @@ public record LeaseRequest(
   }
 
   private static LeaseRequest asked(long smCount) {
-    return new LeaseRequest(smCount, 0, false, 0, false, SmFamily.COSCHEDULED, Duration.ZERO, null, "");
+    return new LeaseRequest(
+        smCount, 0, false, 0, false, SmFamily.COSCHEDULED, Duration.ZERO, null, "");
   }
 
   /**
@@ -121,7 +123,8 @@ public record LeaseRequest(
 
   /**
    * The same that has queues of its own: a driver before CUDA 13.1, which has none, is refused with
-   * {@link GcxException.NotSupported}. From 13.1 on leases have them without asking, where possible.
+   * {@link GcxException.NotSupported}. From 13.1 on leases have them without asking, where
+   * possible.
    *
    * @return the request
    */

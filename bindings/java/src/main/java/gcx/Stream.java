@@ -143,10 +143,9 @@ public final class Stream extends Owned {
    * @param clusterBlocks blocks of a cluster; 0: it is launched without
    * @return blocks and clusters
    */
-  public KernelFit kernelFit(
-      long function, int blockThreads, int sharedBytes, int clusterBlocks) {
+  public KernelFit kernelFit(long function, int blockThreads, int sharedBytes, int clusterBlocks) {
     return Functions.gcx_stream_get_kernel_fit(
-        this, function, blockThreads, sharedBytes, clusterBlocks);
+        this, function, blockThreads, Graph.checkedBytes(sharedBytes), clusterBlocks);
   }
 
   /** The caller keeps the streams reachable. */

@@ -166,11 +166,7 @@ abstract class Upcalls {
   static QueueInfo queueInfo(
       long connections, long source, long started, long certain, long tooFew) {
     return new QueueInfo(
-        (int) connections,
-        QueueSource.of((int) source),
-        started != 0,
-        certain != 0,
-        tooFew != 0);
+        (int) connections, QueueSource.of((int) source), started != 0, certain != 0, tooFew != 0);
   }
 
   static LeaseInfo leaseInfo(

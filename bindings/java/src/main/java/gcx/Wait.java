@@ -8,8 +8,8 @@ import java.util.function.LongSupplier;
 
 /**
  * One call that can be given up, by the interruption of its thread or by a {@link Cancel}: a wait
- * for SMs, or contexts that are made ahead of time. It is a
- * channel, since those are what Java closes when a thread that is inside a call is interrupted.
+ * for SMs, or contexts that are made ahead of time. It is a channel, since those are what Java
+ * closes when a thread that is inside a call is interrupted.
  */
 final class Wait extends AbstractInterruptibleChannel {
   private final Token token;
@@ -41,8 +41,7 @@ final class Wait extends AbstractInterruptibleChannel {
   }
 
   /** Progress and cancel may be null. */
-  static void prepare(
-      List<SmResource> resources, int flags, Progress progress, Cancel cancel) {
+  static void prepare(List<SmResource> resources, int flags, Progress progress, Cancel cancel) {
     List<SmResource> wanted = List.copyOf(resources);
     try (Token token = new Token()) {
       Wait wait = new Wait(token);

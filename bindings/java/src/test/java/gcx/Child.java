@@ -27,6 +27,7 @@ final class Child {
     if (Runtime.version().feature() >= 24) {
       command.add("--enable-native-access=ALL-UNNAMED"); // else the JVM warns
     }
+    command.add("-Dgcx.work=" + System.getProperty("gcx.work"));
     command.addAll(List.of(options));
     command.addAll(List.of("-cp", System.getProperty("java.class.path"), program));
     return new Child(new ProcessBuilder(command).redirectErrorStream(true));

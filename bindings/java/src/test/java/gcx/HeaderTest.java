@@ -41,6 +41,7 @@ class HeaderTest {
         Functions.GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS,
         SmRequest.LOCALITY_DOMAIN_SUPPLEMENTAL_SMS);
     assertEquals(Functions.GCX_LOCALITY_DOMAIN_ID_ANY, SmRequest.LOCALITY_DOMAIN_ID_ANY);
+    assertEquals(Functions.GCX_NO_NODE, GraphNode.NO_PARENT);
     assertEquals(Functions.GCX_CAPABILITY_COUNT, Capability.values().length);
     assertEquals(FunctionsConstants.GCX_VERSION, Gcx.version());
   }
@@ -74,6 +75,11 @@ class HeaderTest {
         "SmResource.smIds: call new Device(1).mapSms(SmFamily.FINE) or gcx_no_such first",
         Names.inJava(
             "gcx_resource_get_sm_ids: call gcx_device_map_sms(1, 2) or gcx_no_such first"));
+    assertEquals(
+        "Graph.setKernel: grid and block have a 0; arguments.remaining() is 3; blockThreads is 0",
+        Names.inJava(
+            "gcx_graph_set_kernel: params->grid and params->block have a 0;"
+                + " params->argument_bytes is 3; params->block_threads is 0"));
     assertEquals(
         "LeaseRequest.minSmCount is 25; a name of the family; LeaseRequest.withMinimum takes less",
         Names.inJava("params->min_sm_count is 25; a name of the family; min_sm_count takes less"));

@@ -54,7 +54,8 @@ class LeaseTest {
       assertEquals(24, two.smCount());
       assertTrue(one.sms().isDisjoint(two.sms()));
       long id = one.info().id();
-      LeaseInfo info = new LeaseInfo(0, SmFamily.COSCHEDULED, false, 24, 24, 0, id, 0, "one");
+      LeaseInfo info =
+          new LeaseInfo(0, SmFamily.COSCHEDULED, false, false, 24, 24, 0, id, 0, "one");
       assertEquals(info, one.info());
       int[] first = one.stream().probeSms();
       int[] second = two.stream().probeSms();
@@ -65,7 +66,8 @@ class LeaseTest {
               .distinct()
               .count());
       LiveLease live =
-          new LiveLease(id, 0, SmFamily.COSCHEDULED, false, 24, 24, 1, false, "one", one.sms());
+          new LiveLease(
+              id, 0, SmFamily.COSCHEDULED, false, false, 24, 24, 1, false, "one", one.sms());
       assertEquals(live, Lease.live().get(0));
       assertEquals("zwölf \uD83D\uDE00", Lease.live(device).get(1).name());
       assertEquals(List.of(), Lease.live(new Device(1)));
@@ -343,7 +345,7 @@ class LeaseTest {
         () ->
             device.acquire(
                 new LeaseRequest(
-                    24, 0, false, 8, SmFamily.COSCHEDULED, java.time.Duration.ZERO, null, "")));
+                    24, 0, false, 8, false, SmFamily.COSCHEDULED, java.time.Duration.ZERO, null, "")));
     for (Executable wrong :
         List.<Executable>of(
             () -> device.acquire(null),

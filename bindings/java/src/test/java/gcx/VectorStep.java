@@ -20,24 +20,24 @@ final class VectorStep {
     this.inputs = inputs;
   }
 
-  private String text() {
+  String text() {
     return inputs[taken++];
   }
 
-  private int number() {
+  int number() {
     String text = text();
     return text.startsWith("-") ? Integer.parseInt(text) : Integer.parseUnsignedInt(text);
   }
 
-  private Device device() {
+  Device device() {
     return new Device(number());
   }
 
-  private Object object() {
+  Object object() {
     return find(text());
   }
 
-  private Object find(String name) {
+  Object find(String name) {
     if (name.equals("zero")) {
       return new SmResource(new byte[Resource.SIZE]);
     }
@@ -53,12 +53,12 @@ final class VectorStep {
     return new SmResource(((Resource) object()).bytes);
   }
 
-  private void give(Object output) {
+  void give(Object output) {
     outputs.add(String.valueOf(output));
   }
 
   /** What a step makes is named by its last input. */
-  private void keep(String name, Object made) {
+  void keep(String name, Object made) {
     vector.objects.put(name, made);
   }
 
@@ -121,7 +121,11 @@ final class VectorStep {
                                 + "/"
                                 + (one.isPrivate() ? 1 : 0))));
       }
-      default -> giveOfResources();
+      default -> {
+        if (!VectorLeases.give(this, operation)) {
+          giveOfResources();
+        }
+      }
     }
   }
 
@@ -274,10 +278,13 @@ final class VectorStep {
                     : Functions.gcx_context_get_resource((Context) of, type)));
       }
       case "stream" -> {
-        Context context = (Context) object();
+        Object of = object();
         int priority = number();
         String name = text();
-        Stream stream = context.createStream(priority);
+        Stream stream =
+            of instanceof Lease lease
+                ? lease.createStream(priority)
+                : ((Context) of).createStream(priority);
         keep(name, stream);
         give(stream.info().device());
         give(stream.info().priority());
@@ -359,6 +366,8 @@ final class VectorStep {
         Object of = object();
         if (of instanceof Stream stream) {
           stream.synchronize();
+        } else if (of instanceof Lease lease) {
+          lease.synchronize();
         } else if (of instanceof Context context) {
           context.synchronize();
         } else {
@@ -367,7 +376,10 @@ final class VectorStep {
       }
       case "query" -> {
         Object of = object();
-        boolean done = of instanceof Stream stream ? stream.isDone() : ((Event) of).isDone();
+        boolean done =
+            of instanceof Stream stream
+                ? stream.isDone()
+                : of instanceof Lease lease ? lease.isDone() : ((Event) of).isDone();
         if (!done) {
           throw new GcxException(Result.NOT_READY, "it hasn't finished");
         }

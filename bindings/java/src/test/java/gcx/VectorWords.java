@@ -71,6 +71,10 @@ final class VectorWords {
     return words(flags).map(EventOption::valueOf).toArray(EventOption[]::new);
   }
 
+  static ResizeOption[] resizeOptions(String flags) {
+    return words(flags).map(ResizeOption::valueOf).toArray(ResizeOption[]::new);
+  }
+
   private static Stream<String> words(String flags) {
     return flags.equals("-")
         ? Stream.of()

@@ -1,0 +1,177 @@
+/* Work for the tests of the Java package: kernels that note their SMs, and graphs captured of them,
+ * by the driver that gcx has open, simulated or not. Any error of CUDA ends the program.
+ */
+#include <dlfcn.h>
+#include <jni.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The simulated driver knows the kernel by its name, and does the same. */
+static const char ptx[] =
+    ".version 6.3\n.target sm_70\n.address_size 64\n"
+    ".visible .entry gcx_probe(.param .u64 counts, .param .u32 max_sms, .param .u32 spin_ns)\n"
+    "{\n"
+    "    .reg .pred %p<4>;\n    .reg .b32 %r<4>;\n    .reg .b64 %rd<8>;\n"
+    "    ld.param.u64 %rd1, [counts];\n"
+    "    ld.param.u32 %r1, [max_sms];\n"
+    "    ld.param.u32 %rd2, [spin_ns];\n"
+    "    mov.u32 %r2, %tid.x;\n"
+    "    setp.ne.u32 %p1, %r2, 0;\n"
+    "    @%p1 bra NOTED;\n"
+    "    mov.u32 %r3, %smid;\n"
+    "    setp.ge.u32 %p2, %r3, %r1;\n"
+    "    @%p2 bra NOTED;\n"
+    "    mul.wide.u32 %rd3, %r3, 4;\n"
+    "    add.u64 %rd4, %rd1, %rd3;\n"
+    "    red.global.add.u32 [%rd4], 1;\n"
+    "NOTED:\n"
+    "    mov.u64 %rd5, %globaltimer;\n"
+    "MORE:\n"
+    "    mov.u64 %rd6, %globaltimer;\n"
+    "    sub.s64 %rd7, %rd6, %rd5;\n"
+    "    setp.lt.u64 %p3, %rd7, %rd2;\n"
+    "    @%p3 bra MORE;\n"
+    "    ret;\n"
+    "}\n";
+
+enum { MOST_SMS = 1024, PLACES = 4, THREADS = 1024 };
+
+typedef void* handle;
+typedef unsigned int u32;
+
+static void* library;
+static handle primary, module, probe, plain;
+static uint64_t counts;
+
+typedef void (*function)(void);
+
+static function find(const char* name) {
+    function found;
+    *(void**)&found = dlsym(library, name);
+    if (found == NULL) {
+        fprintf(stderr, "work: %s\n", dlerror());
+        abort();
+    }
+    return found;
+}
+
+static void check(const char* name, int result) {
+    if (result != 0) {
+        fprintf(stderr, "work: %s answered %d\n", name, result);
+        abort();
+    }
+}
+
+#define CALL(name, types, ...) check(#name, ((int(*) types)find(#name))(__VA_ARGS__))
+
+static void enter(void) {
+    CALL(cuCtxPushCurrent_v2, (handle), primary);
+}
+
+static void leave(void) {
+    handle popped;
+    CALL(cuCtxPopCurrent_v2, (handle*), &popped);
+}
+
+JNIEXPORT void JNICALL Java_gcx_Work_open(JNIEnv* env, jclass caller, jbyteArray name) {
+    char path[4096] = "";
+    const jsize length = (*env)->GetArrayLength(env, name);
+    (void)caller;
+    (*env)->GetByteArrayRegion(env, name, 0, length, (jbyte*)path);
+    library = dlopen(path, RTLD_NOW);
+    if (library == NULL) {
+        fprintf(stderr, "work: %s\n", dlerror());
+        abort();
+    }
+    CALL(cuDevicePrimaryCtxRetain, (handle*, int), &primary, 0);
+    enter();
+    CALL(cuModuleLoadData, (handle*, const void*), &module, ptx);
+    CALL(cuModuleGetFunction, (handle*, handle, const char*), &probe, module, "gcx_probe");
+    CALL(cuMemAlloc_v2, (uint64_t*, size_t), &counts, (size_t)PLACES * MOST_SMS * 4);
+    CALL(cuStreamCreate, (handle*, u32), &plain, 1);
+    leave();
+}
+
+/* Addresses of what this has: the kernel, a stream of the primary context, the numbers of a place.
+ */
+JNIEXPORT jlong JNICALL Java_gcx_Work_kernel(JNIEnv* env, jclass caller) {
+    (void)env;
+    (void)caller;
+    return (jlong)(intptr_t)probe;
+}
+JNIEXPORT jlong JNICALL Java_gcx_Work_plain(JNIEnv* env, jclass caller) {
+    (void)env;
+    (void)caller;
+    return (jlong)(intptr_t)plain;
+}
+JNIEXPORT jlong JNICALL Java_gcx_Work_counts(JNIEnv* env, jclass caller, jint place) {
+    (void)env;
+    (void)caller;
+    return (jlong)(counts + (uint64_t)place * MOST_SMS * 4);
+}
+
+static void launch(handle stream, int place, int blocks, int cooperative) {
+    uint64_t to = counts + (uint64_t)place * MOST_SMS * 4;
+    u32 max_sms = MOST_SMS;
+    u32 nanoseconds = 300000; /* so long that the blocks spread over all SMs */
+    void* arguments[] = {&to, &max_sms, &nanoseconds};
+    if (cooperative)
+        CALL(cuLaunchCooperativeKernel, (handle, u32, u32, u32, u32, u32, u32, u32, handle, void**),
+             probe, (u32)blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments);
+    else
+        CALL(cuLaunchKernel, (handle, u32, u32, u32, u32, u32, u32, u32, handle, void**, void**),
+             probe, (u32)blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
+}
+
+/* A CUgraph: in the stream at each index the kernel that notes at the place of that number, those
+ * after the first forked off it. */
+JNIEXPORT jlong JNICALL Java_gcx_Work_capture(JNIEnv* env, jclass caller, jlongArray array,
+                                              jint blocks, jboolean cooperative) {
+    jlong streams[PLACES];
+    const jsize count = (*env)->GetArrayLength(env, array);
+    handle graph, event;
+    jsize i;
+    (void)caller;
+    (*env)->GetLongArrayRegion(env, array, 0, count, streams);
+    enter();
+    CALL(cuEventCreate, (handle*, u32), &event, 2);
+    CALL(cuStreamBeginCapture_v2, (jlong, int), streams[0], 2);
+    for (i = 1; i < count; i++) {
+        CALL(cuEventRecord, (handle, jlong), event, streams[0]);
+        CALL(cuStreamWaitEvent, (jlong, handle, u32), streams[i], event, 0);
+    }
+    for (i = 0; i < count; i++)
+        launch((handle)(intptr_t)streams[i], i, blocks, cooperative);
+    for (i = 1; i < count; i++) {
+        CALL(cuEventRecord, (handle, jlong), event, streams[i]);
+        CALL(cuStreamWaitEvent, (jlong, handle, u32), streams[0], event, 0);
+    }
+    CALL(cuStreamEndCapture, (jlong, handle*), streams[0], &graph);
+    CALL(cuEventDestroy_v2, (handle), event);
+    leave();
+    return (jlong)(intptr_t)graph;
+}
+
+JNIEXPORT void JNICALL Java_gcx_Work_destroy(JNIEnv* env, jclass caller, jlong graph) {
+    (void)env;
+    (void)caller;
+    CALL(cuGraphDestroy, (handle), (handle)(intptr_t)graph);
+}
+
+/* How often each SM was noted at the place since the last call. */
+JNIEXPORT jintArray JNICALL Java_gcx_Work_noted(JNIEnv* env, jclass caller, jint place) {
+    jint numbers[MOST_SMS];
+    const uint64_t from = counts + (uint64_t)place * sizeof(numbers);
+    const jintArray array = (*env)->NewIntArray(env, MOST_SMS);
+    (void)caller;
+    if (array == NULL)
+        return NULL;
+    enter();
+    CALL(cuMemcpyDtoH_v2, (void*, uint64_t, size_t), numbers, from, sizeof(numbers));
+    CALL(cuMemsetD32_v2, (uint64_t, u32, size_t), from, 0, MOST_SMS);
+    leave();
+    (*env)->SetIntArrayRegion(env, array, 0, MOST_SMS, numbers);
+    return array;
+}
