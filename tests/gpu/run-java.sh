@@ -13,7 +13,7 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 date -u +%Y-%m-%d
 
 java() {
-    "$folder/runtime/bin/java" -Xcheck:jni -cp "$folder/gcx.jar:$folder/programs" "$@" 2>&1
+    "$folder/runtime/bin/java" -Xcheck:jni "-Dgcx.work=$folder/libgcx-java-work.so" -cp "$folder/gcx.jar:$folder/programs" "$@" 2>&1
 }
 
 # check NAME PATTERN PROGRAM...: the program ends well, its output has a line like the pattern, and
@@ -39,6 +39,7 @@ check 'on the GPU' ' passed, 0 failed$' gcx.OnGpu
 for manner in exit halt hook return; do
     check "ends by $manner" '^live 2$' "gcx.EndTest\$Program" "$manner"
     check "ends by $manner, with leases" '^live 3$' "gcx.LeaseEndTest\$Program" "$manner"
+    check "ends by $manner, with graphs" '^launches$' "gcx.GraphEndTest\$Program" "$manner"
 done
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -345,7 +345,15 @@ class LeaseTest {
         () ->
             device.acquire(
                 new LeaseRequest(
-                    24, 0, false, 8, false, SmFamily.COSCHEDULED, java.time.Duration.ZERO, null, "")));
+                    24,
+                    0,
+                    false,
+                    8,
+                    false,
+                    SmFamily.COSCHEDULED,
+                    java.time.Duration.ZERO,
+                    null,
+                    "")));
     for (Executable wrong :
         List.<Executable>of(
             () -> device.acquire(null),

@@ -1,5 +1,6 @@
 package gcx;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
@@ -46,6 +47,8 @@ final class OnGpu {
       }
     }
     leases(device);
+    ahead(device);
+    graphs(device);
     costs(split.groups().get(1));
     check("nothing is alive", Context.live().equals(List.of()));
     System.out.println(passed + " passed, 0 failed");
@@ -70,6 +73,66 @@ final class OnGpu {
       check("all is prefill's", prefill.stream().probeSms().length == all);
     }
     check("no lease is alive", Lease.live().equals(List.of()));
+  }
+
+  private static void ahead(Device device) {
+    List<SmResource> parts = device.sms().split(40, 56).groups();
+    List<Integer> told = new ArrayList<>();
+    Cache.prepare(parts, (done, count) -> told.add(done));
+    check("the progress is told", told.equals(List.of(1, 2)));
+    CacheStats made = Cache.stats();
+    System.out.println(made);
+    try (Context context = Context.create(parts.get(0));
+        Stream stream = context.createStream()) {
+      check("the context was there", Cache.stats().misses() == made.misses());
+      KernelFit fit = stream.kernelFit(Work.kernel(), Work.BLOCK, 0);
+      System.out.println(fit);
+      check(
+          "a kernel fits its SMs",
+          fit.smCount() == 40 && fit.maxBlocks() == 40 * fit.blocksPerSm());
+      long captured = Work.cooperative(fit.maxBlocks() + 1);
+      try (Graph graph = Graph.create(captured)) {
+        graph.prepare(parts.subList(0, 1));
+        check("a larger cooperative grid is refused", false);
+      } catch (GcxException.LaunchTooLarge problem) {
+        System.out.println(problem.getMessage());
+        passed++;
+      }
+      Work.destroy(captured);
+    }
+    System.out.println(Gcx.queues());
+    check("CUDA has started", Gcx.queues().started());
+  }
+
+  private static void graphs(Device device) {
+    int blocks = 4 * device.sms().smCount();
+    long captured = Work.captured(blocks);
+    try (Graph graph = Graph.create(captured);
+        Lease lease = device.acquire(24);
+        Lease other = device.acquire(32)) {
+      Work.destroy(captured);
+      check("it has the kernel", graph.nodes().get(0).name().equals("gcx_probe"));
+      for (int count : new int[] {24, 64, 48, 24}) {
+        lease.resize(count);
+        graph.launch(lease.stream());
+        graph.launch(other.stream());
+        lease.synchronize();
+        other.synchronize();
+        int all = Work.seen(0).length;
+        check("it runs on both leases' " + (count + 32) + " SMs, not " + all, all == count + 32);
+      }
+      graph.setKernel(0, Dim.of(blocks), Dim.of(Work.BLOCK), 0, Work.arguments(1));
+      graph.launch(lease.stream());
+      lease.synchronize();
+      check("it has other arguments", set(Work.seen(1)).equals(set(lease.stream().probeSms())));
+      long again = Work.captured(blocks);
+      graph.update(again);
+      Work.destroy(again);
+      graph.launch(other.stream());
+      other.synchronize();
+      check("it has those of another", set(Work.seen(0)).equals(set(other.stream().probeSms())));
+      System.out.println(graph.info());
+    }
   }
 
   private static void costs(SmResource part) {

@@ -35,9 +35,11 @@ final class VectorLeases {
         step.give(to.smCount());
       }
       case "held" -> {
-        SmResource held = ((Lease) step.object()).sms();
+        Lease of = (Lease) step.object();
+        String name = step.text();
+        SmResource held = of.sms();
         step.give(held.smCount());
-        step.keep(step.text(), held);
+        step.keep(name, held);
       }
       case "alone" -> step.give(((Lease) step.object()).info().exclusiveSmCount());
       case "leases" -> {

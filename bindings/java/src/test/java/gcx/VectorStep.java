@@ -97,6 +97,12 @@ final class VectorStep {
         give(range.greatest());
       }
       case "limit" -> Cache.setLimit(number());
+      case "trim" -> give(Cache.trim(number()).contexts());
+      case "ahead" ->
+          Cache.prepare(
+              VectorWords.items(text()).stream()
+                  .map(name -> new SmResource(((Resource) find(name)).bytes))
+                  .toList());
       case "cache" -> {
         CacheStats now = Cache.stats();
         give(now.inUse());
