@@ -1,5 +1,6 @@
-//! cudarc beside gcx: a kernel that cudarc loaded, and a CUDA graph of it, run in two partitions'
-//! streams. The kernel counts the blocks that each SM ran, so that the partitions can be checked.
+//! cudarc beside gcx: a kernel that cudarc loaded, and a CUDA graph of it, run in two partitions. The
+//! graph is captured once, and follows the stream that it is launched in. The kernel counts the blocks
+//! that each SM ran, so that the partitions can be checked.
 //!
 //!     cargo run --release
 //!
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{result, sys, CudaContext, CudaFunction, CudaSlice, DevicePtr};
 use cudarc::nvrtc::Ptx;
-use gcx::{Device, Partition, Stream};
+use gcx::{Device, Graph, Partition, Stream};
 
 const VALUES: u32 = 1 << 20;
 const BLOCK: u32 = 256;
@@ -74,23 +75,37 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", gcx::verify(&parts)?);
 
     let cuda = CudaContext::new(0)?; // the device's primary context, which gcx's belong to
+    let mut work = Work {
+        kernel: cuda.load_module(Ptx::from_src(KERNEL))?.load_function("add_one")?,
+        values: cuda.default_stream().alloc_zeros(VALUES as usize)?,
+        blocks_of_sm: cuda.default_stream().alloc_zeros(gcx::sys::GCX_MAX_SMS as usize)?,
+    };
+    cuda.synchronize()?; // the memory is there before other streams use it
+    let graph = captured(&work, parts[0].stream())?;
     for part in &parts {
-        let work = Work {
-            kernel: cuda.load_module(Ptx::from_src(KERNEL))?.load_function("add_one")?,
-            values: cuda.default_stream().alloc_zeros(VALUES as usize)?,
-            blocks_of_sm: cuda.default_stream().alloc_zeros(gcx::sys::GCX_MAX_SMS as usize)?,
-        };
-        cuda.synchronize()?; // the memory is there before the other stream uses it
-
+        work.clear(&cuda)?;
         launch(&work, part.stream())?;
         part.synchronize()?;
         check(&cuda, part, &work, "a kernel", 1)?;
 
-        replay(&work, part.stream())?;
+        work.clear(&cuda)?;
+        for _ in 0..REPLAYS {
+            graph.launch(part)?; // on the SMs of this part, wherever it was captured
+        }
         part.synchronize()?;
-        check(&cuda, part, &work, "a graph", 1 + LAUNCHES_IN_GRAPH * REPLAYS)?;
+        check(&cuda, part, &work, "a graph", LAUNCHES_IN_GRAPH * REPLAYS)?;
     }
     Ok(())
+}
+
+impl Work {
+    /// Everything is 0, before other streams use it.
+    fn clear(&mut self, cuda: &Arc<CudaContext>) -> Result<(), Box<dyn Error>> {
+        cuda.default_stream().memset_zeros(&mut self.values)?;
+        cuda.default_stream().memset_zeros(&mut self.blocks_of_sm)?;
+        cuda.synchronize()?;
+        Ok(())
+    }
 }
 
 /// The stream as cudarc's functions take it.
@@ -119,25 +134,21 @@ fn launch(work: &Work, stream: &Stream) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Captures some launches in gcx's stream as a CUDA graph, and launches that there some times.
-fn replay(work: &Work, stream: &Stream) -> Result<(), Box<dyn Error>> {
+/// Captures some launches in gcx's stream as a CUDA graph.
+fn captured(work: &Work, stream: &Stream) -> Result<Graph, Box<dyn Error>> {
     let native = stream_of(stream)?;
-    // SAFETY: the stream is alive; the graph is destroyed once, when the stream has finished.
+    // SAFETY: the stream is alive; the native graph is destroyed once, and gcx has a copy. What the
+    // graph works on lives as long as `main`, which waits for each part that it is launched in.
     unsafe {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         result::stream::begin_capture(native, mode)?;
         let launched = (0..LAUNCHES_IN_GRAPH).try_for_each(|_| launch(work, stream));
-        let graph = result::stream::end_capture(native)?;
+        let native = result::stream::end_capture(native)?;
+        let graph = Graph::from_native(native.cast());
+        result::graph::destroy(native)?;
         launched?;
-        let executable = result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0))?;
-        for _ in 0..REPLAYS {
-            result::graph::launch(executable, native)?;
-        }
-        stream.synchronize()?;
-        result::graph::exec_destroy(executable)?;
-        result::graph::destroy(graph)?;
+        Ok(graph?)
     }
-    Ok(())
 }
 
 /// Every value was counted up as often as the kernel ran, on the partition's SMs alone.

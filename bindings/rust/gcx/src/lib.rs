@@ -28,8 +28,9 @@
 //! first of all [`open_driver`]`("sim:h100@13.0")`. The examples of this documentation are tested on
 //! it.
 //!
-//! **Threads.** Everything is [`Send`] and [`Sync`], and may be used from any thread at any time, also
-//! the same object. Which context is current is of a thread: [`Context::with_current`].
+//! **Threads.** Everything but [`cache::PrepareOptions`] is [`Send`] and [`Sync`], and may be used from
+//! any thread at any time, also the same object. Which context is current is of a thread:
+//! [`Context::with_current`].
 //!
 //! **Lifetimes.** A stream keeps its context, by the library's own counting; a stream of a lease ends
 //! with that. Things may be dropped in any order, also while kernels run: work that was submitted
