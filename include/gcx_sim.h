@@ -45,12 +45,12 @@ typedef enum gcx_sim_run_kind {
 typedef struct gcx_sim_run {
     uint64_t begin_ns; /* on the simulated clock; kernels of other streams don't slow it down */
     uint64_t end_ns;
-    uint64_t stream;   /* the CUstream it was launched in; 0: a NULL stream */
-    uint64_t launch;   /* 1 and up: the launch of a graph that it was part of; 0: of none */
-    uint64_t sms[6];   /* bit n % 64 of sms[n / 64]: SM n, of the context that it ran in */
+    uint64_t stream; /* the CUstream it was launched in; 0: a NULL stream */
+    uint64_t launch; /* 1 and up: the launch of a graph that it was part of; 0: of none */
+    uint64_t sms[6]; /* bit n % 64 of sms[n / 64]: SM n, of the context that it ran in */
     uint32_t sm_count;
-    int32_t kind;      /* a gcx_sim_run_kind */
-    char kernel[64];   /* the kernel's name, or as much of it as there is room for */
+    int32_t kind;    /* a gcx_sim_run_kind */
+    char kernel[64]; /* the kernel's name, or as much of it as there is room for */
 } gcx_sim_run;
 
 /* Starts a new simulated machine; every object of the old one is gone. spec is

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Makes a folder that runs the Java package where no Java is, once Maven has built it: a runtime made
 # by jlink, the jar, and the programs of tests/gpu/run-java.sh.
-#     bindings/java/runtime.sh FOLDER [MAVEN'S FOLDER [FOLDER OF native.sh]]
+#     bindings/java/runtime.sh FOLDER [FOLDER OF MAVEN [FOLDER OF native.sh]]
 set -euo pipefail
 shopt -s extglob
-folder=$(realpath -m "${1:?usage: bindings/java/runtime.sh FOLDER [MAVEN'S FOLDER [FOLDER OF native.sh]]}")
+folder=$(realpath -m "${1:?usage: bindings/java/runtime.sh FOLDER [FOLDER OF MAVEN [FOLDER OF native.sh]]}")
 built=$(realpath "${2:-$(dirname "$0")/../../build/maven}")
 native=$(realpath "${3:-$(dirname "$0")/../../build/java}")
 rm -rf "$folder"

@@ -30,11 +30,18 @@ class AtomSet {
     }
     std::size_t count() const {
         std::size_t total = 0;
-        for (const uint64_t word : words_)
-            total += static_cast<std::size_t>(std::popcount(word));
+        for (const uint64_t word : words_) {
+            if (word != 0) // most are 0, and not every processor counts in one step
+                total += static_cast<std::size_t>(std::popcount(word));
+        }
         return total;
     }
-    bool empty() const { return count() == 0; }
+    bool empty() const {
+        uint64_t any = 0;
+        for (const uint64_t word : words_)
+            any |= word;
+        return any == 0;
+    }
 
     AtomSet operator|(const AtomSet& other) const {
         return combine(other, [](uint64_t a, uint64_t b) { return a | b; });

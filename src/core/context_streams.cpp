@@ -92,6 +92,8 @@ void ContextStreams::give_up(const Driver& driver, CUstream stream, int priority
 
 void ContextStreams::each_busy(const Driver& driver, const std::function<void(CUstream)>& act) {
     const std::lock_guard lock(mutex_);
+    if (given_out_.empty() && idle_.empty())
+        return;
     const RelaxedCapture relaxed(driver);
     const auto look = [&](CUstream stream) {
         if (is_capturing(driver, stream) == false &&

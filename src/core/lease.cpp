@@ -30,8 +30,7 @@ std::shared_ptr<Fence> fence_of(GreenContext& context, EventPool& events) {
 }
 
 std::string lease_label(uint64_t id, const std::string& name) {
-    return name.empty() ? format("lease %llu", static_cast<unsigned long long>(id))
-                        : "\"" + name + "\"";
+    return name.empty() ? "lease " + std::to_string(id) : "\"" + name + "\"";
 }
 
 Lease::State Lease::state() const {

@@ -180,15 +180,16 @@ std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& reque
                   &request.terms};
     Lock lock(mutex_);
     Shelf& shelf = this->shelf(device);
-    if (!fits(family, waiter.wish))
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("asked for %s; %s has %u SMs, whoever holds them",
-                    count_text(request.sm_count).c_str(), device.label().c_str(),
-                    device.sm_count()));
-    usable(shelf, family); // throws if it isn't known
     waiter.wish.who = next_id_++;
-    if (is_given_up(request) || !shelf.waiters.empty() || !grant(shelf, waiter))
+    if (is_given_up(request) || !shelf.waiters.empty() || !grant(shelf, waiter)) {
+        if (!fits(family, waiter.wish))
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("asked for %s; %s has %u SMs, whoever holds them",
+                        count_text(request.sm_count).c_str(), device.label().c_str(),
+                        device.sm_count()));
+        usable(shelf, family); // throws if it isn't known
         wait(lock, shelf, waiter, request);
+    }
     lock.unlock();
     return make(shelf, request, waiter);
 }

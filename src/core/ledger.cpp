@@ -34,7 +34,7 @@ AtomSet only(std::size_t atom) {
 class Ledger::Change {
   public:
     Change(const Ledger& ledger, std::span<const Wish> wishes, const AtomSet& usable)
-        : shape_(ledger.shape_), wishes_(wishes), next_(wishes.size()),
+        : ledger_(ledger), shape_(ledger.shape_), wishes_(wishes), next_(wishes.size()),
           sharers_(shape_.atom_count(), 0) {
         units_ = AtomSet::first(shape_.unit_count);
         AtomSet others;
@@ -109,10 +109,10 @@ class Ledger::Change {
         counts.reserve(parts.size());
         for (const Part& part : parts)
             counts.push_back(part.count);
-        auto groups = groups_of(single_, counts);
+        auto groups = ledger_.groups_of(single_, counts);
         const Wish& first = wishes_[parts[0].index];
         if (!groups && parts.size() == 1 && first.least != 0 && !first.shared)
-            groups = groups_of(single_, {0}); // what there is, if that will do
+            groups = ledger_.groups_of(single_, {0}); // what there is, if that will do
         if (!groups)
             return false;
         for (std::size_t i = 0; i < parts.size(); i++) {
@@ -122,17 +122,6 @@ class Ledger::Change {
                 return false;
         }
         return true;
-    }
-
-    std::optional<std::vector<AtomSet>> groups_of(const AtomSet& input,
-                                                  const std::vector<uint32_t>& counts) const {
-        if (input.empty())
-            return std::nullopt;
-        try {
-            return make_plan(shape_, input, counts, false, "").groups;
-        } catch (const Error&) {
-            return std::nullopt;
-        }
     }
 
     // The planned numbers of atoms, in such a way that who grows keeps all that it has, and who
@@ -241,7 +230,7 @@ class Ledger::Change {
             return AtomSet();
         const uint32_t least = wish.least != 0 ? wish.least : std::max(wish.count, 1U);
         AtomSet planned;
-        if (auto groups = groups_of(shareable_, {wish.count == 0 ? 0 : wish.count - own}))
+        if (auto groups = ledger_.groups_of(shareable_, {wish.count == 0 ? 0 : wish.count - own}))
             planned = groups->front();
         else if (wish.count == 0 || wish.least != 0)
             planned = shareable_;
@@ -269,6 +258,7 @@ class Ledger::Change {
         return worst;
     }
 
+    const Ledger& ledger_;
     const AtomShape& shape_;
     std::span<const Wish> wishes_;
     std::vector<Holding> now_;
@@ -279,6 +269,27 @@ class Ledger::Change {
     AtomSet shared_by_others_;
     std::vector<uint32_t> sharers_; // by atom, without those who take part until they have theirs
 };
+
+std::optional<std::vector<AtomSet>> Ledger::groups_of(const AtomSet& input,
+                                                      const std::vector<uint32_t>& counts) const {
+    if (input.empty())
+        return std::nullopt;
+    const auto known = std::find_if(recent_.begin(), recent_.end(), [&](const Recent& recent) {
+        return recent.input == input && recent.counts == counts;
+    });
+    if (known != recent_.end())
+        return known->groups;
+    std::optional<std::vector<AtomSet>> groups;
+    try {
+        groups = make_plan(shape_, input, counts, false, "").groups;
+    } catch (const Error&) {
+        groups.reset();
+    }
+    Recent& oldest = recent_[oldest_];
+    oldest_ = (oldest_ + 1) % recent_.size();
+    oldest = {input, counts, groups};
+    return groups;
+}
 
 std::optional<std::vector<Holding>> Ledger::plan(std::span<const Wish> wishes,
                                                  const AtomSet& usable) const {

@@ -3,6 +3,8 @@
 
 #include "core/planner.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -54,11 +56,22 @@ class Ledger {
     class Change;
     std::optional<std::vector<Holding>> plan_within(std::span<const Wish> wishes,
                                                     const AtomSet& usable) const;
+    // A split's groups; nothing if it can't be.
+    std::optional<std::vector<AtomSet>> groups_of(const AtomSet& input,
+                                                  const std::vector<uint32_t>& counts) const;
     AtomSet last_run(std::span<const Wish> wishes, const AtomSet& usable) const;
 
     AtomShape shape_;
     Legal legal_;
     std::map<uint64_t, Holding> holdings_; // in the order of their ids
+    // The last plans: leases go to and fro between a few layouts.
+    struct Recent {
+        AtomSet input;
+        std::vector<uint32_t> counts;
+        std::optional<std::vector<AtomSet>> groups;
+    };
+    mutable std::array<Recent, 8> recent_;
+    mutable std::size_t oldest_ = 0;
 };
 
 } // namespace gcx

@@ -92,7 +92,8 @@ class Model:
         halves = projected[:, :rotating].unflatten(2, (2, -1))
         turned = halves.flip(2).mul_(self.sine[positions])
         torch.addcmul(turned, halves, self.cosine[positions], out=halves)  # In place.
-        return projected.split((shape.heads, shape.kv_heads, shape.kv_heads), dim=1)
+        query, key, value = projected.split((shape.heads, shape.kv_heads, shape.kv_heads), dim=1)
+        return query, key, value
 
     def add_attention(self, layer: Layer, x: Any, attended: Any) -> None:
         x.addmm_(attended, layer.out.t())
