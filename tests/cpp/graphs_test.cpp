@@ -144,7 +144,8 @@ void parts_of_a_graph() {
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({a}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({a, b, c}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.launch_parts({}));
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.prepare({groups[0], groups[1], groups[2]}));
+    const auto& all = groups; // C++17 captures no structured binding
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.prepare({all[0], all[1], all[2]}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_part(0, 3));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_part(99, 0));
     const uint32_t most = gcx::max_graph_parts;
