@@ -156,7 +156,7 @@ void attributes_one_by_one() {
     for (const int attribute :
          {static_cast<int>(CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY),
           static_cast<int>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION),
-          static_cast<int>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT), 12, 99}) {
+          static_cast<int>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT), 12, 31}) {
         CHECK_EQ(get(one, attribute, none), CUDA_ERROR_INVALID_VALUE);
         CHECK_EQ(set(one, attribute, none), CUDA_ERROR_INVALID_VALUE);
     }

@@ -37,7 +37,9 @@ def configured(
     suite: Suite, folder: Path, *options: str, env: dict[str, str] | None = None
 ) -> bool:
     setup: list[str | Path] = ["meson", "setup", folder, "-Dwerror=true", *UNITY, *options]
-    return (folder / "build.ninja").exists() or suite.run(f"configure {folder.name}", setup, env)
+    if (folder / "build.ninja").exists():  # Ninja configures anew if a meson.build has changed.
+        setup = ["ninja", "-C", folder, "build.ninja"]
+    return suite.run(f"configure {folder.name}", setup, env)
 
 
 def test_programs(folder: Path, suites: Sequence[str]) -> list[str]:
