@@ -159,11 +159,12 @@ OwnFile PrivateFolder::create(std::string_view prefix, std::size_t bytes) const 
         // Not to be written by its owner either, who would end the process by cutting it short.
         own.file = Descriptor(openat(folder_.get(), own.name.c_str(),
                                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR));
-        const int error = own.file ? 0 : errno;
-        if (error == EEXIST)
-            continue;
-        if (error != 0)
+        if (!own.file) {
+            const int error = errno;
+            if (error == EEXIST)
+                continue;
             fail_at("can't make a file in", path_, error);
+        }
         const int locked = lock(own.file.get(), F_WRLCK);
         struct stat info{};
         // Who came by before it was locked takes it for a dead one's, and removes it.

@@ -74,7 +74,7 @@ class Repartition {
         rows.push_back(compare_rounds(
             "resize two leases, beside a busy third", "driver: the same, busy", costly_rounds_,
             true, [&] { resize(); }, [&] { driver_.round(); }));
-        for (const bool busy : {false, true})
+        for (const bool busy : {false, true}) {
             rows.push_back(compare_rounds(
                 busy ? "resize to its first kernel's end, busy"
                      : "resize to its first kernel's end",
@@ -84,6 +84,7 @@ class Repartition {
                     run_kernel();
                 },
                 [&] { run_kernel(); }));
+        }
         return rows;
     }
 

@@ -286,7 +286,7 @@ Published read_published() {
 
 Json published_json(const Published& published) {
     Json processes = Json::array();
-    for (const gcx_published_process& process : published.processes)
+    for (const gcx_published_process& process : published.processes) {
         processes.add(
             Json::object()
                 .set("process", format("%016llx", static_cast<unsigned long long>(process.process)))
@@ -297,6 +297,7 @@ Json published_json(const Published& published) {
                 .set("since_ms", process.since_ms)
                 .set("lease_count", process.lease_count)
                 .set("unlisted_count", process.unlisted_count));
+    }
     Json leases = Json::array();
     for (const gcx_published_lease& lease : published.leases)
         leases.add(lease_json(lease));

@@ -62,7 +62,7 @@ CUstream ContextStreams::take(const Driver& driver, int priority, uint64_t user)
     return nullptr;
 }
 
-CUstream ContextStreams::give_out(std::deque<Idle>::iterator idle) {
+CUstream ContextStreams::give_out(const std::deque<Idle>::iterator& idle) {
     CUstream stream = idle->stream();
     given_out_.insert(std::move(idle->node));
     idle_.erase(idle);

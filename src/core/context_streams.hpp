@@ -62,7 +62,7 @@ class ContextStreams {
     static std::optional<Attributes> attributes_of(const Driver& driver, CUstream stream);
 
     // These want the mutex.
-    CUstream give_out(std::deque<Idle>::iterator idle);
+    CUstream give_out(const std::deque<Idle>::iterator& idle);
     std::optional<bool> changed(const Driver& driver, CUstream stream, int priority) const;
     bool has_room(const Driver& driver, CUstream stream);
     bool make_room(const Driver& driver, bool for_capture);

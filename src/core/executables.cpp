@@ -71,6 +71,7 @@ void Executables::add(Pointer made) {
 std::vector<Executables::Pointer> Executables::all() const {
     const std::lock_guard lock(mutex_);
     std::vector<Pointer> found;
+    found.reserve(entries_.size());
     for (const Entry& entry : entries_)
         found.push_back(entry.executable);
     return found;
@@ -78,6 +79,7 @@ std::vector<Executables::Pointer> Executables::all() const {
 
 void Executables::replace(std::vector<Pointer> others) {
     std::vector<Entry> entries;
+    entries.reserve(others.size());
     for (Pointer& other : others)
         entries.push_back({std::move(other), 0});
     const std::lock_guard lock(mutex_);

@@ -203,7 +203,9 @@ bool MovableGraph::has_attribute(CUgraphNode native, const NodeAttribute& wanted
     CUlaunchAttributeValue value;
     std::memset(&value, 0, sizeof value);
     GCX_CALL(driver_, cuGraphKernelNodeGetAttribute, native, cu::attribute_id(wanted.id), &value);
-    return std::memcmp(&value, wanted.value.data(), sizeof value) == 0;
+    decltype(wanted.value) bytes{};
+    std::memcpy(bytes.data(), &value, sizeof value);
+    return bytes == wanted.value;
 }
 
 void MovableGraph::refuse_attribute(uint32_t number, const NodeAttribute& wanted) const {

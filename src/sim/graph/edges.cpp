@@ -102,6 +102,7 @@ void give_neighbours(Machine& machine, CUgraphNode handle, CUgraphNode* out, CUg
     const std::vector<Edge> edges =
         dependents ? dependents_of(*machine.graphs[node.graph], node.handle) : node.dependencies;
     std::vector<Handle> nodes;
+    nodes.reserve(edges.size());
     for (const Edge& edge : edges)
         nodes.push_back(edge.node);
     if (out != nullptr)
