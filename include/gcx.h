@@ -1025,7 +1025,7 @@ GCX_API gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_
  * stream holds one while the first thing in it waits for something before it: for the kernel ahead
  * in its stream, for an event, for another branch of its graph. While as many streams wait so as
  * there are connections, every other launch of the process waits, whatever SMs it has. A kernel
- * that only waits for room on its SMs holds none, nor does a copy; a linear graph holds one.
+ * that only waits for room on its SMs holds none, nor does a copy or a linear graph.
  * Streams' priorities change nothing. Measured, see docs/measurements.md. [13.1+] Contexts with
  * workqueues of their own have their own (GCX_LEASE_OWN_QUEUES, gcx_workqueue_configure).
  * ---------------------------------------------------------------------------------------- */
@@ -1155,7 +1155,7 @@ GCX_API gcx_result gcx_graph_launch_parts(gcx_graph graph, const gcx_stream* str
 /* Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there are
  * none: one SM resource for all parts, or one for each. flags is 0 or GCX_PREPARE_FOR_LEASES,
  * of launches in streams of leases. For a thread of the caller's. Costs what
- * cuGraphInstantiate does and a little more, about 4 us a node, and holds up no launches of
+ * cuGraphInstantiate does and a little more, 1.3 to 2 us a node, and holds up no launches of
  * executables that there are. A no-op if it is kept already. It keeps its contexts, as streams do.
  * Errors: those of gcx_context_create; GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE a cooperative grid is
  * larger than the SMs hold; the message has the kernel's name, its grid and the largest;

@@ -83,7 +83,7 @@ public final class Graph extends Owned {
   }
 
   /**
-   * Makes the executable for these SMs ahead of time, about 4 us a node, and their contexts if
+   * Makes the executable for these SMs ahead of time, 1.3 to 2 us a node, and their contexts if
    * there are none; nothing if it is kept already. For a thread that has nothing else to do.
    *
    * @param resources the SMs of all parts, or one resource for each
