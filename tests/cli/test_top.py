@@ -274,6 +274,10 @@ def test_live_stops_and_goes_on(folder: Path) -> None:
     terminal.wait_for("nobody publishes")
     terminal.process.send_signal(signal.SIGTSTP)
     terminal.wait_for("\x1b[?1049l")
+    # A shell continues a job once it is told that the job stopped; a SIGCONT before that is lost.
+    stopped = os.waitid(os.P_PID, terminal.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    assert stopped is not None
+    assert stopped.si_code == os.CLD_STOPPED
     terminal.process.send_signal(signal.SIGCONT)
     terminal.wait_for("\x1b[?1049h")
     terminal.wait_for("nobody publishes")
