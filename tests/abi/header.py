@@ -5,6 +5,7 @@ Usage: header.py INCLUDE
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,8 @@ def main() -> int:
     include = sys.argv[1]
     tried = 0
     failed = 0
-    for compiler in filter(shutil.which, COMPILERS):
+    found = {os.path.realpath(path): path for path in map(shutil.which, COMPILERS) if path}
+    for compiler in found.values():
         for standard, language in STANDARDS.items():
             for source in SOURCES[language]:
                 command = [compiler, "-x", language, f"-std={standard}", *WARNINGS, "-I", include,

@@ -127,7 +127,7 @@ def test_meson_subproject(tmp_path: Path) -> None:
     shutil.copytree(CONSUMER, source)
     (source / "subprojects").mkdir()
     (source / "subprojects" / "gcx").symlink_to(ROOT)
-    options = ["--buildtype=plain", "--force-fallback-for=gcx"]
+    options = ["--buildtype=plain", "--force-fallback-for=gcx", "--unity=subprojects"]
     done = run("meson", "setup", *options, tmp_path / "build", source)
     assert done.returncode == 0, done.stdout
     done = run("ninja", "-C", tmp_path / "build", *SAID)

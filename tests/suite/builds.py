@@ -12,9 +12,13 @@ from tests.suite.runner import BUILD, Suite, execute
 
 MAIN = BUILD / "tests"
 FUZZ = BUILD / "fuzz"
+WHEEL = BUILD / "package"
 # Several sources in one unit: most of a compiler's time goes into the headers. Each source alone is
-# compiled where gcx is a program's subproject (tests/install) and by the Rust crate (bundled).
+# read by clang-tidy.
 UNITY = ("-Dunity=on", "-Dunity_size=12")
+# The library, the simulation and the command are compiled by the same words where the tests, the
+# wheel and the jar are built, in folders of the same depth: ccache has what one of them compiled.
+PRODUCT = ("-Ddebug=false", "-Doptimization=2")
 CHEAP = ("-Ddebug=false", "-Dc_args=-g1", "-Dcpp_args=-g1")
 CLANG, CLANGXX = "clang-19", "clang++-19"
 
@@ -75,7 +79,7 @@ def build_main(suite: Suite) -> bool:
     """The build that several parts use; the first of them makes it."""
     with building_main:
         if not main_builds:
-            main_builds.append(build(suite, MAIN))
+            main_builds.append(build(suite, MAIN, *PRODUCT))
         return main_builds[0]
 
 

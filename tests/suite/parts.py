@@ -14,6 +14,7 @@ from tests.suite.builds import (
     FUZZ,
     MAIN,
     UNITY,
+    WHEEL,
     build,
     build_fuzzers,
     build_main,
@@ -92,8 +93,9 @@ def part_python(suite: Suite) -> None:
     for folder in (wheels, site):
         shutil.rmtree(folder, ignore_errors=True)
     pip: list[str | Path] = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
-    unity = [f"--config-settings=setup-args={option}" for option in UNITY]
-    if not suite.run("wheel", [*pip, "wheel", ROOT, "--no-deps", "-w", wheels, *unity]):
+    settings = [f"--config-settings=setup-args={option}" for option in ("-Dwerror=true", *UNITY)]
+    settings += [f"--config-settings=build-dir={WHEEL}", "--no-build-isolation", "--no-deps"]
+    if not suite.run("wheel", [*pip, "wheel", ROOT, "-w", wheels, *settings]):
         return
     install = [*pip, "install", "--no-index", "--no-deps", "--target", site]
     (wheel,) = wheels.glob("gcx-*.whl")
@@ -119,7 +121,7 @@ def part_headers(suite: Suite) -> None:
         include = next(headers.glob("nvidia/*/include"))
         folder = BUILD / f"headers-{version}"
         # The command knows no cuda.h, and the fuzzers' seeds are tested elsewhere.
-        options = [f"-Dtoolkit_include={include}", "-Dexamples=false", *CHEAP, "-Doptimization=1"]
+        options = [f"-Dtoolkit_include={include}", "-Dexamples=false", *CHEAP, "-Doptimization=0"]
         oldest = version == next(iter(HEADERS))
         suites = ("sim", "api", "abi") if oldest else ("sim",)
         if not configured(suite, folder, *options):

@@ -8,6 +8,8 @@ use crate::fail;
 /// The folders of src/ that make the library; the others are the simulated driver and the command.
 const FOLDERS: [&str; 5] = ["base", "driver", "core", "probe", "api"];
 
+const SOURCES_OF_UNIT: usize = 12;
+
 /// Builds libgcx.a and has it linked. It needs a compiler for C++20 and cuda.h; nothing of CUDA is
 /// linked, since gcx opens the driver itself.
 pub fn library(include: &Path) {
@@ -24,10 +26,26 @@ pub fn library(include: &Path) {
         .flag_if_supported("-Wno-missing-field-initializers")
         // GCC 12 sees overlaps in std::string's own code that aren't there (GCC bug 105651).
         .flag_if_supported("-Wno-restrict")
-        .files(FOLDERS.iter().flat_map(|folder| sources(&source.join(folder))));
+        .files(units(&source));
     build.compile("gcx");
     println!("cargo:rustc-link-lib=dylib=dl");
     println!("cargo:rustc-link-lib=dylib=pthread");
+}
+
+/// Files that include some sources each: most of a compiler's time goes into their headers.
+fn units(source: &Path) -> Vec<PathBuf> {
+    let sources: Vec<PathBuf> =
+        FOLDERS.iter().flat_map(|folder| sources(&source.join(folder))).collect();
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let unit = |(number, sources): (usize, &[PathBuf])| {
+        let path = out.join(format!("unit{number}.cpp"));
+        let lines = sources.iter().map(|source| format!("#include \"{}\"\n", source.display()));
+        if let Err(error) = fs::write(&path, lines.collect::<String>()) {
+            fail(&format!("{}: {error}", path.display()));
+        }
+        path
+    };
+    sources.chunks(SOURCES_OF_UNIT).enumerate().map(unit).collect()
 }
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
