@@ -9,7 +9,7 @@
 namespace faults {
 
 // Every failing call has a child of its own, which takes its time.
-inline const uint64_t kStep = check::slow_alone ? 7 : 1;
+inline const uint64_t kStep = check::slow_alone ? 7 : check::sanitized ? 3 : 1;
 
 struct Operation {
     std::string name;
