@@ -12,9 +12,10 @@ LAYERS = {
     "driver": ["base/", "driver/"],
     "core": ["base/", "driver/", "core/"],
     "probe": ["base/", "driver/", "core/", "probe/"],
-    "api": ["base/", "driver/", "core/", "probe/", "api/"],
+    "exec": ["base/", "driver/", "core/", "exec/"],
+    "api": ["base/", "driver/", "core/", "probe/", "exec/", "api/"],
     "sim": ["sim/", "driver/cuda_api.h", "gcx_sim.h"],
-    "cli": ["cli/"],
+    "cli": ["cli/", "exec/plan.hpp"],
 }
 # The rooms of src/sim, each above those before it, and what each may have of those above: what is
 # current and the streams are named in most calls, and a capture changes what other calls do.

@@ -1,0 +1,163 @@
+#include "exec/facade.hpp"
+
+#include <elf.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+
+// Linux 6.3; kernels that insist on it refuse a memfd that could be executed.
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace gcx::exec {
+namespace {
+
+#if defined(__x86_64__)
+constexpr ElfW(Half) kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr ElfW(Half) kMachine = EM_AARCH64;
+#else
+#error "gcx exec knows x86-64 and aarch64"
+#endif
+
+// The largest page that Linux has on these machines.
+constexpr std::size_t kAlignment = 0x10000;
+constexpr std::size_t kEntries = 9;
+
+// The file, which is mapped as it stands, at any address: all addresses in it are offsets.
+struct Image {
+    ElfW(Ehdr) header;
+    ElfW(Phdr) segments[3];
+    ElfW(Sym) no_symbol; // every symbol table begins with it
+    ElfW(Dyn) dynamic[kEntries];
+    uint32_t hash[4]; // one bucket, one symbol, no chain
+    char strings[3 * PATH_MAX];
+};
+
+class Writer {
+  public:
+    bool write(const char* shim, const char* driver) {
+        strings_used_ = 1; // the first is the empty one
+        add(DT_NEEDED, string(shim));
+        add(DT_NEEDED, string(kRealPrefix, driver));
+        add(DT_SONAME, string("libcuda.so.1"));
+        add(DT_HASH, offsetof(Image, hash));
+        add(DT_SYMTAB, offsetof(Image, no_symbol));
+        add(DT_SYMENT, sizeof image_.no_symbol);
+        add(DT_STRTAB, offsetof(Image, strings));
+        add(DT_STRSZ, strings_used_);
+        add(DT_NULL, 0);
+        image_.hash[0] = 1;
+        image_.hash[1] = 1;
+        write_header();
+        write_segments();
+        return fits_;
+    }
+    const Image& image() const { return image_; }
+    std::size_t size() const { return offsetof(Image, strings) + strings_used_; }
+
+  private:
+    void add(ElfW(Sxword) tag, std::size_t value) {
+        ElfW(Dyn)& entry = image_.dynamic[entries_used_++];
+        entry.d_tag = tag;
+        entry.d_un.d_val = value;
+    }
+
+    // Where it stands among the strings.
+    std::size_t string(const char* text, const char* more = "") {
+        const std::size_t at = strings_used_;
+        for (const char* part : {text, more}) {
+            const std::size_t length = std::strlen(part);
+            if (length >= sizeof image_.strings - strings_used_) {
+                fits_ = false;
+                return 0;
+            }
+            std::memcpy(image_.strings + strings_used_, part, length);
+            strings_used_ += length;
+        }
+        strings_used_++;
+        return at;
+    }
+
+    void write_header() {
+        ElfW(Ehdr)& header = image_.header;
+        std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+        header.e_ident[EI_CLASS] = ELFCLASS64;
+        header.e_ident[EI_DATA] = ELFDATA2LSB;
+        header.e_ident[EI_VERSION] = EV_CURRENT;
+        header.e_type = ET_DYN;
+        header.e_machine = kMachine;
+        header.e_version = EV_CURRENT;
+        header.e_phoff = offsetof(Image, segments);
+        header.e_ehsize = sizeof header;
+        header.e_phentsize = sizeof image_.segments[0];
+        header.e_phnum = sizeof image_.segments / sizeof image_.segments[0];
+        header.e_shentsize = sizeof(ElfW(Shdr));
+    }
+
+    // Nothing is executable. The loader writes addresses into the dynamic section.
+    void write_segments() {
+        segment(0, PT_LOAD, 0, size(), kAlignment);
+        segment(1, PT_DYNAMIC, offsetof(Image, dynamic), sizeof image_.dynamic, alignof(ElfW(Dyn)));
+        segment(2, PT_GNU_STACK, 0, 0, 16);
+    }
+
+    void segment(std::size_t index, ElfW(Word) type, std::size_t offset, std::size_t size,
+                 std::size_t alignment) {
+        ElfW(Phdr)& segment = image_.segments[index];
+        segment.p_type = type;
+        segment.p_flags = PF_R | PF_W;
+        segment.p_offset = segment.p_vaddr = segment.p_paddr = offset;
+        segment.p_filesz = segment.p_memsz = size;
+        segment.p_align = alignment;
+    }
+
+    Image image_{};
+    std::size_t entries_used_ = 0;
+    std::size_t strings_used_ = 0;
+    bool fits_ = true;
+};
+
+} // namespace
+
+int make_facade(const char* shim, const char* driver) {
+    Writer writer;
+    if (!writer.write(shim, driver)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    int descriptor = memfd_create("gcx-libcuda.so.1", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    if (descriptor < 0 && errno == EINVAL)
+        descriptor = memfd_create("gcx-libcuda.so.1", MFD_CLOEXEC);
+    if (descriptor < 0)
+        return -1;
+    const ssize_t written = write(descriptor, &writer.image(), writer.size());
+    if (written == static_cast<ssize_t>(writer.size()))
+        return descriptor;
+    const int reason = written < 0 ? errno : ENOSPC;
+    close(descriptor);
+    errno = reason;
+    return -1;
+}
+
+FacadePath facade_path(int descriptor) {
+    FacadePath path = {"/proc/self/fd/"};
+    char digits[12];
+    std::size_t count = 0;
+    for (unsigned rest = static_cast<unsigned>(descriptor); count == 0 || rest != 0; rest /= 10)
+        digits[count++] = static_cast<char>('0' + rest % 10);
+    char* end = path.text + std::strlen(path.text);
+    while (count > 0)
+        *end++ = digits[--count];
+    *end = '\0';
+    return path;
+}
+
+} // namespace gcx::exec

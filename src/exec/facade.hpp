@@ -1,0 +1,29 @@
+// The facade: a shared object named libcuda.so.1 that has no code and no function of its own. It
+// needs the shim first and the real libcuda second, so that whoever looks a function up in it finds
+// the shim's, and where the shim has none, the driver's own: those that gcx has never heard of too,
+// and at no cost when they are called.
+//
+// Nothing here needs the C++ runtime, for the auditor lives in a namespace without one.
+#pragma once
+
+#include <cstddef>
+
+namespace gcx::exec {
+
+// What is put before the driver's path, /usr/lib/libcuda.so.1, to load it by. The loader finds an
+// object that is there by the name it was asked for, so the driver itself must go by a name that no
+// program uses: else a program that opens it by its path would get it without the shim.
+inline constexpr char kRealPrefix[] = "/./.";
+
+// Makes a facade and returns a descriptor of it, close-on-exec, to be opened as facade_path says;
+// it isn't needed once that was opened. -1 with errno if the system refuses. Both paths are
+// absolute and are written down, not opened.
+int make_facade(const char* shim, const char* driver);
+
+// "/proc/self/fd/3" for dlopen.
+struct FacadePath {
+    char text[32];
+};
+FacadePath facade_path(int descriptor);
+
+} // namespace gcx::exec

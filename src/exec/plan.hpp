@@ -1,0 +1,60 @@
+// What `gcx exec` tells each process that runs in its partitions. It travels in one environment
+// variable, GCX_EXEC_PLAN, as words:
+//
+//     gcx-exec-1 driver=/usr/lib/x86_64-linux-gnu/libcuda.so.1 shim=/usr/lib/gcx/libgcx-exec.so
+//     report=partition
+//     device=b0a1...16 bytes in hex family=coscheduled sms=24 atoms=0-2 of=16
+//
+// with device= and what follows it once for each device that is divided. Devices that aren't named
+// are left as they are. In a value, %XX is the byte XX, as for spaces.
+#pragma once
+
+#include "exec/words.hpp"
+
+#include <gcx.h>
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gcx::exec {
+
+// The text is no plan. The message says what is wrong with it.
+struct PlanError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// What programs are told when they ask how many SMs there are.
+enum class Told { kPartition, kDevice };
+
+// The SMs of one device that the programs have. Every process makes its green context of these
+// atoms, which are the same SMs in each: the driver splits a device the same way every time.
+struct DevicePart {
+    std::array<uint8_t, 16> uuid{}; // as cuDeviceGetUuid_v2 tells it, a MIG instance's too
+    gcx_sm_family family = GCX_SM_FAMILY_COSCHEDULED; // or fine, or max-cluster
+    uint32_t sm_count = 0;                            // of the atoms below; what programs are told
+    std::vector<uint32_t>
+        atoms;                 // by their index in the whole device's family, ascending, not empty
+    uint32_t family_atoms = 0; // how many atoms the whole family has: differs if the device does
+};
+
+struct Plan {
+    std::string driver; // the libcuda that does the work: an absolute path
+    std::string shim;   // the library with the functions that are changed: an absolute path
+    Told told = Told::kPartition;
+    std::vector<DevicePart> devices;
+    std::string token; // of the lease that all processes of this plan share; empty: there is none
+};
+
+std::string write_plan(const Plan& plan);
+
+// Throws PlanError. What it accepts has all fields above, in range and in order.
+Plan read_plan(std::string_view text);
+
+// "coscheduled"; empty for a family that a plan can't have.
+std::string_view family_word(gcx_sm_family family);
+
+} // namespace gcx::exec

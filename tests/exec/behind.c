@@ -1,0 +1,16 @@
+/* What stands in for a driver behind the facade, with a function that nobody has heard of. */
+int cuInit(unsigned flags) {
+    return 1000 + (int)flags;
+}
+
+int cuLaunchKernel(int x) {
+    return 2000 + x;
+}
+
+int cuInitOfItsOwn(unsigned flags) {
+    return cuInit(flags);
+}
+
+int cuFunctionOfTheYear2031(void) {
+    return 2031;
+}

@@ -1,0 +1,86 @@
+// The facade, as a process without an auditor opens it: facade_test SHIM DRIVER.
+#include "exec/facade.hpp"
+
+#include "check.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+using gcx::exec::facade_path;
+using gcx::exec::make_facade;
+
+namespace {
+
+template <class... Arguments>
+int call(void* library, const char* name, Arguments... arguments) {
+    const auto function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name));
+    return CHECK(function != nullptr) ? function(arguments...) : -1;
+}
+
+void check_lookups(void* library) {
+    CHECK_EQ(call(library, "cuInit", 7u), 501007);
+    CHECK_EQ(call(library, "cuLaunchKernel", 1), 2001);
+    CHECK_EQ(call(library, "cuFunctionOfTheYear2031"), 2031);
+    // The driver's own calls may come to the shim, once more.
+    CHECK(call(library, "cuInitOfItsOwn", 1u) % 1000 == 1);
+    CHECK(dlsym(library, "cuNobodyHasThis") == nullptr);
+}
+
+void check_opened(const char* shim, const char* driver) {
+    CHECK(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) == nullptr);
+    const int descriptor = make_facade(shim, driver);
+    if (!CHECK(descriptor >= 0))
+        return;
+    CHECK((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0);
+    void* const facade = dlopen(facade_path(descriptor).text, RTLD_NOW | RTLD_LOCAL);
+    close(descriptor);
+    if (facade == nullptr)
+        std::fprintf(stderr, "%s\n", dlerror());
+    if (!CHECK(facade != nullptr))
+        return;
+    check_lookups(facade);
+    // From now on it is what libcuda.so.1 means in this process.
+    void* const by_soname = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    CHECK(by_soname == facade);
+    CHECK(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND) == facade);
+    check_lookups(by_soname);
+    // Functions tell whose they are.
+    Dl_info info{};
+    CHECK(dladdr(dlsym(facade, "cuInit"), &info) != 0);
+    CHECK_EQ(std::string(info.dli_fname), shim);
+    CHECK(dladdr(dlsym(facade, "cuLaunchKernel"), &info) != 0);
+    CHECK_EQ(std::string(info.dli_fname), std::string(gcx::exec::kRealPrefix) + driver);
+}
+
+void check_errors(const char* shim, const char* driver) {
+    const std::string long_path = "/" + std::string(20000, 'x');
+    errno = 0;
+    CHECK_EQ(make_facade(long_path.c_str(), driver), -1);
+    CHECK_EQ(errno, ENAMETOOLONG);
+    errno = 0;
+    CHECK_EQ(make_facade(shim, long_path.c_str()), -1);
+    CHECK_EQ(errno, ENAMETOOLONG);
+    // What isn't there is an error of whoever opens the facade, which names it.
+    const int descriptor = make_facade("/nowhere/libgcx-exec.so", driver);
+    CHECK(descriptor >= 0);
+    CHECK(dlopen(facade_path(descriptor).text, RTLD_NOW) == nullptr);
+    CHECK(std::string(dlerror()).find("/nowhere/libgcx-exec.so") != std::string::npos);
+    close(descriptor);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 3)
+        return 2;
+    CHECK_EQ(std::string(facade_path(0).text), "/proc/self/fd/0");
+    CHECK_EQ(std::string(facade_path(1000).text), "/proc/self/fd/1000");
+    CHECK_EQ(std::string(facade_path(2147483647).text), "/proc/self/fd/2147483647");
+    check_errors(argv[1], argv[2]);
+    check_opened(argv[1], argv[2]);
+    return check::summary("the facade");
+}

@@ -1,0 +1,117 @@
+// The plan: what is written is read again, and whatever else the variable holds is refused by a
+// message.
+#include "exec/plan.hpp"
+
+#include "check.hpp"
+
+using namespace gcx::exec;
+
+namespace {
+
+Plan example() {
+    Plan plan;
+    plan.driver = "/usr/lib/x86_64-linux-gnu/libcuda.so.1";
+    plan.shim = "/opt/my gcx/100%/libgcx-exec.so";
+    plan.told = Told::kDevice;
+    plan.token = "a token=%20 \n of bytes";
+    DevicePart first;
+    first.uuid = {0, 1, 0xab, 0xff};
+    first.family = GCX_SM_FAMILY_FINE;
+    first.sm_count = 12;
+    first.atoms = {0, 1, 2, 5, 7, 8};
+    first.family_atoms = 66;
+    DevicePart second;
+    second.uuid = {9};
+    second.sm_count = 20;
+    second.atoms = {14, 15};
+    second.family_atoms = 16;
+    plan.devices = {first, second};
+    return plan;
+}
+
+void check_round_trip() {
+    const Plan written = example();
+    const std::string text = write_plan(written);
+    CHECK_EQ(text,
+             "gcx-exec-1 driver=/usr/lib/x86_64-linux-gnu/libcuda.so.1 "
+             "shim=/opt/my%20gcx/100%25/libgcx-exec.so report=device "
+             "token=a%20token=%2520%20%0a%20of%20bytes "
+             "device=0001abff000000000000000000000000 family=fine sms=12 atoms=0-2,5,7-8 of=66 "
+             "device=09000000000000000000000000000000 family=coscheduled sms=20 atoms=14-15 "
+             "of=16");
+    const Plan read = read_plan(text);
+    CHECK_EQ(write_plan(read), text);
+    CHECK_EQ(read.driver, written.driver);
+    CHECK_EQ(read.shim, written.shim);
+    CHECK_EQ(read.token, written.token);
+    CHECK(read.told == Told::kDevice);
+    CHECK_EQ(read.devices.size(), 2u);
+    CHECK(read.devices[0].uuid == written.devices[0].uuid);
+    CHECK_EQ(read.devices[0].family, GCX_SM_FAMILY_FINE);
+    CHECK(read.devices[0].atoms == written.devices[0].atoms);
+    CHECK_EQ(read.devices[1].family_atoms, 16u);
+    CHECK_EQ(read.devices[1].sm_count, 20u);
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    CHECK(at != std::string::npos);
+    return text.replace(at, from.size(), to);
+}
+
+void check_refused(const std::string& text, const char* why) {
+    try {
+        read_plan(text);
+        CHECK_EQ(text, "refused");
+    } catch (const PlanError& error) {
+        if (!CHECK(std::string(error.what()).find(why) != std::string::npos))
+            std::fprintf(stderr, "    it says: %s\n", error.what());
+    }
+}
+
+void check_damage() {
+    const std::string good = write_plan(example());
+    check_refused("", "doesn't begin with gcx-exec-1");
+    check_refused("gcx-exec-2 driver=/x", "another version");
+    check_refused("gcx-exec-1", "names no driver");
+    check_refused("gcx-exec-1 driver=/x", "names no shim");
+    check_refused("gcx-exec-1 driver=/x shim=/y", "names no device");
+    check_refused("gcx-exec-1 driver=/x shim=/y sms=4", "means nothing here");
+    check_refused(replaced(good, "driver=/", "driver="), "is no absolute path");
+    check_refused(replaced(good, "%20", "%2"), "%XX");
+    check_refused(replaced(good, "%20", "%00"), "%XX");
+    check_refused(good + "%", "out of range");
+    check_refused(replaced(good, "report=device", "report=both"), "means nothing here");
+    check_refused(replaced(good, "report=device", "colour=red"), "means nothing here");
+    check_refused(replaced(good, "0001abff", "0001abfg"), "is no UUID");
+    check_refused(replaced(good, "0001abff", "0001abf"), "is no UUID");
+    check_refused(replaced(good, "family=fine", "family=structured"), "is no family");
+    for (const char* atoms : {"", "-", "0-", "2-0", "0,0", "5,4", "0-511,512", "x", "1,"})
+        check_refused(replaced(good, "0-2,5,7-8", atoms), "out of range");
+    for (const char* count : {"0", "-1", "1025", "99999999999999999999", "1x", ""})
+        check_refused(replaced(good, "sms=12", std::string("sms=") + count), "out of range");
+    check_refused(replaced(good, " sms=12", ""), "without sms");
+    check_refused(replaced(good, " atoms=14-15", ""), "without sms, atoms");
+    check_refused(replaced(good, "of=66", "of=8"), "its family lacks");
+    check_refused(replaced(good, "0900", "0001abff"), "is no UUID");
+    check_refused(replaced(good, "device=09000000000000000000000000000000",
+                           "device=0001abff000000000000000000000000"),
+                  "names a device twice");
+    // Whatever it is cut off at, it is refused or it is whole up to there.
+    for (std::size_t length = 0; length < good.size(); length++) {
+        try {
+            const Plan plan = read_plan(std::string_view(good).substr(0, length));
+            CHECK(!plan.devices.empty());
+        } catch (const PlanError&) {
+            CHECK(true);
+        }
+    }
+}
+
+} // namespace
+
+int main() {
+    check_round_trip();
+    check_damage();
+    return check::summary("the plan of gcx exec");
+}
