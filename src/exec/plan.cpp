@@ -189,6 +189,7 @@ std::string write_plan(const Plan& plan) {
     add("driver", encode(plan.driver));
     add("shim", encode(plan.shim));
     add("report", plan.told == Told::kPartition ? "partition" : "device");
+    add("contexts", plan.own_contexts ? "device" : "refuse");
     if (!plan.token.empty())
         add("token", encode(plan.token));
     for (const DevicePart& part : plan.devices) {
@@ -216,6 +217,8 @@ Plan read_plan(std::string_view text) {
             plan.token = decode(word);
         else if (word.key == "report" && (word.value == "partition" || word.value == "device"))
             plan.told = word.value == "device" ? Told::kDevice : Told::kPartition;
+        else if (word.key == "contexts" && (word.value == "refuse" || word.value == "device"))
+            plan.own_contexts = word.value == "device";
         else if (word.key == "device")
             plan.devices.emplace_back().uuid = read_uuid(word);
         else if (plan.devices.empty() || !read_part(word, plan.devices.back()))

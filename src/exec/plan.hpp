@@ -1,8 +1,8 @@
 // What `gcx exec` tells each process that runs in its partitions. It travels in one environment
 // variable, GCX_EXEC_PLAN, as words:
 //
-//     gcx-exec-1 driver=/usr/lib/x86_64-linux-gnu/libcuda.so.1 shim=/usr/lib/gcx/libgcx-exec.so
-//     report=partition
+//     gcx-exec-1 driver=/usr/lib/x86_64-linux-gnu/libcuda.so.1 shim=/usr/lib/gcx/libgcx-shim.so
+//     report=partition contexts=refuse
 //     device=b0a1...16 bytes in hex family=coscheduled sms=24 atoms=0-2 of=16
 //
 // with device= and what follows it once for each device that is divided. Devices that aren't named
@@ -45,6 +45,8 @@ struct Plan {
     std::string driver; // the libcuda that does the work: an absolute path
     std::string shim;   // the library with the functions that are changed: an absolute path
     Told told = Told::kPartition;
+    // Whether programs may make contexts by cuCtxCreate, which have all SMs of the device.
+    bool own_contexts = false;
     std::vector<DevicePart> devices;
     std::string token; // of the lease that all processes of this plan share; empty: there is none
 };

@@ -65,10 +65,10 @@ void check_errors(const char* shim, const char* driver) {
     CHECK_EQ(make_facade(shim, long_path.c_str()), -1);
     CHECK_EQ(errno, ENAMETOOLONG);
     // What isn't there is an error of whoever opens the facade, which names it.
-    const int descriptor = make_facade("/nowhere/libgcx-exec.so", driver);
+    const int descriptor = make_facade("/nowhere/libgcx-shim.so", driver);
     CHECK(descriptor >= 0);
     CHECK(dlopen(facade_path(descriptor).text, RTLD_NOW) == nullptr);
-    CHECK(std::string(dlerror()).find("/nowhere/libgcx-exec.so") != std::string::npos);
+    CHECK(std::string(dlerror()).find("/nowhere/libgcx-shim.so") != std::string::npos);
     close(descriptor);
 }
 

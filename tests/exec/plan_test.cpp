@@ -11,8 +11,9 @@ namespace {
 Plan example() {
     Plan plan;
     plan.driver = "/usr/lib/x86_64-linux-gnu/libcuda.so.1";
-    plan.shim = "/opt/my gcx/100%/libgcx-exec.so";
+    plan.shim = "/opt/my gcx/100%/libgcx-shim.so";
     plan.told = Told::kDevice;
+    plan.own_contexts = true;
     plan.token = "a token=%20 \n of bytes";
     DevicePart first;
     first.uuid = {0, 1, 0xab, 0xff};
@@ -34,7 +35,7 @@ void check_round_trip() {
     const std::string text = write_plan(written);
     CHECK_EQ(text,
              "gcx-exec-1 driver=/usr/lib/x86_64-linux-gnu/libcuda.so.1 "
-             "shim=/opt/my%20gcx/100%25/libgcx-exec.so report=device "
+             "shim=/opt/my%20gcx/100%25/libgcx-shim.so report=device contexts=device "
              "token=a%20token=%2520%20%0a%20of%20bytes "
              "device=0001abff000000000000000000000000 family=fine sms=12 atoms=0-2,5,7-8 of=66 "
              "device=09000000000000000000000000000000 family=coscheduled sms=20 atoms=14-15 "
@@ -45,6 +46,7 @@ void check_round_trip() {
     CHECK_EQ(read.shim, written.shim);
     CHECK_EQ(read.token, written.token);
     CHECK(read.told == Told::kDevice);
+    CHECK(read.own_contexts);
     CHECK_EQ(read.devices.size(), 2u);
     CHECK(read.devices[0].uuid == written.devices[0].uuid);
     CHECK_EQ(read.devices[0].family, GCX_SM_FAMILY_FINE);
@@ -82,6 +84,7 @@ void check_damage() {
     check_refused(replaced(good, "%20", "%00"), "%XX");
     check_refused(good + "%", "out of range");
     check_refused(replaced(good, "report=device", "report=both"), "means nothing here");
+    check_refused(replaced(good, "contexts=device", "contexts=yes"), "means nothing here");
     check_refused(replaced(good, "report=device", "colour=red"), "means nothing here");
     check_refused(replaced(good, "0001abff", "0001abfg"), "is no UUID");
     check_refused(replaced(good, "0001abff", "0001abf"), "is no UUID");
