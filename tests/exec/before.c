@@ -7,6 +7,7 @@ int cuInit(unsigned flags) {
     void* const driver = dlopen(BEHIND, RTLD_LAZY | RTLD_NOLOAD);
     if (driver == 0)
         return -1;
-    int (*const real)(unsigned) = (int (*)(unsigned))dlsym(driver, "cuInit");
+    int (*real)(unsigned);
+    *(void**)&real = dlsym(driver, "cuInit"); /* as dlsym's page has it: ISO C has no cast */
     return real != 0 ? 500000 + real(flags) : -2;
 }
