@@ -191,6 +191,51 @@ std::vector<Rule> context_rules() {
                  CHECK_EQ(later().stream_get_dev_resource(part.stream, &resource, type),
                           kWrongType);
          }},
+        {"a partition's stream has an access policy window, and what is outside doesn't persist",
+         [] {
+             const Partition part({split(query(), 1, 0, 24).groups[0]});
+             const auto id = CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+             int most = 0;
+             CHECK_OK(
+                 cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, 0));
+             CHECK(most > 0);
+             CUstreamAttrValue value{};
+             CUaccessPolicyWindow& window = value.accessPolicyWindow;
+             window.num_bytes = static_cast<std::size_t>(most);
+             window.hitRatio = 0.5F;
+             window.hitProp = CU_ACCESS_PROPERTY_PERSISTING;
+             window.missProp = CU_ACCESS_PROPERTY_STREAMING;
+             CHECK_OK(cuStreamSetAttribute(part.stream, id, &value));
+             CUstreamAttrValue found{};
+             CHECK_OK(cuStreamGetAttribute(part.stream, id, &found));
+             CHECK_EQ(found.accessPolicyWindow.num_bytes, window.num_bytes);
+             CHECK(found.accessPolicyWindow.hitProp == CU_ACCESS_PROPERTY_PERSISTING);
+             window.num_bytes++;
+             CHECK_EQ(cuStreamSetAttribute(part.stream, id, &value), kInvalid);
+             window.num_bytes = 4096;
+             window.missProp = CU_ACCESS_PROPERTY_PERSISTING;
+             CHECK_EQ(cuStreamSetAttribute(part.stream, id, &value), kInvalid);
+             window.missProp = CU_ACCESS_PROPERTY_NORMAL;
+             for (const float share : {-0.1F, 1.1F}) {
+                 window.hitRatio = share;
+                 CHECK_EQ(cuStreamSetAttribute(part.stream, id, &value), kInvalid);
+             }
+         }},
+        {"the set-aside of the L2 cache is clamped to what the device has",
+         [] {
+             const Primary primary;
+             int most = 0;
+             CHECK_OK(
+                 cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, 0));
+             CHECK(most > 0);
+             std::size_t found = 1;
+             CHECK_OK(cuCtxGetLimit(&found, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
+             CHECK_EQ(found, 0U);
+             CHECK_OK(cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, SIZE_MAX));
+             CHECK_OK(cuCtxGetLimit(&found, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
+             CHECK_EQ(found, static_cast<std::size_t>(most));
+             CHECK_OK(cuCtxResetPersistingL2Cache());
+         }},
         {"a workqueue configuration can be queried from the device, changed in place and used",
          [] {
              CUdevResource config = workqueue(cu::kResourceWorkqueueConfig);

@@ -12,7 +12,10 @@ import gcx
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "python"
-COMPUTE = ("latency", "overlap_copy", "persistent", "serving", "triton_autotune", "two_matmuls")
+COMPUTE = (
+    *("l2_window", "latency", "overlap_copy", "persistent", "serving", "triton_autotune"),
+    *("two_batch_overlap", "two_matmuls"),
+)
 
 
 def run(name: str, *arguments: str, driver: str | None = None) -> tuple[int, str, str]:

@@ -7,6 +7,11 @@ namespace gcx::sim {
 
 Device& device_of(Machine& machine, CUdevice ordinal); // CUDA_ERROR_INVALID_DEVICE: there is none
 
+// Bytes of the L2 cache that can be set aside, and of a window. An A100 tells these of its 40 MB,
+// as its users report; assumed for the others.
+std::size_t max_persisting_l2(const Device& device);
+std::size_t max_access_window(const Device& device);
+
 // What is taken of a device's memory without an address.
 void charge_memory(Device& device, uint64_t bytes); // CUDA_ERROR_OUT_OF_MEMORY: too much
 void return_memory(Device& device, uint64_t bytes);

@@ -104,6 +104,10 @@ int get_attribute(const Machine& machine, const Device& device, int attribute) {
         return profile.has_clusters() ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
         return pci_bus(device);
+    case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
+        return static_cast<int>(max_access_window(device));
+    case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
+        return static_cast<int>(max_persisting_l2(device));
     case cu::kAttributeLocalityDomainCount:
         require(machine.has(kHasLocalityDomains));
         return static_cast<int>(profile.locality_domains.size());
@@ -150,6 +154,15 @@ unsigned connections_of_environment() {
 }
 
 } // namespace
+
+std::size_t max_access_window(const Device& device) {
+    return device.profile.major >= 8 ? 134213632 : 0;
+}
+
+std::size_t max_persisting_l2(const Device& device) {
+    const auto cache = static_cast<std::size_t>(device.profile.number("l2_bytes"));
+    return device.profile.major >= 8 ? cache / 4 * 3 : 0;
+}
 
 Device& device_of(Machine& machine, CUdevice ordinal) {
     return known(machine.device(ordinal), CUDA_ERROR_INVALID_DEVICE);

@@ -1,4 +1,5 @@
 // What can be asked of a context, and set.
+#include "sim/device/device.hpp"
 #include "sim/edge/entry.hpp"
 #include "sim/partition/partition.hpp"
 #include "sim/work/work.hpp"
@@ -124,7 +125,13 @@ GCX_SIM_API(cuCtxGetLimit, std::size_t* out, CUlimit limit) {
 }
 
 GCX_SIM_API(cuCtxSetLimit, CUlimit limit, std::size_t value) {
-    GCX_SIM_BODY(limits_with(machine, limit)[limit] = value);
+    GCX_SIM_BODY({
+        std::size_t& mine = limits_with(machine, limit)[limit];
+        // The header: a hint, which can be clamped. Assumed: to what the device says.
+        if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
+            value = std::min(value, max_persisting_l2(*current_context(machine).device));
+        mine = value;
+    });
 }
 
 GCX_SIM_API(cuCtxGetCacheConfig, CUfunc_cache* out) {

@@ -76,6 +76,15 @@ void check_attribute(CUstreamAttrID attribute) {
     require(std::find(std::begin(kKnown), std::end(kKnown), attribute) != std::end(kKnown));
 }
 
+// The header: the rest is normal or streaming, and the size is limited. Assumed: that the driver
+// refuses what is not, and shares beyond 0 and 1.
+void check_window(const Stream& stream, const CUaccessPolicyWindow& window) {
+    require(window.missProp == CU_ACCESS_PROPERTY_NORMAL ||
+            window.missProp == CU_ACCESS_PROPERTY_STREAMING);
+    require(window.hitRatio >= 0 && window.hitRatio <= 1);
+    require(window.num_bytes <= max_access_window(*stream.context->device));
+}
+
 // What a new stream has was measured on 13.0.
 CUstreamAttrValue attribute_of(const Stream& stream, CUstreamAttrID attribute) {
     CUstreamAttrValue value{};
@@ -288,6 +297,8 @@ GCX_SIM_STREAM_API(cuStreamSetAttribute, _ptsz,
         Stream& stream = stream_of(machine, handle);
         require(value != nullptr);
         check_attribute(attribute);
+        if (attribute == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)
+            check_window(stream, value->accessPolicyWindow);
         if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
             stream.priority = clamp_priority(value->priority);
         else

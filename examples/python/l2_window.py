@@ -1,0 +1,331 @@
+"""A table that is read again and again, beside a neighbour that streams through memory.
+
+Partitions have SMs of their own and share the L2 cache: what the neighbour streams drives the table
+out. An access policy window on the partition's stream tells the cache to keep the table, in a part
+that is set aside for such data. gcx needs no function for it: the native stream is any stream.
+
+The table's kernel, beside the neighbour, without a window; with it; with it and nothing set aside;
+and with the neighbour's own data marked as streaming, which asks nothing of the table's owner. Each
+round checks what the kernel computed, and that the neighbour ran all the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import common
+import gcx
+
+SOURCE = """
+// Reads at random, past the L1 cache, so that every read is the L2 cache's or the memory's.
+extern "C" __global__ void __launch_bounds__(1024, 2)
+look_up(const uint4* table, unsigned count, unsigned reads, unsigned* out) {
+    unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned at = thread * 2654435761u + 12345u, sum = 0;
+    for (unsigned i = 0; i < reads; i++) {
+        at = at * 1664525u + 1013904223u;
+        uint4 found = __ldcg(table + __umulhi(at, count));
+        sum += found.x ^ found.y ^ found.z ^ found.w;
+    }
+    out[thread] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(1024, 2)
+stream_through(uint4* data, unsigned half, unsigned times) {
+    unsigned stride = gridDim.x * blockDim.x;
+    for (unsigned n = 0; n < times; n++)
+        for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < half; i += stride)
+            data[half + i] = data[i];
+}
+"""
+THREADS = 1024
+READS = 2000  # Of each thread: 1.6 GB for a kernel on 24 SMs.
+# The neighbour copies one half of its data to the other. All of it fits into a window of 128 MiB,
+# and is more than the cache holds.
+NEIGHBOUR_MIB, NEIGHBOUR_TIMES = 120, 8
+
+# CUDA's names, which have no Python of their own without cuda.bindings.
+NORMAL, STREAMING, PERSISTING = 0, 1, 2  # CUaccessProperty
+_WINDOW_ATTRIBUTE = 1  # CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW
+_SET_ASIDE = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+_L2_BYTES, _MOST_SET_ASIDE, _MOST_WINDOW = 38, 108, 109  # CU_DEVICE_ATTRIBUTE_...
+
+
+class _Window(ctypes.Structure):
+    """CUaccessPolicyWindow, at the start of a CUlaunchAttributeValue of 64 bytes."""
+
+    _fields_ = (
+        ("base", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("hit_ratio", ctypes.c_float),
+        ("hit", ctypes.c_int),
+        ("miss", ctypes.c_int),
+        ("rest", ctypes.c_ubyte * 32),
+    )
+
+
+class Cache:
+    """The L2 cache of a device, as far as CUDA lets one steer it."""
+
+    def __init__(self, device: int = 0) -> None:
+        self._driver = ctypes.CDLL(gcx.driver_info().library)
+        self._device = device
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        result = getattr(self._driver, name)(*arguments)
+        if result != 0:
+            word = ctypes.c_char_p()
+            self._driver.cuGetErrorName(result, ctypes.byref(word))
+            raise RuntimeError(f"{name}: {(word.value or b'an unknown error').decode()}")
+
+    def _attribute(self, number: int) -> int:
+        found = ctypes.c_int()
+        self._call("cuDeviceGetAttribute", ctypes.byref(found), number, self._device)
+        return found.value
+
+    @property
+    def bytes(self) -> int:
+        return self._attribute(_L2_BYTES)
+
+    @property
+    def most_set_aside(self) -> int:
+        return self._attribute(_MOST_SET_ASIDE)
+
+    @property
+    def most_window(self) -> int:
+        return self._attribute(_MOST_WINDOW)
+
+    def set_aside(self, size: int) -> int:
+        """Sets so much aside, as the current context's limit; what it is then."""
+        self._call("cuCtxSetLimit", _SET_ASIDE, ctypes.c_size_t(size))
+        return self.is_set_aside()
+
+    def is_set_aside(self) -> int:
+        """As the current context tells."""
+        found = ctypes.c_size_t()
+        self._call("cuCtxGetLimit", ctypes.byref(found), _SET_ASIDE)
+        return found.value
+
+    def reset(self) -> None:
+        """What persists becomes normal, whoever's it is."""
+        self._call("cuCtxResetPersistingL2Cache")
+
+    def window(
+        self, stream: int, base: int, size: int, hit: int, *, ratio: float = 1.0, miss: int = NORMAL
+    ) -> None:
+        """What is launched in the stream from now on accesses these bytes so: a share of the lines
+        in one way, the others in the other. A size of 0 ends it."""
+        value = _Window(base, size, ratio, hit, miss)
+        self._call(
+            "cuStreamSetAttribute",
+            ctypes.c_void_p(stream),
+            ctypes.c_int(_WINDOW_ATTRIBUTE),
+            ctypes.byref(value),
+        )
+
+    def window_of(self, stream: int) -> tuple[int, int, float, int, int]:
+        """Base, size, ratio, hit and miss."""
+        value = _Window()
+        self._call(
+            "cuStreamGetAttribute",
+            ctypes.c_void_p(stream),
+            ctypes.c_int(_WINDOW_ATTRIBUTE),
+            ctypes.byref(value),
+        )
+        return value.base or 0, value.bytes, value.hit_ratio, value.hit, value.miss
+
+
+class Arm(NamedTuple):
+    """What is on in a row of the table."""
+
+    name: str
+    neighbour: bool = True
+    window: bool = False
+    set_aside: bool = False
+    marked: bool = False  # The neighbour's data as streaming.
+
+
+ARMS = (
+    Arm("alone", neighbour=False),
+    Arm("beside"),
+    Arm("window", window=True, set_aside=True),
+    Arm("window, nothing set aside", window=True),
+    Arm("neighbour marked", marked=True),
+    Arm("window, neighbour marked", window=True, set_aside=True, marked=True),
+)
+
+
+class Bench:
+    """A table and a neighbour, each on its partition."""
+
+    def __init__(self, cupy: Any, cache: Cache, parts: gcx.Partitions) -> None:
+        self.cupy, self.cache = cupy, cache
+        self.reader, self.neighbour = parts
+        module = cupy.RawModule(code=SOURCE)
+        self.look_up = module.get_function("look_up")
+        self.stream_through = module.get_function("stream_through")
+        self.streamed = cupy.zeros(NEIGHBOUR_MIB << 18, dtype=cupy.uint32)
+        self.out = cupy.empty(2 * THREADS * self.reader.sm_count, dtype=cupy.uint32)
+        self.ahead = 8
+
+    def fill(self, mib: int) -> None:
+        numbers = self.cupy.arange(mib << 18, dtype=self.cupy.uint32)
+        self.table = numbers * self.cupy.uint32(2654435761)
+        self.expected: Any = None
+        self.cupy.cuda.Device().synchronize()
+
+    def _flood(self) -> tuple[Any, Any]:
+        """Kernels of the neighbour, and events before and behind them."""
+        u32 = self.cupy.uint32
+        stream = self.neighbour.stream.cupy()
+        begin, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+        begin.record(stream)
+        with stream:
+            for _ in range(self.ahead):
+                half = u32(self.streamed.nbytes // 32)
+                arguments = (self.streamed, half, u32(NEIGHBOUR_TIMES))
+                self.stream_through((2 * self.neighbour.sm_count,), (THREADS,), arguments)
+        end.record(stream)
+        return begin, end
+
+    def round(self, arm: Arm) -> tuple[float, float]:
+        """Milliseconds of the table's kernel, and GB/s of the neighbour beside it."""
+        cupy = self.cupy
+        u32 = cupy.uint32
+        while True:
+            stream = self.reader.stream.cupy()
+            begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+            flood = self._flood() if arm.neighbour else None
+            with stream:
+                arguments = (self.table, u32(self.table.nbytes // 16), u32(READS), self.out)
+                # Once to bring the table in, as it is where it is read again and again.
+                self.look_up((2 * self.reader.sm_count,), (THREADS,), arguments)
+                begin.record(stream)
+                self.look_up((2 * self.reader.sm_count,), (THREADS,), arguments)
+                end.record(stream)
+            end.synchronize()
+            ran_on = flood is None or not flood[1].done
+            cupy.cuda.Device().synchronize()
+            self._check()
+            took = cupy.cuda.get_elapsed_time(begin, end)
+            if flood is None:
+                return took, 0.0
+            if ran_on:
+                moved = self.ahead * NEIGHBOUR_TIMES * self.streamed.nbytes
+                return took, moved / cupy.cuda.get_elapsed_time(*flood) / 1e6
+            self.ahead *= 2  # It had ended before the table's kernel did.
+
+    def _check(self) -> None:
+        if self.expected is None:
+            self.expected = self.out.copy()
+            common.check(bool(self.expected.any()), "the table's kernel found nothing")
+        common.check(bool((self.out == self.expected).all()), "the table's kernel read wrongly")
+
+    @contextmanager
+    def steered(self, arm: Arm) -> Iterator[None]:
+        """The cache as the arm wants it; afterwards as it was."""
+        cache = self.cache
+        reader, neighbour = self.reader.stream.native, self.neighbour.stream.native
+        try:
+            aside = min(self.table.nbytes, cache.most_set_aside) if arm.set_aside else 0
+            aside = cache.set_aside(aside)
+            if arm.window:
+                # Of a table that is larger than what is set aside, as many lines as fit.
+                ratio = min(1.0, aside / self.table.nbytes) if arm.set_aside else 1.0
+                length = min(self.table.nbytes, cache.most_window)
+                cache.window(reader, self.table.data.ptr, length, PERSISTING, ratio=ratio)
+            if arm.marked:
+                length = min(self.streamed.nbytes, cache.most_window)
+                cache.window(neighbour, self.streamed.data.ptr, length, STREAMING)
+            yield
+        finally:
+            for stream in (reader, neighbour):
+                cache.window(stream, 0, 0, NORMAL)
+            cache.reset()
+            cache.set_aside(0)
+
+
+def whose_limit(cache: Cache, parts: gcx.Partitions) -> str:
+    """What a limit that is set in one context is in the others."""
+    size = cache.set_aside(cache.most_set_aside)
+    seen = [size]
+    for part in parts:
+        with part.context.make_current():
+            seen.append(cache.is_set_aside())
+    cache.set_aside(0)
+    primary, *others = (f"{found >> 10} KiB" for found in seen)
+    return f"set in the primary context {primary}; partitions tell {' and '.join(others)}"
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--sms", type=common.positive, default=24, help="of the table's partition (24)")
+    add("--mib", nargs="+", type=common.positive, default=[4, 8, 16, 24, 32],
+        help="sizes of the table (4 8 16 24 32)")  # fmt: skip
+    add("--rounds", type=common.positive, default=10, help="of each row (10)")
+    add("--json", type=Path, metavar="FILE", help="write what was measured")
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse()
+    device = common.start()
+    cupy = common.library("cupy")
+    cache = Cache()
+    print(f"L2 cache {cache.bytes >> 20} MiB, of which {cache.most_set_aside >> 10} KiB can be set "
+          f"aside; windows of {cache.most_window >> 20} MiB at most")  # fmt: skip
+    if cache.most_set_aside == 0:
+        common.end("this GPU has no L2 persistence: it needs compute capability 8.0, and no MIG")
+    results: dict[str, Any] = {"device": device.name, "sizes": {}}
+    with gcx.split([arguments.sms, None]) as parts:
+        bench = Bench(cupy, cache, parts)
+        print(f"the table's partition has {parts[0].sm_count} SMs, the neighbour's "
+              f"{parts[1].sm_count}; {whose_limit(cache, parts)}", flush=True)  # fmt: skip
+        for mib in arguments.mib:
+            bench.fill(mib)
+            times: dict[str, list[tuple[float, float]]] = {arm.name: [] for arm in ARMS}
+            for _ in range(arguments.rounds):
+                for arm in ARMS:
+                    with bench.steered(arm):
+                        times[arm.name].append(bench.round(arm))
+            results["sizes"][mib] = times
+            show(mib, bench.out.size, times)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(results) + "\n", encoding="utf-8")
+        print(f"wrote {arguments.json}")
+
+
+def show(mib: int, threads: int, times: dict[str, list[tuple[float, float]]]) -> None:
+    medians = {
+        name: tuple(statistics.median(column) for column in zip(*rounds))
+        for name, rounds in times.items()
+    }
+    beside = medians["beside"][0]
+    print(f"a table of {mib} MiB; medians:")
+    common.table(
+        ("", "ms", "reads, GB/s", "as fast as beside", "neighbour, GB/s"),
+        [
+            (
+                name,
+                f"{took:.2f}",
+                f"{16 * READS * threads / took / 1e6:.0f}",
+                f"{beside / took:.2f}",
+                f"{rate:.0f}" if rate else "-",
+            )
+            for name, (took, rate) in medians.items()
+        ],
+    )
+    gain = beside / medians["window"][0]
+    print(f"  {mib} MiB: with the window it is {gain:.2f} times as fast", flush=True)
+
+
+if __name__ == "__main__":
+    common.run(main)
