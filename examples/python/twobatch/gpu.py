@@ -109,7 +109,7 @@ class Gpu:
         shape: Any = Products if kind == "products" else Experts
         self._rows = shape.rows(tokens, gpus.world)
         self._need_memory(shape, tokens)
-        generator = torch.Generator("cuda").manual_seed(gpus.rank)
+        generator = torch.Generator(f"cuda:{gpus.device}").manual_seed(gpus.rank)
         self._layer: Any
         if kind == "products":
             self._layer = Products(tokens, gpus.layers, generator)
@@ -161,11 +161,11 @@ class Gpu:
                 self._need_peers()
             if arm.kind != "exchange":
                 # Without the others: a kernel that can't run on these SMs is found here.
-                with self._entered(arm):
+                with self._entered(arm) as (compute, _):
                     for batch in range(2):
                         self._layer.attention(0, batch, self._buffers)
                         self._layer.experts(0, batch, self._buffers)
-            torch.cuda.synchronize()
+                    compute.synchronize()
         except Exception as error:  # It is told, and the arm left out.
             return in_a_line(error)
         return ""

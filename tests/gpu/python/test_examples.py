@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import gcx
@@ -66,6 +67,7 @@ def test_split(rest: int) -> None:
 @pytest.mark.parametrize(
     ("name", "needs"),
     [
+        ("l2_window", ("cupy",)),
         ("latency", ("cupy",)),
         ("overlap_copy", ("torch",)),
         ("persistent", ("cupy",)),
@@ -162,3 +164,71 @@ def test_overlap_copy() -> None:
     alone = ("copies in alone", "compute alone", "copies out alone")
     assert times["overlapped"] < times["one stream"]
     assert times["overlapped"] > 0.8 * max(times[name] for name in alone)
+
+
+def test_l2_window(rest: int, tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    few = ("--mib", "8", "16", "--rounds", "3", "--json", str(results))
+    text = run("l2_window", *few, needs=("cupy",))
+    assert f"the table's partition has 24 SMs, the neighbour's {rest}" in text
+    found = json.loads(results.read_text(encoding="utf-8"))
+    assert set(found["sizes"]) == {"8", "16"}
+    for times in found["sizes"].values():
+        assert {len(rounds) for rounds in times.values()} == {3}
+        alone = min(took for took, _ in times["alone"])
+        assert all(took > 0.8 * alone for rounds in times.values() for took, _ in rounds)
+        assert all(rate > 0 for name in times for _, rate in times[name] if name != "alone")
+
+
+def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", "2", str(EXAMPLES / "two_batch_overlap.py"), *arguments),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def gpus(torch: Any) -> int:
+    return int(torch.cuda.device_count())
+
+
+def test_two_batch_overlap_on_one_gpu(torch: Any) -> None:
+    text = run("two_batch_overlap", needs=("torch",), status=2)
+    assert "needs 2 or more GPUs of one host" in text
+    if gpus(torch) < 2:
+        done = torchrun()
+        assert done.returncode != 0
+        assert "rank 1: there are 1 GPUs for 2 processes" in done.stderr
+
+
+def test_two_batch_overlap(torch: Any, tmp_path: Path) -> None:
+    if gpus(torch) < 2:
+        pytest.skip("needs 2 GPUs")
+    results, picture = tmp_path / "results.json", tmp_path / "timeline.svg"
+    names = ("compute", "sequence", "plain", "plain-copies", "split-4-target")
+    done = torchrun(
+        *("--tokens", "2048", "--sms", "8", "--repeats", "3", "--sweep-repeats", "1"),
+        *("--experts", "8", "--layers", "3", "--arms", *names),
+        *("--json", str(results), "--timeline", str(picture)),
+    )
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(results.read_text(encoding="utf-8"))
+    assert [cell["layer"] for cell in found["cells"]] == ["products", "experts"]
+    for cell in found["cells"]:
+        assert cell["refused"] == {}
+        assert {*names} <= {*cell["arms"]}
+        medians = {name: sorted(took)[1] for name, took in cell["arms"].items()}
+        assert all(took > 0.9 * medians["compute"] for took in medians.values())
+        # A part ends before the next of its batch begins, and each lane is in order.
+        for rows in cell["spans"].values():
+            for batch in (0, 1):
+                mine = [row for row in rows if row[1] == batch]
+                assert all(one[4] <= other[3] + 0.01 for one, other in zip(mine, mine[1:]))
+    assert ElementTree.parse(picture).getroot().tag.endswith("svg")
