@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import os
 import pickle
@@ -16,25 +15,7 @@ from typing import Any
 
 import gcx
 import pytest
-
-
-class Alive(ctypes.Structure):
-    """What is alive in the simulated driver: gcx_sim_counts."""
-
-    _fields_ = [  # noqa: RUF012
-        (name, ctypes.c_uint64)
-        for name in (
-            *("primary_retains", "contexts", "green_contexts", "streams", "events", "modules"),
-            *("graphs", "allocations", "allocated_bytes", "device_bytes_used"),
-            *("device_bytes_lost", "descriptors", "calls", "clock_ns"),
-        )
-    ]
-
-
-def alive() -> Alive:
-    counts = Alive()
-    ctypes.CDLL(gcx.driver_info().library).gcx_sim_get_counts(ctypes.byref(counts))
-    return counts
+from work import alive  # type: ignore[import-not-found]
 
 
 @pytest.fixture

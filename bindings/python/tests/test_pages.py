@@ -19,11 +19,11 @@ from typing import Any
 
 import gcx
 import pytest
-from gcx.compat import flashinfer
+from gcx.compat import flashinfer, sglang, tensorrt_llm
 from work import Work  # type: ignore[import-not-found]
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-PAGES = ("from-cuda-core", "from-flashinfer", "from-pytorch")
+PAGES = ("from-cuda-core", "from-flashinfer", "from-pytorch", "from-sglang", "from-tensorrt-llm")
 LIBCUDA = Path(gcx.__file__).parent / "lib" / "gcx" / "libcuda"
 
 
@@ -120,6 +120,8 @@ def test_what_the_pages_hold() -> None:
         "from-cuda-core": 3,
         "from-flashinfer": 3,
         "from-pytorch": 6,
+        "from-sglang": 3,
+        "from-tensorrt-llm": 3,
     }
 
 
@@ -174,10 +176,12 @@ def test_gcx_split_takes_what_the_pages_give_it() -> None:
         resolve("gcx.Stream.no_such_name")
 
 
-def test_arguments_of_flashinfer() -> None:
-    listed = dict(re.findall(r"^\| `(\w+)\(([\w, ]+)\)`", text_of("from-flashinfer"), re.MULTILINE))
-    for name in flashinfer.__all__:
-        assert ", ".join(inspect.signature(getattr(flashinfer, name)).parameters) == listed[name]
+@pytest.mark.parametrize("module", [flashinfer, sglang, tensorrt_llm])
+def test_arguments_of_the_others(module: types.ModuleType) -> None:
+    page = f"from-{module.__name__.rpartition('.')[2].replace('_', '-')}"
+    listed = dict(re.findall(r"^\| `(\w+)\(([\w, ]*)\)`", text_of(page), re.MULTILINE))
+    for name in module.__all__:
+        assert ", ".join(inspect.signature(getattr(module, name)).parameters) == listed[name]
 
 
 # Programs with PyTorch
@@ -279,6 +283,10 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
         ("from-pytorch", "After: in gcx's words", [24, 24]),
         ("from-pytorch", "After: the same class, and one split", [24, 64]),
         ("from-pytorch", "After: two partitions in gcx's words", [24, 64]),
+        ("from-sglang", "After: only the import changes", [32, 100]),
+        ("from-sglang", "After: in gcx's words", [32, 100]),
+        ("from-tensorrt-llm", "After: only the import changes", [24, 108]),
+        ("from-tensorrt-llm", "After: in gcx's words", [24, 108]),
         ("from-cuda-core", "After: in gcx's words", []),
     ],
 )

@@ -36,6 +36,25 @@ class Run(ctypes.Structure):
         return tuple(sm for sm in range(384) if self.words[sm // 64] >> sm % 64 & 1)
 
 
+class Alive(ctypes.Structure):
+    """What is alive in the simulated driver: gcx_sim_counts."""
+
+    _fields_ = [  # noqa: RUF012
+        (name, ctypes.c_uint64)
+        for name in (
+            *("primary_retains", "contexts", "green_contexts", "streams", "events", "modules"),
+            *("graphs", "allocations", "allocated_bytes", "device_bytes_used"),
+            *("device_bytes_lost", "descriptors", "calls", "clock_ns"),
+        )
+    ]
+
+
+def alive() -> Alive:
+    counts = Alive()
+    ctypes.CDLL(gcx.driver_info().library).gcx_sim_get_counts(ctypes.byref(counts))
+    return counts
+
+
 class Captured:
     """What stands for PyTorch's CUDAGraph."""
 

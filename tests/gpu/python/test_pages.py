@@ -166,3 +166,39 @@ def test_before_pytorch_two_contexts_overlap(green_context: Any) -> None:
 )
 def test_after_pytorch_two_contexts_do_not(torch: Any, heading: str, streams: str) -> None:
     assert run("from-pytorch", heading, streams) == ["[24, 64]", "0"]
+
+
+# SGLang and TensorRT-LLM
+
+
+def test_before_sglang(torch: Any) -> None:
+    """Its own rounding: the first has 104 for 100, the second what is left."""
+    if importlib.util.find_spec("sgl_kernel") is None:
+        pytest.skip("sgl_kernel isn't installed")
+    try:
+        importlib.import_module("sgl_kernel.spatial_ops")
+    except ImportError as error:
+        pytest.skip(f"this sgl_kernel was built without green contexts: {error}")
+    assert run("from-sglang", "Before", "prefill, decode") == ["[104, 28]", "0"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "streams"),
+    [
+        ("After: only the import changes", "prefill, decode"),
+        ("After: in gcx's words", "prefill.stream, decode.stream"),
+    ],
+)
+def test_after_sglang(torch: Any, heading: str, streams: str) -> None:
+    assert run("from-sglang", heading, streams) == ["[100, 32]", "0"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "streams", "before"),
+    [
+        ("After: only the import changes", "fc1, router", "cleanup()"),
+        ("After: in gcx's words", "fc1.stream, router.stream", ""),
+    ],
+)
+def test_after_tensorrt_llm(torch: Any, heading: str, streams: str, before: str) -> None:
+    assert run("from-tensorrt-llm", heading, streams, before) == ["[108, 24]", "0"]

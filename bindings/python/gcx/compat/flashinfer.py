@@ -22,6 +22,7 @@ from typing import Any
 import gcx
 from gcx._errors import in_python
 from gcx.compat._rounding import driver_counts
+from gcx.compat._streams import current_device, torch_stream
 
 __all__ = [
     "split_device_green_ctx",
@@ -70,14 +71,9 @@ class DeviceResource:
         return f"sm : {self.sm!r}"
 
 
-def _torch_stream(resource: gcx.SMResource) -> Any:
-    with gcx.Context(resource) as context:
-        return context.stream().torch()
-
-
 def _hand_out(resources: Iterable[gcx.SMResource]) -> tuple[list[Any], list[DeviceResource]]:
     wanted = [resource for resource in resources if resource]
-    return [_torch_stream(resource) for resource in wanted], [
+    return [torch_stream(resource) for resource in wanted], [
         DeviceResource(resource) for resource in wanted
     ]
 
@@ -89,9 +85,7 @@ def _device(dev: Any) -> gcx.Device:
 
         dev = torch.device(dev)
     if getattr(dev, "type", None) == "cuda" and dev.index is None:
-        import torch
-
-        dev = torch.cuda.current_device()
+        dev = current_device()
     return gcx.Device(dev)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import gcx
 from gcx.compat._rounding import driver_counts
+from gcx.compat._streams import current_device
 
 __all__ = ["GreenContext"]
 
@@ -70,7 +71,7 @@ class GreenContext:
                     f"sm_partition is of device {sm_partition.device}, not of {device_id}"
                 )
             device_id = sm_partition.device
-        device = gcx.Device(_current_device() if device_id is None else device_id)
+        device = gcx.Device(current_device() if device_id is None else device_id)
         resource = device.resources.sm if sm_partition is None else sm_partition
         if num_sms is not None:
             resource = resource.split(driver_counts(resource, [num_sms])).groups[0]
@@ -119,7 +120,7 @@ class GreenContext:
         Raises:
             gcx.NotSupportedError: The driver is older than CUDA 13.1.
         """
-        device = gcx.Device(_current_device() if device_id is None else device_id)
+        device = gcx.Device(current_device() if device_id is None else device_id)
         return device.resources.workqueue.concurrency_limit
 
     @property
@@ -225,9 +226,3 @@ class GreenContext:
         if self._context.closed:
             return "<GreenContext, closed>"
         return f"<GreenContext of {self._resource.sm_count} SMs on device {self._resource.device}>"
-
-
-def _current_device() -> int:
-    import torch
-
-    return int(torch.cuda.current_device())

@@ -1,0 +1,209 @@
+"""The functions of sgl_kernel.spatial, with which SGLang multiplexes prefill and decode, on gcx.
+
+    -from sgl_kernel import spatial
+    +from gcx.compat import sglang as spatial
+
+The arguments, results and exceptions of all versions that have them, with these differences:
+
+- counts that the device can give exactly aren't rounded: 76 and 56 stay so on an H100. With two
+  floors that differ, any counts do;
+- streams end with their torch objects, and give back what they had; asking for the same counts
+  again makes no new green contexts;
+- drivers from CUDA 12.4 on, without the extension that sgl_kernel has to be built with.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import gcx
+from gcx._checks import whole
+from gcx._errors import in_python
+from gcx.compat._rounding import driver_counts
+from gcx.compat._streams import current_device, torch_stream
+
+__all__ = [
+    "create_asymmetric_overlapped_greenctx_stream_by_value",
+    "create_greenctx_stream_by_value",
+    "create_overlapped_greenctx_stream_by_value",
+    "get_sm_available",
+]
+
+_INT64 = 0x7FFFFFFFFFFFFFFF
+_Overlapped = tuple[Any, Any, tuple[int, int, int, int, int]]
+
+
+def create_greenctx_stream_by_value(
+    SM_a: int, SM_b: int, device_id: int | None = None
+) -> tuple[Any, Any]:
+    """Two torch streams on disjoint parts of a device.
+
+    Args:
+        SM_a: SMs of the first, in SGLang prefill's, rounded up to what the device can give.
+        SM_b: SMs of the second, decode's, likewise. Where both don't fit when they are rounded, it
+            has what the first leaves of the device, which can be less: 66 and 66 of an H100's 132
+            are 68 and 64.
+        device_id: The device's number; None: PyTorch's current device.
+
+    Raises:
+        RuntimeError: "SM counts must be positive"; "Not enough SMs available for the requested
+            configuration", where together they are more than the device has, or the first leaves
+            nothing; or what the driver refuses, a gcx.Error.
+    """
+    first, second = _count(SM_a, "SM_a"), _count(SM_b, "SM_b")
+    if first <= 0 or second <= 0:
+        raise RuntimeError(f"SM counts must be positive, not {first} and {second}")
+    sms = _sms(device_id)
+    not_enough = (
+        f"Not enough SMs available for the requested configuration: {first} + {second} of "
+        f"{sms.sm_count}"
+    )
+    if first + second > sms.sm_count:
+        raise RuntimeError(not_enough)
+    try:
+        groups = _split_in_two(sms, first, second)
+    except gcx.ResourceConfigurationError as error:
+        raise RuntimeError(f"{not_enough}. {in_python(error.message)}") from error
+    return torch_stream(groups[0]), torch_stream(groups[1])
+
+
+def create_overlapped_greenctx_stream_by_value(
+    reserved_sm: int, device_id: int | None = None
+) -> _Overlapped:
+    """Two torch streams that have so many SMs each to themselves, and share all others. Work of
+    the second, decode's, goes before the first's: its priority is -1.
+
+    Args:
+        reserved_sm: SMs of each, rounded up to what the device can give.
+        device_id: The device's number; None: PyTorch's current device.
+
+    Returns:
+        The streams, and how many SMs those of prefill are, those of decode, those of prefill
+        alone, those of decode alone, and the shared ones.
+
+    Raises:
+        RuntimeError: "The lane reservations must be positive and leave shared SMs"; "CUDA could not
+            create two equal protected SM partitions"; "The requested SM reservations leave no
+            shared partition"; or what the driver refuses, a gcx.Error.
+    """
+    return _overlapped(reserved_sm, reserved_sm, device_id)
+
+
+def create_asymmetric_overlapped_greenctx_stream_by_value(
+    prefill_reserved_sm: int, decode_reserved_sm: int, device_id: int | None = None
+) -> _Overlapped:
+    """create_overlapped_greenctx_stream_by_value with a number for each.
+
+    SGLang wants numbers with a common divisor that the device can give; here any do.
+    """
+    return _overlapped(prefill_reserved_sm, decode_reserved_sm, device_id)
+
+
+def get_sm_available(device_id: int | None = None) -> int:
+    """How many SMs a device has.
+
+    Args:
+        device_id: The device's number, or a torch.device; None: PyTorch's current device.
+
+    Raises:
+        AssertionError: "Invalid device id".
+    """
+    try:
+        return gcx.Device(current_device() if device_id is None else device_id).sm_count
+    except gcx.InvalidDeviceError as error:
+        raise AssertionError(f"Invalid device id: {in_python(error.message)}") from error
+
+
+def _count(value: object, what: str) -> int:
+    return whole(value, what, -_INT64 - 1, _INT64)
+
+
+def _sms(device_id: int | None) -> gcx.SMResource:
+    return gcx.Device(current_device() if device_id is None else device_id).resources.sm
+
+
+def _split_in_two(sms: gcx.SMResource, first: int, second: int) -> tuple[gcx.SMResource, ...]:
+    try:
+        return sms.split(driver_counts(sms, [first, second])).groups
+    except gcx.ResourceConfigurationError:
+        return sms.split([first, None]).groups
+
+
+def _overlapped(prefill_sm: object, decode_sm: object, device_id: int | None) -> _Overlapped:
+    prefill, decode = _count(prefill_sm, "prefill's SMs"), _count(decode_sm, "decode's SMs")
+    sms = _sms(device_id)
+    if prefill <= 0 or decode <= 0 or prefill + decode >= sms.sm_count:
+        raise RuntimeError(
+            "The lane reservations must be positive and leave shared SMs: "
+            f"{prefill} + {decode} of {sms.sm_count}"
+        )
+    (for_prefill, for_decode), shared = _split_with_rest(sms, [prefill, decode])
+    try:
+        return _lanes(for_prefill, for_decode, shared)
+    except gcx.NotSupportedError:
+        return _lanes(*_from_both_ends(sms, prefill, decode))
+
+
+def _lanes(
+    for_prefill: gcx.SMResource, for_decode: gcx.SMResource, shared: gcx.SMResource
+) -> _Overlapped:
+    everything = for_prefill | shared, for_decode | shared
+    counts = [sms.sm_count for sms in (*everything, for_prefill, for_decode, shared)]
+    first = torch_stream(everything[0])
+    second = torch_stream(everything[1], priority=-1)
+    return first, second, (counts[0], counts[1], counts[2], counts[3], counts[4])
+
+
+def _split_with_rest(sms: gcx.SMResource, counts: list[int]) -> gcx.Split:
+    """The split by these counts that leaves something: rounded as the driver does, or else with as
+    few SMs beyond the counts as gcx can."""
+    where = f"{counts[0]} + {counts[1]} of {sms.sm_count} SMs"
+    try:
+        for asked in (driver_counts(sms, counts), counts):
+            split = sms.split(asked)
+            if split.remainder:
+                return split
+    except gcx.ResourceConfigurationError as error:
+        equal = "equal " if counts[0] == counts[1] else ""
+        raise RuntimeError(
+            f"CUDA could not create two {equal}protected SM partitions: {where}. "
+            f"{in_python(error.message)}"
+        ) from error
+    raise RuntimeError(_nothing_shared(where))
+
+
+def _from_both_ends(
+    sms: gcx.SMResource, prefill: int, decode: int
+) -> tuple[gcx.SMResource, gcx.SMResource, gcx.SMResource]:
+    """Prefill's, decode's and the shared SMs for drivers from CUDA 13.1 on, which put a device's
+    odd group of SMs, its last, with the groups right before it alone. So one has the last groups,
+    the one whose count suits better, the other has the first, and what is shared lies between."""
+    choices = []
+    for swapped in (False, True):
+        atoms = list(sms.atoms)
+        first = _taken(atoms, 0, decode if swapped else prefill)
+        last = _taken(atoms, -1, prefill if swapped else decode)
+        if atoms and first and last:
+            one, other = (last, first) if swapped else (first, last)
+            choices.append((_together(one), _together(other), _together(atoms)))
+    if not choices:
+        raise RuntimeError(_nothing_shared(f"{prefill} + {decode} of {sms.sm_count} SMs"))
+    return max(choices, key=lambda choice: choice[2].sm_count)
+
+
+def _taken(atoms: list[gcx.SMResource], end: int, count: int) -> list[gcx.SMResource]:
+    """Takes so many SMs off one end; nothing if there are less."""
+    taken: list[gcx.SMResource] = []
+    while atoms and sum(atom.sm_count for atom in taken) < count:
+        taken.append(atoms.pop(end))
+    return taken if sum(atom.sm_count for atom in taken) >= count else []
+
+
+def _together(atoms: list[gcx.SMResource]) -> gcx.SMResource:
+    return reduce(or_, atoms)
+
+
+def _nothing_shared(where: str) -> str:
+    return f"The requested SM reservations leave no shared partition: {where}"
