@@ -221,6 +221,7 @@ class Bench:
                 moved = self.ahead * NEIGHBOUR_TIMES * self.streamed.nbytes
                 return took, moved / cupy.cuda.get_elapsed_time(*flood) / 1e6
             self.ahead *= 2  # It had ended before the table's kernel did.
+            common.check(self.ahead < 1 << 14, "the neighbour never lasts as long as the table")
 
     def _check(self) -> None:
         if self.expected is None:
@@ -253,15 +254,21 @@ class Bench:
 
 
 def whose_limit(cache: Cache, parts: gcx.Partitions) -> str:
-    """What a limit that is set in one context is in the others."""
-    size = cache.set_aside(cache.most_set_aside)
-    seen = [size]
+    """What a limit that is set in the current context is in those of partitions."""
+
+    def told() -> str:
+        try:
+            return f"{cache.is_set_aside() >> 10} KiB"
+        except RuntimeError as error:
+            return str(error)
+
+    cache.set_aside(cache.most_set_aside)
+    mine, others = told(), []
     for part in parts:
         with part.context.make_current():
-            seen.append(cache.is_set_aside())
+            others.append(told())
     cache.set_aside(0)
-    primary, *others = (f"{found >> 10} KiB" for found in seen)
-    return f"set in the primary context {primary}; partitions tell {' and '.join(others)}"
+    return f"set aside by the primary context {mine}; in partitions' {' and '.join(others)}"
 
 
 def parse() -> argparse.Namespace:
@@ -285,6 +292,18 @@ def main() -> None:
     if cache.most_set_aside == 0:
         common.end("this GPU has no L2 persistence: it needs compute capability 8.0, and no MIG")
     results: dict[str, Any] = {"device": device.name, "sizes": {}}
+    try:
+        measure(arguments, cupy, cache, results)
+    except gcx.Error:
+        raise
+    except RuntimeError as error:  # CUDA's, and CuPy's.
+        common.end(f"FAILED: {error}", status=1)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(results) + "\n", encoding="utf-8")
+        print(f"wrote {arguments.json}")
+
+
+def measure(arguments: argparse.Namespace, cupy: Any, cache: Cache, results: Any) -> None:
     with gcx.split([arguments.sms, None]) as parts:
         bench = Bench(cupy, cache, parts)
         print(f"the table's partition has {parts[0].sm_count} SMs, the neighbour's "
@@ -298,9 +317,6 @@ def main() -> None:
                         times[arm.name].append(bench.round(arm))
             results["sizes"][mib] = times
             show(mib, bench.out.size, times)
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(results) + "\n", encoding="utf-8")
-        print(f"wrote {arguments.json}")
 
 
 def show(mib: int, threads: int, times: dict[str, list[tuple[float, float]]]) -> None:

@@ -55,6 +55,46 @@ def test_two_batches_hide_each_other(compute: float, exchange: float, total: flo
         assert all(one.end <= other.start + 1e-9 for one, other in zip(mine, mine[1:]))
 
 
+class Clocked:
+    """A lane that takes time: an event is the moment when it comes."""
+
+    def __init__(self) -> None:
+        self.free = 0.0
+        self.waits = 0
+
+    def wait_event(self, event: float) -> None:
+        self.free = max(self.free, event)
+        self.waits += 1
+
+    def record_event(self) -> float:
+        return self.free
+
+
+@pytest.mark.parametrize("only", ["", "compute", "exchange"])
+@pytest.mark.parametrize("one_lane", [False, True])
+def test_what_is_submitted_runs_as_the_schedule_says(one_lane: bool, only: str) -> None:
+    def cost(step: Any) -> float:
+        return float(1 + 0.5 * step.layer + 0.3 * step.batch + 0.1 * len(step.part))
+
+    compute = Clocked()
+    exchange = compute if one_lane else Clocked()
+    spans = []
+
+    def do(step: Any, lane: Clocked) -> None:
+        assert lane is (compute if step.lane == "compute" else exchange)
+        spans.append(schedule.Span(step, lane.free, lane.free + cost(step)))
+        lane.free += cost(step)
+
+    schedule.submit(3, compute, exchange, do, only=only)
+    expected = schedule.lay_out(3, cost, one_lane=one_lane, only=only)
+    assert [span.step for span in spans] == [span.step for span in expected]
+    for span, wanted in zip(spans, expected):
+        assert span[1:] == pytest.approx(wanted[1:])
+    # No lane waits for itself, and each step but the first of a batch waits once.
+    waits = 0 if one_lane or only else 3 * 4 * 2 - 2
+    assert compute.waits + (0 if one_lane else exchange.waits) == waits
+
+
 # The arms.
 
 

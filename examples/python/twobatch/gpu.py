@@ -16,7 +16,9 @@ from twobatch.exchange import CopyEngines
 from twobatch.lanes import Splits
 from twobatch.layers import HIDDEN, Buffers, Experts, Products
 from twobatch.ranks import Place, agree, attempt, in_a_line
-from twobatch.schedule import COMPUTE, Span, Step, steps
+from twobatch.schedule import Span, Step, submit
+
+_Events = list[tuple[Step, Any, Any]]  # Before and behind each step.
 
 # Longer than submitting takes, so that no lane waits for the host: cycles of a waiting kernel.
 _AHEAD = 6_000_000
@@ -80,7 +82,7 @@ class Gpus:
         compute, exchange = self._streams["priority" if arm.kind == "priority" else "plain"]
         return compute, compute if arm.kind == "sequence" else exchange
 
-    def group(self, where: str, ctas: int = 0) -> Any:
+    def group(self, where: str, ctas: int = 0, *, fine: bool = False) -> Any:
         """The communicator of a place to communicate. Two places never share one: it would be used
         by two at once. All ranks have to ask for the same ones in the same order."""
         key = where, ctas
@@ -90,6 +92,9 @@ class Gpus:
             if ctas:
                 options.config.min_ctas = 1
                 options.config.max_ctas = ctas
+            if fine:
+                # NCCL launches clusters of 4 on these GPUs, which such SMs can't hold.
+                options.config.cga_cluster_size = 1
             self._groups[key] = dist.new_group(backend="nccl", pg_options=options)
         return self._groups[key]
 
@@ -227,14 +232,14 @@ class Gpu:
         return self._run(arm, None)
 
     def trace(self, arm: Arm) -> list[Span]:
-        events: list[tuple[Step, Any, Any]] = []
+        events: _Events = []
         self._run(arm, events)
         return [
             Span(step, self._start.elapsed_time(start), self._start.elapsed_time(end))
             for step, start, end in events
         ]
 
-    def _run(self, arm: Arm, events: list[tuple[Step, Any, Any]] | None) -> float:
+    def _run(self, arm: Arm, events: _Events | None) -> float:
         meeting = self._gpus.meeting
         self._start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         with torch.cuda.stream(meeting):
@@ -252,26 +257,19 @@ class Gpu:
         end.synchronize()
         return float(self._start.elapsed_time(end))
 
-    def _submit(
-        self, arm: Arm, compute: Any, exchange: Any, events: list[tuple[Step, Any, Any]] | None
-    ) -> None:
-        done: dict[int, Any] = {}  # The end of a batch's last part, in the other lane.
-        for step in steps(self._gpus.layers):
-            if arm.kind in ALONE and step.lane != arm.kind:
-                continue
-            lane = compute if step.lane == COMPUTE else exchange
-            if step.batch in done:
-                lane.wait_event(done[step.batch])
-            if events is not None:
-                began = torch.cuda.Event(enable_timing=True)
-                began.record(lane)
+    def _submit(self, arm: Arm, compute: Any, exchange: Any, events: _Events | None) -> None:
+        def do(step: Step, lane: Any) -> None:
+            if events is None:
+                self._do(arm, step, lane)
+                return
+            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            began.record(lane)
             self._do(arm, step, lane)
-            if events is not None:
-                ended = torch.cuda.Event(enable_timing=True)
-                ended.record(lane)
-                events.append((step, began, ended))
-            if compute is not exchange and arm.kind not in ALONE:
-                done[step.batch] = lane.record_event()
+            ended.record(lane)
+            events.append((step, began, ended))
+
+        only = arm.kind if arm.kind in ALONE else ""
+        submit(self._gpus.layers, compute, exchange, do, only=only)
 
     def _do(self, arm: Arm, step: Step, lane: Any) -> None:
         if step.part == "attention":
@@ -292,9 +290,10 @@ class Gpu:
             self._engines.exchange(source, number, target, lane)
             return
         where = arm.kind + (f"-{arm.sms}" if arm.is_split else "")
+        group = self._gpus.group(where, arm.ctas, fine=arm.fine)
         with torch.cuda.stream(lane):
             # Not asynchronous: so NCCL's kernels run in this stream, on its SMs.
-            dist.all_to_all_single(target, source, group=self._gpus.group(where, arm.ctas))
+            dist.all_to_all_single(target, source, group=group)
 
     def close(self) -> None:
         """All ranks together: what others write into is given back when they have let go."""

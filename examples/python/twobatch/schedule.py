@@ -9,7 +9,7 @@ the other batch but its turn.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 COMPUTE, EXCHANGE = "compute", "exchange"
 LANES = {
@@ -52,6 +52,41 @@ def steps(layers: int) -> list[Step]:
         for batch in BATCHES
         for part in half
     ]
+
+
+class Lane(Protocol):
+    """A stream, as PyTorch's are."""
+
+    def wait_event(self, event: Any) -> None: ...
+
+    def record_event(self) -> Any: ...
+
+
+def submit(
+    layers: int,
+    compute: Lane,
+    exchange: Lane,
+    do: Callable[[Step, Any], None],
+    *,
+    only: str = "",
+) -> None:
+    """Gives two lanes, which may be one, all their steps. The calling thread waits for nothing: a
+    lane does, for the part of a batch that the other lane has before its own.
+
+    Args:
+        do: Puts a step's work into a lane.
+        only: As of lay_out.
+    """
+    done: dict[int, Any] = {}  # By batch: what its last part, in the other lane, records.
+    for step in steps(layers):
+        if only and step.lane != only:
+            continue
+        lane = compute if step.lane == COMPUTE else exchange
+        if step.batch in done:
+            lane.wait_event(done[step.batch])
+        do(step, lane)
+        if compute is not exchange and not only:
+            done[step.batch] = lane.record_event()
 
 
 def lay_out(

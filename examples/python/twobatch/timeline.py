@@ -87,12 +87,13 @@ def _bar(span: Span, y: float, scale: float) -> str:
     colour = _COLOURS[step.batch][0 if step.lane == COMPUTE else 1]
     words = f"layer {step.layer} {step.part} of batch {'AB'[step.batch]}"
     title = f"<title>{words}: {span.start:.3f} to {span.end:.3f} ms</title>"
-    label = f"{step.part[:3]} {step.layer}"
+    labels = (f"{step.part} {step.layer}", f"{step.part[:3]} {step.layer}", step.part[:3])
     bar = (
         f'<g>{title}<rect x="{x:.2f}" y="{y:.0f}" width="{width:.2f}" height="{_ROW - 3}" '
         f'fill="{colour}" stroke="white" stroke-width="0.5"/>'
     )
-    if width > _LETTER * len(label):
+    label = next((label for label in labels if _LETTER * len(label) < width), "")
+    if label:
         bar += _text(x + 3, y + 14, label, 10, "#111")
     return bar + "</g>"
 
