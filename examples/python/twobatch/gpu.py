@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -32,7 +33,8 @@ class Gpus:
     def __init__(self, place: Place, layers: int, experts: int) -> None:
         self.rank, self.world, self.device = place
         self.layers, self.per_gpu = layers, experts
-        # The host's words go by gloo, so that they wait for no GPU.
+        # The host's words go by gloo, so that they wait for no GPU; all ranks are on this host.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         dist.init_process_group("gloo", timeout=timedelta(minutes=10))
         _, problem = attempt(self._start)
         agree(self, problem)
