@@ -28,13 +28,6 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
 
 
 @pytest.fixture
-def work() -> Iterator[Work]:
-    work = Work()
-    yield work
-    work.close()
-
-
-@pytest.fixture
 def spatial(torch: FakeTorch) -> Iterator[None]:
     with sgl_kernel(sglang):
         yield
