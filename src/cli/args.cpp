@@ -35,6 +35,17 @@ class Parser {
         : commands_(commands), words_(words) {}
 
     Invocation run() {
+        try {
+            return read_words();
+        } catch (UsageError& error) {
+            if (command() != nullptr && command()->failure_status != 0)
+                error.status = command()->failure_status;
+            throw;
+        }
+    }
+
+  private:
+    Invocation read_words() {
         while (at_ < words_.size()) {
             const std::string_view word = words_[at_];
             if (word == "--") {
@@ -54,7 +65,6 @@ class Parser {
         return std::move(invocation_);
     }
 
-  private:
     const Command* command() const { return invocation_.command; }
 
     // Whether words may come before further options; those of another program may not.

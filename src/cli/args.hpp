@@ -12,9 +12,11 @@
 
 namespace gcx::cli {
 
-// The command line was wrong: exit status 2. The message says what was wrong and what would work.
+// The command line was wrong: exit status 2, or that of the command it was for. The message says
+// what was wrong and what would work.
 struct UsageError : std::runtime_error {
     using std::runtime_error::runtime_error;
+    int status = 2;
 };
 
 struct Option {
@@ -57,6 +59,9 @@ struct Command {
     std::string_view example;
     std::span<const Option> options;
     Report (*run)(const Arguments&);
+    // The exit status when it fails, where scripts have to tell that from those of a command that
+    // it runs; 0: 2 for a wrong command line, else 1.
+    int failure_status = 0;
 };
 
 struct Invocation {

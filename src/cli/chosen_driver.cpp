@@ -30,6 +30,11 @@ void choose_driver(const Arguments& arguments) {
 
 gcx_driver_info open_driver(const Arguments& arguments) {
     choose_driver(arguments);
+    return open_driver_named(choice);
+}
+
+gcx_driver_info open_driver_named(const std::string& name) {
+    choice = name;
     check(gcx_driver_open(choice.c_str()));
     gcx_driver_info info = GCX_DRIVER_INFO_INIT;
     check(gcx_driver_get_info(&info));

@@ -14,6 +14,8 @@ namespace gcx::cli {
 void choose_driver(const Arguments& arguments);
 // Opens the driver that --driver or the environment names.
 gcx_driver_info open_driver(const Arguments& arguments);
+// Opens this one.
+gcx_driver_info open_driver_named(const std::string& name);
 
 // What dlopen finds the open driver by. gcx_driver_info.library holds no path of 256 characters.
 std::string library_path(const gcx_driver_info& driver);

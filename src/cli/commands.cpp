@@ -38,6 +38,20 @@ constexpr std::array kIsolationOptions = {
     Option{"--connections", "N", "this number of connections alone; 1, 8 and 32 if not given"},
     Option{"--rounds", "N", "rounds of each measurement; 5 if not given"},
 };
+constexpr std::array kExecOptions = {
+    Option{"--sms", "SMS",
+           "the SMs of each device: a count, a part like 50%, or rest for all that "
+           "are free"},
+    Option{"--device", "DEVICES", "ordinals or UUIDs, like 0,2; all devices if not given"},
+    Option{"--layout", "DEVICE=SMS,...", "in the place of both: each device with its own SMs"},
+    kFamilyOption,
+    Option{"--report", "WHAT",
+           "the count of SMs that programs are told: the partition's "
+           "(partition, if not given) or the device's (device)"},
+    Option{"--contexts", "WHAT",
+           "what becomes of contexts that programs make by cuCtxCreate, which "
+           "would have all SMs: refuse (if not given) or device"},
+};
 constexpr std::array kTopOptions = {
     Option{"--once", "", "print what there is now, and end; so does output that is no terminal"},
     Option{"--interval", "SECONDS", "from one picture to the next; 1 if not given"},
@@ -82,6 +96,11 @@ constexpr std::array kCommands = {
             "Measures a small kernel in one partition while streams of the other wait: by how many "
             "do, by what\nthey wait for, and by the number of connections that CUDA starts with.",
             "gcx bench isolation --connections 8", kIsolationOptions, run_bench_isolation},
+    Command{"exec", "runs any CUDA program in a part of the GPU", "-- COMMAND [ARGUMENT...]",
+            "Runs COMMAND, which needs to know nothing of gcx, and all that it starts, on so many "
+            "SMs. The exit\nstatus is that of COMMAND; 127 if there is none of that name, 126 if "
+            "it can't be run, 125 if gcx\nitself failed.",
+            "gcx exec --sms 24 -- python serve.py", kExecOptions, run_exec, 125},
     Command{"top", "the leases of running processes that publish them", "",
             "Shows the leases of your processes that publish them, by gcx_publish_start or "
             "GCX_PUBLISH=1 in\nthe environment, with a map of the SMs; again and again until q. "

@@ -51,20 +51,6 @@ std::vector<gcx_sm_request> read_sms(const Arguments& arguments) {
     return requests;
 }
 
-const FamilyName* read_family(const Arguments& arguments) {
-    const auto given = arguments.get("--family");
-    if (!given)
-        return &family_names[0];
-    const auto* const found =
-        std::find_if(family_names.begin(), family_names.end(),
-                     [&](const FamilyName& family) { return family.name == *given; });
-    if (found == family_names.end())
-        throw UsageError("--family " + *given +
-                         ": no such family; there are coscheduled, fine and max-cluster, e.g. "
-                         "--family fine");
-    return found;
-}
-
 } // namespace
 
 const std::array<FamilyName, 3> family_names = {{
@@ -78,6 +64,20 @@ const std::array<FamilyName, 3> family_names = {{
 
 uint32_t Layout::split_flags() const {
     return family->split_flags | (exact ? GCX_SPLIT_EXACT : 0U);
+}
+
+const FamilyName* read_family(const Arguments& arguments) {
+    const auto given = arguments.get("--family");
+    if (!given)
+        return &family_names[0];
+    const auto* const found =
+        std::find_if(family_names.begin(), family_names.end(),
+                     [&](const FamilyName& family) { return family.name == *given; });
+    if (found == family_names.end())
+        throw UsageError("--family " + *given +
+                         ": no such family; there are coscheduled, fine and max-cluster, e.g. "
+                         "--family fine");
+    return found;
 }
 
 Layout read_layout(const Arguments& arguments) {

@@ -43,6 +43,9 @@ struct Layout {
     uint32_t split_flags() const;
 };
 
+// Of --family; the first of family_names if it isn't given. Throws UsageError.
+const FamilyName* read_family(const Arguments& arguments);
+
 // Throws UsageError. Opens no driver.
 Layout read_layout(const Arguments& arguments);
 

@@ -18,15 +18,14 @@
 namespace gcx::cli {
 namespace {
 
-constexpr int kUsage = 2;
-
 // Where a descriptor of the first three is closed, the next file opened would take its place, and
-// what is meant for the terminal would end up in it. Returns whether standard output was open.
+// what is meant for the terminal would end up in it. A command that this one becomes finds it
+// closed as before. Returns whether standard output was open.
 bool hold_standard_descriptors() {
     const bool open_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
     for (int descriptor = 0; descriptor <= 2; descriptor++) {
         if (fcntl(descriptor, F_GETFD) == -1)
-            static_cast<void>(open("/dev/null", O_RDWR));
+            static_cast<void>(open("/dev/null", O_RDWR | O_CLOEXEC));
     }
     return open_output;
 }
@@ -55,7 +54,7 @@ class Program {
             return run_command();
         } catch (const UsageError& error) {
             fail(GCX_ERROR_INVALID_VALUE, error.what());
-            return kUsage;
+            return failure_status_ != 0 ? failure_status_ : error.status;
         } catch (const Failure& failure) {
             fail(failure.result, failure.what());
         } catch (const std::bad_alloc&) {
@@ -63,7 +62,7 @@ class Program {
         } catch (const std::exception& error) {
             fail(GCX_ERROR_UNKNOWN, error.what());
         }
-        return 1;
+        return failure_status_ != 0 ? failure_status_ : 1;
     }
 
   private:
@@ -81,10 +80,14 @@ class Program {
     int run_command() {
         const Invocation invocation = parse(commands, words_);
         json_ = invocation.arguments.has("--json");
-        if (invocation.command != nullptr)
+        if (invocation.command != nullptr) {
             command_ = invocation.command->name;
-        // The output of sim run is the command's own affair.
-        const bool needs_output = command_ != "sim run" || invocation.help;
+            failure_status_ = invocation.command->failure_status;
+        }
+        // The output of another program is its own affair.
+        const bool runs_another =
+            invocation.command != nullptr && invocation.command->operands.starts_with("--");
+        const bool needs_output = !runs_another || invocation.help;
         if (needs_output && !open_output_)
             throw Failure(GCX_ERROR_OPERATING_SYSTEM,
                           "can't write to standard output: it is closed");
@@ -129,6 +132,7 @@ class Program {
     bool open_output_;
     bool json_;
     std::string command_;
+    int failure_status_ = 0;
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 // gcx sim: what the simulated driver has, and running other programs on it.
 #include "cli/checked.hpp"
 #include "cli/report.hpp"
+#include "cli/run_command.hpp"
 #include "cli/text.hpp"
 
 #include <gcx_sim.h>
@@ -100,12 +101,6 @@ std::string folder_of(const std::string& path) {
     return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-void set_environment(const char* name, const std::string& value) {
-    if (setenv(name, value.c_str(), 1) != 0)
-        throw Failure(GCX_ERROR_OPERATING_SYSTEM,
-                      format("can't set %s: %s", name, std::strerror(errno)));
-}
-
 // The folder that has libcuda.so.1, the simulated driver under the name that programs open.
 void put_libcuda_first(const Simulator& simulator) {
     const std::string folder = folder_of(simulator.path) + "/libcuda";
@@ -152,23 +147,7 @@ Report run_sim_run(const Arguments& arguments) {
     std::fprintf(stderr, "SIMULATED: %s runs on gcx's simulated driver, %s; no GPU is involved\n",
                  arguments.operands[0].c_str(), spec.c_str());
 
-    std::vector<char*> words;
-    words.reserve(arguments.operands.size() + 1);
-    for (const std::string& word : arguments.operands)
-        words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    execvp(words[0], words.data());
-    // As shells have it, so that scripts can tell this from the command's own failures.
-    const int reason = errno;
-    Report report;
-    report.status = reason == ENOENT ? 127 : 126;
-    report.problems.push_back(format("can't run %s: %s", words[0], std::strerror(reason)));
-    report.json.set("simulated", true)
-        .set("error", Json::object()
-                          .set("result", gcx_result_name(GCX_ERROR_OPERATING_SYSTEM))
-                          .set("code", static_cast<int>(GCX_ERROR_OPERATING_SYSTEM))
-                          .set("message", report.problems[0]));
-    return report;
+    return become(arguments.operands, true);
 }
 
 } // namespace gcx::cli

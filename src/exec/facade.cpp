@@ -29,7 +29,7 @@ constexpr ElfW(Half) kMachine = EM_AARCH64;
 
 // The largest page that Linux has on these machines.
 constexpr std::size_t kAlignment = 0x10000;
-constexpr std::size_t kEntries = 9;
+constexpr std::size_t kEntries = 10;
 
 // The file, which is mapped as it stands, at any address: all addresses in it are offsets.
 struct Image {
@@ -48,6 +48,8 @@ class Writer {
         add(DT_NEEDED, string(shim));
         add(DT_NEEDED, string(kRealPrefix, driver));
         add(DT_SONAME, string("libcuda.so.1"));
+        // Were it unloaded while the driver stays, the driver would be what libcuda.so.1 means.
+        add(DT_FLAGS_1, DF_1_NODELETE);
         add(DT_HASH, offsetof(Image, hash));
         add(DT_SYMTAB, offsetof(Image, no_symbol));
         add(DT_SYMENT, sizeof image_.no_symbol);

@@ -6,14 +6,9 @@
 // Nothing here needs the C++ runtime, for the auditor lives in a namespace without one.
 #pragma once
 
-#include <cstddef>
+#include "exec/words.hpp"
 
 namespace gcx::exec {
-
-// What is put before the driver's path, /usr/lib/libcuda.so.1, to load it by. The loader finds an
-// object that is there by the name it was asked for, so the driver itself must go by a name that no
-// program uses: else a program that opens it by its path would get it without the shim.
-inline constexpr char kRealPrefix[] = "/./.";
 
 // Makes a facade and returns a descriptor of it, close-on-exec, to be opened as facade_path says;
 // it isn't needed once that was opened. -1 with errno if the system refuses. Both paths are

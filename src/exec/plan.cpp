@@ -148,6 +148,8 @@ bool read_part(const Word& word, DevicePart& part) {
         part.atoms = read_atoms(word);
     else if (word.key == "of")
         part.family_atoms = read_number(word, word.value, 1, kMostAtoms);
+    else if (word.key == "token")
+        part.token = decode(word);
     else
         return false;
     return true;
@@ -190,14 +192,14 @@ std::string write_plan(const Plan& plan) {
     add("shim", encode(plan.shim));
     add("report", plan.told == Told::kPartition ? "partition" : "device");
     add("contexts", plan.own_contexts ? "device" : "refuse");
-    if (!plan.token.empty())
-        add("token", encode(plan.token));
     for (const DevicePart& part : plan.devices) {
         add("device", write_uuid(part.uuid));
         add("family", family_word(part.family));
         add("sms", std::to_string(part.sm_count));
         add("atoms", write_atoms(part.atoms));
         add("of", std::to_string(part.family_atoms));
+        if (!part.token.empty())
+            add("token", encode(part.token));
     }
     return text;
 }
@@ -213,8 +215,6 @@ Plan read_plan(std::string_view text) {
             plan.driver = read_path(word);
         else if (word.key == "shim")
             plan.shim = read_path(word);
-        else if (word.key == "token")
-            plan.token = decode(word);
         else if (word.key == "report" && (word.value == "partition" || word.value == "device"))
             plan.told = word.value == "device" ? Told::kDevice : Told::kPartition;
         else if (word.key == "contexts" && (word.value == "refuse" || word.value == "device"))

@@ -35,10 +35,14 @@ enum class Told { kPartition, kDevice };
 struct DevicePart {
     std::array<uint8_t, 16> uuid{}; // as cuDeviceGetUuid_v2 tells it, a MIG instance's too
     gcx_sm_family family = GCX_SM_FAMILY_COSCHEDULED; // or fine, or max-cluster
-    uint32_t sm_count = 0;                            // of the atoms below; what programs are told
-    std::vector<uint32_t>
-        atoms;                 // by their index in the whole device's family, ascending, not empty
-    uint32_t family_atoms = 0; // how many atoms the whole family has: differs if the device does
+    // Of the atoms below; what programs are told.
+    uint32_t sm_count = 0;
+    // By their index in the whole device's family: ascending, not empty.
+    std::vector<uint32_t> atoms;
+    // How many atoms that family has: another number means another device or driver.
+    uint32_t family_atoms = 0;
+    // Of the hold that keeps these SMs for the programs; empty: there is none.
+    std::string token;
 };
 
 struct Plan {
@@ -48,7 +52,6 @@ struct Plan {
     // Whether programs may make contexts by cuCtxCreate, which have all SMs of the device.
     bool own_contexts = false;
     std::vector<DevicePart> devices;
-    std::string token; // of the lease that all processes of this plan share; empty: there is none
 };
 
 std::string write_plan(const Plan& plan);

@@ -11,6 +11,11 @@ inline constexpr char kPlanVariable[] = "GCX_EXEC_PLAN";
 // The plan's first word: what it is, and the version of the format.
 inline constexpr std::string_view kPlanFormat = "gcx-exec-1";
 
+// What is put before the driver's path, /usr/lib/libcuda.so.1, to load it by. The loader finds an
+// object that is there by the name it was asked for, so the driver itself must go by a name that no
+// program uses: else a program that opens it by its path would get it without the shim.
+inline constexpr char kRealPrefix[] = "/./.";
+
 // "driver=/usr/lib/libcuda.so.1"; value is encoded, see decode().
 struct Word {
     std::string_view key;

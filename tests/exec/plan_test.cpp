@@ -14,13 +14,13 @@ Plan example() {
     plan.shim = "/opt/my gcx/100%/libgcx-shim.so";
     plan.told = Told::kDevice;
     plan.own_contexts = true;
-    plan.token = "a token=%20 \n of bytes";
     DevicePart first;
     first.uuid = {0, 1, 0xab, 0xff};
     first.family = GCX_SM_FAMILY_FINE;
     first.sm_count = 12;
     first.atoms = {0, 1, 2, 5, 7, 8};
     first.family_atoms = 66;
+    first.token = "a token=%20 \n of bytes";
     DevicePart second;
     second.uuid = {9};
     second.sm_count = 20;
@@ -36,15 +36,15 @@ void check_round_trip() {
     CHECK_EQ(text,
              "gcx-exec-1 driver=/usr/lib/x86_64-linux-gnu/libcuda.so.1 "
              "shim=/opt/my%20gcx/100%25/libgcx-shim.so report=device contexts=device "
-             "token=a%20token=%2520%20%0a%20of%20bytes "
              "device=0001abff000000000000000000000000 family=fine sms=12 atoms=0-2,5,7-8 of=66 "
-             "device=09000000000000000000000000000000 family=coscheduled sms=20 atoms=14-15 "
-             "of=16");
+             "token=a%20token=%2520%20%0a%20of%20bytes "
+             "device=09000000000000000000000000000000 family=coscheduled sms=20 atoms=14-15 of=16");
     const Plan read = read_plan(text);
     CHECK_EQ(write_plan(read), text);
     CHECK_EQ(read.driver, written.driver);
     CHECK_EQ(read.shim, written.shim);
-    CHECK_EQ(read.token, written.token);
+    CHECK_EQ(read.devices[0].token, written.devices[0].token);
+    CHECK_EQ(read.devices[1].token, "");
     CHECK(read.told == Told::kDevice);
     CHECK(read.own_contexts);
     CHECK_EQ(read.devices.size(), 2u);

@@ -1,0 +1,136 @@
+// gcx exec: becomes another command, whose programs get a part of the GPU's SMs.
+#include "cli/checked.hpp"
+#include "cli/chosen_driver.hpp"
+#include "cli/exec_layout.hpp"
+#include "cli/exec_libraries.hpp"
+#include "cli/exec_parts.hpp"
+#include "cli/exec_program.hpp"
+#include "cli/report.hpp"
+#include "cli/run_command.hpp"
+#include "cli/text.hpp"
+
+#include <gnu/libc-version.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+namespace gcx::cli {
+namespace {
+
+constexpr char kExample[] = "e.g. gcx exec --sms 24 -- python serve.py";
+
+// One of two words.
+bool chosen(const Arguments& arguments, std::string_view option, std::string_view otherwise,
+            std::string_view other) {
+    const std::string given = arguments.get(option).value_or(std::string(otherwise));
+    if (given != otherwise && given != other)
+        throw UsageError(format("%s %s: it takes %s or %s", std::string(option).c_str(),
+                                given.c_str(), std::string(otherwise).c_str(),
+                                std::string(other).c_str()));
+    return given == other;
+}
+
+// The plan that this process runs by itself, if any.
+std::optional<exec::Plan> plan_around() {
+    const char* const text = std::getenv(exec::kPlanVariable);
+    if (text == nullptr)
+        return std::nullopt;
+    try {
+        return exec::read_plan(text);
+    } catch (const exec::PlanError& error) {
+        throw Failure(GCX_ERROR_INVALID_VALUE,
+                      format("%s; it belongs to a gcx exec around this one", error.what()));
+    }
+}
+
+// Inside a partition the facade would show what programs are to see; a part of the partition is
+// taken of the whole device.
+gcx_driver_info open_driver_of(const Arguments& arguments, const exec::Plan* around) {
+    if (around == nullptr)
+        return open_driver(arguments);
+    if (arguments.has("--driver"))
+        throw UsageError("--driver: gcx exec runs in a partition already, on that one's driver; "
+                         "leave it away");
+    return open_driver_named(exec::kRealPrefix + around->driver);
+}
+
+// A program that is out of reach is refused or spoken of before it runs.
+void check_reach(const std::string& command) {
+    const ProgramKind kind = program_kind(command);
+    if (kind.reach == ProgramKind::Reach::kNobody)
+        throw Failure(GCX_ERROR_NOT_SUPPORTED,
+                      format("%s, so the system keeps gcx exec out of it; put gcx exec behind it, "
+                             "like sudo gcx exec --sms 24 -- COMMAND",
+                             kind.why.c_str()));
+    if (kind.reach == ProgramKind::Reach::kChildren)
+        std::fprintf(stderr,
+                     "gcx exec: %s: it isn't in the partition itself, only programs that it "
+                     "starts are\n",
+                     visible(kind.why).c_str());
+}
+
+void warn_of_old_loader() {
+    int major = 0;
+    int minor = 0;
+    if (std::sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor) != 2 || major > 2 ||
+        minor >= 35)
+        return;
+    std::fprintf(stderr,
+                 "gcx exec: with this system's glibc %d.%d calls between libraries are slower "
+                 "here, from 2.35 on they aren't; LD_BIND_NOW=1 in the environment avoids it\n",
+                 major, minor);
+}
+
+std::string auditors_with(const std::string& own) {
+    const char* const before = std::getenv("LD_AUDIT");
+    const std::string others = before != nullptr ? before : "";
+    if ((":" + others + ":").find(":" + own + ":") != std::string::npos)
+        return others;
+    // The last is asked last, so that whatever the others make of libcuda's name comes to it.
+    return others.empty() ? own : others + ":" + own;
+}
+
+void announce(const std::string& command, const std::vector<ExecPart>& parts) {
+    std::string text;
+    for (const ExecPart& part : parts)
+        text += (text.empty() ? "" : ", ") + describe(part);
+    std::fprintf(stderr, "gcx exec: %s%s has %s\n", is_simulated() ? "SIMULATED: " : "",
+                 visible(command).c_str(), visible(text).c_str());
+}
+
+} // namespace
+
+Report run_exec(const Arguments& arguments) {
+    if (arguments.operands.empty())
+        throw UsageError(format("there is no command to run; %s", kExample));
+    const std::string& command = arguments.operands[0];
+    const ExecLayout layout = read_exec_layout(arguments);
+    const FamilyName* const family = arguments.has("--family") ? read_family(arguments) : nullptr;
+    exec::Plan plan;
+    plan.told = chosen(arguments, "--report", "partition", "device") ? exec::Told::kDevice
+                                                                     : exec::Told::kPartition;
+    plan.own_contexts = chosen(arguments, "--contexts", "refuse", "device");
+    const auto around = plan_around();
+    const exec::Plan* const outer = around ? &*around : nullptr;
+
+    const gcx_driver_info driver = open_driver_of(arguments, outer);
+    const std::vector<ExecPart> parts = find_parts(layout, family, outer);
+    const ExecLibraries libraries = find_exec_libraries();
+    plan.driver = open_driver_path(driver);
+    plan.shim = libraries.shim;
+    for (const ExecPart& part : parts)
+        plan.devices.push_back(part.plan);
+    check_reach(command);
+    warn_of_old_loader();
+
+    set_environment(exec::kPlanVariable, exec::write_plan(plan));
+    set_environment("LD_AUDIT", auditors_with(libraries.auditor));
+    if (const std::string spec = open_simulation(driver); !spec.empty())
+        set_environment("GCX_SIM", spec);
+    announce(command, parts);
+    return become(arguments.operands, is_simulated());
+}
+
+} // namespace gcx::cli

@@ -1,0 +1,179 @@
+#include "cli/exec_parts.hpp"
+
+#include "cli/checked.hpp"
+#include "cli/chosen_driver.hpp"
+#include "cli/families.hpp"
+#include "cli/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+namespace gcx::cli {
+namespace {
+
+constexpr std::size_t kLeastDigits = 4; // of the beginning of a UUID
+
+int32_t device_count() {
+    int32_t count = 0;
+    check(gcx_device_get_count(&count));
+    return count;
+}
+
+std::string hex_of(const gcx_device_info& device) {
+    std::string text;
+    for (const uint8_t byte : device.uuid)
+        text += format("%02x", static_cast<unsigned>(byte));
+    return text;
+}
+
+// The hex digits of "GPU-1b2c..." or "MIG-...", or of a UUID without that; empty if it is none.
+std::string digits_of(std::string text) {
+    if (text.starts_with("GPU-") || text.starts_with("MIG-"))
+        text.erase(0, 4);
+    std::erase(text, '-');
+    for (char& c : text) {
+        c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (std::strchr("0123456789abcdef", c) == nullptr)
+            return "";
+    }
+    return text;
+}
+
+int32_t device_named(const std::string& name, int32_t count) {
+    if (const auto ordinal = parse_number(name); ordinal && name.size() < kLeastDigits) {
+        if (*ordinal >= static_cast<uint32_t>(count))
+            throw Failure(GCX_ERROR_INVALID_DEVICE,
+                          format("there is no device %s; this driver shows %s, from 0 on",
+                                 name.c_str(),
+                                 count_of(static_cast<uint64_t>(count), "device").c_str()));
+        return static_cast<int32_t>(*ordinal);
+    }
+    const std::string digits = digits_of(name);
+    if (digits.size() < kLeastDigits)
+        throw UsageError(format("device %s: that is no ordinal and no UUID of %zu digits and more, "
+                                "e.g. 0 or GPU-1b2c3d4e",
+                                name.c_str(), kLeastDigits));
+    std::vector<int32_t> found;
+    for (int32_t device = 0; device < count; device++) {
+        if (hex_of(device_info(device)).starts_with(digits))
+            found.push_back(device);
+    }
+    if (found.size() != 1)
+        throw Failure(GCX_ERROR_INVALID_DEVICE,
+                      format("%s of this driver's devices has the UUID %s; gcx info lists them",
+                             found.empty() ? "none" : "more than one", name.c_str()));
+    return found[0];
+}
+
+const exec::DevicePart* part_around(const exec::Plan* around, const gcx_device_info& device) {
+    if (around == nullptr)
+        return nullptr;
+    const auto found = std::find_if(
+        around->devices.begin(), around->devices.end(), [&](const exec::DevicePart& part) {
+            return std::equal(part.uuid.begin(), part.uuid.end(), std::begin(device.uuid));
+        });
+    return found == around->devices.end() ? nullptr : &*found;
+}
+
+const FamilyName& family_around(const exec::DevicePart& around, const FamilyName* wanted) {
+    const auto* const found =
+        std::find_if(family_names.begin(), family_names.end(),
+                     [&](const FamilyName& name) { return name.family == around.family; });
+    if (wanted != nullptr && wanted != found)
+        throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                      format("gcx exec runs in a partition of the family %s already, and can give "
+                             "parts of it alone: leave --family %s away",
+                             std::string(found->name).c_str(), std::string(wanted->name).c_str()));
+    return *found;
+}
+
+Family family_of(int32_t device, const FamilyName& name) {
+    auto family = find_family(device, name);
+    if (!family)
+        throw Failure(GCX_ERROR_NOT_SUPPORTED, gcx_last_error_message());
+    return std::move(*family);
+}
+
+gcx_resource sms_around(const Family& family, const exec::DevicePart& around, int32_t device) {
+    if (around.family_atoms != family.atoms.size())
+        throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                      format("device %d has %zu atoms, the partition around was made on one of %u: "
+                             "the driver or its settings changed",
+                             device, family.atoms.size(), around.family_atoms));
+    gcx_resource all = family.atoms[around.atoms[0]];
+    for (const uint32_t atom : around.atoms)
+        check(gcx_resource_union(&all, &family.atoms[atom], &all));
+    return all;
+}
+
+std::vector<uint32_t> atoms_of(const gcx_resource& sms, const Family& family) {
+    std::vector<uint32_t> atoms;
+    for (uint32_t atom = 0; atom < family.atoms.size(); atom++) {
+        gcx_resource common;
+        check(gcx_resource_intersect(&sms, &family.atoms[atom], &common));
+        if (resource_info(common).sm_count != 0)
+            atoms.push_back(atom);
+    }
+    return atoms;
+}
+
+ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wanted,
+                   const exec::Plan* plan_around) {
+    const gcx_device_info info = device_info(device);
+    const exec::DevicePart* const around = part_around(plan_around, info);
+    const FamilyName& name = around != nullptr   ? family_around(*around, wanted)
+                             : wanted != nullptr ? *wanted
+                                                 : family_names[0];
+    const Family family = family_of(device, name);
+    const gcx_resource all = around != nullptr ? sms_around(family, *around, device) : family.all;
+
+    ExecPart part;
+    part.device = device;
+    part.available = resource_info(all).sm_count;
+    part.asked = share.of(part.available);
+    gcx_sm_request request{};
+    request.sm_count = part.asked;
+    gcx_resource sms;
+    check(gcx_sm_split(&all, &request, 1, GCX_SPLIT_DEFAULT, &sms, nullptr));
+    part.plan.family = name.family;
+    part.plan.sm_count = resource_info(sms).sm_count;
+    part.plan.atoms = atoms_of(sms, family);
+    part.plan.family_atoms = static_cast<uint32_t>(family.atoms.size());
+    std::copy(std::begin(info.uuid), std::end(info.uuid), part.plan.uuid.begin());
+    return part;
+}
+
+} // namespace
+
+std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family,
+                                 const exec::Plan* around) {
+    std::vector<ExecPart> parts;
+    const int32_t count = device_count();
+    if (layout.of_each) {
+        for (int32_t device = 0; device < count; device++)
+            parts.push_back(find_part(device, *layout.of_each, family, around));
+        return parts;
+    }
+    for (const DeviceShare& wanted : layout.devices) {
+        const int32_t device = device_named(wanted.device, count);
+        for (const ExecPart& other : parts) {
+            if (other.device == device)
+                throw UsageError(format("device %s is device %d, which is given already",
+                                        wanted.device.c_str(), device));
+        }
+        parts.push_back(find_part(device, wanted.share, family, around));
+    }
+    return parts;
+}
+
+std::string describe(const ExecPart& part) {
+    std::string text = format("%u of the %s of device %d (%s)", part.plan.sm_count,
+                              count_of(part.available, "SM").c_str(), part.device,
+                              plain_name(device_info(part.device)).c_str());
+    if (part.asked != 0 && part.asked != part.plan.sm_count)
+        text += format(", %u asked", part.asked);
+    return text;
+}
+
+} // namespace gcx::cli

@@ -1,0 +1,28 @@
+// The SMs that `gcx exec` gives to its command, as the plan says them.
+#pragma once
+
+#include "cli/exec_layout.hpp"
+#include "cli/layout.hpp"
+#include "exec/plan.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gcx::cli {
+
+struct ExecPart {
+    int32_t device = 0;
+    uint32_t available = 0; // SMs of the device, or of the partition around
+    uint32_t asked = 0;     // 0: the rest
+    exec::DevicePart plan;
+};
+
+// Of each device that the layout names. family may be null: coscheduled, or that of the partition
+// around. around is the plan in which gcx exec itself runs, null if none.
+std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family,
+                                 const exec::Plan* around);
+
+// "24 of the 132 SMs of device 0 (NVIDIA H100 80GB HBM3)".
+std::string describe(const ExecPart& part);
+
+} // namespace gcx::cli

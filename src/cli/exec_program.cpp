@@ -1,0 +1,151 @@
+#include "cli/exec_program.hpp"
+
+#include "cli/text.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace gcx::cli {
+namespace {
+
+// As many interpreters of interpreters as Linux follows.
+constexpr int kInterpreters = 5;
+constexpr std::size_t kBegin = 256; // of a script's first line
+
+class ProgramFile {
+  public:
+    explicit ProgramFile(const std::string& path)
+        : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+    ProgramFile(const ProgramFile&) = delete;
+    ProgramFile& operator=(const ProgramFile&) = delete;
+    ~ProgramFile() {
+        if (descriptor_ >= 0)
+            close(descriptor_);
+    }
+
+    // What there is, up to size bytes.
+    std::size_t read_at(std::size_t offset, void* bytes, std::size_t size) const {
+        const ssize_t got = pread(descriptor_, bytes, size, static_cast<off_t>(offset));
+        return got < 0 ? 0 : static_cast<std::size_t>(got);
+    }
+    template <class T>
+    std::optional<T> read_struct(std::size_t offset) const {
+        T value{};
+        if (read_at(offset, &value, sizeof value) != sizeof value)
+            return std::nullopt;
+        return value;
+    }
+
+  private:
+    int descriptor_;
+};
+
+std::string found_in_path(const std::string& name) {
+    if (name.find('/') != std::string::npos)
+        return name;
+    const char* const path = std::getenv("PATH");
+    std::string_view rest = path != nullptr ? path : "/bin:/usr/bin";
+    while (true) {
+        const std::size_t colon = rest.find(':');
+        const std::string folder(rest.substr(0, colon));
+        std::string file = (folder.empty() ? "." : folder) + "/" + name;
+        struct stat status{};
+        if (access(file.c_str(), X_OK) == 0 && stat(file.c_str(), &status) == 0 &&
+            S_ISREG(status.st_mode))
+            return file;
+        if (colon == std::string_view::npos)
+            return "";
+        rest.remove_prefix(colon + 1);
+    }
+}
+
+// The loader and what it loads are told to trust no environment.
+bool gains_rights(const std::string& path) {
+    struct stat status{};
+    struct statvfs mount{};
+    if (stat(path.c_str(), &status) != 0 || statvfs(path.c_str(), &mount) != 0 ||
+        (mount.f_flag & ST_NOSUID) != 0)
+        return false;
+    if ((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid())
+        return true;
+    if ((status.st_mode & S_ISGID) != 0 && status.st_gid != getegid())
+        return true;
+    return geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+}
+
+std::optional<std::string> interpreter_of_script(const ProgramFile& file) {
+    std::array<char, kBegin> bytes{};
+    std::string_view line(bytes.data(), file.read_at(0, bytes.data(), bytes.size()));
+    if (!line.starts_with("#!"))
+        return std::nullopt;
+    line = line.substr(2, line.find('\n') == std::string_view::npos ? std::string_view::npos
+                                                                    : line.find('\n') - 2);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    return std::string(line.substr(0, line.find_first_of(" \t")));
+}
+
+// Empty: it has none.
+std::string loader_of(const ProgramFile& file, const ElfW(Ehdr) & header) {
+    for (std::size_t i = 0; i < header.e_phnum; i++) {
+        const auto segment = file.read_struct<ElfW(Phdr)>(header.e_phoff + i * header.e_phentsize);
+        if (!segment || segment->p_type != PT_INTERP)
+            continue;
+        std::string loader(std::min<std::size_t>(segment->p_filesz, 4096), '\0');
+        loader.resize(file.read_at(segment->p_offset, loader.data(), loader.size()));
+        return loader.c_str();
+    }
+    return "";
+}
+
+// Why its loader won't put it into the partition; empty if it will.
+std::string why_not(const ProgramFile& file) {
+    static const auto own = ProgramFile("/proc/self/exe").read_struct<ElfW(Ehdr)>(0);
+    const auto header = file.read_struct<ElfW(Ehdr)>(0);
+    if (!header || !own || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+        return "";
+    if (header->e_ident[EI_CLASS] != own->e_ident[EI_CLASS] || header->e_machine != own->e_machine)
+        return "is for another kind of processor than gcx";
+    const std::string loader = loader_of(file, *header);
+    if (loader.empty())
+        return "is statically linked";
+    if (loader.find("ld-musl") != std::string::npos)
+        return "runs on musl, whose loader takes no auditor,";
+    return "";
+}
+
+} // namespace
+
+ProgramKind program_kind(const std::string& name) {
+    std::string path = found_in_path(name);
+    for (int i = 0; i < kInterpreters && !path.empty(); i++) {
+        const ProgramFile file(path);
+        if (auto interpreter = interpreter_of_script(file)) {
+            path = std::move(*interpreter);
+            continue;
+        }
+        if (gains_rights(path))
+            return {ProgramKind::Reach::kNobody, format("%s runs with rights of its own (setuid, "
+                                                        "setgid or capabilities)",
+                                                        path.c_str())};
+        const std::string why = why_not(file);
+        if (why.empty())
+            break;
+        return {ProgramKind::Reach::kChildren, path + " " + why};
+    }
+    return {};
+}
+
+} // namespace gcx::cli

@@ -1,0 +1,325 @@
+"""gcx exec: programs that know nothing of gcx, in a part of the simulated GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .command import Done, fail, gcx, program
+
+BUILD = Path(os.environ.get("GCX_CLI", "")).parents[1]
+pytestmark = pytest.mark.skipif(
+    not (BUILD / "shim" / "libgcx-shim.so").exists(), reason="this build has no shim"
+)
+
+ENVIRONMENT = "import os, json; print(json.dumps(dict(os.environ)))"
+TWO = "sim:h100,a100@13.0"
+
+
+@pytest.fixture(scope="module")
+def unaware(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The program of exec_program.c, built."""
+    path = tmp_path_factory.mktemp("exec") / "unaware"
+    source = Path(__file__).with_name("exec_program.c")
+    done = subprocess.run(
+        ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", str(path), str(source),
+         "-ldl", "-pthread"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return str(path)
+
+
+def sim_folder() -> str:
+    """The folder with the simulated libcuda.so.1."""
+    return os.environ["GCX_SIM_LIBDIR"]
+
+
+def inside(*words: str, sms: str = "24", driver: str = "sim:h100@13.0") -> Done:
+    return gcx("exec", "--sms", sms, "--", *words, driver=driver)
+
+
+def told(done: Done) -> str:
+    """What the program printed, which was well and had the one line of gcx exec before."""
+    assert done.returncode == 0, done
+    assert done.stderr.startswith("gcx exec: SIMULATED: "), done
+    assert done.stderr.count("\n") == 1, done
+    return done.stdout.strip()
+
+
+def test_the_line(unaware: str) -> None:
+    done = inside(unaware)
+    assert done.stdout == "24\n"
+    assert done.stderr == (
+        f"gcx exec: SIMULATED: {unaware} has 24 of the 132 SMs of device 0 "
+        "(NVIDIA H100 80GB HBM3)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sms", "family", "given"),
+    [
+        ("24", "coscheduled", 24),
+        ("20", "coscheduled", 20),  # the odd atom
+        ("21", "coscheduled", 24),
+        ("50%", "coscheduled", 68),
+        ("1%", "coscheduled", 8),
+        ("100%", "coscheduled", 132),
+        ("rest", "coscheduled", 132),
+        ("21", "fine", 22),
+        ("24", "max-cluster", 24),
+    ],
+)
+def test_shares(unaware: str, sms: str, family: str, given: int) -> None:
+    done = gcx("exec", "--sms", sms, "--family", family, "--", unaware)
+    assert told(done) == str(given)
+    assert f" has {given} of the 132 SMs" in done.stderr
+    asked = sms.isdigit() and int(sms) != given
+    assert (f", {sms} asked" in done.stderr) == asked
+
+
+def test_devices(unaware: str) -> None:
+    def counts(*options: str) -> str:
+        return told(gcx("exec", *options, "--", unaware, driver=TWO))
+
+    assert counts("--sms", "24") == "24 24"
+    assert counts("--sms", "50%") == "68 56"
+    assert counts("--sms", "24", "--device", "0") == "24 108"
+    assert counts("--sms", "24", "--device", "1") == "132 24"
+    assert counts("--sms", "24", "--device", "1,0") == "24 24"
+    assert counts("--layout", "0=24,1=50%") == "24 56"
+    assert counts("--layout", "1=rest,0=8") == "8 108"
+    listed = json.loads(gcx("info", "--json", driver=TWO).stdout)
+    uuids = [device["uuid"] for device in listed["devices"]]
+    assert counts("--layout", f"{uuids[1]}=16") == "132 16"
+    assert counts("--layout", f"{uuids[0][:14]}=16") == "16 108"
+
+
+def test_what_programs_are_told(unaware: str) -> None:
+    assert told(gcx("exec", "--sms", "24", "--report", "device", "--", unaware)) == "132"
+    assert told(gcx("exec", "--sms", "24", "--report", "partition", "--", unaware)) == "24"
+
+
+def test_ways_to_find_libcuda(unaware: str, tmp_path: Path) -> None:
+    assert told(inside(unaware, "path", "libcuda.so")) == "24"
+    real = str(Path(sim_folder(), "libcuda.so.1").resolve())
+    assert told(inside(unaware, "path", real)) == "24"
+    assert told(inside(unaware, "path", f"{sim_folder()}/libcuda.so.1")) == "24"
+    (tmp_path / "mine.so").symlink_to(real)
+    assert told(inside(unaware, "path", str(tmp_path / "mine.so"))) == "24"
+    assert told(inside(unaware, "moved", sim_folder())) == "24"
+    assert told(inside("env", f"LD_LIBRARY_PATH={sim_folder()}", unaware)) == "24"
+
+
+def test_processes_and_threads(unaware: str) -> None:
+    assert told(inside(unaware, "thread")) == "24"
+    assert told(inside(unaware, "fork")) == "24"
+    assert told(inside(unaware, "after")) == "24\n24"
+    assert told(inside("sh", "-c", f"{unaware}; sh -c '{unaware} fork'")) == "24\n24"
+
+
+def test_a_daemon(unaware: str) -> None:
+    # Its output is read to the end, so it has ended too.
+    assert told(inside(unaware, "daemon")) == "24"
+
+
+def test_a_script(unaware: str, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text(f"#!/bin/sh\nexec {unaware}\n")
+    script.chmod(0o755)
+    assert told(inside(str(script))) == "24"
+
+
+def test_python(unaware: str) -> None:
+    source = (
+        "import ctypes, subprocess\n"
+        "cuda = ctypes.CDLL('libcuda.so.1')\n"
+        "value = ctypes.c_int()\n"
+        "assert cuda.cuInit(0) == 0\n"
+        "assert cuda.cuDeviceGetAttribute(ctypes.byref(value), 16, 0) == 0\n"
+        f"print(value.value, subprocess.check_output(['{unaware}'], text=True).strip())\n"
+    )
+    assert told(inside(sys.executable, "-c", source)) == "24 24"
+
+
+def test_status_and_signals(unaware: str) -> None:
+    assert inside(unaware, "status", "42").returncode == 42
+    assert inside(unaware, "signal").returncode == 5
+    killed = inside(unaware, "killed")
+    assert killed.returncode == -signal.SIGKILL
+    assert killed.stdout == "24\n"
+
+
+def test_it_becomes_the_command() -> None:
+    """The same process, so that signals and job control are the command's."""
+    with subprocess.Popen(
+        [program(), "exec", "--sms", "24", "--", "sleep", "100"],
+        env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert "sleep has 24" in process.stderr.readline()
+        name = Path(f"/proc/{process.pid}/comm")
+        limit = time.monotonic() + 30
+        while name.read_text().strip() != "sleep" and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert name.read_text().strip() == "sleep"
+        process.terminate()
+        assert process.wait() == -signal.SIGTERM
+
+
+def test_a_program_without_cuda() -> None:
+    done = inside("sh", "-c", "echo as ever; ls /proc/self/fd | wc -l")
+    assert done.returncode == 0
+    plain = subprocess.run(
+        ["sh", "-c", "ls /proc/self/fd | wc -l"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "as ever\n" + plain.stdout
+
+
+def test_environment() -> None:
+    before = {"LD_AUDIT": "/somewhere/else.so", "LD_LIBRARY_PATH": "/some/where", "OWN": "a b"}
+    done = gcx(
+        "exec", "--sms", "24", "--contexts", "device", "--", sys.executable, "-c", ENVIRONMENT,
+        env=before,
+    )  # fmt: skip
+    env = json.loads(done.stdout)
+    others, auditor = env["LD_AUDIT"].split(":")
+    assert others == "/somewhere/else.so"
+    assert auditor.endswith("/libgcx-audit.so")
+    assert Path(auditor).is_file()
+    assert env["LD_LIBRARY_PATH"] == "/some/where"
+    assert env["OWN"] == "a b"
+    assert env["GCX_SIM"] == "h100@13.0"
+    words = env["GCX_EXEC_PLAN"].split()
+    assert words[0] == "gcx-exec-1"
+    plan = dict(word.split("=", 1) for word in words[1:])
+    assert Path(plan["driver"]).samefile(Path(sim_folder(), "libcuda.so.1"))
+    assert (plan["report"], plan["contexts"]) == ("partition", "device")
+    assert (plan["family"], plan["sms"], plan["atoms"], plan["of"]) == (
+        "coscheduled", "24", "0-2", "16",
+    )  # fmt: skip
+
+
+def test_under_sim_run(unaware: str) -> None:
+    """The libcuda that gcx exec finds is then the simulated one."""
+    words = ["sim", "run", "--gpu", "h200", "--", program(), "exec", "--sms", "16", "--", unaware]
+    done = gcx(*words, driver=None)
+    assert (done.returncode, done.stdout) == (0, "16\n"), done
+    assert "16 of the 132 SMs of device 0 (NVIDIA H200)" in done.stderr
+
+
+def test_in_a_partition(unaware: str) -> None:
+    """A gcx exec in a gcx exec gives a part of the part."""
+
+    def nested(*inner: str) -> Done:
+        return inside(program(), "exec", *inner, "--", unaware, sms="32")
+
+    done = nested("--sms", "16")
+    assert (done.returncode, done.stdout) == (0, "16\n"), done
+    assert "has 16 of the 32 SMs of device 0" in done.stderr
+    assert nested("--sms", "rest").stdout == "32\n"
+    assert nested("--sms", "50%").stdout == "16\n"
+    for words, message in (
+        (["--sms", "40"], "32"),
+        (["--sms", "8", "--family", "fine"], "leave --family fine away"),
+        (["--sms", "8", "--driver", "sim:h100"], "leave it away"),
+    ):
+        done = nested(*words)
+        assert (done.returncode, done.stdout) == (125, ""), done
+        assert message in done.stderr.splitlines()[1]
+
+
+def test_gcx_itself_inside(unaware: str) -> None:
+    del unaware
+    done = inside(program(), "info", "--json")
+    assert done.returncode == 0, done
+    assert json.loads(done.stdout)["simulated"] is True
+
+
+WRONG = {
+    "": "no command to run",
+    "--sms 24": "no command to run",
+    "-- true": "--sms is missing",
+    "--sms 0 -- true": "0 SMs",
+    "--sms x -- true": '"x"',
+    "--sms 24, -- true": '"24,"',
+    "--sms 101% -- true": "100% at most",
+    "--sms 0% -- true": "0 SMs",
+    "--sms % -- true": '"%"',
+    "--sms 99999 -- true": "1024",
+    "--sms 24 --device 0,,1 -- true": "2 is empty",
+    "--sms 24 --device 0,0 -- true": "given twice",
+    "--sms 24 --device zero -- true": "no ordinal",
+    "--sms 24 --layout 0=24 -- true": "leave --sms away",
+    "--layout 0=24 --device 0 -- true": "leave --device away",
+    "--layout 24 -- true": "DEVICE=SMS",
+    "--layout =24 -- true": "DEVICE=SMS",
+    "--layout 0=24,0=8 -- true": "given twice",
+    "--layout 0= -- true": '""',
+    "--sms 24 --family big -- true": "no such family",
+    "--sms 24 --report both -- true": "partition or device",
+    "--sms 24 --contexts green -- true": "refuse or device",
+    "--sms 24 --bogus -- true": "unknown option --bogus",
+    "--sms 24 --device 1 -- true": "no device 1",
+    "--sms 24 --device GPU-ffff0000 -- true": "none of this driver's devices",
+    "--sms 140 -- true": "132",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_wrong_lines(line: str) -> None:
+    """As env(1) has it: 125 is gcx's own failure."""
+    assert WRONG[line] in fail("exec", *line.split(), status=125)
+
+
+def test_without_a_driver() -> None:
+    fail("exec", "--sms", "24", "--", "true", status=125, driver="/nowhere/libcuda.so.1")
+    assert "sim:nonsense" not in fail(
+        "exec", "--sms", "8", "--", "true", status=125, driver="sim:nonsense@13.0"
+    )
+
+
+def test_commands_that_cannot_run(tmp_path: Path) -> None:
+    assert "can't run no-such-program" in gcx("exec", "--sms", "24", "--", "no-such-program").stderr
+    assert gcx("exec", "--sms", "24", "--", "no-such-program").returncode == 127
+    assert gcx("exec", "--sms", "24", "--", str(tmp_path)).returncode == 126
+    file = tmp_path / "file"
+    file.write_text("text")
+    assert gcx("exec", "--sms", "24", "--", str(file)).returncode == 126
+
+
+def test_programs_out_of_reach(unaware: str, tmp_path: Path) -> None:
+    source = tmp_path / "static.c"
+    source.write_text(
+        "#include <unistd.h>\n"
+        "int main(int c, char **v) { return c > 1 ? execv(v[1], v + 1) : 0; }\n"
+    )
+    static = tmp_path / "static"
+    built = subprocess.run(["gcc", "-static", "-o", str(static), str(source)], check=False)
+    if built.returncode != 0:
+        pytest.skip("this machine has no static libc")
+    # It isn't in the partition; what it starts is.
+    done = inside(str(static), unaware)
+    assert (done.returncode, done.stdout) == (0, "24\n")
+    assert f"{static} is statically linked" in done.stderr
+    assert "only programs that it starts are" in done.stderr
+    # The loader of a program that changes its user takes no orders from the environment.
+    if os.geteuid() == 0:
+        setuid = tmp_path / "setuid"
+        setuid.write_bytes(Path(unaware).read_bytes())
+        os.chown(setuid, 12345, 12345)
+        setuid.chmod(0o4755)
+        done = inside(str(setuid))
+        if not os.statvfs(setuid).f_flag & os.ST_NOSUID:
+            assert (done.returncode, done.stdout) == (125, "")
+            assert "sudo gcx exec" in done.stderr
