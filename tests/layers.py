@@ -14,6 +14,8 @@ LAYERS = {
     "probe": ["base/", "driver/", "core/", "probe/"],
     "exec": ["base/", "driver/", "core/", "exec/"],
     "api": ["base/", "driver/", "core/", "probe/", "exec/", "api/"],
+    # What it wants of gcx it asks by gcx.h, as any program.
+    "shim": ["driver/cuda_api.h", "exec/", "shim/"],
     "sim": ["sim/", "driver/cuda_api.h", "gcx_sim.h"],
     "cli": ["cli/", "exec/plan.hpp"],
 }

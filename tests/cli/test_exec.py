@@ -14,11 +14,6 @@ import pytest
 
 from .command import Done, fail, gcx, program
 
-BUILD = Path(os.environ.get("GCX_CLI", "")).parents[1]
-pytestmark = pytest.mark.skipif(
-    not (BUILD / "shim" / "libgcx-shim.so").exists(), reason="this build has no shim"
-)
-
 ENVIRONMENT = "import os, json; print(json.dumps(dict(os.environ)))"
 TWO = "sim:h100,a100@13.0"
 

@@ -175,8 +175,8 @@ class Graph(Owned):
                 _gcx.gcx_stream_destroy(theirs)
 
     def prepare(self, where: Place | Sequence[Place]) -> None:
-        """Makes the executable for those SMs ahead of time, 1.3 to 2 us a node, and their context if
-        there is none; nothing if it is kept already.
+        """Makes the executable for those SMs ahead of time, 1.3 to 2 us a node, and their context
+        if there is none; nothing if it is kept already.
 
         Args:
             where: An SMResource, a partition, a lease (for the SMs that it has now), a stream or a

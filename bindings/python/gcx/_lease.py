@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, NoReturn
 
 from gcx import _gcx
 from gcx._checks import flag_of, whole
 from gcx._errors import InvalidValueError, described
 from gcx._order import Waitable
-from gcx._owned import Owned, closed
+from gcx._owned import Closing, Owned, closed
 from gcx._request import Count
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 from gcx._stream import Stream, priority_of, stream_of
@@ -31,7 +30,7 @@ class Claim(Owned):
         raise closed("Lease")
 
 
-class Lease:
+class Lease(Closing):
     """SMs that no other lease of the process has, unless both are shared; made by gcx.acquire.
 
     It is given up by `with`, by close, or when it and its streams are collected. Where a stream is
@@ -189,14 +188,6 @@ class Lease:
     def __enter__(self) -> Lease:
         self._claim._live()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a gcx.Lease can't be pickled: it lives in this process")

@@ -12,7 +12,24 @@ from gcx._errors import Error, InvalidHandleError, NotInitializedError, describe
 _Self = TypeVar("_Self", bound="Owned")
 
 
-class Owned:
+class Closing:
+    """What is closed at the end of a `with`."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Owned(Closing):
     """An object with a handle of its own, which refuses to be used once it is closed."""
 
     __slots__ = ("__weakref__", "_handle")
@@ -67,14 +84,6 @@ class Owned:
     def __enter__(self: _Self) -> _Self:
         self._live()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         kind = type(self).__name__

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any
 
 from gcx import _gcx
@@ -12,11 +11,12 @@ from gcx._checks import DeviceLike, ordinal_of
 from gcx._context import Context
 from gcx._errors import described
 from gcx._order import Waitable
+from gcx._owned import Closing
 from gcx._request import Counts, Family
 from gcx._resource import SMResource, WorkqueueResource, sm_resource
 
 
-class Partition:
+class Partition(Closing):
     """SMs with a context and a stream.
 
     Where a stream is asked for it stands for its stream: it has `__cuda_stream__`, and wait and
@@ -89,14 +89,6 @@ class Partition:
         self.stream._live()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return "<gcx.Partition, closed>" if self.closed else described("Partition", self._describe)
 
@@ -104,7 +96,7 @@ class Partition:
         return f": {self.sm_count} SMs of device {self.device}, {self.resource.family}"
 
 
-class Partitions(tuple[Partition, ...]):
+class Partitions(Closing, tuple[Partition, ...]):
     """What gcx.split gave: the partitions, and what is left over. In a `with` they are closed
     at its end."""
 
@@ -127,14 +119,6 @@ class Partitions(tuple[Partition, ...]):
 
     def __enter__(self) -> Partitions:
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return described("Partitions", self._describe)

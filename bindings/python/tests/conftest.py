@@ -18,6 +18,7 @@ import pytest
 os.environ.setdefault("GCX_DRIVER", "sim:h100@13.0")
 
 import gcx
+from work import Work  # type: ignore[import-not-found]
 
 PACKAGE = Path(gcx.__file__).resolve().parent
 if PACKAGE.parent == Path(__file__).resolve().parent.parent:
@@ -57,6 +58,15 @@ def version() -> tuple[int, int]:
 def sms() -> gcx.SMResource:
     """All SMs of device 0."""
     return gcx.Device(0).resources.sm
+
+
+@pytest.fixture
+def work() -> Iterator[Work]:
+    """Work for the simulated driver."""
+    work = Work()
+    yield work
+    gc.collect()
+    work.close()
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,11 +95,12 @@ def flat(turn: Callable[[int], None]) -> None:
 
     for number in range(8):
         turn(number)
-    before, misses = objects(), gcx.cache_stats().misses
+    before, misses, blocks = objects(), gcx.cache_stats().misses, sys.getallocatedblocks()
     for number in range(1000):
         turn(number)
     assert objects() == before
     assert gcx.cache_stats().misses == misses
+    assert sys.getallocatedblocks() < blocks + 500
 
 
 def in_process(script: Any, code: str, driver: str) -> str:

@@ -16,14 +16,6 @@ from work import Captured, Work  # type: ignore[import-not-found]
 
 
 @pytest.fixture
-def work() -> Iterator[Work]:
-    work = Work()
-    yield work
-    gc.collect()
-    work.close()
-
-
-@pytest.fixture
 def captured(work: Work) -> Iterator[Captured]:
     captured = work.capture()
     yield captured

@@ -17,13 +17,6 @@ from work import Work  # type: ignore[import-not-found]
 
 
 @pytest.fixture
-def work() -> Iterator[Work]:
-    made = Work()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def pair() -> Iterator[tuple[gcx.Lease, gcx.Lease]]:
     """Decode beside prefill."""
     with gcx.acquire(32, name="decode") as decode, gcx.acquire(None, name="prefill") as prefill:

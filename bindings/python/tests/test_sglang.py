@@ -28,13 +28,6 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
 
 
 @pytest.fixture
-def work() -> Iterator[Work]:
-    work = Work()
-    yield work
-    work.close()
-
-
-@pytest.fixture
 def spatial(torch: FakeTorch) -> Iterator[None]:
     with sgl_kernel(sglang):
         yield
@@ -181,16 +174,20 @@ def test_rounds_of_sglang_leave_nothing(torch: FakeTorch) -> None:
 
 @pytest.mark.parametrize(("driver", "lanes"), [("12.4", "124, 132"), ("13.5", "120, 132")])
 def test_on_compute_capability_10(script: Any, driver: str, lanes: str) -> None:
+    """With TensorRT-LLM's layer, which is for that one alone."""
     code = """
 with sgl_kernel(sglang):
     engine = Multiplexer(torch, 0, [(112, 36), (100, 48), (84, 64), (30, 30)])
     print([counts_of(*pair) for pair in engine.pairs])
     engine = Multiplexer(torch, 0, [(1, 1)], (16, 24))
     print(engine.sm_counts)
+layer = RouterBesideFc1(torch, tensorrt_llm.create_sm_only_gc_streams, 148)
+print([counts_of(*pair) for pair in layer.pool.values()], layer.refused)
 """
     assert in_process(script, code, f"sim:b200@{driver}").splitlines() == [
         "[[148, 148], [112, 36], [100, 48], [84, 64], [32, 32], [148, 148]]",
         f"[(148, 0), ({lanes}), (0, 148)]",
+        "[[108, 40], [116, 32], [124, 24], [132, 16], [140, 8]] {}",
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import gcx
@@ -28,13 +27,6 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
     torch = FakeTorch()
     monkeypatch.setitem(sys.modules, "torch", torch)
     return torch
-
-
-@pytest.fixture
-def work() -> Iterator[Work]:
-    work = Work()
-    yield work
-    work.close()
 
 
 def test_a_router_beside_fc1_runs_on_gcx(torch: FakeTorch, work: Work) -> None:
@@ -176,14 +168,24 @@ def test_rounds_of_tensorrt_llm_leave_nothing(torch: FakeTorch) -> None:
     held.clear()
 
 
-def test_on_compute_capability_10(script: Any) -> None:
-    code = """
-layer = RouterBesideFc1(torch, tensorrt_llm.create_sm_only_gc_streams, 148)
-print([counts_of(*pair) for pair in layer.pool.values()], layer.refused)
+THEIRS = """
+libcuda = ctypes.CDLL(gcx.driver_info().library)
+everything, group = ctypes.create_string_buffer(144), ctypes.create_string_buffer(144)
+assert libcuda.cuDeviceGetDevResource(0, everything, 1) == 0
+one, description, green, context, stream = ctypes.c_uint(1), *(ctypes.c_void_p() for _ in range(4))
+split = libcuda.cuDevSmResourceSplitByCount(group, ctypes.byref(one), everything, None, 0, 16)
+assert split == libcuda.cuDevResourceGenerateDesc(ctypes.byref(description), group, 1) == 0
+assert libcuda.cuGreenCtxCreate(ctypes.byref(green), description, 0, 1) == 0
+assert libcuda.cuCtxFromGreenCtx(ctypes.byref(context), green) == 0
+assert libcuda.cuCtxPushCurrent_v2(context) == 0
+assert libcuda.cuStreamCreate(ctypes.byref(stream), 1) == 0
+torch.current = FakeStream(stream.value)
+print(tensorrt_llm.get_current_stream_gc_sm_count())
 """
-    assert in_process(script, code, "sim:b200@13.0").splitlines() == [
-        "[[108, 40], [116, 32], [124, 24], [132, 16], [140, 8]] {}",
-    ]
+
+
+def test_the_count_of_a_green_context_of_others(script: Any) -> None:
+    assert in_process(script, THEIRS, "sim:h100@12.4") == "16\n"
 
 
 def test_without_a_driver(script: Any) -> None:

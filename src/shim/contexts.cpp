@@ -1,0 +1,139 @@
+// What is current in a thread: a partition's green context wherever a program sees the primary one.
+#include "shim/green.hpp"
+#include "shim/partition.hpp"
+#include "shim/real.hpp"
+
+namespace gcx::shim {
+namespace {
+
+// Makes a context that the program names current by the driver's set or push.
+template <class Take>
+CUresult take(CUcontext context, Take& real_take) {
+    if (Partition* const partition = partition_of_primary(context); partition != nullptr) {
+        const CUresult result = make(*partition);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    return real_take(inner(context));
+}
+
+template <class Pop>
+CUresult pop(CUcontext* out, Pop& real_pop) {
+    CUcontext popped = nullptr;
+    const CUresult result = real_pop(&popped);
+    if (result == CUDA_SUCCESS && out != nullptr)
+        *out = outer(popped);
+    return result;
+}
+
+// Contexts of a program's own have all SMs. True if this one is refused.
+bool is_refused(CUdevice device) {
+    const Partition* const partition = partition_of(device);
+    if (partition == nullptr)
+        return false;
+    if (plan()->own_contexts) {
+        say("device %d: the program makes a context of its own by cuCtxCreate, which has all SMs "
+            "of the device, not the partition's %u",
+            device, partition->asked.sm_count);
+        return false;
+    }
+    say("device %d: cuCtxCreate is refused with CUDA_ERROR_NOT_SUPPORTED: a context of the "
+        "program's own would have all SMs of the device. Let it use the primary context "
+        "(cuDevicePrimaryCtxRetain, cudaSetDevice), or allow it with gcx exec --contexts device",
+        device);
+    return true;
+}
+
+template <class Create, class... Arguments>
+CUresult create(CUdevice device, Create& real_create, CUcontext* out, Arguments... arguments) {
+    if (is_refused(device))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    const CUresult result = real_create(out, arguments..., device);
+    if (result == CUDA_SUCCESS && out != nullptr)
+        forget_former(*out);
+    return result;
+}
+
+} // namespace
+
+GCX_SHIM_API(cuCtxSetCurrent, CUcontext context) {
+    return take(context, GCX_REAL(cuCtxSetCurrent));
+}
+
+GCX_SHIM_API(cuCtxPushCurrent, CUcontext context) {
+    return take(context, GCX_REAL(cuCtxPushCurrent));
+}
+
+GCX_SHIM_API(cuCtxPushCurrent_v2, CUcontext context) {
+    return take(context, GCX_REAL(cuCtxPushCurrent_v2));
+}
+
+GCX_SHIM_API(cuCtxPopCurrent, CUcontext* out) {
+    return pop(out, GCX_REAL(cuCtxPopCurrent));
+}
+
+GCX_SHIM_API(cuCtxPopCurrent_v2, CUcontext* out) {
+    return pop(out, GCX_REAL(cuCtxPopCurrent_v2));
+}
+
+GCX_SHIM_API(cuCtxGetCurrent, CUcontext* out) {
+    const CUresult result = GCX_REAL(cuCtxGetCurrent)(out);
+    if (result == CUDA_SUCCESS)
+        *out = outer(*out);
+    return result;
+}
+
+// Without a context it is the current one's, for which the program sees the primary context's.
+GCX_SHIM_API(cuCtxGetId, CUcontext context, unsigned long long* id) {
+    CUcontext current = nullptr;
+    if (context == nullptr && GCX_REAL_ALONE(cuCtxGetCurrent)(&current) == CUDA_SUCCESS &&
+        outer(current) != current)
+        context = outer(current);
+    return GCX_REAL(cuCtxGetId)(context, id);
+}
+
+// In the primary context's place this waits for the partition; outside it would for the program's
+// own green contexts as well.
+GCX_SHIM_API(cuCtxSynchronize) {
+    if (const CUresult entered = enter(); entered != CUDA_SUCCESS)
+        return entered;
+    CUcontext current = nullptr;
+    const CUresult result = GCX_REAL(cuCtxSynchronize)();
+    if (result != CUDA_SUCCESS || !program_has_green_contexts() ||
+        GCX_REAL_ALONE(cuCtxGetCurrent)(&current) != CUDA_SUCCESS || outer(current) == current)
+        return result;
+    const CUresult pushed = GCX_REAL_ALONE(cuCtxPushCurrent_v2)(outer(current));
+    if (pushed != CUDA_SUCCESS)
+        return pushed;
+    const CUresult all = GCX_REAL(cuCtxSynchronize)();
+    GCX_REAL_ALONE(cuCtxPopCurrent_v2)(&current);
+    return all;
+}
+
+GCX_SHIM_API(cuCtxSynchronize_v2, CUcontext context) {
+    if (context == nullptr)
+        return shim_cuCtxSynchronize();
+    const CUresult result = GCX_REAL(cuCtxSynchronize_v2)(inner(context));
+    return result != CUDA_SUCCESS || inner(context) == context
+               ? result
+               : GCX_REAL(cuCtxSynchronize_v2)(context);
+}
+
+GCX_SHIM_API(cuCtxCreate, CUcontext* out, unsigned flags, CUdevice device) {
+    return create(device, GCX_REAL(cuCtxCreate), out, flags);
+}
+
+GCX_SHIM_API(cuCtxCreate_v2, CUcontext* out, unsigned flags, CUdevice device) {
+    return create(device, GCX_REAL(cuCtxCreate_v2), out, flags);
+}
+
+GCX_SHIM_API(cuCtxCreate_v3, CUcontext* out, CUexecAffinityParam* affinity, int count,
+             unsigned flags, CUdevice device) {
+    return create(device, GCX_REAL(cuCtxCreate_v3), out, affinity, count, flags);
+}
+
+GCX_SHIM_API(cuCtxCreate_v4, CUcontext* out, void* parameters, unsigned flags, CUdevice device) {
+    return create(device, GCX_REAL(cuCtxCreate_v4), out, parameters, flags);
+}
+
+} // namespace gcx::shim

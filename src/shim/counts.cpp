@@ -1,0 +1,50 @@
+#include "shim/counts.hpp"
+
+#include "shim/real.hpp"
+
+namespace gcx::shim {
+namespace {
+
+// The grid that fills the SMs which the program is told of; as it was where nothing is told.
+CUresult fit_grid(int* grid, const int* block, CUfunction function, CUoccupancyB2DSize shared_of,
+                  std::size_t shared) {
+    CUdevice device = -1;
+    if (GCX_REAL_ALONE(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+        return CUDA_SUCCESS;
+    const int sms = told_count(device);
+    if (sms == 0)
+        return CUDA_SUCCESS;
+    int blocks = 0;
+    const CUresult result = GCX_REAL_ALONE(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+        &blocks, function, *block, shared_of != nullptr ? shared_of(*block) : shared);
+    if (result == CUDA_SUCCESS)
+        *grid = blocks * sms;
+    return result;
+}
+
+} // namespace
+
+GCX_SHIM_API(cuDeviceGetAttribute, int* out, CUdevice_attribute attribute, CUdevice device) {
+    const CUresult result = GCX_REAL(cuDeviceGetAttribute)(out, attribute, device);
+    if (result != CUDA_SUCCESS || attribute != CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        return result;
+    if (const int sms = told_count(device); sms != 0)
+        *out = sms;
+    return CUDA_SUCCESS;
+}
+
+GCX_SHIM_API(cuOccupancyMaxPotentialBlockSize, int* grid, int* block, CUfunction function,
+             CUoccupancyB2DSize shared_of, std::size_t shared, int limit) {
+    const CUresult result =
+        GCX_REAL(cuOccupancyMaxPotentialBlockSize)(grid, block, function, shared_of, shared, limit);
+    return result == CUDA_SUCCESS ? fit_grid(grid, block, function, shared_of, shared) : result;
+}
+
+GCX_SHIM_API(cuOccupancyMaxPotentialBlockSizeWithFlags, int* grid, int* block, CUfunction function,
+             CUoccupancyB2DSize shared_of, std::size_t shared, int limit, unsigned flags) {
+    const CUresult result = GCX_REAL(cuOccupancyMaxPotentialBlockSizeWithFlags)(
+        grid, block, function, shared_of, shared, limit, flags);
+    return result == CUDA_SUCCESS ? fit_grid(grid, block, function, shared_of, shared) : result;
+}
+
+} // namespace gcx::shim

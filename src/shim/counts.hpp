@@ -1,0 +1,12 @@
+// How many SMs a program is told that a device has.
+#pragma once
+
+#include "driver/cuda_api.h"
+
+namespace gcx::shim {
+
+// The count for the calling thread; 0: what the driver says. Each library that is made of this
+// folder has its own.
+int told_count(CUdevice device);
+
+} // namespace gcx::shim

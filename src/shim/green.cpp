@@ -1,0 +1,117 @@
+#include "shim/green.hpp"
+
+#include "shim/partition.hpp"
+#include "shim/real.hpp"
+
+namespace gcx::shim {
+namespace {
+
+constinit std::atomic<uint32_t> program_greens{0};
+
+// The partition's SMs, which a program can split as it would a device's: the driver splits what a
+// green context has.
+CUresult get_resource(Partition& partition, CUdevResource* resource) {
+    const CUresult result = make(partition);
+    return result == CUDA_SUCCESS ? GCX_REAL_ALONE(cuCtxGetDevResource)(partition.green.load(),
+                                                                        resource, cu::kResourceSm)
+                                  : result;
+}
+
+template <class GetContext>
+CUresult get_context_of_stream(CUstream stream, CUcontext* out, GetContext& real_get) {
+    const CUresult result = real_get(stream, out);
+    if (result == CUDA_SUCCESS)
+        *out = outer(*out);
+    return result;
+}
+
+// Whether a stream belongs to a partition, and so, for the program, to the primary context.
+bool is_of_partition(CUstream stream) {
+    CUcontext context = nullptr;
+    return GCX_REAL_ALONE(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS &&
+           outer(context) != context;
+}
+
+} // namespace
+
+bool program_has_green_contexts() {
+    return program_greens.load() != 0;
+}
+
+GCX_SHIM_API(cuDeviceGetDevResource, CUdevice device, CUdevResource* resource,
+             CUdevResourceType type) {
+    const CUresult result = GCX_REAL(cuDeviceGetDevResource)(device, resource, type);
+    Partition* const partition = type == cu::kResourceSm ? partition_of(device) : nullptr;
+    return result == CUDA_SUCCESS && partition != nullptr ? get_resource(*partition, resource)
+                                                          : result;
+}
+
+GCX_SHIM_API(cuCtxGetDevResource, CUcontext context, CUdevResource* resource,
+             CUdevResourceType type) {
+    if (const CUresult entered = enter(); entered != CUDA_SUCCESS)
+        return entered;
+    return GCX_REAL(cuCtxGetDevResource)(inner(context), resource, type);
+}
+
+GCX_SHIM_API(cuGreenCtxCreate, CUgreenCtx* out, CUdevResourceDesc descriptor, CUdevice device,
+             unsigned flags) {
+    Partition* const partition = descriptor == nullptr ? partition_of(device) : nullptr;
+    if (partition != nullptr) {
+        // The driver takes none for the whole device, which is the partition here.
+        CUdevResource all{};
+        CUresult result = get_resource(*partition, &all);
+        if (result == CUDA_SUCCESS)
+            result = GCX_REAL_ALONE(cuDevResourceGenerateDesc)(&descriptor, &all, 1);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    const CUresult result = GCX_REAL(cuGreenCtxCreate)(out, descriptor, device, flags);
+    if (result == CUDA_SUCCESS)
+        program_greens++;
+    return result;
+}
+
+GCX_SHIM_API(cuGreenCtxDestroy, CUgreenCtx context) {
+    const CUresult result = GCX_REAL(cuGreenCtxDestroy)(context);
+    if (result == CUDA_SUCCESS && program_greens.load() > 0)
+        program_greens--;
+    return result;
+}
+
+GCX_SHIM_API(cuCtxFromGreenCtx, CUcontext* out, CUgreenCtx green) {
+    const CUresult result = GCX_REAL(cuCtxFromGreenCtx)(out, green);
+    if (result == CUDA_SUCCESS)
+        forget_former(*out);
+    return result;
+}
+
+GCX_SHIM_API(cuStreamGetCtx, CUstream stream, CUcontext* out) {
+    return get_context_of_stream(stream, out, GCX_REAL(cuStreamGetCtx));
+}
+
+GCX_SHIM_API(cuStreamGetCtx_ptsz, CUstream stream, CUcontext* out) {
+    return get_context_of_stream(stream, out, GCX_REAL(cuStreamGetCtx_ptsz));
+}
+
+GCX_SHIM_API(cuStreamGetCtx_v2, CUstream stream, CUcontext* out, CUgreenCtx* green) {
+    const CUresult result = GCX_REAL(cuStreamGetCtx_v2)(stream, out, green);
+    if (result == CUDA_SUCCESS && green != nullptr && is_of_partition(stream))
+        *green = nullptr;
+    return result;
+}
+
+GCX_SHIM_API(cuStreamGetCtx_v2_ptsz, CUstream stream, CUcontext* out, CUgreenCtx* green) {
+    const CUresult result = GCX_REAL(cuStreamGetCtx_v2_ptsz)(stream, out, green);
+    if (result == CUDA_SUCCESS && green != nullptr && is_of_partition(stream))
+        *green = nullptr;
+    return result;
+}
+
+GCX_SHIM_API(cuStreamGetGreenCtx, CUstream stream, CUgreenCtx* green) {
+    const CUresult result = GCX_REAL(cuStreamGetGreenCtx)(stream, green);
+    if (result == CUDA_SUCCESS && is_of_partition(stream))
+        *green = nullptr;
+    return result;
+}
+
+} // namespace gcx::shim

@@ -1,0 +1,74 @@
+// The partitions of the plan, in this process: on each device one green context, made when the
+// program first wants the device's primary context, and current in its place. Programs see the
+// primary context's handle alone, wherever a context is given to them.
+#pragma once
+
+#include "driver/cuda_api.h"
+
+#include "exec/plan.hpp"
+
+#include <gcx.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+namespace gcx::shim {
+
+// A green context that ended, and the primary context that programs took it for. A thread may have
+// it current still.
+struct Former {
+    std::atomic<CUcontext> green{nullptr};
+    std::atomic<CUcontext> primary{nullptr};
+};
+
+struct Partition {
+    explicit Partition(const exec::DevicePart& asked_for) : asked(asked_for) {}
+
+    const exec::DevicePart asked;
+    // Null until they are there, and after a reset of the device.
+    std::atomic<CUcontext> primary{nullptr};
+    std::atomic<CUcontext> green{nullptr};
+    std::atomic<CUdevice> device{-1}; // once it was asked for
+    std::atomic<uint32_t> retains{0}; // the program's own, of the primary context
+    std::array<Former, 32> former;    // the last ones
+    std::atomic<uint32_t> former_count{0};
+    std::mutex making; // guards what follows, and changes of the two above
+    gcx_context context = nullptr;
+};
+
+// The plan. Null where it is missing or damaged, which is said once on standard error.
+const exec::Plan* plan();
+
+// The partition on a device; null if the plan doesn't name it.
+Partition* partition_of(CUdevice device);
+
+// Makes the partition's green context, if it isn't there. The device's primary context has to be.
+// A failure is said on standard error.
+CUresult make(Partition& partition);
+
+// Forgets it, since it went with its primary context or is to go; not where it is current in the
+// calling thread. The lock must be held.
+void unmake(Partition& partition);
+
+// Whose primary context it is, one that the library hasn't been asked for yet included; null if of
+// none.
+Partition* partition_of_primary(CUcontext context);
+
+// What stands for a context that the program names: the green one for a primary one.
+CUcontext inner(CUcontext context);
+// The other way round, for a context that the program is told of.
+CUcontext outer(CUcontext context);
+
+// A context was made whose handle may be that of an earlier one: it is not that one.
+void forget_former(CUcontext context);
+
+// If the calling thread has a primary context current in whose place a green one belongs, as
+// happens where cudart made it current by other ways than cuCtxSetCurrent, or where the green one
+// that it had is gone: puts it there.
+CUresult enter();
+
+// Says a line on standard error, as "gcx exec: ...".
+void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+} // namespace gcx::shim
