@@ -623,8 +623,8 @@ GCX_API gcx_result gcx_event_synchronize(gcx_event event);
 GCX_API gcx_result gcx_event_query(gcx_event event);
 
 /* Milliseconds between the two events' work. Both need GCX_EVENT_TIMING and to have finished.
- * Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded; GCX_ERROR_NOT_READY one
- * has not finished. The message says which. */
+ * Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded, or they are of two
+ * devices; GCX_ERROR_NOT_READY one has not finished. The message says which. */
 GCX_API gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* milliseconds);
 
 /* ------------------------------------------------------------------------------------------

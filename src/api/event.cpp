@@ -95,6 +95,7 @@ gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* millisec
         Library& lib = library();
         const auto from = pin_alive(lib.events, start);
         const auto to = pin_alive(lib.events, end);
+        from->check_comparable(*to);
         float elapsed = 0;
         const CUresult result =
             lib.driver.cuEventElapsedTime(&elapsed, from->native(), to->native());

@@ -134,6 +134,14 @@ void Event::check_recordable(int32_t device) const {
                     device_->ordinal(), device, device));
 }
 
+void Event::check_comparable(const Event& end) const {
+    if (device_ != nullptr && end.device_ != nullptr && device_ != end.device_)
+        fail(GCX_ERROR_INVALID_HANDLE,
+             format("start is of device %d, end of device %d: CUDA takes times between events of "
+                    "one device alone. Wait for both, and take the time of the host's clock",
+                    device_->ordinal(), end.device_->ordinal()));
+}
+
 void Event::check_timed(const char* name) const {
     float none = 0; // between an event and itself
     const CUresult result = driver_.cuEventElapsedTime(&none, native_, native_);

@@ -82,6 +82,8 @@ class Event {
     void check_alive() const;
     // Throws if it is known that work of this device can't be recorded in the event.
     void check_recordable(int32_t device) const;
+    // Throws if it is known that no time lies between the two: events of two devices.
+    void check_comparable(const Event& end) const;
     // Throws, calling the event by this name, if it is why the driver knows no time for it.
     void check_timed(const char* name) const;
 

@@ -13,8 +13,8 @@ constexpr char kPtx[] = R"(
 
 } // namespace
 
-Work::Work() {
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary_, 0), CUDA_SUCCESS);
+Work::Work(int32_t device) : device_(device) {
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary_, device_), CUDA_SUCCESS);
     CHECK_EQ(NATIVE(cuCtxPushCurrent)(primary_), CUDA_SUCCESS);
     CHECK_EQ(NATIVE(cuModuleLoadData)(&module_, kPtx), CUDA_SUCCESS);
     CHECK_EQ(NATIVE(cuModuleGetFunction)(&spinner_, module_, "gcx_spin"), CUDA_SUCCESS);
@@ -32,7 +32,7 @@ Work::~Work() {
     CHECK_EQ(NATIVE(cuModuleUnload)(module_), CUDA_SUCCESS);
     CUcontext popped = nullptr;
     CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(0), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(device_), CUDA_SUCCESS);
 }
 
 void Work::spin(CUstream stream, uint64_t nanoseconds) const {

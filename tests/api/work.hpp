@@ -7,7 +7,7 @@ namespace support {
 
 class Work {
   public:
-    Work();
+    explicit Work(int32_t device = 0);
     ~Work();
     Work(const Work&) = delete;
     Work& operator=(const Work&) = delete;
@@ -16,8 +16,10 @@ class Work {
     void spin(CUstream stream, uint64_t nanoseconds) const;
     // When all that the stream was given has ended: milliseconds since this was made. Waits for it.
     float free_at(CUstream stream) const;
+    CUcontext primary() const { return primary_; }
 
   private:
+    CUdevice device_;
     CUcontext primary_ = nullptr;
     CUmodule module_ = nullptr;
     CUfunction spinner_ = nullptr;

@@ -75,6 +75,8 @@ CUresult elapsed_time(Machine& machine, float* out, CUevent begin, CUevent end) 
     require(first.recorded && last.recorded &&
                 ((first.flags | last.flags) & CU_EVENT_DISABLE_TIMING) == 0,
             CUDA_ERROR_INVALID_HANDLE);
+    // By the programming guide it fails; with what is assumed.
+    require(first.context->device == last.context->device, CUDA_ERROR_INVALID_HANDLE);
     if (std::max(first.done_at, last.done_at) > machine.clock_ns)
         return CUDA_ERROR_NOT_READY;
     *out = static_cast<float>(

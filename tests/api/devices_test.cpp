@@ -1,0 +1,398 @@
+// Several devices in one process: each has partitions, leases and graphs of its own, events order
+// work across them, and what mixes them is refused with the state as it was.
+
+#include "graph_kernels.hpp"
+#include "work.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <thread>
+
+using namespace support;
+
+namespace {
+
+constexpr int32_t kDevices = 2;
+
+struct Side {
+    explicit Side(int32_t device, uint32_t sm_count = 24)
+        : work(device), part(split(whole_device(device), {sm_count}).groups[0]) {}
+    CUstream native() const { return gcx_stream_native(part.stream); }
+    void spin(uint64_t nanoseconds) const { work.spin(native(), nanoseconds); }
+
+    Work work;
+    Partition part;
+};
+
+gcx_event make_event(int32_t device, uint32_t flags = 0) {
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_create(device, flags, &event));
+    return event;
+}
+
+gcx_lease acquire(int32_t device, uint32_t sm_count) {
+    gcx_lease lease = nullptr;
+    CHECK_OK(gcx_lease_acquire(device, sm_count, nullptr, &lease));
+    return lease;
+}
+
+gcx_lease_info info_of(gcx_lease lease) {
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    CHECK_OK(gcx_lease_get_info(lease, &info));
+    return info;
+}
+
+uint32_t leases_of(int32_t device) {
+    uint32_t count = 0;
+    gcx_live_lease leases[16];
+    CHECK_OK(gcx_lease_list(device, leases, 16, &count));
+    for (uint32_t i = 0; i < count && device >= 0; i++)
+        CHECK_EQ(leases[i].device, device);
+    return count;
+}
+
+uint64_t clock_ns() {
+    return sim::counts().clock_ns;
+}
+
+// The same atoms of two devices are two sets of SMs, with a context each.
+void each_has_its_own() {
+    const Partition first(split(whole_device(0), {24}).groups[0]);
+    const Partition second(split(whole_device(1), {24}).groups[0]);
+    CHECK(gcx_context_native(first.context) != gcx_context_native(second.context));
+    CHECK_EQ(first.probe().size(), 24U);
+    CHECK_EQ(second.probe().size(), 24U);
+    for (int32_t device = 0; device < kDevices; device++) {
+        gcx_live_context live[4];
+        uint32_t count = 0;
+        CHECK_OK(gcx_context_list(device, live, 4, &count));
+        CHECK(count == 1 && live[0].device == device);
+        CHECK_OK(gcx_device_map_sms(device, GCX_SM_FAMILY_FINE));
+    }
+    // Whichever is current, others' objects are told apart by themselves.
+    CHECK_OK(gcx_context_push(first.context));
+    gcx_stream plain = nullptr;
+    CHECK_OK(gcx_stream_from_native(gcx_stream_native(second.stream), &plain));
+    gcx_stream_info info = GCX_STREAM_INFO_INIT;
+    CHECK_OK(gcx_stream_get_info(plain, &info));
+    CHECK(info.device == 1 && info.sm_count == 24);
+    gcx_context same = nullptr;
+    CHECK_OK(gcx_context_from_native(gcx_context_native(second.context), &same));
+    gcx_context_info context = GCX_CONTEXT_INFO_INIT;
+    CHECK_OK(gcx_context_get_info(same, &context));
+    CHECK_EQ(context.device, 1);
+    // The stack of the thread holds contexts of both.
+    CHECK_OK(gcx_context_push(second.context));
+    CUdevice device = -1;
+    CHECK_EQ(NATIVE(cuCtxGetDevice)(&device), CUDA_SUCCESS);
+    CHECK_EQ(device, 1);
+    CHECK_EQ(first.probe().size(), 24U); // of the device that isn't current
+    CHECK_REFUSED(gcx_context_destroy(second.context), GCX_ERROR_CONTEXT_ALREADY_IN_USE);
+    CHECK_OK(gcx_context_pop(nullptr));
+    CHECK_EQ(NATIVE(cuCtxGetDevice)(&device), CUDA_SUCCESS);
+    CHECK_EQ(device, 0);
+    CHECK_OK(gcx_context_pop(nullptr));
+    CHECK_OK(gcx_stream_destroy(plain));
+    CHECK_OK(gcx_context_destroy(same));
+}
+
+// One call makes contexts of both ahead of time.
+void prepared_together() {
+    const gcx_resource both[] = {split(whole_device(0), {24}).groups[0],
+                                 split(whole_device(1), {24}).groups[0]};
+    CHECK_OK(gcx_cache_prepare(both, 2, nullptr));
+    const uint64_t made = sim::calls("cuGreenCtxCreate");
+    {
+        const Partition first(both[0]), second(both[1]);
+    }
+    CHECK_EQ(sim::calls("cuGreenCtxCreate"), made);
+    CHECK_EQ(cache_stats().kept, 2U);
+}
+
+void events_order_work_across() {
+    const Side first(0), second(1);
+    gcx_event event = make_event(0, GCX_EVENT_TIMING);
+    // Waiting works in both kinds of waiting, recording only where the event belongs.
+    for (const bool by_stream : {true, false}) {
+        first.spin(5'000'000);
+        const uint64_t launched = clock_ns();
+        CHECK_OK(gcx_stream_record(first.part.stream, event));
+        CHECK_OK(by_stream ? gcx_stream_wait(second.part.stream, event)
+                           : gcx_context_wait(second.part.context, event));
+        second.spin(1'000);
+        CHECK_EQ(gcx_event_query(event), GCX_ERROR_NOT_READY);
+        CHECK_OK(gcx_stream_synchronize(second.part.stream));
+        CHECK(clock_ns() - launched >= 4'900'000);
+        CHECK_OK(gcx_event_query(event));
+    }
+    CHECK_REFUSED(gcx_stream_record(second.part.stream, event), GCX_ERROR_INVALID_HANDLE);
+    CHECK_REFUSED(gcx_context_record(second.part.context, event), GCX_ERROR_INVALID_HANDLE);
+    CHECK_OK(gcx_event_query(event)); // as it was
+    // By the programming guide no time lies between events of two devices.
+    gcx_event other = make_event(1, GCX_EVENT_TIMING);
+    CHECK_OK(gcx_stream_record(second.part.stream, other));
+    CHECK_OK(gcx_event_synchronize(other));
+    float milliseconds = 7;
+    CHECK_REFUSED(gcx_event_get_elapsed(event, other, &milliseconds), GCX_ERROR_INVALID_HANDLE);
+    CHECK(message_has("device 0") && message_has("device 1"));
+    CHECK_EQ(milliseconds, 7);
+    // Of one that gcx doesn't know the device of, the driver says so.
+    gcx_event foreign = nullptr;
+    CHECK_OK(gcx_event_from_native(gcx_event_native(other), &foreign));
+    CHECK_REFUSED(gcx_event_get_elapsed(event, foreign, &milliseconds), GCX_ERROR_INVALID_HANDLE);
+    CHECK_OK(gcx_event_destroy(foreign));
+    CHECK_OK(gcx_event_destroy(event));
+    CHECK_OK(gcx_event_destroy(other));
+}
+
+// Memory of one, written on it and read in a partition of the other, in order by an event.
+void memory_of_the_other() {
+    constexpr std::size_t kWords = 1024;
+    const Side here(0), there(1);
+    int can = 0;
+    CHECK_EQ(NATIVE(cuDeviceCanAccessPeer)(&can, 0, 1), CUDA_SUCCESS);
+    CHECK_EQ(can, 1);
+    CUdeviceptr memory = 0;
+    CUdeviceptr peers = 0;
+    gcx_event written = make_event(1);
+    CHECK_OK(gcx_context_push(there.part.context));
+    CHECK_EQ(NATIVE(cuMemAlloc)(&peers, kWords * 4), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuMemsetD32Async)(peers, 0x1234, kWords, there.native()), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_record(there.part.stream, written));
+    CHECK_OK(gcx_context_push(here.part.context));
+    CHECK_EQ(NATIVE(cuMemAlloc)(&memory, kWords * 4), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuCtxEnablePeerAccess)(there.work.primary(), 0), CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_wait(here.part.stream, written));
+    CHECK_EQ(NATIVE(cuMemcpyPeerAsync)(memory, here.work.primary(), peers, there.work.primary(),
+                                       kWords * 4, here.native()),
+             CUDA_SUCCESS);
+    CHECK_OK(gcx_stream_synchronize(here.part.stream));
+    std::vector<uint32_t> words(kWords);
+    CHECK_EQ(NATIVE(cuMemcpyDtoH)(words.data(), memory, kWords * 4), CUDA_SUCCESS);
+    CHECK_EQ(std::count(words.begin(), words.end(), 0x1234U), 1024);
+    CHECK_EQ(NATIVE(cuMemFree)(memory), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuMemFree)(peers), CUDA_SUCCESS);
+    CHECK_OK(gcx_context_pop(nullptr));
+    CHECK_OK(gcx_context_pop(nullptr));
+    CHECK_OK(gcx_event_destroy(written));
+}
+
+// All SMs of both at once; a change of one device's leases is none of the other's.
+void leases_are_of_one() {
+    gcx_lease lease[kDevices] = {acquire(0, GCX_REST), acquire(1, GCX_REST)};
+    for (int32_t device = 0; device < kDevices; device++) {
+        CHECK_EQ(info_of(lease[device]).device, device);
+        CHECK_EQ(info_of(lease[device]).sm_count, sms(whole_device(device)));
+        CHECK_EQ(leases_of(device), 1U);
+    }
+    CHECK_EQ(leases_of(-1), 2U);
+    gcx_stream stream[kDevices] = {};
+    for (int i = 0; i < kDevices; i++)
+        CHECK_OK(gcx_lease_stream_create(lease[i], nullptr, &stream[i]));
+    const gcx_lease_size one{.lease = lease[1], .sm_count = 24};
+    CHECK_OK(gcx_lease_resize(&one, 1, 0));
+    CHECK_EQ(info_of(lease[0]).changes, 0U);
+
+    const gcx_lease_size mixed[] = {{.lease = lease[0], .sm_count = 24},
+                                    {.lease = lease[1], .sm_count = 48}};
+    constexpr auto kUnfit = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    CHECK_REFUSED(gcx_lease_resize(mixed, 2, 0), kUnfit);
+    CHECK_REFUSED(gcx_lease_prepare(mixed, 2), kUnfit);
+    CHECK_REFUSED(gcx_lease_hand_over(lease[0], lease[1], 0), kUnfit);
+    CHECK_REFUSED(gcx_lease_hand_over(lease[1], lease[0], 0), kUnfit);
+    CHECK_EQ(info_of(lease[0]).sm_count, sms(whole_device(0)));
+    CHECK_EQ(info_of(lease[1]).sm_count, 24U);
+
+    // Who waits for SMs of one gets them when that one has some.
+    std::atomic<bool> got = false;
+    std::thread waiter([&] {
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        params.timeout_ms = 60'000;
+        gcx_lease waited = nullptr;
+        CHECK_OK(gcx_lease_acquire(0, 16, &params, &waited));
+        got = true;
+        CHECK_EQ(info_of(waited).device, 0);
+        CHECK_OK(gcx_lease_release(waited));
+    });
+    while (leases_of(0) != 2)
+        std::this_thread::yield();
+    CHECK_OK(gcx_lease_release(acquire(1, 48))); // past it
+    CHECK(!got);
+    for (int i = 0; i < kDevices; i++)
+        CHECK_OK(gcx_stream_destroy(stream[i]));
+    CHECK_OK(gcx_lease_release(lease[0]));
+    waiter.join();
+    CHECK_OK(gcx_lease_release(lease[1]));
+}
+
+CUgraph captured_on(const Side& side) {
+    return capture(side.native(), [&] { side.spin(1'000); });
+}
+
+gcx_graph graph_of(CUgraph captured) {
+    gcx_graph graph = nullptr;
+    CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    return graph;
+}
+
+void graphs_are_of_one() {
+    const Side side[kDevices] = {Side(0), Side(1)};
+    gcx_graph graph[kDevices] = {};
+    for (int i = 0; i < kDevices; i++) {
+        graph[i] = graph_of(captured_on(side[i]));
+        gcx_graph_info info = GCX_GRAPH_INFO_INIT;
+        CHECK_OK(gcx_graph_get_info(graph[i], &info));
+        CHECK_EQ(info.device, i);
+    }
+    for (int i = 0; i < kDevices; i++) {
+        gcx_stream other = side[1 - i].part.stream;
+        CHECK_OK(gcx_graph_launch(graph[i], side[i].part.stream));
+        CHECK_REFUSED(gcx_graph_launch(graph[i], other), GCX_ERROR_INVALID_DEVICE);
+        CHECK_REFUSED(gcx_graph_launch_parts(graph[i], &other, 1), GCX_ERROR_INVALID_DEVICE);
+        const gcx_resource there = whole_device(1 - i);
+        CHECK_REFUSED(gcx_graph_prepare(graph[i], &there, 1, 0), GCX_ERROR_INVALID_DEVICE);
+        // A context of the other device that is current changes nothing.
+        CHECK_OK(gcx_context_push(side[1 - i].part.context));
+        CHECK_OK(gcx_graph_launch(graph[i], side[i].part.stream));
+        CHECK_OK(gcx_context_pop(nullptr));
+    }
+    // A graph of the same nodes, captured on the other device, is no update.
+    CUgraph theirs = captured_on(side[1]);
+    CHECK(gcx_graph_update(graph[0], theirs) != GCX_SUCCESS);
+    CHECK_OK(gcx_graph_launch(graph[0], side[0].part.stream));
+    CHECK_OK(gcx_stream_synchronize(side[0].part.stream));
+    CHECK_EQ(NATIVE(cuGraphDestroy)(theirs), CUDA_SUCCESS);
+    for (int i = 0; i < kDevices; i++)
+        CHECK_OK(gcx_graph_destroy(graph[i]));
+}
+
+// A capture that forks to the other device: kernels of both, which no one partition can run.
+void a_graph_over_both() {
+    const Side first(0), second(1);
+    gcx_event fork = make_event(0);
+    gcx_event join = make_event(1);
+    CUgraph both = capture(first.native(), [&] {
+        CHECK_OK(gcx_stream_record(first.part.stream, fork));
+        CHECK_OK(gcx_stream_wait(second.part.stream, fork));
+        first.spin(1'000);
+        second.spin(1'000);
+        CHECK_OK(gcx_stream_record(second.part.stream, join));
+        CHECK_OK(gcx_stream_wait(first.part.stream, join));
+    });
+    gcx_graph graph = nullptr;
+    CHECK_REFUSED(gcx_graph_create(both, nullptr, &graph),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK(message_has("device 0") && message_has("device 1"));
+    CHECK(graph == nullptr);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(both), CUDA_SUCCESS);
+    CHECK_OK(gcx_event_destroy(fork));
+    CHECK_OK(gcx_event_destroy(join));
+}
+
+// While one captures, the other is used: nothing of it takes part.
+void a_capture_on_one() {
+    const Side first(0), second(1);
+    gcx_graph graph = graph_of(capture(first.native(), [&] {
+        first.spin(1'000);
+        const Partition fresh(split(whole_device(1), {40}).groups[0]);
+        second.spin(1'000);
+        CHECK_OK(gcx_lease_release(acquire(1, 16)));
+    }));
+    CHECK_OK(gcx_graph_launch(graph, first.part.stream));
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+// 12.4 lets a device be reset while green contexts are alive on it.
+void one_is_reset() {
+    const Partition first(split(whole_device(0), {24}).groups[0]);
+    gcx_lease lease[kDevices] = {acquire(0, 48), acquire(1, 48)};
+    {
+        const Partition second(split(whole_device(1), {24}).groups[0]);
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(1), CUDA_SUCCESS);
+        CHECK_REFUSED(gcx_stream_synchronize(second.stream), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    }
+    CHECK_EQ(first.probe().size(), 24U);
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_lease_stream_create(lease[0], nullptr, &stream));
+    CHECK_OK(gcx_stream_synchronize(stream));
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_OK(gcx_lease_release(lease[0]));
+    CHECK_OK(gcx_lease_release(lease[1]));
+    const Partition fresh(split(whole_device(1), {24}).groups[0]);
+    CHECK_EQ(fresh.probe().size(), 24U);
+}
+
+void threads_on_both() {
+    constexpr unsigned kThreads = 8;
+    const unsigned rounds = check::slow ? 10 : 40;
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number < kThreads; number++)
+        threads.emplace_back([=] {
+            std::minstd_rand random(number + 1);
+            for (unsigned round = 0; round < rounds; round++) {
+                const auto device = static_cast<int32_t>(random() % kDevices);
+                const uint32_t count = 8 * (1 + random() % 3);
+                const Partition here(split(whole_device(device), {count}).groups[0]);
+                const Partition there(split(whole_device(1 - device), {count}).groups[0]);
+                gcx_event event = make_event(device);
+                CHECK_OK(gcx_stream_record(here.stream, event));
+                CHECK_OK(gcx_stream_wait(there.stream, event));
+                CHECK_EQ(gcx_stream_record(there.stream, event), GCX_ERROR_INVALID_HANDLE);
+                CHECK_OK(gcx_context_push(there.context));
+                CHECK_EQ(here.probe().size(), count);
+                CHECK_OK(gcx_context_pop(nullptr));
+                gcx_lease lease = acquire(device, 8); // 8 of each thread: never too few
+                const gcx_lease_size size{.lease = lease, .sm_count = 16};
+                CHECK_OK(gcx_lease_resize(&size, 1, 0));
+                CHECK_EQ(info_of(lease).device, device);
+                CHECK_OK(gcx_lease_release(lease));
+                CHECK_OK(gcx_event_destroy(event));
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+}
+
+// GPUs of two kinds: what is promised of one is not taken for the other.
+void of_two_kinds() {
+    CHECK_EQ(sms(whole_device(0)), 132U);
+    CHECK_EQ(sms(whole_device(1)), 108U);
+    CHECK_OK(try_split(whole_device(0), {116}).result);
+    CHECK_REFUSED(try_split(whole_device(1), {116}).result,
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_OK(try_split(whole_device(0), {24}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).result);
+    CHECK_REFUSED(try_split(whole_device(1), {24}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).result,
+                  GCX_ERROR_NOT_SUPPORTED);
+    const Partition first(split(whole_device(0), {24}).groups[0]);
+    const Partition second(split(whole_device(1), {24}).groups[0]);
+    uint32_t clusters[kDevices] = {};
+    CHECK_OK(gcx_stream_get_max_cluster_size(first.stream, &clusters[0]));
+    CHECK_OK(gcx_stream_get_max_cluster_size(second.stream, &clusters[1]));
+    CHECK(clusters[0] > 1 && clusters[1] == 1);
+}
+
+} // namespace
+
+int main() {
+    const auto nothing_stays = [](const std::string& machine, void (*body)()) {
+        on_machine(machine, [&] {
+            const gcx_sim_counts before = sim::counts();
+            body();
+            CHECK_OK(gcx_cache_set_limit(0));
+            CHECK_EQ(cache_stats().in_use, 0U);
+            CHECK_EQ(left_behind(before, sim::counts()), std::string());
+        });
+    };
+    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+        const std::string machine = std::string("2xh100@") + driver;
+        for (const auto body : {each_has_its_own, prepared_together, events_order_work_across,
+                                memory_of_the_other, leases_are_of_one, graphs_are_of_one,
+                                a_graph_over_both, a_capture_on_one, threads_on_both})
+            nothing_stays(machine, body);
+        nothing_stays(std::string("h100,a100@") + driver, of_two_kinds);
+    }
+    on_machine("2xh100@12.4", one_is_reset);
+    return support::summary("devices");
+}
