@@ -1,5 +1,5 @@
 // gcx bench isolation: who waits for whose queues, in a process for each number of connections,
-// since CUDA reads it when it starts.
+// since CUDA reads it when it starts; and in the last of them what another thread's calls cost.
 #include "cli/checked.hpp"
 #include "cli/chosen_driver.hpp"
 #include "cli/isolation.hpp"
@@ -58,14 +58,14 @@ bool receive(int file, void* bytes, std::size_t count) {
 
 // The process that measures: it has not used gcx before.
 bool answer(int file, const Arguments& arguments, uint32_t connections, int32_t device,
-            uint32_t rounds) {
+            uint32_t rounds, bool neighbours) {
     Answer head;
     std::vector<IsolationTable> tables;
     std::string message;
     try {
         if (setenv(kVariable, std::to_string(connections).c_str(), 1) != 0)
             throw Failure(GCX_ERROR_OUT_OF_MEMORY, format("can't set %s", kVariable));
-        tables = measure_isolation(open_driver(arguments), device, rounds);
+        tables = measure_isolation(open_driver(arguments), device, rounds, neighbours);
         head.count = static_cast<uint32_t>(tables.size());
     } catch (const Failure& failure) {
         head.result = failure.result;
@@ -104,14 +104,14 @@ std::vector<IsolationTable> read_answer(int file, uint32_t connections) {
 }
 
 std::vector<IsolationTable> measure_apart(const Arguments& arguments, uint32_t connections,
-                                          int32_t device, uint32_t rounds) {
+                                          int32_t device, uint32_t rounds, bool neighbours) {
     int ends[2];
     if (pipe(ends) != 0)
         throw no_process("talk to");
     const pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        const bool told = answer(ends[1], arguments, connections, device, rounds);
+        const bool told = answer(ends[1], arguments, connections, device, rounds, neighbours);
         _exit(told ? 0 : 1);
     }
     close(ends[1]);
@@ -157,12 +157,38 @@ Json json_of(const IsolationTable& table) {
                           .set("work", kHolders[i])
                           .set("us", table.by_holder_us[i])
                           .set("ratio", ratio(table.by_holder_us[i], table.alone_us)));
+    Json by_neighbour = Json::array();
+    for (std::size_t i = 0; i < kNeighbours && table.neighbours != 0; i++) {
+        const NeighbourTimes& times = table.by_neighbour[i];
+        by_neighbour.add(Json::object()
+                             .set("calls", neighbour_name(i))
+                             .set("p50_us", times.p50_us)
+                             .set("p99_us", times.p99_us)
+                             .set("max_us", times.max_us)
+                             .set("launches", times.launches)
+                             .set("calls_made", times.calls));
+    }
     return Json::object()
         .set("connections", table.connections)
         .set("own_workqueues", table.own_workqueues != 0)
         .set("alone_us", table.alone_us)
         .set("by_streams", std::move(by_streams))
-        .set("by_work", std::move(by_holder));
+        .set("by_work", std::move(by_holder))
+        .set("by_neighbour", std::move(by_neighbour));
+}
+
+std::string neighbours_text(const IsolationTable& table) {
+    std::string text = format("\n%-50s %9s %9s %9s\n",
+                              format("beside another thread's calls, with %s",
+                                     count_of(table.connections, "connection").c_str())
+                                  .c_str(),
+                              "p50", "p99", "max");
+    for (std::size_t i = 0; i < kNeighbours; i++) {
+        const NeighbourTimes& times = table.by_neighbour[i];
+        text += format("%-50s %9.1f %9.1f %9.1f\n", neighbour_name(i), times.p50_us, times.p99_us,
+                       times.max_us);
+    }
+    return text;
 }
 
 std::string text_of(const std::vector<IsolationTable>& tables) {
@@ -191,14 +217,19 @@ std::string text_of(const std::vector<IsolationTable>& tables) {
             text += format(" %18.1f", table.by_holder_us[i]);
         text += "\n";
     }
+    for (const IsolationTable& table : tables) {
+        if (table.neighbours != 0)
+            text += neighbours_text(table);
+    }
     return text;
 }
 
 std::string simulated_note(const gcx_driver_info& driver) {
     if (driver.simulated == 0)
         return "";
-    return "times are SIMULATED: who waits is as measured on an H200, how long is not, since the "
-           "simulation's\nkernels share no SMs\n";
+    return "times are SIMULATED: who waits for a queue is as measured on an H200, how long is not, "
+           "since the\nsimulation's kernels share no SMs; another thread's calls and the launches "
+           "share one clock\n";
 }
 
 } // namespace
@@ -215,8 +246,8 @@ Report run_bench_isolation(const Arguments& arguments) {
         const Progress progress;
         for (const uint32_t connections : numbers) {
             progress("isolation with " + count_of(connections, "connection"));
-            for (const IsolationTable& table :
-                 measure_apart(arguments, connections, device, rounds))
+            for (const IsolationTable& table : measure_apart(arguments, connections, device, rounds,
+                                                             connections == numbers.back()))
                 tables.push_back(table);
         }
     }
@@ -235,8 +266,8 @@ Report run_bench_isolation(const Arguments& arguments) {
     report.text += text_of(tables) + simulated_note(driver);
     if (driver.simulated != 0)
         report.json.set("note",
-                        "times are SIMULATED: who waits is as measured on an H200, how long "
-                        "is not");
+                        "times are SIMULATED: who waits for a queue is as measured on an H200, "
+                        "how long is not; another thread's calls and the launches share one clock");
     return report;
 }
 

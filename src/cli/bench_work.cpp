@@ -34,14 +34,14 @@ MORE:
 }
 )";
 
-RawHandle native(gcx_stream stream) {
+} // namespace
+
+RawHandle native_stream(gcx_stream stream) {
     CUstream_st* const found = gcx_stream_native(stream);
     if (found == nullptr)
         throw Failure(GCX_ERROR_INVALID_HANDLE, gcx_last_error_message());
     return found;
 }
-
-} // namespace
 
 BenchClock::BenchClock(const gcx_driver_info& driver) {
     if (driver.simulated != 0)
@@ -77,9 +77,7 @@ BenchWork::BenchWork(const gcx_driver_info& driver, int32_t device) : bytes_(kCo
     check(gcx_context_create(&whole, 1, nullptr, whole_.out()));
     const Pushed current(whole_.get());
     try {
-        check_raw(raw_.LibraryLoadData(&library_, kSpin, nullptr, nullptr, 0, nullptr, nullptr, 0),
-                  "cuLibraryLoadData");
-        check_raw(raw_.LibraryGetKernel(&kernel_, library_, "gcx_spin"), "cuLibraryGetKernel");
+        kernel_ = load(&library_);
         check_raw(raw_.MemAlloc(&memory_, kCopiedBytes), "cuMemAlloc");
     } catch (...) {
         give_up();
@@ -104,25 +102,46 @@ void BenchWork::give_up() noexcept {
         raw_.LibraryUnload(library_);
 }
 
-void BenchWork::launch(gcx_stream stream, uint32_t blocks, uint32_t threads,
+RawHandle BenchWork::load(RawHandle* library) const {
+    RawHandle kernel = nullptr;
+    check_raw(raw_.LibraryLoadData(library, kSpin, nullptr, nullptr, 0, nullptr, nullptr, 0),
+              "cuLibraryLoadData");
+    check_raw(raw_.LibraryGetKernel(&kernel, *library, "gcx_spin"), "cuLibraryGetKernel");
+    return kernel;
+}
+
+void BenchWork::load_and_launch(gcx_stream stream, uint64_t nanoseconds) const {
+    RawHandle library = nullptr;
+    try {
+        launch(load(&library), stream, 1, 32, nanoseconds);
+        check(gcx_stream_synchronize(stream));
+    } catch (...) {
+        if (library != nullptr)
+            raw_.LibraryUnload(library);
+        throw;
+    }
+    check_raw(raw_.LibraryUnload(library), "cuLibraryUnload");
+}
+
+void BenchWork::launch(RawHandle kernel, gcx_stream stream, uint32_t blocks, uint32_t threads,
                        uint64_t nanoseconds) const {
     void* arguments[] = {&nanoseconds};
-    check_raw(raw_.LaunchKernel(kernel_, blocks, 1, 1, threads, 1, 1, 0, native(stream), arguments,
-                                nullptr),
+    check_raw(raw_.LaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, native_stream(stream),
+                                arguments, nullptr),
               "cuLaunchKernel");
 }
 
 void BenchWork::spin(gcx_stream stream, uint32_t blocks, uint64_t nanoseconds) const {
-    launch(stream, blocks, 32, nanoseconds);
+    launch(kernel_, stream, blocks, 32, nanoseconds);
 }
 
 void BenchWork::fill(gcx_stream stream, uint32_t sm_count, uint64_t nanoseconds) const {
     constexpr uint32_t kThreads = 1024; // two such blocks, or one, are all that an SM has room for
-    launch(stream, 2 * sm_count, kThreads, nanoseconds);
+    launch(kernel_, stream, 2 * sm_count, kThreads, nanoseconds);
 }
 
 void BenchWork::copy(gcx_stream stream) const {
-    check_raw(raw_.MemcpyHtoDAsync(memory_, bytes_.data(), bytes_.size(), native(stream)),
+    check_raw(raw_.MemcpyHtoDAsync(memory_, bytes_.data(), bytes_.size(), native_stream(stream)),
               "cuMemcpyHtoDAsync");
 }
 
@@ -136,24 +155,30 @@ void BenchWork::wait(gcx_stream stream, gcx_stream other) const {
     event.destroy();
 }
 
-void BenchWork::launch_graph(gcx_stream stream, const std::function<void()>& body) {
-    check_raw(raw_.StreamBeginCapture(native(stream), kCaptureThreadLocal), "cuStreamBeginCapture");
+RawHandle BenchWork::launch_graph(gcx_stream stream, const std::function<void()>& body) {
+    check_raw(raw_.StreamBeginCapture(native_stream(stream), kCaptureThreadLocal),
+              "cuStreamBeginCapture");
     RawHandle graph = nullptr;
     try {
         body();
     } catch (...) {
-        if (raw_.StreamEndCapture(native(stream), &graph) == 0)
+        if (raw_.StreamEndCapture(native_stream(stream), &graph) == 0)
             raw_.GraphDestroy(graph);
         throw;
     }
-    check_raw(raw_.StreamEndCapture(native(stream), &graph), "cuStreamEndCapture");
+    check_raw(raw_.StreamEndCapture(native_stream(stream), &graph), "cuStreamEndCapture");
     RawHandle exec = nullptr;
     const Pushed current(whole_.get());
     const RawResult made = raw_.GraphInstantiate(&exec, graph, 0);
     raw_.GraphDestroy(graph);
     check_raw(made, "cuGraphInstantiate");
     graphs_.push_back(exec);
-    check_raw(raw_.GraphLaunch(exec, native(stream)), "cuGraphLaunch");
+    launch_again(stream, exec);
+    return exec;
+}
+
+void BenchWork::launch_again(gcx_stream stream, RawHandle graph) const {
+    check_raw(raw_.GraphLaunch(graph, native_stream(stream)), "cuGraphLaunch");
 }
 
 void BenchWork::finish() {

@@ -16,6 +16,9 @@ namespace gcx::cli {
 
 using Event = Owned<gcx_event, gcx_event_destroy>;
 
+// The CUstream; throws Failure if there is none.
+RawHandle native_stream(gcx_stream stream);
+
 // Microseconds: of this machine; or simulated ones, where the driver's calls and kernels take what
 // they were measured to take on a GPU.
 class BenchClock {
@@ -48,15 +51,20 @@ class BenchWork {
     // Copies memory of the host's to the device, a MiB.
     void copy(gcx_stream stream) const;
     // Captures what body gives to the stream, and to others that it makes wait for it, as a graph
-    // and launches that. It lives until finish().
-    void launch_graph(gcx_stream stream, const std::function<void()>& body);
+    // and launches that. It lives until finish(). Returns it, to be launched again.
+    RawHandle launch_graph(gcx_stream stream, const std::function<void()>& body);
+    void launch_again(gcx_stream stream, RawHandle graph) const;
+    // Loads the kernels anew, launches one, waits for it and unloads them.
+    void load_and_launch(gcx_stream stream, uint64_t nanoseconds) const;
     // Makes later work of a stream wait for what another was given.
     void wait(gcx_stream stream, gcx_stream other) const;
     // Gives the graphs up.
     void finish();
 
   private:
-    void launch(gcx_stream stream, uint32_t blocks, uint32_t threads, uint64_t nanoseconds) const;
+    RawHandle load(RawHandle* library) const;
+    void launch(RawHandle kernel, gcx_stream stream, uint32_t blocks, uint32_t threads,
+                uint64_t nanoseconds) const;
     void give_up() noexcept;
 
     struct Functions {

@@ -4,7 +4,11 @@
 #include "cli/layout.hpp"
 #include "cli/measure.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
+#include <random>
+#include <thread>
 
 namespace gcx::cli {
 namespace {
@@ -14,12 +18,30 @@ constexpr uint64_t kQueuedNs = 300'000;
 constexpr uint64_t kLongNs = 10'000'000;
 constexpr uint32_t kQueued = 8; // kernels in each stream of A
 constexpr std::size_t kStreamsOfB = 4;
+constexpr uint32_t kBranches = 15;
+constexpr uint32_t kBranchKernels = 4; // of each
+// Beside a neighbour: launches for each round, up to a number, at random moments; and more until
+// the neighbour has made some calls, unless those take for ever.
+constexpr uint32_t kLaunches = 40;
+constexpr uint32_t kSimulatedLaunches = 10; // which tell nothing but that all works
+constexpr uint32_t kMostLaunches = 4'000;
+constexpr uint32_t kLeastCalls = 4;
+constexpr unsigned kLongestPauseUs = 100;
+constexpr auto kPatience = std::chrono::seconds(5);
+
+// Lets other threads run, and wakes up at once.
+void pause(std::chrono::microseconds duration) {
+    const auto until = std::chrono::steady_clock::now() + duration;
+    while (std::chrono::steady_clock::now() < until)
+        std::this_thread::yield();
+}
 
 // Two partitions of a device: A with most SMs, B with some.
 class Isolation {
   public:
     Isolation(const gcx_driver_info& driver, int32_t device, uint32_t rounds, bool own_workqueues)
-        : clock_(driver), work_(driver, device), rounds_(rounds) {
+        : clock_(driver), work_(driver, device), rounds_(rounds),
+          launches_(driver.simulated != 0 ? kSimulatedLaunches : kLaunches) {
         const gcx_resource whole = device_sms(device);
         const gcx_sm_request small{.sm_count = bench_shape(device).small};
         gcx_resource parts[2];
@@ -35,7 +57,7 @@ class Isolation {
             streams_of_a_.push_back(make_stream(a_));
     }
 
-    IsolationTable measure(uint32_t connections) {
+    void measure(uint32_t connections) {
         const auto critical = [&](gcx_stream stream) {
             work_.spin(stream, table_.b_sms, kCriticalNs);
         };
@@ -55,7 +77,8 @@ class Isolation {
                 });
             },
             [&] { wait_for_an_event(8); },
-            [&] { launch_branches(15, 4); },
+            [&] { launch_branches([&](gcx_stream stream) { fill(stream, kQueuedNs); }); },
+            [&] { branches_again(); },
             [&] { launch_chain(streams_of_a_[0].get(), 60); },
             [&] { in_each(8, [&](gcx_stream stream) { launch_chain(stream, 8); }); },
             [&] { fill_streams(8); },
@@ -64,10 +87,45 @@ class Isolation {
             table_.by_holder_us[i] = beside(holders[i], critical);
         table_.by_holder_us.back() =
             beside(holders.back(), [&](gcx_stream stream) { work_.copy(stream); });
-        return table_;
     }
 
+    // Beside each kind of calls of another thread.
+    void measure_neighbours(const gcx_driver_info& driver, int32_t device) {
+        NeighbourCalls calls(driver, device, a_.get());
+        for (std::size_t kind = 0; kind < kNeighbours; kind++) {
+            const Neighbour neighbour(calls, a_.get(), kind);
+            while (neighbour.made() == 0) // the first is often another
+                std::this_thread::yield();
+            table_.by_neighbour[kind] = beside(neighbour);
+        }
+        table_.neighbours = 1;
+    }
+    const IsolationTable& table() const { return table_; }
+
   private:
+    NeighbourTimes beside(const Neighbour& neighbour) const {
+        gcx_stream stream = streams_of_b_[0].get();
+        const uint32_t before = neighbour.made();
+        const uint32_t launches = std::min(rounds_ * launches_, kMostLaunches);
+        const auto until = std::chrono::steady_clock::now() + kPatience;
+        std::minstd_rand random;
+        std::vector<double> times;
+        while (times.size() < launches || (neighbour.made() - before < kLeastCalls &&
+                                           std::chrono::steady_clock::now() < until)) {
+            pause(std::chrono::microseconds(random() % kLongestPauseUs));
+            times.push_back(clock_.time([&] {
+                work_.spin(stream, table_.b_sms, kCriticalNs);
+                check(gcx_stream_synchronize(stream));
+            }));
+        }
+        std::sort(times.begin(), times.end());
+        return {.p50_us = times[(times.size() - 1) / 2],
+                .p99_us = times[(times.size() * 99 + 99) / 100 - 1],
+                .max_us = times.back(),
+                .launches = static_cast<uint32_t>(times.size()),
+                .calls = neighbour.made() - before};
+    }
+
     static Context make_context(int32_t device, const gcx_resource& sms, bool own_workqueues) {
         gcx_resource resources[2] = {sms};
         if (own_workqueues) {
@@ -140,26 +198,33 @@ class Isolation {
         });
     }
 
-    void launch_branches(uint32_t branches, uint32_t kernels) {
+    RawHandle launch_branches(const std::function<void(gcx_stream)>& kernel) {
         gcx_stream origin = streams_of_a_[0].get();
-        work_.launch_graph(origin, [&] {
-            for (uint32_t branch = 0; branch < branches; branch++) {
-                gcx_stream stream = streams_of_a_[branch].get();
-                if (branch != 0)
-                    work_.wait(stream, origin);
-            }
-            for (uint32_t branch = 0; branch < branches; branch++) {
-                for (uint32_t i = 0; i < kernels; i++)
-                    fill(streams_of_a_[branch].get(), kQueuedNs);
-            }
-            for (uint32_t branch = 1; branch < branches; branch++)
+        return work_.launch_graph(origin, [&] {
+            for (uint32_t branch = 1; branch < kBranches; branch++)
+                work_.wait(streams_of_a_[branch].get(), origin);
+            in_each(kBranches, [&](gcx_stream stream) {
+                for (uint32_t i = 0; i < kBranchKernels; i++)
+                    kernel(stream);
+            });
+            for (uint32_t branch = 1; branch < kBranches; branch++)
                 work_.wait(origin, streams_of_a_[branch].get());
         });
+    }
+
+    // Not its first launch, which uploads it.
+    void branches_again() {
+        gcx_stream origin = streams_of_a_[0].get();
+        const RawHandle graph =
+            launch_branches([&](gcx_stream stream) { work_.spin(stream, 1, kLongNs); });
+        check(gcx_stream_synchronize(origin));
+        work_.launch_again(origin, graph);
     }
 
     BenchClock clock_;
     BenchWork work_;
     uint32_t rounds_;
+    uint32_t launches_; // beside a neighbour, for each round
     Context a_;
     Context b_;
     std::vector<Stream> streams_of_a_;
@@ -170,7 +235,7 @@ class Isolation {
 } // namespace
 
 std::vector<IsolationTable> measure_isolation(const gcx_driver_info& driver, int32_t device,
-                                              uint32_t rounds) {
+                                              uint32_t rounds, bool neighbours) {
     gcx_queue_info queues = GCX_QUEUE_INFO_INIT;
     check(gcx_queue_get_info(&queues));
     gcx_capability_info workqueues = GCX_CAPABILITY_INFO_INIT;
@@ -179,7 +244,11 @@ std::vector<IsolationTable> measure_isolation(const gcx_driver_info& driver, int
     for (const bool own : {false, true}) {
         if (own && workqueues.available == 0)
             continue;
-        tables.push_back(Isolation(driver, device, rounds, own).measure(queues.connections));
+        Isolation isolation(driver, device, rounds, own);
+        isolation.measure(queues.connections);
+        if (neighbours && !own)
+            isolation.measure_neighbours(driver, device);
+        tables.push_back(isolation.table());
     }
     return tables;
 }

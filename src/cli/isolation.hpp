@@ -1,6 +1,8 @@
 // What a kernel in one partition waits for while streams of the other wait.
 #pragma once
 
+#include "cli/neighbour.hpp"
+
 #include <gcx.h>
 
 #include <array>
@@ -15,10 +17,20 @@ inline constexpr std::array kHolders = {
     "8 streams, a kernel that fills A in each",
     "8 streams, one more kernel behind the running one",
     "8 streams wait for an event of a running kernel",
-    "a graph of 15 parallel branches of 4 kernels",
+    "a graph of 15 branches of 4 kernels that fill A",
+    "a graph of 15 branches of 4 small kernels, again",
     "a linear graph of 60 kernels",
     "8 streams, a linear graph of 8 kernels in each",
     "8 streams full of kernels; a copy of 1 MiB on B",
+};
+
+// Beside calls of another thread.
+struct NeighbourTimes {
+    double p50_us = 0;
+    double p99_us = 0;
+    double max_us = 0;
+    uint32_t launches = 0; // that were timed
+    uint32_t calls = 0;    // that the other thread made meanwhile
 };
 
 // Microseconds, medians, of a process with so many connections. Goes through a pipe as bytes.
@@ -30,11 +42,13 @@ struct IsolationTable {
     double alone_us = 0;
     std::array<double, kWaitingStreams.size()> by_streams_us{};
     std::array<double, kHolders.size()> by_holder_us{};
+    std::array<NeighbourTimes, kNeighbours> by_neighbour{}; // if neighbours
+    uint32_t neighbours = 0;                                // 1: measured
 };
 
-// In this process, with the connections that it started with: one table; and one with workqueues of
-// their own, where the driver has them.
+// In this process, with the connections that it started with: one table, beside neighbours if so;
+// and one with workqueues of their own, where the driver has them.
 std::vector<IsolationTable> measure_isolation(const gcx_driver_info& driver, int32_t device,
-                                              uint32_t rounds);
+                                              uint32_t rounds, bool neighbours);
 
 } // namespace gcx::cli

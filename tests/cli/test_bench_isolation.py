@@ -14,6 +14,7 @@ WORK = [
     (False, False),
     (True, False),
     (True, False),
+    (True, False),  # On an H200 not: its kernels wait for room on the SMs.
     (True, False),
     (False, False),
     (False, False),
@@ -41,6 +42,29 @@ def test_the_table() -> None:
             assert cell["ratio"] == pytest.approx(cell["us"] / table["alone_us"], rel=1e-3)
     assert waits(tables[1]["by_work"]) == [few for few, _ in WORK]
     assert waits(tables[2]["by_work"]) == [many for _, many in WORK]
+
+
+def test_beside_another_thread() -> None:
+    """Once, with the most connections; every kind of call was made, and timed against."""
+    document = succeed_json("bench", "isolation", "--rounds", "1", driver=H200)
+    few, default, most = (table["by_neighbour"] for table in document["tables"])
+    assert (few, default) == ([], [])
+    assert len(most) == 12
+    assert len({row["calls"] for row in most}) == 12
+    for row in most:
+        assert 0 < row["p50_us"] <= row["p99_us"] <= row["max_us"], row
+        assert row["launches"] >= 10
+        assert row["calls_made"] >= 4, row
+    nothing = most[0]
+    assert nothing["calls"] == "nothing"
+    assert nothing["p50_us"] == document["tables"][2]["alone_us"]
+
+
+def test_a_call_of_the_other_thread_that_fails_is_said() -> None:
+    line = ["bench", "isolation", "--rounds", "1", "--connections", "8"]
+    for call in ["cuMemAllocAsync", "cuMemHostAlloc", "cuMemsetD8_v2", "cuMemcpyDtoDAsync_v2"]:
+        said = fail(*line, env={"GCX_SIM_FAIL": f"{call}:2:999"})
+        assert call.removesuffix("_v2") in said, said
 
 
 def test_workqueues_of_their_own() -> None:
