@@ -67,6 +67,37 @@ MORE:
     ret;
 }
 
+.visible .entry read(.param .u64 words, .param .u32 count)
+{
+    .reg .pred %p<2>;
+    .reg .b32  %r<9>;
+    .reg .b64  %rd<4>;
+    ld.param.u64   %rd1, [words];
+    ld.param.u32   %r1, [count];
+    mov.u32        %r2, %ctaid.x;
+    mov.u32        %r3, %ntid.x;
+    mov.u32        %r4, %tid.x;
+    mad.lo.u32     %r5, %r2, %r3, %r4;
+    mov.u32        %r6, %nctaid.x;
+    mul.lo.u32     %r6, %r6, %r3;
+    mov.u32        %r7, 0;
+MORE:
+    setp.ge.u32    %p1, %r5, %r1;
+    @%p1 bra       DONE;
+    mul.wide.u32   %rd2, %r5, 4;
+    add.s64        %rd3, %rd1, %rd2;
+    ld.global.u32  %r8, [%rd3];
+    xor.b32        %r7, %r7, %r8;
+    add.u32        %r5, %r5, %r6;
+    bra            MORE;
+DONE:
+    setp.ne.u32    %p1, %r7, 1540483477;
+    @%p1 bra       END;
+    st.global.u32  [%rd1], %r7;
+END:
+    ret;
+}
+
 .visible .entry nothing()
 {
     ret;
@@ -78,6 +109,9 @@ CUfunction spin = nullptr;
 CUfunction note = nullptr;
 CUfunction nothing = nullptr;
 CUkernel nothing_kernel = nullptr;
+// Launched as they are, kernels take the device of their stream.
+CUkernel spin_kernel = nullptr;
+CUkernel read_kernel = nullptr;
 
 void must(CUresult result, const char* what) {
     if (result == CUDA_SUCCESS)
@@ -135,6 +169,8 @@ void load() {
     note = function("note");
     nothing = function("nothing");
     must(cuLibraryGetKernel(&nothing_kernel, kernels, "nothing"), "nothing");
+    must(cuLibraryGetKernel(&spin_kernel, kernels, "spin"), "spin");
+    must(cuLibraryGetKernel(&read_kernel, kernels, "read"), "read");
 }
 
 CUcontext primary() {
@@ -147,9 +183,22 @@ const char* name_of(CUresult result) {
     return name != nullptr ? name : "an unknown result";
 }
 
-CUresult launch_spin(CUstream stream, uint64_t nanoseconds) {
+CUresult launch_spin(CUstream stream, uint64_t nanoseconds, unsigned blocks, unsigned threads) {
     void* arguments[] = {&nanoseconds};
-    return cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+    return cuLaunchKernel(spin, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, nullptr);
+}
+
+CUresult launch_spin_anywhere(CUstream stream, uint64_t nanoseconds) {
+    void* arguments[] = {&nanoseconds};
+    return cuLaunchKernel(reinterpret_cast<CUfunction>(spin_kernel), 1, 1, 1, 1, 1, 1, 0, stream,
+                          arguments, nullptr);
+}
+
+CUresult launch_read(CUstream stream, CUdeviceptr words, uint32_t count, unsigned blocks) {
+    constexpr unsigned kThreads = 1024;
+    void* arguments[] = {&words, &count};
+    return cuLaunchKernel(reinterpret_cast<CUfunction>(read_kernel), blocks, 1, 1, kThreads, 1, 1,
+                          0, stream, arguments, nullptr);
 }
 
 Notes::Notes(uint32_t capacity) : capacity_(capacity) {

@@ -53,6 +53,7 @@ namespace raw {
     X(cuGraphDestroy, cuGraphDestroy)                                                              \
     X(cuGraphInstantiate, cuGraphInstantiateWithFlags)                                             \
     X(cuGraphLaunch, cuGraphLaunch)                                                                \
+    X(cuGraphUpload, cuGraphUpload)                                                                \
     X(cuGraphExecDestroy, cuGraphExecDestroy)                                                      \
     X(cuEventCreate, cuEventCreate)                                                                \
     X(cuEventRecord, cuEventRecord)                                                                \
@@ -62,12 +63,29 @@ namespace raw {
     X(cuEventDestroy, cuEventDestroy_v2)                                                           \
     X(cuCtxSynchronize, cuCtxSynchronize)                                                          \
     X(cuMemAlloc, cuMemAlloc_v2)                                                                   \
+    X(cuMemAllocAsync, cuMemAllocAsync)                                                            \
+    X(cuMemFreeAsync, cuMemFreeAsync)                                                              \
+    X(cuMemHostAlloc, cuMemHostAlloc)                                                              \
+    X(cuMemFreeHost, cuMemFreeHost)                                                                \
+    X(cuMemHostRegister, cuMemHostRegister_v2)                                                     \
+    X(cuMemHostUnregister, cuMemHostUnregister)                                                    \
+    X(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool)                                        \
+    X(cuMemPoolSetAttribute, cuMemPoolSetAttribute)                                                \
     X(cuMemFree, cuMemFree_v2)                                                                     \
     X(cuMemsetD32, cuMemsetD32_v2)                                                                 \
     X(cuMemsetD32Async, cuMemsetD32Async)                                                          \
     X(cuMemcpyDtoH, cuMemcpyDtoH_v2)                                                               \
+    X(cuMemcpyHtoD, cuMemcpyHtoD_v2)                                                               \
+    X(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2)                                                     \
+    X(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2)                                                     \
+    X(cuMemcpyPeerAsync, cuMemcpyPeerAsync)                                                        \
+    X(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer)                                                \
+    X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess)                                                \
+    X(cuCtxGetDevice, cuCtxGetDevice)                                                              \
+    X(cuDeviceGetCount, cuDeviceGetCount)                                                          \
     X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2)                                                     \
     X(cuMemsetD8, cuMemsetD8_v2)                                                                   \
+    X(cuMemsetD8Async, cuMemsetD8Async)                                                            \
     X(cuDeviceGetDevResource, cuDeviceGetDevResource)                                              \
     X(cuDevSmResourceSplitByCount, cuDevSmResourceSplitByCount)                                    \
     X(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc)                                        \
@@ -89,9 +107,14 @@ CUcontext primary();
 // "CUDA_ERROR_..." of a result.
 const char* name_of(CUresult result);
 
-// A kernel of one block and thread that lasts this long.
+// A kernel whose blocks last this long.
 constexpr uint64_t kMillisecond = 1'000'000; // nanoseconds
-CUresult launch_spin(CUstream stream, uint64_t nanoseconds);
+CUresult launch_spin(CUstream stream, uint64_t nanoseconds, unsigned blocks = 1,
+                     unsigned threads = 1);
+// The same on whatever device the stream is of; the others are of device 0.
+CUresult launch_spin_anywhere(CUstream stream, uint64_t nanoseconds);
+// One that reads so many words, and writes none; anywhere too.
+CUresult launch_read(CUstream stream, CUdeviceptr words, uint32_t count, unsigned blocks);
 
 // What a block of launch_note's kernel was: where it ran, when by the device's clock, and its tag.
 struct Note {

@@ -46,6 +46,11 @@ step bench "$gcx" bench
 step bench-repartition "$gcx" bench repartition
 step bench-isolation "$gcx" bench isolation
 step connections env -u CUDA_DEVICE_MAX_CONNECTIONS "$build/tests/gpu/gcx-gpu-connections"
+if [ "$("$gcx" info --json | grep -c '"ordinal"')" -gt 1 ]; then
+    step two-gpus "$build/tests/gpu/gcx-gpu-two-gpus"
+else
+    printf 'skipped: one GPU is not two\n'
+fi
 if command -v compute-sanitizer >/dev/null; then
     step memcheck compute-sanitizer --tool memcheck --error-exitcode 9 --leak-check full \
         --report-api-errors no \

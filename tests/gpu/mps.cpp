@@ -1,0 +1,108 @@
+// One of two processes on a device, for tests/gpu/mps.sh:
+//     gcx-gpu-mps hog SECONDS PART         kernels of 8448 blocks without pause: how many a second
+//     gcx-gpu-mps critical SECONDS PART    a kernel of 24 blocks now and then: p50, p90, p99 in us
+// PART is plain, a stream of the whole device, or 108 or 24: that part of gcx's split of both.
+#include "critical.hpp"
+
+#include <gcx.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void need(CUresult result, const char* call) {
+    if (result == CUDA_SUCCESS)
+        return;
+    std::fprintf(stderr, "%s: %s\n", call, raw::name_of(result));
+    _exit(2);
+}
+
+void need(gcx_result result, const char* call) {
+    if (result == GCX_SUCCESS)
+        return;
+    std::fprintf(stderr, "%s: %s: %s\n", call, gcx_result_name(result), gcx_last_error_message());
+    _exit(2);
+}
+#define NEED(call) need(call, #call)
+
+// Both processes split alike, and each takes its part of it.
+CUstream stream_of(const std::string& part) {
+    if (part == "plain") {
+        CUstream stream = nullptr;
+        NEED(raw::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        return stream;
+    }
+    gcx_resource whole{};
+    gcx_resource parts[2];
+    gcx_sm_request requests[2] = {};
+    requests[0].sm_count = 108;
+    requests[1].sm_count = 24;
+    gcx_context context = nullptr;
+    gcx_stream stream = nullptr;
+    NEED(gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole));
+    NEED(gcx_sm_split(&whole, requests, 2, GCX_SPLIT_DEFAULT, parts, nullptr));
+    NEED(gcx_context_create(&parts[part == "24" ? 1 : 0], 1, nullptr, &context));
+    NEED(gcx_stream_create(context, nullptr, &stream));
+    return gcx_stream_native(stream);
+}
+
+void hog(CUstream stream, double seconds) {
+    constexpr unsigned kAhead = 4;
+    constexpr unsigned kBlocks = 8448;
+    CUevent events[kAhead] = {};
+    for (CUevent& event : events)
+        NEED(raw::cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    const auto start = Clock::now();
+    unsigned launched = 0;
+    std::chrono::duration<double> passed{};
+    while ((passed = Clock::now() - start).count() < seconds) {
+        CUevent const event = events[launched % kAhead];
+        NEED(raw::cuEventSynchronize(event)); // of a kernel some back; at first of none
+        NEED(raw::launch_spin(stream, raw::kMillisecond / 2, kBlocks, 1024));
+        NEED(raw::cuEventRecord(event, stream));
+        launched++;
+    }
+    NEED(raw::cuStreamSynchronize(stream));
+    passed = Clock::now() - start;
+    std::printf("%.1f\n", launched / passed.count());
+}
+
+void small(CUstream stream, double seconds) {
+    const auto launch = [&] {
+        return raw::launch_spin(stream, critical::kNanoseconds, critical::kBlocks, 32);
+    };
+    critical::measure(stream, launch, [](std::size_t done) { return done < 20; });
+    const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+    const critical::Times times =
+        critical::measure(stream, launch, [&](std::size_t) { return Clock::now() < until; });
+    NEED(times.error);
+    std::printf("%.1f %.1f %.1f\n", times.p50(), times.p90(), times.p99());
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const std::string role = argc > 1 ? argv[1] : "";
+    const double seconds = argc > 2 ? std::atof(argv[2]) : 0;
+    const std::string part = argc > 3 ? argv[3] : "";
+    if ((role != "hog" && role != "critical") || seconds <= 0 ||
+        (part != "plain" && part != "108" && part != "24")) {
+        std::fprintf(stderr, "usage: %s hog|critical SECONDS plain|108|24\n", argv[0]);
+        return 2;
+    }
+    raw::load();
+    NEED(raw::cuCtxPushCurrent(raw::primary()));
+    if (role == "hog")
+        hog(stream_of(part), seconds);
+    else
+        small(stream_of(part), seconds);
+    return 0;
+}

@@ -1,0 +1,309 @@
+// Several GPUs in one process: what tests/api/devices_test.cpp asserts on two simulated devices,
+// on two real ones, and what only they tell: SMs seen, memory of a peer, order by the clock.
+// gcx-gpu-two-gpus; needs two GPUs of one host.
+#include "check.hpp"
+#include "raw.hpp"
+
+#include <gcx.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr int kDevices = 2;
+using Clock = std::chrono::steady_clock;
+
+#define CHECK_CU(call) CHECK_EQ(call, CUDA_SUCCESS)
+
+gcx_resource whole(int32_t device) {
+    gcx_resource resource{};
+    CHECK_OK(gcx_device_get_resource(device, GCX_RESOURCE_SM, &resource));
+    return resource;
+}
+
+gcx_resource part_of(int32_t device, uint32_t sm_count) {
+    const gcx_resource from = whole(device);
+    gcx_sm_request request{};
+    request.sm_count = sm_count;
+    gcx_resource group{};
+    CHECK_OK(gcx_sm_split(&from, &request, 1, GCX_SPLIT_DEFAULT, &group, nullptr));
+    return group;
+}
+
+// A partition of a device.
+struct Side {
+    Side(int32_t ordinal, uint32_t sm_count) : device(ordinal) {
+        const gcx_resource resource = part_of(device, sm_count);
+        CHECK_OK(gcx_context_create(&resource, 1, nullptr, &context));
+        CHECK_OK(gcx_stream_create(context, nullptr, &stream));
+    }
+    ~Side() {
+        CHECK_OK(gcx_stream_destroy(stream));
+        CHECK_OK(gcx_context_destroy(context));
+    }
+    Side(const Side&) = delete;
+    Side& operator=(const Side&) = delete;
+
+    CUstream native() const { return gcx_stream_native(stream); }
+    void push() const { CHECK_OK(gcx_context_push(context)); }
+    static void pop() { CHECK_OK(gcx_context_pop(nullptr)); }
+    void spin(uint64_t nanoseconds) const {
+        CHECK_CU(raw::launch_spin_anywhere(native(), nanoseconds));
+    }
+    std::size_t count_sms() const {
+        std::array<uint32_t, GCX_MAX_SMS> ids{};
+        uint32_t count = 0;
+        CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
+        return count;
+    }
+
+    int32_t device;
+    gcx_context context = nullptr;
+    gcx_stream stream = nullptr;
+};
+
+gcx_event make_event(int32_t device, uint32_t flags = 0) {
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_create(device, flags, &event));
+    return event;
+}
+
+void each_on_its_sms() {
+    for (const uint32_t count : {8U, 24U, 64U}) {
+        const Side first(0, count), second(1, count);
+        first.push();
+        CHECK_EQ(second.count_sms(), count);
+        second.push();
+        CHECK_EQ(first.count_sms(), count);
+        CUdevice device = -1;
+        CHECK_CU(raw::cuCtxGetDevice(&device));
+        CHECK_EQ(device, 1);
+        Side::pop();
+        CHECK_CU(raw::cuCtxGetDevice(&device));
+        CHECK_EQ(device, 0);
+        Side::pop();
+    }
+}
+
+void order_across() {
+    const Side first(0, 24), second(1, 24);
+    gcx_event event = make_event(0, GCX_EVENT_TIMING);
+    for (const bool by_stream : {true, false}) {
+        const auto before = Clock::now();
+        first.spin(50 * raw::kMillisecond);
+        CHECK_OK(gcx_stream_record(first.stream, event));
+        CHECK_OK(by_stream ? gcx_stream_wait(second.stream, event)
+                           : gcx_context_wait(second.context, event));
+        second.spin(1000);
+        CHECK_OK(gcx_stream_synchronize(second.stream));
+        const std::chrono::duration<double, std::milli> took = Clock::now() - before;
+        CHECK(took.count() >= 49);
+        CHECK_OK(gcx_event_query(event));
+    }
+    CHECK_EQ(gcx_stream_record(second.stream, event), GCX_ERROR_INVALID_HANDLE);
+    CHECK_EQ(gcx_context_record(second.context, event), GCX_ERROR_INVALID_HANDLE);
+    gcx_event other = make_event(1, GCX_EVENT_TIMING);
+    CHECK_OK(gcx_stream_record(second.stream, other));
+    CHECK_OK(gcx_event_synchronize(other));
+    float milliseconds = 7;
+    CHECK_EQ(gcx_event_get_elapsed(event, other, &milliseconds), GCX_ERROR_INVALID_HANDLE);
+    std::printf("    cuEventElapsedTime of two devices: %s\n", gcx_last_error_message());
+    CHECK_OK(gcx_event_destroy(event));
+    CHECK_OK(gcx_event_destroy(other));
+}
+
+// A kernel in a partition of one reads what the other has, if it may: access is enabled for the
+// partition's own context, and for the primary one, and what each answers is printed.
+void memory_of_a_peer() {
+    const Side here(0, 24), there(1, 24);
+    int can = 0;
+    CHECK_CU(raw::cuDeviceCanAccessPeer(&can, 0, 1));
+    if (can == 0) {
+        std::printf("    skipped: device 0 can't reach device 1's memory\n");
+        return;
+    }
+    constexpr std::size_t kBytes = std::size_t{64} << 20;
+    CUdeviceptr mine = 0;
+    CUdeviceptr theirs = 0;
+    CUcontext peer = nullptr;
+    CHECK_CU(raw::cuDevicePrimaryCtxRetain(&peer, 1));
+    gcx_event written = make_event(1);
+    there.push();
+    CHECK_CU(raw::cuMemAlloc(&theirs, kBytes));
+    CHECK_CU(raw::cuMemsetD8Async(theirs, 0x5a, kBytes, there.native()));
+    CHECK_OK(gcx_stream_record(there.stream, written));
+    here.push();
+    CHECK_CU(raw::cuMemAlloc(&mine, kBytes));
+    std::printf("    cuCtxEnablePeerAccess of the primary context in a partition: %s\n",
+                raw::name_of(raw::cuCtxEnablePeerAccess(peer, 0)));
+    std::printf("    of the other partition's context: %s\n",
+                raw::name_of(raw::cuCtxEnablePeerAccess(gcx_context_native(there.context), 0)));
+    CHECK_OK(gcx_stream_wait(here.stream, written));
+    CHECK_CU(raw::cuMemcpyPeerAsync(mine, raw::primary(), theirs, peer, kBytes, here.native()));
+    CHECK_CU(raw::launch_read(here.native(), theirs, kBytes / 4, 48));
+    CHECK_OK(gcx_stream_synchronize(here.stream));
+    std::vector<unsigned char> bytes(kBytes);
+    CHECK_CU(raw::cuMemcpyDtoH(bytes.data(), mine, kBytes));
+    CHECK_EQ(std::count(bytes.begin(), bytes.end(), 0x5a), static_cast<long>(kBytes));
+    CHECK_CU(raw::cuMemFree(mine));
+    CHECK_CU(raw::cuMemFree(theirs));
+    Side::pop();
+    Side::pop();
+    CHECK_OK(gcx_event_destroy(written));
+    CHECK_CU(raw::cuDevicePrimaryCtxRelease(1));
+}
+
+void leases_of_both() {
+    gcx_lease lease[kDevices] = {};
+    for (int32_t device = 0; device < kDevices; device++)
+        CHECK_OK(gcx_lease_acquire(device, GCX_REST, nullptr, &lease[device]));
+    gcx_lease_size sizes[kDevices] = {};
+    for (int i = 0; i < kDevices; i++) {
+        sizes[i].lease = lease[i];
+        sizes[i].sm_count = 24;
+    }
+    CHECK_EQ(gcx_lease_resize(sizes, kDevices, 0), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_EQ(gcx_lease_hand_over(lease[0], lease[1], 0), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    for (int i = 0; i < kDevices; i++) {
+        gcx_stream stream = nullptr;
+        CHECK_OK(gcx_lease_stream_create(lease[i], nullptr, &stream));
+        CHECK_OK(gcx_lease_resize(&sizes[i], 1, 0));
+        std::array<uint32_t, GCX_MAX_SMS> ids{};
+        uint32_t count = 0;
+        CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
+        CHECK_EQ(count, 24U);
+        CHECK_OK(gcx_stream_destroy(stream));
+        CHECK_OK(gcx_lease_release(lease[i]));
+    }
+}
+
+gcx_graph capture(const Side& side) {
+    CUgraph captured = nullptr;
+    gcx_graph graph = nullptr;
+    side.push();
+    CHECK_CU(raw::cuStreamBeginCapture(side.native(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    for (int i = 0; i < 8; i++)
+        side.spin(10'000);
+    CHECK_CU(raw::cuStreamEndCapture(side.native(), &captured));
+    CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
+    CHECK_CU(raw::cuGraphDestroy(captured));
+    Side::pop();
+    return graph;
+}
+
+void graphs_of_both() {
+    const Side sides[kDevices] = {Side(0, 24), Side(1, 24)};
+    const Side others[kDevices] = {Side(0, 64), Side(1, 64)};
+    gcx_graph graphs[kDevices] = {capture(sides[0]), capture(sides[1])};
+    for (int i = 0; i < kDevices; i++) {
+        CHECK_OK(gcx_graph_launch(graphs[i], others[i].stream));
+        CHECK_EQ(gcx_graph_launch(graphs[i], others[1 - i].stream), GCX_ERROR_INVALID_DEVICE);
+        const gcx_resource there = whole(1 - i);
+        CHECK_EQ(gcx_graph_prepare(graphs[i], &there, 1, 0), GCX_ERROR_INVALID_DEVICE);
+        others[1 - i].push(); // the other device's context is current
+        CHECK_OK(gcx_graph_launch(graphs[i], sides[i].stream));
+        Side::pop();
+    }
+    for (int i = 0; i < kDevices; i++) {
+        CHECK_OK(gcx_stream_synchronize(sides[i].stream));
+        CHECK_OK(gcx_stream_synchronize(others[i].stream));
+        CHECK_OK(gcx_graph_destroy(graphs[i]));
+    }
+}
+
+void mixed() {
+    const gcx_resource both[] = {part_of(0, 24), part_of(1, 24)};
+    gcx_context context = nullptr;
+    gcx_resource out{};
+    constexpr auto kUnfit = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    CHECK_EQ(gcx_context_create(both, 2, nullptr, &context), kUnfit);
+    for (const auto combine : {gcx_resource_union, gcx_resource_subtract, gcx_resource_intersect})
+        CHECK_EQ(combine(&both[0], &both[1], &out), kUnfit);
+    uint32_t shared = 7;
+    CHECK_OK(gcx_resource_get_overlap(&both[0], &both[1], &shared));
+    CHECK_EQ(shared, 0U);
+}
+
+// One device at work doesn't hold up the making of the other's contexts, which waits for all
+// kernels of its own device.
+void making_beside_the_other() {
+    const Side busy(0, 24);
+    busy.spin(500 * raw::kMillisecond);
+    const auto before = Clock::now();
+    const Side fresh(1, 56);
+    const std::chrono::duration<double, std::milli> took = Clock::now() - before;
+    std::printf("    a context of device 1 beside a kernel of 500 ms on device 0: %.2f ms\n",
+                took.count());
+    CHECK_OK(gcx_stream_synchronize(busy.stream));
+}
+
+void threads_of_both() {
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number < 8; number++)
+        threads.emplace_back([number] {
+            std::minstd_rand random(number + 1);
+            for (int round = 0; round < 200; round++) {
+                const auto device = static_cast<int32_t>(random() % kDevices);
+                const uint32_t count = 8 * (1 + random() % 3);
+                const Side here(device, count), there(1 - device, count);
+                gcx_event event = make_event(device);
+                here.spin(10'000);
+                CHECK_OK(gcx_stream_record(here.stream, event));
+                CHECK_OK(gcx_stream_wait(there.stream, event));
+                there.spin(1'000);
+                if (round % 20 == 0) {
+                    CHECK_EQ(here.count_sms(), count);
+                    CHECK_EQ(there.count_sms(), count);
+                }
+                gcx_lease lease = nullptr;
+                CHECK_OK(gcx_lease_acquire(device, 8, nullptr, &lease));
+                CHECK_OK(gcx_lease_release(lease));
+                CHECK_OK(gcx_stream_synchronize(there.stream));
+                CHECK_OK(gcx_event_destroy(event));
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+}
+
+} // namespace
+
+int main() {
+    int32_t count = 0;
+    CHECK_OK(gcx_device_get_count(&count));
+    if (count < kDevices) {
+        std::printf("this needs two GPUs of one host, and there are %d\n0 passed, 1 failed\n",
+                    count);
+        return 1;
+    }
+    raw::load();
+    const struct {
+        const char* name;
+        void (*body)();
+    } parts[] = {
+        {"each on its SMs", each_on_its_sms},
+        {"order across devices", order_across},
+        {"memory of a peer", memory_of_a_peer},
+        {"leases of both", leases_of_both},
+        {"graphs of both", graphs_of_both},
+        {"mixed devices", mixed},
+        {"making contexts beside the other's work", making_beside_the_other},
+        {"8 threads", threads_of_both},
+    };
+    for (const auto& part : parts) {
+        std::printf("-- %s\n", part.name);
+        std::fflush(stdout);
+        part.body();
+    }
+    gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
+    CHECK_OK(gcx_cache_get_stats(&stats));
+    CHECK_EQ(stats.in_use, 0U);
+    std::printf("%d passed, %d failed\n", check::passed.load(), check::failed.load());
+    return check::failed.load() == 0 ? 0 : 1;
+}
