@@ -58,6 +58,14 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def new_file(text: str) -> Path:
+    """For argparse: a file that can be written there. To learn that after minutes is too late."""
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r}: there is no folder for such a file")
+    return path
+
+
 def check(holds: bool, message: str) -> None:
     """Ends the program loudly where a result is wrong: figures of such a run mean nothing."""
     if not holds:

@@ -17,7 +17,6 @@ import json
 import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import common
@@ -278,7 +277,7 @@ def parse() -> argparse.Namespace:
     add("--mib", nargs="+", type=common.positive, default=[4, 8, 16, 24, 32],
         help="sizes of the table (4 8 16 24 32)")  # fmt: skip
     add("--rounds", type=common.positive, default=10, help="of each row (10)")
-    add("--json", type=Path, metavar="FILE", help="write what was measured")
+    add("--json", type=common.new_file, metavar="FILE", help="write what was measured")
     return parser.parse_args()
 
 

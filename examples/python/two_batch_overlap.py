@@ -116,9 +116,9 @@ def parse() -> argparse.Namespace:
     add("--layers", type=common.positive, default=6, help="that a batch passes (6)")
     add("--experts", type=common.positive, default=32, help="on each GPU (32)")
     add("--simulate", action="store_true", help="by a table, without a GPU")
-    add("--json", type=Path, metavar="FILE", help="write all that was measured")
+    add("--json", type=common.new_file, metavar="FILE", help="write all that was measured")
     add("--from", type=Path, metavar="FILE", dest="source", help="measure nothing, read that")
-    add("--timeline", type=Path, metavar="FILE", help="write what ran when, as SVG")
+    add("--timeline", type=common.new_file, metavar="FILE", help="write what ran when, as SVG")
     arguments = parser.parse_args()
     arguments.arms = list(dict.fromkeys(arguments.arms))
     return arguments
@@ -191,7 +191,7 @@ def main() -> None:
     if arguments.source is not None:
         try:
             results = report.read(arguments.source)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             common.end(f"--from: {error}")
     else:
         results = simulated(arguments) if arguments.simulate else on_gpus(arguments)

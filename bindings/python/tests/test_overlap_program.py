@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -142,12 +143,93 @@ def test_wrong_arguments(given: tuple[str, ...], words: str, run: Run) -> None:
     assert words in err
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"cells": 1}', "not JSON", '"text"', '{"cells": [{"arms": 3}]}']
-)
+@pytest.mark.parametrize("option", ["--json", "--timeline"])
+def test_a_folder_that_is_not_there_is_told_at_the_start(option: str, run: Run) -> None:
+    status, out, err = run("--simulate", option, "/nowhere/at/all")
+    assert (status, out) == (2, "")
+    assert f"argument {option}: '/nowhere/at/all': there is no folder" in err
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": 1}', "not JSON", '"text"'])
 def test_a_file_that_it_has_not_written(tmp_path: Path, text: str, run: Run) -> None:
     file = tmp_path / "results.json"
     file.write_text(text, encoding="utf-8")
     status, out, err = run("--from", str(file))
     assert (status, out) == (2, "")
     assert err.startswith("two_batch_overlap.py: --from: ")
+
+
+CHANGES: list[tuple[str, Any]] = [
+    ("arms", 3),
+    ("arms", None),
+    ("arms", []),
+    ("arms", {"magic": [1.0]}),
+    ("arms", {"plain": []}),
+    ("arms", {"plain": [-1]}),
+    ("arms", {"plain": ["soon"]}),
+    ("arms", {"plain": [None]}),
+    ("sweep", {"split-8": []}),
+    ("chosen", "magic"),
+    ("spans", {"plain": []}),
+    ("spans", {"plain": [1]}),
+    ("spans", {"plain": [[1, 2, 3]]}),
+    ("spans", {"plain": [[0, 0, "magic", 0.0, 1.0]]}),
+    ("further", 1),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), CHANGES)
+def test_a_file_that_somebody_changed(tmp_path: Path, key: str, value: Any, run: Run) -> None:
+    file = tmp_path / "results.json"
+    few = ("--tokens", "2048", "--arms", "sequence", "plain", "--repeats", "1")
+    assert run("--simulate", *few, "--json", str(file))[0] == 0
+    results = json.loads(file.read_text(encoding="utf-8"))
+    results["cells"][0][key] = value
+    file.write_text(json.dumps(results), encoding="utf-8")
+    status, out, err = run("--from", str(file))
+    assert (status, out) == (2, "")
+    assert err.startswith("two_batch_overlap.py: --from: ")
+
+
+def figures(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[Any, str]:
+    """What tests/gpu/overlap_figures.py makes of it: its status and its words."""
+    script = EXAMPLES.parent.parent / "tests" / "gpu" / "overlap_figures.py"
+    monkeypatch.setattr(sys, "argv", [script.name, str(file)])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(script), run_name="__main__")
+    return end.value.code, capsys.readouterr().out
+
+
+def test_figures_for_the_page(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "results.json"
+    few = ("--simulate", "--sms", "8", "--json", str(file), "--arms", "sequence", "plain")
+    assert run(*few, "split-8-told-ctas8")[0] == 0
+    status, out = figures(file, monkeypatch, capsys)
+    assert (status, "does not hold" in out) == (0, False)
+    assert "| | T = 2048 | T = 8192 |\n| --- | --- | --- |\n| sequence | 10." in out
+    assert "chosen split-8-target" in out
+    # Without the count told it is not what was seen with it.
+    assert run(*few)[0] == 0
+    status, out = figures(file, monkeypatch, capsys)
+    assert status == 1
+    assert "does not hold: T = 2048: split-8-target takes 0.9" in out
+
+
+@pytest.mark.parametrize(("window", "status"), [(1.0, 0), (1.9, 1)])
+def test_figures_of_the_cache(
+    tmp_path: Path,
+    window: float,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "l2.json"
+    times = {"alone": [[0.9, 0.0]], "beside": [[2.0, 3000.0]], "window": [[window, 2900.0]]}
+    file.write_text(json.dumps({"device": "a GPU", "sizes": {"8": times}}), encoding="utf-8")
+    found, out = figures(file, monkeypatch, capsys)
+    assert found == status
+    assert "| 8 MiB | 0.90 ms | 2.00 ms, neighbour 3000 GB/s |" in out

@@ -10,7 +10,7 @@ import common
 
 from twobatch.arms import Arm, arm_of
 from twobatch.measure import Times, Verdict, judge, median
-from twobatch.schedule import Span, Step
+from twobatch.schedule import LANES, Span, Step
 
 
 class Cell(TypedDict):
@@ -117,5 +117,16 @@ def read(file: Path) -> Results:
         raise ValueError(f"{file} is not what --json writes")
     results: Results = found  # type: ignore[assignment]
     for cell in results["cells"]:
-        arms_of(cell["arms"])
+        if set(cell) != set(Cell.__annotations__):
+            raise ValueError(f"{file} has a cell of {', '.join(sorted(cell))}")
+        for times in (cell["arms"], cell["sweep"]):
+            arms_of(times)
+            for name, took in times.items():
+                if not took or min(took) <= 0:
+                    raise ValueError(f"{file} has no times of {name}")
+        for name, rows in cell["spans"].items():
+            if not rows or any(span.step.part not in LANES for span in as_spans(rows)):
+                raise ValueError(f"{file} has no timeline of {name}")
+        if cell["chosen"]:
+            arm_of(cell["chosen"])
     return results
