@@ -126,13 +126,14 @@ const char* last_part(const char* path) {
 
 // libcuda.so, libcuda.so.1, libcuda.so.580.159.04, in any folder.
 bool is_libcuda(const char* path) {
-    constexpr std::string_view kName = "libcuda.so";
-    std::string_view name(last_part(path));
-    if (!name.starts_with(kName))
+    constexpr char kName[] = "libcuda.so";
+    constexpr std::size_t kLength = sizeof kName - 1;
+    const char* const name = last_part(path);
+    if (std::strncmp(name, kName, kLength) != 0)
         return false;
-    name.remove_prefix(kName.size());
-    return name.empty() ||
-           (name.front() == '.' && name.find_first_not_of(".0123456789") == name.npos);
+    const char* const version = name + kLength;
+    return *version == '\0' ||
+           (*version == '.' && version[std::strspn(version, ".0123456789")] == '\0');
 }
 
 // A path that leads to the driver's file by another name, as a symbolic link does.

@@ -196,8 +196,8 @@ Result run(const std::vector<std::string>& words, const std::map<std::string, st
 class Outside {
   public:
     explicit Outside(char** arguments)
-        : self_(std::filesystem::canonical("/proc/self/exe")), auditor_(arguments[1]),
-          shim_(arguments[2]), linked_(arguments[4]), folder_(make_folder()) {
+        : self_(absolute("/proc/self/exe")), auditor_(absolute(arguments[1])),
+          shim_(absolute(arguments[2])), linked_(absolute(arguments[4])), folder_(make_folder()) {
         std::filesystem::create_symlink(driver, folder_ + "/libcuda.so.1");
         std::filesystem::create_symlink("libcuda.so.1", folder_ + "/libcuda.so");
         std::filesystem::create_symlink(driver, folder_ + "/other.so");
@@ -212,6 +212,8 @@ class Outside {
         check_linked();
         check_notices();
     }
+
+    static std::string absolute(const char* path) { return std::filesystem::canonical(path); }
 
   private:
     static std::string make_folder() {
@@ -288,7 +290,7 @@ int main(int argc, char** argv) {
     }
     if (argc != 5)
         return 2;
-    driver = argv[3];
+    driver = Outside::absolute(argv[3]);
     Outside(argv).check_all();
     return check::summary("the auditor of gcx exec");
 }

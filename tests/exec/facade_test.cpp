@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <string>
 
 using gcx::exec::facade_path;
@@ -81,7 +82,9 @@ int main(int argc, char** argv) {
     CHECK_EQ(std::string(facade_path(0).text), "/proc/self/fd/0");
     CHECK_EQ(std::string(facade_path(1000).text), "/proc/self/fd/1000");
     CHECK_EQ(std::string(facade_path(2147483647).text), "/proc/self/fd/2147483647");
-    check_errors(argv[1], argv[2]);
-    check_opened(argv[1], argv[2]);
+    const std::string shim = std::filesystem::canonical(argv[1]);
+    const std::string driver = std::filesystem::canonical(argv[2]);
+    check_errors(shim.c_str(), driver.c_str());
+    check_opened(shim.c_str(), driver.c_str());
     return check::summary("the facade");
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,17 @@ def test_example_dlopens_the_installed_library(prefix: Path, tmp_path: Path) -> 
 def test_installed_command_finds_its_libraries(prefix: Path) -> None:
     done = run(prefix / "bin" / "gcx", "verify", "--sms", "108,24", **SIMULATED)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_installed_command_runs_programs_in_a_partition(prefix: Path) -> None:
+    done = run(
+        prefix / "bin" / "gcx", "exec", "--sms", "24", "--",
+        sys.executable, "-c",
+        "import ctypes; cuda, sms = ctypes.CDLL('libcuda.so.1'), ctypes.c_int(); cuda.cuInit(0); "
+        "cuda.cuDeviceGetAttribute(ctypes.byref(sms), 16, 0); print(sms.value)",
+        **SIMULATED,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "24\n"), done.stderr
 
 
 def test_simulation_is_a_libcuda_for_other_programs(prefix: Path) -> None:

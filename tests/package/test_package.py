@@ -82,11 +82,23 @@ print(folder)
 """
 
 
+# Of a program that knows nothing of gcx.
+UNAWARE = """
+import ctypes
+libcuda, value = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+assert libcuda.cuInit(0) == 0
+assert libcuda.cuDeviceGetAttribute(ctypes.byref(value), 16, 0) == 0
+print(value.value)
+"""
+
+
 def works(python: Path, tmp_path: Path) -> Path:
     """Uses the package as a user does, from elsewhere; returns the folder it lies in."""
     folder = Path(run(python, "-c", PROGRAM, cwd=tmp_path).strip())
     for command in ([python, "-m", "gcx"], [python.with_name("gcx")]):
         assert "108" in run(*command, "plan", "--sms", "108,24", cwd=tmp_path)
+        inside = run(*command, "exec", "--sms", "24", "--", python, "-c", UNAWARE, cwd=tmp_path)
+        assert inside.splitlines()[-1] == "24"
     return folder
 
 
