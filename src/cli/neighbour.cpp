@@ -2,11 +2,13 @@
 
 #include "cli/layout.hpp"
 
+#include <algorithm>
+
 namespace gcx::cli {
 namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
-// More than the L2 cache holds.
+// More than the L2 cache holds, where so much is free.
 constexpr std::size_t kBytes = 256 * kMebibyte;
 // The simulation copies with this machine's CPU.
 constexpr std::size_t kSimulatedBytes = kMebibyte / 4;
@@ -45,7 +47,10 @@ void NeighbourCalls::allocate(const RawLibrary& library, bool simulated) {
     library.need("cuMemcpyHtoDAsync_v2", raw_.MemcpyHtoDAsync);
     library.need("cuMemcpyDtoDAsync_v2", raw_.MemcpyDtoDAsync);
     library.need("cuMemsetD8_v2", raw_.MemsetD8);
-    bytes_ = simulated ? kSimulatedBytes : kBytes;
+    std::size_t free = 0;
+    std::size_t total = 0;
+    check_raw(driver_.MemGetInfo(&free, &total), "cuMemGetInfo");
+    bytes_ = simulated ? kSimulatedBytes : std::clamp(free / 8, kMebibyte, kBytes);
     pageable_.resize(host_bytes());
     check_raw(raw_.MemAlloc(&from_, bytes_), "cuMemAlloc");
     check_raw(raw_.MemAlloc(&to_, bytes_), "cuMemAlloc");
