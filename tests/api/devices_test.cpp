@@ -333,7 +333,7 @@ void threads_on_both() {
             std::minstd_rand random(number + 1);
             for (unsigned round = 0; round < rounds; round++) {
                 const auto device = static_cast<int32_t>(random() % kDevices);
-                const uint32_t count = 8 * (1 + random() % 3);
+                const uint32_t count = 8 * (1 + static_cast<uint32_t>(random() % 3));
                 const Partition here(split(whole_device(device), {count}).groups[0]);
                 const Partition there(split(whole_device(1 - device), {count}).groups[0]);
                 gcx_event event = make_event(device);

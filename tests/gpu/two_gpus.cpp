@@ -250,7 +250,7 @@ void threads_of_both() {
             std::minstd_rand random(number + 1);
             for (int round = 0; round < 200; round++) {
                 const auto device = static_cast<int32_t>(random() % kDevices);
-                const uint32_t count = 8 * (1 + random() % 3);
+                const uint32_t count = 8 * (1 + static_cast<uint32_t>(random() % 3));
                 const Side here(device, count), there(1 - device, count);
                 gcx_event event = make_event(device);
                 here.spin(10'000);
