@@ -1360,6 +1360,42 @@ GCX_API gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capabi
 GCX_API const char* gcx_simulator_path(void);
 
 /* ------------------------------------------------------------------------------------------
+ * Counts
+ *
+ * CUDA tells a program the device's number of SMs whatever partition is current, so that
+ * libraries plan for SMs that they don't have: inside 32 of an H200's 132 SMs a decode step took
+ * 10.4 ms, and 9.2 with the right count; a prefill inside 108 took 65.3 ms, and 56.0 (measured
+ * with a whole process in one partition). Inside `gcx exec` that count is told anyway. A process
+ * that uses gcx itself asks for it:
+ *
+ *   - A thread in which a green context is current, by gcx_context_push or otherwise, is told that
+ *     context's SMs as CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT of its device, and
+ *     cuOccupancyMaxPotentialBlockSize answers the grid for them; by cudart's functions too. Any
+ *     other thread is told what it was told before.
+ *   - Libraries ask when they set something up, and keep the answer: a handle of cuBLAS that was
+ *     made while a partition was current plans for that partition, in any thread, for good. So
+ *     each partition takes a thread, or a push and a pop, and handles of its own; docs/counts.md
+ *     says what keeps it when.
+ *   - Nothing is moved: what a stream runs on is as before.
+ * ---------------------------------------------------------------------------------------- */
+
+/* Puts a library before libcuda in this process that answers as above, for every library that
+ * opens libcuda.so.1 from now on and for all time. It must come before anything loads libcuda.so.1:
+ * before the first call of gcx that opens the driver, before cudart's first call, from Python
+ * before torch, cupy or jax is imported. Code that opens libcuda by a path gets it as it is.
+ * Launches and copies don't pass through that library; the attribute above and cuGetProcAddress do.
+ * Doing it twice does it once. To find libcuda's path it may start a child process for a moment.
+ * Errors: GCX_ERROR_NOT_PERMITTED libcuda.so.1 is loaded already; GCX_ERROR_FILE_NOT_FOUND
+ * libgcx-counts.so, or the simulated driver that GCX_DRIVER names, isn't installed;
+ * GCX_ERROR_SHARED_OBJECT_INIT_FAILED there is no driver library, or it can't be loaded;
+ * GCX_ERROR_OPERATING_SYSTEM no file or pipe can be made. */
+GCX_API gcx_result gcx_report_partition_counts(void);
+
+/* *reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0. Opens no
+ * driver. */
+GCX_API gcx_result gcx_reports_partition_counts(int32_t* reporting);
+
+/* ------------------------------------------------------------------------------------------
  * Version and messages
  * ---------------------------------------------------------------------------------------- */
 

@@ -22,6 +22,8 @@ static_assert(std::size(kCapabilities) == GCX_CAPABILITY_COUNT);
 constexpr char kSimulatorPrefix[] = "sim:";
 
 constinit std::atomic<bool> cuda_started{false};
+// Kept for good, since a process that exits may ask still. Null: its own name.
+constinit std::atomic<const std::string*> default_library{nullptr};
 
 bool names_simulation(const std::string& choice) {
     return choice.rfind(kSimulatorPrefix, 0) == 0;
@@ -43,9 +45,15 @@ std::string version_text(int version) {
 }
 
 std::string library_of(const std::string& choice) {
-    if (choice.empty())
-        return kDefaultLibrary;
+    if (choice.empty() || choice == kDefaultLibrary) {
+        const std::string* const name = default_library.load();
+        return name != nullptr ? *name : kDefaultLibrary;
+    }
     return names_simulation(choice) ? simulator_path() : choice;
+}
+
+void set_default_library(const std::string& name) {
+    default_library.store(new std::string(name));
 }
 
 Driver::Driver(const std::string& choice) : choice_(choice.empty() ? kDefaultLibrary : choice) {
@@ -104,7 +112,7 @@ bool Driver::is(const std::string& choice) const {
     if (names_simulation(choice) || names_simulation(choice_))
         return false;
     // The same library by another of its names.
-    void* const same = dlopen(choice.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    void* const same = dlopen(library_of(choice).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (same != nullptr)
         dlclose(same);
     return same == handle_;

@@ -164,12 +164,23 @@ class Driver {
     std::string library_;
 };
 
-// Where the simulated driver is looked for, in order.
+// A library that is installed beside this one.
+struct Companion {
+    const char* what; // "the simulated driver"
+    const char* file;
+    const char* built_in; // the folder of a build, beside this library's
+    const char* hint;     // what else could be done, after the places that were looked at
+};
+std::string companion_path(const Companion& companion);
+
+// Where the simulated driver is.
 std::string simulator_path();
 
 inline constexpr char kDefaultLibrary[] = "libcuda.so.1";
 // The library that a choice names, for dlopen: of "" the default one, of "sim:SPEC" the simulated.
 std::string library_of(const std::string& choice);
+// What the default one goes by, once another library has its name; for good.
+void set_default_library(const std::string& name);
 
 } // namespace gcx
 

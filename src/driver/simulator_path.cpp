@@ -1,4 +1,4 @@
-// Finds the simulated driver, which is installed beside this library.
+// Finds what is installed beside this library: the simulated driver among it.
 
 #include "driver/driver.hpp"
 
@@ -11,8 +11,6 @@
 
 namespace gcx {
 namespace {
-
-constexpr char kFileName[] = "libgcx-sim.so";
 
 // The path of the library or program that holds this code; empty if it isn't known. An array, so
 // that nothing of it ends before the last call.
@@ -38,6 +36,20 @@ std::string own_folder() {
 
 } // namespace
 
+std::string companion_path(const Companion& companion) {
+    const std::string folder = own_folder();
+    // As installed, then as built.
+    const std::string places[] = {folder + "/gcx/" + companion.file,
+                                  folder + "/" + companion.built_in + "/" + companion.file};
+    for (const std::string& place : places) {
+        if (access(place.c_str(), R_OK) == 0)
+            return place;
+    }
+    fail(GCX_ERROR_FILE_NOT_FOUND,
+         format("%s is not installed: looked for %s and %s%s", companion.what, places[0].c_str(),
+                places[1].c_str(), companion.hint));
+}
+
 std::string simulator_path() {
     if (const char* chosen = std::getenv("GCX_SIM_LIBRARY"); chosen != nullptr && *chosen != '\0') {
         if (access(chosen, R_OK) != 0)
@@ -45,17 +57,8 @@ std::string simulator_path() {
                  format("GCX_SIM_LIBRARY=%s: there is no such file", chosen));
         return chosen;
     }
-    const std::string folder = own_folder();
-    // As installed, then as built.
-    const std::string places[] = {folder + "/gcx/" + kFileName, folder + "/sim/" + kFileName};
-    for (const std::string& place : places) {
-        if (access(place.c_str(), R_OK) == 0)
-            return place;
-    }
-    fail(GCX_ERROR_FILE_NOT_FOUND,
-         format("the simulated driver is not installed: looked for %s and %s; GCX_SIM_LIBRARY can "
-                "name it",
-                places[0].c_str(), places[1].c_str()));
+    return companion_path(
+        {"the simulated driver", "libgcx-sim.so", "sim", "; GCX_SIM_LIBRARY can name it"});
 }
 
 } // namespace gcx

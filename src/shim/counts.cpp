@@ -24,6 +24,17 @@ CUresult fit_grid(int* grid, const int* block, CUfunction function, CUoccupancyB
 
 } // namespace
 
+int current_count(CUdevice device) {
+    CUcontext current = nullptr;
+    CUdevice its_device = -1;
+    CUdevResource sms{};
+    if (GCX_REAL_ALONE(cuCtxGetCurrent)(&current) != CUDA_SUCCESS || current == nullptr ||
+        GCX_REAL_ALONE(cuCtxGetDevice)(&its_device) != CUDA_SUCCESS || its_device != device ||
+        GCX_REAL_ALONE(cuCtxGetDevResource)(current, &sms, cu::kResourceSm) != CUDA_SUCCESS)
+        return 0;
+    return static_cast<int>(cu::get_fields<cu::SmFields>(sms).sm_count);
+}
+
 GCX_SHIM_API(cuDeviceGetAttribute, int* out, CUdevice_attribute attribute, CUdevice device) {
     const CUresult result = GCX_REAL(cuDeviceGetAttribute)(out, attribute, device);
     if (result != CUDA_SUCCESS || attribute != CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)

@@ -9,4 +9,7 @@ namespace gcx::shim {
 // folder has its own.
 int told_count(CUdevice device);
 
+// Of the context that the thread has current, if that is one of this device; else 0.
+int current_count(CUdevice device);
+
 } // namespace gcx::shim

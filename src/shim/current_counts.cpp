@@ -3,10 +3,13 @@
 #include "shim/counts.hpp"
 #include "shim/real.hpp"
 
+#include <cstdlib>
+#include <cstring>
+
 namespace gcx::shim {
 namespace {
 
-// Written before the facade is opened, by which everybody else comes here.
+// Written before the facade is opened, by which everybody else comes here; kept for good.
 constinit std::atomic<const char*> path{nullptr};
 
 } // namespace
@@ -16,19 +19,20 @@ const char* real_path() {
 }
 
 int told_count(CUdevice device) {
-    CUcontext current = nullptr;
-    CUdevice its_device = -1;
-    CUdevResource sms{};
-    if (GCX_REAL_ALONE(cuCtxGetCurrent)(&current) != CUDA_SUCCESS || current == nullptr ||
-        GCX_REAL_ALONE(cuCtxGetDevice)(&its_device) != CUDA_SUCCESS || its_device != device ||
-        GCX_REAL_ALONE(cuCtxGetDevResource)(current, &sms, cu::kResourceSm) != CUDA_SUCCESS)
-        return 0;
-    return static_cast<int>(cu::get_fields<cu::SmFields>(sms).sm_count);
+    return current_count(device);
 }
 
 } // namespace gcx::shim
 
-// Says where the real libcuda is; the text has to stay. For gcx alone.
-extern "C" GCX_SHIM_EXPORT void gcx_counts_use(const char* real_path) {
-    gcx::shim::path.store(real_path, std::memory_order_release);
+// For gcx alone, of which a process may have several copies: the first says where the real libcuda
+// is, and each is told.
+extern "C" GCX_SHIM_EXPORT const char* gcx_count_partitions(const char* real_path) {
+    const char* known = nullptr;
+    if (real_path == nullptr)
+        return gcx::shim::path.load(std::memory_order_acquire);
+    char* const copy = strdup(real_path);
+    if (gcx::shim::path.compare_exchange_strong(known, copy))
+        return copy;
+    free(copy);
+    return known;
 }

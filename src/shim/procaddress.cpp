@@ -54,8 +54,8 @@ const Addresses* real_addresses() {
     return found;
 }
 
-// Ours in the place of what the real library gave for a name. The name has to fit as well: functions
-// that a driver doesn't support may share one address.
+// Ours in the place of what the real library gave for a name. The name has to fit as well:
+// functions that a driver doesn't support may share one address.
 CUresult put_ours(const char* name, void** address) {
     if (name == nullptr || address == nullptr || *address == nullptr)
         return CUDA_SUCCESS;

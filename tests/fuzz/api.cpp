@@ -580,6 +580,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     prepare_graph,
     change_graph,
     graph_facts,
+    partition_counts,
 });
 
 void one_operation(Bytes& bytes, Shared& shared) {

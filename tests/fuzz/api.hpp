@@ -183,6 +183,7 @@ void lease_facts(Bytes& bytes, Shared& shared);
 void live_leases(Bytes& bytes, Shared& shared);
 void cancel(Bytes& bytes, Shared& shared);
 void publish(Bytes& bytes, Shared& shared);
+void partition_counts(Bytes& bytes, Shared& shared);
 void queues(Bytes& bytes, Shared& shared);
 // And in api_ahead.cpp.
 void prepare(Bytes& bytes, Shared& shared);

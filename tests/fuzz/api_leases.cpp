@@ -151,6 +151,16 @@ void publish(Bytes& bytes, Shared& shared) {
         CALL(gcx_publish_stop());
 }
 
+// Nothing that answers counts is beside a fuzzer, so that asking is an error, and leaves none.
+void partition_counts(Bytes& bytes, Shared&) {
+    if (bytes.flag())
+        must(CALL(gcx_report_partition_counts()) != GCX_SUCCESS, "counts by what isn't there");
+    int32_t reporting = -1;
+    const bool given = bytes.flag();
+    if (CALL(gcx_reports_partition_counts(given ? &reporting : nullptr)) == GCX_SUCCESS)
+        must(given && reporting == 0, "counts are reported, and can't be");
+}
+
 void queues(Bytes& bytes, Shared& shared) {
     auto info = sized<gcx_queue_info>(bytes);
     if (CALL_OUT(info, gcx_queue_get_info(&info.value)) == GCX_SUCCESS)

@@ -1,9 +1,7 @@
 // What is current in threads of programs inside a partition, and where their kernels run.
 #include "inside.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <functional>
 #include <thread>
 
@@ -98,6 +96,116 @@ void set_before_retain(const Inside& inside) {
     }).join();
 }
 
+// What is under what on the stack, and contexts of others between.
+void push_and_pop(const Inside& inside) {
+    CU_OK(cuInit, 0);
+    const CUcontext primary = retain();
+    CUcontext popped = nullptr;
+    CU_OK(cuCtxPushCurrent, primary);
+    CU_OK(cuCtxPushCurrent, primary);
+    CU_OK(cuCtxSetCurrent, nullptr);
+    check_current(primary); // the one below
+    CU_OK(cuCtxSetCurrent, primary);
+    inside::note_runs();
+    CHECK_EQ(launch(kernel(), nullptr), CUDA_SUCCESS);
+    inside::check_runs(inside.sms[0]);
+    CU_OK(cuCtxPopCurrent, nullptr);
+    check_current(nullptr);
+    CHECK_EQ(CU(cuCtxPopCurrent)(&popped), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_EQ(CU(cuCtxPushCurrent)(nullptr), NATIVE(cuCtxPushCurrent)(nullptr));
+    const auto forged = reinterpret_cast<CUcontext>(uintptr_t{0x1234560});
+    CHECK_EQ(CU(cuCtxPushCurrent)(forged), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_EQ(CU(cuCtxSetCurrent)(forged), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+// Everything that tells a context tells the primary one, as outside.
+void one_handle(const Inside&) {
+    CU_OK(cuInit, 0);
+    const CUcontext primary = retain();
+    CHECK_EQ(retain(), primary);
+    CU_OK(cuCtxSetCurrent, primary);
+    CUstream stream = nullptr;
+    CUcontext context = nullptr;
+    CU_OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    const auto first = inside::function<CUresult (*)(CUstream, CUcontext*)>("cuStreamGetCtx");
+    for (const CUstream any : {stream, static_cast<CUstream>(nullptr), CU_STREAM_PER_THREAD}) {
+        context = nullptr;
+        CHECK_EQ(first(any, &context), CUDA_SUCCESS);
+        CHECK_EQ(context, primary);
+    }
+    CUgreenCtx green = reinterpret_cast<CUgreenCtx>(&context);
+    CU_OK(cuStreamGetGreenCtx, stream, &green);
+    CHECK(green == nullptr);
+    int version = 0;
+    CU_OK(cuDriverGetVersion, &version);
+    if (version >= 12050) {
+        const auto second =
+            inside::function<CUresult (*)(CUstream, CUcontext*, CUgreenCtx*)>("cuStreamGetCtx_v2");
+        green = reinterpret_cast<CUgreenCtx>(&context);
+        CHECK_EQ(second(stream, &context, &green), CUDA_SUCCESS);
+        CHECK(context == primary && green == nullptr);
+    }
+    unsigned long long its_id = 0;
+    unsigned long long current_id = 0;
+    CU_OK(cuCtxGetId, primary, &its_id);
+    CU_OK(cuCtxGetId, nullptr, &current_id);
+    CHECK_EQ(its_id, current_id);
+    CUdeviceptr memory = 0;
+    CU_OK(cuMemAlloc, &memory, 64);
+    CU_OK(cuPointerGetAttribute, &context, CU_POINTER_ATTRIBUTE_CONTEXT, memory);
+    CHECK_EQ(context, primary);
+    CUdevice device = -1;
+    CU_OK(cuCtxGetDevice, &device);
+    CHECK_EQ(device, 0);
+}
+
+void own_contexts(const Inside& inside) {
+    CU_OK(cuInit, 0);
+    CUcontext own = nullptr;
+    const auto create =
+        inside::function<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate_v2");
+    CUresult result = CUDA_SUCCESS;
+    const std::string line = inside::lines_of([&] { result = create(&own, 0, 0); });
+    const bool allowed = inside.plan.own_contexts;
+    CHECK_EQ(result, allowed ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
+    CHECK(line.find(allowed ? "has all SMs of the device, not the partition's 24"
+                            : "refused with CUDA_ERROR_NOT_SUPPORTED") != std::string::npos);
+    CHECK_EQ(std::count(line.begin(), line.end(), '\n'), 1);
+    check_current(own);
+    if (!allowed) {
+        CHECK_EQ(support::sim::counts().contexts, 0U);
+        return;
+    }
+    // It is its maker's: nothing puts another in its place.
+    CUstream stream = nullptr;
+    CU_OK(cuStreamCreate, &stream, CU_STREAM_DEFAULT);
+    check_current(own);
+    CU_OK(cuCtxSetCurrent, retain());
+    inside::note_runs();
+    run_everywhere();
+    inside::check_runs(inside.sms[0], 7);
+}
+
+void two_devices(const Inside& inside) {
+    CU_OK(cuInit, 0);
+    for (CUdevice device = 0; device < 3; device++) {
+        const CUcontext primary = retain(device);
+        CU_OK(cuCtxSetCurrent, primary);
+        check_current(primary);
+        inside::note_runs();
+        run_everywhere();
+        int count = 0;
+        CU_OK(cuDeviceGetAttribute, &count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+        if (device == 1) { // which the plan doesn't name
+            inside::check_runs({~uint64_t{0}, ~uint64_t{0}, 0xf, 0, 0, 0}, 7);
+            CHECK_EQ(count, 132);
+        } else {
+            inside::check_runs(inside.sms[static_cast<std::size_t>(device)], 7);
+            CHECK_EQ(count, device == 0 ? 24 : 16);
+        }
+    }
+}
+
 void on_every_driver(const std::function<void(const Inside&)>& body) {
     for (const std::string& driver : inside::kDrivers)
         inside::run({.spec = "h100@" + driver}, body);
@@ -108,5 +216,14 @@ void on_every_driver(const std::function<void(const Inside&)>& body) {
 int main() {
     on_every_driver(retain_then_set);
     on_every_driver(set_before_retain);
+    on_every_driver(push_and_pop);
+    on_every_driver(one_handle);
+    inside::run({}, own_contexts);
+    inside::run({.own_contexts = true}, own_contexts);
+    inside::run({.spec = "2xh100,a100@13.0", .sms = {24, 0, 16}}, two_devices);
+    inside::run({.sms = {10}, .split_flags = GCX_SPLIT_IGNORE_SM_COSCHEDULING}, retain_then_set);
+    inside::run({.sms = {48}, .split_flags = GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE},
+                retain_then_set);
+    inside::run({.sms = {132}}, retain_then_set);
     return check::summary("contexts inside");
 }

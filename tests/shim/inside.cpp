@@ -6,10 +6,10 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <sstream>
 
 namespace inside {
 namespace {
@@ -77,11 +77,11 @@ Inside read_parts(FILE* in, std::size_t devices) {
             continue;
         const std::string text(line, std::char_traits<char>::length(line) - 1);
         found.plan.devices.push_back(gcx::exec::read_plan(text).devices.front());
-        for (uint64_t& word : found.sms.back()) {
-            unsigned long long value = 0;
-            CHECK(std::fscanf(in, "%llx ", &value) == 1);
-            word = value;
-        }
+        CHECK(std::fgets(line, sizeof line, in) != nullptr);
+        std::istringstream words(line);
+        for (uint64_t& word : found.sms.back())
+            words >> std::hex >> word;
+        CHECK(!words.fail());
     }
     return found;
 }

@@ -27,15 +27,19 @@ void record(Machine& machine, const Context& context, CUevent handle) {
     event.done_at = std::max(machine.clock_ns, context_busy_until(machine, context));
 }
 
-void wait(Machine& machine, Context& context, CUevent handle) {
+void wait(Machine& machine, const Context& context, CUevent handle) {
     const Event& event = known(find(machine.events, handle), CUDA_ERROR_INVALID_HANDLE);
     refuse_capturing(machine, context);
     if (event.capture != nullptr) {
         event.capture->invalid = true; // measured on 13.0
         refuse(CUDA_ERROR_CAPTURED_EVENT);
     }
-    if (event.recorded)
-        context.busy_barrier = std::max(context.busy_barrier, event.done_at);
+    if (!event.recorded)
+        return;
+    // The header: with a primary context its green ones wait.
+    for (const auto& [id, other] : machine.contexts)
+        if (other.get() == &context || other->primary == &context)
+            other->busy_barrier = std::max(other->busy_barrier, event.done_at);
 }
 
 } // namespace

@@ -177,11 +177,21 @@ void wait_until(Machine& machine, uint64_t time) {
 }
 
 uint64_t context_busy_until(const Machine& machine, const Context& context) {
-    uint64_t time = std::max(context.null_stream.busy_until, context.busy_barrier);
-    for (const auto& [thread, stream] : context.thread_streams)
-        time = std::max(time, stream->busy_until);
+    // The header of cuCtxSynchronize and cuCtxRecordEvent: of a primary context with its green
+    // ones.
+    const auto is_of_it = [&](const Context& other) {
+        return &other == &context || other.primary == &context;
+    };
+    uint64_t time = 0;
+    for (const auto& [handle, other] : machine.contexts) {
+        if (!is_of_it(*other))
+            continue;
+        time = std::max({time, other->null_stream.busy_until, other->busy_barrier});
+        for (const auto& [thread, stream] : other->thread_streams)
+            time = std::max(time, stream->busy_until);
+    }
     for (const auto& [handle, stream] : machine.streams)
-        if (stream->context == &context)
+        if (is_of_it(*stream->context))
             time = std::max(time, stream->busy_until);
     return time;
 }

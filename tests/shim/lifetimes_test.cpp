@@ -1,0 +1,224 @@
+// Programs inside a partition that reset, release, fork, run in many threads, and exit as they are.
+#include "inside.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using inside::Inside;
+
+CUcontext retain() {
+    CUcontext primary = nullptr;
+    CU_OK(cuDevicePrimaryCtxRetain, &primary, 0);
+    return primary;
+}
+
+void launch_somewhere() {
+    CUstream stream = nullptr;
+    CU_OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    const CUfunction function = inside::kernel();
+    CHECK_EQ(inside::launch(function, stream), CUDA_SUCCESS);
+    CHECK_EQ(inside::launch(function, nullptr), CUDA_SUCCESS);
+    CU_OK(cuCtxSynchronize);
+    CU_OK(cuStreamDestroy, stream);
+}
+
+int is_active() {
+    unsigned flags = 0;
+    int active = -1;
+    CU_OK(cuDevicePrimaryCtxGetState, 0, &flags, &active);
+    return active;
+}
+
+// cudaDeviceReset and what programs do after it; a second thread had a context current.
+void reset(const Inside& inside) {
+    CU_OK(cuInit, 0);
+    for (int round = 0; round < 3; round++) {
+        const CUcontext primary = retain();
+        CU_OK(cuCtxSetCurrent, primary);
+        inside::note_runs();
+        launch_somewhere();
+        inside::check_runs(inside.sms[0], 2);
+        std::thread([&] {
+            CU_OK(cuCtxSetCurrent, primary);
+            CU_OK(cuDevicePrimaryCtxReset, 0);
+            CHECK_EQ(is_active(), 0);
+            CHECK_EQ(support::sim::counts().green_contexts, 0U);
+            const CUcontext again = retain();
+            CU_OK(cuCtxSetCurrent, again);
+            inside::note_runs();
+            launch_somewhere();
+            inside::check_runs(inside.sms[0], 2);
+        }).join();
+        // It had the former context current, and comes into the new one.
+        inside::note_runs();
+        launch_somewhere();
+        inside::check_runs(inside.sms[0], 2);
+        CUcontext current = nullptr;
+        CU_OK(cuCtxGetCurrent, &current);
+        CHECK_EQ(current, retain());
+        CU_OK(cuDevicePrimaryCtxReset, 0);
+    }
+}
+
+// With a green context of the program's own, a driver that refuses the reset refuses it here too,
+// and the partition is as it was.
+void refused_reset(const Inside& inside) {
+    CU_OK(cuInit, 0);
+    CU_OK(cuCtxSetCurrent, retain());
+    CUgreenCtx own = nullptr;
+    CU_OK(cuGreenCtxCreate, &own, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+    CUstream stream = nullptr;
+    CU_OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    CHECK_EQ(CU(cuDevicePrimaryCtxReset)(0), CUDA_ERROR_NOT_PERMITTED);
+    inside::note_runs();
+    CHECK_EQ(inside::launch(inside::kernel(), stream), CUDA_SUCCESS);
+    inside::check_runs(inside.sms[0]);
+    CU_OK(cuGreenCtxDestroy, own);
+    CU_OK(cuDevicePrimaryCtxReset, 0);
+}
+
+void release(const Inside& inside) {
+    CU_OK(cuInit, 0);
+    CHECK_EQ(CU(cuDevicePrimaryCtxRelease)(0), CUDA_ERROR_INVALID_CONTEXT);
+    retain();
+    const CUcontext primary = retain();
+    CU_OK(cuDevicePrimaryCtxRelease, 0);
+    CU_OK(cuDevicePrimaryCtxRelease, 0);
+    // The partition's own hold isn't the program's to give up.
+    CHECK_EQ(CU(cuDevicePrimaryCtxRelease)(0), CUDA_ERROR_INVALID_CONTEXT);
+    CHECK_EQ(retain(), primary);
+    CU_OK(cuCtxSetCurrent, primary);
+    inside::note_runs();
+    launch_somewhere();
+    inside::check_runs(inside.sms[0], 2);
+}
+
+// Who waits for the primary context waits for its green contexts, the program's own among them.
+void synchronize(const Inside&) {
+    CU_OK(cuInit, 0);
+    CU_OK(cuCtxSetCurrent, retain());
+    CUgreenCtx own = nullptr;
+    CUcontext context = nullptr;
+    CU_OK(cuGreenCtxCreate, &own, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+    CU_OK(cuCtxFromGreenCtx, &context, own);
+    const char* const ptx = ".version 6.3\n.target sm_70\n.address_size 64\n"
+                            ".visible .entry gcx_spin(.param .u64 nanoseconds)\n{ ret; }\n";
+    CUmodule module = nullptr;
+    CUfunction spin = nullptr;
+    CUstream stream = nullptr;
+    CU_OK(cuModuleLoadData, &module, ptx);
+    CU_OK(cuModuleGetFunction, &spin, module, "gcx_spin");
+    CU_OK(cuCtxPushCurrent, context);
+    CU_OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    CU_OK(cuCtxPopCurrent, &context);
+    uint64_t nanoseconds = 50'000'000;
+    void* arguments[] = {&nanoseconds};
+    CU_OK(cuLaunchKernel, spin, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr);
+    CHECK_EQ(CU(cuStreamQuery)(stream), CUDA_ERROR_NOT_READY);
+    CU_OK(cuCtxSynchronize);
+    CU_OK(cuStreamQuery, stream);
+}
+
+// All at once: the context is made once, and everybody is in it.
+void threads(const Inside& inside) {
+    CU_OK(cuInit, 0);
+    inside::note_runs();
+    std::atomic<CUcontext> first{nullptr};
+    std::vector<std::thread> all;
+    for (int i = 0; i < 8; i++)
+        all.emplace_back([&] {
+            const CUcontext primary = retain();
+            CUcontext none = nullptr;
+            CHECK(first.compare_exchange_strong(none, primary) || none == primary);
+            for (int round = 0; round < 20; round++) {
+                CU_OK(cuCtxPushCurrent, primary);
+                launch_somewhere();
+                CUcontext popped = nullptr;
+                CU_OK(cuCtxPopCurrent, &popped);
+                CHECK_EQ(popped, primary);
+            }
+            CU_OK(cuDevicePrimaryCtxRelease, 0);
+        });
+    for (std::thread& thread : all)
+        thread.join();
+    inside::check_runs(inside.sms[0], 8 * 20 * 2);
+    CHECK_EQ(support::sim::counts().green_contexts, 1U);
+}
+
+int status_of_child(const std::function<int()>& body) {
+    int status = -1;
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        _exit(body());
+    }
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Outside, a child of a process that has started CUDA has none; one that hasn't, has.
+void forks(const Inside& inside) {
+    CHECK_EQ(status_of_child([&] {
+                 inside::note_runs();
+                 CU_OK(cuInit, 0);
+                 CU_OK(cuCtxSetCurrent, retain());
+                 launch_somewhere();
+                 inside::check_runs(inside.sms[0], 2);
+                 return check::failed != 0 ? 1 : 0;
+             }),
+             0);
+    CU_OK(cuInit, 0);
+    const CUcontext primary = retain();
+    CU_OK(cuCtxSetCurrent, primary);
+    CHECK_EQ(status_of_child([&] {
+                 CUcontext out = nullptr;
+                 CUstream stream = nullptr;
+                 int count = 0;
+                 CUdeviceptr memory = 0;
+                 const bool as_outside =
+                     CU(cuDevicePrimaryCtxRetain)(&out, 0) == CUDA_ERROR_NOT_INITIALIZED &&
+                     CU(cuCtxGetCurrent)(&out) == CUDA_ERROR_NOT_INITIALIZED &&
+                     CU(cuStreamCreate)(&stream, 0) == CUDA_ERROR_NOT_INITIALIZED &&
+                     CU(cuMemAlloc)(&memory, 64) == CUDA_ERROR_NOT_INITIALIZED &&
+                     CU(cuDeviceGetAttribute)(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                              0) == CUDA_ERROR_NOT_INITIALIZED &&
+                     CU(cuDevicePrimaryCtxReset)(0) == CUDA_ERROR_NOT_INITIALIZED;
+                 return as_outside ? 0 : 1;
+             }),
+             0);
+    launch_somewhere();
+}
+
+// The process ends with everything alive.
+void left_alive(const Inside&) {
+    CU_OK(cuInit, 0);
+    CU_OK(cuCtxSetCurrent, retain());
+    CUstream stream = nullptr;
+    CUdeviceptr memory = 0;
+    CU_OK(cuStreamCreate, &stream, 0);
+    CU_OK(cuMemAlloc, &memory, 4096);
+    CHECK_EQ(inside::launch(inside::kernel(), stream), CUDA_SUCCESS);
+}
+
+} // namespace
+
+int main() {
+    for (const char* const driver : {"12.4", "13.0", "13.5"}) {
+        const inside::Wish wish = {.spec = std::string("h100@") + driver};
+        inside::run(wish, reset);
+        inside::run(wish, release);
+        inside::run(wish, synchronize);
+        inside::run(wish, threads);
+        inside::run(wish, left_alive);
+    }
+    inside::run({}, refused_reset);
+    inside::run({}, forks);
+    return check::summary("lifetimes inside");
+}

@@ -1,0 +1,107 @@
+// cuGetProcAddress inside a partition answers as outside, with the functions that are changed.
+#include "inside.hpp"
+
+#include <dlfcn.h>
+
+#include <string_view>
+
+namespace {
+
+using GetAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
+                                CUdriverProcAddressQueryResult*);
+
+// Every function that the simulated driver knows, and what none knows.
+const char* const kNames[] = {
+#define F(base, symbol, since) #base,
+#define P(base, symbol, since, per_thread) #base,
+#include "sim/edge/functions.inc"
+#undef F
+#undef P
+    "cuNobodyHasThis", "cuMemAlloc_v2", "cuLaunchKernel_ptsz", "", "cu",
+};
+
+bool is_ours(void* address) {
+    Dl_info info{};
+    return dladdr(address, &info) != 0 &&
+           std::string_view(info.dli_fname) == std::getenv("GCX_TEST_SHIM");
+}
+
+struct Answer {
+    CUresult result = CUDA_SUCCESS;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    void* address = nullptr;
+};
+
+Answer ask(GetAddress get, const char* name, int version, cuuint64_t flags) {
+    Answer answer;
+    answer.result = get(name, &answer.address, version, flags, &answer.status);
+    return answer;
+}
+
+// Which variant an address is; "" if it is none that the library exports.
+std::string symbol_of(void* address) {
+    Dl_info info{};
+    return dladdr(address, &info) != 0 && info.dli_sname != nullptr ? info.dli_sname : "";
+}
+
+void compare(const char* name, int version, cuuint64_t flags, int& ours_given) {
+    const auto get = inside::function<GetAddress>("cuGetProcAddress_v2");
+    const auto real_get = support::sim_function<GetAddress>("cuGetProcAddress_v2");
+    const Answer ours = ask(get, name, version, flags);
+    const Answer real = ask(real_get, name, version, flags);
+    CHECK_EQ(ours.result, real.result);
+    CHECK_EQ(ours.status, real.status);
+    CHECK_EQ(ours.address == nullptr, real.address == nullptr);
+    if (real.address == nullptr)
+        return;
+    // The same variant, of the library that dlsym finds it in too.
+    const std::string symbol = symbol_of(real.address);
+    CHECK_EQ(symbol_of(ours.address), symbol);
+    CHECK_EQ(ours.address, inside::symbol(symbol.c_str()));
+    CHECK(is_ours(ours.address) || ours.address == real.address);
+    ours_given += is_ours(ours.address) ? 1 : 0;
+}
+
+void every_name(const inside::Inside&) {
+    int ours_given = 0;
+    for (const char* const name : kNames)
+        for (const int version : {2000, 3020, 11000, 11030, 12000, 12040, 12050, 13000, 13050})
+            for (cuuint64_t flags = 0; flags < 4; flags++)
+                compare(name, version, flags, ours_given);
+    CHECK(ours_given > 500);
+}
+
+// cudart asks for the function that it asks by, and wants no status with the first variant.
+void asks_for_itself(const inside::Inside&) {
+    void* address = nullptr;
+    const auto get = inside::function<GetAddress>("cuGetProcAddress_v2");
+    CHECK_EQ(get("cuGetProcAddress", &address, 12000, 0, nullptr), CUDA_SUCCESS);
+    CHECK(address == reinterpret_cast<void*>(get));
+    CHECK_EQ(get("cuGetProcAddress", &address, 11030, 0, nullptr), CUDA_SUCCESS);
+    const auto old = reinterpret_cast<CUresult (*)(const char*, void**, int, cuuint64_t)>(address);
+    CHECK(is_ours(address));
+    CHECK_EQ(old("cuCtxSetCurrent", &address, 12000, 0), CUDA_SUCCESS);
+    CHECK(is_ours(address));
+    CHECK_EQ(old("cuNobodyHasThis", &address, 12000, 0), CUDA_ERROR_NOT_FOUND);
+    CHECK_EQ(get(nullptr, &address, 12000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQ(get("cuInit", nullptr, 12000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+    // What does the work at a launch is the driver's own.
+    for (const char* const name : {"cuLaunchKernel", "cuLaunchKernelEx", "cuGraphLaunch",
+                                   "cuMemcpyAsync", "cuMemcpyHtoDAsync", "cuEventRecord",
+                                   "cuStreamWaitEvent", "cuStreamSynchronize", "cuEventQuery"}) {
+        CHECK_EQ(get(name, &address, 12000, 0, nullptr), CUDA_SUCCESS);
+        CHECK(address != nullptr && !is_ours(address));
+    }
+    for (const char* const name :
+         {"cuLaunchKernel", "cuLaunchKernelEx", "cuGraphLaunch", "cuMemcpyHtoDAsync_v2"})
+        CHECK(!is_ours(inside::symbol(name)));
+}
+
+} // namespace
+
+int main() {
+    for (const std::string& driver : inside::kDrivers)
+        inside::run({.spec = "h100@" + driver}, every_name);
+    inside::run({}, asks_for_itself);
+    return check::summary("lookups inside");
+}
