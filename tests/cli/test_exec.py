@@ -277,6 +277,38 @@ def test_wrong_lines(line: str) -> None:
     assert WRONG[line] in fail("exec", *line.split(), status=125)
 
 
+def test_a_damaged_plan_around() -> None:
+    done = gcx("exec", "--sms", "8", "--", "true", env={"GCX_EXEC_PLAN": "gcx-exec-9 sms=3"})
+    assert done.returncode == 125
+    assert "belongs to a gcx exec around this one" in done.stderr
+
+
+def test_each_driver_call_that_fails() -> None:
+    """Nothing runs then, and 125 says that it was gcx."""
+    failures = 0
+    for nth in range(1, 60):
+        done = gcx("exec", "--sms", "24", "--", "echo", "ran", env={"GCX_SIM_FAIL": f"*:{nth}:999"})
+        if done.returncode == 0:
+            assert done.stdout == "ran\n"
+            continue
+        failures += 1
+        assert (done.returncode, done.stdout) == (125, ""), (nth, done)
+        assert "SIMULATED" in done.stderr
+    assert failures > 3
+
+
+def test_closed_descriptors() -> None:
+    """The command finds closed what was closed: gcx exec opens nothing in their place."""
+    probe = "import os; print([os.path.exists(f'/proc/self/fd/{n}') for n in (0, 2)])"
+    done = subprocess.run(
+        ["sh", "-c", '"$@" <&- 2>&-', "sh", program(), "exec", "--sms", "24", "--",
+         sys.executable, "-c", probe],
+        env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
+        stdout=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "[False, False]\n")
+
+
 def test_without_a_driver() -> None:
     fail("exec", "--sms", "24", "--", "true", status=125, driver="/nowhere/libcuda.so.1")
     assert "sim:nonsense" not in fail(

@@ -1,0 +1,42 @@
+"""One of two programs that share a GPU, as JSON when it ends:
+neighbour.py big|small SECONDS. The big one multiplies without pause, the small one now and then.
+"""
+
+import json
+import sys
+import time
+
+import torch
+
+role, seconds = sys.argv[1], float(sys.argv[2])
+if role == "big":
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    b = a.clone()
+else:
+    a = torch.randn(32, 1024, device="cuda", dtype=torch.bfloat16)
+    b = torch.randn(1024, 1024, device="cuda", dtype=torch.bfloat16)
+for _ in range(20):
+    a @ b
+torch.cuda.synchronize()
+print("ready", flush=True)
+sys.stdin.readline()  # both begin together
+
+end = time.perf_counter() + seconds
+times = []
+while time.perf_counter() < end:
+    begin = time.perf_counter()
+    a @ b
+    torch.cuda.synchronize()
+    times.append((time.perf_counter() - begin) * 1e6)
+    if role == "small":
+        time.sleep(0.002)
+times.sort()
+print(
+    json.dumps(
+        {
+            "p50_us": times[len(times) // 2],
+            "p99_us": times[len(times) * 99 // 100],
+            "per_second": len(times) / seconds,
+        }
+    )
+)

@@ -1,0 +1,311 @@
+"""Programs that know nothing of gcx in a part of a GPU, by `gcx exec`:
+
+    python tests/gpu/exec/run.py BUILD [NAME...]
+
+BUILD is a build folder, NAME a step (nvcc torch cupy numba jax nccl count mps tests); all if not
+given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with triton), cupy, numba and
+jax those whose steps shall not be skipped. nccl needs two GPUs. tests needs PYTORCH_TESTS, the
+folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, or some files on streams,
+graphs and products. Prints figures as text, and last "N passed, N failed".
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+SMS = 132
+SIZES = [24, 112]
+SECONDS = 20.0
+
+Json = dict[str, Any]
+
+
+class Suite:
+    def __init__(self, build: Path) -> None:
+        self.gcx = str(build / "src" / "cli" / "gcx")
+        self.passed = 0
+        self.failed = 0
+        self.folder = Path(tempfile.mkdtemp(prefix="gcx-exec-"))
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("GCX_")}
+
+    def check(self, holds: bool, what: str) -> None:
+        self.passed += holds
+        self.failed += not holds
+        print(f"{'ok' if holds else 'FAILED'}: {what}", flush=True)
+
+    def inside(self, sms: int | str | None, *options: str) -> list[str]:
+        """The words before a command; none for the plain run."""
+        if sms is None:
+            return []
+        return [self.gcx, "exec", "--sms", str(sms), *options, "--"]
+
+    def run(self, words: list[str], env: dict[str, str] | None = None) -> str:
+        done = subprocess.run(
+            words,
+            env={**self.environment, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(words)}: status {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    def answer(self, words: list[str], env: dict[str, str] | None = None) -> Json:
+        value = json.loads(self.run(words, env).splitlines()[-1])
+        assert isinstance(value, dict)
+        return value
+
+    def python(self, name: str, *arguments: str) -> list[str]:
+        return [sys.executable, str(HERE / name), *arguments]
+
+
+def needs(*packages: str) -> None:
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(package)
+
+
+def check_seen(suite: Suite, name: str, sms: int | None, answer: Json) -> None:
+    """Each kind of stream ran on all SMs that the program has, and on the same ones."""
+    wanted = SMS if sms is None else sms
+    where = f"{name}, {'plain' if sms is None else f'in {sms} SMs'}"
+    all_seen = set().union(*answer["seen"].values())
+    for kind, seen in answer["seen"].items():
+        suite.check(len(seen) == wanted, f"{where}: {kind} ran on {len(seen)} SMs")
+    suite.check(len(all_seen) == wanted, f"{where}: all of it ran on {len(all_seen)} SMs")
+
+
+def step_nvcc(suite: Suite) -> None:
+    for cudart in ("static", "shared"):
+        program = str(suite.folder / f"smid-{cudart}")
+        suite.run(["nvcc", "-O2", "-std=c++17", "-cudart", cudart, "-arch=native",
+                   "-o", program, str(HERE / "smid.cu")])  # fmt: skip
+        plain = suite.answer([program])
+        check_seen(suite, f"nvcc, {cudart} cudart", None, plain)
+        for sms in SIZES:
+            inside = suite.answer([*suite.inside(sms), program])
+            check_seen(suite, f"nvcc, {cudart} cudart", sms, inside)
+            told = (inside["attribute"], inside["properties"], inside["cooperative"])
+            suite.check(told == (sms, sms, sms), f"nvcc, {cudart} cudart: told {told} of {sms} SMs")
+        told = suite.answer([*suite.inside(24, "--report", "device"), program])["attribute"]
+        suite.check(told == SMS, f"nvcc, {cudart} cudart, --report device: told {told}")
+        # In turns, the best of each: a launch costs what it costs plain.
+        best = {"plain": plain["launch_us"], "inside": 1e9}
+        for _ in range(3):
+            best["inside"] = min(
+                best["inside"], suite.answer([*suite.inside(112), program])["launch_us"]
+            )
+            best["plain"] = min(best["plain"], suite.answer([program])["launch_us"])
+        ratio = best["inside"] / best["plain"]
+        print(f"launch, {cudart} cudart: plain {best['plain']:.3f} us, inside {best['inside']:.3f}")
+        suite.check(ratio <= 1.02, f"{cudart} cudart: a launch costs {ratio:.3f} of the plain one")
+
+
+def step_torch(suite: Suite) -> None:
+    needs("torch", "triton")
+    import torch
+
+    files = {sms: str(suite.folder / f"torch-{sms}.pt") for sms in (None, *SIZES)}
+    for sms, file in files.items():
+        words = [*suite.inside(sms), *suite.python("torch_work.py", file)]
+        answer = suite.answer(words)
+        check_seen(suite, "torch", sms, answer)
+        suite.check(answer["properties"] == (sms or SMS), f"torch: told {answer['properties']} SMs")
+        print(f"torch, {sms or 'all'} SMs: bf16 product of 8192^3 {answer['product_ms']:.2f} ms")
+    plain = torch.load(files[None])
+    for sms in SIZES:
+        inside = torch.load(files[sms])
+        for name, value in plain.items():
+            # Sums of other lengths in another order: a part has other algorithms.
+            close = torch.allclose(inside[name], value, rtol=2e-2, atol=2e-2)
+            suite.check(close, f"torch in {sms} SMs: {name} is as in the plain run")
+
+
+def step_cupy(suite: Suite) -> None:
+    needs("cupy")
+    sums = set()
+    for sms in (None, *SIZES):
+        answer = suite.answer([*suite.inside(sms), *suite.python("cupy_work.py")])
+        check_seen(suite, "cupy", sms, answer)
+        suite.check(answer["properties"] == (sms or SMS), f"cupy: told {answer['properties']} SMs")
+        sums.add(answer["sum"])
+    suite.check(len(sums) == 1, "cupy: results are as in the plain run")
+
+
+def step_numba(suite: Suite) -> None:
+    needs("numba")
+    for sms in (None, *SIZES):
+        answer = suite.answer([*suite.inside(sms), *suite.python("numba_work.py")])
+        suite.check(answer["right"], f"numba, {sms or 'all'} SMs: the result is right")
+        suite.check(answer["properties"] == (sms or SMS), f"numba: told {answer['properties']} SMs")
+
+
+def step_jax(suite: Suite) -> None:
+    needs("jax")
+    env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    plain = suite.answer(suite.python("jax_work.py"), env)
+    inside = suite.answer([*suite.inside(24), *suite.python("jax_work.py")], env)
+    slower = inside["product_ms"] / plain["product_ms"]
+    print(f"jax, bf16 product of 8192^3: {plain['product_ms']:.2f} ms plain, "
+          f"{inside['product_ms']:.2f} in 24 SMs")  # fmt: skip
+    suite.check(slower > 3, f"jax: {slower:.1f} times as slow in 24 SMs of {SMS}")
+    same = abs(inside["mean"] - plain["mean"]) <= 1e-2 * plain["mean"]
+    suite.check(same, "jax: the result is as in the plain run")
+
+
+def step_nccl(suite: Suite) -> None:
+    needs("torch")
+    import torch
+
+    if torch.cuda.device_count() < 2:
+        raise ModuleNotFoundError("a second GPU")
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+             str(HERE / "nccl_work.py")]  # fmt: skip
+    for sms in (None, 24):
+        output = suite.run([*suite.inside(sms), *words])
+        suite.check(output.count("right") == 2, f"nccl, {sms or 'all'} SMs: sums are right")
+
+
+def step_count(suite: Suite) -> None:
+    needs("torch")
+    for sms in (108, 32):
+        times = {}
+        for report in ("device", "partition"):
+            words = [*suite.inside(sms, "--report", report), *suite.python("model.py")]
+            times[report] = suite.answer(words)
+        for kind in ("prefill_ms", "decode_ms"):
+            told = {report: answer[kind] for report, answer in times.items()}
+            gain = told["device"] / told["partition"]
+            print(f"{kind} in {sms} SMs: {told['device']:.2f} told {SMS}, "
+                  f"{told['partition']:.2f} told {sms}")  # fmt: skip
+            # Measured before: prefill on 108, decode on 32.
+            if (sms, kind) in {(108, "prefill_ms"), (32, "decode_ms")}:
+                suite.check(gain >= 1.1, f"{kind} in {sms} SMs: {gain:.2f} times as fast")
+
+
+@contextmanager
+def mps(suite: Suite) -> Iterator[dict[str, str]]:
+    """A daemon of our own."""
+    env = {"CUDA_MPS_PIPE_DIRECTORY": str(suite.folder / "pipe"),
+           "CUDA_MPS_LOG_DIRECTORY": str(suite.folder / "log")}  # fmt: skip
+    for folder in env.values():
+        Path(folder).mkdir(exist_ok=True)
+    suite.run(["nvidia-cuda-mps-control", "-d"], env)
+    try:
+        yield env
+    finally:
+        subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, check=False,
+                       env={**suite.environment, **env})  # fmt: skip
+
+
+def side_by_side(suite: Suite, env: dict[str, str], commands: dict[str, list[str]]) -> Json:
+    """Each starts when those before it are ready, so that the rest is what they leave; then all
+    begin together. Their answers."""
+    processes = {}
+    for name, words in commands.items():
+        process = subprocess.Popen(
+            words, env={**suite.environment, **env}, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        processes[name] = process
+    for process in processes.values():
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    return {name: json.loads(process.communicate()[0]) for name, process in processes.items()}
+
+
+def step_mps(suite: Suite) -> None:
+    needs("torch")
+    small = suite.python("neighbour.py", "small", str(SECONDS))
+    big = suite.python("neighbour.py", "big", str(SECONDS))
+    with mps(suite) as env:
+        plain = side_by_side(suite, env, {"small": small, "big": big})
+        parted = side_by_side(
+            suite, env,
+            {"small": [*suite.inside(24), *small], "big": [*suite.inside("rest"), *big]},
+        )  # fmt: skip
+    for name, answer in (("plain MPS", plain), ("24 and the rest", parted)):
+        print(f"{name}: the small one p50 {answer['small']['p50_us']:.0f} us, "
+              f"p99 {answer['small']['p99_us']:.0f} us; "
+              f"the big one {answer['big']['per_second']:.0f} products a second")  # fmt: skip
+    better = plain["small"]["p99_us"] / parted["small"]["p99_us"]
+    kept = parted["big"]["per_second"] / plain["big"]["per_second"]
+    suite.check(better >= 10, f"the small one's p99 is {better:.1f} times better than plain MPS's")
+    suite.check(kept >= 0.8, f"the big one keeps {kept:.2f} of its speed")
+
+
+def summary_of(output: str) -> str:
+    """The counts that unittest ends with; what a run took is left out."""
+    ran = re.findall(r"^Ran (\d+) tests?", output, re.M)
+    return f"ran {ran}, {re.findall(r'^(?:OK|FAILED).*', output, re.M)}"
+
+
+def step_tests(suite: Suite) -> None:
+    needs("torch")
+    folder = os.environ.get("PYTORCH_TESTS")
+    if not folder:
+        raise ModuleNotFoundError("PYTORCH_TESTS")
+    some = (
+        "test_cuda.py test_cuda_multigpu.py test_matmul_cuda.py test_cuda_trace.py "
+        "test_cuda_primary_ctx.py test_linalg.py test_nn.py test_ops_fwd_gradients.py"
+    )
+    for name in os.environ.get("PYTORCH_TEST_FILES", some).split():
+        found = []
+        for sms in (None, 112):
+            done = subprocess.run(
+                [*suite.inside(sms), sys.executable, name], cwd=folder, env=suite.environment,
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            found.append((done.returncode, summary_of(done.stderr)))
+            print(f"{name}, {sms or 'all'} SMs: {found[-1]}", flush=True)
+        suite.check(found[0] == found[1], f"{name} gives the same inside as outside")
+
+
+STEPS: dict[str, Callable[[Suite], None]] = {
+    "nvcc": step_nvcc,
+    "torch": step_torch,
+    "cupy": step_cupy,
+    "numba": step_numba,
+    "jax": step_jax,
+    "nccl": step_nccl,
+    "count": step_count,
+    "mps": step_mps,
+    "tests": step_tests,
+}
+
+
+def main() -> int:
+    if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(STEPS):
+        print(__doc__)
+        return 2
+    suite = Suite(Path(sys.argv[1]).resolve())
+    for name in sys.argv[2:] or STEPS:
+        print(f"== {name}", flush=True)
+        try:
+            STEPS[name](suite)
+        except ModuleNotFoundError as missing:
+            print(f"skipped: {name} needs {missing}")
+        except Exception as error:  # the other steps still tell something
+            suite.check(False, f"{name}: {error!r}")
+    print(f"{suite.passed} passed, {suite.failed} failed")
+    return 0 if suite.failed == 0 and suite.passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+// A CUDA program that knows nothing of gcx: prints as JSON which SMs the kernels of each kind of stream and
+// thread ran on, what it is told of SMs, and what a launch costs. Built with static and with shared cudart.
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        const cudaError_t error = (call);                                                          \
+        if (error != cudaSuccess) {                                                                \
+            std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error));                    \
+            std::exit(1);                                                                          \
+        }                                                                                          \
+    } while (0)
+
+constexpr int kBlocks = 4096;
+constexpr int kMostSms = 1024;
+constexpr int kLaunches = 200000;
+
+// Long enough that blocks fill all SMs there are.
+__global__ void note_sm(int *seen) {
+    unsigned sm = 0;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    if (threadIdx.x == 0)
+        seen[sm] = 1;
+    const long long begin = clock64();
+    while (clock64() - begin < 20000) {
+    }
+}
+
+__global__ void nothing() {}
+
+__global__ void together(int *arrived) {
+    cooperative_groups::this_grid().sync();
+    if (threadIdx.x == 0)
+        atomicAdd(arrived, 1);
+    cooperative_groups::this_grid().sync();
+}
+
+int *buffer() {
+    int *seen = nullptr;
+    CHECK(cudaMalloc(&seen, kMostSms * sizeof(int)));
+    CHECK(cudaMemset(seen, 0, kMostSms * sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+    return seen;
+}
+
+bool first = true;
+
+void report(const char *name, const int *seen) {
+    CHECK(cudaDeviceSynchronize());
+    std::vector<int> host(kMostSms);
+    CHECK(cudaMemcpy(host.data(), seen, kMostSms * sizeof(int), cudaMemcpyDeviceToHost));
+    std::printf("%s\"%s\": [", first ? "" : ", ", name);
+    first = false;
+    bool begun = false;
+    for (int sm = 0; sm < kMostSms; sm++) {
+        if (host[sm] == 0)
+            continue;
+        std::printf("%s%d", begun ? ", " : "", sm);
+        begun = true;
+    }
+    std::printf("]");
+}
+
+void in_stream(const char *name, cudaStream_t stream) {
+    int *const seen = buffer();
+    note_sm<<<kBlocks, 128, 0, stream>>>(seen);
+    CHECK(cudaGetLastError());
+    report(name, seen);
+}
+
+void in_graph() {
+    int *const seen = buffer();
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    note_sm<<<kBlocks, 128, 0, stream>>>(seen);
+    cudaGraph_t graph;
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    cudaGraphExec_t executable;
+    CHECK(cudaGraphInstantiate(&executable, graph, 0));
+    CHECK(cudaGraphLaunch(executable, stream));
+    report("captured graph", seen);
+}
+
+void in_made_graph() {
+    int *seen = buffer();
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    void *arguments[] = {&seen};
+    cudaKernelNodeParams node = {};
+    node.func = reinterpret_cast<void *>(note_sm);
+    node.gridDim = dim3(kBlocks);
+    node.blockDim = dim3(128);
+    node.kernelParams = arguments;
+    cudaGraphNode_t added;
+    CHECK(cudaGraphAddKernelNode(&added, graph, nullptr, 0, &node));
+    cudaGraphExec_t executable;
+    CHECK(cudaGraphInstantiate(&executable, graph, 0));
+    CHECK(cudaGraphLaunch(executable, nullptr));
+    report("graph made by hand", seen);
+}
+
+// The largest cooperative grid that the runtime says is possible, launched.
+int cooperative_blocks() {
+    int each = 0;
+    int sms = 0;
+    int arrived = 0;
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, together, 128, 0));
+    CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+    int *const count = buffer();
+    void *arguments[] = {const_cast<int **>(&count)};
+    CHECK(cudaLaunchCooperativeKernel(together, dim3(each * sms), dim3(128), arguments, 0, nullptr));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpy(&arrived, count, sizeof arrived, cudaMemcpyDeviceToHost));
+    return arrived == each * sms ? sms : -1;
+}
+
+// Microseconds for a launch, the best of several rounds.
+double launch_cost() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    double best = 1e9;
+    for (int round = 0; round < 7; round++) {
+        CHECK(cudaStreamSynchronize(stream));
+        const auto begin = std::chrono::steady_clock::now();
+        for (int i = 0; i < kLaunches / 7; i++)
+            nothing<<<1, 32, 0, stream>>>();
+        CHECK(cudaStreamSynchronize(stream));
+        const std::chrono::duration<double, std::micro> spent =
+            std::chrono::steady_clock::now() - begin;
+        best = std::min(best, spent.count() / (kLaunches / 7));
+    }
+    return best;
+}
+
+int main() {
+    std::printf("{\"seen\": {");
+    in_stream("default stream", nullptr);
+    in_stream("legacy default stream", cudaStreamLegacy);
+    in_stream("default stream per thread", cudaStreamPerThread);
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    in_stream("stream", stream);
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    in_stream("non-blocking stream", stream);
+    int least = 0;
+    int greatest = 0;
+    CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest));
+    in_stream("stream with priority", stream);
+    in_graph();
+    in_made_graph();
+    std::thread([] { in_stream("another thread's default stream", nullptr); }).join();
+    std::thread([] { in_stream("another thread's own default", cudaStreamPerThread); }).join();
+    std::thread([] {
+        cudaStream_t own;
+        CHECK(cudaStreamCreate(&own));
+        in_stream("another thread's stream", own);
+    }).join();
+    int sms = 0;
+    cudaDeviceProp properties;
+    CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+    CHECK(cudaGetDeviceProperties(&properties, 0));
+    std::printf("}, \"attribute\": %d, \"properties\": %d, \"cooperative\": %d, \"launch_us\": %.4f}\n",
+                sms, properties.multiProcessorCount, cooperative_blocks(), launch_cost());
+    return 0;
+}
