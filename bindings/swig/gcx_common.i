@@ -71,10 +71,11 @@
 }
 
 %typemap(in, numinputs=0) int32_t* count (int32_t number = 0),
+                          int32_t* reporting (int32_t number = 0),
                           uint32_t* sm_count (uint32_t number = 0),
                           uint32_t* blocks (uint32_t number = 0),
                           float* milliseconds (float number = 0) { $1 = &number; }
-%typemap(argout) int32_t* count { GIVES(I32(*$1)) }
+%typemap(argout) int32_t* count, int32_t* reporting { GIVES(I32(*$1)) }
 %typemap(argout) uint32_t* sm_count, uint32_t* blocks { GIVES(U32(*$1)) }
 %typemap(argout) float* milliseconds { GIVES(F32(*$1)) }
 

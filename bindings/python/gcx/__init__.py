@@ -42,6 +42,7 @@ from gcx._cancel import Cancel
 from gcx._checks import DeviceLike
 from gcx._command import info
 from gcx._context import Context, current_context
+from gcx._counts import report_partition_counts, reports_partition_counts
 from gcx._current import current
 from gcx._device import Device, devices
 from gcx._driver import DriverInfo, driver_info, open_driver
@@ -171,6 +172,8 @@ __all__ = [
     "published_leases",
     "published_processes",
     "queue_info",
+    "report_partition_counts",
+    "reports_partition_counts",
     "request_connections",
     "resize",
     "set_cache_limit",

@@ -75,6 +75,8 @@ _PYTHON_NAMES = {
     "gcx_published_process_list": "gcx.published_processes",
     "gcx_queue_get_info": "gcx.queue_info",
     "gcx_queue_request_connections": "gcx.request_connections",
+    "gcx_report_partition_counts": "gcx.report_partition_counts",
+    "gcx_reports_partition_counts": "gcx.reports_partition_counts",
     "gcx_resource_get_atom": "SMResource.atoms",
     "gcx_resource_get_info": "a resource",
     "gcx_resource_get_live_overlap": "SMResource.live_overlap",

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""What libraries are told of a partition's SMs on a GPU, and what it is worth: counts.py [FOLDER]
+
+The model of h200-serving's figures, decode steps and prompts of 2048 tokens, in processes of their
+own: whole programs under `gcx exec` with the partition's count and with the device's, and programs
+that use gcx, with gcx.report_partition_counts() and without. FOLDER has examples/python/serve.
+Needs PyTorch, gcx installed with its command, and the GPU alone. Ends with "N passed, N failed".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+SERVE = Path(__file__).resolve().parents[2] / "examples" / "python" / "serve"
+TOKENS = 2048
+ROUNDS = 20
+# What a partition has to be worth with its count: SMs, which work, how many times as fast.
+WORTH = [(108, "prefill", 1.1), (32, "decode", 1.1)]
+
+
+def milliseconds(work: Any, rounds: int) -> float:
+    """The median of so many, after three to warm up."""
+    import torch
+
+    times = []
+    for number in range(rounds + 3):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        if number >= 3:
+            times.append(begin.elapsed_time(end))
+    return float(sorted(times)[len(times) // 2])
+
+
+def measure() -> dict[str, Any]:
+    """The model in this process, where it is: times, what libraries are told, and results."""
+    import torch
+
+    sys.path.insert(0, str(SERVE.parent))
+    from serve.model import Decode, Model, Prefill, Shape
+
+    torch.set_grad_enabled(False)
+    shape = Shape(prompt=TOKENS)
+    model = Model(shape, "cuda", torch.bfloat16)
+    decode, prefill = Decode(model), Prefill(model)
+    prompt = prefill.chunk(0, TOKENS)
+    stream = torch.cuda.current_stream()
+    for _ in range(3):
+        decode.step()
+        prompt()
+    stream.synchronize()
+    step = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(step):
+        decode.step()
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    found: dict[str, Any] = {
+        "decode": milliseconds(step.replay, ROUNDS),
+        "prefill": milliseconds(prompt, ROUNDS),
+        "product": milliseconds(lambda: a @ b, ROUNDS),
+        "answer": [decode.tokens.tolist()[:8], prefill.first_token.tolist()],
+        "torch": torch.cuda.get_device_properties(0).multi_processor_count,
+    }
+    try:
+        from triton.runtime import driver
+
+        told = driver.active.utils.get_device_properties(torch.cuda.current_device())
+        found["triton"] = told["multiprocessor_count"]
+    except ImportError:
+        found["triton"] = None
+    return found
+
+
+def inside_gcx(sms: int, reported: bool) -> dict[str, Any]:
+    """The same in a process that uses gcx: its partition current while everything is set up."""
+    import gcx
+
+    if reported:
+        gcx.report_partition_counts()
+    import torch
+
+    with gcx.split([sms]) as (part,), part.context.make_current():
+        with torch.cuda.stream(part.stream.torch()):
+            return measure()
+
+
+def run(name: str, before: list[str], *arguments: str) -> dict[str, Any]:
+    """One arm in a process of its own."""
+    command = [*before, sys.executable, __file__, "--arm", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode != 0 or not lines:
+        print(f"{name}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        return {}
+    found: dict[str, Any] = json.loads(lines[-1])
+    row = "  ".join(f"{what} {found[what]:7.2f}" for what in ("decode", "prefill", "product"))
+    print(f"{name:42} {row} ms  told: torch {found['torch']}, triton {found['triton']}", flush=True)
+    return found
+
+
+class Checks:
+    def __init__(self) -> None:
+        self.passed = self.failed = 0
+
+    def check(self, holds: bool, what: str) -> None:
+        self.passed += holds
+        self.failed += not holds
+        if not holds:
+            print(f"FAILED: {what}")
+
+
+def compare(checks: Checks, sms: int, way: str, told: dict[str, Any], not_told: dict[str, Any]) -> None:
+    checks.check(bool(told) and bool(not_told), f"{sms} SMs, {way}: an arm didn't run")
+    if not told or not not_told:
+        return
+    checks.check(told["torch"] == sms, f"{sms} SMs, {way}: torch is told {told['torch']}")
+    checks.check(told["triton"] in (None, sms), f"{sms} SMs, {way}: triton: {told['triton']}")
+    for count, work, least in WORTH:
+        if count == sms:
+            gain = not_told[work] / told[work]
+            print(f"{sms} SMs, {way}: {work} {gain:.2f} times as fast with the count")
+            checks.check(gain >= least, f"{sms} SMs, {way}: {work} gains {gain:.2f}, not {least}")
+
+
+def main() -> int:
+    checks = Checks()
+    whole = run("plain", [])
+    checks.check(bool(whole), "the plain program didn't run")
+    for sms, _, _ in WORTH:
+        arms = {}
+        for report in ("partition", "device"):
+            before = ["gcx", "exec", "--sms", str(sms), "--report", report, "--"]
+            arms[report] = run(f"gcx exec --sms {sms} --report {report}", before)
+        compare(checks, sms, "gcx exec", arms["partition"], arms["device"])
+        own = {on: run(f"in gcx's own {sms}, reported: {on}", [], str(sms), on) for on in "yn"}
+        compare(checks, sms, "in a process of gcx", own["y"], own["n"])
+        for name, found in [*arms.items(), *own.items()]:
+            if found and whole:
+                # Other kernels round otherwise; tokens of random weights may differ then.
+                same = found["answer"] == whole["answer"]
+                print(f"{sms} SMs, {name}: the plain program's tokens: {'yes' if same else 'no'}")
+    print(f"{checks.passed} passed, {checks.failed} failed")
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--arm"]:
+        os.environ.pop("GCX_DRIVER", None)
+        rest = sys.argv[2:]
+        print(json.dumps(inside_gcx(int(rest[0]), rest[1] == "y") if rest else measure()))
+    else:
+        if len(sys.argv) == 2:
+            SERVE = Path(sys.argv[1]).resolve()
+        sys.exit(main())
