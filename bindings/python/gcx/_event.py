@@ -69,7 +69,7 @@ class Event(Owned):
         """Milliseconds from this event's work to that of a later one. Both need timing.
 
         Raises:
-            InvalidHandleError: One has no timing or was never recorded.
+            InvalidHandleError: One has no timing or was never recorded, or they are of two devices.
             NotReadyError: One has not finished yet.
         """
         later = event_of(end)

@@ -1379,8 +1379,8 @@ extern "C" {
 }
 extern "C" {
     /** Milliseconds between the two events' work. Both need GCX_EVENT_TIMING and to have finished.
- Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded; GCX_ERROR_NOT_READY one
- has not finished. The message says which.*/
+ Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded, or they are of two
+ devices; GCX_ERROR_NOT_READY one has not finished. The message says which.*/
     pub fn gcx_event_get_elapsed(
         start: gcx_event,
         end: gcx_event,

@@ -109,7 +109,8 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidHandle`](crate::ErrorKind) one has no timing or was never recorded;
+    /// [`ErrorKind::InvalidHandle`](crate::ErrorKind) one has no timing or was never recorded,
+    /// or they are of two devices;
     /// [`ErrorKind::NotReady`](crate::ErrorKind) one has not finished.
     pub fn milliseconds_since(&self, start: &Event) -> Result<f32> {
         let mut milliseconds = 0.0;
