@@ -328,7 +328,8 @@ void threads_on_both() {
     constexpr unsigned kThreads = 8;
     const unsigned rounds = check::slow ? 10 : 40;
     std::vector<std::thread> threads;
-    for (unsigned number = 0; number < kThreads; number++)
+    threads.reserve(kThreads);
+    for (unsigned number = 0; number < kThreads; number++) {
         threads.emplace_back([=] {
             std::minstd_rand random(number + 1);
             for (unsigned round = 0; round < rounds; round++) {
@@ -351,6 +352,7 @@ void threads_on_both() {
                 CHECK_OK(gcx_event_destroy(event));
             }
         });
+    }
     for (std::thread& thread : threads)
         thread.join();
 }

@@ -91,7 +91,7 @@ void small(CUstream stream, double seconds) {
 
 int main(int argc, char** argv) {
     const std::string role = argc > 1 ? argv[1] : "";
-    const double seconds = argc > 2 ? std::atof(argv[2]) : 0;
+    const double seconds = argc > 2 ? std::strtod(argv[2], nullptr) : 0;
     const std::string part = argc > 3 ? argv[3] : "";
     if ((role != "hog" && role != "critical") || seconds <= 0 ||
         (part != "plain" && part != "108" && part != "24")) {

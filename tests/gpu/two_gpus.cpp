@@ -244,8 +244,10 @@ void making_beside_the_other() {
 }
 
 void threads_of_both() {
+    constexpr unsigned kThreads = 8;
     std::vector<std::thread> threads;
-    for (unsigned number = 0; number < 8; number++)
+    threads.reserve(kThreads);
+    for (unsigned number = 0; number < kThreads; number++) {
         threads.emplace_back([number] {
             std::minstd_rand random(number + 1);
             for (int round = 0; round < 200; round++) {
@@ -268,6 +270,7 @@ void threads_of_both() {
                 CHECK_OK(gcx_event_destroy(event));
             }
         });
+    }
     for (std::thread& thread : threads)
         thread.join();
 }
