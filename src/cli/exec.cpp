@@ -92,6 +92,18 @@ std::string auditors_with(const std::string& own) {
     return others.empty() ? own : others + ":" + own;
 }
 
+// With an auditor, libraries that a program starts with take their thread-local memory from a
+// reserve, which is small unless asked for. So much of it leaves room in the smallest stacks that
+// threads have.
+std::string tunables_with_reserve() {
+    constexpr char kName[] = "glibc.rtld.optional_static_tls";
+    const char* const before = std::getenv("GLIBC_TUNABLES");
+    const std::string others = before != nullptr ? before : "";
+    if (others.find(kName) != std::string::npos)
+        return others;
+    return (others.empty() ? "" : others + ":") + kName + "=8192";
+}
+
 void announce(const std::string& command, const std::vector<ExecPart>& parts) {
     std::string text;
     for (const ExecPart& part : parts)
@@ -127,6 +139,7 @@ Report run_exec(const Arguments& arguments) {
 
     set_environment(exec::kPlanVariable, exec::write_plan(plan));
     set_environment("LD_AUDIT", auditors_with(libraries.auditor));
+    set_environment("GLIBC_TUNABLES", tunables_with_reserve());
     if (const std::string spec = open_simulation(driver); !spec.empty())
         set_environment("GCX_SIM", spec);
     announce(command, parts);

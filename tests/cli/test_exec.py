@@ -182,7 +182,8 @@ def test_a_program_without_cuda() -> None:
 
 
 def test_environment() -> None:
-    before = {"LD_AUDIT": "/somewhere/else.so", "LD_LIBRARY_PATH": "/some/where", "OWN": "a b"}
+    before = {"LD_AUDIT": "/somewhere/else.so", "LD_LIBRARY_PATH": "/some/where", "OWN": "a b",
+              "GLIBC_TUNABLES": "glibc.malloc.arena_max=3"}  # fmt: skip
     done = gcx(
         "exec", "--sms", "24", "--contexts", "device", "--", sys.executable, "-c", ENVIRONMENT,
         env=before,
@@ -194,6 +195,7 @@ def test_environment() -> None:
     assert Path(auditor).is_file()
     assert env["LD_LIBRARY_PATH"] == "/some/where"
     assert env["OWN"] == "a b"
+    assert env["GLIBC_TUNABLES"] == ("glibc.malloc.arena_max=3:glibc.rtld.optional_static_tls=8192")
     assert env["GCX_SIM"] == "h100@13.0"
     words = env["GCX_EXEC_PLAN"].split()
     assert words[0] == "gcx-exec-1"
