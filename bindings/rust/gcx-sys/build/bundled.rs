@@ -8,6 +8,9 @@ use crate::fail;
 /// The folders of src/ that make the library; the others are the simulated driver and the command.
 const FOLDERS: [&str; 5] = ["base", "driver", "core", "probe", "api"];
 
+/// What the library has of exec/, whose other files are those of `gcx exec`.
+const OF_EXEC: [&str; 2] = ["counting.cpp", "facade.cpp"];
+
 const SOURCES_OF_UNIT: usize = 12;
 
 /// Builds libgcx.a and has it linked. It needs a compiler for C++20 and cuda.h; nothing of CUDA is
@@ -34,8 +37,9 @@ pub fn library(include: &Path) {
 
 /// Files that include some sources each: most of a compiler's time goes into their headers.
 fn units(source: &Path) -> Vec<PathBuf> {
-    let sources: Vec<PathBuf> =
+    let mut sources: Vec<PathBuf> =
         FOLDERS.iter().flat_map(|folder| sources(&source.join(folder))).collect();
+    sources.extend(OF_EXEC.iter().map(|file| source.join("exec").join(file)));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let unit = |(number, sources): (usize, &[PathBuf])| {
         let path = out.join(format!("unit{number}.cpp"));

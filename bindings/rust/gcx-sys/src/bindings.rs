@@ -3329,6 +3329,24 @@ extern "C" {
     pub fn gcx_simulator_path() -> *const ::std::os::raw::c_char;
 }
 extern "C" {
+    /** Puts a library before libcuda in this process that answers as above, for every library that
+ opens libcuda.so.1 from now on and for all time. It must come before anything loads libcuda.so.1:
+ before the first call of gcx that opens the driver, before cudart's first call, from Python
+ before torch, cupy or jax is imported. Code that opens libcuda by a path gets it as it is.
+ Launches and copies don't pass through that library; the attribute above and cuGetProcAddress do.
+ Doing it twice does it once. To find libcuda's path it may start a child process for a moment.
+ Errors: GCX_ERROR_NOT_PERMITTED libcuda.so.1 is loaded already; GCX_ERROR_FILE_NOT_FOUND
+ libgcx-counts.so, or the simulated driver that GCX_DRIVER names, isn't installed;
+ GCX_ERROR_SHARED_OBJECT_INIT_FAILED there is no driver library, or it can't be loaded;
+ GCX_ERROR_OPERATING_SYSTEM no file or pipe can be made.*/
+    pub fn gcx_report_partition_counts() -> gcx_result;
+}
+extern "C" {
+    /** *reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0. Opens no
+ driver.*/
+    pub fn gcx_reports_partition_counts(reporting: *mut i32) -> gcx_result;
+}
+extern "C" {
     /** The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
  patch. Compare with GCX_VERSION to tell a library older than the header. Opens no driver and
  can't fail.*/

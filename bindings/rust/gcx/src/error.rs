@@ -110,7 +110,7 @@ pub enum ErrorKind {
     AlreadyAcquired,
     /// The context is current.
     ContextInUse,
-    /// The simulated driver was asked for and isn't there.
+    /// The simulated driver was asked for, or what reports partitions' counts, and isn't there.
     FileNotFound,
     /// There is no driver library, or gcx's own can't be loaded.
     DriverNotFound,

@@ -49,6 +49,7 @@ mod atoms;
 pub mod cache;
 mod context;
 mod context_builder;
+mod counts;
 mod device;
 mod driver;
 mod error;
@@ -80,6 +81,7 @@ pub use atoms::Atoms;
 pub use cache::{set_limit as set_cache_limit, stats as cache_stats, CacheStats};
 pub use context::{current_context, Context, ContextInfo, NotClosed};
 pub use context_builder::ContextBuilder;
+pub use counts::{report_partition_counts, reports_partition_counts};
 pub use device::{devices, Device, Devices};
 pub use driver::{
     driver_info, library_version, open_driver, simulator_path, Capability, CapabilityInfo,

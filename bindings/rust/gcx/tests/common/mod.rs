@@ -79,15 +79,24 @@ pub fn holds_in_a_child(body: impl FnOnce() -> bool) -> bool {
 ///
 /// `F` is the type of the function.
 pub unsafe fn driver_function<F>(name: &str) -> F {
+    function_of(&gcx::simulator_path().unwrap(), name)
+}
+
+/// A function of a library.
+///
+/// # Safety
+///
+/// `F` is the type of the function.
+pub unsafe fn function_of<F>(library: &str, name: &str) -> F {
     #[link(name = "dl")]
     extern "C" {
         fn dlopen(file: *const c_char, mode: c_int) -> *mut c_void;
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
     }
-    let path = CString::new(gcx::simulator_path().unwrap()).unwrap();
-    let name = CString::new(name).unwrap();
-    let library = dlopen(path.as_ptr(), 2);
-    let address = dlsym(library, name.as_ptr());
+    let (library, name) = (CString::new(library).unwrap(), CString::new(name).unwrap());
+    let opened = dlopen(library.as_ptr(), 2);
+    assert!(!opened.is_null(), "{library:?}");
+    let address = dlsym(opened, name.as_ptr());
     assert!(!address.is_null(), "{name:?}");
     transmute_copy(&address)
 }
