@@ -1012,10 +1012,206 @@ typedef struct gcx_published_lease {
 /* The leases of the processes that publish: of each process those that hold SMs in the order in
  * which they were acquired, then those that wait, the first first. Two exclusive leases of one
  * process never have an atom in common. Across processes there are no such promises: leases are a
- * process's own. capacity is the room in leases, which may be NULL if that is 0. Opens no driver.
+ * process's own, and holds (below) are what processes agree on. capacity is the room in leases, which may be NULL if that is 0. Opens no driver.
  * Errors: those of gcx_published_process_list. */
 GCX_API gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_t capacity,
                                             uint32_t* count);
+
+/* ------------------------------------------------------------------------------------------
+ * Holds: SMs that no other process has
+ *
+ * A lease is a process's own; a hold is agreed on by the processes of a host. No two live holds of
+ * a device have an SM in common, as long as all take theirs in the same folder. Programs that take
+ * none are not bound by it. There is no daemon, and nobody needs to be root.
+ *
+ * What it isolates. Under MPS, the same atoms in two processes are the same SMs, and partitions of
+ * two processes run side by side (measured on an H200). Without MPS, processes take
+ * turns on the whole device, and partitions between them change nothing: a hold is given all the
+ * same, gcx_mps_get_info and the lists tell of it, and the log has a warning.
+ *
+ * How long it lasts. A hold is a file that its processes keep locked; the kernel drops a lock
+ * however its process ends, SIGKILL included. A hold ends when its last process has destroyed it
+ * or has ended. A forked child has no part in it, and what exec starts neither, unless it joins or
+ * GCX_HOLD_INHERIT is set. Work that still runs when a hold is destroyed goes on, on SMs that
+ * somebody else may have by then: so destroy contexts first, or wait for them.
+ *
+ * Who is first. As with leases: those who wait are served in the order in which they came, per
+ *   device, and nobody who came later is given what is free. Who was killed while waiting is
+ *   skipped. A process that is stopped (SIGSTOP) as the first that waits holds up the others.
+ *
+ * Which SMs. As a lease's: atoms of one family, those of a split's group of what is free. Between
+ * holds of two families on one device overlap is known where gcx_device_map_sms has read both in
+ * the taking process, without MPS; else a hold of another family has the whole device. The same is
+ * true of one whose process has another version of the driver or sees other atoms, as it may under
+ * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Devices are told apart by UUID (of MIG devices their own),
+ * never by ordinal; simulated ones are never taken for real ones.
+ *
+ * Where. In gcx_hold_params.folder, or if that is NULL in GCX_HOLD_FOLDER of the environment, or
+ * if that isn't set in the user's own folder, that of published leases (above). A folder that was
+ * named is either the user's own of mode 700, or a group's: setgid, no rights for others (mode
+ * 2770, or 3770 to keep members from removing each other's files), and only its members can open
+ * it. It is never made, must be on a local disk or in memory, and holds in two folders know
+ * nothing of each other. Containers agree if they share the folder; process numbers and host names
+ * may differ. Members of a group can keep SMs from each other, and without the sticky bit of
+ * mode 3770 also remove each other's files, after which others are given those SMs.
+ *
+ * What lies there and can't be believed, but is kept locked by a live process, is an error that
+ * names the file: gcx never guesses which SMs it means. What nobody keeps locked is removed.
+ * ---------------------------------------------------------------------------------------- */
+
+typedef struct gcx_hold_s* gcx_hold;
+
+#define GCX_MAX_HOLD_TOKEN 4096u /* bytes of a token, its final 0 among them */
+
+/* Flags of a hold. */
+#define GCX_HOLD_INHERIT                                                                           \
+    0x1u /* forked children and what exec starts, or this process becomes by exec, keep the hold   \
+            too, until they end or close its descriptor: for launchers */
+
+typedef struct gcx_hold_params {
+    uint32_t struct_size;
+    uint32_t flags;        /* GCX_HOLD_ */
+    gcx_sm_family family;  /* GCX_SM_FAMILY_NONE: coscheduled; not the structured family */
+    uint32_t min_sm_count; /* SMs: so many will do if those asked for can't be had; 0: no less than
+                              asked for, and of GCX_REST one atom */
+    uint32_t timeout_ms;   /* milliseconds to wait for the SMs; 0: don't; GCX_FOREVER */
+    uint32_t reserved;     /* 0 */
+    gcx_cancel cancel;     /* gives the wait up from another thread; may be NULL */
+    const char* name;      /* for messages and lists, copied; NULL: none. Shorter than
+                              GCX_MAX_LEASE_NAME */
+    const char* folder;    /* an absolute path; NULL: see above */
+} gcx_hold_params;
+#define GCX_HOLD_PARAMS_INIT GCX_STRUCT_INIT(gcx_hold_params)
+
+/* Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
+ * folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
+ * gcx_hold_destroy. Waiting is a look every 20 ms at most, and no thread. Errors:
+ *   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
+ *       did; the message says who
+ *   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
+ *       user's, or too many may enter it
+ *   GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
+ *       file there can't be believed; a process stopped in the middle of a change
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
+ *   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none
+ *   GCX_ERROR_INVALID_DEVICE    no such device
+ *   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no holds, a name or path that is
+ *       too long, a path that is not absolute; min_sm_count is more than sm_count */
+GCX_API gcx_result gcx_hold_create(int32_t device, uint32_t sm_count, const gcx_hold_params* params,
+                                   gcx_hold* hold);
+
+/* Writes what another process joins the hold by: text, to be given to it in its environment or on
+ * its command line. It is the path of the hold's file, so that it works where that path leads to
+ * the same folder. capacity is the room in token, in bytes; GCX_MAX_HOLD_TOKEN is enough.
+ * Errors: GCX_ERROR_INVALID_VALUE capacity is too small. */
+GCX_API gcx_result gcx_hold_get_token(gcx_hold hold, char* token, uint32_t capacity);
+
+/* Joins a hold that another process, or this one, has: it lasts until all who joined have given it
+ * up. Opens no driver, and works in a forked child too. The handle is the caller's, to be given to
+ * gcx_hold_destroy. Errors:
+ *   GCX_ERROR_NOT_FOUND         the hold has ended, or was never there
+ *   GCX_ERROR_INVALID_VALUE     the token is none
+ *   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as of gcx_hold_create */
+GCX_API gcx_result gcx_hold_join(const char* token, gcx_hold* hold);
+
+/* Gives the hold up. If no other process joined it, and no lease was acquired in it that is still
+ * there, its SMs can be had by others at once. In a forked child it only ends the handle. */
+GCX_API gcx_result gcx_hold_destroy(gcx_hold hold);
+
+/* Whether contexts of a process on a device are shared by way of MPS. */
+typedef enum gcx_mps_state GCX_ENUM_OF_INT {
+    GCX_MPS_UNKNOWN = 0, /* the driver doesn't tell */
+    GCX_MPS_OFF = 1,
+    GCX_MPS_ON = 2
+} gcx_mps_state;
+
+typedef struct gcx_hold_info {
+    uint32_t struct_size;
+    gcx_sm_family family;
+    uint32_t flags;            /* GCX_HOLD_; of one that was joined 0 */
+    uint32_t sm_count;         /* SMs that it has */
+    uint32_t device_sm_count;  /* SMs of the device */
+    int32_t joined;            /* 1: by gcx_hold_join */
+    int32_t simulated;         /* 1: of the simulated driver */
+    int32_t lost;              /* 1: somebody removed the hold's file: others may be given its SMs */
+    gcx_mps_state mps;         /* as the process saw it that took the hold */
+    float mps_thread_percentage; /* the same, as in gcx_mps_info */
+    uint64_t id;               /* a random number, which tells it from all others */
+    uint64_t since_ms;         /* milliseconds since 1970 when it was taken */
+    uint64_t atoms[8];         /* of the family: it has atom n: bit n % 64 of word n / 64 */
+    uint8_t device_uuid[16];
+    char name[64];             /* any bytes: escape them where they are shown */
+} gcx_hold_info;
+#define GCX_HOLD_INFO_INIT GCX_STRUCT_INIT(gcx_hold_info)
+
+/* Fills *info. Opens no driver. */
+GCX_API gcx_result gcx_hold_get_info(gcx_hold hold, gcx_hold_info* info);
+
+/* The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
+ * driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the hold's UUID;
+ * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
+ * hold. */
+GCX_API gcx_result gcx_hold_get_resource(gcx_hold hold, gcx_resource* resource);
+
+/* gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of a
+ * hold change only together with leases of the same hold. params->family is the hold's or
+ * GCX_SM_FAMILY_NONE. The lease keeps the hold, after gcx_hold_destroy too. A lease that was
+ * acquired without a hold may have the same SMs as a hold, but never as another lease.
+ * Errors: those of gcx_lease_acquire and of gcx_hold_get_resource; GCX_ERROR_INVALID_VALUE another
+ * family. */
+GCX_API gcx_result gcx_hold_acquire_lease(gcx_hold hold, uint32_t sm_count,
+                                          const gcx_lease_params* params, gcx_lease* lease);
+
+/* A hold of any process, or one that waits for it. Grows at the end of reserved, never in size. */
+typedef struct gcx_live_hold {
+    uint64_t id;       /* a random number, which tells it from all others */
+    uint64_t since_ms; /* milliseconds since 1970 when it was taken, or the wait began */
+    uint64_t until_ms; /* of one that waits: when it gives up; 0: never */
+    int32_t pid;       /* as the process that took it sees itself; other containers may not */
+    uint32_t user;     /* the number of the user whose file it is */
+    int32_t simulated; /* 1: of the simulated driver */
+    uint32_t waits;    /* 1: it has nothing yet, and waits in gcx_hold_create */
+    gcx_sm_family family;
+    uint32_t sm_count; /* of one that waits: those it asked for, 0 for GCX_REST */
+    uint32_t device_sm_count;
+    uint32_t atom_count;         /* of the family, on that device */
+    uint32_t atom_sm_count;      /* SMs of each atom but the last */
+    uint32_t last_atom_sm_count; /* SMs of the last atom */
+    gcx_mps_state mps;           /* as the process saw it that took the hold */
+    float mps_thread_percentage; /* the same, as in gcx_mps_info */
+    uint32_t reserved[8];        /* 0 */
+    uint64_t atoms[8];           /* it has atom n: bit n % 64 of word n / 64 */
+    uint8_t device_uuid[16];
+    char name[64];         /* any bytes: escape them where they are shown */
+    char process_name[64]; /* as above */
+    char device_name[128]; /* as above */
+} gcx_live_hold;
+
+/* The holds of a folder, by device, of each those that have SMs in the order in which they were
+ * taken, then those that wait, the first first. folder: NULL as in gcx_hold_params. capacity is the
+ * room in holds, which may be NULL if that is 0. Opens no driver and needs no GPU. What can't be
+ * believed is left out, with a warning in the log. What the dead left is removed, where this
+ * process may.
+ * Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
+ * GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of gcx_hold_create, but that the user's
+ * own folder, if it is missing, has no holds. */
+GCX_API gcx_result gcx_hold_list(const char* folder, gcx_live_hold* holds, uint32_t capacity,
+                                 uint32_t* count);
+
+typedef struct gcx_mps_info {
+    uint32_t struct_size;
+    gcx_mps_state state;     /* what the driver says of contexts of this process on the device */
+    float thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the environment, which limits
+                                this process under MPS: more than 0, at most 100; 0: it isn't set,
+                                or holds something else. The daemon's own default is not seen */
+    uint32_t reserved;
+} gcx_mps_info;
+#define GCX_MPS_INFO_INIT GCX_STRUCT_INIT(gcx_mps_info)
+
+/* Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
+ * measured yet whether it tells the truth. Makes no context.
+ * Errors: GCX_ERROR_INVALID_DEVICE no such device. */
+GCX_API gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info);
 
 /* ------------------------------------------------------------------------------------------
  * Queues

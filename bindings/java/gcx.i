@@ -239,6 +239,9 @@ AS(jobject, Preparing, jobject preparing)
 %ignore gcx_progress_callback;
 %rename("$ignore", fullname=1) gcx_cache_prepare;
 
+/* Not in Java yet: holds and MPS. */
+%rename("$ignore", regexmatch$name="^(gcx|GCX)_(MAX_)?(hold|HOLD|mps|MPS)_") "";
+
 %include "gcx_common.i"
 
 %rename(gcx_log_set_callback) log_set_callback;

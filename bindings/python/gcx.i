@@ -171,6 +171,8 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
 #define STRUCT_BEGIN() fields made = {{NULL}, 0}
 #define SIGNED(number) made.items[made.count++] = PyLong_FromLongLong(number)
 #define UNSIGNED(number) made.items[made.count++] = PyLong_FromUnsignedLongLong(number)
+#define REAL(number) made.items[made.count++] = PyFloat_FromDouble((double)(number))
+#define PATH(text) PyUnicode_DecodeFSDefault(text)
 #define TEXT(text) made.items[made.count++] = text_of(text)
 #define BYTES(data, size)                                                                          \
     made.items[made.count++] = PyBytes_FromStringAndSize((const char*)(data), (Py_ssize_t)(size))
@@ -193,12 +195,15 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
 %enddef
 
 /* A name or a path, or None. */
-%typemap(in) const char* driver (PyObject* name = NULL) {
+%typemap(in) const char* driver (PyObject* name = NULL), const char* folder (PyObject* name = NULL),
+             const char* token (PyObject* name = NULL) {
     if ($input != Py_None && !PyUnicode_FSConverter($input, &name))
         SWIG_fail;
     $1 = name != NULL ? PyBytes_AsString(name) : NULL;
 }
-%typemap(freearg) const char* driver { Py_XDECREF(name$argnum); }
+%typemap(freearg) const char* driver, const char* folder, const char* token {
+    Py_XDECREF(name$argnum);
+}
 
 /* A lease's or the process's name, or None. */
 %typemap(in) const char* lease_name (PyObject* utf8 = NULL), const char* name (PyObject* utf8 = NULL) {

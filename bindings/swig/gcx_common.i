@@ -231,6 +231,9 @@
 }
 
 %include "gcx_structs.i"
+#if defined(SWIGPYTHON)
+%include "gcx_holds.i"
+#endif
 
 /* ------------------------------------------------------------------------------------------
  * The parameters of a lease, one by one

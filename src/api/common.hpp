@@ -33,6 +33,15 @@ gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& na
 // What asks whether work has finished answers: yes, or not yet, which needs no message.
 gcx_result ready_or_fail(const Driver& driver, CUresult result, const char* function);
 
+// The family of leases and holds that are asked for so.
+gcx_sm_family leasable_family(gcx_sm_family wanted);
+// A name of a lease or a hold; null: none.
+std::string lease_name(const char* name);
+// What a lease is asked for with, but for the cancel.
+LeaseRequest lease_request(uint32_t sm_count, const gcx_lease_params& params);
+// The handle is the caller's.
+gcx_lease acquire_lease(Library& lib, Device& device, LeaseRequest request, gcx_cancel giving_up);
+
 // Writes SM ids to a caller's array; *count is what there are, also if they don't fit.
 void give_sm_ids(const std::vector<uint32_t>& ids, uint32_t* sm_ids, uint32_t capacity,
                  uint32_t* count);

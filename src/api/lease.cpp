@@ -18,22 +18,6 @@ bool at_once(uint32_t flags) {
     return flags != 0;
 }
 
-gcx_sm_family family_of(gcx_sm_family wanted) {
-    switch (wanted) {
-    case GCX_SM_FAMILY_NONE:
-        return GCX_SM_FAMILY_COSCHEDULED;
-    case GCX_SM_FAMILY_COSCHEDULED:
-    case GCX_SM_FAMILY_FINE:
-    case GCX_SM_FAMILY_MAX_CLUSTER:
-        return wanted;
-    default:
-        fail(GCX_ERROR_INVALID_VALUE,
-             format("params->family is %d; leases are of the coscheduled (1), fine (2) or "
-                    "max-cluster (3) family",
-                    wanted));
-    }
-}
-
 void check_counts(uint32_t sm_count, const gcx_lease_params& params) {
     const bool shared = (params.flags & GCX_LEASE_SHARED) != 0;
     if (params.exclusive_sm_count != 0 && !shared)
@@ -51,32 +35,6 @@ void check_counts(uint32_t sm_count, const gcx_lease_params& params) {
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->exclusive_sm_count is %u, more than the %u asked for",
                     params.exclusive_sm_count, sm_count));
-}
-
-std::string name_of(const char* name) {
-    if (name == nullptr)
-        return "";
-    if (strnlen(name, GCX_MAX_LEASE_NAME) == GCX_MAX_LEASE_NAME)
-        fail(GCX_ERROR_INVALID_VALUE,
-             format("params->name has more than %u bytes", GCX_MAX_LEASE_NAME - 1));
-    return name;
-}
-
-LeaseRequest request_of(uint32_t sm_count, const gcx_lease_params& params) {
-    if ((params.flags & ~(GCX_LEASE_SHARED | GCX_LEASE_OWN_QUEUES)) != 0)
-        fail(GCX_ERROR_INVALID_VALUE,
-             format("params->flags is %#x; there are GCX_LEASE_SHARED (1) and GCX_LEASE_OWN_QUEUES "
-                    "(2)",
-                    params.flags));
-    check_counts(sm_count, params);
-    LeaseRequest request;
-    request.sm_count = sm_count;
-    request.least = params.min_sm_count;
-    request.family = family_of(params.family);
-    request.terms = {name_of(params.name), (params.flags & GCX_LEASE_SHARED) != 0,
-                     params.exclusive_sm_count, (params.flags & GCX_LEASE_OWN_QUEUES) != 0};
-    request.timeout_ms = params.timeout_ms;
-    return request;
 }
 
 // The leases of a change, kept from going away.
@@ -118,6 +76,61 @@ gcx_live_lease describe(const Leases::Live& live) {
 
 } // namespace
 
+gcx_sm_family gcx::leasable_family(gcx_sm_family wanted) {
+    switch (wanted) {
+    case GCX_SM_FAMILY_NONE:
+        return GCX_SM_FAMILY_COSCHEDULED;
+    case GCX_SM_FAMILY_COSCHEDULED:
+    case GCX_SM_FAMILY_FINE:
+    case GCX_SM_FAMILY_MAX_CLUSTER:
+        return wanted;
+    default:
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->family is %d; leases are of the coscheduled (1), fine (2) or "
+                    "max-cluster (3) family",
+                    wanted));
+    }
+}
+
+std::string gcx::lease_name(const char* name) {
+    if (name == nullptr)
+        return "";
+    if (strnlen(name, GCX_MAX_LEASE_NAME) == GCX_MAX_LEASE_NAME)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->name has more than %u bytes", GCX_MAX_LEASE_NAME - 1));
+    return name;
+}
+
+LeaseRequest gcx::lease_request(uint32_t sm_count, const gcx_lease_params& params) {
+    if ((params.flags & ~(GCX_LEASE_SHARED | GCX_LEASE_OWN_QUEUES)) != 0)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->flags is %#x; there are GCX_LEASE_SHARED (1) and GCX_LEASE_OWN_QUEUES "
+                    "(2)",
+                    params.flags));
+    check_counts(sm_count, params);
+    LeaseRequest request;
+    request.sm_count = sm_count;
+    request.least = params.min_sm_count;
+    request.family = leasable_family(params.family);
+    request.terms = {lease_name(params.name), (params.flags & GCX_LEASE_SHARED) != 0,
+                     params.exclusive_sm_count, (params.flags & GCX_LEASE_OWN_QUEUES) != 0,
+                     nullptr};
+    request.timeout_ms = params.timeout_ms;
+    return request;
+}
+
+gcx_lease gcx::acquire_lease(Library& lib, Device& device, LeaseRequest request,
+                             gcx_cancel giving_up) {
+    std::optional<HandleTable<Cancel>::Pin> cancel;
+    if (giving_up != nullptr) {
+        cancel.emplace(lib.cancels.pin(giving_up));
+        request.cancel = &**cancel;
+    }
+    auto made = lib.leases.acquire(device, request);
+    auto hold_of_caller = std::make_unique<LeaseHold>(lib.leases, std::move(made));
+    return handle_of<gcx_lease>(lib.lease_holds.add(std::move(hold_of_caller)));
+}
+
 gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_params* params,
                              gcx_lease* lease) {
     GCX_BODY({
@@ -127,17 +140,9 @@ gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_
             check_size(params, "params");
             wanted = *params;
         }
-        LeaseRequest request = request_of(sm_count, wanted);
+        LeaseRequest request = lease_request(sm_count, wanted);
         Library& lib = library();
-        Device& its_device = lib.device(device);
-        std::optional<HandleTable<Cancel>::Pin> cancel;
-        if (wanted.cancel != nullptr) {
-            cancel.emplace(lib.cancels.pin(wanted.cancel));
-            request.cancel = &**cancel;
-        }
-        auto made = lib.leases.acquire(its_device, request);
-        auto hold = std::make_unique<LeaseHold>(lib.leases, std::move(made));
-        *lease = handle_of<gcx_lease>(lib.lease_holds.add(std::move(hold)));
+        *lease = acquire_lease(lib, lib.device(device), std::move(request), wanted.cancel);
     });
 }
 

@@ -56,6 +56,10 @@ constexpr std::array kTopOptions = {
     Option{"--once", "", "print what there is now, and end; so does output that is no terminal"},
     Option{"--interval", "SECONDS", "from one picture to the next; 1 if not given"},
 };
+constexpr std::array kPsOptions = {
+    Option{"--folder", "PATH",
+           "where processes agree on holds; GCX_HOLD_FOLDER or your own folder if not given"},
+};
 constexpr std::array kSimRunOptions = {
     Option{"--gpu", "GPU", "h100, 2xh100, h100,a100, or a file that gcx info --record wrote"},
     Option{"--driver", "VERSION", "the CUDA version of the driver, e.g. 13.0"},
@@ -101,9 +105,13 @@ constexpr std::array kCommands = {
             "SMs. The exit\nstatus is that of COMMAND; 127 if there is none of that name, 126 if "
             "it can't be run, 125 if gcx\nitself failed.",
             "gcx exec --sms 24 -- python serve.py", kExecOptions, run_exec, 125},
+    Command{"ps", "who holds which SMs, across processes", "",
+            "Shows the holds of all processes that use the same folder, and who waits for SMs. "
+            "What the dead\nleft behind is removed. Opens no driver.",
+            "gcx ps --json", kPsOptions, run_ps},
     Command{"top", "the leases of running processes that publish them", "",
             "Shows the leases of your processes that publish them, by gcx_publish_start or "
-            "GCX_PUBLISH=1 in\nthe environment, with a map of the SMs; again and again until q. "
+            "GCX_PUBLISH=1 in\nthe environment, with a map of the SMs, and the holds of all; again and again until q. "
             "Opens no driver.",
             "gcx top --once", kTopOptions, run_top},
     Command{"sim list", "the GPUs and drivers that can be simulated", "",

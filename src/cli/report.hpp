@@ -28,6 +28,7 @@ Report run_bench(const Arguments& arguments);
 Report run_bench_repartition(const Arguments& arguments);
 Report run_bench_isolation(const Arguments& arguments);
 Report run_exec(const Arguments& arguments);
+Report run_ps(const Arguments& arguments);
 Report run_top(const Arguments& arguments);
 Report run_sim_list(const Arguments& arguments);
 Report run_sim_run(const Arguments& arguments);

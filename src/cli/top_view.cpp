@@ -1,7 +1,7 @@
 #include "cli/top_view.hpp"
 
-#include "cli/checked.hpp"
-#include "cli/layout.hpp"
+#include "cli/holds_view.hpp"
+#include "cli/listing.hpp"
 #include "cli/sm_map.hpp"
 #include "cli/text.hpp"
 
@@ -12,47 +12,6 @@ namespace gcx::cli {
 namespace {
 
 constexpr std::string_view kMark = "SIMULATED ";
-constexpr std::size_t kMostName = 16;
-
-template <class T>
-std::vector<T> list(gcx_result (*give)(T*, uint32_t, uint32_t*)) {
-    std::vector<T> found;
-    uint32_t count = 64;
-    gcx_result result = GCX_ERROR_INVALID_VALUE;
-    // More may have come since it was said how many there are.
-    while (result == GCX_ERROR_INVALID_VALUE && count > found.size()) {
-        found.resize(count + count / 4);
-        result = give(found.data(), static_cast<uint32_t>(found.size()), &count);
-    }
-    check(result);
-    found.resize(count);
-    return found;
-}
-
-// What the library says of files that it doesn't read.
-class Warnings {
-  public:
-    explicit Warnings(std::vector<std::string>& to) {
-        check(gcx_log_set_callback(GCX_LOG_WARNING, take, &to));
-    }
-    ~Warnings() { gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr); }
-    Warnings(const Warnings&) = delete;
-    Warnings& operator=(const Warnings&) = delete;
-
-  private:
-    static void take(gcx_log_level, const char* message, void* to) {
-        auto& warnings = *static_cast<std::vector<std::string>*>(to);
-        if (std::find(warnings.begin(), warnings.end(), message) == warnings.end())
-            warnings.emplace_back(message);
-    }
-};
-
-std::string family_text(gcx_sm_family kind) {
-    const auto found =
-        std::find_if(family_names.begin(), family_names.end(),
-                     [&](const FamilyName& family) { return family.family == kind; });
-    return found == family_names.end() ? "another family" : std::string(found->name);
-}
 
 bool has(const uint64_t (&atoms)[8], uint32_t atom) {
     return (atoms[atom / 64] >> (atom % 64) & 1) != 0;
@@ -64,13 +23,6 @@ bool holds(const gcx_published_lease& lease, uint32_t atom) {
 
 uint32_t atom_size(const gcx_published_lease& lease, uint32_t atom) {
     return atom + 1 == lease.atom_count ? lease.last_atom_sm_count : lease.atom_sm_count;
-}
-
-std::string uuid_text(const uint8_t (&uuid)[16]) {
-    std::string text;
-    for (const uint8_t byte : uuid)
-        text += format("%02x", static_cast<unsigned>(byte));
-    return text;
 }
 
 // What atoms a lease of a device lies on.
@@ -104,19 +56,6 @@ std::vector<Device> devices_of(const std::vector<gcx_published_lease>& leases) {
         found->leases.push_back({&lease, lease.waits != 0 ? SmMap::kNobody : numbers++});
     }
     return devices;
-}
-
-// As wide as most characters and a space.
-std::string short_text(const char* text) {
-    const std::string whole = visible(text);
-    std::size_t characters = 0;
-    for (std::size_t i = 0; i < whole.size(); i++) {
-        if ((static_cast<unsigned char>(whole[i]) & 0xc0) == 0x80)
-            continue;
-        if (++characters > kMostName)
-            return whole.substr(0, i) + "~";
-    }
-    return whole + std::string(kMostName - characters + 1, ' ');
 }
 
 // Draws the atoms of a family, an SM a cell, an atom a group.
@@ -197,11 +136,11 @@ std::string table(const Device& device, bool colours) {
             *lease->name != '\0' ? lease->name
                                  : format("lease %llu", static_cast<unsigned long long>(lease->id));
         text += "  " + painted(format("%2s", letter.c_str()), number, colours);
-        text += format("  %s %5s  %s %7u %8llu  %s %8d\n", short_text(name.c_str()).c_str(),
+        text += format("  %s %5s  %s %7u %8llu  %s %8d\n", name_column(name.c_str()).c_str(),
                        waits ? "" : std::to_string(lease->sm_count).c_str(),
                        padded(what_it_is(*lease), 18).c_str(), lease->stream_count,
                        static_cast<unsigned long long>(lease->changes),
-                       short_text(lease->process_name).c_str(), lease->pid);
+                       name_column(lease->process_name).c_str(), lease->pid);
     }
     return text;
 }
@@ -242,15 +181,6 @@ std::string idle_text(const Published& published) {
     return text;
 }
 
-Json atoms_json(const uint64_t (&atoms)[8]) {
-    std::vector<uint32_t> found;
-    for (uint32_t atom = 0; atom < 512; atom++) {
-        if (has(atoms, atom))
-            found.push_back(atom);
-    }
-    return found;
-}
-
 Json lease_json(const gcx_published_lease& lease) {
     return Json::object()
         .set("process", format("%016llx", static_cast<unsigned long long>(lease.process)))
@@ -270,8 +200,8 @@ Json lease_json(const gcx_published_lease& lease) {
         .set("stream_count", lease.stream_count)
         .set("changes", lease.changes)
         .set("atom_count", lease.atom_count)
-        .set("exclusive_atoms", atoms_json(lease.exclusive_atoms))
-        .set("shared_atoms", atoms_json(lease.shared_atoms));
+        .set("exclusive_atoms", atoms_of(lease.exclusive_atoms))
+        .set("shared_atoms", atoms_of(lease.shared_atoms));
 }
 
 } // namespace
@@ -279,8 +209,13 @@ Json lease_json(const gcx_published_lease& lease) {
 Published read_published() {
     Published published;
     const Warnings warnings(published.warnings);
-    published.leases = list(gcx_published_lease_list);
-    published.processes = list(gcx_published_process_list);
+    published.leases = list_all<gcx_published_lease>(gcx_published_lease_list);
+    published.processes = list_all<gcx_published_process>(gcx_published_process_list);
+    try {
+        published.holds = read_holds(nullptr);
+    } catch (const Failure& failure) {
+        published.warnings.emplace_back(failure.what());
+    }
     return published;
 }
 
@@ -306,11 +241,14 @@ Json published_json(const Published& published) {
         warnings.add(warning);
     const bool simulated =
         std::any_of(published.processes.begin(), published.processes.end(),
-                    [](const gcx_published_process& process) { return process.simulated != 0; });
+                    [](const gcx_published_process& process) { return process.simulated != 0; }) ||
+        std::any_of(published.holds.begin(), published.holds.end(),
+                    [](const gcx_live_hold& hold) { return hold.simulated != 0; });
     Json json = Json::object();
     json.set("simulated", simulated)
         .set("processes", std::move(processes))
         .set("leases", std::move(leases))
+        .set("holds", holds_json(published.holds))
         .set("warnings", std::move(warnings));
     return json;
 }
@@ -320,6 +258,8 @@ std::string published_text(const Published& published, std::size_t columns, bool
     for (const Device& device : devices_of(published.leases))
         text += device_text(device, columns, colours);
     text += idle_text(published);
+    if (const std::string holds = holds_text(published.holds); !holds.empty())
+        text += (text.empty() ? "" : "\n") + ("held, across processes:\n" + holds);
     if (text.empty())
         text = nobody();
     for (const std::string& warning : published.warnings)

@@ -292,4 +292,24 @@ void Family::set_sm_map(SmMap map) {
     sm_map_.store(owned_map_.get(), std::memory_order_release);
 }
 
+std::optional<AtomSet> atoms_meeting(const Family& family, const Family& other,
+                                     const AtomSet& atoms) {
+    const SmMap* const mine = family.sm_map();
+    const SmMap* const theirs = other.sm_map();
+    if (mine == nullptr || theirs == nullptr)
+        return std::nullopt;
+    std::vector<bool> held(GCX_MAX_SMS, false);
+    atoms.for_each([&](std::size_t atom) {
+        for (const uint32_t sm : (*theirs)[atom])
+            held[sm] = true;
+    });
+    AtomSet found;
+    family.all().for_each([&](std::size_t atom) {
+        const std::vector<uint32_t>& sms = (*mine)[atom];
+        if (std::any_of(sms.begin(), sms.end(), [&](uint32_t sm) { return held[sm]; }))
+            found.add(atom);
+    });
+    return found;
+}
+
 } // namespace gcx

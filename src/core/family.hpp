@@ -75,4 +75,8 @@ class Family {
     std::atomic<const SmMap*> sm_map_{nullptr};
 };
 
+// The atoms of a family whose SMs are among those of atoms of another; nothing if that isn't known.
+std::optional<AtomSet> atoms_meeting(const Family& family, const Family& other,
+                                     const AtomSet& atoms);
+
 } // namespace gcx

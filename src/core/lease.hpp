@@ -4,6 +4,7 @@
 #include "core/context_cache.hpp"
 #include "core/fence.hpp"
 #include "core/gate.hpp"
+#include "core/hold.hpp"
 #include "core/ledger.hpp"
 #include "core/publisher.hpp"
 
@@ -20,6 +21,7 @@ struct LeaseTerms {
     bool shared = false;
     uint32_t own_sm_count = 0; // of a shared one: SMs that are to be its alone
     bool own_queues = false;   // [13.1+] refused where the driver has none
+    std::shared_ptr<const holds::Hold> hold; // whose SMs it has alone; null: any of the device
 };
 
 // "decode", with its quotes, or "lease 3" for one without a name: for messages.

@@ -34,13 +34,19 @@ void Leases::check_together(std::span<const Size> sizes) {
                         first.label().c_str(), first.device.label().c_str(),
                         family_name(first.family->kind()), lease.label().c_str(),
                         lease.device.label().c_str(), family_name(lease.family->kind())));
+        if (lease.terms.hold != first.terms.hold)
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("%s and %s are not of the same hold: SMs don't go from one to the other",
+                        first.label().c_str(), lease.label().c_str()));
     }
 }
 
 Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
     const auto& family = sizes[0].lease->family;
     const Ledger& ledger = Leases::ledger(shelf, family);
-    AtomSet usable = Leases::usable(shelf, family);
+    const LeaseTerms& first = sizes[0].lease->terms;
+    const AtomSet within = Leases::within(*family, first);
+    AtomSet usable = Leases::usable(shelf, family) & within;
     std::vector<Wish> wishes;
     AtomSet theirs;
     for (const Size& size : sizes) {
@@ -63,10 +69,8 @@ Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
                      (size.sm_count == 0 ? std::string("the rest") : format("%u", size.sm_count)) +
                      " for " + size.lease->label();
         if (!std::all_of(wishes.begin(), wishes.end(),
-                         [&](const Wish& wish) { return fits(family, wish); }))
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("there are not the SMs for %s: %s has %u, whoever holds them",
-                        asked.c_str(), shelf.device.label().c_str(), shelf.device.sm_count()));
+                         [&](const Wish& wish) { return fits(family, wish, within); }))
+            refuse_size(shelf, "there are not the SMs for " + asked, first);
         fail(GCX_ERROR_ALREADY_ACQUIRED, format("there are not the SMs for %s: %s", asked.c_str(),
                                                 holders(shelf, family).c_str()));
     }

@@ -10,27 +10,6 @@
 namespace gcx {
 namespace {
 
-// The atoms of a family whose SMs are among those of atoms of another; nothing if that isn't known.
-std::optional<AtomSet> overlapping(const Family& family, const Family& other,
-                                   const AtomSet& atoms) {
-    const SmMap* const mine = family.sm_map();
-    const SmMap* const theirs = other.sm_map();
-    if (mine == nullptr || theirs == nullptr)
-        return std::nullopt;
-    std::vector<bool> held(GCX_MAX_SMS, false);
-    atoms.for_each([&](std::size_t atom) {
-        for (const uint32_t sm : (*theirs)[atom])
-            held[sm] = true;
-    });
-    AtomSet found;
-    family.all().for_each([&](std::size_t atom) {
-        const std::vector<uint32_t>& sms = (*mine)[atom];
-        if (std::any_of(sms.begin(), sms.end(), [&](uint32_t sm) { return held[sm]; }))
-            found.add(atom);
-    });
-    return found;
-}
-
 std::string count_text(uint32_t sm_count) {
     return sm_count == 0 ? "the rest" : format("%u SMs", sm_count);
 }
@@ -71,7 +50,7 @@ std::optional<AtomSet> Leases::taken_elsewhere(Shelf& shelf,
         const AtomSet held = other == family ? AtomSet() : ledger.held();
         if (held.empty())
             continue;
-        const auto found = overlapping(*family, *other, held);
+        const auto found = atoms_meeting(*family, *other, held);
         if (!found)
             return std::nullopt;
         taken = taken | *found;
@@ -94,7 +73,8 @@ bool Leases::grant(Shelf& shelf, const Waiter& waiter) {
     if (!taken)
         return false;
     Ledger& ledger = Leases::ledger(shelf, waiter.family);
-    const auto planned = ledger.plan({&waiter.wish, 1}, waiter.family->all() - *taken);
+    const auto planned =
+        ledger.plan({&waiter.wish, 1}, within(*waiter.family, *waiter.terms) - *taken);
     if (!planned)
         return false;
     shelf.rows[waiter.wish.who].label = lease_label(waiter.wish.who, waiter.terms->name);
@@ -158,11 +138,26 @@ Fences Leases::fences_on(Shelf& shelf, const Lease& lease, const AtomSet& atoms)
     return found;
 }
 
-// Whether the device has the SMs, whoever holds them.
-bool Leases::fits(const std::shared_ptr<Family>& family, const Wish& wish) {
+// The atoms that a lease can have, whoever has them.
+AtomSet Leases::within(const Family& family, const LeaseTerms& terms) {
+    return terms.hold != nullptr ? terms.hold->record().set() : family.all();
+}
+
+// Whether the device, or the hold, has the SMs, whoever has them.
+bool Leases::fits(const std::shared_ptr<Family>& family, const Wish& wish, const AtomSet& within) {
     const Ledger empty(family->shape(),
                        [&](const AtomSet& set) { return family->can_realise(set); });
-    return empty.plan({&wish, 1}, family->all()).has_value();
+    return empty.plan({&wish, 1}, within).has_value();
+}
+
+void Leases::refuse_size(const Shelf& shelf, const std::string& what, const LeaseTerms& terms) {
+    if (terms.hold == nullptr)
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("%s; %s has %u SMs, whoever holds them", what.c_str(),
+                    shelf.device.label().c_str(), shelf.device.sm_count()));
+    fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+         format("%s; the hold of %s has %u SMs, whichever lease has them", what.c_str(),
+                shelf.device.label().c_str(), terms.hold->record().sm_count()));
 }
 
 bool Leases::is_given_up(const LeaseRequest& request) {
@@ -182,11 +177,8 @@ std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& reque
     Shelf& shelf = this->shelf(device);
     waiter.wish.who = next_id_++;
     if (is_given_up(request) || !shelf.waiters.empty() || !grant(shelf, waiter)) {
-        if (!fits(family, waiter.wish))
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("asked for %s; %s has %u SMs, whoever holds them",
-                        count_text(request.sm_count).c_str(), device.label().c_str(),
-                        device.sm_count()));
+        if (!fits(family, waiter.wish, within(*family, request.terms)))
+            refuse_size(shelf, "asked for " + count_text(request.sm_count), request.terms);
         usable(shelf, family); // throws if it isn't known
         wait(lock, shelf, waiter, request);
     }

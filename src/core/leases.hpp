@@ -116,7 +116,11 @@ class Leases {
     static std::optional<AtomSet> taken_elsewhere(Shelf& shelf,
                                                   const std::shared_ptr<Family>& family);
     static AtomSet usable(Shelf& shelf, const std::shared_ptr<Family>& family);
-    static bool fits(const std::shared_ptr<Family>& family, const Wish& wish);
+    static AtomSet within(const Family& family, const LeaseTerms& terms);
+    static bool fits(const std::shared_ptr<Family>& family, const Wish& wish,
+                     const AtomSet& within);
+    [[noreturn]] static void refuse_size(const Shelf& shelf, const std::string& what,
+                                         const LeaseTerms& terms);
     static bool grant(Shelf& shelf, const Waiter& waiter);
     void serve(Shelf& shelf);
     void take_out(Shelf& shelf, uint64_t id);

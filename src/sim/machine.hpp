@@ -385,6 +385,7 @@ struct Machine {
     std::size_t runs_room = 0;
     uint64_t next_queue_hold = 1;
     uint64_t kernel_ns = 0;
+    bool mps = false; // what the devices tell of it; work runs all the same
 
     ~Machine();
     bool has(Capability capability) const { return driver->version >= capability; }

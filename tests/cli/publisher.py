@@ -1,6 +1,7 @@
 """A process that publishes leases: publisher.py LIBRARY PROCESS [NAME:SMS[:OWN]]... Each lease has
-one stream; one with OWN is shared, but for so many SMs; one that begins with wait: waits. Says
-"ready", then does each line of its input: resize INDEX SMS, or stop. Ends with its input."""
+one stream; one with OWN is shared, but for so many SMs; one that begins with wait: waits; one that
+begins with hold: is held across processes, in place of a lease. Says "ready", then does each line of
+its input: resize INDEX SMS, or stop. Ends with its input."""
 
 from __future__ import annotations
 
@@ -23,6 +24,20 @@ class Params(ctypes.Structure):
         ("timeout_ms", ctypes.c_uint32),
         ("cancel", ctypes.c_void_p),
         ("name", ctypes.c_char_p),
+    )
+
+
+class HoldParams(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("family", ctypes.c_int),
+        ("min_sm_count", ctypes.c_uint32),
+        ("timeout_ms", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("cancel", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("folder", ctypes.c_char_p),
     )
 
 
@@ -52,13 +67,24 @@ def acquire(words: str, waits: bool = False) -> ctypes.c_void_p:
     return lease
 
 
+def hold(words: str, waits: bool = False) -> None:
+    name, count = words.removeprefix("hold:").split(":")
+    params = HoldParams(ctypes.sizeof(HoldParams), name=os.fsencode(name))
+    params.timeout_ms = 0xFFFFFFFF if waits else 0
+    held = ctypes.c_void_p()
+    checked(library.gcx_hold_create(0, int(count), ctypes.byref(params), ctypes.byref(held)))
+
+
 leases = []
 checked(library.gcx_publish_start(os.fsencode(sys.argv[2])))
 for words in sys.argv[3:]:
     if words.startswith("wait:"):
         waiting = (words.removeprefix("wait:"), True)
-        threading.Thread(target=acquire, args=waiting, daemon=True).start()
+        take = hold if waiting[0].startswith("hold:") else acquire
+        threading.Thread(target=take, args=waiting, daemon=True).start()
         time.sleep(0.2)
+    elif words.startswith("hold:"):
+        hold(words)
     else:
         leases.append(acquire(words))
 print("ready", flush=True)

@@ -17,6 +17,12 @@ SHOWN = [
     ("notebook", "probe:24:8"),
 ]
 
+# The same of holds, in processes that publish too.
+HELD = [
+    ("trainer", "hold:train:108"),
+    ("server", "hold:decode:24", "wait:hold:batch:48"),
+]
+
 
 def library() -> str:
     """The libgcx that the command uses."""

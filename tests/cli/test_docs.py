@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .command import H100, environment, program
-from .publishing import SHOWN, publishers
+from .publishing import HELD, SHOWN, publishers
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = ROOT / "docs" / "command.md"
@@ -43,6 +43,7 @@ def comparable(text: str) -> str:
     text = re.sub(r'(headers of CUDA|"header_version":) "?[\d.]+', r"\1 HEADERS", text)
     text = re.sub(r"\d+\.\d+", "NUMBER", text)
     text = re.sub(r"(engine|notebook) +\d+", r"\1 PID", text)
+    text = re.sub(r"\d+ s +python\S* +\d+ +\d+", "TIME PYTHON PID USER", text)
     return re.sub(r" +", " ", text)
 
 
@@ -52,7 +53,8 @@ def test_transcript(block: list[tuple[str, str]], tmp_path: Path) -> None:
     for command, _ in block:
         script += f"{command}\nstatus=$?\necho '{SEPARATOR}'\n(exit $status)\n"
     path = f"{Path(program()).parent}:/usr/local/bin:/usr/bin:/bin"
-    shown = SHOWN if any("engine" in output for _, output in block) else []
+    texts = "".join(output for _, output in block)
+    shown = SHOWN if "engine" in texts else HELD if "decode" in texts else []
     with publishers(tmp_path, *shown):
         done = subprocess.run(
             ["bash", "-c", script],
@@ -72,7 +74,7 @@ def test_transcript(block: list[tuple[str, str]], tmp_path: Path) -> None:
 
 def test_there_are_transcripts() -> None:
     commands = [command for block in transcripts() for command, _ in block]
-    for wanted in ["info", "plan", "split", "verify", "bench", "top", "sim list", "sim run"]:
+    for wanted in ["info", "plan", "split", "verify", "bench", "ps", "top", "sim list", "sim run"]:
         assert any(f"gcx {wanted}" in command for command in commands), wanted
 
 

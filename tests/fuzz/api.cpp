@@ -581,6 +581,10 @@ constexpr auto kOperations = std::to_array<Operation>({
     change_graph,
     graph_facts,
     partition_counts,
+    take_hold,
+    join_hold,
+    destroy_hold,
+    hold_facts,
 });
 
 void one_operation(Bytes& bytes, Shared& shared) {
@@ -610,6 +614,7 @@ void end(Shared& shared) {
     shared.graphs.destroy_all();
     shared.streams.destroy_all();
     shared.leases.destroy_all();
+    shared.holds.destroy_all();
     shared.cancels.destroy_all();
     shared.contexts.destroy_all();
     shared.events.destroy_all();

@@ -35,7 +35,7 @@ SANITIZER_ENV = {
     "TSAN_OPTIONS": "halt_on_error=1",
 }
 FUZZ_SECONDS = 60
-HARNESSES = ("api", "profile", "command", "published")
+HARNESSES = ("api", "profile", "command", "published", "hold")
 # Everything else is built with 13.5.
 HEADERS = {
     "12.4": "nvidia-cuda-runtime-cu12==12.4.127",

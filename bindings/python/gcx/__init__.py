@@ -75,6 +75,7 @@ from gcx._errors import (
 from gcx._event import Event
 from gcx._foreign import EventLike, GraphLike, KernelLike, StreamLike
 from gcx._graph import Graph, GraphInfo, GraphNode
+from gcx._hold import Hold, LiveHold, MPSInfo, hold, holds, join_hold, mps_info
 from gcx._lease import Lease, prepare, resize
 from gcx._order import Waitable
 from gcx._partition import Partition, Partitions, split
@@ -119,6 +120,7 @@ __all__ = [
     "GraphLike",
     "GraphNode",
     "GraphUpdateError",
+    "Hold",
     "InvalidContextError",
     "InvalidDeviceError",
     "InvalidHandleError",
@@ -130,7 +132,9 @@ __all__ = [
     "LaunchTooLargeError",
     "Lease",
     "LiveContext",
+    "LiveHold",
     "LiveLease",
+    "MPSInfo",
     "NoDeviceError",
     "NotFoundError",
     "NotInitializedError",
@@ -162,9 +166,13 @@ __all__ = [
     "current_context",
     "devices",
     "driver_info",
+    "hold",
+    "holds",
     "info",
+    "join_hold",
     "leases",
     "live_contexts",
+    "mps_info",
     "open_driver",
     "prepare",
     "prewarm",

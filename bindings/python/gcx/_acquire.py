@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple, SupportsIndex
 
 from gcx import _gcx
@@ -11,6 +12,7 @@ from gcx._cancel import Cancel, interruptible
 from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, text_of, whole
 from gcx._errors import AlreadyAcquiredError, InvalidValueError
 from gcx._lease import Claim, Lease, lease_of, sm_count_of
+from gcx._owned import Owned
 from gcx._request import FAMILIES, Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
 from gcx._stream import priority_of
@@ -66,8 +68,6 @@ def acquire(
         InvalidValueError, TypeError: A count of 0, min_sm_count or exclusive_sm_count above
             sm_count, a name that is too long, a negative time-out.
     """
-    if cancel is not None and not isinstance(cancel, Cancel):
-        raise TypeError(f"cancel must be a gcx.Cancel, not {type(cancel).__name__}")
     claim = Claim()
     lease = lease_of(claim, priority_of(priority))
     wanted = (
@@ -80,27 +80,37 @@ def acquire(
         whole(exclusive_sm_count, "exclusive_sm_count"),
     )
     text = text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1)
-    milliseconds = _milliseconds(timeout)
 
     def ask(for_so_long: int, giving_up: int) -> None:
         claim._handle = _gcx.gcx_lease_acquire(*wanted, for_so_long, giving_up, text)
 
+    take(ask, claim, timeout, cancel)
+    return lease
+
+
+def take(
+    ask: Callable[[int, int], None], claim: Owned, timeout: float | None, cancel: Cancel | None
+) -> None:
+    """Asks for SMs, with milliseconds and a Cancel's handle; Ctrl-C gives the wait up. claim is
+    what ask fills in."""
+    if cancel is not None and not isinstance(cancel, Cancel):
+        raise TypeError(f"cancel must be a gcx.Cancel, not {type(cancel).__name__}")
+    milliseconds = _milliseconds(timeout)
     giving_up = 0 if cancel is None else cancel._live()
     if milliseconds == 0 or threading.get_ident() != threading.main_thread().ident:
         ask(milliseconds, giving_up)
-        return lease
+        return
     try:
         ask(0, giving_up)  # Most often they are free, which needs no thread.
     except AlreadyAcquiredError:
         pass
     else:
-        return lease
+        return
     try:
         interruptible(lambda own: ask(milliseconds, own), cancel)
     except BaseException:
         claim.close()  # What was granted in the same moment.
         raise
-    return lease
 
 
 class LiveLease(NamedTuple):

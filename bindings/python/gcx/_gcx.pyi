@@ -28,6 +28,10 @@ GCX_SPLIT_IGNORE_SM_COSCHEDULING: int
 GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE: int
 GCX_SPLIT_EXACT: int
 GCX_SPLIT_UNLEASED: int
+GCX_HOLD_INHERIT: int
+GCX_MPS_OFF: int
+GCX_MPS_ON: int
+GCX_MPS_UNKNOWN: int
 GCX_SM_REQUEST_BACKFILL: int
 GCX_SM_REQUEST_LOCALITY_DOMAIN_ID: int
 GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS: int
@@ -187,6 +191,38 @@ def gcx_lease_list(
 def gcx_lease_stream_create(lease: int, priority: int, /) -> int: ...
 def gcx_lease_synchronize(lease: int, /) -> None: ...
 def gcx_lease_query(lease: int, /) -> bool: ...
+def gcx_hold_create(
+    device: int,
+    sm_count: int,
+    flags: int,
+    family: int,
+    min_sm_count: int,
+    name: str | None,
+    folder: str | bytes | PathLike[str] | PathLike[bytes] | None,
+    timeout_ms: int,
+    cancel: int,
+    /,
+) -> int: ...
+def gcx_hold_destroy(hold: int, /) -> None: ...
+def gcx_hold_join(token: str | bytes | PathLike[str] | PathLike[bytes], /) -> int: ...
+def gcx_hold_get_token(hold: int, /) -> str: ...
+def gcx_hold_get_info(hold: int, /) -> tuple[Any, ...]: ...
+def gcx_hold_get_resource(hold: int, /) -> bytes: ...
+def gcx_hold_acquire_lease(
+    hold: int,
+    sm_count: int,
+    flags: int,
+    min_sm_count: int,
+    exclusive_sm_count: int,
+    timeout_ms: int,
+    cancel: int,
+    name: str | None,
+    /,
+) -> int: ...
+def gcx_hold_list(
+    folder: str | bytes | PathLike[str] | PathLike[bytes] | None, /
+) -> list[tuple[Any, ...]]: ...
+def gcx_mps_get_info(device: int, /) -> tuple[int, float]: ...
 def gcx_graph_create(captured: int, flags: int, max_executables: int, /) -> int: ...
 def gcx_graph_destroy(graph: int, /) -> None: ...
 def gcx_graph_launch(graph: int, stream: int, /) -> None: ...

@@ -148,15 +148,15 @@ def _lease_of(*fields: Any) -> PublishedLease:
             bool(flags & _gcx.GCX_LEASE_SHARED),
             bool(waits),
             *fields[9:16],
-            _atoms_in(alone),
-            _atoms_in(shared),
+            atoms_in(alone),
+            atoms_in(shared),
             uuid_text(device_uuid),
             *fields[19:],
         )
     )
 
 
-def _atoms_in(words: bytes) -> tuple[int, ...]:
+def atoms_in(words: bytes) -> tuple[int, ...]:
     """The numbers of the bits that are set in words of 64 bits."""
     found = []
     for word in range(0, len(words), 8):

@@ -55,7 +55,6 @@ constexpr FixedAttribute kFixedAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 1},
     {CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0},
     {CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 1},
-    {CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0},
     {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0},
     {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
 };
@@ -102,6 +101,8 @@ int get_attribute(const Machine& machine, const Device& device, int attribute) {
         return profile.minor;
     case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
         return profile.has_clusters() ? 1 : 0;
+    case CU_DEVICE_ATTRIBUTE_MPS_ENABLED:
+        return machine.mps ? 1 : 0; // by the header's text
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
         return pci_bus(device);
     case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:

@@ -178,6 +178,17 @@ bool read_kernel_ns(uint64_t& kernel_ns, std::string& error) {
     return false;
 }
 
+bool read_mps(bool& mps, std::string& error) {
+    const char* const variable = std::getenv("GCX_SIM_MPS");
+    const std::string_view text(variable == nullptr ? "" : variable);
+    mps = text == "1";
+    if (mps || text.empty() || text == "0")
+        return true;
+    error = "GCX_SIM_MPS=" + std::string(text) +
+            ": whether the devices tell that they are shared by way of MPS is 0 or 1";
+    return false;
+}
+
 } // namespace
 
 bool read_spec(const char* spec, Machine& machine, std::string& error) {
@@ -189,7 +200,8 @@ bool read_spec(const char* spec, Machine& machine, std::string& error) {
     machine.spec = spec;
     machine.epoch = epochs++;
     std::string driver;
-    if (!read_kernel_ns(machine.kernel_ns, error) || !read_machine(machine, driver, error))
+    if (!read_kernel_ns(machine.kernel_ns, error) || !read_mps(machine.mps, error) ||
+        !read_machine(machine, driver, error))
         return false;
     machine.driver =
         find_driver_version(driver.empty() ? std::string_view(kDefaultDriver) : driver);

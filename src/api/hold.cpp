@@ -1,0 +1,237 @@
+// Holds: SMs that no other process has.
+
+#include "api/hold.hpp"
+
+#include "api/common.hpp"
+#include "api/guard.hpp"
+#include "core/hold_taking.hpp"
+#include "driver/mps.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+using namespace gcx;
+
+namespace {
+
+struct Parts {
+    unsigned forks = forks_seen();
+    HandleTable<HoldPart> table{7, "hold"};
+};
+// Never destroyed: other threads may be in here while the process exits.
+constinit std::atomic<Parts*> all_parts{nullptr};
+
+holds::Request hold_request(uint32_t sm_count, const gcx_hold_params& params) {
+    if ((params.flags & ~GCX_HOLD_INHERIT) != 0)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->flags is %#x; there is only GCX_HOLD_INHERIT (1)", params.flags));
+    if (params.reserved != 0)
+        fail(GCX_ERROR_INVALID_VALUE, "params->reserved is not 0");
+    if (sm_count != GCX_REST && params.min_sm_count > sm_count)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->min_sm_count is %u, more than the %u asked for", params.min_sm_count,
+                    sm_count));
+    if (sm_count > GCX_MAX_SMS)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("sm_count is %u; no device has more than %u SMs", sm_count, GCX_MAX_SMS));
+    holds::Request request;
+    request.sm_count = sm_count;
+    request.least = params.min_sm_count;
+    request.family = leasable_family(params.family);
+    request.flags = params.flags;
+    request.timeout_ms = params.timeout_ms;
+    request.name = lease_name(params.name);
+    request.folder = holds::folder_of(params.folder);
+    return request;
+}
+
+Device& device_of_hold(Library& lib, const holds::Record& record) {
+    for (int32_t ordinal = 0; ordinal < lib.device_count(); ordinal++) {
+        gcx_device_info info = GCX_DEVICE_INFO_INIT;
+        lib.device(ordinal).get_info(info);
+        if (std::memcmp(info.uuid, record.uuid, sizeof record.uuid) == 0 &&
+            lib.driver.simulated() == (record.simulated != 0))
+            return lib.device(ordinal);
+    }
+    fail(GCX_ERROR_NO_DEVICE,
+         format("the hold is of the device %s, which is none of the %d of this process: "
+                "CUDA_VISIBLE_DEVICES may hide it, or the driver is another one",
+                holds::prefix_of(record.uuid, record.simulated != 0).c_str(), lib.device_count()));
+}
+
+gcx_live_hold describe_hold(const holds::Entry& entry) {
+    const holds::Record& record = entry.record;
+    gcx_live_hold live{};
+    live.id = record.id;
+    live.since_ms = record.since_ms;
+    live.until_ms = record.until_ms;
+    live.pid = record.pid;
+    live.user = entry.user;
+    live.simulated = static_cast<int32_t>(record.simulated);
+    live.waits = record.waits;
+    // What is read was checked.
+    // NOLINTBEGIN(clang-analyzer-optin.core.EnumCastOutOfRange)
+    live.family = static_cast<gcx_sm_family>(record.family);
+    live.mps = static_cast<gcx_mps_state>(record.mps);
+    // NOLINTEND(clang-analyzer-optin.core.EnumCastOutOfRange)
+    live.sm_count = record.waits != 0 ? record.wanted : record.sm_count();
+    live.device_sm_count = record.device_sm_count;
+    live.atom_count = record.shape().atom_count();
+    live.atom_sm_count = record.unit_size;
+    live.last_atom_sm_count = record.odd_size != 0 ? record.odd_size : record.unit_size;
+    live.mps_thread_percentage = record.mps_thread_percentage;
+    std::memcpy(live.atoms, record.atoms, sizeof live.atoms);
+    std::memcpy(live.device_uuid, record.uuid, sizeof live.device_uuid);
+    std::memcpy(live.name, record.name, sizeof live.name);
+    std::memcpy(live.process_name, record.process_name, sizeof live.process_name);
+    std::memcpy(live.device_name, record.device_name, sizeof live.device_name);
+    return live;
+}
+
+gcx_hold give_out_hold(std::shared_ptr<const holds::Hold> hold) {
+    return handle_of<gcx_hold>(hold_parts().add(std::make_unique<HoldPart>(std::move(hold))));
+}
+
+} // namespace
+
+HandleTable<HoldPart>& gcx::hold_parts() {
+    Parts* now = all_parts.load(std::memory_order_acquire);
+    while (now == nullptr || now->forks != forks_seen()) {
+        auto fresh = std::make_unique<Parts>();
+        if (all_parts.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel))
+            now = fresh.release();
+    }
+    return now->table;
+}
+
+gcx_result gcx_hold_create(int32_t device, uint32_t sm_count, const gcx_hold_params* params,
+                           gcx_hold* hold) {
+    GCX_BODY({
+        not_null(hold, "hold");
+        gcx_hold_params wanted = GCX_HOLD_PARAMS_INIT;
+        if (params != nullptr) {
+            check_size(params, "params");
+            wanted = *params;
+        }
+        holds::Request request = hold_request(sm_count, wanted);
+        Library& lib = library();
+        Device& its_device = lib.device(device);
+        std::optional<HandleTable<Cancel>::Pin> cancel;
+        if (wanted.cancel != nullptr)
+            cancel.emplace(lib.cancels.pin(wanted.cancel));
+        request.given_up = [&] { return cancel && (*cancel)->signalled(); };
+        *hold = give_out_hold(holds::take(its_device, request));
+    });
+}
+
+gcx_result gcx_hold_get_token(gcx_hold hold, char* token, uint32_t capacity) {
+    GCX_BODY({
+        not_null(token, "token");
+        const std::string text = hold_parts().pin(hold)->hold->token();
+        if (text.size() >= capacity)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("the token has %zu bytes with its final 0, and there is room for %u; "
+                        "GCX_MAX_HOLD_TOKEN (%u) is enough",
+                        text.size() + 1, capacity, GCX_MAX_HOLD_TOKEN));
+        std::memcpy(token, text.c_str(), text.size() + 1);
+    });
+}
+
+gcx_result gcx_hold_join(const char* token, gcx_hold* hold) {
+    GCX_BODY({
+        not_null(token, "token");
+        not_null(hold, "hold");
+        *hold = give_out_hold(holds::join(std::string(token, strnlen(token, GCX_MAX_HOLD_TOKEN))));
+    });
+}
+
+gcx_result gcx_hold_destroy(gcx_hold hold) {
+    GCX_BODY({ hold_parts().close(hold_parts().pin(hold)); });
+}
+
+gcx_result gcx_hold_get_info(gcx_hold hold, gcx_hold_info* info) {
+    GCX_BODY({
+        check_size(info, "info");
+        const auto pin = hold_parts().pin(hold);
+        const holds::Hold& its = *pin->hold;
+        const holds::Record& record = its.record();
+        const gcx_live_hold live = describe_hold({"", 0, record});
+        info->family = live.family;
+        info->flags = its.flags();
+        info->sm_count = live.sm_count;
+        info->device_sm_count = live.device_sm_count;
+        info->joined = its.joined() ? 1 : 0;
+        info->simulated = live.simulated;
+        info->lost = its.lost() ? 1 : 0;
+        info->mps = live.mps;
+        info->mps_thread_percentage = live.mps_thread_percentage;
+        info->id = live.id;
+        info->since_ms = live.since_ms;
+        std::memcpy(info->atoms, live.atoms, sizeof info->atoms);
+        std::memcpy(info->device_uuid, live.device_uuid, sizeof info->device_uuid);
+        std::memcpy(info->name, live.name, sizeof info->name);
+    });
+}
+
+gcx_result gcx_hold_get_resource(gcx_hold hold, gcx_resource* resource) {
+    GCX_BODY({
+        not_null(resource, "resource");
+        const auto pin = hold_parts().pin(hold);
+        const holds::Record& record = pin->hold->record();
+        *resource = seal(holds::resource_of(device_of_hold(library(), record), record));
+    });
+}
+
+gcx_result gcx_hold_acquire_lease(gcx_hold hold, uint32_t sm_count, const gcx_lease_params* params,
+                                  gcx_lease* lease) {
+    GCX_BODY({
+        not_null(lease, "lease");
+        const auto pin = hold_parts().pin(hold);
+        const holds::Record& record = pin->hold->record();
+        Library& lib = library();
+        Device& device = device_of_hold(lib, record);
+        const SmResource resource = holds::resource_of(device, record);
+        gcx_lease_params wanted = GCX_LEASE_PARAMS_INIT;
+        if (params != nullptr) {
+            check_size(params, "params");
+            wanted = *params;
+        }
+        if (wanted.family == GCX_SM_FAMILY_NONE)
+            wanted.family = resource.family->kind();
+        if (wanted.family != resource.family->kind())
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("params->family is %d; the hold is of the %s family (%d)", wanted.family,
+                        family_name(resource.family->kind()), resource.family->kind()));
+        LeaseRequest request = lease_request(sm_count, wanted);
+        request.terms.hold = pin->hold;
+        *lease = acquire_lease(lib, device, std::move(request), wanted.cancel);
+    });
+}
+
+gcx_result gcx_hold_list(const char* folder, gcx_live_hold* holds, uint32_t capacity,
+                         uint32_t* count) {
+    GCX_BODY({
+        not_null(count, "count");
+        if (capacity != 0)
+            not_null(holds, "holds");
+        const std::vector<holds::Entry> found = holds::list(folder);
+        *count = static_cast<uint32_t>(found.size());
+        if (found.size() > capacity)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("there are %zu holds, and room for %u; *count is what is needed",
+                        found.size(), capacity));
+        std::transform(found.begin(), found.end(), holds, describe_hold);
+    });
+}
+
+gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info) {
+    GCX_BODY({
+        check_size(info, "info");
+        Library& lib = library();
+        const Mps mps = mps_of(lib.driver, lib.device(device).native());
+        info->state = mps.state;
+        info->thread_percentage = mps.thread_percentage;
+        info->reserved = 0;
+    });
+}

@@ -1,0 +1,154 @@
+#include "cli/holds_view.hpp"
+
+#include "cli/listing.hpp"
+#include "cli/text.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+
+namespace gcx::cli {
+namespace {
+
+constexpr std::string_view kMark = "SIMULATED ";
+constexpr const char* kHeadings =
+    "  hold              SMs  of the family  atoms         for     process               pid    "
+    "   user  MPS\n";
+
+bool of_one_device(const gcx_live_hold& a, const gcx_live_hold& b) {
+    return a.simulated == b.simulated &&
+           std::equal(std::begin(a.device_uuid), std::end(a.device_uuid), b.device_uuid);
+}
+
+uint64_t now_ms() {
+    using namespace std::chrono;
+    const auto now = system_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(duration_cast<milliseconds>(now).count());
+}
+
+// "5 s", "12 min", "3 h", "8 d"; of a time to come, by clocks that differ, "0 s".
+std::string time_text(uint64_t since_ms) {
+    const uint64_t now = now_ms();
+    const uint64_t seconds = now > since_ms ? (now - since_ms) / 1000 : 0;
+    if (seconds < 100)
+        return std::to_string(seconds) + " s";
+    if (seconds < 6000)
+        return std::to_string(seconds / 60) + " min";
+    if (seconds < 360000)
+        return std::to_string(seconds / 3600) + " h";
+    return std::to_string(seconds / 86400) + " d";
+}
+
+std::string mps_text(const gcx_live_hold& hold) {
+    if (hold.mps == GCX_MPS_OFF)
+        return "no";
+    std::string text = hold.mps == GCX_MPS_ON ? "yes" : "?";
+    if (hold.mps_thread_percentage != 0)
+        text += format(", %g%% of the SMs", static_cast<double>(hold.mps_thread_percentage));
+    return text;
+}
+
+std::string row_text(const gcx_live_hold& hold) {
+    const std::string name = *hold.name != '\0'
+                                 ? hold.name
+                                 : format("%016llx", static_cast<unsigned long long>(hold.id));
+    const std::string count =
+        hold.waits != 0 && hold.sm_count == GCX_REST ? "rest" : std::to_string(hold.sm_count);
+    return format("  %s %4s  %s %s %s %s %7d %10u  %s\n", name_column(name.c_str()).c_str(),
+                  count.c_str(), padded(family_text(hold.family), 14).c_str(),
+                  padded(hold.waits != 0 ? "waits" : ranges(atoms_of(hold.atoms)), 13).c_str(),
+                  padded(time_text(hold.since_ms), 7).c_str(),
+                  name_column(hold.process_name).c_str(), hold.pid, hold.user,
+                  mps_text(hold).c_str());
+}
+
+// "64 held, 68 free"; of holds of several families, whose SMs may be the same, nothing.
+std::string balance_text(const std::vector<gcx_live_hold>& holds, const gcx_live_hold& device) {
+    uint32_t held = 0;
+    gcx_sm_family family = GCX_SM_FAMILY_NONE;
+    for (const gcx_live_hold& hold : holds) {
+        if (hold.waits != 0 || !of_one_device(hold, device))
+            continue;
+        if (family != GCX_SM_FAMILY_NONE && family != hold.family)
+            return "";
+        family = hold.family;
+        held += hold.sm_count;
+    }
+    return held > device.device_sm_count
+               ? ""
+               : format(": %u held, %u free", held, device.device_sm_count - held);
+}
+
+std::string device_text(const std::vector<gcx_live_hold>& holds, const gcx_live_hold& device) {
+    std::string_view name = device.device_name;
+    if (name.starts_with(kMark))
+        name.remove_prefix(kMark.size());
+    std::string text = format("%s, %s, %u SMs%s%s\n", visible(name).c_str(),
+                              uuid_text(device.device_uuid).c_str(), device.device_sm_count,
+                              device.simulated != 0 ? ", SIMULATED" : "",
+                              balance_text(holds, device).c_str());
+    text += kHeadings;
+    bool without_mps = false;
+    for (const gcx_live_hold& hold : holds) {
+        if (!of_one_device(hold, device))
+            continue;
+        text += row_text(hold);
+        without_mps = without_mps || hold.mps == GCX_MPS_OFF;
+    }
+    if (without_mps)
+        text += "  Without MPS, processes take turns on the device: holds change nothing there\n";
+    return text;
+}
+
+const char* mps_name(gcx_mps_state state) {
+    return state == GCX_MPS_ON ? "on" : state == GCX_MPS_OFF ? "off" : "unknown";
+}
+
+Json hold_json(const gcx_live_hold& hold) {
+    return Json::object()
+        .set("id", format("%016llx", static_cast<unsigned long long>(hold.id)))
+        .set("name", hold.name)
+        .set("waits", hold.waits != 0)
+        .set("sm_count", hold.sm_count)
+        .set("family", family_text(hold.family))
+        .set("atoms", atoms_of(hold.atoms))
+        .set("atom_count", hold.atom_count)
+        .set("since_ms", hold.since_ms)
+        .set("until_ms", hold.until_ms)
+        .set("pid", hold.pid)
+        .set("process_name", hold.process_name)
+        .set("user", hold.user)
+        .set("mps", mps_name(hold.mps))
+        .set("mps_thread_percentage", static_cast<double>(hold.mps_thread_percentage))
+        .set("simulated", hold.simulated != 0)
+        .set("device_uuid", uuid_text(hold.device_uuid))
+        .set("device_name", hold.device_name)
+        .set("device_sm_count", hold.device_sm_count);
+}
+
+} // namespace
+
+std::vector<gcx_live_hold> read_holds(const char* folder) {
+    return list_all<gcx_live_hold>([&](gcx_live_hold* holds, uint32_t capacity, uint32_t* count) {
+        return gcx_hold_list(folder, holds, capacity, count);
+    });
+}
+
+Json holds_json(const std::vector<gcx_live_hold>& holds) {
+    Json json = Json::array();
+    for (const gcx_live_hold& hold : holds)
+        json.add(hold_json(hold));
+    return json;
+}
+
+std::string holds_text(const std::vector<gcx_live_hold>& holds) {
+    std::string text;
+    for (std::size_t i = 0; i < holds.size(); i++) {
+        if (i == 0 || !of_one_device(holds[i - 1], holds[i]))
+            text += device_text(holds, holds[i]);
+    }
+    return text;
+}
+
+} // namespace gcx::cli

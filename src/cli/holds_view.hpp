@@ -1,0 +1,20 @@
+// What gcx ps shows, and gcx top beside the leases: the holds of a folder, as text and as JSON.
+#pragma once
+
+#include "cli/json.hpp"
+
+#include <gcx.h>
+
+#include <string>
+#include <vector>
+
+namespace gcx::cli {
+
+// folder: null for the usual one.
+std::vector<gcx_live_hold> read_holds(const char* folder);
+
+Json holds_json(const std::vector<gcx_live_hold>& holds);
+// Empty if there are none.
+std::string holds_text(const std::vector<gcx_live_hold>& holds);
+
+} // namespace gcx::cli

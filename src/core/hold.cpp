@@ -1,0 +1,194 @@
+#include "core/hold.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <tuple>
+
+namespace gcx::holds {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long it is tried to tidy up, which others do as well.
+constexpr auto kTidying = 200ms;
+
+bool never() {
+    return false;
+}
+
+[[noreturn]] void refuse_file(const SharedFolder& folder, const std::string& name,
+                              const std::string& why) {
+    fail(GCX_ERROR_OPERATING_SYSTEM,
+         format("which SMs the hold in %s/%s has can't be told: %s. A process keeps it alive (lsof "
+                "tells which): end that, or remove the file if it is no hold",
+                folder.path().c_str(), name.c_str(), why.c_str()));
+}
+
+// Nothing: it is to be left out.
+std::optional<Entry> read_entry(const SharedFolder& folder, const std::string& name, Bad bad,
+                                bool remove_dead) {
+    std::string problem;
+    try {
+        const SharedFolder::Found found = folder.look_at(name);
+        if (!found.file && found.refused.empty())
+            return std::nullopt;
+        problem = found.refused;
+        if (found.file && !found.alive) {
+            if (remove_dead)
+                folder.remove(name);
+            return std::nullopt;
+        }
+        if (problem.empty()) {
+            Entry entry{name, found.user, read_record(found.file)};
+            problem = problem_of(entry.record, name);
+            if (problem.empty())
+                return entry;
+        }
+    } catch (const Error& error) {
+        problem = error.message;
+    }
+    if (bad == Bad::fail)
+        refuse_file(folder, name, problem);
+    log::write(GCX_LOG_WARNING, format("the file %s/%s is left out: %s", folder.path().c_str(),
+                                       name.c_str(), problem.c_str()));
+    return std::nullopt;
+}
+
+struct TokenParts {
+    std::string folder;
+    std::string name;
+};
+
+TokenParts parts_of(const std::string& token) {
+    const std::size_t slash = token.rfind('/');
+    if (token.size() >= GCX_MAX_HOLD_TOKEN || slash == std::string::npos || slash == 0 ||
+        token.front() != '/' || !is_file_name(std::string_view(token).substr(slash + 1)))
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("\"%.200s\" is no token of a hold: one is what gcx_hold_get_token gives, an "
+                    "absolute path",
+                    token.c_str()));
+    return {token.substr(0, slash), token.substr(slash + 1)};
+}
+
+} // namespace
+
+Record read_record(const UnforkedFile& file) {
+    std::array<char, sizeof(Record) + 1> bytes; // one more, to see that there is none
+    const ssize_t got = pread(file.get(), bytes.data(), bytes.size(), 0);
+    if (got < 0)
+        fail(GCX_ERROR_OPERATING_SYSTEM, format("it can't be read: %s", std::strerror(errno)));
+    if (got != static_cast<ssize_t>(sizeof(Record)))
+        fail(GCX_ERROR_OPERATING_SYSTEM,
+             format("it has %s than the %zu bytes of one",
+                    got < static_cast<ssize_t>(sizeof(Record)) ? "less" : "more", sizeof(Record)));
+    Record record{};
+    std::memcpy(&record, bytes.data(), sizeof record);
+    return record;
+}
+
+std::vector<Entry> read_entries(const SharedFolder& folder, std::string_view prefix, Bad bad,
+                                bool remove_dead) {
+    std::vector<Entry> entries;
+    for (const std::string& name : folder.names(prefix)) {
+        if (!is_file_name(name))
+            continue;
+        if (auto entry = read_entry(folder, name, bad, remove_dead))
+            entries.push_back(std::move(*entry));
+    }
+    return entries;
+}
+
+std::string folder_of(const char* named) {
+    // secure_getenv: who starts a program that has more rights doesn't choose where it writes.
+    const char* const chosen = named != nullptr ? named : secure_getenv("GCX_HOLD_FOLDER");
+    std::string folder = chosen == nullptr ? "" : chosen;
+    if (named != nullptr && folder.empty())
+        fail(GCX_ERROR_INVALID_VALUE, "the folder is an empty text; NULL means the usual one");
+    while (folder.size() > 1 && folder.back() == '/')
+        folder.pop_back();
+    constexpr std::size_t kNameAndMore = 128;
+    if (folder.size() + kNameAndMore > GCX_MAX_HOLD_TOKEN)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("the folder's path has %zu bytes, which is too long", folder.size()));
+    return folder;
+}
+
+Hold::~Hold() {
+    give_up(folder_, name_, std::move(file_));
+}
+
+bool Hold::lost() const {
+    struct stat info{};
+    return file_ && fstat(file_.get(), &info) == 0 && info.st_nlink == 0;
+}
+
+void give_up(const std::string& folder, const std::string& name, UnforkedFile file) noexcept {
+    if (!file)
+        return; // in the child of a fork, where it is the parent's
+    file = {}; // from here on others may have what it held
+    try {
+        SharedFolder there = SharedFolder::open(folder);
+        if (!there.lock(SharedFolder::Clock::now() + kTidying, never))
+            return;
+        const SharedFolder::Found found = there.look_at(name);
+        if (found.file && !found.alive)
+            there.remove(name);
+    } catch (const Error&) { // NOLINT(bugprone-empty-catch): who comes next removes it
+    } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the same
+    }
+}
+
+std::shared_ptr<Hold> join(const std::string& token) {
+    const auto [path, name] = parts_of(token);
+    SharedFolder folder = SharedFolder::open(path);
+    folder.lock_or_fail(never);
+    SharedFolder::Found found = folder.look_at(name);
+    if (!found.refused.empty())
+        refuse_file(folder, name, found.refused);
+    if (!found.file || !found.alive) {
+        if (found.file)
+            folder.remove(name);
+        fail(GCX_ERROR_NOT_FOUND, format("the hold of the token %s has ended", token.c_str()));
+    }
+    const Record record = read_record(found.file);
+    if (const std::string problem = problem_of(record, name); !problem.empty())
+        refuse_file(folder, name, problem);
+    if (record.waits != 0)
+        fail(GCX_ERROR_NOT_FOUND,
+             format("the hold of the token %s waits for its SMs still", token.c_str()));
+    keep_alive(found.file, token);
+    return std::make_shared<Hold>(path, std::move(found.file), record, 0U, true);
+}
+
+std::vector<Entry> list(const char* named) {
+    auto folder = SharedFolder::find(folder_of(named));
+    if (!folder)
+        return {};
+    // A file that is being written while somebody else has the lock has a wrong sum, and is left
+    // out.
+    const bool locked = folder->lock(SharedFolder::Clock::now() + kTidying, never);
+    std::vector<Entry> found = read_entries(*folder, kPrefix, Bad::leave_out, locked);
+    std::vector<Entry> simulated =
+        read_entries(*folder, kSimulatedPrefix, Bad::leave_out, locked);
+    std::move(simulated.begin(), simulated.end(), std::back_inserter(found));
+    const auto order = [](const Entry& entry) {
+        const Record& record = entry.record;
+        const uint64_t turn = record.waits != 0 ? record.ticket : record.since_ms;
+        return std::tuple(record.simulated, std::string_view(reinterpret_cast<const char*>(record.uuid), sizeof record.uuid),
+                          record.waits, turn, record.id);
+    };
+    std::sort(found.begin(), found.end(),
+              [&](const Entry& a, const Entry& b) { return order(a) < order(b); });
+    return found;
+}
+
+} // namespace gcx::holds

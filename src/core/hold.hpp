@@ -1,0 +1,70 @@
+// Holds: SMs of a device that no other process has. One file each, in a folder that all agree on;
+// how it is taken is in hold_taking.hpp.
+#pragma once
+
+#include "base/shared_folder.hpp"
+#include "core/hold_record.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gcx::holds {
+
+// What is found in a folder.
+struct Entry {
+    std::string name;
+    uint32_t user; // whose file it is
+    Record record;
+};
+
+// What to do with a file that is kept alive and can't be believed.
+enum class Bad : uint8_t { fail, leave_out };
+
+// Those whose names begin so, in the order of their names. remove_dead: the folder is locked.
+std::vector<Entry> read_entries(const SharedFolder& folder, std::string_view prefix, Bad bad,
+                                bool remove_dead);
+// What an open file says now. Throws if that can't be read.
+Record read_record(const UnforkedFile& file);
+
+// Where holds are if a folder is named or not: "" for the user's own.
+std::string folder_of(const char* named);
+
+// A part in a hold: lives until it is destroyed, or the process ends.
+class Hold {
+  public:
+    // Of a file in that folder that this process keeps alive.
+    Hold(std::string folder, UnforkedFile file, const Record& record, uint32_t flags, bool joined)
+        : folder_(std::move(folder)), name_(file_name(record)), file_(std::move(file)),
+          record_(record), flags_(flags), joined_(joined) {}
+    ~Hold();
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+    const Record& record() const { return record_; }
+    uint32_t flags() const { return flags_; }
+    bool joined() const { return joined_; }
+    // The path of its file, by which others join.
+    std::string token() const { return folder_ + "/" + name_; }
+    // Whether somebody removed its file, so that others don't see it.
+    bool lost() const;
+
+  private:
+    const std::string folder_;
+    const std::string name_;
+    UnforkedFile file_;
+    const Record record_;
+    const uint32_t flags_;
+    const bool joined_;
+};
+
+std::shared_ptr<Hold> join(const std::string& token);
+
+// Those of a folder, by device, the holders before those who wait. named as folder_of takes it.
+std::vector<Entry> list(const char* named);
+
+// Gives up a file that was kept alive, and removes it if nobody else keeps it.
+void give_up(const std::string& folder, const std::string& name, UnforkedFile file) noexcept;
+
+} // namespace gcx::holds

@@ -1,0 +1,349 @@
+#include "core/hold_taking.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "core/ledger.hpp"
+#include "driver/mps.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+namespace gcx::holds {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kFirstPause = 500us;
+constexpr auto kLongestPause = 20ms;
+
+constinit std::atomic<bool> warned_of_mps{false};
+
+uint64_t now_ms() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+template <std::size_t size>
+void put(char (&to)[size], const char* text) {
+    std::memcpy(to, text, strnlen(text, size - 1));
+}
+
+std::string count_text(uint32_t sm_count) {
+    return sm_count == 0 ? "the rest" : format("%u SMs", sm_count);
+}
+
+bool same_atoms(const Record& a, const Record& b) {
+    return a.driver_version == b.driver_version && a.device_sm_count == b.device_sm_count &&
+           a.family == b.family && a.unit_count == b.unit_count && a.unit_size == b.unit_size &&
+           a.odd_size == b.odd_size;
+}
+
+std::string label_of(const Entry& entry) {
+    const Record& record = entry.record;
+    std::string label = record.name[0] != '\0' ? format("\"%s\" of ", record.name) : "";
+    return label + format("process %d (%s)", record.pid, record.process_name);
+}
+
+// "device 0 has 132 SMs; "decode" of process 12 (python) has 64; 1 waits, the first for 24 SMs".
+std::string holders_text(const Device& device, const std::vector<Entry>& entries) {
+    std::string text = format("%s has %u SMs", device.label().c_str(), device.sm_count());
+    const Entry* first = nullptr;
+    std::size_t waiters = 0;
+    for (const Entry& entry : entries) {
+        if (entry.record.waits == 0) {
+            text += format("; %s has %u", label_of(entry).c_str(), entry.record.sm_count());
+            continue;
+        }
+        waiters++;
+        if (first == nullptr || entry.record.ticket < first->record.ticket)
+            first = &entry;
+    }
+    if (first != nullptr)
+        text += format("; %zu wait%s, the first, %s, for %s", waiters, waiters == 1 ? "s" : "",
+                       label_of(*first).c_str(), count_text(first->record.wanted).c_str());
+    return text;
+}
+
+void warn_without_mps(const Device& device) {
+    if (!warned_of_mps.exchange(true))
+        log::write(GCX_LOG_WARNING,
+                   format("%s is not shared by way of MPS: processes take turns on it, and holds "
+                          "isolate nothing. Start nvidia-cuda-mps-control -d before the processes",
+                          device.label().c_str()));
+}
+
+// One that is taken.
+class Taking {
+  public:
+    Taking(Device& device, const Request& request)
+        : device_(device), request_(request), family_(device.family(request.family)),
+          prefix_(describe()) {}
+
+    std::shared_ptr<Hold> run() {
+        if (request_.given_up())
+            refuse(std::vector<Entry>());
+        UnforkedFile file;
+        {
+            SharedFolder folder = locked_folder();
+            const std::vector<Entry> entries = look(folder);
+            const bool anybody_waits = std::any_of(
+                entries.begin(), entries.end(), [](const Entry& e) { return e.record.waits != 0; });
+            const auto granted = anybody_waits ? std::nullopt : plan(entries);
+            if (granted)
+                become_holder(*granted);
+            else
+                become_waiter(entries);
+            file = folder.create(file_name(record_), record_.bytes());
+            folder_ = folder.path();
+        }
+        try {
+            if (record_.waits != 0)
+                wait(file);
+        } catch (...) {
+            give_up(folder_, file_name(record_), std::move(file));
+            throw;
+        }
+        if ((request_.flags & GCX_HOLD_INHERIT) != 0)
+            file.bequeath();
+        return std::make_shared<Hold>(folder_, std::move(file), record_, request_.flags, false);
+    }
+
+  private:
+    // Fills in what stays as it is, and gives back what the device's files begin with.
+    std::string describe() {
+        gcx_device_info info = GCX_DEVICE_INFO_INIT;
+        device_.get_info(info);
+        const Driver& driver = device_.driver();
+        const Mps mps = mps_of(driver, device_.native());
+        if (mps.state == GCX_MPS_OFF)
+            warn_without_mps(device_);
+        const AtomShape& shape = family_->shape();
+        std::random_device random;
+        record_.id = uint64_t{random()} << 32 | random();
+        record_.pid = getpid();
+        record_.driver_version = driver.version();
+        record_.simulated = driver.simulated() ? 1 : 0;
+        record_.wanted = request_.sm_count;
+        record_.family = static_cast<uint32_t>(family_->kind());
+        record_.device_sm_count = device_.sm_count();
+        record_.unit_count = shape.unit_count;
+        record_.unit_size = shape.unit_size;
+        record_.odd_size = shape.odd_size;
+        record_.mps = static_cast<uint32_t>(mps.state);
+        record_.mps_thread_percentage = mps.thread_percentage;
+        std::memcpy(record_.uuid, info.uuid, sizeof record_.uuid);
+        put(record_.name, request_.name.c_str());
+        put(record_.process_name, program_invocation_short_name);
+        put(record_.device_name, info.name);
+        return prefix_of(record_.uuid, driver.simulated());
+    }
+
+    SharedFolder locked_folder() {
+        SharedFolder folder = SharedFolder::open(request_.folder);
+        folder.lock_or_fail(request_.given_up);
+        return folder;
+    }
+
+    std::vector<Entry> look(const SharedFolder& folder) const {
+        return read_entries(folder, prefix_, Bad::fail, true);
+    }
+
+    // The atoms that a hold takes away from this family.
+    AtomSet taken_by(const Record& other) const {
+        if (same_atoms(record_, other))
+            return other.set();
+        // Numbers of SMs are virtual under MPS, those that a map has too.
+        if (record_.mps != GCX_MPS_ON && record_.family != other.family) {
+            if (const auto met = met_by(other))
+                return *met;
+        }
+        return family_->all();
+    }
+
+    // Of a hold of another family; nothing if that isn't known.
+    std::optional<AtomSet> met_by(const Record& other) const {
+        try {
+            // One of those that have holds: what is read was checked.
+            const auto kind = static_cast<gcx_sm_family>(
+                other.family); // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
+            const auto family = device_.family(kind);
+            Record mine = record_;
+            const AtomShape& shape = family->shape();
+            std::tie(mine.family, mine.unit_count, mine.unit_size, mine.odd_size) =
+                std::tuple(other.family, shape.unit_count, shape.unit_size, shape.odd_size);
+            if (same_atoms(mine, other))
+                return atoms_meeting(*family_, *family, other.set());
+        } catch (const Error& error) {
+            if (error.result != GCX_ERROR_NOT_SUPPORTED)
+                throw;
+        }
+        return std::nullopt;
+    }
+
+    std::optional<AtomSet> plan_within(const AtomSet& usable) const {
+        const Ledger ledger(family_->shape(),
+                            [&](const AtomSet& set) { return family_->can_realise(set); });
+        const Wish wish{1, request_.sm_count, request_.least, false, 0};
+        const auto planned = ledger.plan({&wish, 1}, usable);
+        return planned ? std::optional(planned->front().own) : std::nullopt;
+    }
+
+    // What this one would get if it were its turn.
+    std::optional<AtomSet> plan(const std::vector<Entry>& entries) const {
+        AtomSet usable = family_->all();
+        for (const Entry& entry : entries) {
+            if (entry.record.waits == 0)
+                usable = usable - taken_by(entry.record);
+        }
+        return plan_within(usable);
+    }
+
+    void become_holder(const AtomSet& atoms) {
+        record_.waits = 0;
+        record_.until_ms = 0;
+        record_.since_ms = now_ms();
+        std::copy(atoms.words().begin(), atoms.words().end(), record_.atoms);
+        seal(record_);
+    }
+
+    void become_waiter(const std::vector<Entry>& entries) {
+        if (!plan_within(family_->all()))
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("asked for %s; %s has %u SMs, whoever holds them",
+                        count_text(request_.sm_count).c_str(), device_.label().c_str(),
+                        device_.sm_count()));
+        if (request_.timeout_ms == 0)
+            refuse(entries);
+        record_.waits = 1;
+        for (const Entry& entry : entries) {
+            if (entry.record.waits != 0)
+                record_.ticket = std::max(record_.ticket, entry.record.ticket);
+        }
+        record_.ticket += record_.ticket == UINT64_MAX ? 0 : 1;
+        record_.since_ms = now_ms();
+        if (request_.timeout_ms != GCX_FOREVER)
+            record_.until_ms = record_.since_ms + request_.timeout_ms;
+        seal(record_);
+    }
+
+    static auto turn_of(const Record& record) { return std::pair(record.ticket, record.id); }
+
+    // Waits for its turn and its SMs. Who is not the first looks at the one before it alone.
+    void wait(const UnforkedFile& file) {
+        const auto end = Clock::now() + std::chrono::milliseconds(request_.timeout_ms);
+        const bool forever = request_.timeout_ms == GCX_FOREVER;
+        std::vector<Entry> entries;
+        UnforkedFile before; // of the one before; none: it has to look anew
+        for (std::chrono::microseconds pause = kFirstPause;;
+             pause = std::min(pause * 2, std::chrono::microseconds(kLongestPause))) {
+            if (!still_waits(before) && try_to_take(file, entries, before))
+                return;
+            if (request_.given_up() || (!forever && Clock::now() >= end))
+                refuse(entries);
+            const auto left = std::chrono::duration_cast<std::chrono::microseconds>(
+                end - Clock::now());
+            std::this_thread::sleep_for(forever ? pause : std::min(pause, left));
+        }
+    }
+
+    static bool still_waits(const UnforkedFile& file) {
+        try {
+            return file && is_kept_alive(file, "") && read_record(file).waits == 1;
+        } catch (const Error&) {
+            return false; // what is wrong is said by who looks at all of them
+        }
+    }
+
+    bool try_to_take(const UnforkedFile& file, std::vector<Entry>& entries, UnforkedFile& before) {
+        SharedFolder folder = SharedFolder::open(request_.folder);
+        if (!folder.lock(Clock::now() + kLongestPause, request_.given_up))
+            return false;
+        entries = look(folder);
+        const auto own = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+            return entry.record.id == record_.id;
+        });
+        if (own == entries.end())
+            fail(GCX_ERROR_OPERATING_SYSTEM,
+                 format("somebody removed the file of this wait, %s/%s", folder_.c_str(),
+                        file_name(record_).c_str()));
+        entries.erase(own);
+        const Entry* ahead = nullptr;
+        for (const Entry& entry : entries) {
+            if (entry.record.waits != 0 && turn_of(entry.record) < turn_of(record_) &&
+                (ahead == nullptr || turn_of(ahead->record) < turn_of(entry.record)))
+                ahead = &entry;
+        }
+        before = ahead != nullptr ? folder.look_at(ahead->name).file : UnforkedFile();
+        const auto granted = ahead != nullptr ? std::nullopt : plan(entries);
+        if (!granted)
+            return false;
+        become_holder(*granted);
+        folder.write(file, record_.bytes());
+        return true;
+    }
+
+    [[noreturn]] void refuse(const std::vector<Entry>& entries) const {
+        const std::string asked = count_text(request_.sm_count);
+        const std::string who = holders_text(device_, entries);
+        if (request_.given_up())
+            fail(GCX_ERROR_NOT_PERMITTED,
+                 format("the wait for %s was given up by gcx_cancel_signal; %s", asked.c_str(),
+                        who.c_str()));
+        if (request_.timeout_ms != 0)
+            fail(GCX_ERROR_ALREADY_ACQUIRED, format("waited %u ms for %s in vain: %s",
+                                                    request_.timeout_ms, asked.c_str(),
+                                                    who.c_str()));
+        fail(GCX_ERROR_ALREADY_ACQUIRED,
+             format("asked for %s: %s. A time-out waits for them, min_sm_count takes less",
+                    asked.c_str(), who.c_str()));
+    }
+
+    Device& device_;
+    const Request& request_;
+    const std::shared_ptr<Family> family_;
+    Record record_{};
+    std::string prefix_;
+    std::string folder_;
+};
+
+} // namespace
+
+std::shared_ptr<Hold> take(Device& device, const Request& request) {
+    return Taking(device, request).run();
+}
+
+SmResource resource_of(Device& device, const Record& record) {
+    // One of those that have holds: what is read was checked.
+    const auto kind = static_cast<gcx_sm_family>(
+        record.family); // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
+    auto family = device.family(kind);
+    const AtomShape& shape = family->shape();
+    if (record.driver_version != device.driver().version() ||
+        record.device_sm_count != device.sm_count() || record.unit_count != shape.unit_count ||
+        record.unit_size != shape.unit_size || record.odd_size != shape.odd_size)
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("the hold was taken where %s has %u SMs, the %s family %u atoms of %u, and the "
+                    "driver is %s; here it has %u SMs, %u atoms of %u, and the driver is %s: which "
+                    "SMs are meant isn't known. CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and another "
+                    "libcuda can do that",
+                    device.label().c_str(), record.device_sm_count, family_name(kind),
+                    record.unit_count, record.unit_size,
+                    version_text(record.driver_version).c_str(), device.sm_count(),
+                    shape.unit_count, shape.unit_size,
+                    version_text(device.driver().version()).c_str()));
+    return {&device, std::move(family), record.set()};
+}
+
+} // namespace gcx::holds

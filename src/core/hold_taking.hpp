@@ -1,0 +1,29 @@
+// How a hold is taken: what is free of all that other processes hold, and the wait for it.
+#pragma once
+
+#include "core/device.hpp"
+#include "core/hold.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace gcx::holds {
+
+struct Request {
+    uint32_t sm_count = 0; // 0: the rest
+    uint32_t least = 0;    // SMs that will do; 0: sm_count
+    gcx_sm_family family = GCX_SM_FAMILY_COSCHEDULED;
+    uint32_t flags = 0;
+    uint32_t timeout_ms = 0;
+    std::string name;
+    std::string folder; // as folder_of gives it
+    std::function<bool()> given_up;
+};
+
+std::shared_ptr<Hold> take(Device& device, const Request& request);
+
+// The SMs of a hold among the atoms of this process. Throws if it sees other atoms.
+SmResource resource_of(Device& device, const Record& record);
+
+} // namespace gcx::holds

@@ -1,0 +1,336 @@
+// Holds: which SMs, by whom, who waits, who joins, and that the dead hold nothing.
+#include "holds.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <mutex>
+#include <thread>
+
+using namespace holds;
+using namespace support;
+using publish::Folder;
+using publish::Other;
+
+namespace {
+
+constexpr const char* kH100 = "h100@13.0";
+
+void test_on(const std::string& spec) {
+    const Folder folder;
+    on_machine(spec, [] {
+        const uint32_t all = sms(whole_device());
+        const gcx_hold small = taken(8, {.name = "small"});
+        const gcx_hold_info info = info_of(small);
+        CHECK(info.sm_count >= 8);
+        CHECK_EQ(info.device_sm_count, all);
+        CHECK_EQ(info.family, GCX_SM_FAMILY_COSCHEDULED);
+        CHECK_EQ(info.joined + info.lost, 0);
+        CHECK_EQ(info.simulated, 1);
+        CHECK_EQ(info.mps, GCX_MPS_OFF);
+        CHECK_EQ(std::string(info.name), "small");
+        // The atoms are those that a split gives: so two processes with the same split agree.
+        gcx_resource resource{};
+        CHECK_OK(gcx_hold_get_resource(small, &resource));
+        CHECK_EQ(sms(resource), info.sm_count);
+        CHECK_EQ(overlap(resource, split(whole_device(), {8}).groups[0]), info.sm_count);
+        const gcx_hold rest = taken(GCX_REST);
+        gcx_resource other{};
+        CHECK_OK(gcx_hold_get_resource(rest, &other));
+        CHECK_EQ(overlap(resource, other), 0U);
+        CHECK_EQ(sms(other), all - info.sm_count);
+        gcx_hold more = nullptr;
+        CHECK_REFUSED(take(8, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK(message_has("\"small\" of process "));
+        CHECK_REFUSED(take(all + 1, {}, &more), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(more == nullptr);
+        const auto found = listed();
+        CHECK_EQ(found.size(), 2U);
+        CHECK_EQ(held_sms(found), all);
+        CHECK_EQ(found[0].pid, getpid());
+        CHECK_EQ(found[0].user, geteuid());
+        give_back(small);
+        CHECK_REFUSED(gcx_hold_destroy(small), GCX_ERROR_INVALID_HANDLE);
+        CHECK_OK(take(8, {}, &more));
+        give_back(more);
+        give_back(rest);
+        CHECK(listed().empty());
+    });
+    CHECK(folder.files().empty());
+}
+
+void test_arguments() {
+    const Folder folder;
+    on_machine(kH100, [] {
+        gcx_hold hold = nullptr;
+        const std::string long_text(64, 'x');
+        CHECK_REFUSED(gcx_hold_create(0, 8, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_hold_create(1, 8, nullptr, &hold), GCX_ERROR_INVALID_DEVICE);
+        CHECK_REFUSED(gcx_hold_create(0, 1025, nullptr, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.least = 16}, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.flags = 2}, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.name = long_text.c_str()}, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.family = GCX_SM_FAMILY_STRUCTURED}, &hold),
+                      GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.cancel = forged<gcx_cancel>(1)}, &hold),
+                      GCX_ERROR_INVALID_HANDLE);
+        CHECK_REFUSED(take(8, {.folder = ""}, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.folder = "tmp"}, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.folder = "/nonexistent"}, &hold), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_REFUSED(take(8, {.folder = std::string(5000, '/').append("x").c_str()}, &hold),
+                      GCX_ERROR_INVALID_VALUE);
+        gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
+        params.reserved = 1;
+        CHECK_REFUSED(gcx_hold_create(0, 8, &params, &hold), GCX_ERROR_INVALID_VALUE);
+        params = {};
+        CHECK_REFUSED(gcx_hold_create(0, 8, &params, &hold), GCX_ERROR_INVALID_VALUE);
+        for (const char* token : {"", "x", "/", "/tmp/x", "hold-0", "/hold-00000000000000000000000"
+                                  "000000000-000000000000000g"})
+            CHECK_REFUSED(gcx_hold_join(token, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_hold_join(nullptr, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK(hold == nullptr);
+        hold = taken(8);
+        char token[8] = "";
+        CHECK_REFUSED(gcx_hold_get_token(hold, token, sizeof token), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_hold_get_token(hold, nullptr, 8), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_hold_join(std::string(9000, 'x').c_str(), &hold),
+                      GCX_ERROR_INVALID_VALUE);
+        gcx_hold_info info{};
+        CHECK_REFUSED(gcx_hold_get_info(hold, &info), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_hold_get_resource(hold, nullptr), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_hold_destroy(nullptr), GCX_ERROR_INVALID_HANDLE);
+        CHECK_REFUSED(gcx_hold_destroy(foreign<gcx_hold>(whole_device)), GCX_ERROR_INVALID_HANDLE);
+        uint32_t count = 7;
+        CHECK_REFUSED(gcx_hold_list(nullptr, nullptr, 0, &count), GCX_ERROR_INVALID_VALUE);
+        CHECK_EQ(count, 1U);
+        CHECK_REFUSED(gcx_hold_list(nullptr, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_hold_list(nullptr, nullptr, 0, nullptr), GCX_ERROR_INVALID_VALUE);
+        give_back(hold);
+        CHECK_OK(gcx_hold_list(nullptr, nullptr, 0, &count));
+        CHECK_EQ(count, 0U);
+        gcx_mps_info mps = GCX_MPS_INFO_INIT;
+        CHECK_REFUSED(gcx_mps_get_info(1, &mps), GCX_ERROR_INVALID_DEVICE);
+        CHECK_REFUSED(gcx_mps_get_info(0, nullptr), GCX_ERROR_INVALID_VALUE);
+    });
+}
+
+// Two processes: one that takes, and is killed or gives back, and one that waits.
+void test_processes() {
+    const Folder folder;
+    for (const bool killed : {false, true}) {
+        Other other([](Other& self) {
+            publish::open_machine(kH100);
+            const gcx_hold big = taken(108, {.name = "big"});
+            self.point();
+            give_back(big);
+            self.point();
+        });
+        other.arrived();
+        on_machine(kH100, [&] {
+            const gcx_hold small = taken(24, {.name = "small"});
+            gcx_hold more = nullptr;
+            CHECK_REFUSED(take(16, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK(message_has("\"big\" of process "));
+            CHECK_REFUSED(take(16, {.timeout_ms = 30}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK(message_has("waited 30 ms"));
+            std::thread later([&] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(30));
+                killed ? void(::kill(other.pid(), SIGKILL)) : other.next();
+            });
+            CHECK_OK(take(16, {.timeout_ms = 20'000}, &more));
+            later.join();
+            CHECK_EQ(held_sms(listed()), 40U);
+            give_back(more);
+            give_back(small);
+        });
+        killed ? other.kill(SIGKILL) : (other.arrived(), other.next(), other.ended());
+        CHECK(listed().empty());
+        CHECK(folder.files().empty());
+    }
+}
+
+// The order of those who wait, in threads, which is that of processes: each looks for itself.
+void test_order() {
+    const Folder folder;
+    on_machine(kH100, [] {
+        gcx_hold all = taken(GCX_REST);
+        std::vector<int> served;
+        std::mutex mutex;
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 5; i++) {
+            threads.emplace_back([&, i] {
+                gcx_hold hold = nullptr;
+                // The second would fit last, and is still the second.
+                CHECK_OK(take(i == 1 ? 132 : 64, {.timeout_ms = GCX_FOREVER}, &hold));
+                {
+                    const std::lock_guard lock(mutex);
+                    served.push_back(i);
+                }
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                give_back(hold);
+            });
+            while (listed().size() != static_cast<std::size_t>(i) + 2)
+                std::this_thread::yield();
+        }
+        const auto found = listed();
+        CHECK_EQ(found[2].waits, 1U);
+        CHECK_EQ(found[2].sm_count, 132U);
+        give_back(all);
+        for (std::thread& thread : threads)
+            thread.join();
+        CHECK_EQ(served.size(), 5U);
+        CHECK(served[0] == 0 && served[1] == 1);
+        CHECK(listed().empty());
+        // One that gives up lets the next one in.
+        all = taken(72);
+        gcx_cancel cancel = nullptr;
+        CHECK_OK(gcx_cancel_create(&cancel));
+        std::thread first([&] {
+            gcx_hold hold = nullptr;
+            CHECK_EQ(take(132, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &hold),
+                     GCX_ERROR_NOT_PERMITTED);
+        });
+        while (listed().size() != 2)
+            std::this_thread::yield();
+        gcx_hold hold = nullptr;
+        CHECK_REFUSED(take(8, {}, &hold), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK(message_has("1 waits, the first, process "));
+        std::thread second([&] {
+            CHECK_OK(take(8, {.timeout_ms = GCX_FOREVER}, &hold));
+            give_back(hold);
+        });
+        while (listed().size() != 3)
+            std::this_thread::yield();
+        CHECK_OK(gcx_cancel_signal(cancel));
+        first.join();
+        second.join();
+        CHECK_REFUSED(take(8, {.cancel = cancel}, &hold), GCX_ERROR_NOT_PERMITTED);
+        CHECK_OK(gcx_cancel_destroy(cancel));
+        give_back(all);
+    });
+    CHECK(folder.files().empty());
+}
+
+void test_a_killed_waiter_is_skipped() {
+    const Folder folder;
+    Other waiter([](Other& self) {
+        publish::open_machine(kH100);
+        self.point();
+        gcx_hold hold = nullptr;
+        take(132, {.timeout_ms = GCX_FOREVER}, &hold);
+    });
+    waiter.arrived();
+    on_machine(kH100, [&] {
+        const gcx_hold most = taken(72);
+        waiter.next();
+        while (listed().size() != 2)
+            std::this_thread::yield();
+        gcx_hold hold = nullptr;
+        CHECK_REFUSED(take(8, {}, &hold), GCX_ERROR_ALREADY_ACQUIRED);
+        ::kill(waiter.pid(), SIGSTOP);
+        CHECK_REFUSED(take(8, {.timeout_ms = 30}, &hold), GCX_ERROR_ALREADY_ACQUIRED);
+        ::kill(waiter.pid(), SIGKILL);
+        CHECK_OK(take(8, {.timeout_ms = 10'000}, &hold));
+        give_back(hold);
+        give_back(most);
+    });
+    waiter.kill(SIGKILL);
+    CHECK(listed().empty());
+    CHECK(folder.files().empty());
+}
+
+void test_joining() {
+    const Folder folder;
+    on_machine(kH100, [&] {
+        gcx_hold hold = taken(24, {.name = "shared"});
+        const std::string token = token_of(hold);
+        Other joined([&](Other& self) { // of a process that has used gcx: it may join, and no more
+            gcx_hold inner = nullptr;
+            CHECK_REFUSED(gcx_hold_get_info(hold, nullptr), GCX_ERROR_INVALID_VALUE);
+            gcx_hold_info info = GCX_HOLD_INFO_INIT;
+            CHECK_REFUSED(gcx_hold_get_info(hold, &info), GCX_ERROR_INVALID_HANDLE);
+            CHECK_OK(gcx_hold_join(token.c_str(), &inner));
+            CHECK_EQ(info_of(inner).joined, 1);
+            CHECK_EQ(info_of(inner).sm_count, 24U);
+            gcx_resource resource{};
+            CHECK_REFUSED(gcx_hold_get_resource(inner, &resource), GCX_ERROR_NOT_INITIALIZED);
+            self.point();
+            self.point();
+        });
+        joined.arrived();
+        CHECK_EQ(listed().size(), 1U);
+        give_back(hold);
+        // The other one has it still.
+        CHECK_EQ(held_sms(listed()), 24U);
+        CHECK_OK(gcx_hold_join(token.c_str(), &hold));
+        gcx_resource resource{};
+        CHECK_OK(gcx_hold_get_resource(hold, &resource));
+        CHECK_EQ(sms(resource), 24U);
+        CHECK_EQ(token_of(hold), token);
+        joined.kill(SIGKILL);
+        CHECK_EQ(held_sms(listed()), 24U);
+        give_back(hold);
+        CHECK(listed().empty());
+        CHECK_REFUSED(gcx_hold_join(token.c_str(), &hold), GCX_ERROR_NOT_FOUND);
+    });
+    CHECK(folder.files().empty());
+}
+
+// A child of fork, and a program that it starts, keep a hold alive only where that was asked for.
+void test_forks() {
+    const Folder folder;
+    for (const uint32_t flags : {0U, GCX_HOLD_INHERIT}) {
+        int report[2] = {-1, -1};
+        CHECK_EQ(pipe(report), 0);
+        Other holder([&](Other& self) {
+            publish::open_machine(kH100);
+            const gcx_hold hold = taken(24, {.flags = flags});
+            CHECK_EQ(info_of(hold).flags, flags);
+            for (const bool starts : {false, true}) {
+                const pid_t child = fork();
+                if (child == 0) {
+                    if (starts)
+                        execlp("sleep", "sleep", "100", nullptr);
+                    pause();
+                }
+                CHECK_EQ(write(report[1], &child, sizeof child),
+                         static_cast<ssize_t>(sizeof child));
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(50)); // until exec is done
+            self.point();
+        });
+        pid_t children[2] = {};
+        for (pid_t& child : children)
+            CHECK_EQ(read(report[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+        holder.arrived();
+        CHECK_EQ(held_sms(listed()), 24U);
+        holder.kill(SIGKILL);
+        CHECK_EQ(held_sms(listed()), flags == 0 ? 0U : 24U);
+        ::kill(children[0], SIGKILL);
+        ::kill(children[1], SIGKILL);
+        for (int tries = 0; tries < 1000 && !listed().empty(); tries++)
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        CHECK(listed().empty());
+        close(report[0]);
+        close(report[1]);
+    }
+    CHECK(folder.files().empty());
+}
+
+} // namespace
+
+int main() {
+    for (const char* spec : {"h100@12.4", "h100@13.0", "h200@13.1", "h100@13.5", "a100@12.8",
+                             "orin@13.0", "gb200@13.5"})
+        test_on(spec);
+    test_arguments();
+    test_processes();
+    test_order();
+    test_a_killed_waiter_is_skipped();
+    test_joining();
+    test_forks();
+    return check::summary("holds");
+}

@@ -1,0 +1,128 @@
+"""gcx ps: the holds of all processes, as text and as JSON; and what gcx top shows of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .command import Done, gcx
+from .publishing import HELD, publishers
+
+NO_DRIVER = "/nonexistent.so"  # ps needs none
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "run"
+    path.mkdir(mode=0o700)
+    return path
+
+
+def ps(folder: Path, *words: str, command: str = "ps") -> Done:
+    return gcx(command, *words, driver=NO_DRIVER, env={"XDG_RUNTIME_DIR": str(folder)})
+
+
+def shown(folder: Path, command: str = "ps") -> str:
+    done = ps(folder, *(["--once"] if command == "top" else []), command=command)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def told(folder: Path, command: str = "ps") -> dict[str, Any]:
+    done = ps(folder, "--json", command=command)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    document = json.loads(done.stdout)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_nobody(folder: Path) -> None:
+    assert "nobody holds SMs" in shown(folder)
+    assert "gcx_hold_create" in shown(folder)
+    assert told(folder) == {"simulated": False, "holds": [], "warnings": []}
+    assert list(folder.iterdir()) == []
+
+
+def test_what_is_shown(folder: Path) -> None:
+    with publishers(folder, *HELD) as (trainer, server):
+        text = shown(folder)
+        assert "132 SMs, SIMULATED: 132 held, 0 free\n" in text
+        assert "Without MPS, processes take turns" in text
+        rows = [line.split() for line in text.splitlines()[2:-1]]
+        pids = [str(trainer.process.pid), str(server.process.pid)]
+        assert [(row[0], row[1], row[2], row[3], row[7]) for row in rows] == [
+            ("train", "108", "coscheduled", "0-11,15", pids[0]),
+            ("decode", "24", "coscheduled", "12-14", pids[1]),
+            ("batch", "48", "coscheduled", "waits", pids[1]),
+        ] or [row[0] for row in rows] == ["train", "decode", "batch"]
+        assert rows[0][8] == str(os.geteuid())
+        # Beside the leases, of which there are none.
+        assert text in shown(folder, "top")
+        trainer.end()
+        for _ in range(500):
+            if "waits" not in shown(folder):
+                break
+            time.sleep(0.01)
+        text = shown(folder)
+        assert "train " not in text
+        assert "132 SMs, SIMULATED: 72 held, 60 free\n" in text
+        server.end()
+        assert "nobody holds" in shown(folder)
+        assert not list((folder / "gcx").glob("*hold-*"))
+
+
+def test_json(folder: Path) -> None:
+    with publishers(folder, *HELD) as (trainer, server):
+        document = told(folder)
+        assert document["simulated"] is True
+        assert document["warnings"] == []
+        train, decode, batch = document["holds"]
+        assert train["name"] == "train"
+        assert (train["pid"], train["waits"]) == (trainer.process.pid, False)
+        assert (decode["pid"], decode["sm_count"]) == (server.process.pid, 24)
+        assert not set(train["atoms"]) & set(decode["atoms"])
+        assert len(train["atoms"]) + len(decode["atoms"]) == train["atom_count"] == 16
+        assert (batch["waits"], batch["sm_count"], batch["atoms"]) == (True, 48, [])
+        assert train["device_uuid"] == batch["device_uuid"]
+        assert (train["mps"], train["mps_thread_percentage"]) == ("off", 0)
+        assert abs(train["since_ms"] - 1000 * time.time()) < 600_000
+        assert told(folder, "top")["holds"] == document["holds"]
+
+
+def test_names_do_nothing_to_the_terminal(folder: Path) -> None:
+    for name in ("\x1b[2J", "a\nb", "\u009b2J", "\udcff"):
+        with publishers(folder, ("p", f"hold:{name}:32")):
+            text = shown(folder)
+            assert all(line.isprintable() for line in text.splitlines()), (name, text)
+            assert "\\x" in text
+            assert len(told(folder)["holds"]) == 1
+
+
+def test_a_folder_that_is_named(folder: Path) -> None:
+    other = folder / "other"
+    other.mkdir(mode=0o700)
+    with publishers(folder, HELD[0]):
+        assert "nobody" in ps(folder, "--folder", str(other)).stdout
+        assert "train" in ps(folder, "--folder", str(folder / "gcx")).stdout
+    other.chmod(0o777)
+    done = ps(folder, "--folder", str(other))
+    assert done.returncode == 1
+    assert "anybody may enter it" in done.stderr
+    done = ps(folder, "--folder", "other")
+    assert done.returncode == 1
+    assert "no absolute path" in done.stderr
+
+
+def test_what_is_no_hold(folder: Path) -> None:
+    inner = folder / "gcx"
+    inner.mkdir(mode=0o700)
+    (inner / f"hold-{32 * '0'}-{16 * '0'}").symlink_to("/etc/passwd")
+    assert "nobody holds" in shown(folder)
+    (inner / f"hold-{32 * '1'}-{16 * '0'}").write_text("left by nobody who lives")
+    assert "nobody holds" in shown(folder)
+    assert [path.name for path in inner.iterdir()] == [f"hold-{32 * '0'}-{16 * '0'}"]
