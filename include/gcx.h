@@ -1012,8 +1012,8 @@ typedef struct gcx_published_lease {
 /* The leases of the processes that publish: of each process those that hold SMs in the order in
  * which they were acquired, then those that wait, the first first. Two exclusive leases of one
  * process never have an atom in common. Across processes there are no such promises: leases are a
- * process's own, and holds (below) are what processes agree on. capacity is the room in leases, which may be NULL if that is 0. Opens no driver.
- * Errors: those of gcx_published_process_list. */
+ * process's own, and holds (below) are what processes agree on. capacity is the room in leases,
+ * which may be NULL if that is 0. Opens no driver. Errors: those of gcx_published_process_list. */
 GCX_API gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_t capacity,
                                             uint32_t* count);
 
@@ -1115,7 +1115,7 @@ GCX_API gcx_result gcx_hold_get_token(gcx_hold hold, char* token, uint32_t capac
 GCX_API gcx_result gcx_hold_join(const char* token, gcx_hold* hold);
 
 /* Gives the hold up. If no other process joined it, and no lease was acquired in it that is still
- * there, its SMs can be had by others at once. In a forked child it only ends the handle. */
+ * there, its SMs can be had by others at once. A forked child has none of its parent's handles. */
 GCX_API gcx_result gcx_hold_destroy(gcx_hold hold);
 
 /* Whether contexts of a process on a device are shared by way of MPS. */
@@ -1128,19 +1128,19 @@ typedef enum gcx_mps_state GCX_ENUM_OF_INT {
 typedef struct gcx_hold_info {
     uint32_t struct_size;
     gcx_sm_family family;
-    uint32_t flags;            /* GCX_HOLD_; of one that was joined 0 */
-    uint32_t sm_count;         /* SMs that it has */
-    uint32_t device_sm_count;  /* SMs of the device */
-    int32_t joined;            /* 1: by gcx_hold_join */
-    int32_t simulated;         /* 1: of the simulated driver */
-    int32_t lost;              /* 1: somebody removed the hold's file: others may be given its SMs */
-    gcx_mps_state mps;         /* as the process saw it that took the hold */
+    uint32_t flags;           /* GCX_HOLD_; of one that was joined 0 */
+    uint32_t sm_count;        /* SMs that it has */
+    uint32_t device_sm_count; /* SMs of the device */
+    int32_t joined;           /* 1: by gcx_hold_join */
+    int32_t simulated;        /* 1: of the simulated driver */
+    int32_t lost;             /* 1: somebody removed the hold's file: others may be given its SMs */
+    gcx_mps_state mps;        /* as the process saw it that took the hold */
     float mps_thread_percentage; /* the same, as in gcx_mps_info */
-    uint64_t id;               /* a random number, which tells it from all others */
-    uint64_t since_ms;         /* milliseconds since 1970 when it was taken */
-    uint64_t atoms[8];         /* of the family: it has atom n: bit n % 64 of word n / 64 */
+    uint64_t id;                 /* a random number, which tells it from all others */
+    uint64_t since_ms;           /* milliseconds since 1970 when it was taken */
+    uint64_t atoms[8];           /* of the family: it has atom n: bit n % 64 of word n / 64 */
     uint8_t device_uuid[16];
-    char name[64];             /* any bytes: escape them where they are shown */
+    char name[64]; /* any bytes: escape them where they are shown */
 } gcx_hold_info;
 #define GCX_HOLD_INFO_INIT GCX_STRUCT_INIT(gcx_hold_info)
 

@@ -77,6 +77,8 @@ NULLABLE = {
     ("gcx_publish_start", "name"): "NULL: the program's",
     ("gcx_published_process_list", "processes"): "processes, which may be NULL if that is 0",
     ("gcx_published_lease_list", "leases"): "leases, which may be NULL if that is 0",
+    ("gcx_hold_list", "folder"): "folder: NULL as in gcx_hold_params",
+    ("gcx_hold_list", "holds"): "holds, which may be NULL if that is 0",
     ("gcx_sm_plan", "sm_counts"): "Either may be NULL",
     ("gcx_sm_plan", "remainder_sm_count"): "Either may be NULL",
     ("gcx_context_list", "contexts"): "contexts, which may be NULL if that is 0",
@@ -278,7 +280,9 @@ class Description:
         """Direction, NULL, and how many."""
         name, base = parameter["name"], parameter["base"]
         pointer = parameter.get("pointer", False)
-        if not pointer or parameter["type"].startswith("const "):
+        if parameter["type"] == "char*":  # room for a text
+            parameter |= {"direction": "out", "elements": following[0]}
+        elif not pointer or parameter["type"].startswith("const "):
             parameter["direction"] = "in"
         else:
             parameter["direction"] = "inout" if base in self.sized() else "out"

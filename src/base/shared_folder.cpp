@@ -142,7 +142,8 @@ bool SharedFolder::was_replaced() const {
 }
 
 bool SharedFolder::lock(Clock::time_point until, const std::function<bool()>& given_up) {
-    for (std::chrono::microseconds pause = kFirstPause;; pause = std::min(pause * 2, {kLongestPause})) {
+    for (std::chrono::microseconds pause = kFirstPause;;
+         pause = std::min(pause * 2, {kLongestPause})) {
         if (flock(folder_.get(), LOCK_EX | LOCK_NB) == 0)
             break;
         if (errno != EWOULDBLOCK && errno != EINTR)
@@ -218,8 +219,8 @@ SharedFolder::Found SharedFolder::look_at(const std::string& name) const {
     }
     found.alive = is_kept_alive(found.file, path_ + "/" + name);
     if (found.alive && !of_group_ && info.st_uid != geteuid()) {
-        found.refused = format("it belongs to user %u, in a folder of user %u", info.st_uid,
-                               geteuid());
+        found.refused =
+            format("it belongs to user %u, in a folder of user %u", info.st_uid, geteuid());
         found.file = {};
     }
     return found;
@@ -257,8 +258,8 @@ void SharedFolder::fill(const UnforkedFile& file, std::size_t bytes) const {
 void SharedFolder::write(const UnforkedFile& file, std::string_view bytes) const {
     std::size_t done = 0;
     while (done < bytes.size()) {
-        const ssize_t wrote = pwrite(file.get(), bytes.data() + done, bytes.size() - done,
-                                     static_cast<off_t>(done));
+        const ssize_t wrote =
+            pwrite(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
         if (wrote < 0 && errno != EINTR)
             refuse_at("can't write a file in", path_, errno);
         if (wrote == 0)

@@ -1,5 +1,5 @@
-// An open file that the children of a fork don't get, nor what exec starts: what is locked by it is locked by this
-// process alone, and is free as soon as this process ends.
+// An open file that the children of a fork don't get, nor what exec starts: what is locked by it is
+// locked by this process alone, and is free as soon as this process ends.
 #pragma once
 
 #include <sys/types.h>

@@ -111,7 +111,8 @@ constexpr std::array kCommands = {
             "gcx ps --json", kPsOptions, run_ps},
     Command{"top", "the leases of running processes that publish them", "",
             "Shows the leases of your processes that publish them, by gcx_publish_start or "
-            "GCX_PUBLISH=1 in\nthe environment, with a map of the SMs, and the holds of all; again and again until q. "
+            "GCX_PUBLISH=1 in\nthe environment, with a map of the SMs, and the holds of all; again "
+            "and again until q. "
             "Opens no driver.",
             "gcx top --once", kTopOptions, run_top},
     Command{"sim list", "the GPUs and drivers that can be simulated", "",

@@ -12,10 +12,6 @@ namespace gcx::cli {
 namespace {
 
 constexpr std::string_view kMark = "SIMULATED ";
-constexpr const char* kHeadings =
-    "  hold              SMs  of the family  atoms         for     process               pid    "
-    "   user  MPS\n";
-
 bool of_one_device(const gcx_live_hold& a, const gcx_live_hold& b) {
     return a.simulated == b.simulated &&
            std::equal(std::begin(a.device_uuid), std::end(a.device_uuid), b.device_uuid);
@@ -84,11 +80,12 @@ std::string device_text(const std::vector<gcx_live_hold>& holds, const gcx_live_
     std::string_view name = device.device_name;
     if (name.starts_with(kMark))
         name.remove_prefix(kMark.size());
-    std::string text = format("%s, %s, %u SMs%s%s\n", visible(name).c_str(),
-                              uuid_text(device.device_uuid).c_str(), device.device_sm_count,
-                              device.simulated != 0 ? ", SIMULATED" : "",
-                              balance_text(holds, device).c_str());
-    text += kHeadings;
+    std::string text =
+        format("%s, %s, %u SMs%s%s\n", visible(name).c_str(), uuid_text(device.device_uuid).c_str(),
+               device.device_sm_count, device.simulated != 0 ? ", SIMULATED" : "",
+               balance_text(holds, device).c_str());
+    text += format("  %-17s %4s  %-14s %-13s %-7s %-17s %7s %10s  %s\n", "hold", "SMs", "family",
+                   "atoms", "for", "process", "pid", "user", "MPS");
     bool without_mps = false;
     for (const gcx_live_hold& hold : holds) {
         if (!of_one_device(hold, device))

@@ -26,8 +26,9 @@ Report run_ps(const Arguments& arguments) {
     for (const std::string& warning : warnings)
         told.add(warning);
     report.json
-        .set("simulated", std::any_of(holds.begin(), holds.end(),
-                                      [](const gcx_live_hold& hold) { return hold.simulated != 0; }))
+        .set("simulated",
+             std::any_of(holds.begin(), holds.end(),
+                         [](const gcx_live_hold& hold) { return hold.simulated != 0; }))
         .set("holds", holds_json(holds))
         .set("warnings", std::move(told));
     return report;

@@ -134,7 +134,7 @@ bool Hold::lost() const {
 void give_up(const std::string& folder, const std::string& name, UnforkedFile file) noexcept {
     if (!file)
         return; // in the child of a fork, where it is the parent's
-    file = {}; // from here on others may have what it held
+    file = {};  // from here on others may have what it held
     try {
         SharedFolder there = SharedFolder::open(folder);
         if (!there.lock(SharedFolder::Clock::now() + kTidying, never))
@@ -142,7 +142,7 @@ void give_up(const std::string& folder, const std::string& name, UnforkedFile fi
         const SharedFolder::Found found = there.look_at(name);
         if (found.file && !found.alive)
             there.remove(name);
-    } catch (const Error&) { // NOLINT(bugprone-empty-catch): who comes next removes it
+    } catch (const Error&) {          // NOLINT(bugprone-empty-catch): who comes next removes it
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the same
     }
 }
@@ -177,14 +177,15 @@ std::vector<Entry> list(const char* named) {
     // out.
     const bool locked = folder->lock(SharedFolder::Clock::now() + kTidying, never);
     std::vector<Entry> found = read_entries(*folder, kPrefix, Bad::leave_out, locked);
-    std::vector<Entry> simulated =
-        read_entries(*folder, kSimulatedPrefix, Bad::leave_out, locked);
+    std::vector<Entry> simulated = read_entries(*folder, kSimulatedPrefix, Bad::leave_out, locked);
     std::move(simulated.begin(), simulated.end(), std::back_inserter(found));
     const auto order = [](const Entry& entry) {
         const Record& record = entry.record;
         const uint64_t turn = record.waits != 0 ? record.ticket : record.since_ms;
-        return std::tuple(record.simulated, std::string_view(reinterpret_cast<const char*>(record.uuid), sizeof record.uuid),
-                          record.waits, turn, record.id);
+        return std::tuple(
+            record.simulated,
+            std::string_view(reinterpret_cast<const char*>(record.uuid), sizeof record.uuid),
+            record.waits, turn, record.id);
     };
     std::sort(found.begin(), found.end(),
               [&](const Entry& a, const Entry& b) { return order(a) < order(b); });

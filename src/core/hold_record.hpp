@@ -47,9 +47,7 @@ struct Record {
     AtomShape shape() const { return {unit_count, unit_size, odd_size}; }
     AtomSet set() const { return AtomSet::of_words(atoms); }
     uint32_t sm_count() const { return shape().sm_count(set()); }
-    std::string_view bytes() const {
-        return {reinterpret_cast<const char*>(this), sizeof *this};
-    }
+    std::string_view bytes() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
 };
 static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) == 440);
 

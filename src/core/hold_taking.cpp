@@ -252,8 +252,8 @@ class Taking {
                 return;
             if (request_.given_up() || (!forever && Clock::now() >= end))
                 refuse(entries);
-            const auto left = std::chrono::duration_cast<std::chrono::microseconds>(
-                end - Clock::now());
+            const auto left =
+                std::chrono::duration_cast<std::chrono::microseconds>(end - Clock::now());
             std::this_thread::sleep_for(forever ? pause : std::min(pause, left));
         }
     }
@@ -275,9 +275,8 @@ class Taking {
             return entry.record.id == record_.id;
         });
         if (own == entries.end())
-            fail(GCX_ERROR_OPERATING_SYSTEM,
-                 format("somebody removed the file of this wait, %s/%s", folder_.c_str(),
-                        file_name(record_).c_str()));
+            fail(GCX_ERROR_OPERATING_SYSTEM, format("somebody removed the file of this wait, %s/%s",
+                                                    folder_.c_str(), file_name(record_).c_str()));
         entries.erase(own);
         const Entry* ahead = nullptr;
         for (const Entry& entry : entries) {
@@ -302,9 +301,9 @@ class Taking {
                  format("the wait for %s was given up by gcx_cancel_signal; %s", asked.c_str(),
                         who.c_str()));
         if (request_.timeout_ms != 0)
-            fail(GCX_ERROR_ALREADY_ACQUIRED, format("waited %u ms for %s in vain: %s",
-                                                    request_.timeout_ms, asked.c_str(),
-                                                    who.c_str()));
+            fail(GCX_ERROR_ALREADY_ACQUIRED,
+                 format("waited %u ms for %s in vain: %s", request_.timeout_ms, asked.c_str(),
+                        who.c_str()));
         fail(GCX_ERROR_ALREADY_ACQUIRED,
              format("asked for %s: %s. A time-out waits for them, min_sm_count takes less",
                     asked.c_str(), who.c_str()));

@@ -19,8 +19,8 @@ namespace gcx {
 struct LeaseTerms {
     std::string name;
     bool shared = false;
-    uint32_t own_sm_count = 0; // of a shared one: SMs that are to be its alone
-    bool own_queues = false;   // [13.1+] refused where the driver has none
+    uint32_t own_sm_count = 0;               // of a shared one: SMs that are to be its alone
+    bool own_queues = false;                 // [13.1+] refused where the driver has none
     std::shared_ptr<const holds::Hold> hold; // whose SMs it has alone; null: any of the device
 };
 

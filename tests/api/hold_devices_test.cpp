@@ -155,8 +155,7 @@ void test_leases() {
         CHECK_EQ(sms_in_hold(a), 24U);
         CHECK_EQ(sms_in_hold(b), 8U);
         const gcx_lease_size beyond = {a, 32, 0};
-        CHECK_REFUSED(gcx_lease_resize(&beyond, 1, GCX_RESIZE_DEFAULT),
-                      GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(gcx_lease_resize(&beyond, 1, GCX_RESIZE_DEFAULT), GCX_ERROR_ALREADY_ACQUIRED);
         const gcx_lease_size far_beyond = {a, 64, 0};
         CHECK_REFUSED(gcx_lease_resize(&far_beyond, 1, GCX_RESIZE_DEFAULT),
                       GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);

@@ -164,10 +164,10 @@ void test_folders() {
             mode_t mode;
             const char* why; // null: good
         };
-        const Mode modes[] = {{0700, nullptr},     {02770, nullptr},
-                              {03770, nullptr},    {0755, "anybody may enter"},
-                              {02777, "anybody"},  {0770, "2770 or 3770"},
-                              {0750, "2770"},      {02750, "2770"}};
+        const Mode modes[] = {{0700, nullptr},    {02770, nullptr},
+                              {03770, nullptr},   {0755, "anybody may enter"},
+                              {02777, "anybody"}, {0770, "2770 or 3770"},
+                              {0750, "2770"},     {02750, "2770"}};
         for (const auto& [mode, why] : modes) {
             CHECK_EQ(chmod(path.c_str(), mode), 0);
             if (why != nullptr) {
@@ -296,10 +296,10 @@ void test_shortages() {
     });
     // A full disk and a read-only one, where this user may mount one.
     in_child("disks", [&] {
-        const bool may = unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
-                         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                         mount("none", folder.path().c_str(), "tmpfs", 0,
-                               "size=64k,nr_inodes=8,mode=700") == 0;
+        const bool may =
+            unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+            mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+            mount("none", folder.path().c_str(), "tmpfs", 0, "size=64k,nr_inodes=8,mode=700") == 0;
         if (!may)
             return;
         publish::open_machine(kH100);
@@ -315,8 +315,7 @@ void test_shortages() {
         filler.close();
         fs::remove(folder.path() / "filler");
         give_back(own);
-        CHECK_EQ(
-            mount("none", folder.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+        CHECK_EQ(mount("none", folder.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
         CHECK_EQ(take(8, {}, &hold), GCX_ERROR_OPERATING_SYSTEM);
         CHECK(listed().empty());
     });

@@ -226,8 +226,8 @@ void test_storm() {
 } // namespace
 
 int main() {
-    sums = static_cast<Sums*>(mmap(nullptr, sizeof(Sums), PROT_READ | PROT_WRITE,
-                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    sums = static_cast<Sums*>(
+        mmap(nullptr, sizeof(Sums), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     test_storm();
     return check::summary("hold storm");
 }

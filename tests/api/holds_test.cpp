@@ -75,8 +75,7 @@ void test_arguments() {
         CHECK_REFUSED(take(8, {.name = long_text.c_str()}, &hold), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(take(8, {.family = GCX_SM_FAMILY_STRUCTURED}, &hold),
                       GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(take(8, {.cancel = forged<gcx_cancel>(1)}, &hold),
-                      GCX_ERROR_INVALID_HANDLE);
+        CHECK_REFUSED(take(8, {.cancel = forged<gcx_cancel>(1)}, &hold), GCX_ERROR_INVALID_HANDLE);
         CHECK_REFUSED(take(8, {.folder = ""}, &hold), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(take(8, {.folder = "tmp"}, &hold), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(take(8, {.folder = "/nonexistent"}, &hold), GCX_ERROR_OPERATING_SYSTEM);
@@ -87,7 +86,8 @@ void test_arguments() {
         CHECK_REFUSED(gcx_hold_create(0, 8, &params, &hold), GCX_ERROR_INVALID_VALUE);
         params = {};
         CHECK_REFUSED(gcx_hold_create(0, 8, &params, &hold), GCX_ERROR_INVALID_VALUE);
-        for (const char* token : {"", "x", "/", "/tmp/x", "hold-0", "/hold-00000000000000000000000"
+        for (const char* token : {"", "x", "/", "/tmp/x", "hold-0",
+                                  "/hold-00000000000000000000000"
                                   "000000000-000000000000000g"})
             CHECK_REFUSED(gcx_hold_join(token, &hold), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(gcx_hold_join(nullptr, &hold), GCX_ERROR_INVALID_VALUE);

@@ -1,7 +1,7 @@
 """A process that publishes leases: publisher.py LIBRARY PROCESS [NAME:SMS[:OWN]]... Each lease has
 one stream; one with OWN is shared, but for so many SMs; one that begins with wait: waits; one that
-begins with hold: is held across processes, in place of a lease. Says "ready", then does each line of
-its input: resize INDEX SMS, or stop. Ends with its input."""
+begins with hold: is held across processes, in place of a lease. Says "ready", then does each line
+of its input: resize INDEX SMS, or stop. Ends with its input."""
 
 from __future__ import annotations
 

@@ -54,7 +54,13 @@ def test_nobody(folder: Path) -> None:
     assert "nobody publishes" in text
     assert "GCX_PUBLISH=1" in text
     assert "gcx_publish_start" in text
-    assert told(folder) == {"simulated": False, "processes": [], "leases": [], "holds": [], "warnings": []}
+    assert told(folder) == {
+        "simulated": False,
+        "processes": [],
+        "leases": [],
+        "holds": [],
+        "warnings": [],
+    }
     assert top(folder).stdout == text  # no terminal: as --once
     assert list(folder.iterdir()) == []
 

@@ -83,8 +83,8 @@ class HostileFile {
     }
     const std::string& path() const { return path_; }
     void put(const std::string& bytes) const {
-        must(ftruncate(file_, 0) == 0 && pwrite(file_, bytes.data(), bytes.size(), 0) ==
-                                             static_cast<ssize_t>(bytes.size()),
+        must(ftruncate(file_, 0) == 0 &&
+                 pwrite(file_, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
              "the file can't be written");
     }
 

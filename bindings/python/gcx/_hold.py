@@ -153,9 +153,7 @@ class Hold(Owned):
         text = text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1)
 
         def ask(for_so_long: int, giving_up: int) -> None:
-            claim._handle = _gcx.gcx_hold_acquire_lease(
-                hold, *wanted, for_so_long, giving_up, text
-            )
+            claim._handle = _gcx.gcx_hold_acquire_lease(hold, *wanted, for_so_long, giving_up, text)
 
         take(ask, claim, timeout, cancel)
         return lease
