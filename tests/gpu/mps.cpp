@@ -1,7 +1,10 @@
-// One of two processes on a device, for tests/gpu/mps.sh:
+// One of two processes on a device, for tests/gpu/mps.sh and tests/gpu/holds.sh:
 //     gcx-gpu-mps hog SECONDS PART         kernels of 8448 blocks without pause: how many a second
 //     gcx-gpu-mps critical SECONDS PART    a kernel of 24 blocks now and then: p50, p90, p99 in us
-// PART is plain, a stream of the whole device, or 108 or 24: that part of gcx's split of both.
+//     gcx-gpu-mps taker SECONDS SMS        waits so long for a hold: what came of it, and after how
+//                                          many ms
+// PART is plain, a stream of the whole device, or 108 or 24: that part of gcx's split of both; or
+// held-108 or held-24: a hold of so many SMs, which no other process has.
 #include "critical.hpp"
 
 #include <gcx.h>
@@ -33,8 +36,37 @@ void need(gcx_result result, const char* call) {
 }
 #define NEED(call) need(call, #call)
 
+// For as long as the process lives.
+gcx_resource held(uint32_t sm_count) {
+    gcx_hold hold = nullptr;
+    gcx_resource resource{};
+    NEED(gcx_hold_create(0, sm_count, nullptr, &hold));
+    NEED(gcx_hold_get_resource(hold, &resource));
+    return resource;
+}
+
+CUstream stream_on(const gcx_resource& resource) {
+    gcx_context context = nullptr;
+    gcx_stream stream = nullptr;
+    NEED(gcx_context_create(&resource, 1, nullptr, &context));
+    NEED(gcx_stream_create(context, nullptr, &stream));
+    return gcx_stream_native(stream);
+}
+
+void take(double seconds, uint32_t sm_count) {
+    gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
+    params.timeout_ms = static_cast<uint32_t>(seconds * 1000);
+    gcx_hold hold = nullptr;
+    const auto start = Clock::now();
+    const gcx_result result = gcx_hold_create(0, sm_count, &params, &hold);
+    const std::chrono::duration<double, std::milli> waited = Clock::now() - start;
+    std::printf("%s %.1f\n", gcx_result_name(result), waited.count());
+}
+
 // Both processes split alike, and each takes its part of it.
 CUstream stream_of(const std::string& part) {
+    if (part.rfind("held-", 0) == 0)
+        return stream_on(held(part == "held-24" ? 24 : 108));
     if (part == "plain") {
         CUstream stream = nullptr;
         NEED(raw::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -45,13 +77,9 @@ CUstream stream_of(const std::string& part) {
     gcx_sm_request requests[2] = {};
     requests[0].sm_count = 108;
     requests[1].sm_count = 24;
-    gcx_context context = nullptr;
-    gcx_stream stream = nullptr;
     NEED(gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole));
     NEED(gcx_sm_split(&whole, requests, 2, GCX_SPLIT_DEFAULT, parts, nullptr));
-    NEED(gcx_context_create(&parts[part == "24" ? 1 : 0], 1, nullptr, &context));
-    NEED(gcx_stream_create(context, nullptr, &stream));
-    return gcx_stream_native(stream);
+    return stream_on(parts[part == "24" ? 1 : 0]);
 }
 
 void hog(CUstream stream, double seconds) {
@@ -93,9 +121,17 @@ int main(int argc, char** argv) {
     const std::string role = argc > 1 ? argv[1] : "";
     const double seconds = argc > 2 ? std::strtod(argv[2], nullptr) : 0;
     const std::string part = argc > 3 ? argv[3] : "";
-    if ((role != "hog" && role != "critical") || seconds <= 0 ||
-        (part != "plain" && part != "108" && part != "24")) {
-        std::fprintf(stderr, "usage: %s hog|critical SECONDS plain|108|24\n", argv[0]);
+    const bool known = part == "plain" || part == "108" || part == "24" || part == "held-108" ||
+                       part == "held-24";
+    if (role == "taker" && std::atoi(part.c_str()) > 0) {
+        take(seconds, static_cast<uint32_t>(std::atoi(part.c_str())));
+        return 0;
+    }
+    if ((role != "hog" && role != "critical") || seconds <= 0 || !known) {
+        std::fprintf(stderr,
+                     "usage: %s hog|critical SECONDS plain|108|24|held-108|held-24\n"
+                     "       %s taker SECONDS SMS\n",
+                     argv[0], argv[0]);
         return 2;
     }
     raw::load();

@@ -1,0 +1,205 @@
+"""Holds: SMs that no other process has."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import gcx
+import pytest
+
+HOLDER = """
+import sys, time, gcx
+held = gcx.hold({count}, name="other")
+print(held.token, flush=True)
+time.sleep(100)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_a_hold_and_what_it_says(folder: Path) -> None:
+    with gcx.hold(24, name="decode") as held, gcx.hold(None) as rest:
+        assert (held.sm_count, held.device_sm_count, held.family) == (24, 132, "coscheduled")
+        assert (held.name, rest.name) == ("decode", "")
+        assert (held.joined, held.lost, held.simulated) == (False, False, True)
+        assert (held.mps, held.mps_thread_percentage) == (False, 0.0)
+        assert held.device_uuid == gcx.Device(0).uuid
+        assert abs(held.since_ms - 1000 * time.time()) < 600_000
+        assert rest.sm_count == 108
+        assert not set(held.atoms) & set(rest.atoms)
+        assert held.resource.sm_count == 24
+        assert held.resource.overlap(rest.resource) == 0
+        assert held.token.startswith(str(folder))
+        assert '"decode": 24 of 132 SMs, coscheduled' in repr(held)
+        first, second = gcx.holds()
+        assert (first.id, first.name, first.sm_count) == (held.id, "decode", 24)
+        assert (first.pid, first.user, first.waiting) == (os.getpid(), os.geteuid(), False)
+        assert (first.atoms, first.atom_count) == (held.atoms, 16)
+        assert (first.simulated, first.mps) == (True, False)
+        assert (first.atom_sm_count, first.last_atom_sm_count) == (8, 12)
+        assert "H100" in first.device_name
+        assert second.id == rest.id
+        with pytest.raises(gcx.AlreadyAcquiredError, match='"decode" of process'):
+            gcx.hold(8)
+    assert held.closed
+    assert repr(held) == "<gcx.Hold, closed>"
+    with pytest.raises(gcx.InvalidHandleError, match="is closed"):
+        held.sm_count  # noqa: B018
+    held.close()
+    assert gcx.holds() == []
+    assert list((folder / "gcx").iterdir()) == []
+
+
+def test_leases_within_a_hold() -> None:
+    with gcx.hold(32) as held:
+        with held.acquire(8, name="part") as part, held.acquire(None) as rest:
+            assert (part.name, part.sm_count, rest.sm_count) == ("part", 8, 24)
+            assert part.resource.overlap(held.resource) == 8
+            part.stream.synchronize()
+            with pytest.raises(gcx.AlreadyAcquiredError):
+                held.acquire(8, timeout=0.01)
+            gcx.resize({part: 24, rest: 8})
+            assert part.resource.overlap(held.resource) == 24
+        with pytest.raises(gcx.ResourceConfigurationError, match="the hold of device 0 has 32"):
+            held.acquire(64)
+        kept = held.acquire(8)
+    assert len(gcx.holds()) == 1  # by the lease
+    kept.close()
+    assert gcx.holds() == []
+
+
+def test_other_processes(folder: Path) -> None:
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLDER.format(count=108)], stdout=subprocess.PIPE, text=True
+    )
+    assert other.stdout is not None
+    token = other.stdout.readline().strip()
+    with pytest.raises(gcx.AlreadyAcquiredError, match="waited 20 ms"):
+        gcx.hold(64, timeout=0.02)
+    with gcx.join_hold(token) as joined:
+        assert (joined.joined, joined.name, joined.sm_count) == (True, "other", 108)
+        assert joined.resource.sm_count == 108
+        other.kill()
+        other.communicate()
+        assert [hold.name for hold in gcx.holds()] == ["other"]
+    assert gcx.holds() == []
+    with pytest.raises(gcx.NotFoundError, match="has ended"):
+        gcx.join_hold(token)
+    with pytest.raises(gcx.InvalidValueError, match="no token"):
+        gcx.join_hold("token")
+
+
+def test_waiting() -> None:
+    held = gcx.hold(None)
+    cancel = gcx.Cancel()
+    threading.Timer(0.05, cancel.signal).start()
+    with pytest.raises(gcx.NotPermittedError, match="given up"):
+        gcx.hold(8, timeout=None, cancel=cancel)
+    threading.Timer(0.05, held.close).start()
+    with gcx.hold(8, timeout=60) as other:
+        assert other.sm_count == 8
+    cancel.close()
+
+
+def test_ctrl_c(script: Any) -> None:
+    script(f"""
+import os, signal, threading, gcx
+held = gcx.hold(None)
+threading.Timer(0.3, os.kill, (os.getpid(), {int(signal.SIGINT)})).start()
+try:
+    gcx.hold(8, timeout=None)
+except KeyboardInterrupt:
+    assert len(gcx.holds()) == 1
+else:
+    raise SystemExit("not interrupted")
+""")
+
+
+def test_forked_children_hold_nothing(script: Any) -> None:
+    script("""
+import os, gcx
+held = gcx.hold(24)
+token = held.token
+child = os.fork()
+if child == 0:
+    held.close()
+    assert gcx.join_hold(token).sm_count == 24
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert held.sm_count == 24 and len(gcx.holds()) == 1
+child = os.fork()
+if child == 0:
+    import time
+    time.sleep(100)
+held.close()
+assert gcx.holds() == []
+os.kill(child, 9)
+""")
+
+
+def test_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = folder / "named"
+    named.mkdir(mode=0o700)
+    with gcx.hold(108, folder=named):
+        assert gcx.holds() == []
+        (hold,) = gcx.holds(str(named))
+        assert hold.sm_count == 108
+        monkeypatch.setenv("GCX_HOLD_FOLDER", str(named))
+        with pytest.raises(gcx.AlreadyAcquiredError):
+            gcx.hold(64)
+    named.chmod(0o777)
+    with pytest.raises(gcx.NotPermittedError, match="anybody may enter it"):
+        gcx.hold(8)
+    with pytest.raises(gcx.Error, match="OPERATING_SYSTEM"):
+        gcx.hold(8, folder=folder / "missing")
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(TypeError, match="is made by"):
+        gcx.Hold()
+    with pytest.raises(gcx.InvalidValueError):
+        gcx.hold(0)
+    with pytest.raises(gcx.InvalidValueError):
+        gcx.hold(8, min_sm_count=16)
+    with pytest.raises(gcx.InvalidValueError):
+        gcx.hold(8, name="x" * 64)
+    with pytest.raises(gcx.InvalidValueError):
+        gcx.hold(8, timeout=-1)
+    with pytest.raises(gcx.InvalidValueError):
+        gcx.hold(8, family="another")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        gcx.hold(8, inherit=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        gcx.hold(8, cancel=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        gcx.hold(8, folder=1)  # type: ignore[arg-type]
+    with pytest.raises(gcx.InvalidDeviceError):
+        gcx.hold(8, device=7)
+    with pytest.raises(gcx.ResourceConfigurationError):
+        gcx.hold(133)
+
+
+def test_mps(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gcx.mps_info().enabled is False
+    with pytest.raises(gcx.InvalidDeviceError):
+        gcx.mps_info(7)
+    monkeypatch.setenv("GCX_SIM_MPS", "1")
+    monkeypatch.setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50")
+    script("""
+import gcx
+assert gcx.mps_info() == (True, 50.0)
+held = gcx.hold(24)
+assert (held.mps, held.mps_thread_percentage) == (True, 50.0)
+""")
