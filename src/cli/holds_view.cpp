@@ -53,7 +53,7 @@ std::string row_text(const gcx_live_hold& hold) {
         hold.waits != 0 && hold.sm_count == GCX_REST ? "rest" : std::to_string(hold.sm_count);
     return format("  %s %4s  %s %s %s %s %7d %10u  %s\n", name_column(name.c_str()).c_str(),
                   count.c_str(), padded(family_text(hold.family), 14).c_str(),
-                  padded(hold.waits != 0 ? "waits" : ranges(atoms_of(hold.atoms)), 13).c_str(),
+                  padded(hold.waits != 0 ? "waits" : ranges(bits_of(hold.atoms)), 13).c_str(),
                   padded(time_text(hold.since_ms), 7).c_str(),
                   name_column(hold.process_name).c_str(), hold.pid, hold.user,
                   mps_text(hold).c_str());
@@ -109,7 +109,7 @@ Json hold_json(const gcx_live_hold& hold) {
         .set("waits", hold.waits != 0)
         .set("sm_count", hold.sm_count)
         .set("family", family_text(hold.family))
-        .set("atoms", atoms_of(hold.atoms))
+        .set("atoms", bits_of(hold.atoms))
         .set("atom_count", hold.atom_count)
         .set("since_ms", hold.since_ms)
         .set("until_ms", hold.until_ms)

@@ -40,7 +40,7 @@ std::string uuid_text(const uint8_t (&uuid)[16]) {
     return text;
 }
 
-std::vector<uint32_t> atoms_of(const uint64_t (&atoms)[8]) {
+std::vector<uint32_t> bits_of(const uint64_t (&atoms)[8]) {
     std::vector<uint32_t> found;
     for (uint32_t atom = 0; atom < 512; atom++) {
         if ((atoms[atom / 64] >> (atom % 64) & 1) != 0)

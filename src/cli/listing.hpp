@@ -42,7 +42,7 @@ std::string family_text(gcx_sm_family kind);
 std::string uuid_text(const uint8_t (&uuid)[16]);
 
 // The numbers of the bits that are set.
-std::vector<uint32_t> atoms_of(const uint64_t (&atoms)[8]);
+std::vector<uint32_t> bits_of(const uint64_t (&atoms)[8]);
 
 // A name that a process gave: made harmless for the terminal, cut off where it is too long for a
 // column, and as wide as that.

@@ -200,8 +200,8 @@ Json lease_json(const gcx_published_lease& lease) {
         .set("stream_count", lease.stream_count)
         .set("changes", lease.changes)
         .set("atom_count", lease.atom_count)
-        .set("exclusive_atoms", atoms_of(lease.exclusive_atoms))
-        .set("shared_atoms", atoms_of(lease.shared_atoms));
+        .set("exclusive_atoms", bits_of(lease.exclusive_atoms))
+        .set("shared_atoms", bits_of(lease.shared_atoms));
 }
 
 } // namespace
