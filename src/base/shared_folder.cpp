@@ -24,9 +24,10 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMostEntries = 16384; // of a folder that somebody has filled
 // A change takes less than a millisecond; so after this its process was stopped.
-constexpr auto kPatience = 3s;
+constexpr auto kPatience = 5s;
+constexpr auto kGlance = 100ms; // from one look at what was changed to the next
 constexpr auto kFirstPause = 50us;
-constexpr auto kLongestPause = 2ms;
+constexpr auto kLongestPause = 8ms;
 constexpr mode_t kOthers = S_IRWXO;
 // No program that tidies folders up removes a file with the sticky bit, says systemd of its own.
 constexpr mode_t kModeOfUser = S_IRUSR | S_IWUSR | S_ISVTX;
@@ -159,13 +160,27 @@ bool SharedFolder::lock(Clock::time_point until, const std::function<bool()>& gi
     return true;
 }
 
+// When something was last made or removed there.
+timespec SharedFolder::last_change() const {
+    struct stat info{};
+    return fstat(folder_.get(), &info) == 0 ? info.st_mtim : timespec{};
+}
+
+// Many who change the folder all the time may keep it locked by turns, and that is no fault.
 void SharedFolder::lock_or_fail(const std::function<bool()>& given_up) {
-    if (!lock(Clock::now() + kPatience, given_up) && !given_up())
-        fail(GCX_ERROR_OPERATING_SYSTEM,
-             format("another process has had the folder %s locked for %lld s: it was stopped in "
-                    "the middle of a change, or isn't gcx; lsof tells which processes have the "
-                    "folder open",
-                    path_.c_str(), static_cast<long long>(kPatience.count())));
+    timespec seen = last_change();
+    for (auto since = Clock::now(); !lock(Clock::now() + kGlance, given_up) && !given_up();) {
+        const timespec now = last_change();
+        if (now.tv_sec != seen.tv_sec || now.tv_nsec != seen.tv_nsec)
+            since = Clock::now();
+        seen = now;
+        if (Clock::now() - since >= kPatience)
+            fail(GCX_ERROR_OPERATING_SYSTEM,
+                 format("another process has had the folder %s locked for %lld s and changed "
+                        "nothing: it was stopped in the middle of a change, or isn't gcx; lsof "
+                        "tells which processes have the folder open",
+                        path_.c_str(), static_cast<long long>(kPatience.count())));
+    }
 }
 
 std::vector<std::string> SharedFolder::names(std::string_view prefix) const {

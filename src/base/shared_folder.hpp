@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <ctime>
 #include <functional>
 #include <optional>
 #include <string>
@@ -60,6 +61,7 @@ class SharedFolder {
     static std::optional<SharedFolder> open_own(bool make);
     static SharedFolder open_named(const std::string& path);
     bool was_replaced() const;
+    timespec last_change() const;
     void fill(const UnforkedFile& file, std::size_t bytes) const;
 
     UnforkedFile folder_;

@@ -26,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kFirstPause = 500us;
 constexpr auto kLongestPause = 20ms;
+constexpr auto kLongestLock = 500ms; // others wait for the first one, so it doesn't let go soon
 
 constinit std::atomic<bool> warned_of_mps{false};
 
@@ -248,7 +249,9 @@ class Taking {
         UnforkedFile before; // of the one before; none: it has to look anew
         for (std::chrono::microseconds pause = kFirstPause;;
              pause = std::min(pause * 2, std::chrono::microseconds(kLongestPause))) {
-            if (!still_waits(before) && try_to_take(file, entries, before))
+            const auto patience = Clock::now() + kLongestLock;
+            if (!still_waits(before) &&
+                try_to_take(file, entries, before, forever ? patience : std::min(patience, end)))
                 return;
             if (request_.given_up() || (!forever && Clock::now() >= end))
                 refuse(entries);
@@ -266,9 +269,10 @@ class Taking {
         }
     }
 
-    bool try_to_take(const UnforkedFile& file, std::vector<Entry>& entries, UnforkedFile& before) {
+    bool try_to_take(const UnforkedFile& file, std::vector<Entry>& entries, UnforkedFile& before,
+                     Clock::time_point until) {
         SharedFolder folder = SharedFolder::open(request_.folder);
-        if (!folder.lock(Clock::now() + kLongestPause, request_.given_up))
+        if (!folder.lock(until, request_.given_up))
             return false;
         entries = look(folder);
         const auto own = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {

@@ -157,7 +157,12 @@ void one_round(const Marks& marks, std::mt19937& random) {
     gcx_hold_destroy(hold);
 }
 
-pid_t start(const std::string& marks_path, unsigned seed) {
+// All of them together begin so many rounds a second, however many there are.
+void pause_between_rounds(unsigned processes, std::mt19937& random) {
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % (processes * 1000)));
+}
+
+pid_t start(const std::string& marks_path, unsigned processes, unsigned seed) {
     const pid_t child = fork();
     if (child != 0)
         return child;
@@ -165,8 +170,10 @@ pid_t start(const std::string& marks_path, unsigned seed) {
     std::mt19937 random(seed);
     if (gcx_driver_open("sim:2xh100@13.0") != GCX_SUCCESS)
         _exit(2);
-    for (;;)
+    for (;;) {
+        pause_between_rounds(processes, random);
         one_round(marks, random);
+    }
 }
 
 void test_storm() {
@@ -177,7 +184,7 @@ void test_storm() {
     std::mt19937 random(std::random_device{}());
     std::vector<pid_t> children;
     for (unsigned i = 0; i < plan.processes; i++)
-        children.push_back(start(marks_path, static_cast<unsigned>(random())));
+        children.push_back(start(marks_path, plan.processes, static_cast<unsigned>(random())));
     uint64_t killed = 0;
     uint64_t looks = 0;
     for (const auto end = Clock::now() + plan.time; Clock::now() < end;) {
@@ -188,7 +195,7 @@ void test_storm() {
         CHECK_EQ(waitpid(child, &status, 0), child);
         CHECK(WIFSIGNALED(status));
         killed++;
-        child = start(marks_path, static_cast<unsigned>(random()));
+        child = start(marks_path, plan.processes, static_cast<unsigned>(random()));
         if (killed % 16 == 0) {
             listed(); // checks that no two have an atom in common
             looks++;

@@ -121,8 +121,8 @@ int main(int argc, char** argv) {
     const std::string role = argc > 1 ? argv[1] : "";
     const double seconds = argc > 2 ? std::strtod(argv[2], nullptr) : 0;
     const std::string part = argc > 3 ? argv[3] : "";
-    const bool known = part == "plain" || part == "108" || part == "24" || part == "held-108" ||
-                       part == "held-24";
+    const bool known =
+        part == "plain" || part == "108" || part == "24" || part == "held-108" || part == "held-24";
     if (role == "taker" && std::atoi(part.c_str()) > 0) {
         take(seconds, static_cast<uint32_t>(std::atoi(part.c_str())));
         return 0;

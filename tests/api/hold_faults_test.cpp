@@ -1,0 +1,147 @@
+// Every call of the operating system that holds make, made to fail in turn: an error or what was
+// asked, no SMs that two have, nothing held and nothing left afterwards.
+//
+// The functions below stand in the place of the C library's for libgcx too, since a program's own
+// come first; they make the system call themselves.
+#include "holds.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <filesystem>
+#include <iterator>
+#include <string>
+
+using namespace holds;
+using namespace support;
+using publish::Folder;
+
+namespace {
+
+// The call that fails, counted from when it was ordered; 0: none.
+int left = 0;
+int error = 0;
+int failed_calls = 0;
+
+bool fails() {
+    if (left == 0 || --left != 0)
+        return false;
+    failed_calls++;
+    errno = error;
+    return true;
+}
+
+} // namespace
+
+#define STAND_IN extern "C" __attribute__((visibility("default")))
+
+STAND_IN int openat64(int folder, const char* path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    const unsigned mode = (flags & O_CREAT) != 0 ? va_arg(arguments, unsigned) : 0;
+    va_end(arguments);
+    return fails() ? -1 : static_cast<int>(syscall(SYS_openat, folder, path, flags, mode));
+}
+STAND_IN int fcntl64(int file, int command, ...) {
+    va_list arguments;
+    va_start(arguments, command);
+    void* const argument = va_arg(arguments, void*);
+    va_end(arguments);
+    return fails() ? -1 : static_cast<int>(syscall(SYS_fcntl, file, command, argument));
+}
+STAND_IN int flock(int file, int operation) noexcept {
+    // To give a lock up can't fail.
+    return operation != LOCK_UN && fails() ? -1
+                                           : static_cast<int>(syscall(SYS_flock, file, operation));
+}
+STAND_IN int fchmod(int file, mode_t mode) noexcept {
+    return fails() ? -1 : static_cast<int>(syscall(SYS_fchmod, file, mode));
+}
+STAND_IN int posix_fallocate64(int file, off64_t at, off64_t bytes) {
+    if (fails())
+        return error;
+    return syscall(SYS_fallocate, file, 0, at, bytes) == 0 ? 0 : errno;
+}
+STAND_IN ssize_t pwrite64(int file, const void* bytes, size_t count, off64_t at) {
+    if (fails()) { // half of it, as on a disk that fills up
+        syscall(SYS_pwrite64, file, bytes, count / 2, at);
+        errno = error;
+        return -1;
+    }
+    return syscall(SYS_pwrite64, file, bytes, count, at);
+}
+STAND_IN ssize_t pread64(int file, void* bytes, size_t count, off64_t at) {
+    return fails() ? -1 : syscall(SYS_pread64, file, bytes, count, at);
+}
+STAND_IN int unlinkat(int folder, const char* path, int flags) noexcept {
+    return fails() ? -1 : static_cast<int>(syscall(SYS_unlinkat, folder, path, flags));
+}
+STAND_IN int mkdir(const char* path, mode_t mode) noexcept {
+    return fails() ? -1 : static_cast<int>(syscall(SYS_mkdirat, AT_FDCWD, path, mode));
+}
+
+namespace {
+
+void order(int nth, int with) {
+    left = nth;
+    error = with;
+}
+
+// One that takes beside another's, waits in vain, joins, lists, and gives all back.
+void use_holds(gcx_hold other) {
+    gcx_hold hold = nullptr;
+    gcx_hold joined = nullptr;
+    uint32_t count = 0;
+    gcx_live_hold found[8];
+    const gcx_result taken = take(64, {.name = "own"}, &hold);
+    CHECK(taken == GCX_SUCCESS ? hold != nullptr : hold == nullptr);
+    const gcx_result in_vain = take(132, {.timeout_ms = 2}, &joined);
+    CHECK(in_vain == GCX_ERROR_ALREADY_ACQUIRED || in_vain == GCX_ERROR_OPERATING_SYSTEM ||
+          in_vain == GCX_ERROR_NOT_PERMITTED);
+    gcx_hold_list(nullptr, found, 8, &count);
+    if (hold != nullptr && gcx_hold_join(token_of(hold).c_str(), &joined) == GCX_SUCCESS) {
+        CHECK_EQ(info_of(joined).sm_count, 64U);
+        CHECK_OK(gcx_hold_destroy(joined));
+    }
+    if (hold != nullptr) {
+        for (std::size_t word = 0; word < 8; word++)
+            CHECK_EQ(info_of(hold).atoms[word] & info_of(other).atoms[word], 0U);
+        CHECK_OK(gcx_hold_destroy(hold));
+    }
+}
+
+void test_calls_of_the_system() {
+    const Folder folder;
+    on_machine("h100@13.0", [&] {
+        const gcx_hold other = taken(24, {.name = "other"});
+        for (const int with : {EIO, ENOSPC, EACCES, ENOLCK, EMFILE}) {
+            int nth = 1;
+            for (int before = -1; before != failed_calls; nth++) {
+                before = failed_calls;
+                order(nth, with);
+                use_holds(other);
+                order(0, 0);
+                // As before, and what could not be removed is by who comes next.
+                CHECK_EQ(listed().size(), 1U);
+                CHECK_EQ(std::distance(std::filesystem::directory_iterator(folder.inner()),
+                                       std::filesystem::directory_iterator()),
+                         1);
+            }
+            CHECK(nth > 40);
+        }
+        give_back(other);
+        CHECK(listed().empty());
+    });
+}
+
+} // namespace
+
+int main() {
+    test_calls_of_the_system();
+    return check::summary("hold faults");
+}
