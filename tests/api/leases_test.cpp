@@ -494,7 +494,7 @@ void wrong_arguments() {
     CHECK_REFUSED(resize({{lease, 24, 0}, {lease, 32, 0}}), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(resize({{nullptr, 24, 0}}), GCX_ERROR_INVALID_HANDLE);
     CHECK_REFUSED(resize({{lease, 140, 0}}), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK(message_has("140 for \"lease\": device 0 has 132 SMs, whoever holds them"));
+    CHECK(message_has("140 for \"lease\"; device 0 has 132 SMs, whoever holds them"));
     CHECK_REFUSED(gcx_lease_hand_over(lease, lease, 0), GCX_ERROR_INVALID_VALUE);
     uint32_t count = 0;
     CHECK_REFUSED(gcx_lease_list(-1, nullptr, 0, &count), GCX_ERROR_INVALID_VALUE);
