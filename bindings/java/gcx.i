@@ -2,8 +2,8 @@
  *
  *   resources   byte[], as long as the struct; many of them one after another
  *   requests    int[], the first five fields of each
- *   handles     long, also native ones; in parameters Context, Stream, Event, Lease and Graph,
- *               which live until the call has returned
+ *   handles     long, also native ones; in parameters Context, Stream, Event, Lease, Hold and
+ *               Graph, which live until the call has returned
  *   structs     records, made by gcx.Upcalls from their fields in the header's order
  *   text        UTF-8 in byte[], since JNI's own strings are in another form of it
  *   results     an exception, made by gcx.Upcalls
@@ -44,6 +44,8 @@ ASKED_FOR(GCX_REST)
 ASKED_FOR(GCX_FOREVER)
 ASKED_FOR(GCX_MAX_LEASE_NAME)
 ASKED_FOR(GCX_LEASE_SHARED)
+ASKED_FOR(GCX_HOLD_INHERIT)
+ASKED_FOR(GCX_MAX_HOLD_TOKEN)
 ASKED_FOR(GCX_LEASE_OWN_QUEUES)
 ASKED_FOR(GCX_RESIZE_DEFAULT)
 ASKED_FOR(GCX_RESIZE_AT_ONCE)
@@ -130,6 +132,7 @@ HANDLE_OF(gcx_context, Context)
 HANDLE_OF(gcx_stream, Stream)
 HANDLE_OF(gcx_event, Event)
 HANDLE_OF(gcx_lease, Lease)
+HANDLE_OF(gcx_hold, Hold)
 HANDLE_OF(gcx_graph, Graph)
 HANDLE_OF(gcx_cancel, Wait.Token)
 %typemap(javain, post="      java.lang.ref.Reference.reachabilityFence($javainput);") gcx_cancel "Wait.Token.handleOf($javainput)"
@@ -138,12 +141,14 @@ AS(jbyteArray, byte[], const char*)
 %typemap(jstype) const char* "String"
 %typemap(javain) const char* "Upcalls.bytes($javainput)"
 %typemap(javaout) const char* { return Upcalls.text($jnicall); }
-%typemap(in) const char* driver, const char* lease_name, const char* name {
+%typemap(in) const char* driver, const char* lease_name, const char* name, const char* folder,
+             const char* token {
     $1 = NULL;
     if ($input != NULL && ($1 = to_text(jenv, $input)) == NULL)
         FAIL
 }
-%typemap(freearg) const char* driver, const char* lease_name, const char* name { free($1); }
+%typemap(freearg) const char* driver, const char* lease_name, const char* name,
+                  const char* folder, const char* token { free($1); }
 %typemap(out) const char* {
     DELIVER();
     $result = text_of(jenv, $1);
@@ -162,6 +167,7 @@ AS(void, void, gcx_result)
 %define GIVES_INTS(FUNCTION) GIVES_A(jintArray, int[], FUNCTION) %enddef
 
 GIVES_A(jint, int, gcx_device_get_count)
+GIVES_A(jint, int, gcx_reports_partition_counts)
 GIVES_A(jint, int, gcx_resource_get_live_overlap)
 GIVES_A(jint, int, gcx_resource_get_overlap)
 GIVES_A(jint, int, gcx_resource_get_max_cluster_size)
@@ -180,6 +186,9 @@ GIVES_A(jlong, long, gcx_event_create)
 GIVES_A(jlong, long, gcx_event_from_native)
 GIVES_A(jlong, long, acquire_lease)
 GIVES_A(jlong, long, gcx_lease_stream_create)
+GIVES_A(jlong, long, create_hold)
+GIVES_A(jlong, long, gcx_hold_join)
+GIVES_A(jlong, long, acquire_lease_of_hold)
 GIVES_A(jlong, long, gcx_cancel_create)
 GIVES_A(jlong, long, create_graph)
 GIVES_A(jobject, DriverInfo, gcx_driver_get_info)
@@ -191,6 +200,8 @@ GIVES_A(jobject, StreamInfo, gcx_stream_get_info)
 GIVES_A(jobject, CacheStats, gcx_cache_get_stats)
 GIVES_A(jobject, CacheTrimmed, gcx_cache_trim)
 GIVES_A(jobject, LeaseInfo, gcx_lease_get_info)
+GIVES_A(jobject, HoldInfo, gcx_hold_get_info)
+GIVES_A(jobject, MpsInfo, gcx_mps_get_info)
 GIVES_A(jobject, KernelFit, get_kernel_fit)
 GIVES_A(jobject, QueueInfo, gcx_queue_get_info)
 GIVES_A(jobject, GraphInfo, gcx_graph_get_info)
@@ -198,6 +209,7 @@ GIVES_A(jobjectArray, LiveContext[], list_contexts)
 GIVES_A(jobjectArray, LiveLease[], list_leases)
 GIVES_A(jobjectArray, PublishedProcess[], list_published_processes)
 GIVES_A(jobjectArray, PublishedLease[], list_published_leases)
+GIVES_A(jobjectArray, LiveHold[], list_holds)
 GIVES_A(jobjectArray, GraphNode[], list_graph_nodes)
 GIVES_BYTES(gcx_device_get_resource)
 GIVES_BYTES(gcx_workqueue_configure)
@@ -209,6 +221,8 @@ GIVES_BYTES(gcx_resource_get_atom)
 GIVES_BYTES(gcx_context_get_resource)
 GIVES_BYTES(gcx_stream_get_resource)
 GIVES_BYTES(gcx_lease_get_resource)
+GIVES_BYTES(gcx_hold_get_resource)
+GIVES_BYTES(gcx_hold_get_token)
 GIVES_INTS(gcx_device_get_stream_priority_range)
 GIVES_INTS(gcx_sm_plan)
 GIVES_INTS(gcx_stream_probe_sms)
@@ -238,9 +252,6 @@ AS(jobject, Preparing, jobject preparing)
 }
 %ignore gcx_progress_callback;
 %rename("$ignore", fullname=1) gcx_cache_prepare;
-
-/* Not in Java yet: holds and MPS. */
-%rename("$ignore", regexmatch$name="^(gcx|GCX)_(MAX_)?(hold|HOLD|mps|MPS)_") "";
 
 %include "gcx_common.i"
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* What gcx.Upcalls has: for a struct of gcx.h what makes a record of it. A number is J, whatever it
- * is in C. */
+ * is in C, but for float, which is D. */
 #define UPCALLS(X)                                                                                 \
     X(gcx_driver_info, "driverInfo", "(JJJ[B)Lgcx/DriverInfo;")                                    \
     X(gcx_capability_info, "capabilityInfo", "(JJ[B)Lgcx/CapabilityInfo;")                         \
@@ -27,6 +27,9 @@
     X(gcx_live_lease, "liveLease", "(JJJJJJJJ[B[B)Lgcx/LiveLease;")                                \
     X(gcx_published_process, "publishedProcess", "(JJJJJJJJ[B)Lgcx/PublishedProcess;")             \
     X(gcx_published_lease, "publishedLease", "(JJJJJJJJJJJJJJJJ[B[B[B[B[B[B)Lgcx/PublishedLease;") \
+    X(gcx_hold_info, "holdInfo", "(JJJJJJJJDJJ[B[B[B)Lgcx/HoldInfo;")                               \
+    X(gcx_live_hold, "liveHold", "(JJJJJJJJJJJJJJD[B[B[B[B[B)Lgcx/LiveHold;")                       \
+    X(gcx_mps_info, "mpsInfo", "(JD)Lgcx/MpsInfo;")                                                \
     X(gcx_graph_info, "graphInfo", "(JJJJJJJJJJ)Lgcx/GraphInfo;")                                  \
     X(gcx_graph_node, "graphNode", "(JJJJJJJJJJJJJJJ[B)Lgcx/GraphNode;")                           \
     X(progress, "progress", "(Lgcx/Preparing;II)V")                                                \
@@ -275,6 +278,7 @@ static char* to_text(JNIEnv* jenv, jbyteArray array) {
 #define HANDLE(pointer) (jlong)(intptr_t)(pointer)
 #define TRUTH(holds) (holds) ? JNI_TRUE : JNI_FALSE
 #define RESOURCE(resource) bytes_of(jenv, resource, sizeof(gcx_resource))
+#define PATH(text) text_of(jenv, text)
 #define NUMBERS(numbers, count) ints_of(jenv, numbers, count, NULL)
 #define PAIR(a, b) ints_of(jenv, (const uint32_t*)&(a), 1, (const uint32_t*)&(b))
 #define SPLIT(groups, count, remainder) split_of(jenv, groups, count, remainder)
@@ -285,6 +289,7 @@ static char* to_text(JNIEnv* jenv, jbyteArray array) {
     int field = 0
 #define SIGNED(number) fields[field++].j = (jlong)(number)
 #define UNSIGNED(number) fields[field++].j = (jlong)(number)
+#define REAL(number) fields[field++].d = (jdouble)(number)
 #define TEXT(text) fields[field++].l = text_of(jenv, text)
 #define BYTES(data, size) fields[field++].l = bytes_of(jenv, data, size)
 #define SMS(resource) fields[field++].l = RESOURCE(resource)
@@ -309,6 +314,7 @@ static jobject struct_of(JNIEnv* jenv, jclass owner, int upcall, const jvalue* f
 #define CLASS_OF_gcx_live_lease "gcx/LiveLease"
 #define CLASS_OF_gcx_published_process "gcx/PublishedProcess"
 #define CLASS_OF_gcx_published_lease "gcx/PublishedLease"
+#define CLASS_OF_gcx_live_hold "gcx/LiveHold"
 #define CLASS_OF_gcx_graph_node "gcx/GraphNode"
 
 static jobjectArray list_of(JNIEnv* jenv, const char* class_name, uint32_t count) {

@@ -231,9 +231,7 @@
 }
 
 %include "gcx_structs.i"
-#if defined(SWIGPYTHON)
 %include "gcx_holds.i"
-#endif
 
 /* ------------------------------------------------------------------------------------------
  * The parameters of a lease, one by one

@@ -101,11 +101,13 @@ static gcx_result create_hold(int32_t device, uint32_t wanted, uint32_t flags,
     return gcx_hold_create(device, wanted, &params, hold);
 }
 static gcx_result acquire_lease_of_hold(gcx_hold hold, uint32_t wanted, uint32_t flags,
-                                        uint32_t min_sm_count, uint32_t exclusive_sm_count,
-                                        uint32_t timeout_ms, gcx_cancel cancel,
-                                        const char* lease_name, gcx_lease* lease) {
+                                        gcx_sm_family family, uint32_t min_sm_count,
+                                        uint32_t exclusive_sm_count, uint32_t timeout_ms,
+                                        gcx_cancel cancel, const char* lease_name,
+                                        gcx_lease* lease) {
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.flags = flags;
+    params.family = family;
     params.min_sm_count = min_sm_count;
     params.exclusive_sm_count = exclusive_sm_count;
     params.timeout_ms = timeout_ms;

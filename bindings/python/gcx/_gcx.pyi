@@ -212,6 +212,7 @@ def gcx_hold_acquire_lease(
     hold: int,
     sm_count: int,
     flags: int,
+    family: int,
     min_sm_count: int,
     exclusive_sm_count: int,
     timeout_ms: int,

@@ -147,6 +147,7 @@ class Hold(Owned):
         wanted = (
             sm_count_of(sm_count),
             _gcx.GCX_LEASE_SHARED if flag_of(shared, "shared") else 0,
+            _gcx.GCX_SM_FAMILY_NONE,  # the hold's
             0 if min_sm_count is None else whole(min_sm_count, "min_sm_count", 1),
             whole(exclusive_sm_count, "exclusive_sm_count"),
         )

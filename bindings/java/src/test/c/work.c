@@ -94,6 +94,18 @@ JNIEXPORT void JNICALL Java_gcx_Work_open(JNIEnv* env, jclass caller, jbyteArray
     leave();
 }
 
+/* The SMs that a library which opens libcuda by its name is told device 0 has; -1: there is no
+ * libcuda, or it isn't initialized. */
+JNIEXPORT jint JNICALL Java_gcx_CountsTest_told(JNIEnv* env, jclass caller) {
+    int count = 0;
+    (void)env;
+    (void)caller;
+    library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (library == NULL)
+        return -1;
+    return ((int (*)(int*, int, int))find("cuDeviceGetAttribute"))(&count, 16, 0) == 0 ? count : -1;
+}
+
 /* Addresses of what this has: the kernel, a stream of the primary context, the numbers of a place.
  */
 JNIEXPORT jlong JNICALL Java_gcx_Work_kernel(JNIEnv* env, jclass caller) {

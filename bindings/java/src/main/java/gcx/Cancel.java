@@ -17,9 +17,9 @@ public final class Cancel {
   public Cancel() {}
 
   /**
-   * Gives up all that waits with this, and all that will: {@link Device#acquire(LeaseRequest)} and
-   * {@link Cache#prepare} answer {@link GcxException.NotPermitted}. For good; signalling again does
-   * nothing.
+   * Gives up all that waits with this, and all that will: {@link Device#acquire(LeaseRequest)},
+   * {@link Device#hold(HoldRequest)} and {@link Cache#prepare} answer {@link
+   * GcxException.NotPermitted}. For good; signalling again does nothing.
    */
   public synchronized void signal() {
     signalled = true;

@@ -102,6 +102,37 @@ public final class Gcx {
   }
 
   /**
+   * From now on libraries of this process are told the count of SMs that they have: a thread in
+   * which a green context is current, by {@link Context#push()} or otherwise, is told that
+   * context's SMs as the device's count, by CUDA's driver and by cudart. Other threads are told
+   * what they were told before, and nothing runs elsewhere than before. Libraries ask when they set
+   * something up, and keep the answer: each partition takes handles of its own.
+   *
+   * <p>For good, and doing it twice does it once. To be called at the beginning of a program,
+   * before anything loads libcuda: the first method that opens the driver, JCuda, any library of
+   * CUDA's. To find libcuda it may start a child process for a moment. Tested on the simulated
+   * driver alone so far.
+   *
+   * @throws GcxException.NotPermitted libcuda is loaded already
+   * @throws GcxException.DriverNotFound there is no driver library, or none that can be loaded
+   * @throws GcxException no file or pipe can be made ({@link Result#OPERATING_SYSTEM})
+   */
+  public static void reportPartitionCounts() {
+    version(); // so that the library is loaded, and has a folder
+    NativeLibrary.provideCounts();
+    Functions.gcx_report_partition_counts();
+  }
+
+  /**
+   * Whether {@link #reportPartitionCounts()} has succeeded in this process. Opens no driver.
+   *
+   * @return whether libraries are told partitions' counts
+   */
+  public static boolean reportsPartitionCounts() {
+    return Functions.gcx_reports_partition_counts() != 0;
+  }
+
+  /**
    * Sends the log up to a level to a receiver. Without one nothing is printed, unless the
    * environment's GCX_LOG is error, warning, info or debug, which prints to standard error.
    *

@@ -13,7 +13,8 @@ import java.util.Objects;
  * @param exclusiveSmCount of a shared one: so many of the SMs are its alone
  * @param ownQueues whether a driver is refused that has no queues of its own for it, before CUDA
  *     13.1
- * @param family the family of its atoms: coscheduled, fine or max-cluster
+ * @param family the family of its atoms: coscheduled, fine or max-cluster; {@link SmFamily#NONE}:
+ *     the hold's of a lease in a {@link Hold}, else coscheduled
  * @param timeout how long to wait, in milliseconds rounded up: zero doesn't; {@link #FOREVER}, and
  *     anything beyond 49 days, has no end
  * @param cancel gives the wait up from another thread; null: nothing but the interruption of the
@@ -32,9 +33,6 @@ public record LeaseRequest(
     String name) {
   /** A wait without end. */
   public static final Duration FOREVER = Duration.ofSeconds(Long.MAX_VALUE);
-
-  /** The longest wait that has an end: the number after it means none. */
-  private static final Duration LONGEST = Duration.ofMillis(0xffff_fffeL);
 
   /**
    * A request of these fields.
@@ -55,14 +53,11 @@ public record LeaseRequest(
     SmRequest.check(smCount, minSmCount, exclusiveSmCount);
     Objects.requireNonNull(family, "family");
     Objects.requireNonNull(name, "name");
-    if (timeout.isNegative()) {
-      throw new GcxException.InvalidValue(
-          "a timeout of " + timeout + " is before now; Duration.ZERO doesn't wait");
-    }
+    Wait.check(timeout);
   }
 
   /**
-   * So many SMs of the coscheduled family, or the next count that can be given, without a wait.
+   * So many SMs, or the next count that can be given, without a wait.
    *
    * @param smCount SMs, at least 1
    * @return the request
@@ -77,7 +72,7 @@ public record LeaseRequest(
   }
 
   /**
-   * All SMs of the coscheduled family that can be had, without a wait.
+   * All SMs that can be had, without a wait.
    *
    * @return the request
    */
@@ -86,8 +81,7 @@ public record LeaseRequest(
   }
 
   private static LeaseRequest asked(long smCount) {
-    return new LeaseRequest(
-        smCount, 0, false, 0, false, SmFamily.COSCHEDULED, Duration.ZERO, null, "");
+    return new LeaseRequest(smCount, 0, false, 0, false, SmFamily.NONE, Duration.ZERO, null, "");
   }
 
   /**
@@ -181,16 +175,36 @@ public record LeaseRequest(
   long acquire(Device device, Wait.Token token) {
     return Functions.gcx_lease_acquire(
         device.ordinal(),
-        smCount == 0 ? Functions.GCX_REST : (int) smCount,
-        (isShared ? Functions.GCX_LEASE_SHARED : 0)
-            | (ownQueues ? Functions.GCX_LEASE_OWN_QUEUES : 0),
+        wanted(),
+        flags(),
         family.number,
         (int) minSmCount,
         (int) exclusiveSmCount,
-        timeout.compareTo(LONGEST) > 0
-            ? Functions.GCX_FOREVER
-            : (int) timeout.plusNanos(999_999).toMillis(),
+        Wait.milliseconds(timeout),
         token,
         name);
+  }
+
+  /** The handle of a lease in a hold. */
+  long acquire(Hold hold, Wait.Token token) {
+    return Functions.gcx_hold_acquire_lease(
+        hold,
+        wanted(),
+        flags(),
+        family.number,
+        (int) minSmCount,
+        (int) exclusiveSmCount,
+        Wait.milliseconds(timeout),
+        token,
+        name);
+  }
+
+  private int wanted() {
+    return smCount == 0 ? Functions.GCX_REST : (int) smCount;
+  }
+
+  private int flags() {
+    return (isShared ? Functions.GCX_LEASE_SHARED : 0)
+        | (ownQueues ? Functions.GCX_LEASE_OWN_QUEUES : 0);
   }
 }

@@ -56,6 +56,14 @@ final class Names {
           entry("gcx_graph_set_kernel", "Graph.setKernel"),
           entry("gcx_graph_set_part", "Graph.setPart"),
           entry("gcx_graph_update", "Graph.update"),
+          entry("gcx_hold_acquire_lease", "Hold.acquire"),
+          entry("gcx_hold_create", "Device.hold"),
+          entry("gcx_hold_destroy", "Hold.close"),
+          entry("gcx_hold_get_info", "Hold.info"),
+          entry("gcx_hold_get_resource", "Hold.sms"),
+          entry("gcx_hold_get_token", "Hold.token"),
+          entry("gcx_hold_join", "Hold.join"),
+          entry("gcx_hold_list", "Hold.live"),
           entry("gcx_last_error_message", "GcxException.detail"),
           entry("gcx_lease_acquire", "Device.acquire"),
           entry("gcx_lease_get_info", "Lease.info"),
@@ -69,12 +77,15 @@ final class Names {
           entry("gcx_lease_stream_create", "Lease.createStream"),
           entry("gcx_lease_synchronize", "Lease.synchronize"),
           entry("gcx_log_set_callback", "Gcx.setLog"),
+          entry("gcx_mps_get_info", "Device.mps"),
           entry("gcx_publish_start", "Published.start"),
           entry("gcx_publish_stop", "Published.stop"),
           entry("gcx_published_lease_list", "Published.leases"),
           entry("gcx_published_process_list", "Published.processes"),
           entry("gcx_queue_get_info", "Gcx.queues"),
           entry("gcx_queue_request_connections", "Gcx.requestConnections"),
+          entry("gcx_report_partition_counts", "Gcx.reportPartitionCounts"),
+          entry("gcx_reports_partition_counts", "Gcx.reportsPartitionCounts"),
           entry("gcx_resource_get_atom", "SmResource.atoms"),
           entry("gcx_resource_get_info", "Resource.info"),
           entry("gcx_resource_get_live_overlap", "SmResource.liveOverlap"),
@@ -150,10 +161,15 @@ final class Names {
                   SmFamily family = SmFamily.of(Integer.parseInt(call.group(2)));
                   return "new Device(" + call.group(1) + ").mapSms(SmFamily." + family + ")";
                 });
+    String request = text.startsWith("gcx_hold_create") ? "HoldRequest" : "LeaseRequest";
     String named =
         FIELD
             .matcher(mapped)
-            .replaceAll(field -> FIELDS.getOrDefault(field.group(), field.group()));
+            .replaceAll(
+                field ->
+                    FIELDS
+                        .getOrDefault(field.group(), field.group())
+                        .replace("LeaseRequest", request));
     return C_NAME
         .matcher(named)
         .replaceAll(found -> HERE.getOrDefault(found.group(), found.group()));

@@ -12,8 +12,9 @@ import java.nio.file.attribute.PosixFilePermissions;
  * Loads the libraries that the jar holds.
  *
  * <p>They are copied to a new folder that only this user can enter, under a name that nobody can
- * foresee, and deleted as soon as they are loaded. The simulated driver is copied when it is asked
- * for and stays until the process ends, as the folder does.
+ * foresee, and deleted as soon as they are loaded. The simulated driver, and what answers the
+ * counts of partitions, are copied when they are asked for and stay until the process ends, as the
+ * folder does.
  */
 final class NativeLibrary {
   static final String FOLDER_PROPERTY = "gcx.library.path";
@@ -21,6 +22,7 @@ final class NativeLibrary {
   private static final String LIBRARY = "libgcx.so.0";
   private static final String BRIDGE = "libgcx-java.so";
   private static final String SIMULATION = "gcx/libgcx-sim.so";
+  private static final String COUNTS = "gcx/libgcx-counts.so";
   private static final FileAttribute<?> PRIVATE =
       PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
 
@@ -82,21 +84,32 @@ final class NativeLibrary {
   }
 
   /** Puts the simulated driver where the library looks for it. */
-  static synchronized void provideSimulation() {
-    if (folder == null || Files.exists(folder.resolve(SIMULATION))) {
+  static void provideSimulation() {
+    provide(SIMULATION, "the simulated driver");
+  }
+
+  /** Puts what answers the counts of partitions where the library looks for it. */
+  static void provideCounts() {
+    provide(COUNTS, "what answers partitions' SM counts");
+  }
+
+  private static synchronized void provide(String name, String what) {
+    if (folder == null || Files.exists(folder.resolve(name))) {
       return;
     }
     try {
       if (!identity.equals(identityOf(folder))) {
         throw new IOException("it isn't the folder any more that gcx made");
       }
-      Path parent = Files.createDirectory(folder.resolve(SIMULATION).getParent(), PRIVATE);
-      parent.toFile().deleteOnExit();
-      copy(SIMULATION);
-      folder.resolve(SIMULATION).toFile().deleteOnExit();
+      Path parent = folder.resolve(name).getParent();
+      if (!Files.exists(parent)) {
+        Files.createDirectory(parent, PRIVATE).toFile().deleteOnExit();
+      }
+      copy(name);
+      folder.resolve(name).toFile().deleteOnExit();
     } catch (IOException problem) {
       throw new GcxException.DriverNotFound(
-          "the simulated driver can't be copied to " + folder + ": " + problem);
+          what + " can't be copied to " + folder + ": " + problem);
     }
   }
 

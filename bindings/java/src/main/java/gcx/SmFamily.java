@@ -2,7 +2,7 @@ package gcx;
 
 /** How the atoms of an SM resource were made: what the driver promises of them. */
 public enum SmFamily {
-  /** Not an SM resource. */
+  /** Not an SM resource; of a {@link LeaseRequest} that names none. */
   NONE(FunctionsConstants.GCX_SM_FAMILY_NONE),
   /** The default. An H100 has 15 groups of 8 SMs and an odd one of 12. */
   COSCHEDULED(FunctionsConstants.GCX_SM_FAMILY_COSCHEDULED),

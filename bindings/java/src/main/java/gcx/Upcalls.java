@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.BitSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.UUID;
 
 /**
@@ -25,7 +26,7 @@ abstract class Upcalls {
       return null;
     }
     if (text.indexOf('\0') >= 0) {
-      throw new GcxException.InvalidValue("a name can't hold the character 0");
+      throw new GcxException.InvalidValue("a name or path can't hold the character 0");
     }
     return text.getBytes(StandardCharsets.UTF_8);
   }
@@ -312,6 +313,85 @@ abstract class Upcalls {
   private static List<Integer> atomsOf(byte[] words) {
     ByteBuffer bytes = ByteBuffer.wrap(words).order(ByteOrder.nativeOrder());
     return BitSet.valueOf(bytes.asLongBuffer()).stream().boxed().toList();
+  }
+
+  static HoldInfo holdInfo(
+      long family,
+      long flags,
+      long sms,
+      long deviceSms,
+      long joined,
+      long simulated,
+      long lost,
+      long mps,
+      double mpsThreadPercentage,
+      long id,
+      long sinceMs,
+      byte[] atoms,
+      byte[] deviceUuid,
+      byte[] name) {
+    return new HoldInfo(
+        SmFamily.of((int) family),
+        (int) sms,
+        (int) deviceSms,
+        joined != 0,
+        simulated != 0,
+        lost != 0,
+        MpsState.of((int) mps),
+        mpsThreadPercentage,
+        id,
+        Instant.ofEpochMilli(sinceMs),
+        atomsOf(atoms),
+        uuid(deviceUuid),
+        text(name));
+  }
+
+  static LiveHold liveHold(
+      long id,
+      long sinceMs,
+      long untilMs,
+      long pid,
+      long user,
+      long simulated,
+      long waits,
+      long family,
+      long sms,
+      long deviceSms,
+      long atomCount,
+      long atomSms,
+      long lastAtomSms,
+      long mps,
+      double mpsThreadPercentage,
+      byte[] atoms,
+      byte[] deviceUuid,
+      byte[] name,
+      byte[] processName,
+      byte[] deviceName) {
+    return new LiveHold(
+        id,
+        Instant.ofEpochMilli(sinceMs),
+        untilMs == 0 ? Optional.empty() : Optional.of(Instant.ofEpochMilli(untilMs)),
+        (int) pid,
+        user,
+        simulated != 0,
+        waits != 0,
+        SmFamily.of((int) family),
+        (int) sms,
+        (int) deviceSms,
+        (int) atomCount,
+        (int) atomSms,
+        (int) lastAtomSms,
+        MpsState.of((int) mps),
+        mpsThreadPercentage,
+        atomsOf(atoms),
+        uuid(deviceUuid),
+        text(name),
+        text(processName),
+        text(deviceName));
+  }
+
+  static MpsInfo mpsInfo(long state, double threadPercentage) {
+    return new MpsInfo(MpsState.of((int) state), threadPercentage);
   }
 
   static GraphInfo graphInfo(

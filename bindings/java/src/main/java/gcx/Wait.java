@@ -3,8 +3,10 @@ package gcx;
 import java.io.IOException;
 import java.nio.channels.AsynchronousCloseException;
 import java.nio.channels.spi.AbstractInterruptibleChannel;
+import java.time.Duration;
 import java.util.List;
 import java.util.function.LongSupplier;
+import java.util.function.ToLongFunction;
 
 /**
  * One call that can be given up, by the interruption of its thread or by a {@link Cancel}: a wait
@@ -12,6 +14,9 @@ import java.util.function.LongSupplier;
  * closes when a thread that is inside a call is interrupted.
  */
 final class Wait extends AbstractInterruptibleChannel {
+  /** The longest wait that has an end: the number after it means none. */
+  private static final Duration LONGEST = Duration.ofMillis(0xffff_fffeL);
+
   private final Token token;
 
   private Wait(Token token) {
@@ -29,14 +34,28 @@ final class Wait extends AbstractInterruptibleChannel {
     }
   }
 
-  /** The handle of a lease. */
-  static long acquire(Device device, LeaseRequest request) {
-    boolean waits = !request.timeout().isZero();
-    if (!waits && request.cancel() == null) {
-      return request.acquire(device, null);
+  static void check(Duration timeout) {
+    if (timeout.isNegative()) {
+      throw new GcxException.InvalidValue(
+          "a timeout of " + timeout + " is before now; Duration.ZERO doesn't wait");
+    }
+  }
+
+  /** As the library counts a timeout. */
+  static int milliseconds(Duration timeout) {
+    return timeout.compareTo(LONGEST) > 0
+        ? Functions.GCX_FOREVER
+        : (int) timeout.plusNanos(999_999).toMillis();
+  }
+
+  /** The handle of a lease or a hold; cancel may be null, and so the token that is given. */
+  static long forSms(Duration timeout, Cancel cancel, ToLongFunction<Token> take) {
+    boolean waits = !timeout.isZero();
+    if (!waits && cancel == null) {
+      return take.applyAsLong(null);
     }
     try (Token token = new Token()) {
-      return new Wait(token).in(request.cancel(), waits, () -> request.acquire(device, token));
+      return new Wait(token).in(cancel, waits, () -> take.applyAsLong(token));
     }
   }
 

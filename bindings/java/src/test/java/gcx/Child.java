@@ -37,6 +37,11 @@ final class Child {
     return builder.environment();
   }
 
+  /** For who speaks to it while it runs, and ends it. */
+  Process start() throws IOException {
+    return builder.start();
+  }
+
   /** Runs it to its good end with a word for the program. */
   List<String> runWith(String word) throws IOException, InterruptedException {
     builder.command().add(word);

@@ -1,0 +1,405 @@
+package gcx;
+
+import static gcx.LeaseTest.refused;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Holds: SMs that no other process has, in a folder of the test's own. */
+@Timeout(60)
+class HoldTest {
+  private static final String NAME = "zwölf \uD83D\uDE00";
+
+  @TempDir private Path folder;
+  private final Device device = new Device(0);
+  private final ExecutorService pool = Executors.newCachedThreadPool();
+
+  @BeforeEach
+  void isPrivate() throws IOException {
+    setMode(folder, "rwx------");
+  }
+
+  @AfterEach
+  void nothingIsHeld() throws Exception {
+    pool.shutdownNow();
+    assertTrue(pool.awaitTermination(20, TimeUnit.SECONDS));
+    untilListed(0);
+    assertEquals(List.of(), files());
+  }
+
+  private static void setMode(Path path, String mode) throws IOException {
+    Files.setPosixFilePermissions(path, PosixFilePermissions.fromString(mode));
+  }
+
+  private List<Path> files() throws IOException {
+    try (java.util.stream.Stream<Path> found = Files.list(folder)) {
+      return found.toList();
+    }
+  }
+
+  private HoldRequest asked(long smCount) {
+    return HoldRequest.of(smCount).withFolder(folder);
+  }
+
+  private void untilListed(int count) throws InterruptedException {
+    while (Hold.live(folder).size() != count) {
+      System.gc();
+      TimeUnit.MILLISECONDS.sleep(2);
+    }
+  }
+
+  @Test
+  void nobodyElseHasTheSms() {
+    Instant before = Instant.now().minusSeconds(1);
+    try (Hold one = device.hold(asked(22).withName("one"));
+        Hold two = device.hold(HoldRequest.rest().withFolder(folder).withName(NAME))) {
+      HoldInfo info = one.info();
+      assertEquals(
+          new HoldInfo(
+              SmFamily.COSCHEDULED,
+              24,
+              132,
+              false,
+              true,
+              false,
+              MpsState.OFF,
+              0,
+              info.id(),
+              info.since(),
+              List.of(0, 1, 2),
+              device.info().uuid(),
+              "one"),
+          info);
+      assertTrue(info.since().isAfter(before) && info.since().isBefore(Instant.now()));
+      assertEquals(24, one.smCount());
+      assertEquals(108, two.smCount());
+      assertEquals(device.sms().split(22).groups().get(0), one.sms());
+      assertTrue(one.sms().isDisjoint(two.sms()));
+      List<LiveHold> live = Hold.live(folder);
+      assertEquals(2, live.size());
+      boolean first = live.get(0).id() == info.id(); // both may be of one millisecond
+      LiveHold mine = live.get(first ? 0 : 1);
+      LiveHold other = live.get(first ? 1 : 0);
+      LiveHold expected =
+          new LiveHold(
+              info.id(),
+              info.since(),
+              Optional.empty(),
+              (int) ProcessHandle.current().pid(),
+              mine.user(),
+              true,
+              false,
+              SmFamily.COSCHEDULED,
+              24,
+              132,
+              16,
+              8,
+              12,
+              MpsState.OFF,
+              0,
+              List.of(0, 1, 2),
+              device.info().uuid(),
+              "one",
+              mine.processName(),
+              device.info().name());
+      assertEquals(expected, mine);
+      assertEquals(NAME, other.name());
+      assertEquals(two.info().id(), other.id());
+      assertEquals(new MpsInfo(MpsState.OFF, 0), device.mps());
+      GcxException error =
+          refused(
+              GcxException.AlreadyAcquired.class,
+              "\"one\" of process " + expected.pid(),
+              () -> device.hold(asked(8)));
+      assertTrue(error.getMessage().startsWith("Device.hold: asked for 8 SMs"), error::getMessage);
+      assertTrue(error.getMessage().contains("HoldRequest.withMinimum takes less"));
+      // Another device's SMs are others.
+      try (Hold elsewhere = new Device(1).hold(asked(132))) {
+        assertNotEquals(info.deviceUuid(), elsewhere.info().deviceUuid());
+      }
+    }
+    try (Hold most = device.hold(asked(120).withFamily(SmFamily.FINE));
+        Hold fewer = device.hold(asked(64).withFamily(SmFamily.FINE).withMinimum(2))) {
+      assertEquals(132 - most.smCount(), fewer.smCount());
+      assertEquals(SmFamily.FINE, fewer.sms().family());
+      try (Lease lease = fewer.acquire(2)) {
+        assertEquals(SmFamily.FINE, lease.info().family());
+      }
+    }
+  }
+
+  @Test
+  void wrongRequestsAreRefused() {
+    Class<GcxException.InvalidValue> invalid = GcxException.InvalidValue.class;
+    refused(invalid, "HoldRequest.rest() takes", () -> device.hold(0));
+    refused(invalid, "-1 is no number of SMs", () -> HoldRequest.of(-1));
+    refused(invalid, "before now", () -> asked(8).withTimeout(Duration.ofNanos(-1)));
+    refused(invalid, "HoldRequest.minSmCount is 16", () -> device.hold(asked(8).withMinimum(16)));
+    refused(invalid, "63 bytes", () -> device.hold(asked(8).withName("x".repeat(64))));
+    refused(invalid, "the character 0", () -> device.hold(asked(8).withName("a\0b")));
+    for (SmFamily family : List.of(SmFamily.STRUCTURED, SmFamily.FOREIGN)) {
+      refused(invalid, "", () -> device.hold(asked(8).withFamily(family)));
+    }
+    refused(invalid, "", () -> device.hold(asked(8).withFolder(Path.of("here"))));
+    refused(invalid, "", () -> Hold.live(Path.of("")));
+    refused(GcxException.InvalidDevice.class, "", () -> new Device(2).hold(asked(8)));
+    refused(GcxException.InvalidDevice.class, "Device.mps", () -> new Device(2).mps());
+    refused(GcxException.ResourceConfiguration.class, "132 SMs", () -> device.hold(asked(140)));
+    for (String token : List.of("", "x", "/", folder + "/hold")) {
+      refused(invalid, "Hold.join: ", () -> Hold.join(token));
+    }
+    for (Executable nothing :
+        List.<Executable>of(
+            () -> Hold.join(null),
+            () -> Hold.live(null),
+            () -> asked(8).withFamily(null),
+            () -> asked(8).withName(null),
+            () -> asked(8).withTimeout(null),
+            () -> device.hold(null))) {
+      assertThrows(NullPointerException.class, nothing);
+    }
+  }
+
+  @Test
+  void foldersThatCannotBeAgreedOnAreRefused() throws IOException {
+    Path missing = folder.resolve("missing");
+    for (Executable use :
+        List.<Executable>of(
+            () -> device.hold(asked(8).withFolder(missing)), () -> Hold.live(missing))) {
+      assertEquals(
+          Result.OPERATING_SYSTEM, refused(GcxException.class, missing.toString(), use).result());
+    }
+    setMode(folder, "rwxrwxrwx");
+    refused(GcxException.NotPermitted.class, folder.toString(), () -> device.hold(asked(8)));
+    refused(GcxException.NotPermitted.class, folder.toString(), () -> Hold.live(folder));
+    setMode(folder, "rwx------");
+    // A name beyond ASCII is the same here and there.
+    Path other = Files.createDirectory(folder.resolve("zwölf"));
+    setMode(other, "rwx------");
+    try (Hold held = device.hold(asked(8).withFolder(other));
+        Hold joined = Hold.join(held.token())) {
+      assertEquals(held.info().id(), joined.info().id());
+      assertTrue(Files.exists(Path.of(held.token())));
+      Files.delete(Path.of(held.token()));
+      assertTrue(held.info().lost() && joined.info().lost());
+    }
+    Files.delete(other);
+  }
+
+  @Test
+  void closingTwiceIsNothingAndUsingAfterwardsAnError() throws Exception {
+    Hold held = device.hold(asked(8));
+    String token = held.token();
+    Hold joined = Hold.join(token);
+    assertTrue(joined.info().joined() && !held.info().joined());
+    assertEquals(held.sms(), joined.sms());
+    assertEquals("hold", held.toString());
+    held.close();
+    held.close();
+    assertTrue(held.isClosed() && !joined.isClosed());
+    assertEquals("hold, closed", held.toString());
+    for (Executable use :
+        List.<Executable>of(
+            held::token, held::info, held::smCount, held::sms, () -> held.acquire(8))) {
+      refused(GcxException.InvalidHandle.class, "the Hold is closed", use);
+    }
+    assertEquals(1, Hold.live(folder).size());
+    joined.close();
+    assertEquals(List.of(), Hold.live(folder));
+    refused(GcxException.NotFound.class, "has ended", () -> Hold.join(token));
+    // What nobody refers to is closed by the collector: nothingIsHeld waits for it.
+    device.hold(asked(8));
+  }
+
+  @Test
+  void leasesOfAHoldStayInItAndKeepIt() throws InterruptedException {
+    try (Lease outside = device.acquire(8)) {
+      Hold held = device.hold(asked(48));
+      SmResource sms = held.sms();
+      Lease one = held.acquire(24);
+      try (Lease rest = held.acquire(LeaseRequest.rest().withName("rest"))) {
+        assertTrue(one.sms().isDisjoint(rest.sms()));
+        assertEquals(40 - 24, rest.smCount());
+        assertEquals(0, outside.sms().overlap(rest.sms().union(one.sms())));
+        refused(GcxException.AlreadyAcquired.class, "\"rest\" has 16", () -> held.acquire(8));
+        Lease.resize(List.of(LeaseSize.of(one, 8), LeaseSize.rest(rest)));
+        assertEquals(32, rest.smCount());
+        assertEquals(rest.sms(), rest.sms().intersect(sms));
+        assertEquals(32, rest.stream().probeSms().length);
+      }
+      refused(
+          GcxException.InvalidValue.class,
+          "the hold is of the coscheduled family",
+          () -> held.acquire(LeaseRequest.of(8).withFamily(SmFamily.FINE)));
+      held.close();
+      assertEquals(48, Hold.live(folder).get(0).smCount());
+      refused(GcxException.AlreadyAcquired.class, "", () -> device.hold(asked(96)));
+      one.resize(16);
+      one.close();
+      assertEquals(List.of(), Hold.live(folder));
+    }
+    LeaseTest.eventuallyNoLeaseIsAlive();
+  }
+
+  private Callable<GcxException> refusal(HoldRequest request) {
+    return () -> {
+      GcxException error =
+          assertThrows(GcxException.NotPermitted.class, () -> device.hold(request).close());
+      assertEquals(
+          error.getMessage().contains("by Thread.interrupt"),
+          Thread.interrupted(),
+          error::getMessage);
+      return error;
+    };
+  }
+
+  @Test
+  void waitsAreServedInOrderEndInTimeAndAreGivenUp() throws Exception {
+    Cancel cancel = new Cancel();
+    HoldRequest waiting = asked(24).withTimeout(HoldRequest.FOREVER);
+    Hold held = device.hold(asked(112));
+    refused(
+        GcxException.AlreadyAcquired.class,
+        "waited 30 ms",
+        () -> device.hold(asked(24).withTimeout(Duration.ofMillis(30))));
+    Future<Hold> first = pool.submit(() -> device.hold(waiting.withName("first")));
+    untilListed(2);
+    LiveHold live = Hold.live(folder).get(1);
+    assertTrue(live.waits() && live.until().isEmpty() && live.atoms().isEmpty());
+    assertEquals("first", live.name());
+    assertEquals(24, live.smCount());
+    // 20 are free, but the other came before.
+    refused(
+        GcxException.AlreadyAcquired.class,
+        "1 waits, the first, \"first\" of process",
+        () -> device.hold(asked(8)));
+    Thread[] waits = new Thread[1];
+    Future<GcxException> interrupted =
+        pool.submit(
+            () -> {
+              waits[0] = Thread.currentThread();
+              return refusal(waiting.withCancel(new Cancel())).call();
+            });
+    untilListed(3);
+    Future<GcxException> cancelled =
+        pool.submit(refusal(asked(8).withCancel(cancel).withTimeout(Duration.ofDays(1))));
+    untilListed(4);
+    assertTrue(Hold.live(folder).get(3).until().orElseThrow().isAfter(Instant.now()));
+    cancel.signal();
+    assertTrue(cancelled.get().getMessage().contains("given up by Cancel.signal"));
+    waits[0].interrupt();
+    assertTrue(interrupted.get().getMessage().contains("given up by Thread.interrupt"));
+    refused(
+        GcxException.NotPermitted.class, "", () -> device.hold(waiting.withCancel(cancel)).close());
+    untilListed(2);
+    assertFalse(first.isDone());
+    held.close();
+    first.get().close();
+  }
+
+  /** SMs go from thread to thread: each takes, joins, acquires and closes while others do. */
+  @Test
+  void threadsTakeTurns() throws Exception {
+    List<Future<Integer>> turns = new ArrayList<>();
+    for (int i = 0; i < 6; i++) {
+      HoldRequest request = asked(64).withTimeout(Duration.ofSeconds(30));
+      turns.add(
+          pool.submit(
+              () -> {
+                int sms = 0;
+                for (int turn = 0; turn < 4; turn++) {
+                  try (Hold held = device.hold(request);
+                      Hold joined = Hold.join(held.token());
+                      Lease lease = joined.acquire(LeaseRequest.of(8).withSharing())) {
+                    sms += lease.sms().overlap(held.sms());
+                    List<LiveHold> live = Hold.live(folder);
+                    long atoms = live.stream().flatMap(one -> one.atoms().stream()).count();
+                    assertEquals(
+                        atoms,
+                        live.stream().flatMap(one -> one.atoms().stream()).distinct().count());
+                  }
+                }
+                return sms;
+              }));
+    }
+    for (Future<Integer> turn : turns) {
+      assertEquals(32, turn.get());
+    }
+  }
+
+  /** Joins a hold, tells of it, and keeps it until it is ended. */
+  static final class Joiner {
+    public static void main(String[] arguments) throws IOException {
+      Hold joined = Hold.join(System.getenv("HELD"));
+      MpsInfo mps = new Device(0).mps();
+      try (Hold own = new Device(0).hold(8);
+          Lease lease = joined.acquire(24)) {
+        HoldInfo info = joined.info();
+        System.out.println(
+            info.id() + " " + lease.smCount() + " " + info.joined() + " " + info.mps() + " " + mps);
+        System.out.println(own.info().mps() + " " + own.info().mpsThreadPercentage());
+        System.out.println(Hold.live().stream().anyMatch(one -> one.name().equals(NAME)));
+        System.in.read();
+      }
+    }
+  }
+
+  @Test
+  void aHoldLastsUntilAllWhoJoinedHaveEnded() throws Exception {
+    Hold held = device.hold(asked(64).withName(NAME));
+    Child child = Child.of(Joiner.class.getName(), "-ea");
+    child.environment().put("HELD", held.token());
+    child.environment().put("GCX_HOLD_FOLDER", folder.toString());
+    child.environment().put("GCX_SIM_MPS", "1");
+    child.environment().put("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "37.5");
+    Process other = child.start();
+    try (BufferedReader printed = other.inputReader()) {
+      assertEquals(
+          held.info().id() + " 24 true OFF MpsInfo[state=ON, threadPercentage=37.5]",
+          printed.readLine());
+      assertEquals("ON 37.5", printed.readLine());
+      assertEquals("true", printed.readLine());
+      held.close();
+      List<LiveHold> live = Hold.live(folder);
+      assertEquals(2, live.size());
+      LiveHold own = live.stream().filter(one -> one.mps() == MpsState.ON).findAny().orElseThrow();
+      assertEquals((int) other.pid(), own.pid());
+      assertEquals(37.5, own.mpsThreadPercentage());
+      refused(
+          GcxException.AlreadyAcquired.class,
+          "process " + other.pid() + " (java) has 8",
+          () -> device.hold(asked(132)));
+      Future<Hold> all =
+          pool.submit(() -> device.hold(asked(132).withTimeout(Duration.ofSeconds(30))));
+      untilListed(3);
+      other.destroyForcibly();
+      all.get().close();
+    } finally {
+      other.destroyForcibly().waitFor();
+    }
+  }
+}
