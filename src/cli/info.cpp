@@ -4,6 +4,7 @@
 #include "cli/environment.hpp"
 #include "cli/families.hpp"
 #include "cli/files.hpp"
+#include "cli/mps.hpp"
 #include "cli/queues.hpp"
 #include "cli/record.hpp"
 #include "cli/report.hpp"
@@ -117,6 +118,8 @@ Json add_device(int32_t device, bool limits, Report& report) {
         format("  smallest partition    %s\n", count_of(info.min_partition_size, "SM").c_str());
     report.text +=
         format("  coscheduled steps     %s\n", count_of(info.coscheduled_alignment, "SM").c_str());
+    report.text += device_mps_text(device);
+    json.set("mps", device_mps_json(device));
     if (limits)
         add_priorities(device, json, report);
     add_families(device, info.compute_capability_major >= 9, limits, json, report);

@@ -3,6 +3,7 @@
 #include "cli/chosen_driver.hpp"
 #include "cli/files.hpp"
 #include "cli/layout.hpp"
+#include "cli/mps.hpp"
 #include "cli/partition.hpp"
 #include "cli/report.hpp"
 #include "cli/sm_map.hpp"
@@ -52,11 +53,12 @@ std::vector<Partition> make_and_probe(const Split& made) {
 }
 
 SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Split& made,
-             const std::vector<Partition>& partitions, bool ok) {
+             const std::vector<Partition>& partitions, bool ok, bool virtual_numbers) {
     const gcx_device_info device = device_info(layout.device);
     SmMap map;
     map.title = count_of(partitions.size(), "partition") + " of " +
-                count_of(device.sm_count, "SM") + (ok ? ": as promised" : ": NOT as promised");
+                count_of(device.sm_count, "SM") + (ok ? ": as promised" : ": NOT as promised") +
+                (virtual_numbers ? ", by virtual SM numbers" : "");
     map.device = std::string(device.name) + ", CUDA " + version_text(driver.version);
     map.sm_count = device.sm_count;
     for (std::size_t i = 0; i < partitions.size(); i++)
@@ -84,6 +86,16 @@ void fill_json(Report& report, const Layout& layout, const Split& made,
         .set("problems", std::move(problems));
 }
 
+std::string conclusion(std::size_t problems, bool virtual_numbers) {
+    if (problems != 0)
+        return "FAILED: " + count_of(problems, "problem") + "\n";
+    if (virtual_numbers)
+        return "ok, as far as can be seen: each partition ran on as many SMs as promised, by the "
+               "virtual SM\nnumbers of MPS. They don't tell which SMs those are, nor whether "
+               "another process has them\n";
+    return "ok: each partition ran on as many SMs as promised, and no SM is in two\n";
+}
+
 } // namespace
 
 Report run_verify(const Arguments& arguments) {
@@ -97,13 +109,14 @@ Report run_verify(const Arguments& arguments) {
 
     Report report;
     report.problems = find_problems(layout, made, partitions);
-    const SmMap map = map_of(driver, layout, made, partitions, report.problems.empty());
+    const bool virtual_numbers = virtual_sm_numbers(layout.device);
+    const SmMap map =
+        map_of(driver, layout, made, partitions, report.problems.empty(), virtual_numbers);
     report.json = report_start(driver);
     fill_json(report, layout, made, partitions);
     report.text = banner(driver) + layout_line(layout) + terminal_map(map, wants_colours());
-    report.text += report.problems.empty()
-                       ? "ok: each partition ran on as many SMs as promised, and no SM is in two\n"
-                       : "FAILED: " + count_of(report.problems.size(), "problem") + "\n";
+    report.json.set("virtual_sm_numbers", virtual_numbers);
+    report.text += conclusion(report.problems.size(), virtual_numbers);
     if (svg) {
         write_file(*svg, svg_map(map));
         report.text += "wrote " + visible(*svg) + "\n";

@@ -1,0 +1,81 @@
+"""What info and verify say where processes share a device by way of MPS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .command import H100, Env, gcx, succeed, succeed_json
+
+MPS = {"GCX_SIM_MPS": "1"}
+SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+
+
+@pytest.mark.parametrize(
+    ("env", "state", "percentage"),
+    [
+        ({}, "off", None),
+        (MPS, "on", None),
+        ({**MPS, SHARE: "20"}, "on", 20),
+        ({**MPS, SHARE: "12.5"}, "on", 12.5),
+        ({**MPS, SHARE: "twenty"}, "on", None),
+        ({SHARE: "20"}, "off", 20),
+    ],
+)
+def test_info(env: Env, state: str, percentage: float | None) -> None:
+    devices = succeed_json("info", driver="sim:2xh100@13.0", env=env)["devices"]
+    for device in devices:
+        assert device["mps"] == {"state": state, "thread_percentage": percentage}
+
+
+def test_info_says_what_it_changes() -> None:
+    off, on = succeed("info"), succeed("info", env=MPS)
+    assert "MPS                   off: processes take turns" in off
+    assert "MPS                   on: partitions of several processes run side by side" in on
+    assert "virtual" in on
+    limited = succeed("info", env={**MPS, SHARE: "20"})
+    assert f"{SHARE} limits this process to 20 percent" in limited
+    assert "limits this process" not in succeed("info", env={SHARE: "20"})
+
+
+@pytest.mark.parametrize("driver", ["12.4", "13.0", "13.5"])
+def test_verify_claims_no_more_than_it_saw(driver: str, tmp_path: Path) -> None:
+    picture = tmp_path / "sms.svg"
+    line = ["verify", "--sms", "108,24", "--svg", str(picture)]
+    plain = succeed(*line, driver=f"sim:h100@{driver}")
+    assert "no SM is in two" in plain
+    assert "virtual" not in plain + picture.read_text()
+    shared = succeed(*line, driver=f"sim:h100@{driver}", env=MPS)
+    assert "no SM is in two" not in shared
+    assert "ok, as far as can be seen" in shared
+    assert "nor whether another process has them" in shared
+    assert "virtual SM numbers" in picture.read_text()
+    for env, virtual in [({}, False), (MPS, True)]:
+        document = succeed_json("verify", "--sms", "108,24", driver=H100, env=env)
+        assert document["ok"] is True
+        assert document["virtual_sm_numbers"] is virtual
+
+
+def test_a_driver_that_fails_is_not_one_without_mps() -> None:
+    """Whichever question of its is the one about MPS."""
+    for nth in range(1, 30):
+        fails = {"GCX_SIM_FAIL": f"cuDeviceGetAttribute:{nth}:999"}
+        done = gcx("info", "--json", env={**MPS, **fails})
+        if done.returncode == 0:
+            assert '"state": "on"' in done.stdout
+            break
+        assert "cuDeviceGetAttribute" in done.stderr
+    assert 1 < nth < 29
+
+
+def test_a_driver_that_does_not_know_the_question() -> None:
+    """It answers CUDA_ERROR_INVALID_VALUE, to this question alone."""
+    told = []
+    for nth in range(1, 30):
+        done = gcx("info", env={**MPS, "GCX_SIM_FAIL": f"cuDeviceGetAttribute:{nth}:1"})
+        told += [line for line in done.stdout.splitlines() if line.startswith("  MPS")]
+    assert [line for line in told if "unknown: the driver doesn't tell" in line] == [
+        "  MPS                   unknown: the driver doesn't tell whether other processes run "
+        "beside this one"
+    ]
