@@ -26,6 +26,8 @@ pub const GCX_LEASE_OWN_QUEUES: u32 = 2;
 pub const GCX_RESIZE_DEFAULT: u32 = 0;
 pub const GCX_RESIZE_AT_ONCE: u32 = 1;
 pub const GCX_MAX_PROCESS_NAME: u32 = 64;
+pub const GCX_MAX_HOLD_TOKEN: u32 = 4096;
+pub const GCX_HOLD_INHERIT: u32 = 1;
 pub const GCX_MAX_CONNECTIONS: u32 = 32;
 pub const GCX_MAX_GRAPH_PARTS: u32 = 16;
 pub const GCX_MAX_KERNEL_NAME: u32 = 256;
@@ -2528,13 +2530,623 @@ extern "C" {
     /** The leases of the processes that publish: of each process those that hold SMs in the order in
  which they were acquired, then those that wait, the first first. Two exclusive leases of one
  process never have an atom in common. Across processes there are no such promises: leases are a
- process's own. capacity is the room in leases, which may be NULL if that is 0. Opens no driver.
- Errors: those of gcx_published_process_list.*/
+ process's own, and holds (below) are what processes agree on. capacity is the room in leases,
+ which may be NULL if that is 0. Opens no driver. Errors: those of gcx_published_process_list.*/
     pub fn gcx_published_lease_list(
         leases: *mut gcx_published_lease,
         capacity: u32,
         count: *mut u32,
     ) -> gcx_result;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct gcx_hold_s {
+    _unused: [u8; 0],
+}
+/** ------------------------------------------------------------------------------------------
+ Holds: SMs that no other process has
+
+ A lease is a process's own; a hold is agreed on by the processes of a host. No two live holds of
+ a device have an SM in common, as long as all take theirs in the same folder. Programs that take
+ none are not bound by it. There is no daemon, and nobody needs to be root.
+
+ What it isolates. Under MPS, the same atoms in two processes are the same SMs, and partitions of
+ two processes run side by side (measured on an H200). Without MPS, processes take
+ turns on the whole device, and partitions between them change nothing: a hold is given all the
+ same, gcx_mps_get_info and the lists tell of it, and the log has a warning.
+
+ How long it lasts. A hold is a file that its processes keep locked; the kernel drops a lock
+ however its process ends, SIGKILL included. A hold ends when its last process has destroyed it
+ or has ended. A forked child has no part in it, and what exec starts neither, unless it joins or
+ GCX_HOLD_INHERIT is set. Work that still runs when a hold is destroyed goes on, on SMs that
+ somebody else may have by then: so destroy contexts first, or wait for them.
+
+ Who is first. As with leases: those who wait are served in the order in which they came, per
+   device, and nobody who came later is given what is free. Who was killed while waiting is
+   skipped. A process that is stopped (SIGSTOP) as the first that waits holds up the others.
+
+ Which SMs. As a lease's: atoms of one family, those of a split's group of what is free. Between
+ holds of two families on one device overlap is known where gcx_device_map_sms has read both in
+ the taking process, without MPS; else a hold of another family has the whole device. The same is
+ true of one whose process has another version of the driver or sees other atoms, as it may under
+ CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Devices are told apart by UUID (of MIG devices their own),
+ never by ordinal; simulated ones are never taken for real ones.
+
+ Where. In gcx_hold_params.folder, or if that is NULL in GCX_HOLD_FOLDER of the environment, or
+ if that isn't set in the user's own folder, that of published leases (above). A folder that was
+ named is either the user's own of mode 700, or a group's: setgid, no rights for others (mode
+ 2770, or 3770 to keep members from removing each other's files), and only its members can open
+ it. It is never made, must be on a local disk or in memory, and holds in two folders know
+ nothing of each other. Containers agree if they share the folder; process numbers and host names
+ may differ. Members of a group can keep SMs from each other, and without the sticky bit of
+ mode 3770 also remove each other's files, after which others are given those SMs.
+
+ What lies there and can't be believed, but is kept locked by a live process, is an error that
+ names the file: gcx never guesses which SMs it means. What nobody keeps locked is removed.
+ ----------------------------------------------------------------------------------------*/
+pub type gcx_hold = *mut gcx_hold_s;
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_hold_params {
+    pub struct_size: u32,
+    /// GCX_HOLD_
+    pub flags: u32,
+    /// GCX_SM_FAMILY_NONE: coscheduled; not the structured family
+    pub family: gcx_sm_family,
+    /** SMs: so many will do if those asked for can't be had; 0: no less than
+asked for, and of GCX_REST one atom*/
+    pub min_sm_count: u32,
+    /// milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+    pub timeout_ms: u32,
+    /// 0
+    pub reserved: u32,
+    /// gives the wait up from another thread; may be NULL
+    pub cancel: gcx_cancel,
+    /** for messages and lists, copied; NULL: none. Shorter than
+GCX_MAX_LEASE_NAME*/
+    pub name: *const ::std::os::raw::c_char,
+    /// an absolute path; NULL: see above
+    pub folder: *const ::std::os::raw::c_char,
+}
+#[test]
+fn bindgen_test_layout_gcx_hold_params() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_hold_params> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_hold_params>(),
+        48usize,
+        "Size of gcx_hold_params",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_hold_params>(),
+        8usize,
+        "Alignment of gcx_hold_params",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_hold_params::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_hold_params::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_hold_params::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).min_sm_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_hold_params::min_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).timeout_ms) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_hold_params::timeout_ms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_hold_params::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).cancel) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_hold_params::cancel",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_hold_params::name",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).folder) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_hold_params::folder",
+    );
+}
+impl Default for gcx_hold_params {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
+ folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
+ gcx_hold_destroy. Waiting is a look every 20 ms at most, and no thread. Errors:
+   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
+       did; the message says who
+   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
+       user's, or too many may enter it
+   GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
+       file there can't be believed; a process stopped in the middle of a change
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
+   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none
+   GCX_ERROR_INVALID_DEVICE    no such device
+   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no holds, a name or path that is
+       too long, a path that is not absolute; min_sm_count is more than sm_count*/
+    pub fn gcx_hold_create(
+        device: i32,
+        sm_count: u32,
+        params: *const gcx_hold_params,
+        hold: *mut gcx_hold,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Writes what another process joins the hold by: text, to be given to it in its environment or on
+ its command line. It is the path of the hold's file, so that it works where that path leads to
+ the same folder. capacity is the room in token, in bytes; GCX_MAX_HOLD_TOKEN is enough.
+ Errors: GCX_ERROR_INVALID_VALUE capacity is too small.*/
+    pub fn gcx_hold_get_token(
+        hold: gcx_hold,
+        token: *mut ::std::os::raw::c_char,
+        capacity: u32,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Joins a hold that another process, or this one, has: it lasts until all who joined have given it
+ up. Opens no driver, and works in a forked child too. The handle is the caller's, to be given to
+ gcx_hold_destroy. Errors:
+   GCX_ERROR_NOT_FOUND         the hold has ended, or was never there
+   GCX_ERROR_INVALID_VALUE     the token is none
+   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as of gcx_hold_create*/
+    pub fn gcx_hold_join(
+        token: *const ::std::os::raw::c_char,
+        hold: *mut gcx_hold,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** Gives the hold up. If no other process joined it, and no lease was acquired in it that is still
+ there, its SMs can be had by others at once. A forked child has none of its parent's handles.*/
+    pub fn gcx_hold_destroy(hold: gcx_hold) -> gcx_result;
+}
+/// the driver doesn't tell
+pub const GCX_MPS_UNKNOWN: gcx_mps_state = gcx_mps_state(0);
+pub const GCX_MPS_OFF: gcx_mps_state = gcx_mps_state(1);
+pub const GCX_MPS_ON: gcx_mps_state = gcx_mps_state(2);
+#[repr(transparent)]
+/// Whether contexts of a process on a device are shared by way of MPS.
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_mps_state(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq)]
+pub struct gcx_hold_info {
+    pub struct_size: u32,
+    pub family: gcx_sm_family,
+    /// GCX_HOLD_; of one that was joined 0
+    pub flags: u32,
+    /// SMs that it has
+    pub sm_count: u32,
+    /// SMs of the device
+    pub device_sm_count: u32,
+    /// 1: by gcx_hold_join
+    pub joined: i32,
+    /// 1: of the simulated driver
+    pub simulated: i32,
+    /// 1: somebody removed the hold's file: others may be given its SMs
+    pub lost: i32,
+    /// as the process saw it that took the hold
+    pub mps: gcx_mps_state,
+    /// the same, as in gcx_mps_info
+    pub mps_thread_percentage: f32,
+    /// a random number, which tells it from all others
+    pub id: u64,
+    /// milliseconds since 1970 when it was taken
+    pub since_ms: u64,
+    /// of the family: it has atom n: bit n % 64 of word n / 64
+    pub atoms: [u64; 8usize],
+    pub device_uuid: [u8; 16usize],
+    /// any bytes: escape them where they are shown
+    pub name: [::std::os::raw::c_char; 64usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_hold_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_hold_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_hold_info>(),
+        200usize,
+        "Size of gcx_hold_info",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_hold_info>(),
+        8usize,
+        "Alignment of gcx_hold_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_hold_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_hold_info::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_hold_info::flags",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_hold_info::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_hold_info::device_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).joined) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_hold_info::joined",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_hold_info::simulated",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).lost) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_hold_info::lost",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).mps) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_hold_info::mps",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).mps_thread_percentage) as usize - ptr as usize
+        },
+        36usize,
+        "Offset of field: gcx_hold_info::mps_thread_percentage",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_hold_info::id",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
+        48usize,
+        "Offset of field: gcx_hold_info::since_ms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).atoms) as usize - ptr as usize },
+        56usize,
+        "Offset of field: gcx_hold_info::atoms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
+        120usize,
+        "Offset of field: gcx_hold_info::device_uuid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        136usize,
+        "Offset of field: gcx_hold_info::name",
+    );
+}
+impl Default for gcx_hold_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /// Fills *info. Opens no driver.
+    pub fn gcx_hold_get_info(hold: gcx_hold, info: *mut gcx_hold_info) -> gcx_result;
+}
+extern "C" {
+    /** The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
+ driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the hold's UUID;
+ GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
+ hold.*/
+    pub fn gcx_hold_get_resource(
+        hold: gcx_hold,
+        resource: *mut gcx_resource,
+    ) -> gcx_result;
+}
+extern "C" {
+    /** gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of a
+ hold change only together with leases of the same hold. params->family is the hold's or
+ GCX_SM_FAMILY_NONE. The lease keeps the hold, after gcx_hold_destroy too. A lease that was
+ acquired without a hold may have the same SMs as a hold, but never as another lease.
+ Errors: those of gcx_lease_acquire and of gcx_hold_get_resource; GCX_ERROR_INVALID_VALUE another
+ family.*/
+    pub fn gcx_hold_acquire_lease(
+        hold: gcx_hold,
+        sm_count: u32,
+        params: *const gcx_lease_params,
+        lease: *mut gcx_lease,
+    ) -> gcx_result;
+}
+/// A hold of any process, or one that waits for it. Grows at the end of reserved, never in size.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq)]
+pub struct gcx_live_hold {
+    /// a random number, which tells it from all others
+    pub id: u64,
+    /// milliseconds since 1970 when it was taken, or the wait began
+    pub since_ms: u64,
+    /// of one that waits: when it gives up; 0: never
+    pub until_ms: u64,
+    /// as the process that took it sees itself; other containers may not
+    pub pid: i32,
+    /// the number of the user whose file it is
+    pub user: u32,
+    /// 1: of the simulated driver
+    pub simulated: i32,
+    /// 1: it has nothing yet, and waits in gcx_hold_create
+    pub waits: u32,
+    pub family: gcx_sm_family,
+    /// of one that waits: those it asked for, 0 for GCX_REST
+    pub sm_count: u32,
+    pub device_sm_count: u32,
+    /// of the family, on that device
+    pub atom_count: u32,
+    /// SMs of each atom but the last
+    pub atom_sm_count: u32,
+    /// SMs of the last atom
+    pub last_atom_sm_count: u32,
+    /// as the process saw it that took the hold
+    pub mps: gcx_mps_state,
+    /// the same, as in gcx_mps_info
+    pub mps_thread_percentage: f32,
+    /// 0
+    pub reserved: [u32; 8usize],
+    /// it has atom n: bit n % 64 of word n / 64
+    pub atoms: [u64; 8usize],
+    pub device_uuid: [u8; 16usize],
+    /// any bytes: escape them where they are shown
+    pub name: [::std::os::raw::c_char; 64usize],
+    /// as above
+    pub process_name: [::std::os::raw::c_char; 64usize],
+    /// as above
+    pub device_name: [::std::os::raw::c_char; 128usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_live_hold() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_live_hold> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_live_hold>(),
+        440usize,
+        "Size of gcx_live_hold",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_live_hold>(),
+        8usize,
+        "Alignment of gcx_live_hold",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_live_hold::id",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_live_hold::since_ms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).until_ms) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_live_hold::until_ms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_live_hold::pid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).user) as usize - ptr as usize },
+        28usize,
+        "Offset of field: gcx_live_hold::user",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_live_hold::simulated",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).waits) as usize - ptr as usize },
+        36usize,
+        "Offset of field: gcx_live_hold::waits",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
+        40usize,
+        "Offset of field: gcx_live_hold::family",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        44usize,
+        "Offset of field: gcx_live_hold::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
+        48usize,
+        "Offset of field: gcx_live_hold::device_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).atom_count) as usize - ptr as usize },
+        52usize,
+        "Offset of field: gcx_live_hold::atom_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).atom_sm_count) as usize - ptr as usize },
+        56usize,
+        "Offset of field: gcx_live_hold::atom_sm_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).last_atom_sm_count) as usize - ptr as usize
+        },
+        60usize,
+        "Offset of field: gcx_live_hold::last_atom_sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).mps) as usize - ptr as usize },
+        64usize,
+        "Offset of field: gcx_live_hold::mps",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).mps_thread_percentage) as usize - ptr as usize
+        },
+        68usize,
+        "Offset of field: gcx_live_hold::mps_thread_percentage",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        72usize,
+        "Offset of field: gcx_live_hold::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).atoms) as usize - ptr as usize },
+        104usize,
+        "Offset of field: gcx_live_hold::atoms",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
+        168usize,
+        "Offset of field: gcx_live_hold::device_uuid",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
+        184usize,
+        "Offset of field: gcx_live_hold::name",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).process_name) as usize - ptr as usize },
+        248usize,
+        "Offset of field: gcx_live_hold::process_name",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device_name) as usize - ptr as usize },
+        312usize,
+        "Offset of field: gcx_live_hold::device_name",
+    );
+}
+impl Default for gcx_live_hold {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** The holds of a folder, by device, of each those that have SMs in the order in which they were
+ taken, then those that wait, the first first. folder: NULL as in gcx_hold_params. capacity is the
+ room in holds, which may be NULL if that is 0. Opens no driver and needs no GPU. What can't be
+ believed is left out, with a warning in the log. What the dead left is removed, where this
+ process may.
+ Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
+ GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of gcx_hold_create, but that the user's
+ own folder, if it is missing, has no holds.*/
+    pub fn gcx_hold_list(
+        folder: *const ::std::os::raw::c_char,
+        holds: *mut gcx_live_hold,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq)]
+pub struct gcx_mps_info {
+    pub struct_size: u32,
+    /// what the driver says of contexts of this process on the device
+    pub state: gcx_mps_state,
+    /** CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the environment, which limits
+this process under MPS: more than 0, at most 100; 0: it isn't set,
+or holds something else. The daemon's own default is not seen*/
+    pub thread_percentage: f32,
+    pub reserved: u32,
+}
+#[test]
+fn bindgen_test_layout_gcx_mps_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_mps_info> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(::core::mem::size_of::<gcx_mps_info>(), 16usize, "Size of gcx_mps_info");
+    assert_eq!(
+        ::core::mem::align_of::<gcx_mps_info>(),
+        4usize,
+        "Alignment of gcx_mps_info",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_mps_info::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).state) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_mps_info::state",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).thread_percentage) as usize - ptr as usize
+        },
+        8usize,
+        "Offset of field: gcx_mps_info::thread_percentage",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_mps_info::reserved",
+    );
+}
+impl Default for gcx_mps_info {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
+ measured yet whether it tells the truth. Makes no context.
+ Errors: GCX_ERROR_INVALID_DEVICE no such device.*/
+    pub fn gcx_mps_get_info(device: i32, info: *mut gcx_mps_info) -> gcx_result;
 }
 /// CUDA's own number, 8: the variable isn't set
 pub const GCX_QUEUE_SOURCE_DEFAULT: gcx_queue_source = gcx_queue_source(0);
@@ -3508,6 +4120,30 @@ pub const GCX_LEASE_INFO_INIT: gcx_lease_info = {
     let zero = [0u8; core::mem::size_of::<gcx_lease_info>()];
     let mut value: gcx_lease_info = unsafe { core::mem::transmute(zero) };
     value.struct_size = core::mem::size_of::<gcx_lease_info>() as u32;
+    value
+};
+/// The start of a gcx_hold_params: all zero but its size.
+pub const GCX_HOLD_PARAMS_INIT: gcx_hold_params = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_hold_params>()];
+    let mut value: gcx_hold_params = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_hold_params>() as u32;
+    value
+};
+/// The start of a gcx_hold_info: all zero but its size.
+pub const GCX_HOLD_INFO_INIT: gcx_hold_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_hold_info>()];
+    let mut value: gcx_hold_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_hold_info>() as u32;
+    value
+};
+/// The start of a gcx_mps_info: all zero but its size.
+pub const GCX_MPS_INFO_INIT: gcx_mps_info = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_mps_info>()];
+    let mut value: gcx_mps_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_mps_info>() as u32;
     value
 };
 /// The start of a gcx_queue_info: all zero but its size.

@@ -6,11 +6,12 @@ use std::ptr;
 use std::time::Duration;
 
 use crate::error::{check, Error, Result};
+use crate::hold::Hold;
 use crate::lease::Lease;
 use crate::request::Family;
 use crate::sys;
 
-/// How many SMs a lease is to have. A number is a count, and `None` is the rest.
+/// How many SMs a lease or a hold is to have. A number is a count, and `None` is the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Sms {
@@ -28,8 +29,8 @@ impl Sms {
             Sms::Rest => Ok(sys::GCX_REST),
             Sms::Count(0) => Err(Error::of(
                 sys::GCX_ERROR_INVALID_VALUE,
-                "a lease of 0 SMs was asked for; Sms::Rest takes what the others leave, and a lease \
-                 that is dropped gives all up",
+                "a count of 0 SMs was asked for; Sms::Rest takes what the others leave, and a lease \
+                 or hold that is dropped gives all up",
             )),
             Sms::Count(count) => Ok(count),
         }
@@ -48,8 +49,8 @@ impl From<Option<u32>> for Sms {
     }
 }
 
-/// Collects what a lease is to be, from [`Device::lease`](crate::Device::lease): the rest, without waiting, if nothing
-/// else is said.
+/// Collects what a lease is to be, from [`Device::lease`](crate::Device::lease) or
+/// [`Hold::lease`](crate::Hold::lease): the rest, without waiting, if nothing else is said.
 ///
 /// ```
 /// use std::time::Duration;
@@ -68,7 +69,7 @@ impl From<Option<u32>> for Sms {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct LeaseBuilder<'a> {
-    device: i32,
+    of: Source<'a>,
     sms: Sms,
     name: Option<String>,
     least: Option<u32>,
@@ -79,10 +80,25 @@ pub struct LeaseBuilder<'a> {
     cancel: Option<&'a Cancel>,
 }
 
+/// Whose SMs a lease is to have some of.
+#[derive(Clone, Copy, Debug)]
+enum Source<'a> {
+    Device(i32),
+    Hold(&'a Hold),
+}
+
 impl<'a> LeaseBuilder<'a> {
-    pub(crate) fn new(device: i32) -> Self {
+    pub(crate) fn of_device(device: i32) -> Self {
+        Self::new(Source::Device(device))
+    }
+
+    pub(crate) fn of_hold(hold: &'a Hold) -> Self {
+        Self::new(Source::Hold(hold))
+    }
+
+    fn new(of: Source<'a>) -> Self {
         LeaseBuilder {
-            device,
+            of,
             sms: Sms::Rest,
             name: None,
             least: None,
@@ -142,8 +158,7 @@ impl<'a> LeaseBuilder<'a> {
     /// How long to wait for the SMs, in whole milliseconds, rounded up. Those who wait are served in
     /// the order in which they came. [`Duration::MAX`], and all beyond 49 days, is for ever.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        let milliseconds = (timeout.as_nanos() + 999_999) / 1_000_000;
-        self.timeout_ms = u32::try_from(milliseconds).unwrap_or(sys::GCX_FOREVER);
+        self.timeout_ms = milliseconds(timeout);
         self
     }
 
@@ -166,33 +181,55 @@ impl<'a> LeaseBuilder<'a> {
     /// whoever holds them. `NotReady` there are leases of another family, and which SMs the families
     /// hold isn't known: [`Device::map_sms`](crate::Device::map_sms) for both. `NotSupported`
     /// [`own_queues`](Self::own_queues) on a driver before CUDA 13.1. `InvalidValue` a count of 0, a family that has
-    /// no leases, a name that is too long, a least or exclusive count above the one asked for.
+    /// no leases or isn't the hold's, a name that is too long, a least or exclusive count above the one
+    /// asked for. Of a hold also what [`Hold::sms`](crate::Hold::sms) says.
     pub fn acquire(&self) -> Result<Lease> {
-        let invalid = |message: &str| Error::of(sys::GCX_ERROR_INVALID_VALUE, message);
-        if self.least == Some(0) {
-            return Err(invalid(
-                "a lease that 0 SMs will do for was asked for; min_sm_count is at least 1",
-            ));
-        }
-        let name = match &self.name {
-            Some(name) => Some(
-                CString::new(name.as_str())
-                    .map_err(|_| invalid("the lease's name has a zero byte in it"))?,
-            ),
-            None => None,
-        };
+        let name = name_of(self.name.as_deref(), "lease")?;
         let params = sys::gcx_lease_params {
             flags: self.flags,
             family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Family::raw),
-            min_sm_count: self.least.unwrap_or(0),
+            min_sm_count: least(self.least)?,
             exclusive_sm_count: self.exclusive,
             timeout_ms: self.timeout_ms,
             cancel: self.cancel.map_or(ptr::null_mut(), Cancel::as_raw),
             name: name.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
             ..sys::GCX_LEASE_PARAMS_INIT
         };
-        Lease::with(self.device, self.sms.raw()?, &params)
+        let sm_count = self.sms.raw()?;
+        Lease::with(|handle| match self.of {
+            // SAFETY: what the struct points to is alive here; a handle is written.
+            Source::Device(device) => unsafe {
+                sys::gcx_lease_acquire(device, sm_count, &params, handle)
+            },
+            // SAFETY: as above; the hold's handle is alive.
+            Source::Hold(hold) => unsafe {
+                sys::gcx_hold_acquire_lease(hold.as_raw(), sm_count, &params, handle)
+            },
+        })
     }
+}
+
+/// A name as C takes it; `of` says whose it is.
+pub(crate) fn name_of(name: Option<&str>, of: &str) -> Result<Option<CString>> {
+    name.map(CString::new).transpose().map_err(|_| {
+        let message = format!("the {of}'s name has a zero byte in it");
+        Error::of(sys::GCX_ERROR_INVALID_VALUE, &message)
+    })
+}
+
+/// The least count as C takes it, where 0 is none: a least count of 0 must not become that.
+pub(crate) fn least(sm_count: Option<u32>) -> Result<u32> {
+    if sm_count == Some(0) {
+        let message = "0 SMs that will do were asked for; min_sm_count is at least 1";
+        return Err(Error::of(sys::GCX_ERROR_INVALID_VALUE, message));
+    }
+    Ok(sm_count.unwrap_or(0))
+}
+
+/// A time-out as C takes it.
+pub(crate) fn milliseconds(timeout: Duration) -> u32 {
+    let milliseconds = (timeout.as_nanos() + 999_999) / 1_000_000;
+    u32::try_from(milliseconds).unwrap_or(sys::GCX_FOREVER)
 }
 
 /// What waits, and contexts that are made [ahead of time](crate::cache::prepare_with), are given up

@@ -6,10 +6,12 @@ use crate::acquire::LeaseBuilder;
 use crate::error::{check, text, Error, Result};
 use crate::live_context::{live_contexts_of, LiveContext};
 use crate::live_lease::{leases_of, LiveLease};
+use crate::mps::{mps_of, MpsInfo};
 use crate::partition::{PartitionOptions, Partitions};
 use crate::request::{Family, SmRequest};
 use crate::resource::SmResource;
 use crate::sys;
+use crate::taking::HoldBuilder;
 use crate::workqueue::WorkqueueResource;
 
 /// A GPU.
@@ -181,7 +183,30 @@ impl Device {
     /// For a lease of its SMs, with a name, a time-out and all else;
     /// [`Lease::acquire`](crate::Lease::acquire) is the short way.
     pub fn lease<'a>(&self) -> LeaseBuilder<'a> {
-        LeaseBuilder::new(self.ordinal)
+        LeaseBuilder::of_device(self.ordinal)
+    }
+
+    /// For a hold of its SMs, with a name, a time-out and all else; [`Hold::take`](crate::Hold::take) is
+    /// the short way.
+    pub fn hold<'a>(&self) -> HoldBuilder<'a> {
+        HoldBuilder::new(self.ordinal)
+    }
+
+    /// Whether contexts of this process on the device are shared by way of MPS, as the driver tells it.
+    /// Makes none.
+    ///
+    /// ```
+    /// if gcx::Device::new(0)?.mps()?.state != gcx::MpsState::On {
+    ///     eprintln!("processes take turns on the device: holds isolate nothing");
+    /// }
+    /// # Ok::<(), gcx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn mps(&self) -> Result<MpsInfo> {
+        mps_of(self.ordinal)
     }
 
     /// The leases of it, see [`leases`](crate::leases).

@@ -100,13 +100,13 @@ pub enum ErrorKind {
     OutOfMemory,
     /// CUDA can't be used in this process: it is the child of a fork.
     NotInitialized,
-    /// The driver has no device.
+    /// The driver has no device, or not that of a hold.
     NoDevice,
     /// There is no device of this number.
     InvalidDevice,
     /// The context on top isn't the one that is to be taken off.
     InvalidContext,
-    /// Others hold the SMs of a lease, or wait for them; or another driver is open already.
+    /// Others hold the SMs of a lease or hold, or wait for them; or another driver is open already.
     AlreadyAcquired,
     /// The context is current.
     ContextInUse,
@@ -116,7 +116,7 @@ pub enum ErrorKind {
     DriverNotFound,
     /// It isn't one of gcx's, or is of another device.
     InvalidHandle,
-    /// There is no such thing.
+    /// There is no such thing, or a hold has ended.
     NotFound,
     /// It isn't known or not finished yet.
     NotReady,
@@ -125,7 +125,7 @@ pub enum ErrorKind {
     /// The device was reset, and what was on it is gone; or a stream's lease is gone.
     ContextDestroyed,
     /// It can't be called here, or now; or a wait was given up, or what was made ahead of time; or the
-    /// folder of published leases is another's.
+    /// folder of published leases or of holds is another's.
     NotPermitted,
     /// The driver is too old for it; the message names the version that has it.
     NotSupported,

@@ -12,7 +12,8 @@ use crate::resource::SmResource;
 use crate::stream::Stream;
 use crate::sys;
 
-/// SMs that nobody else has, from [`Lease::acquire`] or [`Device::lease`].
+/// SMs that nobody else has, from [`Lease::acquire`], [`Device::lease`] or
+/// [`Hold::lease`](crate::Hold::lease).
 ///
 /// No two leases of a process have an SM in common unless both are
 /// [shared](crate::LeaseBuilder::shared), whoever made them, in whatever language. They grow, shrink and
@@ -78,10 +79,9 @@ impl Lease {
         device.lease().sm_count(sms).acquire()
     }
 
-    pub(crate) fn with(device: i32, sm_count: u32, params: &sys::gcx_lease_params) -> Result<Self> {
+    pub(crate) fn with(make: impl FnOnce(*mut sys::gcx_lease) -> sys::gcx_result) -> Result<Self> {
         let mut handle = ptr::null_mut();
-        // SAFETY: what the struct points to is alive in the caller; a handle is written.
-        check(unsafe { sys::gcx_lease_acquire(device, sm_count, params, &mut handle) })?;
+        check(make(&mut handle))?;
         Ok(Lease(handle))
     }
 
@@ -327,7 +327,7 @@ impl Resize {
 ///
 /// [`ErrorKind::AlreadyAcquired`](crate::ErrorKind) the SMs that the leases have and those that are
 /// free don't suffice, or others wait for them: the message says who. `InvalidResourceConfiguration`
-/// the leases are of two devices or families, the device has not so many SMs, or it is less than a
+/// the leases are of two devices, families or holds, the device or hold has not so many SMs, or it is less than a
 /// shared lease's [`exclusive_sm_count`](crate::LeaseBuilder::exclusive_sm_count). `InvalidValue` there are
 /// none, a lease is there twice, or a count is 0. `ContextDestroyed` the device was reset.
 pub fn resize(sizes: &[(&Lease, Sms)], how: Resize) -> Result<()> {

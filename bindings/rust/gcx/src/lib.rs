@@ -22,7 +22,8 @@
 //! work, which follow it.
 //!
 //! A [`Graph`] that was captured once runs on the SMs of any stream. What takes long is made ahead of
-//! time: [`cache::prepare`]. Other processes of the user see leases that are [published](publish).
+//! time: [`cache::prepare`]. Other processes of the user see leases that are [published](publish); a
+//! [`Hold`] has SMs that none of them has.
 //!
 //! **Without a GPU** ask for a simulated one: `GCX_DRIVER=sim:h100@13.0` in the environment, or
 //! first of all [`open_driver`]`("sim:h100@13.0")`. The examples of this documentation are tested on
@@ -57,10 +58,13 @@ mod event;
 mod fit;
 mod graph;
 mod graph_node;
+mod hold;
 mod lease;
 mod live_context;
+mod live_hold;
 mod live_lease;
 pub mod log;
+mod mps;
 mod order;
 mod partition;
 mod prepare;
@@ -70,6 +74,8 @@ mod request;
 mod resource;
 mod split;
 mod stream;
+mod taking;
+mod told;
 mod verify;
 mod workqueue;
 
@@ -92,9 +98,12 @@ pub use event::{Event, EventOptions};
 pub use fit::{KernelFit, KernelShape};
 pub use graph::{Graph, GraphInfo, GraphOptions};
 pub use graph_node::{GraphNode, KernelNode, KernelParams, NodeKind};
+pub use hold::{Hold, HoldInfo};
 pub use lease::{prepare, resize, Lease, LeaseInfo, NotHandedOver, Resize};
 pub use live_context::{live_contexts, LiveContext};
+pub use live_hold::{holds, LiveHold};
 pub use live_lease::{leases, LiveLease};
+pub use mps::{MpsInfo, MpsState};
 pub use order::WaitFor;
 pub use partition::{Partition, PartitionOptions, Partitions};
 pub use queue::{queue_info, request_connections, QueueInfo, QueueSource};
@@ -102,5 +111,6 @@ pub use request::{Family, LocalityDomain, SmRequest, SplitOptions};
 pub use resource::SmResource;
 pub use split::{Plan, Split};
 pub use stream::{Stream, StreamInfo};
+pub use taking::HoldBuilder;
 pub use verify::{verify, Verification, VerifiedGroup};
 pub use workqueue::{WorkqueueResource, WorkqueueScope};

@@ -19,15 +19,14 @@
 //! [`OsString`]s, and `{:?}` escapes them.
 
 use std::ffi::{CString, OsString};
-use std::os::raw::c_char;
-use std::os::unix::ffi::OsStringExt;
 use std::ptr;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use crate::error::{check, Error, Result};
 use crate::live_context::listed;
 use crate::request::Family;
 use crate::sys;
+use crate::told::{bytes, numbers, time};
 
 /// From now on this process's leases are published, those that there are and those to come, up to 512
 /// at a time, under a name of at most 63 bytes, or with `None` the program's. Of a process that
@@ -168,10 +167,7 @@ fn process(told: &sys::gcx_published_process) -> PublishedProcess {
     let version = told.driver_version.unsigned_abs();
     PublishedProcess {
         process: told.process,
-        // Another process wrote the number: one that no clock holds is taken for the beginning.
-        since: SystemTime::UNIX_EPOCH
-            .checked_add(Duration::from_millis(told.since_ms))
-            .unwrap_or(SystemTime::UNIX_EPOCH),
+        since: time(told.since_ms),
         pid: told.pid.unsigned_abs(),
         simulated: told.simulated != 0,
         driver_version: (version / 1000, version % 1000 / 10),
@@ -213,19 +209,4 @@ fn lease(told: &sys::gcx_published_lease) -> PublishedLease {
         process_name: bytes(&told.process_name),
         device_name: bytes(&told.device_name),
     }
-}
-
-/// The numbers whose bits are set.
-fn numbers(words: &[u64]) -> Vec<u32> {
-    (0..)
-        .zip(words)
-        .flat_map(|(word, bits)| {
-            (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit)
-        })
-        .collect()
-}
-
-fn bytes(name: &[c_char]) -> OsString {
-    let name = name.iter().take_while(|&&byte| byte != 0);
-    OsString::from_vec(name.map(|byte| byte.to_ne_bytes()[0]).collect())
 }

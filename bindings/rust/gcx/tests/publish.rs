@@ -5,28 +5,13 @@ mod common;
 use std::ffi::OsStr;
 use std::time::{Duration, SystemTime};
 
-use common::{alone_with, holds_in_a_child};
+use common::holds_in_a_child;
 use gcx::publish::{leases, processes, start, stop};
 use gcx::{Device, ErrorKind, Lease, Sms};
 
 /// Runs a test in a process whose folder of published leases nobody else uses.
 fn with_folder(test: &str, body: impl FnOnce()) {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = std::env::temp_dir().join(format!("gcx-rust-{test}-{}", std::process::id()));
-    if std::env::var_os("GCX_RUST_ALONE").is_none() {
-        std::fs::create_dir(&folder).unwrap();
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
-    }
-    let driver = std::env::var("GCX_DRIVER").unwrap_or_else(|_| "sim:h100@13.0".to_owned());
-    let more = [
-        ("XDG_RUNTIME_DIR", folder.to_str().unwrap()),
-        ("GCX_DRIVER", &driver),
-        ("GCX_PUBLISH", ""),
-    ];
-    alone_with(&more, test, body);
-    if std::env::var_os("GCX_RUST_ALONE").is_none() {
-        std::fs::remove_dir_all(&folder).unwrap();
-    }
+    common::with_folder("XDG_RUNTIME_DIR", &[("GCX_PUBLISH", "")], test, body);
 }
 
 #[test]

@@ -7,8 +7,11 @@
 pub mod graphs;
 
 use std::ffi::CString;
+use std::fs::Permissions;
 use std::mem::transmute_copy;
 use std::os::raw::{c_char, c_int, c_uint, c_void};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use std::ptr;
 use std::time::Duration;
@@ -45,6 +48,27 @@ pub fn alone_with(more: &[(&str, &str)], test: &str, body: impl FnOnce()) {
     let said = String::from_utf8_lossy(&done.stderr) + String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{test}: {}\n{said}", done.status);
     assert!(said.contains("1 passed") || test.starts_with("exit_"), "{said}");
+}
+
+/// The same with a folder of the test's own, which the variable names in the environment, and with the
+/// driver that the test is run on.
+pub fn with_folder(variable: &str, more: &[(&str, &str)], test: &str, body: impl FnOnce()) {
+    if std::env::var_os("GCX_RUST_ALONE").is_some() {
+        alone_with(&[], test, body);
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("gcx-rust-{test}-{}", std::process::id()));
+    make_folder(&folder, 0o700);
+    let driver = std::env::var("GCX_DRIVER").unwrap_or_else(|_| "sim:h100@13.0".to_owned());
+    let mut all = vec![(variable, folder.to_str().unwrap()), ("GCX_DRIVER", &driver)];
+    all.extend(more);
+    alone_with(&all, test, body);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+pub fn make_folder(folder: &Path, mode: u32) {
+    std::fs::create_dir(folder).unwrap();
+    std::fs::set_permissions(folder, Permissions::from_mode(mode)).unwrap();
 }
 
 /// How long tests under load go on: for `GCX_RUST_LOAD_SECONDS`, 2 if it isn't set.

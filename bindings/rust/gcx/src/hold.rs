@@ -1,0 +1,231 @@
+//! Holds: SMs that no other process has.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fmt;
+use std::os::raw::c_char;
+use std::os::unix::ffi::OsStrExt;
+use std::ptr;
+use std::time::SystemTime;
+
+use crate::acquire::{LeaseBuilder, Sms};
+use crate::device::Device;
+use crate::error::{check, Error, Result};
+use crate::mps::{percentage, MpsState};
+use crate::request::Family;
+use crate::resource::SmResource;
+use crate::sys;
+use crate::told::{bytes, numbers, time};
+
+/// SMs of a device that no other process has, from [`Hold::take`], [`Device::hold`] or [`Hold::join`].
+///
+/// A [`Lease`](crate::Lease) is a process's own; a hold is agreed on by the processes of a host. No two
+/// live holds of a device have an SM in common, as long as all take theirs in the same folder; programs
+/// that take none are not bound by it. There is no daemon.
+///
+/// ```no_run
+/// use std::process::Command;
+///
+/// let held = gcx::Hold::take(&gcx::Device::new(0)?, 24)?;
+/// let lease = held.lease().name("decode").acquire()?; // of its SMs alone
+///
+/// // Another process joins it: `gcx::Hold::join(std::env::var_os("HELD").unwrap())`.
+/// let worker = Command::new("worker").env("HELD", held.token()?).spawn();
+/// # let _ = (lease, worker);
+/// # Ok::<(), gcx::Error>(())
+/// ```
+///
+/// **What it isolates.** Under MPS the same atoms in two processes are the same SMs, and partitions of
+/// two processes run side by side. Without MPS processes take turns on the whole device, and partitions
+/// between them change nothing: a hold is given all the same, [`Device::mps`] and the lists tell of it,
+/// and the log has a warning.
+///
+/// **How long it lasts.** Until its last process has dropped it or has ended, however it ended. A lease
+/// keeps it, a context of its [`sms`](Self::sms) doesn't: drop those first. A forked child has no part
+/// in it, and what it starts neither, unless that [joins](Self::join) or
+/// [`inherit`](crate::HoldBuilder::inherit) was said.
+///
+/// **Where.** In the folder that was named, or else `GCX_HOLD_FOLDER` of the environment, or else the
+/// user's own folder, that of published leases. One that was named, either way, is the user's own, of mode
+/// 700, or a group's: of mode 2770 or 3770, and the process is in its group. It is never made. Holds in
+/// two folders know nothing of each other.
+///
+/// Tested on the simulated driver alone so far.
+pub struct Hold(sys::gcx_hold);
+
+// SAFETY: a handle names an object; any function may be called from any thread, also on the same
+// object.
+unsafe impl Send for Hold {}
+// SAFETY: as above.
+unsafe impl Sync for Hold {}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // SAFETY: the handle is ours, and is given up once.
+        unsafe { sys::gcx_hold_destroy(self.0) };
+    }
+}
+
+impl Hold {
+    /// Takes this many SMs of the device, or [`Sms::Rest`], without waiting for them. Counts are
+    /// rounded up to what the device can give: [`info`](Self::info) tells what it got.
+    /// [`Device::hold`] has a name for it, a time-out and all else.
+    ///
+    /// # Errors
+    ///
+    /// As [`HoldBuilder::take`](crate::HoldBuilder::take).
+    pub fn take(device: &Device, sms: impl Into<Sms>) -> Result<Self> {
+        device.hold().sm_count(sms).take()
+    }
+
+    /// Joins a hold that another process, or this one, has, by its [`token`](Self::token): it lasts
+    /// until all who joined have dropped it or ended. Opens no driver, and works in a forked child too.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind) the hold has ended, or was never there. `InvalidValue`
+    /// it is no token. `NotPermitted` and `OperatingSystem` as of
+    /// [`HoldBuilder::take`](crate::HoldBuilder::take).
+    pub fn join(token: impl AsRef<OsStr>) -> Result<Self> {
+        let token = CString::new(token.as_ref().as_bytes()).map_err(|_| {
+            let message = "the token of a hold has a zero byte in it";
+            Error::of(sys::GCX_ERROR_INVALID_VALUE, message)
+        })?;
+        // SAFETY: the token ends with a zero byte; a handle is written.
+        Hold::with(|handle| unsafe { sys::gcx_hold_join(token.as_ptr(), handle) })
+    }
+
+    pub(crate) fn with(make: impl FnOnce(*mut sys::gcx_hold) -> sys::gcx_result) -> Result<Self> {
+        let mut handle = ptr::null_mut();
+        check(make(&mut handle))?;
+        Ok(Hold(handle))
+    }
+
+    /// The C API's handle. It stays this hold's.
+    #[must_use]
+    pub fn as_raw(&self) -> sys::gcx_hold {
+        self.0
+    }
+
+    /// What another process [joins](Self::join) it by, to be given to it in its environment or on its
+    /// command line. It is the path of the hold's file, so that it works where that path leads to the
+    /// same folder.
+    ///
+    /// # Errors
+    ///
+    /// None that is known, but in a forked child, which has no part in the hold.
+    pub fn token(&self) -> Result<OsString> {
+        let mut token: [c_char; sys::GCX_MAX_HOLD_TOKEN as usize] =
+            [0; sys::GCX_MAX_HOLD_TOKEN as usize];
+        // SAFETY: the handle is alive; the text has room for so many bytes.
+        check(unsafe {
+            sys::gcx_hold_get_token(self.0, token.as_mut_ptr(), sys::GCX_MAX_HOLD_TOKEN)
+        })?;
+        Ok(bytes(&token))
+    }
+
+    /// What it has. Opens no driver.
+    ///
+    /// # Errors
+    ///
+    /// As [`token`](Self::token).
+    pub fn info(&self) -> Result<HoldInfo> {
+        let mut info = sys::GCX_HOLD_INFO_INIT;
+        // SAFETY: the handle is alive; the struct is filled in as far as its struct_size says.
+        check(unsafe { sys::gcx_hold_get_info(self.0, &mut info) })?;
+        Ok(HoldInfo {
+            id: info.id,
+            since: time(info.since_ms),
+            name: bytes(&info.name),
+            family: Family::of(info.family).unwrap_or(Family::Foreign),
+            sm_count: info.sm_count,
+            device_sm_count: info.device_sm_count,
+            atoms: numbers(&info.atoms),
+            device_uuid: info.device_uuid,
+            inherit: info.flags & sys::GCX_HOLD_INHERIT != 0,
+            joined: info.joined != 0,
+            simulated: info.simulated != 0,
+            lost: info.lost != 0,
+            mps: MpsState::of(info.mps),
+            mps_thread_percentage: percentage(info.mps_thread_percentage),
+        })
+    }
+
+    /// How many SMs it has.
+    ///
+    /// # Errors
+    ///
+    /// As [`token`](Self::token).
+    pub fn sm_count(&self) -> Result<u32> {
+        Ok(self.info()?.sm_count)
+    }
+
+    /// Its SMs, to be split and to make contexts of. They don't keep the hold. Opens the driver.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoDevice`](crate::ErrorKind) no device of this process has the hold's UUID.
+    /// `InvalidResourceConfiguration` this process sees other atoms than the one that took the hold.
+    pub fn sms(&self) -> Result<SmResource> {
+        let mut resource = sys::gcx_resource::default();
+        // SAFETY: the handle is alive; a value is written.
+        check(unsafe { sys::gcx_hold_get_resource(self.0, &mut resource) })?;
+        SmResource::from_raw(resource)
+    }
+
+    /// A builder of a [`Lease`](crate::Lease) out of the hold's SMs alone, as
+    /// [`Device::lease`] is of the device's: the rest of them, if nothing else is said.
+    ///
+    /// The lease's later changes are of those SMs too, together with leases of the same hold alone. The
+    /// lease keeps the hold, which may be dropped before it. A lease that was acquired without a hold
+    /// may have the same SMs as a hold, but never as another lease.
+    pub fn lease(&self) -> LeaseBuilder<'_> {
+        LeaseBuilder::of_hold(self)
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.info() {
+            Ok(info) => {
+                let HoldInfo { id, name, sm_count, device_sm_count, .. } = info;
+                write!(out, "Hold({id:016x} {name:?}: {sm_count} of {device_sm_count} SMs)")
+            }
+            Err(error) => write!(out, "Hold({})", error.name()),
+        }
+    }
+}
+
+/// What is known of a hold.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
+pub struct HoldInfo {
+    /// A random number, which tells it from all others.
+    pub id: u64,
+    /// When it was taken.
+    pub since: SystemTime,
+    /// Any bytes, for another process may have given it; empty if it was given none.
+    pub name: OsString,
+    /// How its SMs are taken.
+    pub family: Family,
+    /// How many SMs it has.
+    pub sm_count: u32,
+    /// SMs of the device.
+    pub device_sm_count: u32,
+    /// The numbers of its atoms, ascending.
+    pub atoms: Vec<u32>,
+    /// The 16 bytes of the device: [`Device::uuid`].
+    pub device_uuid: [u8; 16],
+    /// Whether it was taken with [`inherit`](crate::HoldBuilder::inherit); not of one that was joined.
+    pub inherit: bool,
+    /// Whether it is from [`Hold::join`].
+    pub joined: bool,
+    /// Whether it is of the simulated driver.
+    pub simulated: bool,
+    /// Whether somebody removed its file, so that others may be given its SMs.
+    pub lost: bool,
+    /// As the process saw it that took the hold.
+    pub mps: MpsState,
+    /// [`MpsInfo::thread_percentage`](crate::MpsInfo) of that process.
+    pub mps_thread_percentage: Option<f32>,
+}

@@ -1,0 +1,315 @@
+//! Holds: SMs that no other process has. Every test starts a process of its own, with a folder of its
+//! own.
+
+mod common;
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use common::{holds_in_a_child, make_folder};
+use gcx::{
+    holds, Cancel, Device, ErrorKind, Family, Hold, HoldBuilder, Lease, MpsState, Resize, Sms,
+};
+
+/// The folder that the environment names.
+fn folder() -> PathBuf {
+    env::var_os("GCX_HOLD_FOLDER").unwrap().into()
+}
+
+fn with_folder(test: &str, body: impl FnOnce()) {
+    common::with_folder("GCX_HOLD_FOLDER", &[], test, || {
+        body();
+        assert_eq!(holds(None).unwrap(), []);
+        assert_eq!(fs::read_dir(folder()).unwrap().count(), 0);
+    });
+}
+
+fn device() -> Device {
+    Device::new(0).unwrap()
+}
+
+fn hold(sms: impl Into<Sms>) -> HoldBuilder<'static> {
+    device().hold().sm_count(sms)
+}
+
+/// The kind of the error that it ends with.
+fn kind<T: std::fmt::Debug>(of: gcx::Result<T>) -> ErrorKind {
+    of.unwrap_err().kind()
+}
+
+/// How many SMs the holds of the test's folder have, ascending.
+fn held_counts() -> Vec<Option<u32>> {
+    let mut counts: Vec<_> = holds(None).unwrap().iter().map(|live| live.sm_count).collect();
+    counts.sort_unstable();
+    counts
+}
+
+#[test]
+fn nobody_else_has_them() {
+    with_folder("nobody_else_has_them", || {
+        assert_eq!(holds(None).unwrap(), []); // before there is a driver
+        let one = hold(24).name("one\u{1b}[2J").take().unwrap();
+        let info = one.info().unwrap();
+        assert_eq!((info.sm_count, info.device_sm_count, info.atoms.len()), (24, 132, 3));
+        assert_eq!(
+            (info.joined, info.lost, info.inherit, info.simulated),
+            (false, false, false, true)
+        );
+        assert_eq!((info.family, info.device_uuid), (Family::Coscheduled, device().uuid()));
+        assert_eq!(info.name, OsStr::new("one\u{1b}[2J"));
+        let debug = format!("{one:?}");
+        assert!(debug.ends_with(" \"one\\u{1b}[2J\": 24 of 132 SMs)"), "{debug}");
+
+        let two = Hold::take(&device(), Sms::Rest).unwrap();
+        assert_eq!(two.sm_count().unwrap(), 108);
+        assert!(one.sms().unwrap().is_disjoint(&two.sms().unwrap()).unwrap());
+        let refused = hold(8).take().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AlreadyAcquired);
+        assert!(refused.message().contains("of process "), "{refused}");
+        assert_eq!(kind(hold(140).take()), ErrorKind::InvalidResourceConfiguration);
+
+        let live = holds(None).unwrap();
+        assert_eq!(live, holds(Some(&folder())).unwrap());
+        let first = live.iter().find(|live| live.id == info.id).unwrap();
+        assert_eq!((first.since, &first.atoms), (info.since, &info.atoms));
+        assert_eq!((first.pid, first.waiting, first.simulated), (std::process::id(), false, true));
+        assert_eq!((first.sm_count, first.until, first.family), (Some(24), None, info.family));
+        assert_eq!((first.atom_count, first.atom_sm_count, first.last_atom_sm_count), (16, 8, 12));
+        assert_eq!((first.device_sm_count, first.device_uuid), (132, info.device_uuid));
+        assert_eq!((&first.name, &*first.device_name), (&info.name, OsStr::new(device().name())));
+        assert!(!first.process_name.is_empty());
+        assert!(SystemTime::now().duration_since(first.since).unwrap() < Duration::from_secs(600));
+        assert_eq!(held_counts(), [Some(24), Some(108)]);
+
+        drop(one);
+        assert_eq!(held_counts(), [Some(108)]);
+        assert_eq!(hold(48).min_sm_count(16).take().unwrap().sm_count().unwrap(), 24);
+        let fine = hold(6).family(Family::Fine);
+        drop(two);
+        assert_eq!(fine.take().unwrap().info().unwrap().family, Family::Fine);
+    });
+}
+
+#[test]
+fn those_that_wait() {
+    with_folder("those_that_wait", || {
+        let all = Hold::take(&device(), None).unwrap();
+        let start = Instant::now();
+        let late = hold(8).timeout(Duration::from_millis(30)).take().unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::AlreadyAcquired);
+        assert!(late.message().contains("waited 30 ms"), "{late}");
+        assert!(start.elapsed() >= Duration::from_millis(30));
+        let cancel = Cancel::new().unwrap();
+        std::thread::scope(|scope| {
+            let waits = hold(Sms::Rest).name("waits").timeout(Duration::MAX).cancel(&cancel);
+            let given_up = scope.spawn(move || waits.take());
+            while holds(None).unwrap().len() != 2 {
+                std::thread::yield_now();
+            }
+            // Later, and not served before it; it says when it gives up.
+            let next = scope.spawn(|| hold(24).timeout(Duration::from_secs(60)).take());
+            while holds(None).unwrap().len() != 3 {
+                std::thread::yield_now();
+            }
+            let live = holds(None).unwrap();
+            let waiting = &live[1];
+            assert_eq!((waiting.waiting, waiting.sm_count, waiting.until), (true, None, None));
+            assert_eq!((&*waiting.name, &waiting.atoms), (OsStr::new("waits"), &vec![]));
+            assert_eq!((live[2].waiting, live[2].sm_count), (true, Some(24)));
+            assert!(live[2].until.unwrap() > SystemTime::now() + Duration::from_secs(30));
+            cancel.signal().unwrap();
+            assert_eq!(kind(given_up.join().unwrap()), ErrorKind::NotPermitted);
+            drop(all);
+            assert_eq!(next.join().unwrap().unwrap().sm_count().unwrap(), 24);
+        });
+        assert_eq!(kind(hold(8).cancel(&cancel).take()), ErrorKind::NotPermitted);
+    });
+}
+
+/// This test once more in another process, which joins the hold. Its output, once it has.
+fn joining(token: OsString) -> (Child, String) {
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["another_process_joins", "--exact", "--nocapture"])
+        .env("HELD", token)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    let said = lines.map(Result::unwrap).find(|line| line.contains("joined")).unwrap();
+    (child, said)
+}
+
+#[test]
+fn another_process_joins() {
+    with_folder("another_process_joins", || {
+        if let Some(token) = env::var_os("HELD") {
+            let held = Hold::join(token).unwrap();
+            let info = held.info().unwrap();
+            assert!(info.joined && !info.inherit);
+            let lease = held.lease().acquire().unwrap();
+            println!("\njoined {:016x} {} {:?}", info.id, lease.sm_count().unwrap(), info.name);
+            std::thread::sleep(Duration::from_secs(60)); // it is killed meanwhile
+            std::process::abort();
+        }
+        let held = hold(24).name("shared").take().unwrap();
+        let token = held.token().unwrap();
+        assert!(PathBuf::from(&token).starts_with(folder()));
+        let (mut child, said) = joining(token.clone());
+        let id = held.info().unwrap().id;
+        assert_eq!(said, format!("joined {id:016x} 24 \"shared\""));
+        drop(held);
+        assert_eq!(held_counts(), [Some(24)]); // the other one keeps it
+        let again = Hold::join(&token).unwrap();
+        assert_eq!((again.info().unwrap().id, again.sm_count().unwrap()), (id, 24));
+        assert_eq!(kind(hold(120).take()), ErrorKind::AlreadyAcquired);
+        drop(again);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(hold(Sms::Rest).take().unwrap().sm_count().unwrap(), 132);
+        assert_eq!(kind(Hold::join(&token)), ErrorKind::NotFound);
+    });
+}
+
+#[test]
+fn leases_of_a_hold() {
+    with_folder("leases_of_a_hold", || {
+        let held = hold(32).take().unwrap();
+        let lease = held.lease().sm_count(16).name("of it").acquire().unwrap();
+        assert!(lease.sms().unwrap().is_subset(&held.sms().unwrap()).unwrap());
+        let rest = held.lease().acquire().unwrap();
+        assert_eq!((lease.sm_count().unwrap(), rest.sm_count().unwrap()), (16, 16));
+        let refused = held.lease().sm_count(8).acquire().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AlreadyAcquired);
+        let more = held.lease().sm_count(40).acquire().unwrap_err();
+        assert_eq!(more.kind(), ErrorKind::InvalidResourceConfiguration);
+        assert!(more.message().contains("hold"), "{more}");
+        let fine = held.lease().sm_count(8).family(Family::Fine);
+        assert_eq!(kind(fine.acquire()), ErrorKind::InvalidValue);
+
+        let others = Lease::acquire(&device(), 24).unwrap();
+        let mixed = [(&lease, Sms::Count(8)), (&others, Sms::Count(32))];
+        let mixed = kind(gcx::resize(&mixed, Resize::new()));
+        assert_eq!(mixed, ErrorKind::InvalidResourceConfiguration);
+        gcx::resize(&[(&lease, Sms::Rest), (&rest, Sms::Count(8))], Resize::new()).unwrap();
+        assert_eq!((lease.sm_count().unwrap(), rest.sm_count().unwrap()), (24, 8));
+
+        drop((held, rest));
+        assert_eq!(held_by(&lease), 24); // the lease keeps it
+        lease.resize(32).unwrap();
+        assert_eq!(held_by(&lease), 32);
+        drop(lease);
+        assert_eq!(held_counts(), []);
+    });
+}
+
+/// How many SMs the lease has, of the only hold that there is.
+fn held_by(lease: &Lease) -> u32 {
+    assert_eq!(held_counts(), [Some(32)]);
+    assert_eq!(lease.stream().unwrap().sm_ids().unwrap().len(), lease.sm_count().unwrap() as usize);
+    lease.sm_count().unwrap()
+}
+
+#[test]
+fn wrong_words() {
+    with_folder("wrong_words", || {
+        let builders = [
+            hold(0),
+            hold(8).min_sm_count(0),
+            hold(8).min_sm_count(16),
+            hold(8).name("x".repeat(64)),
+            hold(8).name("a\0b"),
+            hold(8).family(Family::Structured),
+            hold(8).folder("tmp"),
+            hold(8).folder(""),
+            hold(8).folder("/a\0b"),
+            hold(8).folder("/x".repeat(5000)),
+        ];
+        for wrong in builders {
+            assert_eq!(kind(wrong.take()), ErrorKind::InvalidValue, "{wrong:?}");
+        }
+        for token in ["", "x", "/tmp/x", "a\0b", &"/x".repeat(5000)] {
+            assert_eq!(kind(Hold::join(token)), ErrorKind::InvalidValue, "{token:?}");
+        }
+        for path in ["tmp", "/a\0b"] {
+            assert_eq!(kind(holds(Some(path.as_ref()))), ErrorKind::InvalidValue, "{path:?}");
+        }
+    });
+}
+
+#[test]
+fn folders() {
+    with_folder("folders", || {
+        let missing = folder().join("missing");
+        assert_eq!(kind(hold(8).folder(&missing).take()), ErrorKind::OperatingSystem);
+        assert_eq!(kind(holds(Some(&missing))), ErrorKind::OperatingSystem);
+        let (open, own) = (folder().join("open"), folder().join("own"));
+        make_folder(&open, 0o755);
+        assert_eq!(kind(hold(8).folder(&open).take()), ErrorKind::NotPermitted);
+        assert_eq!(kind(holds(Some(&open))), ErrorKind::NotPermitted);
+        make_folder(&own, 0o700);
+        // Two folders know nothing of each other.
+        let (here, there) = (hold(100).take().unwrap(), hold(100).folder(&own).take().unwrap());
+        assert_eq!(held_counts(), [Some(100)]);
+        assert_eq!(holds(Some(&own)).unwrap()[0].id, there.info().unwrap().id);
+        // Whose file is removed has lost its SMs, and is told so.
+        fs::remove_file(there.token().unwrap()).unwrap();
+        assert!(there.info().unwrap().lost && !here.info().unwrap().lost);
+        assert_eq!(holds(Some(&own)).unwrap(), []);
+        drop((here, there));
+        fs::remove_dir_all(own).unwrap();
+        fs::remove_dir(open).unwrap();
+    });
+}
+
+#[test]
+fn children() {
+    with_folder("children", || {
+        let held = hold(24).take().unwrap();
+        let token = held.token().unwrap();
+        // A forked child has no part in it, may join it, and takes nothing from its parent.
+        assert!(holds_in_a_child(|| {
+            // SAFETY: it is dropped in the child alone, whose copy of it this is.
+            let copy = unsafe { std::ptr::read(&held) };
+            let refused = copy.info().is_err() && copy.sms().is_err();
+            drop(copy);
+            refused && Hold::join(&token).and_then(|joined| joined.sm_count()).ok() == Some(24)
+        }));
+        assert_eq!(held_counts(), [Some(24)]);
+        // What is started keeps the hold where that was asked for.
+        let inherited = hold(32).inherit().take().unwrap();
+        assert!(inherited.info().unwrap().inherit);
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        drop((held, inherited));
+        assert_eq!(held_counts(), [Some(32)]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    });
+}
+
+#[test]
+fn mps() {
+    with_folder("mps", || {
+        let info = device().mps().unwrap();
+        assert_eq!((info.state, info.thread_percentage), (MpsState::Off, None));
+        assert_eq!(hold(8).take().unwrap().info().unwrap().mps, MpsState::Off);
+    });
+}
+
+#[test]
+fn mps_of_a_daemon() {
+    let more = [("GCX_SIM_MPS", "1"), ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50")];
+    common::with_folder("GCX_HOLD_FOLDER", &more, "mps_of_a_daemon", || {
+        let info = device().mps().unwrap();
+        assert_eq!((info.state, info.thread_percentage), (MpsState::On, Some(50.0)));
+        let held = hold(8).take().unwrap();
+        let told = held.info().unwrap();
+        assert_eq!((told.mps, told.mps_thread_percentage), (MpsState::On, Some(50.0)));
+        let live = &holds(None).unwrap()[0];
+        assert_eq!((live.mps, live.mps_thread_percentage), (MpsState::On, Some(50.0)));
+    });
+}
