@@ -4,15 +4,14 @@
 //     gcx::set_cache_memory_limit(256u << 20);         // of each device
 #pragma once
 
+#include "cancel.hpp"
 #include "error.hpp"
-#include "lease.hpp"
 #include "resource.hpp"
 #include "view.hpp"
 
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <type_traits>
 #include <utility>
 
 namespace gcx {
@@ -94,10 +93,7 @@ class preparing {
 
 // gcx_cache_prepare: makes and keeps the contexts of SM resources, one for each.
 inline void prepare_contexts(view<resource> resources, const prepare_params& params = {}) {
-    // C would take one that was closed for none.
-    if (params.cancel != nullptr && !*params.cancel)
-        throw error(GCX_ERROR_INVALID_HANDLE,
-                    "gcx::prepare_contexts: cancel was closed or moved from");
+    detail::cancel_of("gcx::prepare_contexts", params.cancel);
     if (params.cancel != nullptr || !params.progress)
         return detail::preparing(params, nullptr).run(resources);
     const cancel own;
@@ -106,15 +102,12 @@ inline void prepare_contexts(view<resource> resources, const prepare_params& par
 
 #ifdef __cpp_lib_jthread
 // The same, whose rest is given up once a stop is requested, as of a std::jthread.
-template <class Stop, class = std::enable_if_t<std::is_same_v<Stop, std::stop_token>>>
+template <class Stop, class = detail::if_stop<Stop>>
 void prepare_contexts(view<resource> resources, const Stop& stop,
                       const prepare_params& params = {}) {
-    if (params.cancel != nullptr)
-        throw error(GCX_ERROR_INVALID_VALUE,
-                    "gcx::prepare_contexts: a stop_token and a cancel; a call has one of them");
-    const cancel own;
-    const std::stop_callback callback(stop, [&] { gcx_cancel_signal(own.handle()); });
-    detail::preparing(params, &own).run(resources);
+    const cancel* own = params.cancel;
+    detail::until_stopped("gcx::prepare_contexts", stop, own,
+                          [&] { detail::preparing(params, own).run(resources); });
 }
 #endif
 

@@ -1,4 +1,4 @@
-// Part of gcx.hpp: leases, SMs that are somebody's, and what waits for them are given up with.
+// Part of gcx.hpp: leases, SMs that are somebody's.
 //
 //     gcx::lease decode(0, 32, {"decode"});
 //     gcx::lease prefill(0, gcx::rest, {"prefill"});
@@ -11,7 +11,9 @@
 // another thread changes the lease. See gcx.h, Leases.
 #pragma once
 
+#include "cancel.hpp"
 #include "error.hpp"
+#include "hold.hpp"
 #include "owner.hpp"
 #include "resource.hpp"
 #include "view.hpp"
@@ -20,28 +22,8 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
-#if __has_include(<version>)
-#include <version>
-#endif
-#ifdef __cpp_lib_jthread
-#include <stop_token>
-#endif
 
 namespace gcx {
-
-// gcx_cancel_create, _destroy: waits that were given one end when another thread signals it.
-class cancel : public detail::owner<gcx_cancel, gcx_cancel_destroy> {
-  public:
-    cancel() { check(gcx_cancel_create(receive())); }
-    // A handle of gcx.h, which becomes this one's.
-    static cancel adopt(gcx_cancel owned) noexcept { return cancel(owned); }
-
-    // gcx_cancel_signal: for good.
-    void signal() const { check(gcx_cancel_signal(handle())); }
-
-  private:
-    explicit cancel(gcx_cancel owned) noexcept { *receive() = owned; }
-};
 
 enum class lease_flags : uint32_t {
     none = 0,
@@ -52,9 +34,6 @@ constexpr lease_flags operator|(lease_flags a, lease_flags b) noexcept {
     return static_cast<lease_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
 }
 enum class resize_flags : uint32_t { none = GCX_RESIZE_DEFAULT, at_once = GCX_RESIZE_AT_ONCE };
-
-// As a time-out: GCX_FOREVER.
-inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
 
 // gcx_lease_params. From C++20 on: {.name = "decode", .timeout = std::chrono::seconds(2)}.
 struct lease_params {
@@ -73,20 +52,24 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     // gcx_lease_acquire: sms of a device, or gcx::rest. What it got is in info().
     template <class Count, class = detail::if_count<Count>>
     lease(gcx::device of, Count sms, const lease_params& params = {}) {
-        acquire(of, detail::sm_count("gcx::lease", sms), params);
+        acquire(of, sms, params);
+    }
+    // gcx_hold_acquire_lease: out of the hold's SMs alone. The lease keeps the hold.
+    template <class Count, class = detail::if_count<Count>>
+    lease(const hold& of, Count sms, const lease_params& params = {}) {
+        acquire(of, sms, params);
     }
 #ifdef __cpp_lib_jthread
     // The same, whose wait is given up once a stop is requested, as of a std::jthread.
     template <class Count, class Stop, class = detail::if_count<Count>,
-              class = std::enable_if_t<std::is_same_v<Stop, std::stop_token>>>
+              class = detail::if_stop<Stop>>
     lease(gcx::device of, Count sms, const Stop& stop, lease_params params = {}) {
-        if (params.cancel != nullptr)
-            throw error(GCX_ERROR_INVALID_VALUE,
-                        "gcx::lease: a stop_token and a cancel; a wait has one of them");
-        const gcx::cancel requested;
-        params.cancel = &requested;
-        const std::stop_callback callback(stop, [&] { gcx_cancel_signal(requested.handle()); });
-        acquire(of, detail::sm_count("gcx::lease", sms), params);
+        acquire_or_stop(of, sms, stop, params);
+    }
+    template <class Count, class Stop, class = detail::if_count<Count>,
+              class = detail::if_stop<Stop>>
+    lease(const hold& of, Count sms, const Stop& stop, lease_params params = {}) {
+        acquire_or_stop(of, sms, stop, params);
     }
 #endif
     // A handle of gcx.h, which becomes this one's.
@@ -135,27 +118,36 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     bool query() const { return detail::finished(gcx_lease_query(handle())); }
 
   private:
-    void acquire(gcx::device of, uint32_t sms, const lease_params& params) {
-        // C would take both for something else: for another name, for none.
-        if (params.name.find('\0') != std::string::npos)
-            throw error(GCX_ERROR_INVALID_VALUE, "gcx::lease: the name has a byte 0 in it");
-        if (params.cancel != nullptr && !*params.cancel)
-            throw error(GCX_ERROR_INVALID_HANDLE, "gcx::lease: cancel was closed or moved from");
-        if (params.timeout.count() < 0)
-            throw error(GCX_ERROR_INVALID_VALUE,
-                        "gcx::lease: waiting for " + std::to_string(params.timeout.count()) +
-                            " ms; 0 doesn't wait, gcx::forever has no end");
+    template <class Count>
+    void acquire(gcx::device of, Count sms, const lease_params& params) {
+        const gcx_lease_params raw = raw_of(params);
+        check(
+            gcx_lease_acquire(of.ordinal(), detail::sm_count("gcx::lease", sms), &raw, receive()));
+    }
+    template <class Count>
+    void acquire(const hold& of, Count sms, const lease_params& params) {
+        const gcx_lease_params raw = raw_of(params);
+        check(gcx_hold_acquire_lease(of.handle(), detail::sm_count("gcx::lease", sms), &raw,
+                                     receive()));
+    }
+#ifdef __cpp_lib_jthread
+    template <class Of, class Count>
+    void acquire_or_stop(const Of& of, Count sms, const std::stop_token& stop,
+                         lease_params& params) {
+        detail::until_stopped("gcx::lease", stop, params.cancel, [&] { acquire(of, sms, params); });
+    }
+#endif
+    static gcx_lease_params raw_of(const lease_params& params) {
         gcx_lease_params raw = GCX_LEASE_PARAMS_INIT;
         raw.flags = static_cast<uint32_t>(params.flags);
         raw.family = params.family;
         raw.min_sm_count = params.min_sm_count;
         raw.exclusive_sm_count = params.exclusive_sm_count;
-        raw.timeout_ms = params.timeout.count() < static_cast<int64_t>(GCX_FOREVER)
-                             ? static_cast<uint32_t>(params.timeout.count())
-                             : GCX_FOREVER;
-        raw.cancel = params.cancel != nullptr ? params.cancel->handle() : nullptr;
-        raw.name = params.name.empty() ? nullptr : params.name.c_str();
-        check(gcx_lease_acquire(of.ordinal(), sms, &raw, receive()));
+        raw.timeout_ms = detail::timeout_ms("gcx::lease", params.timeout);
+        raw.cancel = detail::cancel_of("gcx::lease", params.cancel);
+        raw.name =
+            params.name.empty() ? nullptr : detail::text("gcx::lease: the name", params.name);
+        return raw;
     }
 };
 

@@ -1,4 +1,4 @@
-// Part of gcx.hpp: the driver, live contexts and leases, queues, the version, diagnostics.
+// Part of gcx.hpp: the driver, live contexts and leases, queues, counts, the version, diagnostics.
 #pragma once
 
 #include "error.hpp"
@@ -112,6 +112,18 @@ inline gcx_queue_info queue_info() {
 // gcx_queue_request_connections: at the beginning of main, before CUDA and other threads start.
 inline void request_connections(uint32_t connections = max_connections) {
     check(gcx_queue_request_connections(connections));
+}
+
+// gcx_report_partition_counts: before anything loads libcuda. From then on libraries that ask in a
+// thread where a partition is current are told its SMs, not the device's.
+inline void report_partition_counts() {
+    check(gcx_report_partition_counts());
+}
+// gcx_reports_partition_counts: whether that was done in this process.
+inline bool reports_partition_counts() {
+    int32_t reporting = 0;
+    check(gcx_reports_partition_counts(&reporting));
+    return reporting != 0;
 }
 
 namespace log_level { // gcx_log_level

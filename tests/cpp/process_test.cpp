@@ -1,10 +1,12 @@
-// What concerns the process: its queues, and leases that it publishes.
+// What concerns the process: its queues, what its libraries count, and leases that it publishes.
 #include "tests.hpp"
+
+#include <dlfcn.h>
 
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -40,6 +42,40 @@ void queues() {
     });
 }
 
+// The SMs of device 0, as a library counts them that knows nothing of gcx.
+int counted() {
+    int sms = 0;
+    void* const libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    const auto ask = libcuda != nullptr ? reinterpret_cast<decltype(&cuDeviceGetAttribute)>(
+                                              dlsym(libcuda, "cuDeviceGetAttribute"))
+                                        : nullptr;
+    CHECK(ask != nullptr && ask(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0) == CUDA_SUCCESS);
+    return sms;
+}
+
+void counts() {
+    support::in_child("asked for in time", [] {
+        setenv("GCX_DRIVER", "sim:h100@13.0", 1);
+        CHECK(!gcx::reports_partition_counts());
+        gcx::report_partition_counts();
+        gcx::report_partition_counts();
+        CHECK(gcx::reports_partition_counts());
+        const gcx::context context(part(24));
+        CHECK_EQ(counted(), 132);
+        {
+            const gcx::current_guard current(context);
+            CHECK_EQ(counted(), 24);
+            std::thread([] { CHECK_EQ(counted(), 132); }).join();
+        }
+        CHECK_EQ(counted(), 132);
+    });
+    support::in_child("of a driver that isn't there", [] {
+        setenv("GCX_DRIVER", "/no/such/libcuda.so.1", 1);
+        CHECK_THROWS(GCX_ERROR_SHARED_OBJECT_INIT_FAILED, gcx::report_partition_counts());
+        CHECK(!gcx::reports_partition_counts());
+    });
+}
+
 void queues_of_their_own() {
     gcx::lease_params params;
     params.flags = gcx::lease_flags::own_queues | gcx::lease_flags::shared;
@@ -51,23 +87,8 @@ void queues_of_their_own() {
     CHECK(gcx::live_leases().empty());
 }
 
-// A folder of the test's own, in the place of the user's.
-struct Folder {
-    Folder() {
-        CHECK(mkdtemp(path) != nullptr);
-        setenv("XDG_RUNTIME_DIR", path, 1);
-    }
-    ~Folder() {
-        std::error_code error;
-        std::filesystem::remove_all(path, error);
-    }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    char path[32] = "/tmp/gcx-publish-XXXXXX";
-};
-
 void published() {
-    const Folder folder;
+    const Folder folder("XDG_RUNTIME_DIR");
     CHECK(gcx::published_processes().empty() && gcx::published_leases().empty());
     support::on_machine("2xh100@13.0", [] {
         gcx::publish_stop();
@@ -110,6 +131,7 @@ void published() {
 
 void test_process() {
     queues();
+    counts();
     on_each_driver(queues_of_their_own);
     published();
 }

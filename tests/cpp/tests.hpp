@@ -5,10 +5,14 @@
 
 #include <gcx.hpp>
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 void test_values();
 void test_objects();
+void test_holds();
+void test_hold_misuse();
 void test_leases();
 void test_lease_misuse();
 void test_library();
@@ -38,6 +42,24 @@ bool throws(gcx_result expected, const Call& call, const char* file, int line, c
 inline gcx::resource part(uint32_t sms, int32_t device = 0) {
     return gcx::device(device).sms().split({sms}).groups[0];
 }
+
+// A folder of the test's own, which a variable of the environment names.
+struct Folder {
+    explicit Folder(const char* variable) {
+        CHECK(mkdtemp(path) != nullptr);
+        setenv(variable, path, 1);
+    }
+    ~Folder() {
+        std::error_code error;
+        std::filesystem::remove_all(path, error);
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    char path[32] = "/tmp/gcx-cpp-XXXXXX";
+};
+
+// What the tests of holds start this program for.
+int join_hold(const char* token, const char* driver);
 
 // A test on two H100s with each of these drivers.
 template <class Body>

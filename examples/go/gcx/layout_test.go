@@ -46,8 +46,9 @@ func TestStructsAreLaidOutAsInC(t *testing.T) {
 		"gcx_prepare_params": prepareParams{}, "gcx_cache_trimmed": CacheTrimmed{},
 		"gcx_kernel_fit_params": KernelFitParams{}, "gcx_kernel_fit": KernelFit{},
 		"gcx_queue_info": QueueInfo{}, "gcx_published_process": PublishedProcess{},
-		"gcx_published_lease": PublishedLease{},
-		"gcx_graph_params":    GraphParams{}, "gcx_graph_info": GraphInfo{},
+		"gcx_published_lease": PublishedLease{}, "gcx_hold_params": holdParams{},
+		"gcx_hold_info": HoldInfo{}, "gcx_live_hold": LiveHold{}, "gcx_mps_info": MPSInfo{},
+		"gcx_graph_params": GraphParams{}, "gcx_graph_info": GraphInfo{},
 		"gcx_graph_node": GraphNode{}, "gcx_kernel_params": kernelParams{},
 	}
 	for _, struct_ := range described(t).Structs {

@@ -1,7 +1,5 @@
 package gcx
 
-import "strings"
-
 // Lease is SMs that no other lease of the process has, unless both share. Its zero value is none.
 type Lease struct{ handle uintptr }
 
@@ -85,18 +83,25 @@ type LeaseSize struct {
 // Acquire takes SMs of a device, or Rest of them, to be given up by Close. While it waits other
 // goroutines run.
 func Acquire(device int32, smCount uint32, params LeaseParams) (Lease, error) {
-	if strings.IndexByte(params.Name, 0) >= 0 {
-		return Lease{}, &Error{InvalidValue, "gcx.Acquire: a lease's name has a byte 0 in it"}
+	return acquire(params, func(raw *leaseParams, lease *uintptr) Result {
+		return c.LeaseAcquire(device, smCount, raw, lease)
+	})
+}
+
+// acquire asks for a lease by what waits for it.
+func acquire(params LeaseParams, ask func(*leaseParams, *uintptr) Result) (Lease, error) {
+	name, err := optionalText("gcx.Acquire: a lease's name", params.Name)
+	if err != nil {
+		return Lease{}, err
 	}
-	name := append([]byte(params.Name), 0)
 	raw := leaseParams{
 		flags: params.Flags, family: params.Family, minSMCount: params.MinSMCount,
 		exclusiveSMCount: params.ExclusiveSMCount, timeoutMS: params.TimeoutMS,
-		cancel: params.Cancel.handle, name: &name[0],
+		cancel: params.Cancel.handle, name: name,
 	}
 	raw.structSize = sizeOf(&raw)
 	var lease Lease
-	err := check(func() Result { return c.LeaseAcquire(device, smCount, &raw, &lease.handle) })
+	err = check(func() Result { return ask(&raw, &lease.handle) })
 	return lease, err
 }
 

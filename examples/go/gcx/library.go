@@ -1,15 +1,16 @@
 // Package gcx is libgcx in Go, without cgo: it opens the library by dlopen, through purego, so that
 // programs build with CGO_ENABLED=0. The names and rules are gcx.h's.
 //
-// Every function may be called from any goroutine. Handles (Context, Stream, Event, Lease, Graph,
-// Cancel) are given up once, by Close; what is closed answers InvalidHandle from then on, a second Close too. Nothing is
-// closed by the garbage collector.
+// Every function may be called from any goroutine. Handles (Context, Stream, Event, Lease, Hold,
+// Graph, Cancel) are given up once, by Close; what is closed answers InvalidHandle from then on, a
+// second Close too. Nothing is closed by the garbage collector.
 package gcx
 
 import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"strings"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -26,7 +27,9 @@ const (
 	InvalidDevice                Result = 101
 	AlreadyAcquired              Result = 210
 	SharedObjectInitFailed       Result = 303
+	OperatingSystem              Result = 304
 	InvalidHandle                Result = 400
+	NotFound                     Result = 500
 	NotReady                     Result = 600
 	ContextIsDestroyed           Result = 709
 	NotPermitted                 Result = 800
@@ -148,6 +151,19 @@ var c struct {
 	QueueGetInfo            func(*QueueInfo) Result `c:"gcx_queue_get_info"`
 	QueueRequestConnections func(uint32) Result     `c:"gcx_queue_request_connections"`
 
+	HoldCreate       func(int32, uint32, *holdParams, *uintptr) Result    `c:"gcx_hold_create"`
+	HoldDestroy      func(uintptr) Result                                 `c:"gcx_hold_destroy"`
+	HoldGetToken     func(uintptr, *byte, uint32) Result                  `c:"gcx_hold_get_token"`
+	HoldJoin         func(*byte, *uintptr) Result                         `c:"gcx_hold_join"`
+	HoldGetInfo      func(uintptr, *HoldInfo) Result                      `c:"gcx_hold_get_info"`
+	HoldGetResource  func(uintptr, *Resource) Result                      `c:"gcx_hold_get_resource"`
+	HoldAcquireLease func(uintptr, uint32, *leaseParams, *uintptr) Result `c:"gcx_hold_acquire_lease"`
+	HoldList         func(*byte, *LiveHold, uint32, *uint32) Result       `c:"gcx_hold_list"`
+	MPSGetInfo       func(int32, *MPSInfo) Result                         `c:"gcx_mps_get_info"`
+
+	ReportPartitionCounts  func() Result       `c:"gcx_report_partition_counts"`
+	ReportsPartitionCounts func(*int32) Result `c:"gcx_reports_partition_counts"`
+
 	PublishStart         func(*byte) Result                              `c:"gcx_publish_start"`
 	PublishStop          func() Result                                   `c:"gcx_publish_stop"`
 	PublishedProcessList func(*PublishedProcess, uint32, *uint32) Result `c:"gcx_published_process_list"`
@@ -195,6 +211,22 @@ func text(bytes []byte) string {
 		}
 	}
 	return string(bytes)
+}
+
+// cText is a text as C reads it. One with a byte 0 in it C would take for another.
+func cText(what, text string) (*byte, error) {
+	if strings.IndexByte(text, 0) >= 0 {
+		return nil, &Error{InvalidValue, what + " has a byte 0 in it"}
+	}
+	return &append([]byte(text), 0)[0], nil
+}
+
+// optionalText is NULL for "".
+func optionalText(what, text string) (*byte, error) {
+	if text == "" {
+		return nil, nil
+	}
+	return cText(what, text)
 }
 
 // sizeOf is what struct_size has to be.

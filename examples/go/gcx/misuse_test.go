@@ -22,7 +22,10 @@ var ownProcesses = map[string]func() error{
 		_, _, err := newStream(0, 24)
 		return err
 	},
-	"ask for queues in time": askForQueues,
+	"ask for queues in time":  askForQueues,
+	"ask for counts in time":  askForCounts,
+	"join a hold":             joinAHold,
+	"take what another holds": takeWhatAnotherHolds,
 }
 
 // The driver is a simulated one with two devices.
@@ -68,7 +71,8 @@ func inOwnEnvironment() int {
 			tests.Env = append(tests.Env, variable)
 		}
 	}
-	tests.Env = append(tests.Env, ownProcess+"=tests", "XDG_RUNTIME_DIR="+folder)
+	tests.Env = append(tests.Env, ownProcess+"=tests", "XDG_RUNTIME_DIR="+folder,
+		"GCX_HOLD_FOLDER="+folder)
 	tests.Stdout, tests.Stderr = os.Stdout, os.Stderr
 	if err := tests.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -78,13 +82,18 @@ func inOwnEnvironment() int {
 }
 
 // runs does what has a process of its own there.
-func runs(t *testing.T, what string) {
+func runs(t *testing.T, what string, environment ...string) {
 	t.Helper()
-	own := exec.Command(os.Args[0])
-	own.Env = append(os.Environ(), ownProcess+"="+what)
+	own := process(what, environment...)
 	if said, err := own.CombinedOutput(); err != nil || len(said) != 0 {
 		t.Errorf("%s: %v: %s", what, err, said)
 	}
+}
+
+func process(what string, environment ...string) *exec.Cmd {
+	own := exec.Command(os.Args[0])
+	own.Env = append(append(os.Environ(), ownProcess+"="+what), environment...)
+	return own
 }
 
 // newStream is a context over some SMs of a device, and a stream of it.

@@ -1,7 +1,5 @@
 package gcx
 
-import "strings"
-
 // Where the number of connections comes from.
 const (
 	QueueSourceDefault     int32 = 0 // CUDA's own number
@@ -35,15 +33,25 @@ func RequestConnections(connections uint32) error {
 	return check(func() Result { return c.QueueRequestConnections(connections) })
 }
 
+// ReportPartitionCounts tells libraries that ask in a thread where a partition is current (see
+// Context.Push) that partition's SMs, not the device's. It comes before anything loads libcuda.so.1.
+func ReportPartitionCounts() error {
+	return check(func() Result { return c.ReportPartitionCounts() })
+}
+
+// ReportsPartitionCounts tells whether that was done. It opens no driver.
+func ReportsPartitionCounts() (bool, error) {
+	var reporting int32
+	err := check(func() Result { return c.ReportsPartitionCounts(&reporting) })
+	return reporting != 0, err
+}
+
 // PublishStart publishes this process's leases for the user's other processes. "" is the program's
 // name.
 func PublishStart(name string) error {
-	if strings.IndexByte(name, 0) >= 0 {
-		return &Error{InvalidValue, "gcx.PublishStart: the name has a byte 0 in it"}
-	}
-	var raw *byte
-	if name != "" {
-		raw = &append([]byte(name), 0)[0]
+	raw, err := optionalText("gcx.PublishStart: the name", name)
+	if err != nil {
+		return err
 	}
 	return check(func() Result { return c.PublishStart(raw) })
 }

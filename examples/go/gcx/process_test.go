@@ -2,8 +2,11 @@ package gcx
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ebitengine/purego"
 )
 
 func askForQueues() error {
@@ -35,6 +38,53 @@ func TestQueues(t *testing.T) {
 	// Driver 13.0 has none.
 	_, own := Acquire(0, 8, LeaseParams{Flags: LeaseOwnQueues})
 	refused(t, "queues of its own", own, NotSupported)
+}
+
+// A library that knows nothing of gcx counts the SMs of the partition that is current.
+func askForCounts() error {
+	if reporting, err := ReportsPartitionCounts(); reporting || err != nil {
+		return fmt.Errorf("reporting %v before, %w", reporting, err)
+	}
+	for i := 0; i < 2; i++ {
+		if err := ReportPartitionCounts(); err != nil {
+			return err
+		}
+	}
+	if reporting, err := ReportsPartitionCounts(); !reporting || err != nil {
+		return fmt.Errorf("reporting %v, %w", reporting, err)
+	}
+	libcuda, err := purego.Dlopen("libcuda.so.1", purego.RTLD_NOW)
+	if err != nil {
+		return err
+	}
+	var attribute func(sms *int32, attribute, device int32) int32
+	purego.RegisterLibFunc(&attribute, libcuda, "cuDeviceGetAttribute")
+	counted := func(want int32) error {
+		var sms int32
+		if result := attribute(&sms, 16, 0); result != 0 || sms != want {
+			return fmt.Errorf("counted %d SMs, not %d; %d", sms, want, result)
+		}
+		return nil
+	}
+	context, _, err := newStream(0, 24)
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	if err := counted(132); err != nil {
+		return err
+	}
+	if err := context.Push(); err != nil {
+		return err
+	}
+	return counted(24)
+}
+
+func TestLibrariesCountPartitions(t *testing.T) {
+	runs(t, "ask for counts in time", "GCX_DRIVER="+machine)
+	if reporting, err := ReportsPartitionCounts(); reporting || err != nil {
+		t.Error(reporting, err)
+	}
 }
 
 func TestLeasesArePublished(t *testing.T) {

@@ -1,0 +1,84 @@
+// Part of gcx.hpp: what those who wait for SMs have in common.
+#pragma once
+
+#include "error.hpp"
+#include "owner.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#if __has_include(<version>)
+#include <version>
+#endif
+#ifdef __cpp_lib_jthread
+#include <stop_token>
+#endif
+
+namespace gcx {
+
+// gcx_cancel_create, _destroy: waits that were given one end when another thread signals it.
+class cancel : public detail::owner<gcx_cancel, gcx_cancel_destroy> {
+  public:
+    cancel() { check(gcx_cancel_create(receive())); }
+    // A handle of gcx.h, which becomes this one's.
+    static cancel adopt(gcx_cancel owned) noexcept { return cancel(owned); }
+
+    // gcx_cancel_signal: for good.
+    void signal() const { check(gcx_cancel_signal(handle())); }
+
+  private:
+    explicit cancel(gcx_cancel owned) noexcept { *receive() = owned; }
+};
+
+// As a time-out: GCX_FOREVER.
+inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
+
+namespace detail {
+
+// What C would take for something else: a shorter text.
+inline const char* text(const char* what, const std::string& value) {
+    if (value.find('\0') != std::string::npos)
+        throw error(GCX_ERROR_INVALID_VALUE, std::string(what) + " has a byte 0 in it");
+    return value.c_str();
+}
+
+// As above: none at all.
+inline gcx_cancel cancel_of(const char* where, const cancel* given) {
+    if (given != nullptr && !*given)
+        throw error(GCX_ERROR_INVALID_HANDLE,
+                    std::string(where) + ": cancel was closed or moved from");
+    return given != nullptr ? given->handle() : nullptr;
+}
+
+inline uint32_t timeout_ms(const char* where, std::chrono::milliseconds timeout) {
+    if (timeout.count() < 0)
+        throw error(GCX_ERROR_INVALID_VALUE, std::string(where) + ": waiting for " +
+                                                 std::to_string(timeout.count()) +
+                                                 " ms; 0 doesn't wait, gcx::forever has no end");
+    return timeout.count() < static_cast<int64_t>(GCX_FOREVER)
+               ? static_cast<uint32_t>(timeout.count())
+               : GCX_FOREVER;
+}
+
+#ifdef __cpp_lib_jthread
+template <class Stop>
+using if_stop = std::enable_if_t<std::is_same_v<Stop, std::stop_token>>;
+
+// Runs what waits with a cancel that a stop signals.
+template <class Wait>
+void until_stopped(const char* where, const std::stop_token& stop, const cancel*& used,
+                   const Wait& wait) {
+    if (used != nullptr)
+        throw error(GCX_ERROR_INVALID_VALUE,
+                    std::string(where) + ": a stop_token and a cancel; a call has one of them");
+    const cancel requested;
+    used = &requested;
+    const std::stop_callback callback(stop, [&] { gcx_cancel_signal(requested.handle()); });
+    wait();
+}
+#endif
+
+} // namespace detail
+
+} // namespace gcx
