@@ -91,7 +91,7 @@ void wrong_folders() {
 }
 
 // A file that a user removes: the hold says so, and ends without harm.
-void lost() {
+void a_file_is_removed() {
     gcx::hold hold(0, 24);
     CHECK_EQ(unlink(hold.token().c_str()), 0);
     CHECK_EQ(hold.info().lost, 1);
@@ -101,7 +101,7 @@ void lost() {
 }
 
 // A forked child has no part in its parent's, and its end changes nothing for it.
-void forked() {
+void forked_with_a_hold() {
     gcx::hold hold(0, 24);
     const pid_t child = fork();
     if (child == 0) {
@@ -124,7 +124,7 @@ void forked() {
 }
 
 // No two of what threads take at the same time have an SM in common.
-void taken_in_threads() {
+void holds_taken_in_threads() {
     std::atomic<int> wrong{0};
     std::atomic<uint32_t> held{0};
     std::vector<std::thread> running;
@@ -169,9 +169,9 @@ void test_hold_misuse() {
         empty_holds();
         wrong_holds();
         wrong_folders();
-        lost();
-        forked();
-        taken_in_threads();
+        a_file_is_removed();
+        forked_with_a_hold();
+        holds_taken_in_threads();
         holds_left_to_the_end();
     });
     CHECK(gcx::live_holds().empty());

@@ -23,7 +23,8 @@ static_assert(!std::is_constructible_v<gcx::hold, gcx::device, bool>);
 static_assert(!std::is_convertible_v<gcx::hold, gcx::resource>);
 static_assert(!std::is_convertible_v<std::string, gcx::hold>);
 
-gcx::hold_params waiting(std::chrono::milliseconds timeout, const gcx::cancel* cancel = nullptr) {
+gcx::hold_params held_within(std::chrono::milliseconds timeout,
+                             const gcx::cancel* cancel = nullptr) {
     gcx::hold_params params;
     params.timeout = timeout;
     params.cancel = cancel;
@@ -35,7 +36,7 @@ void until_holds_are(std::size_t count) {
         std::this_thread::sleep_for(1ms);
 }
 
-void nobody_else_has_them() {
+void no_other_hold_has_them() {
     const gcx::hold one(0, 24, {"one"});
     const gcx::hold two(0, 22, {"two"});
     const gcx::hold there(1, gcx::rest);
@@ -63,7 +64,7 @@ void nobody_else_has_them() {
 }
 
 // More than the list has room for at first, in a folder that only its caller names.
-void in_a_folder_that_is_named() {
+void holds_of_a_named_folder() {
     const Folder other("GCX_HOLD_OTHER_FOLDER");
     gcx::hold_params params;
     params.folder = other.path;
@@ -81,7 +82,7 @@ void in_a_folder_that_is_named() {
     CHECK(gcx::live_holds(other.path).empty());
 }
 
-void what_will_do() {
+void what_will_do_for_a_hold() {
     const gcx::hold most(0, 100u);
     gcx::hold_params params;
     params.min_sm_count = 20;
@@ -123,12 +124,12 @@ void leases_of_a_hold() {
     CHECK_EQ(gcx::live_holds().size(), 1u);
 }
 
-void waits() {
+void waits_for_holds() {
     const gcx::cancel cancel;
     std::optional<gcx::hold> held(std::in_place, 0, 100);
     gcx::hold large;
     std::thread first([&] {
-        gcx::hold_params params = waiting(gcx::forever);
+        gcx::hold_params params = held_within(gcx::forever);
         params.name = "large";
         large = gcx::hold(0, 64, params);
     });
@@ -137,10 +138,10 @@ void waits() {
     CHECK_EQ(std::string(gcx::live_holds()[1].name), "large");
     // 28 are free, for who came first.
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::hold(0, 8));
-    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::hold(0, 8, waiting(3ms)));
+    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::hold(0, 8, held_within(3ms)));
     CHECK(std::string(gcx::last_error_message()).find("waited 3 ms") != std::string::npos);
     std::thread given_up([&] {
-        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::hold(0, 8, waiting(gcx::forever, &cancel)));
+        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::hold(0, 8, held_within(gcx::forever, &cancel)));
     });
     until_holds_are(3);
     cancel.signal();
@@ -153,7 +154,7 @@ void waits() {
     stopped.request_stop();
     stopped.join();
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
-                 gcx::hold(0, 8, std::stop_token(), waiting(1ms, &cancel)));
+                 gcx::hold(0, 8, std::stop_token(), held_within(1ms, &cancel)));
     const gcx::hold there(1, 8, std::stop_token());
     CHECK_EQ(gcx::lease(there, 8, std::stop_token()).sm_count(), 8u);
 #endif
@@ -180,9 +181,9 @@ void holds_move() {
 }
 
 // This program again, which joins by the token. It says when it has, and goes on when it is told.
-class Other {
+class Joined {
   public:
-    explicit Other(const std::string& token) {
+    explicit Joined(const std::string& token) {
         const int version = gcx::driver_info().version;
         const std::string driver = "sim:2xh100@" + std::to_string(version / 1000) + "." +
                                    std::to_string(version % 1000 / 10);
@@ -205,13 +206,13 @@ class Other {
         ::close(out[0]);
         go_on_ = in[1];
     }
-    ~Other() {
+    ~Joined() {
         ::close(go_on_);
         int status = -1;
         CHECK(waitpid(pid_, &status, 0) == pid_ && status == 0);
     }
-    Other(const Other&) = delete;
-    Other& operator=(const Other&) = delete;
+    Joined(const Joined&) = delete;
+    Joined& operator=(const Joined&) = delete;
 
   private:
     pid_t pid_ = -1;
@@ -222,7 +223,7 @@ void joined_by_another_process() {
     gcx::hold held(0, 24, {"engine"});
     const std::string token = held.token();
     {
-        const Other other(token);
+        const Joined other(token);
         held.close();
         const std::vector<gcx_live_hold> live = gcx::live_holds();
         CHECK(live.size() == 1 && std::string(live[0].name) == "engine");
@@ -260,7 +261,7 @@ void holds_end_in_any_order(const Folder& folder) {
         CHECK(entry.path().filename().string().find("hold-") == std::string::npos);
 }
 
-void mps() {
+void mps_as_it_is_simulated() {
     for (const char* enabled : {"0", "1"})
         support::in_child("MPS", [&] {
             setenv("GCX_SIM_MPS", enabled, 1);
@@ -292,14 +293,14 @@ int join_hold(const char* token, const char* driver) {
 void test_holds() {
     const Folder folder("GCX_HOLD_FOLDER");
     on_each_driver([&] {
-        nobody_else_has_them();
-        in_a_folder_that_is_named();
-        what_will_do();
+        no_other_hold_has_them();
+        holds_of_a_named_folder();
+        what_will_do_for_a_hold();
         leases_of_a_hold();
-        waits();
+        waits_for_holds();
         holds_move();
         joined_by_another_process();
         holds_end_in_any_order(folder);
     });
-    mps();
+    mps_as_it_is_simulated();
 }
