@@ -105,9 +105,9 @@ inline void prepare_contexts(view<resource> resources, const prepare_params& par
 template <class Stop, class = detail::if_stop<Stop>>
 void prepare_contexts(view<resource> resources, const Stop& stop,
                       const prepare_params& params = {}) {
-    const cancel* own = params.cancel;
-    detail::until_stopped("gcx::prepare_contexts", stop, own,
-                          [&] { detail::preparing(params, own).run(resources); });
+    detail::until_stopped(
+        "gcx::prepare_contexts", stop, params.cancel,
+        [&](const cancel& requested) { detail::preparing(params, &requested).run(resources); });
 }
 #endif
 

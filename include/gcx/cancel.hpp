@@ -67,15 +67,14 @@ using if_stop = std::enable_if_t<std::is_same_v<Stop, std::stop_token>>;
 
 // Runs what waits with a cancel that a stop signals.
 template <class Wait>
-void until_stopped(const char* where, const std::stop_token& stop, const cancel*& used,
+void until_stopped(const char* where, const std::stop_token& stop, const cancel* given,
                    const Wait& wait) {
-    if (used != nullptr)
+    if (given != nullptr)
         throw error(GCX_ERROR_INVALID_VALUE,
                     std::string(where) + ": a stop_token and a cancel; a call has one of them");
     const cancel requested;
-    used = &requested;
     const std::stop_callback callback(stop, [&] { gcx_cancel_signal(requested.handle()); });
-    wait();
+    wait(requested);
 }
 #endif
 

@@ -52,15 +52,16 @@ class hold : public detail::owner<gcx_hold, gcx_hold_destroy> {
     // gcx_hold_create: sms of a device, or gcx::rest. What it got is in info().
     template <class Count, class = detail::if_count<Count>>
     hold(gcx::device of, Count sms, const hold_params& params = {}) {
-        take(of, detail::sm_count("gcx::hold", sms), params);
+        take(of, detail::sm_count("gcx::hold", sms), params, params.cancel);
     }
 #ifdef __cpp_lib_jthread
     // The same, whose wait is given up once a stop is requested, as of a std::jthread.
     template <class Count, class Stop, class = detail::if_count<Count>,
               class = detail::if_stop<Stop>>
-    hold(gcx::device of, Count sms, const Stop& stop, hold_params params = {}) {
-        detail::until_stopped("gcx::hold", stop, params.cancel,
-                              [&] { take(of, detail::sm_count("gcx::hold", sms), params); });
+    hold(gcx::device of, Count sms, const Stop& stop, const hold_params& params = {}) {
+        detail::until_stopped("gcx::hold", stop, params.cancel, [&](const gcx::cancel& requested) {
+            take(of, detail::sm_count("gcx::hold", sms), params, &requested);
+        });
     }
 #endif
     // gcx_hold_join: the hold of another process, by its token. Opens no driver.
@@ -106,13 +107,13 @@ class hold : public detail::owner<gcx_hold, gcx_hold_destroy> {
     }
 
   private:
-    void take(gcx::device of, uint32_t sms, const hold_params& params) {
+    void take(gcx::device of, uint32_t sms, const hold_params& params, const gcx::cancel* cancel) {
         gcx_hold_params raw = GCX_HOLD_PARAMS_INIT;
         raw.flags = static_cast<uint32_t>(params.flags);
         raw.family = params.family;
         raw.min_sm_count = params.min_sm_count;
         raw.timeout_ms = detail::timeout_ms("gcx::hold", params.timeout);
-        raw.cancel = detail::cancel_of("gcx::hold", params.cancel);
+        raw.cancel = detail::cancel_of("gcx::hold", cancel);
         raw.name = params.name.empty() ? nullptr : detail::text("gcx::hold: the name", params.name);
         raw.folder =
             params.folder ? detail::text("gcx::hold: the folder", *params.folder) : nullptr;

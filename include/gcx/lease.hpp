@@ -52,23 +52,23 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     // gcx_lease_acquire: sms of a device, or gcx::rest. What it got is in info().
     template <class Count, class = detail::if_count<Count>>
     lease(gcx::device of, Count sms, const lease_params& params = {}) {
-        acquire(of, sms, params);
+        acquire(of, sms, params, params.cancel);
     }
     // gcx_hold_acquire_lease: out of the hold's SMs alone. The lease keeps the hold.
     template <class Count, class = detail::if_count<Count>>
     lease(const hold& of, Count sms, const lease_params& params = {}) {
-        acquire(of, sms, params);
+        acquire(of, sms, params, params.cancel);
     }
 #ifdef __cpp_lib_jthread
     // The same, whose wait is given up once a stop is requested, as of a std::jthread.
     template <class Count, class Stop, class = detail::if_count<Count>,
               class = detail::if_stop<Stop>>
-    lease(gcx::device of, Count sms, const Stop& stop, lease_params params = {}) {
+    lease(gcx::device of, Count sms, const Stop& stop, const lease_params& params = {}) {
         acquire_or_stop(of, sms, stop, params);
     }
     template <class Count, class Stop, class = detail::if_count<Count>,
               class = detail::if_stop<Stop>>
-    lease(const hold& of, Count sms, const Stop& stop, lease_params params = {}) {
+    lease(const hold& of, Count sms, const Stop& stop, const lease_params& params = {}) {
         acquire_or_stop(of, sms, stop, params);
     }
 #endif
@@ -119,32 +119,34 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
 
   private:
     template <class Count>
-    void acquire(gcx::device of, Count sms, const lease_params& params) {
-        const gcx_lease_params raw = raw_of(params);
+    void acquire(gcx::device of, Count sms, const lease_params& params, const gcx::cancel* cancel) {
+        const gcx_lease_params raw = raw_of(params, cancel);
         check(
             gcx_lease_acquire(of.ordinal(), detail::sm_count("gcx::lease", sms), &raw, receive()));
     }
     template <class Count>
-    void acquire(const hold& of, Count sms, const lease_params& params) {
-        const gcx_lease_params raw = raw_of(params);
+    void acquire(const hold& of, Count sms, const lease_params& params, const gcx::cancel* cancel) {
+        const gcx_lease_params raw = raw_of(params, cancel);
         check(gcx_hold_acquire_lease(of.handle(), detail::sm_count("gcx::lease", sms), &raw,
                                      receive()));
     }
 #ifdef __cpp_lib_jthread
     template <class Of, class Count>
     void acquire_or_stop(const Of& of, Count sms, const std::stop_token& stop,
-                         lease_params& params) {
-        detail::until_stopped("gcx::lease", stop, params.cancel, [&] { acquire(of, sms, params); });
+                         const lease_params& params) {
+        detail::until_stopped("gcx::lease", stop, params.cancel, [&](const gcx::cancel& requested) {
+            acquire(of, sms, params, &requested);
+        });
     }
 #endif
-    static gcx_lease_params raw_of(const lease_params& params) {
+    static gcx_lease_params raw_of(const lease_params& params, const gcx::cancel* cancel) {
         gcx_lease_params raw = GCX_LEASE_PARAMS_INIT;
         raw.flags = static_cast<uint32_t>(params.flags);
         raw.family = params.family;
         raw.min_sm_count = params.min_sm_count;
         raw.exclusive_sm_count = params.exclusive_sm_count;
         raw.timeout_ms = detail::timeout_ms("gcx::lease", params.timeout);
-        raw.cancel = detail::cancel_of("gcx::lease", params.cancel);
+        raw.cancel = detail::cancel_of("gcx::lease", cancel);
         raw.name =
             params.name.empty() ? nullptr : detail::text("gcx::lease: the name", params.name);
         return raw;

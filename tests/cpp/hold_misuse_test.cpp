@@ -53,7 +53,7 @@ void wrong_holds() {
         change(params);
         CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold(0, 24, params));
     };
-    refused([](auto& params) { params.flags = static_cast<gcx::hold_flags>(0x80); });
+    refused([](auto& params) { params.flags = support::no_such<gcx::hold_flags>(0x80); });
     refused([](auto& params) { params.family = gcx::family::structured; });
     refused([](auto& params) { params.min_sm_count = 25; });
     refused([](auto& params) { params.timeout = -1ms; });
@@ -127,26 +127,29 @@ void forked_with_a_hold() {
 void holds_taken_in_threads() {
     std::atomic<int> wrong{0};
     std::atomic<uint32_t> held{0};
-    std::vector<std::thread> running;
-    for (int i = 0; i < 4; i++)
-        running.emplace_back([&] {
-            gcx::hold_params params;
-            params.timeout = gcx::forever;
-            for (int round = 0; round < 5; round++) {
-                try {
-                    gcx::hold hold(0, 64, params);
-                    if ((held += 64) > 132)
-                        wrong++;
-                    const gcx::lease lease(hold, gcx::rest);
-                    if ((lease.get_resource() - hold.get_resource()).sm_count() != 0)
-                        wrong++;
-                    held -= 64;
-                } catch (const gcx::error& error) {
-                    std::fprintf(stderr, "%s\n", error.what());
+    const auto take = [&] {
+        gcx::hold_params params;
+        params.timeout = gcx::forever;
+        for (int round = 0; round < 5; round++) {
+            try {
+                const gcx::hold hold(0, 64, params);
+                held += 64;
+                if (held.load() > 132)
                     wrong++;
-                }
+                const gcx::lease lease(hold, gcx::rest);
+                if ((lease.get_resource() - hold.get_resource()).sm_count() != 0)
+                    wrong++;
+                held -= 64;
+            } catch (const gcx::error& error) {
+                std::fprintf(stderr, "%s\n", error.what());
+                wrong++;
             }
-        });
+        }
+    };
+    std::vector<std::thread> running;
+    running.reserve(4);
+    for (int i = 0; i < 4; i++)
+        running.emplace_back(take);
     for (std::thread& thread : running)
         thread.join();
     CHECK_EQ(wrong.load(), 0);

@@ -70,6 +70,7 @@ void holds_of_a_named_folder() {
     params.folder = other.path;
     const gcx::hold usual(0, gcx::rest);
     std::vector<gcx::hold> holds;
+    holds.reserve(20);
     for (int i = 0; i < 20; i++)
         holds.emplace_back(i % 2, 8, params);
     CHECK_EQ(gcx::live_holds(other.path).size(), 20u);
@@ -187,9 +188,10 @@ class Joined {
         const int version = gcx::driver_info().version;
         const std::string driver = "sim:2xh100@" + std::to_string(version / 1000) + "." +
                                    std::to_string(version % 1000 / 10);
-        int in[2];
-        int out[2];
-        CHECK(pipe(in) == 0 && pipe(out) == 0);
+        int in[2] = {-1, -1};
+        int out[2] = {-1, -1};
+        if (!CHECK(pipe(in) == 0 && pipe(out) == 0))
+            return;
         pid_ = fork();
         if (pid_ == 0) {
             dup2(in[0], STDIN_FILENO);
@@ -246,6 +248,7 @@ void holds_end_in_any_order(const Folder& folder) {
     {
         std::optional<gcx::lease> outlives;
         std::vector<gcx::hold> holds;
+        holds.reserve(8);
         for (int i = 0; i < 8; i++)
             holds.emplace_back(0, 8);
         outlives.emplace(holds[2], gcx::rest);
@@ -262,7 +265,7 @@ void holds_end_in_any_order(const Folder& folder) {
 }
 
 void mps_as_it_is_simulated() {
-    for (const char* enabled : {"0", "1"})
+    for (const char* enabled : {"0", "1"}) {
         support::in_child("MPS", [&] {
             setenv("GCX_SIM_MPS", enabled, 1);
             setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "37.5", 1);
@@ -273,6 +276,7 @@ void mps_as_it_is_simulated() {
             CHECK_EQ(gcx::hold(0, 24).info().mps, info.state);
             CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::mps_info(1));
         });
+    }
 }
 
 } // namespace

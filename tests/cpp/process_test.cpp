@@ -104,6 +104,7 @@ void published() {
         CHECK(leases[1].id == there.id() && leases[1].process == processes[0].process);
         // More than there is room for at first.
         std::vector<gcx::lease> more;
+        more.reserve(24);
         for (int i = 0; i < 12; i++)
             more.emplace_back(0, 8);
         for (int i = 0; i < 12; i++)
