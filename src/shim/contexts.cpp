@@ -9,12 +9,11 @@ namespace {
 // Makes a context that the program names current by the driver's set or push.
 template <class Take>
 CUresult take(CUcontext context, Take& real_take) {
-    if (Partition* const partition = partition_of_primary(context); partition != nullptr) {
-        const CUresult result = make(*partition);
-        if (result != CUDA_SUCCESS)
-            return result;
-    }
-    return real_take(inner(context));
+    Partition* partition = nullptr;
+    CUresult result = find_by_primary(context, &partition);
+    if (result == CUDA_SUCCESS && partition != nullptr)
+        result = make(*partition);
+    return result == CUDA_SUCCESS ? real_take(inner(context)) : result;
 }
 
 template <class Pop>
@@ -26,29 +25,30 @@ CUresult pop(CUcontext* out, Pop& real_pop) {
     return result;
 }
 
-// Contexts of a program's own have all SMs. True if this one is refused.
-bool is_refused(CUdevice device) {
-    const Partition* const partition = partition_of(device);
-    if (partition == nullptr)
-        return false;
+// Contexts of a program's own have all SMs.
+CUresult allow_own(CUdevice device) {
+    Partition* partition = nullptr;
+    const CUresult result = find_partition(device, &partition);
+    if (result != CUDA_SUCCESS || partition == nullptr)
+        return result;
     if (plan()->own_contexts) {
         say("device %d: the program makes a context of its own by cuCtxCreate, which has all SMs "
             "of the device, not the partition's %u",
             device, partition->asked.sm_count);
-        return false;
+        return CUDA_SUCCESS;
     }
     say("device %d: cuCtxCreate is refused with CUDA_ERROR_NOT_SUPPORTED: a context of the "
         "program's own would have all SMs of the device. Let it use the primary context "
         "(cuDevicePrimaryCtxRetain, cudaSetDevice), or allow it with gcx exec --contexts device",
         device);
-    return true;
+    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 template <class Create, class... Arguments>
 CUresult create(CUdevice device, Create& real_create, CUcontext* out, Arguments... arguments) {
-    if (is_refused(device))
-        return CUDA_ERROR_NOT_SUPPORTED;
-    const CUresult result = real_create(out, arguments..., device);
+    CUresult result = allow_own(device);
+    if (result == CUDA_SUCCESS)
+        result = real_create(out, arguments..., device);
     if (result == CUDA_SUCCESS && out != nullptr)
         forget_former(*out);
     return result;

@@ -9,13 +9,14 @@ namespace {
 CUresult fit_grid(int* grid, const int* block, CUfunction function, CUoccupancyB2DSize shared_of,
                   std::size_t shared) {
     CUdevice device = -1;
-    if (GCX_REAL_ALONE(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
-        return CUDA_SUCCESS;
-    const int sms = told_count(device);
-    if (sms == 0)
-        return CUDA_SUCCESS;
+    int sms = 0;
     int blocks = 0;
-    const CUresult result = GCX_REAL_ALONE(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+    CUresult result = GCX_REAL_ALONE(cuCtxGetDevice)(&device);
+    if (result == CUDA_SUCCESS)
+        result = find_told_count(device, &sms);
+    if (result != CUDA_SUCCESS || sms == 0)
+        return result;
+    result = GCX_REAL_ALONE(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
         &blocks, function, *block, shared_of != nullptr ? shared_of(*block) : shared);
     if (result == CUDA_SUCCESS)
         *grid = blocks * sms;
@@ -36,12 +37,14 @@ int current_count(CUdevice device) {
 }
 
 GCX_SHIM_API(cuDeviceGetAttribute, int* out, CUdevice_attribute attribute, CUdevice device) {
-    const CUresult result = GCX_REAL(cuDeviceGetAttribute)(out, attribute, device);
+    CUresult result = GCX_REAL(cuDeviceGetAttribute)(out, attribute, device);
     if (result != CUDA_SUCCESS || attribute != CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
         return result;
-    if (const int sms = told_count(device); sms != 0)
+    int sms = 0;
+    result = find_told_count(device, &sms);
+    if (result == CUDA_SUCCESS && sms != 0)
         *out = sms;
-    return CUDA_SUCCESS;
+    return result;
 }
 
 GCX_SHIM_API(cuOccupancyMaxPotentialBlockSize, int* grid, int* block, CUfunction function,

@@ -7,7 +7,7 @@ namespace gcx::shim {
 
 // The count for the calling thread; 0: what the driver says. Each library that is made of this
 // folder has its own.
-int told_count(CUdevice device);
+CUresult find_told_count(CUdevice device, int* count);
 
 // Of the context that the thread has current, if that is one of this device; else 0.
 int current_count(CUdevice device);

@@ -18,8 +18,9 @@ const char* real_path() {
     return path.load(std::memory_order_acquire);
 }
 
-int told_count(CUdevice device) {
-    return current_count(device);
+CUresult find_told_count(CUdevice device, int* count) {
+    *count = current_count(device);
+    return CUDA_SUCCESS;
 }
 
 } // namespace gcx::shim

@@ -40,8 +40,10 @@ bool program_has_green_contexts() {
 
 GCX_SHIM_API(cuDeviceGetDevResource, CUdevice device, CUdevResource* resource,
              CUdevResourceType type) {
-    const CUresult result = GCX_REAL(cuDeviceGetDevResource)(device, resource, type);
-    Partition* const partition = type == cu::kResourceSm ? partition_of(device) : nullptr;
+    CUresult result = GCX_REAL(cuDeviceGetDevResource)(device, resource, type);
+    Partition* partition = nullptr;
+    if (result == CUDA_SUCCESS && type == cu::kResourceSm)
+        result = find_partition(device, &partition);
     return result == CUDA_SUCCESS && partition != nullptr ? get_resource(*partition, resource)
                                                           : result;
 }
@@ -55,17 +57,17 @@ GCX_SHIM_API(cuCtxGetDevResource, CUcontext context, CUdevResource* resource,
 
 GCX_SHIM_API(cuGreenCtxCreate, CUgreenCtx* out, CUdevResourceDesc descriptor, CUdevice device,
              unsigned flags) {
-    Partition* const partition = descriptor == nullptr ? partition_of(device) : nullptr;
-    if (partition != nullptr) {
+    Partition* partition = nullptr;
+    CUresult result = descriptor == nullptr ? find_partition(device, &partition) : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS && partition != nullptr) {
         // The driver takes none for the whole device, which is the partition here.
         CUdevResource all{};
-        CUresult result = get_resource(*partition, &all);
+        result = get_resource(*partition, &all);
         if (result == CUDA_SUCCESS)
             result = GCX_REAL_ALONE(cuDevResourceGenerateDesc)(&descriptor, &all, 1);
-        if (result != CUDA_SUCCESS)
-            return result;
     }
-    const CUresult result = GCX_REAL(cuGreenCtxCreate)(out, descriptor, device, flags);
+    if (result == CUDA_SUCCESS)
+        result = GCX_REAL(cuGreenCtxCreate)(out, descriptor, device, flags);
     if (result == CUDA_SUCCESS)
         program_greens++;
     return result;

@@ -11,12 +11,17 @@ constinit std::atomic<bool> counts_own{false};
 
 } // namespace
 
-int told_count(CUdevice device) {
-    const Partition* const partition = partition_of(device);
+CUresult find_told_count(CUdevice device, int* count) {
+    Partition* partition = nullptr;
+    const CUresult result = find_partition(device, &partition);
+    *count = 0;
     if (partition == nullptr || plan()->told != exec::Told::kPartition)
-        return 0;
-    const int own = counts_own.load() ? current_count(device) : 0;
-    return own != 0 ? own : static_cast<int>(partition->asked.sm_count);
+        return result;
+    if (counts_own.load())
+        *count = current_count(device);
+    if (*count == 0)
+        *count = static_cast<int>(partition->asked.sm_count);
+    return result;
 }
 
 } // namespace gcx::shim

@@ -151,11 +151,13 @@ CUresult ask_primary(CUdevice device, CUcontext* primary) {
     return GCX_REAL_ALONE(cuDevicePrimaryCtxRelease_v2)(device);
 }
 
-bool is_active(CUdevice device) {
+// Null if it isn't alive.
+CUresult find_primary(CUdevice device, CUcontext* primary) {
     unsigned flags = 0;
     int active = 0;
-    return GCX_REAL_ALONE(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS &&
-           active != 0;
+    *primary = nullptr;
+    const CUresult result = GCX_REAL_ALONE(cuDevicePrimaryCtxGetState)(device, &flags, &active);
+    return result == CUDA_SUCCESS && active != 0 ? ask_primary(device, primary) : result;
 }
 
 // Set while the thread makes a partition: a driver that calls its own functions by their names
@@ -176,15 +178,27 @@ Former* find_former(Partition& partition, CUcontext context) {
     return nullptr;
 }
 
-// In whose place of a current context a green one belongs.
-Partition* partition_to_enter(Partitions& all, CUcontext current) {
+// Into which partition's green context a thread belongs that has a context current: null if it is
+// in it, or in none.
+CUresult find_to_enter(Partitions& all, CUcontext current, Partition** found) {
+    *found = nullptr;
     for (const auto& partition : all.all)
         if (partition->green.load(std::memory_order_acquire) == current)
-            return nullptr;
+            return CUDA_SUCCESS;
     for (const auto& partition : all.all)
-        if (find_former(*partition, current) != nullptr)
-            return partition->green.load() != nullptr ? partition.get() : nullptr;
-    return partition_of_primary(current);
+        if (find_former(*partition, current) != nullptr) {
+            *found = partition->green.load() != nullptr ? partition.get() : nullptr;
+            return CUDA_SUCCESS;
+        }
+    return find_by_primary(current, found);
+}
+
+// Whose primary context it is, of those that were asked for; null if of none.
+Partition* known_by_primary(Partitions& all, CUcontext context) {
+    for (const auto& partition : all.all)
+        if (partition->primary.load(std::memory_order_acquire) == context)
+            return partition.get();
+    return nullptr;
 }
 
 } // namespace
@@ -199,22 +213,27 @@ const exec::Plan* plan() {
     return all != nullptr ? &all->plan : nullptr;
 }
 
-Partition* partition_of(CUdevice device) {
+CUresult find_partition(CUdevice device, Partition** found) {
+    *found = nullptr;
     Partitions* const all = all_partitions();
-    if (all == nullptr || device < 0 || static_cast<std::size_t>(device) >= all->by_device.size())
-        return nullptr;
+    if (all == nullptr)
+        return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+    if (device < 0 || static_cast<std::size_t>(device) >= all->by_device.size())
+        return CUDA_SUCCESS;
     std::atomic<Partition*>& kept = all->by_device[static_cast<std::size_t>(device)];
-    Partition* found = kept.load(std::memory_order_acquire);
-    if (found == nullptr) {
+    Partition* known = kept.load(std::memory_order_acquire);
+    if (known == nullptr) {
         CUuuid uuid{};
-        if (GCX_REAL_ALONE(cuDeviceGetUuid_v2)(&uuid, device) != CUDA_SUCCESS)
-            return nullptr;
-        found = find_by_uuid(*all, uuid);
-        if (found != nullptr)
-            found->device.store(device);
-        kept.store(found != nullptr ? found : none(), std::memory_order_release);
+        const CUresult result = GCX_REAL_ALONE(cuDeviceGetUuid_v2)(&uuid, device);
+        if (result != CUDA_SUCCESS)
+            return result;
+        known = find_by_uuid(*all, uuid);
+        if (known != nullptr)
+            known->device.store(device);
+        kept.store(known != nullptr ? known : none(), std::memory_order_release);
     }
-    return found == none() ? nullptr : found;
+    *found = known == none() ? nullptr : known;
+    return CUDA_SUCCESS;
 }
 
 CUresult make(Partition& partition) {
@@ -255,32 +274,35 @@ void unmake(Partition& partition) {
     partition.context = nullptr;
 }
 
-Partition* partition_of_primary(CUcontext context) {
+CUresult find_by_primary(CUcontext context, Partition** found) {
+    *found = nullptr;
     Partitions* const all = all_partitions();
     if (all == nullptr || context == nullptr)
-        return nullptr;
-    bool all_known = true;
-    for (const auto& partition : all->all) {
-        const CUcontext primary = partition->primary.load(std::memory_order_acquire);
-        if (primary == context)
-            return partition.get();
-        all_known = all_known && primary != nullptr;
-    }
+        return CUDA_SUCCESS;
+    *found = known_by_primary(*all, context);
+    const bool all_known = known_by_primary(*all, nullptr) == nullptr;
     int count = 0;
-    if (all_known || GCX_REAL_ALONE(cuDeviceGetCount)(&count) != CUDA_SUCCESS)
-        return nullptr;
-    for (CUdevice device = 0; device < count; device++) {
-        Partition* const partition = partition_of(device);
+    if (*found != nullptr || all_known)
+        return CUDA_SUCCESS;
+    CUresult result = GCX_REAL_ALONE(cuDeviceGetCount)(&count);
+    for (CUdevice device = 0; device < count && result == CUDA_SUCCESS; device++) {
+        Partition* partition = nullptr;
         CUcontext primary = nullptr;
-        if (partition != nullptr && partition->primary.load() == nullptr && is_active(device) &&
-            ask_primary(device, &primary) == CUDA_SUCCESS && primary == context)
-            return partition;
+        result = find_partition(device, &partition);
+        if (result != CUDA_SUCCESS || partition == nullptr || partition->primary.load() != nullptr)
+            continue;
+        result = find_primary(device, &primary);
+        if (result == CUDA_SUCCESS && primary == context)
+            *found = partition;
     }
-    return nullptr;
+    return result;
 }
 
 CUcontext inner(CUcontext context) {
-    const Partition* const partition = partition_of_primary(context);
+    Partitions* const all = all_partitions();
+    if (all == nullptr || context == nullptr)
+        return context;
+    const Partition* const partition = known_by_primary(*all, context);
     const CUcontext green = partition != nullptr ? partition->green.load() : nullptr;
     return green != nullptr ? green : context;
 }
@@ -310,17 +332,18 @@ void forget_former(CUcontext context) {
 CUresult enter() {
     Partitions* const all = all_partitions();
     CUcontext current = nullptr;
-    if (all == nullptr || GCX_REAL_ALONE(cuCtxGetCurrent)(&current) != CUDA_SUCCESS ||
-        current == nullptr)
-        return CUDA_SUCCESS;
-    Partition* const partition = partition_to_enter(*all, current);
-    if (partition == nullptr)
-        return CUDA_SUCCESS;
-    const CUresult result = make(*partition);
-    const CUcontext green = partition->green.load();
-    if (result != CUDA_SUCCESS || green == nullptr)
+    if (all == nullptr)
+        return CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+    CUresult result = GCX_REAL_ALONE(cuCtxGetCurrent)(&current);
+    if (result != CUDA_SUCCESS || current == nullptr)
         return result;
-    return GCX_REAL_ALONE(cuCtxSetCurrent)(green);
+    Partition* partition = nullptr;
+    result = find_to_enter(*all, current, &partition);
+    if (result == CUDA_SUCCESS && partition != nullptr)
+        result = make(*partition);
+    const CUcontext green = partition != nullptr ? partition->green.load() : nullptr;
+    return result == CUDA_SUCCESS && green != nullptr ? GCX_REAL_ALONE(cuCtxSetCurrent)(green)
+                                                      : result;
 }
 
 void say(const char* format, ...) {

@@ -40,8 +40,9 @@ struct Partition {
 // The plan. Null where it is missing or damaged, which is said once on standard error.
 const exec::Plan* plan();
 
-// The partition on a device; null if the plan doesn't name it.
-Partition* partition_of(CUdevice device);
+// The partition on a device; null if the plan doesn't name it. Whoever doesn't know it for an error
+// must not go on: it would be outside.
+CUresult find_partition(CUdevice device, Partition** found);
 
 // Makes the partition's green context, if it isn't there. The device's primary context has to be.
 // A failure is said on standard error.
@@ -53,9 +54,10 @@ void unmake(Partition& partition);
 
 // Whose primary context it is, one that the library hasn't been asked for yet included; null if of
 // none.
-Partition* partition_of_primary(CUcontext context);
+CUresult find_by_primary(CUcontext context, Partition** found);
 
-// What stands for a context that the program names: the green one for a primary one.
+// What stands for a context that the program names: the green one, which was made, for a primary
+// one.
 CUcontext inner(CUcontext context);
 // The other way round, for a context that the program is told of.
 CUcontext outer(CUcontext context);

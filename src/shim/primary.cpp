@@ -13,21 +13,24 @@ bool give_way(Partition& partition, CUresult refused) {
     if (refused != CUDA_ERROR_NOT_PERMITTED || partition.green.load() == nullptr ||
         program_has_green_contexts())
         return false;
+    // In this thread it must not be current while it goes.
     CUcontext current = nullptr;
-    GCX_REAL_ALONE(cuCtxGetCurrent)(&current);
-    if (current == partition.green.load())
-        GCX_REAL_ALONE(cuCtxSetCurrent)(partition.primary.load());
+    if (GCX_REAL_ALONE(cuCtxGetCurrent)(&current) != CUDA_SUCCESS ||
+        (current == partition.green.load() &&
+         GCX_REAL_ALONE(cuCtxSetCurrent)(partition.primary.load()) != CUDA_SUCCESS))
+        return false;
     unmake(partition);
     return true;
 }
 
 template <class Reset>
 CUresult reset(CUdevice device, Reset& real_reset) {
-    Partition* const partition = partition_of(device);
-    if (partition == nullptr)
-        return real_reset(device);
+    Partition* partition = nullptr;
+    CUresult result = find_partition(device, &partition);
+    if (result != CUDA_SUCCESS || partition == nullptr)
+        return result == CUDA_SUCCESS ? real_reset(device) : result;
     const std::lock_guard lock(partition->making);
-    CUresult result = real_reset(device);
+    result = real_reset(device);
     if (give_way(*partition, result))
         result = real_reset(device);
     // Before 13.0 the driver resets all the same, and the green context is gone.
@@ -39,7 +42,10 @@ CUresult reset(CUdevice device, Reset& real_reset) {
 // The partition holds the primary context too, and the program must not give up that hold.
 template <class Release>
 CUresult release(CUdevice device, Release& real_release) {
-    Partition* const partition = partition_of(device);
+    Partition* partition = nullptr;
+    CUresult result = find_partition(device, &partition);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (partition == nullptr || partition->green.load() == nullptr)
         return real_release(device);
     uint32_t held = partition->retains.load();
@@ -47,7 +53,7 @@ CUresult release(CUdevice device, Release& real_release) {
         if (held == 0)
             return CUDA_ERROR_INVALID_CONTEXT;
     } while (!partition->retains.compare_exchange_weak(held, held - 1));
-    const CUresult result = real_release(device);
+    result = real_release(device);
     if (result != CUDA_SUCCESS)
         partition->retains++;
     return result;
@@ -61,14 +67,16 @@ GCX_SHIM_API(cuDevicePrimaryCtxRetain, CUcontext* out, CUdevice device) {
         GCX_REAL(cuDevicePrimaryCtxRetain)(out != nullptr ? &primary : nullptr, device);
     if (result != CUDA_SUCCESS)
         return result;
-    if (Partition* const partition = partition_of(device); partition != nullptr) {
+    Partition* partition = nullptr;
+    result = find_partition(device, &partition);
+    if (result == CUDA_SUCCESS && partition != nullptr)
         result = make(*partition);
-        if (result != CUDA_SUCCESS) {
-            GCX_REAL_ALONE(cuDevicePrimaryCtxRelease_v2)(device);
-            return result;
-        }
-        partition->retains++;
+    if (result != CUDA_SUCCESS) {
+        GCX_REAL_ALONE(cuDevicePrimaryCtxRelease_v2)(device);
+        return result;
     }
+    if (partition != nullptr)
+        partition->retains++;
     *out = primary;
     return CUDA_SUCCESS;
 }

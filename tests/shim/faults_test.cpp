@@ -1,0 +1,116 @@
+// Every driver call of programs inside a partition made to fail in turn: they get an error, or it
+// makes no difference; asked once more they go on, and nothing of them ever runs outside.
+#include "inside.hpp"
+
+#include <sys/mman.h>
+
+#include <functional>
+
+namespace {
+
+using inside::Inside;
+
+// Each is a process.
+const uint64_t kStep = check::slow ? 7 : 1;
+
+// What a program does that tries twice.
+void persist(const std::function<CUresult()>& call) {
+    const CUresult first = call();
+    if (first == CUDA_SUCCESS)
+        return;
+    CHECK_EQ(first, CUDA_ERROR_UNKNOWN);
+    CHECK_EQ(call(), CUDA_SUCCESS);
+}
+
+void work() {
+    CUstream stream = nullptr;
+    CUdeviceptr memory = 0;
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    const char* const ptx = ".version 6.3\n.target sm_70\n.address_size 64\n"
+                            ".visible .entry work()\n{ ret; }\n";
+    persist([&] { return CU(cuModuleLoadData)(&module, ptx); });
+    persist([&] { return CU(cuModuleGetFunction)(&function, module, "work"); });
+    persist([&] { return CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING); });
+    persist([&] { return CU(cuMemAlloc)(&memory, 4096); });
+    persist([&] { return CU(cuMemsetD32)(memory, 1, 1024); });
+    persist([&] { return inside::launch(function, stream); });
+    persist([&] { return inside::launch(function, nullptr); });
+    persist([&] { return CU(cuCtxSynchronize)(); });
+    persist([&] { return CU(cuStreamDestroy)(stream); });
+    persist([&] { return CU(cuMemFree)(memory); });
+    persist([&] { return CU(cuModuleUnload)(module); });
+}
+
+void retains_first() {
+    CUcontext primary = nullptr;
+    int sms = 0;
+    persist([&] {
+        return CU(cuDeviceGetAttribute)(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+    });
+    CHECK_EQ(sms, 24);
+    persist([&] { return CU(cuDevicePrimaryCtxRetain)(&primary, 0); });
+    persist([&] { return CU(cuCtxSetCurrent)(primary); });
+    work();
+    persist([&] { return CU(cuDevicePrimaryCtxRelease)(0); });
+}
+
+// As cudart's first thread does.
+void sets_first() {
+    CUcontext primary = nullptr;
+    persist([&] { return NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0); });
+    persist([&] { return NATIVE(cuCtxSetCurrent)(primary); });
+    work();
+}
+
+void resets() {
+    retains_first();
+    persist([&] { return CU(cuDevicePrimaryCtxReset)(0); });
+    retains_first();
+}
+
+void nests() {
+    CUdevResource all{};
+    CUgreenCtx green = nullptr;
+    CUcontext context = nullptr;
+    persist([&] { return CU(cuDeviceGetDevResource)(0, &all, CU_DEV_RESOURCE_TYPE_SM); });
+    CHECK_EQ(all.sm.smCount, 24U);
+    persist([&] { return CU(cuGreenCtxCreate)(&green, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM); });
+    persist([&] { return CU(cuCtxFromGreenCtx)(&context, green); });
+    persist([&] { return CU(cuCtxPushCurrent)(context); });
+    work();
+    persist([&] { return CU(cuGreenCtxDestroy)(green); });
+}
+
+// Fails one call in each case, until the program makes no more calls than were failed.
+void every_call(const std::string& spec, const std::function<void()>& program) {
+    // Far more than any of these makes.
+    constexpr uint64_t kMost = 400;
+    static bool* const ended = static_cast<bool*>(
+        mmap(nullptr, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    *ended = false;
+    uint64_t nth = 1;
+    for (; !*ended && nth < kMost; nth += kStep)
+        inside::run({.spec = spec}, [&](const Inside& inside) {
+            CU_OK(cuInit, 0);
+            const uint64_t before = support::sim::calls();
+            support::sim::fail(nullptr, nth, CUDA_ERROR_UNKNOWN);
+            inside::note_runs();
+            const std::string said = inside::lines_of(program);
+            *ended = support::sim::calls() - before < nth;
+            support::sim::fail(nullptr, 0, CUDA_SUCCESS);
+            inside::check_runs(inside.sms[0], 3);
+            for (std::size_t at = 0; at < said.size(); at = said.find('\n', at) + 1)
+                CHECK_EQ(said.substr(at, 10), "gcx exec: ");
+        });
+    CHECK(*ended && nth > 20);
+}
+
+} // namespace
+
+int main() {
+    for (const char* const spec : {"h100@12.4", "h100@13.0", "h100@13.5"})
+        for (void (*const program)() : {retains_first, sets_first, resets, nests})
+            every_call(spec, program);
+    return check::summary("failing calls inside");
+}
