@@ -12,9 +12,10 @@ constinit std::atomic<uint32_t> program_greens{0};
 // green context has.
 CUresult get_resource(Partition& partition, CUdevResource* resource) {
     const CUresult result = make(partition);
-    return result == CUDA_SUCCESS ? GCX_REAL_ALONE(cuCtxGetDevResource)(partition.green.load(),
-                                                                        resource, cu::kResourceSm)
-                                  : result;
+    const CUcontext green = partition.green.load();
+    return result == CUDA_SUCCESS && green != nullptr
+               ? GCX_REAL_ALONE(cuCtxGetDevResource)(green, resource, cu::kResourceSm)
+               : result;
 }
 
 template <class GetContext>

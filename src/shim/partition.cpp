@@ -247,21 +247,29 @@ CUresult make(Partition& partition) {
     if (result != CUDA_SUCCESS)
         return result;
     CUcontext primary = nullptr;
-    result = ask_primary(partition.device.load(), &primary);
-    if (result != CUDA_SUCCESS) {
+    const CUcontext green = gcx_context_native(partition.context);
+    if (green == nullptr)
+        result = failed(partition, GCX_ERROR_CONTEXT_IS_DESTROYED);
+    else if (result = ask_primary(partition.device.load(), &primary); result != CUDA_SUCCESS)
         say("device %d: its primary context can't be had, the driver answered %d",
             partition.device.load(), static_cast<int>(result));
+    if (result != CUDA_SUCCESS) {
         gcx_context_destroy(partition.context);
         return result;
     }
-    const CUcontext green = gcx_context_native(partition.context);
     forget_former(green);
     partition.primary.store(primary);
     partition.green.store(green, std::memory_order_release);
     return CUDA_SUCCESS;
 }
 
-void unmake(Partition& partition) {
+CUresult unmake(Partition& partition) {
+    return partition.green.load() != nullptr
+               ? static_cast<CUresult>(gcx_context_destroy(partition.context))
+               : CUDA_SUCCESS;
+}
+
+void forget(Partition& partition) {
     const CUcontext green = partition.green.load();
     if (green == nullptr)
         return;
@@ -270,7 +278,6 @@ void unmake(Partition& partition) {
     former.green.store(green);
     partition.green.store(nullptr);
     partition.primary.store(nullptr);
-    gcx_context_destroy(partition.context);
     partition.context = nullptr;
 }
 

@@ -48,9 +48,10 @@ CUresult find_partition(CUdevice device, Partition** found);
 // A failure is said on standard error.
 CUresult make(Partition& partition);
 
-// Forgets it, since it went with its primary context or is to go; not where it is current in the
-// calling thread. The lock must be held.
-void unmake(Partition& partition);
+// Gives the partition's green context up, which must not be current in the calling thread; and
+// forgets it, once it has gone by whatever way. The lock must be held.
+CUresult unmake(Partition& partition);
+void forget(Partition& partition);
 
 // Whose primary context it is, one that the library hasn't been asked for yet included; null if of
 // none.

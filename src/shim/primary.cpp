@@ -7,20 +7,26 @@
 namespace gcx::shim {
 namespace {
 
-// The lock must be held. True if the driver may do now what it refused while the green context was
-// there.
-bool give_way(Partition& partition, CUresult refused) {
-    if (refused != CUDA_ERROR_NOT_PERMITTED || partition.green.load() == nullptr ||
-        program_has_green_contexts())
-        return false;
+// Whether the driver refused since the partition's green context is there, or one of before that it
+// didn't let go.
+bool is_in_the_way(const Partition& partition, CUresult refused) {
+    return refused == CUDA_ERROR_NOT_PERMITTED && !program_has_green_contexts() &&
+           (partition.green.load() != nullptr || partition.former_count.load() != 0);
+}
+
+// The lock must be held.
+CUresult give_way(Partition& partition) {
     // In this thread it must not be current while it goes.
     CUcontext current = nullptr;
-    if (GCX_REAL_ALONE(cuCtxGetCurrent)(&current) != CUDA_SUCCESS ||
-        (current == partition.green.load() &&
-         GCX_REAL_ALONE(cuCtxSetCurrent)(partition.primary.load()) != CUDA_SUCCESS))
-        return false;
-    unmake(partition);
-    return true;
+    CUresult result = GCX_REAL_ALONE(cuCtxGetCurrent)(&current);
+    if (result == CUDA_SUCCESS && current != nullptr && current == partition.green.load())
+        result = GCX_REAL_ALONE(cuCtxSetCurrent)(partition.primary.load());
+    if (result == CUDA_SUCCESS)
+        result = unmake(partition);
+    if (result != CUDA_SUCCESS)
+        return result;
+    forget(partition);
+    return static_cast<CUresult>(gcx_cache_trim(0, nullptr));
 }
 
 template <class Reset>
@@ -31,11 +37,15 @@ CUresult reset(CUdevice device, Reset& real_reset) {
         return result == CUDA_SUCCESS ? real_reset(device) : result;
     const std::lock_guard lock(partition->making);
     result = real_reset(device);
-    if (give_way(*partition, result))
-        result = real_reset(device);
+    if (is_in_the_way(*partition, result)) {
+        result = give_way(*partition);
+        return result == CUDA_SUCCESS ? real_reset(device) : result;
+    }
     // Before 13.0 the driver resets all the same, and the green context is gone.
-    else if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         unmake(*partition);
+        forget(*partition);
+    }
     return result;
 }
 
