@@ -60,8 +60,8 @@ public final class Event extends Owned {
    * @param start the earlier event
    * @return milliseconds
    * @throws GcxException.NotReady one has not finished
-   * @throws GcxException.InvalidHandle one takes no times or was never recorded, or they are
-   *     of two devices
+   * @throws GcxException.InvalidHandle one takes no times or was never recorded, or they are of two
+   *     devices
    */
   public float millisecondsSince(Event start) {
     return Functions.gcx_event_get_elapsed(start, this);
