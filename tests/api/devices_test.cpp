@@ -136,7 +136,7 @@ void events_order_work_across() {
     float milliseconds = 7;
     CHECK_REFUSED(gcx_event_get_elapsed(event, other, &milliseconds), GCX_ERROR_INVALID_HANDLE);
     CHECK(message_has("device 0") && message_has("device 1"));
-    CHECK_EQ(milliseconds, 7);
+    CHECK_EQ(milliseconds, 7.0F);
     // Of one that gcx doesn't know the device of, the driver says so.
     gcx_event foreign = nullptr;
     CHECK_OK(gcx_event_from_native(gcx_event_native(other), &foreign));
