@@ -1,5 +1,5 @@
-/* A program that knows nothing of gcx: it opens libcuda and prints how many SMs it is told, for each
- * device. What it does before that is its first argument. */
+/* A program that knows nothing of gcx: it opens libcuda and prints how many SMs it is told, for
+ * each device. What it does before that is its first argument. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -13,15 +13,15 @@
 
 enum { kMultiprocessorCount = 16 };
 
-static const char *library = "libcuda.so.1";
+static const char* library = "libcuda.so.1";
 
-static void *find(const char *name) {
-    void *const cuda = dlopen(library, RTLD_NOW);
+static void* find(const char* name) {
+    void* const cuda = dlopen(library, RTLD_NOW);
     if (cuda == NULL) {
         fprintf(stderr, "%s\n", dlerror());
         exit(3);
     }
-    void *const function = dlsym(cuda, name);
+    void* const function = dlsym(cuda, name);
     if (function == NULL) {
         fprintf(stderr, "there is no %s\n", name);
         exit(3);
@@ -29,31 +29,29 @@ static void *find(const char *name) {
     return function;
 }
 
-static void check(int result, const char *what) {
+static void check(int result, const char* what) {
     if (result != 0) {
         fprintf(stderr, "%s answered %d\n", what, result);
         exit(4);
     }
 }
 
-static void *tell(void *unused) {
+static void* tell(void* unused) {
     int (*const init)(unsigned) = (int (*)(unsigned))find("cuInit");
-    int (*const count_of)(int *) = (int (*)(int *))find("cuDeviceGetCount");
-    int (*const attribute)(int *, int, int) =
-        (int (*)(int *, int, int))find("cuDeviceGetAttribute");
-    int (*const by_name)(const char *, void **, int, unsigned long long, void *) =
-        (int (*)(const char *, void **, int, unsigned long long, void *))find(
-            "cuGetProcAddress_v2");
+    int (*const count_of)(int*) = (int (*)(int*))find("cuDeviceGetCount");
+    int (*const attribute)(int*, int, int) = (int (*)(int*, int, int))find("cuDeviceGetAttribute");
+    int (*const by_name)(const char*, void**, int, unsigned long long, void*) =
+        (int (*)(const char*, void**, int, unsigned long long, void*))find("cuGetProcAddress_v2");
     int devices = 0;
     check(init(0), "cuInit");
     check(count_of(&devices), "cuDeviceGetCount");
     for (int device = 0; device < devices; device++) {
         int sms = 0;
         int again = 0;
-        void *found = NULL;
+        void* found = NULL;
         check(attribute(&sms, kMultiprocessorCount, device), "cuDeviceGetAttribute");
         check(by_name("cuDeviceGetAttribute", &found, 12000, 0, NULL), "cuGetProcAddress");
-        check(((int (*)(int *, int, int))found)(&again, kMultiprocessorCount, device), "the other");
+        check(((int (*)(int*, int, int))found)(&again, kMultiprocessorCount, device), "the other");
         if (sms != again)
             printf("%d by its name, ", again);
         printf("%d%s", sms, device + 1 < devices ? " " : "\n");
@@ -85,8 +83,8 @@ static void become_daemon(void) {
         _exit(6);
 }
 
-int main(int argc, char **argv) {
-    const char *const what = argc > 1 ? argv[1] : "tell";
+int main(int argc, char** argv) {
+    const char* const what = argc > 1 ? argv[1] : "tell";
     if (strcmp(what, "path") == 0) {
         library = argv[2];
     } else if (strcmp(what, "fork") == 0) {
@@ -99,14 +97,14 @@ int main(int argc, char **argv) {
     } else if (strcmp(what, "after") == 0) { /* loads libcuda, forks; the child execs itself */
         tell(NULL);
         if (fork() == 0) {
-            execl("/proc/self/exe", argv[0], "tell", (char *)NULL);
+            execl("/proc/self/exe", argv[0], "tell", (char*)NULL);
             _exit(7);
         }
         wait(NULL);
         return 0;
     } else if (strcmp(what, "moved") == 0) { /* a path of its own choosing, for what it starts */
         setenv("LD_LIBRARY_PATH", argv[2], 1);
-        execl("/proc/self/exe", argv[0], "tell", (char *)NULL);
+        execl("/proc/self/exe", argv[0], "tell", (char*)NULL);
         return 7;
     } else if (strcmp(what, "daemon") == 0) {
         become_daemon();

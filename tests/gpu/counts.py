@@ -85,9 +85,12 @@ def inside_gcx(sms: int, reported: bool) -> dict[str, Any]:
         gcx.report_partition_counts()
     import torch
 
-    with gcx.split([sms]) as (part,), part.context.make_current():
-        with torch.cuda.stream(part.stream.torch()):
-            return measure()
+    with (
+        gcx.split([sms]) as (part,),
+        part.context.make_current(),
+        torch.cuda.stream(part.stream.torch()),
+    ):
+        return measure()
 
 
 def run(name: str, before: list[str], *arguments: str) -> dict[str, Any]:
@@ -115,7 +118,9 @@ class Checks:
             print(f"FAILED: {what}")
 
 
-def compare(checks: Checks, sms: int, way: str, told: dict[str, Any], not_told: dict[str, Any]) -> None:
+def compare(
+    checks: Checks, sms: int, way: str, told: dict[str, Any], not_told: dict[str, Any]
+) -> None:
     checks.check(bool(told) and bool(not_told), f"{sms} SMs, {way}: an arm didn't run")
     if not told or not not_told:
         return

@@ -80,7 +80,7 @@ LANGUAGES = {
             "GCX_LOCALITY_DOMAIN_ID_ANY": "gcx.SmRequest has it; HeaderTest compares",
             "GCX_CAPABILITY_COUNT": "gcx.Capability is an enum; HeaderTest compares",
             "GCX_MAX_SMS": "arrays come as long as they are",
-            "GCX_HOLD_INHERIT": "what Java starts has all descriptors closed, and joins by the token",
+            "GCX_HOLD_INHERIT": "what Java starts has no descriptors of it, and joins by the token",
             "GCX_MAX_HOLD_TOKEN": "tokens come as long as they are",
             "GCX_MAX_LEASE_NAME": "LeaseRequest says it in words; gcx refuses what is longer",
             "GCX_MAX_PROCESS_NAME": "Published says it in words; gcx refuses what is longer",

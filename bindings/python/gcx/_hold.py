@@ -306,13 +306,13 @@ def holds(folder: Path | None = None) -> list[LiveHold]:
     """
     found = []
     for fields in _gcx.gcx_hold_list(folder):
-        (*who, simulated, waits, family, sms, of_device, atoms, size, last, mps, percentage, words,
-         uuid, name, process, device) = fields  # fmt: skip
+        (number, since, until, pid, user, simulated, waits, family, sms, of_device, atoms, size,
+         last, mps, percentage, words, uuid, name, process, device) = fields  # fmt: skip
         found.append(
             LiveHold(
-                *who, bool(simulated), bool(waits), FAMILY_NAMES[family], sms, of_device, atoms,
-                size, last, _MPS[mps], percentage, atoms_in(words), uuid_text(uuid), name, process,
-                device,
+                number, since, until, pid, user, bool(simulated), bool(waits),
+                FAMILY_NAMES[family], sms, of_device, atoms, size, last, _MPS[mps], percentage,
+                atoms_in(words), uuid_text(uuid), name, process, device,
             )
         )  # fmt: skip
     return found
