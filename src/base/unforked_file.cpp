@@ -95,7 +95,16 @@ int UnforkedFile::get() const {
 void UnforkedFile::bequeath() {
     const std::lock_guard lock(files.mutex);
     files.take_out(*node_);
-    fcntl(node_->number.load(), F_SETFD, 0);
+    // Out of the way of shells and programs that put files of their own under the lowest numbers.
+    constexpr int kLeast = 700;
+    const int number = node_->number.load();
+    const int moved = fcntl(number, F_DUPFD, kLeast);
+    if (moved < 0) {
+        fcntl(number, F_SETFD, 0);
+        return;
+    }
+    node_->number.store(moved);
+    close(number);
 }
 
 void UnforkedFile::Close::operator()(Node* node) const {

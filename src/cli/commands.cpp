@@ -51,6 +51,9 @@ constexpr std::array kExecOptions = {
     Option{"--contexts", "WHAT",
            "what becomes of contexts that programs make by cuCtxCreate, which "
            "would have all SMs: refuse (if not given) or device"},
+    Option{"--wait", "SECONDS", "wait so long for SMs that other processes hold; 0 if not given"},
+    Option{"--name", "NAME", "what gcx ps shows for the SMs; the command's if not given"},
+    Option{"--shared", "", "hold nothing: other processes may have the same SMs"},
 };
 constexpr std::array kTopOptions = {
     Option{"--once", "", "print what there is now, and end; so does output that is no terminal"},

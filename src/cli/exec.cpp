@@ -11,6 +11,7 @@
 
 #include <gnu/libc-version.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -19,6 +20,7 @@
 namespace gcx::cli {
 namespace {
 
+constexpr uint32_t kMostSeconds = 4000000; // in milliseconds it fits a number
 constexpr char kExample[] = "e.g. gcx exec --sms 24 -- python serve.py";
 
 // One of two words.
@@ -104,12 +106,40 @@ std::string tunables_with_reserve() {
     return (others.empty() ? "" : others + ":") + kName + "=8192";
 }
 
+// The name that lists of holds show: the command's, as far as there is room.
+HoldWish hold_wish(const Arguments& arguments) {
+    HoldWish wish;
+    wish.wanted = !arguments.has("--shared");
+    wish.timeout_ms = 1000 * arguments.number("--wait", 0, kMostSeconds, 0);
+    const std::string& command = arguments.operands[0];
+    wish.name = arguments.get("--name").value_or(command.substr(command.rfind('/') + 1));
+    if (!arguments.has("--name") && wish.name.size() >= GCX_MAX_LEASE_NAME)
+        wish.name.resize(GCX_MAX_LEASE_NAME - 1);
+    for (const char* option : {"--name", "--wait"}) {
+        if (!wish.wanted && arguments.has(option))
+            throw UsageError(format("%s is of a hold, and with --shared there is none; leave one "
+                                    "of them away",
+                                    option));
+    }
+    return wish;
+}
+
+// What a user should know of processes beside this one.
+std::string beside(const std::vector<ExecPart>& parts) {
+    const auto all = [&](auto holds) { return std::all_of(parts.begin(), parts.end(), holds); };
+    if (!all([](const ExecPart& part) { return part.held; }))
+        return "";
+    if (all([](const ExecPart& part) { return part.mps == GCX_MPS_OFF; }))
+        return "; without MPS, processes take turns on all SMs";
+    return "; no other hold has them";
+}
+
 void announce(const std::string& command, const std::vector<ExecPart>& parts) {
     std::string text;
     for (const ExecPart& part : parts)
         text += (text.empty() ? "" : ", ") + describe(part);
-    std::fprintf(stderr, "gcx exec: %s%s has %s\n", is_simulated() ? "SIMULATED: " : "",
-                 visible(command).c_str(), visible(text).c_str());
+    std::fprintf(stderr, "gcx exec: %s%s has %s%s\n", is_simulated() ? "SIMULATED: " : "",
+                 visible(command).c_str(), visible(text).c_str(), beside(parts).c_str());
 }
 
 } // namespace
@@ -124,11 +154,12 @@ Report run_exec(const Arguments& arguments) {
     plan.told = chosen(arguments, "--report", "partition", "device") ? exec::Told::kDevice
                                                                      : exec::Told::kPartition;
     plan.own_contexts = chosen(arguments, "--contexts", "refuse", "device");
+    const HoldWish hold = hold_wish(arguments);
     const auto around = plan_around();
     const exec::Plan* const outer = around ? &*around : nullptr;
 
     const gcx_driver_info driver = open_driver_of(arguments, outer);
-    const std::vector<ExecPart> parts = find_parts(layout, family, outer);
+    const std::vector<ExecPart> parts = find_parts(layout, family, outer, hold);
     const ExecLibraries libraries = find_exec_libraries();
     plan.driver = open_driver_path(driver);
     plan.shim = libraries.shim;

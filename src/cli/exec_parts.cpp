@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <map>
 
 namespace gcx::cli {
 namespace {
@@ -118,8 +119,37 @@ std::vector<uint32_t> atoms_of(const gcx_resource& sms, const Family& family) {
     return atoms;
 }
 
+// Takes the SMs from all processes that ask; they are the command's until its last process ends.
+gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wish) {
+    gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
+    params.flags = GCX_HOLD_INHERIT;
+    params.family = name.family;
+    params.timeout_ms = wish.timeout_ms;
+    params.name = wish.name.c_str();
+    gcx_hold hold = nullptr;
+    check(gcx_hold_create(part.device, part.asked == 0 ? GCX_REST : part.asked, &params, &hold));
+    gcx_resource sms;
+    check(gcx_hold_get_resource(hold, &sms));
+    std::string token(GCX_MAX_HOLD_TOKEN, '\0');
+    check(gcx_hold_get_token(hold, token.data(), GCX_MAX_HOLD_TOKEN));
+    gcx_hold_info info = GCX_HOLD_INFO_INIT;
+    check(gcx_hold_get_info(hold, &info));
+    part.plan.token = token.c_str();
+    part.held = true;
+    part.mps = info.mps;
+    return sms;
+}
+
+gcx_resource split_off(const gcx_resource& all, uint32_t asked) {
+    gcx_sm_request request{};
+    request.sm_count = asked;
+    gcx_resource sms;
+    check(gcx_sm_split(&all, &request, 1, GCX_SPLIT_DEFAULT, &sms, nullptr));
+    return sms;
+}
+
 ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wanted,
-                   const exec::Plan* plan_around) {
+                   const exec::Plan* plan_around, const HoldWish& hold) {
     const gcx_device_info info = device_info(device);
     const exec::DevicePart* const around = part_around(plan_around, info);
     const FamilyName& name = around != nullptr   ? family_around(*around, wanted)
@@ -132,10 +162,10 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wante
     part.device = device;
     part.available = resource_info(all).sm_count;
     part.asked = share.of(part.available);
-    gcx_sm_request request{};
-    request.sm_count = part.asked;
-    gcx_resource sms;
-    check(gcx_sm_split(&all, &request, 1, GCX_SPLIT_DEFAULT, &sms, nullptr));
+    if (around != nullptr)
+        part.plan.token = around->token;
+    const bool own = around == nullptr && hold.wanted;
+    const gcx_resource sms = own ? hold_sms(part, name, hold) : split_off(all, part.asked);
     part.plan.family = name.family;
     part.plan.sm_count = resource_info(sms).sm_count;
     part.plan.atoms = atoms_of(sms, family);
@@ -144,26 +174,28 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wante
     return part;
 }
 
+// By device.
+std::map<int32_t, SmShare> shares_by_device(const ExecLayout& layout) {
+    std::map<int32_t, SmShare> shares;
+    const int32_t count = device_count();
+    for (int32_t device = 0; layout.of_each && device < count; device++)
+        shares[device] = *layout.of_each;
+    for (const DeviceShare& wanted : layout.devices) {
+        const int32_t device = device_named(wanted.device, count);
+        if (!shares.emplace(device, wanted.share).second)
+            throw UsageError(format("device %s is device %d, which is given already",
+                                    wanted.device.c_str(), device));
+    }
+    return shares;
+}
+
 } // namespace
 
 std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family,
-                                 const exec::Plan* around) {
+                                 const exec::Plan* around, const HoldWish& hold) {
     std::vector<ExecPart> parts;
-    const int32_t count = device_count();
-    if (layout.of_each) {
-        for (int32_t device = 0; device < count; device++)
-            parts.push_back(find_part(device, *layout.of_each, family, around));
-        return parts;
-    }
-    for (const DeviceShare& wanted : layout.devices) {
-        const int32_t device = device_named(wanted.device, count);
-        for (const ExecPart& other : parts) {
-            if (other.device == device)
-                throw UsageError(format("device %s is device %d, which is given already",
-                                        wanted.device.c_str(), device));
-        }
-        parts.push_back(find_part(device, wanted.share, family, around));
-    }
+    for (const auto& [device, share] : shares_by_device(layout))
+        parts.push_back(find_part(device, share, family, around, hold));
     return parts;
 }
 

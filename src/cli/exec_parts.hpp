@@ -14,13 +14,23 @@ struct ExecPart {
     int32_t device = 0;
     uint32_t available = 0; // SMs of the device, or of the partition around
     uint32_t asked = 0;     // 0: the rest
+    bool held = false;      // by this gcx exec: no other process that asks is given them
+    gcx_mps_state mps = GCX_MPS_UNKNOWN;
     exec::DevicePart plan;
 };
 
-// Of each device that the layout names. family may be null: coscheduled, or that of the partition
-// around. around is the plan in which gcx exec itself runs, null if none.
+// How SMs are kept from other processes. Holds outlive this process's image: the command has them.
+struct HoldWish {
+    bool wanted = true;
+    std::string name;
+    uint32_t timeout_ms = 0;
+};
+
+// Of each device that the layout names, by ordinal, so that two that wait for several devices don't
+// wait for each other. family may be null: coscheduled, or that of the partition around. around is
+// the plan in which gcx exec itself runs, null if none; what it holds is held for its parts too.
 std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family,
-                                 const exec::Plan* around);
+                                 const exec::Plan* around, const HoldWish& hold);
 
 // "24 of the 132 SMs of device 0 (NVIDIA H100 80GB HBM3)".
 std::string describe(const ExecPart& part);

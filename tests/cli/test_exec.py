@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,14 @@ from .command import Done, fail, gcx, program
 
 ENVIRONMENT = "import os, json; print(json.dumps(dict(os.environ)))"
 TWO = "sim:h100,a100@13.0"
+
+
+@pytest.fixture(autouse=True)
+def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holds of this test, which meet nobody else's."""
+    folder = tmp_path / "runtime"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +64,12 @@ def test_the_line(unaware: str) -> None:
     assert done.stdout == "24\n"
     assert done.stderr == (
         f"gcx exec: SIMULATED: {unaware} has 24 of the 132 SMs of device 0 "
-        "(NVIDIA H100 80GB HBM3)\n"
+        "(NVIDIA H100 80GB HBM3); without MPS, processes take turns on all SMs\n"
     )
+    done = gcx("exec", "--sms", "24", "--", unaware, env={"GCX_SIM_MPS": "1"})
+    assert done.stderr.endswith("(NVIDIA H100 80GB HBM3); no other hold has them\n")
+    done = gcx("exec", "--sms", "24", "--shared", "--", unaware)
+    assert done.stderr.endswith("(NVIDIA H100 80GB HBM3)\n")
 
 
 @pytest.mark.parametrize(
@@ -172,13 +186,16 @@ def test_it_becomes_the_command() -> None:
 
 
 def test_a_program_without_cuda() -> None:
-    done = inside("sh", "-c", "echo as ever; ls /proc/self/fd | wc -l")
-    assert done.returncode == 0
+    """It has no descriptor more than outside, but the hold's, which has a high number."""
+    listing = "import os; print([int(n) for n in os.listdir('/proc/self/fd')])"
     plain = subprocess.run(
-        ["sh", "-c", "ls /proc/self/fd | wc -l"],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout == "as ever\n" + plain.stdout
+        [sys.executable, "-c", listing], stdin=subprocess.DEVNULL, capture_output=True, check=True
+    )
+    done = inside(sys.executable, "-c", listing)
+    assert done.returncode == 0
+    found, before = (sorted(json.loads(text)) for text in (done.stdout, plain.stdout))
+    assert [n for n in found if n < 700] == before
+    assert len(found) == len(before) + 1
 
 
 def test_environment() -> None:
@@ -236,6 +253,83 @@ def test_in_a_partition(unaware: str) -> None:
         assert message in done.stderr.splitlines()[1]
 
 
+def atoms_of(done: Done) -> set[int]:
+    """The atoms of the plan in an environment that was printed."""
+    words = json.loads(done.stdout)["GCX_EXEC_PLAN"].split()
+    found: set[int] = set()
+    for part in dict(word.split("=", 1) for word in words[1:])["atoms"].split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def printed(*options: str) -> Done:
+    return gcx("exec", *options, "--", sys.executable, "-c", ENVIRONMENT)
+
+
+@contextmanager
+def holder(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """A gcx exec that has its SMs, until the block ends."""
+    with subprocess.Popen(
+        [program(), "exec", *words],
+        env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        assert "has " in process.stderr.readline()
+        yield process
+        process.kill()
+
+
+def test_two_at_once() -> None:
+    """No SM in two, until the first has ended, however it ends."""
+    with holder("--sms", "100", "--", "sleep", "100") as first:
+        rest = atoms_of(printed("--sms", "rest"))
+        assert len(rest) in {3, 4}
+        done = gcx("exec", "--sms", "100", "--", "true")
+        assert (done.returncode, done.stdout) == (125, "")
+        assert "sleep" in done.stderr
+        shared = atoms_of(printed("--sms", "100", "--shared"))
+        assert shared & rest or len(shared) == 12
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        assert printed("--sms", "100").returncode == 0
+
+
+def test_waiting() -> None:
+    with holder("--sms", "100", "--", "cat") as first:
+        assert gcx("exec", "--sms", "100", "--wait", "0", "--", "true").returncode == 125
+        second = subprocess.Popen(
+            [program(), "exec", "--sms", "100", "--wait", "60", "--", "echo", "at last"],
+            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"}, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert first.stdin is not None
+        first.stdin.close()
+        assert second.communicate()[0] == "at last\n"
+
+
+def test_a_hold_lasts_as_long_as_its_last_process() -> None:
+    """The shell ends; what it left in the background keeps the SMs."""
+    with holder("--sms", "100", "--", "sh", "-c", "sleep 100 & echo $!") as first:
+        assert first.stdout is not None
+        background = int(first.stdout.readline())
+        first.wait()
+        assert gcx("exec", "--sms", "100", "--", "true").returncode == 125
+        os.kill(background, signal.SIGKILL)
+        limit = time.monotonic() + 30
+        while gcx("exec", "--sms", "100", "--", "true").returncode != 0:
+            assert time.monotonic() < limit
+
+
+def test_a_part_of_what_is_held() -> None:
+    """A gcx exec inside takes no hold of its own, and keeps the one around."""
+    inner = [program(), "exec", "--sms", "8", "--", sys.executable, "-c", ENVIRONMENT]
+    done = gcx("exec", "--sms", "16", "--", *inner)
+    assert done.returncode == 0, done
+    assert atoms_of(done) < {0, 1}
+    assert " token=" in json.loads(done.stdout)["GCX_EXEC_PLAN"]
+
+
 def test_gcx_itself_inside(unaware: str) -> None:
     del unaware
     done = inside(program(), "info", "--json")
@@ -270,6 +364,9 @@ WRONG = {
     "--sms 24 --device 1 -- true": "no device 1",
     "--sms 24 --device GPU-ffff0000 -- true": "none of this driver's devices",
     "--sms 140 -- true": "132",
+    "--sms 8 --shared --name x -- true": "leave one",
+    "--sms 8 --shared --wait 3 -- true": "leave one",
+    "--sms 8 --wait soon -- true": '"soon"',
 }
 
 
