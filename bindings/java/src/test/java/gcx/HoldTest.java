@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -51,7 +50,7 @@ class HoldTest {
     assertEquals(List.of(), files());
   }
 
-  private static void setMode(Path path, String mode) throws IOException {
+  static void setMode(Path path, String mode) throws IOException {
     Files.setPosixFilePermissions(path, PosixFilePermissions.fromString(mode));
   }
 
@@ -348,58 +347,6 @@ class HoldTest {
     }
     for (Future<Integer> turn : turns) {
       assertEquals(32, turn.get());
-    }
-  }
-
-  /** Joins a hold, tells of it, and keeps it until it is ended. */
-  static final class Joiner {
-    public static void main(String[] arguments) throws IOException {
-      Hold joined = Hold.join(System.getenv("HELD"));
-      MpsInfo mps = new Device(0).mps();
-      try (Hold own = new Device(0).hold(8);
-          Lease lease = joined.acquire(24)) {
-        HoldInfo info = joined.info();
-        System.out.println(
-            info.id() + " " + lease.smCount() + " " + info.joined() + " " + info.mps() + " " + mps);
-        System.out.println(own.info().mps() + " " + own.info().mpsThreadPercentage());
-        System.out.println(Hold.live().stream().anyMatch(one -> one.name().equals(NAME)));
-        System.in.read();
-      }
-    }
-  }
-
-  @Test
-  void aHoldLastsUntilAllWhoJoinedHaveEnded() throws Exception {
-    Hold held = device.hold(asked(64).withName(NAME));
-    Child child = Child.of(Joiner.class.getName(), "-ea");
-    child.environment().put("HELD", held.token());
-    child.environment().put("GCX_HOLD_FOLDER", folder.toString());
-    child.environment().put("GCX_SIM_MPS", "1");
-    child.environment().put("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "37.5");
-    Process other = child.start();
-    try (BufferedReader printed = other.inputReader()) {
-      assertEquals(
-          held.info().id() + " 24 true OFF MpsInfo[state=ON, threadPercentage=37.5]",
-          printed.readLine());
-      assertEquals("ON 37.5", printed.readLine());
-      assertEquals("true", printed.readLine());
-      held.close();
-      List<LiveHold> live = Hold.live(folder);
-      assertEquals(2, live.size());
-      LiveHold own = live.stream().filter(one -> one.mps() == MpsState.ON).findAny().orElseThrow();
-      assertEquals((int) other.pid(), own.pid());
-      assertEquals(37.5, own.mpsThreadPercentage());
-      refused(
-          GcxException.AlreadyAcquired.class,
-          "process " + other.pid() + " (java) has 8",
-          () -> device.hold(asked(132)));
-      Future<Hold> all =
-          pool.submit(() -> device.hold(asked(132).withTimeout(Duration.ofSeconds(30))));
-      untilListed(3);
-      other.destroyForcibly();
-      all.get().close();
-    } finally {
-      other.destroyForcibly().waitFor();
     }
   }
 }
