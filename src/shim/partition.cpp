@@ -23,7 +23,7 @@ struct Partitions {
     exec::Plan plan;
     std::string real; // the name that the real libcuda goes by
     std::vector<std::unique_ptr<Partition>> all;
-    std::array<std::atomic<Partition*>, 64> by_device{}; // once found; kNone if there is none
+    std::array<std::atomic<Partition*>, 64> by_device{}; // once found; none() if there is none
 };
 
 constinit std::atomic<Partitions*> partitions{nullptr};
@@ -119,11 +119,21 @@ gcx_result open_gcx() {
     return result;
 }
 
+// Joins the hold of the SMs, so that they are this process's until it ends, whatever descriptors it
+// has closed since it was started.
+gcx_result keep_hold(Partition& partition) {
+    return partition.asked.token.empty() || partition.hold != nullptr
+               ? GCX_SUCCESS
+               : gcx_hold_join(partition.asked.token.c_str(), &partition.hold);
+}
+
 CUresult make_context(Partition& partition) {
     gcx_resource family{};
     gcx_resource sms{};
     gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
-    gcx_result result = open_gcx();
+    gcx_result result = keep_hold(partition);
+    if (result == GCX_SUCCESS)
+        result = open_gcx();
     if (result == GCX_SUCCESS)
         result = whole_family(partition, &family);
     if (result == GCX_SUCCESS)

@@ -35,6 +35,7 @@ struct Partition {
     std::atomic<uint32_t> former_count{0};
     std::mutex making; // guards what follows, and changes of the two above
     gcx_context context = nullptr;
+    gcx_hold hold = nullptr; // kept until the process ends
 };
 
 // The plan. Null where it is missing or damaged, which is said once on standard error.

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -196,6 +198,50 @@ void forks(const Inside& inside) {
     launch_somewhere();
 }
 
+uint32_t live_holds(const char* folder) {
+    uint32_t count = 0;
+    const gcx_result result = gcx_hold_list(folder, nullptr, 0, &count);
+    CHECK(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_VALUE);
+    return count;
+}
+
+// SMs that no other process has stay so as long as the program lives, though whoever took them, and
+// the descriptor that it left, is gone.
+void held(const Inside& inside) {
+    char folder[] = "/tmp/gcx-shim-holds-XXXXXX";
+    CHECK(mkdtemp(folder) != nullptr);
+    CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+    gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
+    gcx_hold hold = nullptr;
+    params.folder = folder;
+    CHECK_OK(gcx_hold_create(0, 24, &params, &hold));
+    char token[GCX_MAX_HOLD_TOKEN] = "";
+    CHECK_OK(gcx_hold_get_token(hold, token, sizeof token));
+    gcx::exec::Plan plan = inside.plan;
+    plan.devices[0].token = token;
+    setenv("GCX_EXEC_PLAN", write_plan(plan).c_str(), 1);
+    CU_OK(cuInit, 0);
+    CU_OK(cuCtxSetCurrent, retain());
+    CHECK_OK(gcx_hold_destroy(hold));
+    CHECK_EQ(live_holds(folder), 1U);
+    launch_somewhere();
+    CHECK_EQ(status_of_child([&] { return live_holds(folder) == 1 ? 0 : 1; }), 0);
+    CHECK_EQ(std::system((std::string("rm -r ") + folder).c_str()), 0);
+}
+
+// Whose hold has ended must not run, for the SMs may be another's.
+void held_no_more(const Inside&) {
+    CU_OK(cuInit, 0);
+    CUcontext primary = nullptr;
+    CUresult result = CUDA_SUCCESS;
+    const std::string line =
+        inside::lines_of([&] { result = CU(cuDevicePrimaryCtxRetain)(&primary, 0); });
+    CHECK(result != CUDA_SUCCESS && primary == nullptr);
+    CHECK_EQ(line.substr(0, 44), "gcx exec: device 0: no partition of 24 SMs: ");
+    CHECK_EQ(support::sim::counts().green_contexts, 0U);
+    CHECK_EQ(support::sim::counts().primary_retains, 0U);
+}
+
 // The process ends with everything alive.
 void left_alive(const Inside&) {
     CU_OK(cuInit, 0);
@@ -220,5 +266,8 @@ int main() {
     }
     inside::run({}, refused_reset);
     inside::run({}, forks);
+    inside::run({}, held);
+    inside::run_damaged(
+        {}, [](gcx::exec::Plan& plan) { plan.devices[0].token = "/nowhere/hold-1"; }, held_no_more);
     return check::summary("lifetimes inside");
 }
