@@ -7,11 +7,16 @@
 int cuInit(unsigned flags);
 int cuLaunchKernel(int x);
 
+/* As dlsym's page has it: ISO C has no cast. */
+static int of(void* library) {
+    int (*function)(unsigned);
+    *(void**)&function = dlsym(library, "cuInit");
+    return function(1);
+}
+
 int main(int argc, char** argv) {
-    int (*const found)(unsigned) = (int (*)(unsigned))dlsym(RTLD_DEFAULT, "cuInit");
     void* const library = dlopen(argc > 1 ? argv[1] : "libcuda.so.1", RTLD_NOW);
-    int (*const opened)(unsigned) =
-        library != 0 ? (int (*)(unsigned))dlsym(library, "cuInit") : cuInit;
-    printf("%d %d %d %d\n", cuInit(1), cuLaunchKernel(1), found(1), opened(1));
+    printf("%d %d %d %d\n", cuInit(1), cuLaunchKernel(1), of(RTLD_DEFAULT),
+           library != 0 ? of(library) : cuInit(1));
     return 0;
 }
