@@ -76,6 +76,12 @@ void keep_alive(const UnforkedFile& file, const std::string& path) {
         refuse_at("can't lock", path, errno);
 }
 
+void give_up(UnforkedFile file) noexcept {
+    struct flock lock = whole_file(F_UNLCK);
+    if (file && !file.bequeathed())
+        fcntl(file.get(), F_OFD_SETLK, &lock);
+}
+
 bool is_kept_alive(const UnforkedFile& file, const std::string& path) {
     struct flock lock = whole_file(F_WRLCK);
     if (fcntl(file.get(), F_OFD_GETLK, &lock) != 0)

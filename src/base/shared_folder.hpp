@@ -72,6 +72,9 @@ class SharedFolder {
 
 // Keeps a file alive, beside others who do. Throws if that can't be.
 void keep_alive(const UnforkedFile& file, const std::string& path);
+// Keeps it alive no longer. Unless it was bequeathed that holds for a child too that was forked
+// just now and has not closed it yet.
+void give_up(UnforkedFile file) noexcept;
 // Whether some process keeps it alive that isn't of this open file. Throws if that can't be told.
 bool is_kept_alive(const UnforkedFile& file, const std::string& path);
 

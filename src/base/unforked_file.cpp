@@ -16,6 +16,7 @@ struct UnforkedFile::Node {
     std::atomic<int> number{-1};
     Node* next = nullptr; // of those that a child closes
     Node* before = nullptr;
+    bool bequeathed = false;
 };
 
 // Those that are open. No fork comes between the opening of one and its entry here: the child would
@@ -95,6 +96,7 @@ int UnforkedFile::get() const {
 void UnforkedFile::bequeath() {
     const std::lock_guard lock(files.mutex);
     files.take_out(*node_);
+    node_->bequeathed = true;
     // Out of the way of shells and programs that put files of their own under the lowest numbers.
     constexpr int kLeast = 700;
     const int number = node_->number.load();
@@ -105,6 +107,10 @@ void UnforkedFile::bequeath() {
     }
     node_->number.store(moved);
     close(number);
+}
+
+bool UnforkedFile::bequeathed() const {
+    return node_ != nullptr && node_->bequeathed;
 }
 
 void UnforkedFile::Close::operator()(Node* node) const {

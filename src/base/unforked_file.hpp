@@ -19,6 +19,7 @@ class UnforkedFile {
     explicit operator bool() const { return get() >= 0; }
     // From now on it stays open over fork and exec.
     void bequeath();
+    bool bequeathed() const;
 
   private:
     struct Node;

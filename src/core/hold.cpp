@@ -133,8 +133,8 @@ bool Hold::lost() const {
 
 void give_up(const std::string& folder, const std::string& name, UnforkedFile file) noexcept {
     if (!file)
-        return; // in the child of a fork, where it is the parent's
-    file = {};  // from here on others may have what it held
+        return;                    // in the child of a fork, where it is the parent's
+    gcx::give_up(std::move(file)); // from here on others may have what it held
     try {
         SharedFolder there = SharedFolder::open(folder);
         if (!there.lock(SharedFolder::Clock::now() + kTidying, never))

@@ -2,6 +2,7 @@
 #include "holds.hpp"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -279,6 +280,23 @@ void test_joining() {
     CHECK(folder.files().empty());
 }
 
+// Nor one that has only just been forked, and has not run yet.
+void test_giving_back_at_a_fork() {
+    const Folder folder;
+    on_machine(kH100, [&] {
+        for (int round = 0; round < 50; round++) {
+            const gcx_hold hold = taken(24);
+            const pid_t child = fork();
+            if (child == 0)
+                _exit(0);
+            give_back(hold);
+            CHECK(listed().empty());
+            CHECK(folder.files().empty());
+            CHECK_EQ(waitpid(child, nullptr, 0), child);
+        }
+    });
+}
+
 // A child of fork, and a program that it starts, keep a hold alive only where that was asked for.
 void test_forks() {
     const Folder folder;
@@ -331,6 +349,7 @@ int main() {
     test_order();
     test_a_killed_waiter_is_skipped();
     test_joining();
+    test_giving_back_at_a_fork();
     test_forks();
     return check::summary("holds");
 }
