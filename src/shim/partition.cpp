@@ -113,6 +113,9 @@ gcx_result join_atoms(const gcx_resource& family, const std::vector<uint32_t>& a
 // The driver that the plan names, in the copy of gcx that is in this library alone.
 gcx_result open_gcx() {
     gcx_result result = gcx_driver_open(real_path());
+    // What GCX_PUBLISH asks for are the leases of the program, which this copy has none of.
+    if (result == GCX_SUCCESS)
+        result = gcx_publish_stop();
     // A context that was given up has to be gone, so that the device can be reset.
     if (result == GCX_SUCCESS)
         result = gcx_cache_set_limit(0);

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <functional>
 
 namespace {
@@ -115,9 +116,40 @@ void every_call(const std::string& spec, const std::function<void()>& program) {
     CHECK(*ended && nth > 20);
 }
 
+// The device isn't the one that was divided, or the plan can't be read.
+void refused(const std::function<void(gcx::exec::Plan&)>& damage, const char* why) {
+    inside::run_damaged({}, damage, [&](const Inside&) {
+        CU_OK(cuInit, 0);
+        CUcontext primary = nullptr;
+        CUstream stream = nullptr;
+        CUresult result = CUDA_SUCCESS;
+        const std::string said = inside::lines_of([&] {
+            if (*why == '!')
+                setenv("GCX_EXEC_PLAN", "gcx-exec-9 or so", 1);
+            result = CU(cuDevicePrimaryCtxRetain)(&primary, 0);
+        });
+        CHECK(result != CUDA_SUCCESS && primary == nullptr);
+        CHECK(said.find(why + (*why == '!' ? 1 : 0)) != std::string::npos);
+        CHECK(is_of_gcx(said));
+        // By the ways around it that cudart has, there is no going on either.
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuCtxSetCurrent)(primary), CUDA_SUCCESS);
+        inside::lines_of([&] {
+            CHECK(CU(cuCtxSetCurrent)(primary) != CUDA_SUCCESS);
+            CHECK(CU(cuStreamCreate)(&stream, 0) != CUDA_SUCCESS);
+        });
+        CHECK_EQ(support::sim::counts().streams, 0U);
+        CHECK_EQ(support::sim::counts().green_contexts, 0U);
+    });
+}
+
 } // namespace
 
 int main() {
+    using gcx::exec::Plan;
+    refused([](Plan& plan) { plan.devices[0].family_atoms = 17; }, "its atoms are 16, and were 17");
+    refused([](Plan& plan) { plan.devices[0].sm_count = 25; }, "its SMs are 24, and were 25");
+    refused([](Plan&) {}, "!GCX_EXEC_PLAN doesn't begin with");
     for (const char* const spec : {"h100@12.4", "h100@13.0", "h100@13.5"})
         for (void (*const program)() : {retains_first, sets_first, resets, nests})
             every_call(spec, program);

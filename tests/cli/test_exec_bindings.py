@@ -1,0 +1,82 @@
+"""cuda-bindings inside gcx exec: a program that asks cuGetProcAddress for each function, as cudart
+does, and has never heard of gcx."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from .command import gcx
+
+pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+
+PROLOGUE = """
+from cuda.bindings import driver as cu
+
+def ok(results):
+    assert results[0] == cu.CUresult.CUDA_SUCCESS, cu.CUresult(results[0]).name
+    return results[1] if len(results) == 2 else results[1:]
+
+def fails(results, name):
+    assert cu.CUresult(results[0]).name == name, results[0]
+
+SM = cu.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
+COUNT = cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+ok(cu.cuInit(0))
+device = ok(cu.cuDeviceGet(0))
+assert ok(cu.cuDeviceGetAttribute(COUNT, device)) == 24
+primary = ok(cu.cuDevicePrimaryCtxRetain(device))
+ok(cu.cuCtxSetCurrent(primary))
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holds of this test, which meet nobody else's."""
+    folder = tmp_path / "runtime"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+
+
+def run(driver: str, body: str) -> str:
+    """What it says on standard error beside gcx's line."""
+    done = gcx(
+        "exec", "--sms", "24", "--", sys.executable, "-c", PROLOGUE + body, driver=f"sim:{driver}"
+    )
+    assert done.returncode == 0, done
+    assert done.stderr.startswith("gcx exec: SIMULATED: "), done
+    return done.stderr.partition("\n")[2]
+
+
+@pytest.mark.parametrize("driver", ["h100@12.4", "h100@13.0", "h100@13.5"])
+def test_handles_and_counts(driver: str) -> None:
+    said = run(
+        driver,
+        """
+# Numba refuses to work where these two differ.
+assert int(ok(cu.cuCtxGetCurrent())) == int(primary)
+assert int(ok(cu.cuDevicePrimaryCtxRetain(device))) == int(primary)
+stream = ok(cu.cuStreamCreateWithPriority(1, -5))
+assert ok(cu.cuCtxGetDevResource(primary, SM)).sm.smCount == 24
+assert ok(cu.cuDeviceGetDevResource(device, SM)).sm.smCount == 24
+memory = ok(cu.cuMemAlloc(4096))
+context = cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT
+assert int(ok(cu.cuPointerGetAttribute(context, memory))) == int(primary)
+ok(cu.cuMemFree(memory))
+ok(cu.cuStreamDestroy(stream))
+assert int(ok(cu.cuCtxPopCurrent())) == int(primary)
+ok(cu.cuDevicePrimaryCtxRelease(device))
+ok(cu.cuDevicePrimaryCtxReset(device))
+ok(cu.cuCtxSetCurrent(ok(cu.cuDevicePrimaryCtxRetain(device))))
+assert ok(cu.cuCtxGetDevResource(ok(cu.cuCtxGetCurrent()), SM)).sm.smCount == 24
+""",
+    )
+    assert said == ""
+
+
+def test_contexts_of_its_own() -> None:
+    said = run("h100@13.0", 'fails(cu.cuCtxCreate(None, 0, device), "CUDA_ERROR_NOT_SUPPORTED")')
+    assert said.startswith("gcx exec: device 0: cuCtxCreate is refused")
+    assert "--contexts device" in said
