@@ -116,6 +116,7 @@ def test_waiting() -> None:
 def test_ctrl_c(script: Any) -> None:
     script(f"""
 import os, signal, threading, gcx
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Whoever started this may ignore it.
 held = gcx.hold(None)
 threading.Timer(0.3, os.kill, (os.getpid(), {int(signal.SIGINT)})).start()
 try:
