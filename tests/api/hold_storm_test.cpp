@@ -159,7 +159,7 @@ void one_round(const Marks& marks, std::mt19937& random) {
 
 // All of them together begin so many rounds a second, however many there are.
 void pause_between_rounds(unsigned processes, std::mt19937& random) {
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % (processes * 1000)));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % (processes * 2000)));
 }
 
 pid_t start(const std::string& marks_path, unsigned processes, unsigned seed) {
