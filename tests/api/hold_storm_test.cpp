@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +88,10 @@ class Marks {
     int file_;
 };
 
+void end_with_parent() {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 // A child of this process that has the hold from then on, after this one has given it up.
 void hand_over(const Marks& marks, gcx_hold hold, int32_t device, const gcx_hold_info& info) {
     const std::string token = token_of(hold);
@@ -95,7 +100,7 @@ void hand_over(const Marks& marks, gcx_hold hold, int32_t device, const gcx_hold
     if (pipe2(joined, O_CLOEXEC) != 0 || pipe2(go, O_CLOEXEC) != 0)
         return;
     const pid_t child = fork();
-    if (child == 0) {
+    if (child == 0) { // it outlives a parent that is killed, for the few ms that it has left
         close(joined[0]);
         close(go[1]);
         gcx_hold own = nullptr;
@@ -119,7 +124,8 @@ void hand_over(const Marks& marks, gcx_hold hold, int32_t device, const gcx_hold
         sums->refused++;
     close(joined[0]);
     close(go[1]);
-    waitpid(child, nullptr, 0);
+    if (child > 0)
+        waitpid(child, nullptr, 0);
 }
 
 void one_round(const Marks& marks, std::mt19937& random) {
@@ -159,13 +165,18 @@ void one_round(const Marks& marks, std::mt19937& random) {
 
 // All of them together begin so many rounds a second, however many there are.
 void pause_between_rounds(unsigned processes, std::mt19937& random) {
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % (processes * 2000)));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % (processes * 10'000)));
 }
 
 pid_t start(const std::string& marks_path, unsigned processes, unsigned seed) {
     const pid_t child = fork();
+    if (child < 0) {
+        std::perror("fork"); // and nobody is killed by that number
+        std::exit(1);
+    }
     if (child != 0)
         return child;
+    end_with_parent();
     const Marks marks(marks_path);
     std::mt19937 random(seed);
     if (gcx_driver_open("sim:2xh100@13.0") != GCX_SUCCESS)
@@ -188,7 +199,7 @@ void test_storm() {
     uint64_t killed = 0;
     uint64_t looks = 0;
     for (const auto end = Clock::now() + plan.time; Clock::now() < end;) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1 + random() % 20));
+        std::this_thread::sleep_for(std::chrono::milliseconds(5 + random() % 30));
         pid_t& child = children[random() % children.size()];
         ::kill(child, random() % 8 == 0 ? SIGTERM : SIGKILL);
         int status = 0;

@@ -327,8 +327,10 @@ void test_forks() {
         CHECK_EQ(held_sms(listed()), 24U);
         holder.kill(SIGKILL);
         CHECK_EQ(held_sms(listed()), flags == 0 ? 0U : 24U);
-        ::kill(children[0], SIGKILL);
-        ::kill(children[1], SIGKILL);
+        for (const pid_t child : children) {
+            if (CHECK(child > 0))
+                ::kill(child, SIGKILL);
+        }
         for (int tries = 0; tries < 1000 && !listed().empty(); tries++)
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         CHECK(listed().empty());

@@ -119,6 +119,10 @@ Other::Other(const std::function<void(Other&)>& body) {
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0);
     std::fflush(nullptr);
     pid_ = fork();
+    if (pid_ < 0) {
+        std::perror("fork"); // and nobody is killed by that number
+        std::exit(1);
+    }
     if (pid_ != 0) {
         close(ends_[1]);
         return;
