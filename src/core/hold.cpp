@@ -181,11 +181,10 @@ std::vector<Entry> list(const char* named) {
     std::move(simulated.begin(), simulated.end(), std::back_inserter(found));
     const auto order = [](const Entry& entry) {
         const Record& record = entry.record;
-        const uint64_t turn = record.waits != 0 ? record.ticket : record.since_ms;
         return std::tuple(
             record.simulated,
             std::string_view(reinterpret_cast<const char*>(record.uuid), sizeof record.uuid),
-            record.waits, turn, record.id);
+            record.waits, record.ticket, record.id);
     };
     std::sort(found.begin(), found.end(),
               [&](const Entry& a, const Entry& b) { return order(a) < order(b); });

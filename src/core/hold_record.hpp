@@ -22,7 +22,7 @@ struct Record {
     uint32_t version;
     uint32_t waits;  // 1: it has nothing yet
     uint64_t id;     // a random number, the one in the file's name
-    uint64_t ticket; // of those that wait on a device, the least is the first
+    uint64_t ticket; // on a device: larger than those of all that took or waited before
     uint64_t since_ms;
     uint64_t until_ms; // of one that waits; 0: forever
     int32_t pid;

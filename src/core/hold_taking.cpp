@@ -103,7 +103,7 @@ class Taking {
                 entries.begin(), entries.end(), [](const Entry& e) { return e.record.waits != 0; });
             const auto granted = anybody_waits ? std::nullopt : plan(entries);
             if (granted)
-                become_holder(*granted);
+                become_holder(*granted, entries);
             else
                 become_waiter(entries);
             file = folder.create(file_name(record_), record_.bytes());
@@ -211,8 +211,15 @@ class Taking {
         return plan_within(usable);
     }
 
-    void become_holder(const AtomSet& atoms) {
+    void come_last(const std::vector<Entry>& entries) {
+        for (const Entry& entry : entries)
+            record_.ticket = std::max(record_.ticket, entry.record.ticket);
+        record_.ticket += record_.ticket == UINT64_MAX ? 0 : 1;
+    }
+
+    void become_holder(const AtomSet& atoms, const std::vector<Entry>& entries) {
         record_.waits = 0;
+        come_last(entries);
         record_.until_ms = 0;
         record_.since_ms = now_ms();
         std::copy(atoms.words().begin(), atoms.words().end(), record_.atoms);
@@ -228,11 +235,7 @@ class Taking {
         if (request_.timeout_ms == 0)
             refuse(entries);
         record_.waits = 1;
-        for (const Entry& entry : entries) {
-            if (entry.record.waits != 0)
-                record_.ticket = std::max(record_.ticket, entry.record.ticket);
-        }
-        record_.ticket += record_.ticket == UINT64_MAX ? 0 : 1;
+        come_last(entries);
         record_.since_ms = now_ms();
         if (request_.timeout_ms != GCX_FOREVER)
             record_.until_ms = record_.since_ms + request_.timeout_ms;
@@ -292,7 +295,7 @@ class Taking {
         const auto granted = ahead != nullptr ? std::nullopt : plan(entries);
         if (!granted)
             return false;
-        become_holder(*granted);
+        become_holder(*granted, entries);
         folder.write(file, record_.bytes());
         return true;
     }

@@ -132,6 +132,11 @@ void report_partition_counts(const std::string& choice) {
         return;
     if (void* const loaded = loaded_libcuda(); loaded != nullptr)
         use_loaded(loaded);
+    else if (Driver::started())
+        fail(GCX_ERROR_NOT_PERMITTED,
+             "gcx has started CUDA in this process already, which goes on without what would "
+             "answer the counts: ask before the first call of gcx that opens the driver, or start "
+             "the process with gcx exec");
     else
         put_facade(choice);
     reporting.store(true);

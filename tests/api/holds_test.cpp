@@ -63,6 +63,31 @@ void test_on(const std::string& spec) {
     CHECK(folder.files().empty());
 }
 
+// As they were taken, however many within a millisecond, and after one has waited.
+void test_listed_as_taken() {
+    const Folder folder;
+    on_machine(kH100, [] {
+        const std::vector<std::string> names = {"i", "h", "g", "f", "e", "d", "c", "b"};
+        std::vector<gcx_hold> all;
+        for (const std::string& name : names)
+            all.push_back(taken(16, {.name = name.c_str()}));
+        std::thread late([] {
+            gcx_hold hold = nullptr;
+            CHECK_OK(take(32, {.name = "a", .timeout_ms = GCX_FOREVER}, &hold));
+            give_back(hold);
+        });
+        while (listed().size() != names.size() + 1)
+            std::this_thread::yield();
+        std::string order;
+        for (const gcx_live_hold& hold : listed())
+            order += hold.name;
+        CHECK_EQ(order, "ihgfedcba");
+        for (const gcx_hold hold : all)
+            give_back(hold);
+        late.join();
+    });
+}
+
 void test_arguments() {
     const Folder folder;
     on_machine(kH100, [] {
@@ -346,6 +371,7 @@ int main() {
     for (const char* spec : {"h100@12.4", "h100@13.0", "h200@13.1", "h100@13.5", "a100@12.8",
                              "orin@13.0", "gb200@13.5"})
         test_on(spec);
+    test_listed_as_taken();
     test_arguments();
     test_processes();
     test_order();

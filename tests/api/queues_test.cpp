@@ -1,5 +1,6 @@
 // The hardware's queues: how many there are, asking for more before CUDA starts, and the warning.
 
+#include "../own_program.hpp"
 #include "work.hpp"
 
 #include <sys/wait.h>
@@ -151,7 +152,7 @@ void what_the_process_was_started_with_is_certain() {
         const pid_t child = fork();
         if (child == 0) {
             setenv(kVariable, "32", 1);
-            execl(own_path, own_path, "started-with", static_cast<char*>(nullptr));
+            become_own_program(own_path, {"started-with"});
             _exit(1);
         }
         int status = -1;
