@@ -89,31 +89,8 @@ bool is_kept_alive(const UnforkedFile& file, const std::string& path) {
     return lock.l_type != F_UNLCK;
 }
 
-std::optional<SharedFolder> SharedFolder::open_own(bool make) {
-    std::string path;
-    if (make) {
-        path = PrivateFolder::make().path();
-    } else {
-        const auto found = PrivateFolder::find();
-        if (!found)
-            return std::nullopt;
-        path = found->path();
-    }
-    UnforkedFile folder(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (!folder)
-        refuse_at("can't open the folder", path, errno);
-    struct stat info{};
-    if (fstat(folder.get(), &info) != 0)
-        refuse_at("can't look at the folder", path, errno);
-    const bool of_group = is_of_group(info, path);
-    return SharedFolder(std::move(folder), std::move(path), of_group);
-}
-
-SharedFolder SharedFolder::open_named(const std::string& path) {
-    if (path.front() != '/')
-        fail(GCX_ERROR_INVALID_VALUE,
-             format("the folder %s is no absolute path: it begins with no /", path.c_str()));
-    UnforkedFile folder(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY);
+SharedFolder SharedFolder::open_at(const std::string& path, int flags) {
+    UnforkedFile folder(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | flags);
     if (!folder)
         refuse_at("can't open the folder", path, errno);
     struct stat info{};
@@ -123,15 +100,22 @@ SharedFolder SharedFolder::open_named(const std::string& path) {
     return {std::move(folder), path, of_group};
 }
 
+SharedFolder SharedFolder::open_named(const std::string& path) {
+    if (path.front() != '/')
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("the folder %s is no absolute path: it begins with no /", path.c_str()));
+    return open_at(path, 0);
+}
+
 SharedFolder SharedFolder::open(const std::string& path) {
-    if (!path.empty())
-        return open_named(path);
-    auto own = open_own(true);
-    return std::move(*own);
+    return path.empty() ? open_at(PrivateFolder::make().path(), O_NOFOLLOW) : open_named(path);
 }
 
 std::optional<SharedFolder> SharedFolder::find(const std::string& path) {
-    return path.empty() ? open_own(false) : open_named(path);
+    if (!path.empty())
+        return open_named(path);
+    const auto own = PrivateFolder::find();
+    return own ? std::optional(open_at(own->path(), O_NOFOLLOW)) : std::nullopt;
 }
 
 SharedFolder::~SharedFolder() {

@@ -58,7 +58,7 @@ class SharedFolder {
   private:
     SharedFolder(UnforkedFile folder, std::string path, bool of_group)
         : folder_(std::move(folder)), path_(std::move(path)), of_group_(of_group) {}
-    static std::optional<SharedFolder> open_own(bool make);
+    static SharedFolder open_at(const std::string& path, int flags);
     static SharedFolder open_named(const std::string& path);
     bool was_replaced() const;
     timespec last_change() const;

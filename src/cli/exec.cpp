@@ -74,20 +74,21 @@ void check_reach(const std::string& command) {
 }
 
 void warn_of_old_loader() {
-    int major = 0;
-    int minor = 0;
-    if (std::sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor) != 2 || major > 2 ||
-        minor >= 35)
+    const char* const version = gnu_get_libc_version();
+    char* point = nullptr;
+    const long major = std::strtol(version, &point, 10);
+    const long minor = *point == '.' ? std::strtol(point + 1, nullptr, 10) : 0;
+    if (major != 2 || minor >= 35)
         return;
     std::fprintf(stderr,
-                 "gcx exec: with this system's glibc %d.%d calls between libraries are slower "
+                 "gcx exec: with this system's glibc %s calls between libraries are slower "
                  "here, from 2.35 on they aren't; LD_BIND_NOW=1 in the environment avoids it\n",
-                 major, minor);
+                 version);
 }
 
 std::string auditors_with(const std::string& own) {
     const char* const before = std::getenv("LD_AUDIT");
-    const std::string others = before != nullptr ? before : "";
+    std::string others = before != nullptr ? before : "";
     if ((":" + others + ":").find(":" + own + ":") != std::string::npos)
         return others;
     // The last is asked last, so that whatever the others make of libcuda's name comes to it.
@@ -100,7 +101,7 @@ std::string auditors_with(const std::string& own) {
 std::string tunables_with_reserve() {
     constexpr char kName[] = "glibc.rtld.optional_static_tls";
     const char* const before = std::getenv("GLIBC_TUNABLES");
-    const std::string others = before != nullptr ? before : "";
+    std::string others = before != nullptr ? before : "";
     if (others.find(kName) != std::string::npos)
         return others;
     return (others.empty() ? "" : others + ":") + kName + "=8192";

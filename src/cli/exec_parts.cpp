@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cstring>
 #include <map>
+#include <utility>
 
 namespace gcx::cli {
 namespace {
@@ -134,7 +135,8 @@ gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wi
     check(gcx_hold_get_token(hold, token.data(), GCX_MAX_HOLD_TOKEN));
     gcx_hold_info info = GCX_HOLD_INFO_INIT;
     check(gcx_hold_get_info(hold, &info));
-    part.plan.token = token.c_str();
+    token.resize(std::strlen(token.c_str()));
+    part.plan.token = std::move(token);
     part.held = true;
     part.mps = info.mps;
     return sms;

@@ -105,7 +105,8 @@ std::string loader_of(const ProgramFile& file, const ElfW(Ehdr) & header) {
             continue;
         std::string loader(std::min<std::size_t>(segment->p_filesz, 4096), '\0');
         loader.resize(file.read_at(segment->p_offset, loader.data(), loader.size()));
-        return loader.c_str();
+        loader.resize(std::strlen(loader.c_str()));
+        return loader;
     }
     return "";
 }
@@ -143,7 +144,7 @@ ProgramKind program_kind(const std::string& name) {
         const std::string why = why_not(file);
         if (why.empty())
             break;
-        return {ProgramKind::Reach::kChildren, path + " " + why};
+        return {ProgramKind::Reach::kChildren, format("%s %s", path.c_str(), why.c_str())};
     }
     return {};
 }

@@ -53,7 +53,7 @@ bool same_atoms(const Record& a, const Record& b) {
 
 std::string label_of(const Entry& entry) {
     const Record& record = entry.record;
-    std::string label = record.name[0] != '\0' ? format("\"%s\" of ", record.name) : "";
+    const std::string label = record.name[0] != '\0' ? format("\"%s\" of ", record.name) : "";
     return label + format("process %d (%s)", record.pid, record.process_name);
 }
 
@@ -97,7 +97,7 @@ class Taking {
             refuse(std::vector<Entry>());
         UnforkedFile file;
         {
-            SharedFolder folder = locked_folder();
+            const SharedFolder folder = locked_folder();
             const std::vector<Entry> entries = look(folder);
             const bool anybody_waits = std::any_of(
                 entries.begin(), entries.end(), [](const Entry& e) { return e.record.waits != 0; });
@@ -338,7 +338,7 @@ SmResource resource_of(Device& device, const Record& record) {
     const AtomShape& shape = family->shape();
     if (record.driver_version != device.driver().version() ||
         record.device_sm_count != device.sm_count() || record.unit_count != shape.unit_count ||
-        record.unit_size != shape.unit_size || record.odd_size != shape.odd_size)
+        record.unit_size != shape.unit_size || record.odd_size != shape.odd_size) {
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("the hold was taken where %s has %u SMs, the %s family %u atoms of %u, and the "
                     "driver is %s; here it has %u SMs, %u atoms of %u, and the driver is %s: which "
@@ -349,6 +349,7 @@ SmResource resource_of(Device& device, const Record& record) {
                     version_text(record.driver_version).c_str(), device.sm_count(),
                     shape.unit_count, shape.unit_size,
                     version_text(device.driver().version()).c_str()));
+    }
     return {&device, std::move(family), record.set()};
 }
 

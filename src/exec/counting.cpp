@@ -5,6 +5,7 @@
 #include "exec/words.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ std::string path_of(void* library) {
 // undone: a second libcuda.so.1 would never be looked for.
 std::string find_library(const std::string& name) {
     int ends[2];
-    if (pipe(ends) != 0)
+    if (pipe2(ends, O_CLOEXEC) != 0)
         fail(GCX_ERROR_OPERATING_SYSTEM, format("no pipe: %s", std::strerror(errno)));
     const pid_t child = fork();
     if (child == 0) {
@@ -54,6 +55,8 @@ std::string find_library(const std::string& name) {
     char path[PATH_MAX] = "";
     ssize_t length = 0;
     do
+        // With the lock, since it must not be asked twice at once; until the child ends, at most.
+        // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection)
         length = child > 0 ? read(ends[0], path, sizeof path - 1) : 0;
     while (length < 0 && errno == EINTR);
     close(ends[0]);

@@ -7,12 +7,14 @@
 
 namespace gcx::shim {
 
+// The arguments come in parentheses of their own. NOLINTBEGIN(bugprone-macro-parentheses)
 #define GCX_SHIM_ENTERING(name, parameters, arguments)                                             \
     extern "C" GCX_SHIM_EXPORT CUresult CUDAAPI shim_##name parameters __asm__(#name);             \
     CUresult CUDAAPI shim_##name parameters {                                                      \
         const CUresult entered = enter();                                                          \
         return entered == CUDA_SUCCESS ? GCX_REAL(name) arguments : entered;                       \
     }
+// NOLINTEND(bugprone-macro-parentheses)
 
 GCX_SHIM_ENTERING(cuStreamCreate, (CUstream * out, unsigned flags), (out, flags))
 GCX_SHIM_ENTERING(cuStreamCreateWithPriority, (CUstream * out, unsigned flags, int priority),

@@ -4,6 +4,7 @@
 #include "exec/words.hpp"
 #include "shim/real.hpp"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -368,14 +369,16 @@ CUresult enter() {
 
 void say(const char* format, ...) {
     // One write, so that lines of several processes don't mix.
-    char line[1024];
-    const int start = std::snprintf(line, sizeof line, "gcx exec: ");
+    char line[1024] = "gcx exec: ";
+    constexpr std::size_t kStart = std::char_traits<char>::length("gcx exec: ");
+    constexpr std::size_t kRoom = sizeof line - kStart - 1; // a newline takes the place of the end
     va_list arguments;
     va_start(arguments, format);
-    std::vsnprintf(line + start, sizeof line - static_cast<std::size_t>(start) - 1, format,
-                   arguments);
+    const int wanted = std::vsnprintf(line + kStart, kRoom, format, arguments);
     va_end(arguments);
-    std::strcat(line, "\n");
+    const std::size_t said = std::min(static_cast<std::size_t>(std::max(wanted, 0)), kRoom - 1);
+    line[kStart + said] = '\n';
+    line[kStart + said + 1] = '\0';
     std::fputs(line, stderr);
 }
 

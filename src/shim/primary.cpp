@@ -72,9 +72,10 @@ CUresult release(CUdevice device, Release& real_release) {
 } // namespace
 
 GCX_SHIM_API(cuDevicePrimaryCtxRetain, CUcontext* out, CUdevice device) {
+    if (out == nullptr)
+        return GCX_REAL(cuDevicePrimaryCtxRetain)(out, device);
     CUcontext primary = nullptr;
-    CUresult result =
-        GCX_REAL(cuDevicePrimaryCtxRetain)(out != nullptr ? &primary : nullptr, device);
+    CUresult result = GCX_REAL(cuDevicePrimaryCtxRetain)(&primary, device);
     if (result != CUDA_SUCCESS)
         return result;
     Partition* partition = nullptr;
