@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
 
 def test_each_example_is_known_here_and_in_the_readme() -> None:
     names = {path.stem for path in EXAMPLES.glob("*.py")} - {"common"}
-    assert names == {"split", "scenario", "leases", *COMPUTE}
+    assert names == {"split", "scenario", "leases", "ray_actors", *COMPUTE}
     readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\((\w+)\.py\)", readme)) == names
 

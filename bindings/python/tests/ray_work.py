@@ -1,0 +1,69 @@
+"""Actors and tasks for test_ray.py, in a module that Ray's workers can import."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import gcx
+import gcx.ray
+import ray
+
+
+def seen(held: gcx.Hold) -> dict[str, Any]:
+    """What a hold is, for another process; and how many SMs a kernel in it ran on."""
+    with held.acquire(None) as part:
+        ran_on = len(part.stream.sm_ids())
+    return {
+        "pid": os.getpid(),
+        "name": held.name,
+        "atoms": held.atoms,
+        "sm_count": held.sm_count,
+        "ran_on": ran_on,
+        "uuid": held.device_uuid,
+        "id": held.id,
+    }
+
+
+@ray.remote(max_restarts=1)
+class Holder:
+    """Holds what Ray counts for it, and doesn't keep the object."""
+
+    def __init__(self, timeout: float | None = 60) -> None:
+        self.seen = seen(gcx.ray.hold(timeout=timeout))
+
+    def tell(self) -> dict[str, Any]:
+        return self.seen
+
+    def misuse(self) -> list[str]:
+        """What is said when hold is called again: here, in a thread, in a forked child."""
+        said: list[str] = []
+
+        def call() -> None:
+            try:
+                said.append(f"held {gcx.ray.hold(timeout=0)}")
+            except Exception as error:
+                said.append(f"{type(error).__name__}: {error}")
+
+        call()
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            call()
+            os.write(writing, said[-1].encode())
+            os._exit(0)
+        os.close(writing)
+        os.waitpid(child, 0)
+        said.append(os.read(reading, 10_000).decode())
+        os.close(reading)
+        return said
+
+
+@ray.remote(num_cpus=0)  # type: ignore[misc]
+def held_by_a_task(timeout: float = 60) -> dict[str, Any]:
+    with gcx.ray.hold(timeout=timeout) as held:
+        return seen(held)

@@ -1,0 +1,221 @@
+"""Ray: actors and tasks that hold SMs, on a real Ray of two nodes in this machine. One node has a
+GPU, the other two; each has its folder for holds, as machines of their own would."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gcx
+import gcx.ray
+import pytest
+
+if gcx.driver_info().version != (13, 0):
+    pytest.skip("Ray runs on one driver, 13.0: nothing differs here", allow_module_level=True)
+ray = pytest.importorskip("ray", reason="tests/requirements.txt has Ray")
+from ray.cluster_utils import Cluster  # noqa: E402
+from ray.util.placement_group import placement_group, remove_placement_group  # noqa: E402
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: E402
+from ray_work import Holder, held_by_a_task  # type: ignore[import-not-found] # noqa: E402
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "python" / "ray_actors.py"
+# Quick to start: nobody needs workers ahead, or what they print.
+HEAD = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+SYSTEM = {"enable_worker_prestart": False, "prestart_worker_first_driver": False}
+QUICK = {"RAY_worker_niceness": "0"}
+ONE_GPU = {"one_gpu": 0.001}  # A resource of that node alone.
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Where the nodes' processes agree: the one with one GPU, the one with two."""
+    made = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
+    for folder in made:
+        folder.chmod(0o700)
+    return made
+
+
+@pytest.fixture(scope="module")
+def cluster(folders: tuple[Path, Path]) -> Iterator[Any]:
+    """Both nodes, with what `python -m gcx.ray` says of each."""
+    one, two = folders
+    nodes = Cluster()
+    try:
+        env = {**QUICK, "GCX_SIM_MPS": "1"}
+        env |= {"GCX_DRIVER": "sim:h100@13.0", "GCX_HOLD_FOLDER": str(one)}
+        # Workers import ray_work, and gcx from where this process has it.
+        paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        env["PYTHONPATH"] = os.pathsep.join(paths)
+        said = {**node_says(env), "one_gpu": 1}
+        nodes.add_node(resources=said, env_vars=dict(env), _system_config=SYSTEM, **HEAD)
+        env |= {"GCX_DRIVER": "sim:h100,h100@13.0", "GCX_HOLD_FOLDER": str(two)}
+        nodes.add_node(resources=node_says(env), num_gpus=2, env_vars=env)
+        ray.init(address=nodes.address, logging_level="ERROR", log_to_driver=False)
+        yield nodes
+    finally:
+        ray.shutdown()
+        nodes.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_held(folders: tuple[Path, Path]) -> Iterator[None]:
+    """After each test both folders are empty, and Ray has all SMs again."""
+    yield
+    for folder in folders:
+        until_free(folder)
+    until(lambda: ray.available_resources().get(gcx.ray.RESOURCE) == 396)
+
+
+def node_says(env: dict[str, str]) -> dict[str, int]:
+    done = subprocess.run(
+        [sys.executable, "-m", "gcx.ray"],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = json.loads(done.stdout)
+    assert isinstance(said, dict)
+    return said
+
+
+def until(holds: Callable[[], object], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def tell(actor: Any) -> dict[str, Any]:
+    """What an actor has, once it lives; it may be about to start again."""
+    for _ in range(1000):
+        try:
+            said = ray.get(actor.tell.remote(), timeout=60)
+        except ray.exceptions.ActorUnavailableError:
+            time.sleep(0.05)
+        else:
+            assert isinstance(said, dict)
+            return said
+    raise AssertionError("the actor didn't come back")
+
+
+def until_free(folder: Path) -> None:
+    """Until nobody holds or waits, and then no file is left."""
+    until(lambda: gcx.holds(folder) == [])
+    assert list(folder.iterdir()) == []
+
+
+def is_pending(actor: Any) -> bool:
+    ready, _ = ray.wait([actor.tell.remote()], timeout=0.3)
+    return not ready
+
+
+def test_decode_beside_prefill_and_both_restarted(cluster: Any, folders: tuple[Path, Path]) -> None:
+    bundles = [{gcx.ray.RESOURCE: sms, "CPU": 0.1, **ONE_GPU} for sms in (24, 108)]
+    group = placement_group(bundles, strategy="STRICT_PACK")
+    # By number: Ray would put 24 SMs into the bundle of 108 as well.
+    to_bundle = [
+        PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
+        for index in range(2)
+    ]
+    odd = "decode, größer \N{ROCKET} " + "x" * 80
+    decode = Holder.options(
+        **gcx.ray.options(24), name=odd, num_cpus=0.1, scheduling_strategy=to_bundle[0]
+    ).remote()
+    prefill = Holder.options(
+        **gcx.ray.options(108), num_cpus=0.1, scheduling_strategy=to_bundle[1]
+    ).remote()
+    first, second = tell(decode), tell(prefill)
+    assert (first["sm_count"], first["ran_on"]) == (24, 24)
+    assert (second["sm_count"], second["ran_on"]) == (108, 108)
+    assert sorted(first["atoms"] + second["atoms"]) == list(range(16))
+    assert first["name"] == odd.encode()[:63].decode(errors="ignore")
+    assert second["name"] == f"Holder {prefill._actor_id.hex()[:8]}"
+
+    os.kill(first["pid"], signal.SIGKILL)
+    until(lambda: first["id"] not in {hold.id for hold in gcx.holds(folders[0])})
+    again = tell(decode)
+    assert (again["sm_count"], again["ran_on"], again["name"]) == (24, 24, first["name"])
+    assert again["pid"] != first["pid"]
+    assert not set(again["atoms"]) & set(second["atoms"])
+
+    ray.kill(prefill, no_restart=False)
+    until(lambda: second["id"] not in {hold.id for hold in gcx.holds(folders[0])})
+    assert tell(prefill)["sm_count"] == 108
+    assert sorted(hold.sm_count for hold in gcx.holds(folders[0])) == [24, 108]
+    assert gcx.holds(folders[1]) == []
+    for actor in (decode, prefill):
+        ray.kill(actor)
+    remove_placement_group(group)
+
+
+def test_shares_of_two_gpus(cluster: Any, folders: tuple[Path, Path]) -> None:
+    wanted = gcx.ray.options(88, device_sm_count=132)
+    first, second = (Holder.options(**wanted).remote() for _ in range(2))
+    had, other = tell(first), tell(second)
+    assert had["uuid"] != other["uuid"]
+    # 88 SMs are left, and no GPU has them: Ray waits, and the hold is never asked.
+    third = Holder.options(**wanted).remote()
+    assert is_pending(third)
+    assert len(gcx.holds(folders[1])) == 2
+    ray.kill(first)
+    assert tell(third)["uuid"] == had["uuid"]
+    for actor in (second, third):
+        ray.kill(actor)
+
+
+def test_somebody_outside_ray(
+    cluster: Any, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"resources": {gcx.ray.RESOURCE: 24, **ONE_GPU}}
+    one = folders[0]
+    with gcx.hold(120, name="outside", folder=one):
+        refused = Holder.options(**asked).remote(timeout=0.1)
+        with pytest.raises(ray.exceptions.ActorDiedError) as caught:
+            ray.get(refused.tell.remote())
+        said = str(caught.value)
+        assert "AlreadyAcquiredError" in said
+        assert '"outside" of process' in said
+        assert "Ray counts 24 gcx_sms of node" in said
+
+        patient = Holder.options(**asked).remote(timeout=None)
+        until(lambda: any(hold.waiting for hold in gcx.holds(one)))
+        cancelled = Holder.options(**asked).remote(timeout=None)
+        until(lambda: sum(hold.waiting for hold in gcx.holds(one)) == 2)
+        ray.kill(cancelled)
+        until(lambda: sum(hold.waiting for hold in gcx.holds(one)) == 1)
+        assert is_pending(patient)
+    assert tell(patient)["sm_count"] == 24
+    again, in_thread, in_child = ray.get(patient.misuse.remote())
+    for text in (again, in_thread):
+        assert text.startswith("AlreadyAcquiredError: this actor has its hold already")
+    assert "fork" in in_child
+    ray.kill(patient)
+
+
+def test_tasks(cluster: Any, folders: tuple[Path, Path]) -> None:
+    task = held_by_a_task.options(resources={gcx.ray.RESOURCE: 108, **ONE_GPU})
+    said = ray.get([task.remote() for _ in range(3)])  # One after the other.
+    assert [each["ran_on"] for each in said] == [108, 108, 108]
+    assert gcx.holds(folders[0]) == []
+    assert all("held_by_a_task" in each["name"] for each in said)
+
+
+def test_the_example(cluster: Any) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE), "--decode", "24", "--prefill", "108"],
+        env={**os.environ, "RAY_ADDRESS": cluster.address},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no SM is in both" in done.stdout

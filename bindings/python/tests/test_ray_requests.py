@@ -1,0 +1,240 @@
+"""What gcx.ray asks for and refuses, as far as that goes without Ray: in its place stands a module
+that tells what Ray would. test_ray.py has the real one."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import gcx
+import gcx.ray
+import pytest
+
+
+class Context:
+    """What Ray tells a worker of itself."""
+
+    def __init__(self, **given: Any) -> None:
+        self.worker = types.SimpleNamespace(mode=given.get("mode", 1))
+        self.given = given
+
+    def get_assigned_resources(self) -> dict[str, float]:
+        return {"CPU": 1.0, **self.given.get("resources", {"gcx_sms": 24.0})}
+
+    def get_accelerator_ids(self) -> dict[str, list[str]]:
+        return {"GPU": self.given.get("gpus", []), "TPU": []}
+
+    def get_actor_id(self) -> str | None:
+        actor: str | None = self.given.get("actor", "0123456789abcdef")
+        return actor
+
+    def get_actor_name(self) -> str:
+        return str(self.given.get("name", ""))
+
+    def get_task_name(self) -> str | None:
+        task: str | None = self.given.get("task", "Decode.__init__")
+        return task
+
+    def get_node_id(self) -> str:
+        return "fedcba9876543210"
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Makes this process a worker of Ray, with what it is told."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("GCX_HOLD_FOLDER", str(tmp_path))
+    monkeypatch.setattr(gcx.ray, "_of_actor", None)
+
+    def become(**given: Any) -> None:
+        ray = types.ModuleType("ray")
+        ray.WORKER_MODE = 1  # type: ignore[attr-defined]
+        ray.is_initialized = lambda: True  # type: ignore[attr-defined]
+        ray.get_runtime_context = lambda: Context(**given)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "ray", ray)
+
+    return become
+
+
+@pytest.fixture
+def _mps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Says that MPS is on, of which holds are warned otherwise."""
+    monkeypatch.setattr(gcx.Hold, "mps", property(lambda held: True))
+
+
+def test_gcx_imports_no_ray(script: Any) -> None:
+    script("""
+import sys, gcx, gcx.ray
+assert "ray" not in sys.modules
+sys.modules["ray"] = None
+try:
+    gcx.ray.hold()
+except ImportError as error:
+    assert "pip install ray" in str(error), error
+else:
+    raise SystemExit("no ImportError")
+""")
+
+
+def test_what_a_node_says(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gcx.ray.node_resources() == {"gcx_sms": 132}
+    command = "import runpy, sys; sys.argv[1:] = []; runpy.run_module('gcx.ray', {}, '__main__')"
+    version = ".".join(map(str, gcx.driver_info().version))
+    for driver, sms in (("h100,a100", 240), ("orin", 16)):
+        said = script(f"""
+try:
+    {command}
+except SystemExit as ended:
+    assert ended.code == 0
+""", driver=f"sim:{driver}@{version}")  # fmt: skip
+        assert json.loads(said) == {"gcx_sms": sms}
+
+
+def test_options() -> None:
+    assert gcx.ray.options(24) == {"resources": {"gcx_sms": 24}}
+    asked = gcx.ray.options(24, device_sm_count=132)
+    assert asked == {"resources": {"gcx_sms": 24}, "num_gpus": 0.1818}
+    assert gcx.ray.options(132, device_sm_count=132)["num_gpus"] == 1
+    for wrong in (0, -1, 133):
+        with pytest.raises(gcx.InvalidValueError):
+            gcx.ray.options(wrong, device_sm_count=132)
+    with pytest.raises(TypeError):
+        gcx.ray.options(24.0)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        gcx.ray.options(True)
+
+
+@pytest.mark.parametrize("total", [16, 108, 128, 132, 142, 148, 152])
+def test_shares_fit_as_counts_do(total: int) -> None:
+    """Shares of counts that fit a GPU are 1 at most, and what doesn't fit is more: by two SMs, the
+    smallest atom."""
+    share = {
+        count: Fraction(str(gcx.ray.options(count, device_sm_count=total)["num_gpus"]))
+        for count in range(1, total + 1)
+    }
+    for count in range(2, total - 1, 2):
+        assert share[count] + share[total - count] <= 1
+        assert share[count] + share[total - count + 2] > 1
+    assert share[2] * (total // 2) <= 1 < share[2] * (total // 2 + 1)
+
+
+@pytest.mark.usefixtures("_mps")
+def test_the_actors_hold(worker: Any) -> None:
+    worker(name="decode")
+    held = gcx.ray.hold()
+    assert (held.name, held.sm_count) == ("decode", 24)
+    with pytest.raises(gcx.AlreadyAcquiredError, match=r"has its hold already.*decode"):
+        gcx.ray.hold()
+    held.close()
+    again = gcx.ray.hold(name="another")
+    assert again.name == "another"
+    del held
+    assert len(gcx.holds()) == 1
+    again.close()
+    worker(actor=None, task="step")
+    with gcx.ray.hold() as first, gcx.ray.hold() as second:
+        assert (first.name, second.name) == ("step", "step")
+    assert gcx.holds() == []
+
+
+@pytest.mark.usefixtures("_mps")
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"name": "x" * 62 + "é"}, "x" * 62),
+        ({"name": "a\0b\nc"}, "ab\nc"),
+        ({"name": "\ud800"}, "?"),
+        ({}, "Decode 01234567"),
+        ({"task": None}, "actor 01234567"),
+        ({"task": "chosen"}, "chosen 01234567"),
+        ({"actor": None, "task": None}, "task"),
+    ],
+)
+def test_names(worker: Any, given: dict[str, Any], name: str) -> None:
+    worker(**given)
+    with gcx.ray.hold() as held:
+        assert held.name == name
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"resources": {}}, "this actor asked Ray for no gcx_sms; ask by"),
+        ({"resources": {}, "actor": None}, "this task asked Ray for no gcx_sms"),
+        ({"resources": {"gcx_sms": 0.5}}, "asked Ray for 0.5 gcx_sms, and an SM is never divided"),
+        ({"resources": {"gcx_sms": 133.0}}, "has 132"),
+        ({"gpus": ["0", "1"]}, "Ray gave this actor 2 GPUs, and a hold has SMs of one"),
+        ({"gpus": ["5"]}, "Ray gave this actor GPU 5, and CUDA_VISIBLE_DEVICES is None"),
+        ({"mode": 0}, "this process is a driver"),
+    ],
+)
+def test_what_is_refused(
+    worker: Any, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], said: str
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    worker(**given)
+    with pytest.raises(RuntimeError, match=said):
+        gcx.ray.hold(timeout=0)
+    assert gcx.holds() == []
+
+
+def test_no_worker(worker: Any) -> None:
+    worker()
+    sys.modules["ray"].is_initialized = lambda: False  # type: ignore[attr-defined]
+    with pytest.raises(RuntimeError, match="this process is neither"):
+        gcx.ray.hold()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "visible", "ordinal"),
+    [
+        ([], None, 0),
+        (["0"], None, 0),
+        (["1"], None, 1),
+        (["1"], "1", 0),
+        (["5"], "4, 5,6", 1),
+        (["GPU-ab"], "GPU-cd,GPU-ab", 1),
+    ],
+)
+def test_the_gpu_that_ray_gave(
+    monkeypatch: pytest.MonkeyPatch, gpus: list[str], visible: str | None, ordinal: int
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr(gcx, "devices", lambda: [gcx.Device(0)] * (2 if gpus else 1))
+    assert gcx.ray._device(Context(gpus=gpus)) == ordinal
+
+
+def test_no_gpu_or_several(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker()
+    monkeypatch.setattr(gcx, "devices", lambda: [gcx.Device(0)] * 2)
+    with pytest.raises(RuntimeError, match="asked Ray for no GPU and sees 2"):
+        gcx.ray.hold()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(RuntimeError, match="Ray hides them all"):
+        gcx.ray.hold()
+
+
+def test_warnings(worker: Any) -> None:
+    worker(resources={"gcx_sms": 10.0}, name="odd")
+    with pytest.warns(RuntimeWarning) as warned, gcx.ray.hold() as held:
+        assert held.sm_count == 12  # the last atom of an H100
+    rounded, without_mps = (str(warning.message) for warning in warned)
+    assert "odd: Ray counts 10 gcx_sms, and the device gives 12" in rounded
+    assert "isn't shared by way of MPS" in without_mps
+
+
+@pytest.mark.usefixtures("_mps")
+def test_who_has_them(worker: Any) -> None:
+    worker(name="late")
+    with gcx.hold(120, name="early"), pytest.raises(gcx.AlreadyAcquiredError) as caught:
+        gcx.ray.hold(timeout=0.01)
+    said = str(caught.value)
+    assert '"early" of process' in said
+    assert "Ray counts 24 gcx_sms of node fedcba9876543210 as free" in said
+    assert isinstance(caught.value.__cause__, gcx.AlreadyAcquiredError)

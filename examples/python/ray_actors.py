@@ -1,0 +1,99 @@
+"""A decode and a prefill actor of Ray that each hold a part of one GPU; the decode actor is killed,
+and comes back with SMs of its own.
+
+python examples/python/ray_actors.py [--decode 24] [--prefill 108]; it starts a Ray of this machine,
+or takes the one that RAY_ADDRESS names. Without a GPU: GCX_DRIVER=sim:h200@13.0 before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+from typing import Any
+
+import common
+import gcx
+import gcx.ray
+
+ray = common.library("ray")
+
+
+class Part:
+    """Work on SMs that no other process has. __init__ runs again when Ray restarts the actor, and
+    then takes SMs anew."""
+
+    def __init__(self) -> None:
+        self.held = gcx.ray.hold(timeout=120)
+        self.part = self.held.acquire(None)
+
+    def step(self) -> dict[str, Any]:
+        """Here is the work of a step, in self.part.stream. What it runs on, noted by a kernel."""
+        return {
+            "pid": os.getpid(),
+            "atoms": self.held.atoms,
+            "device": self.held.device_uuid,
+            "sms": len(self.part.stream.sm_ids()),
+        }
+
+
+def step(actor: Any, name: str) -> dict[str, Any]:
+    """A step of an actor, which may be about to come back."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            done: dict[str, Any] = ray.get(actor.step.remote())
+        except ray.exceptions.ActorUnavailableError as error:
+            common.check(time.monotonic() < end, f"{name} didn't come back in a minute: {error}")
+            time.sleep(0.1)
+        else:
+            print(f"{name}, process {done['pid']}: {done['sms']} SMs, atoms {done['atoms']}")
+            return done
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--decode", type=common.positive, default=24, help="SMs of decode (24)")
+    parser.add_argument("--prefill", type=common.positive, default=108, help="of prefill (108)")
+    arguments = parser.parse_args()
+    counts = {"decode": arguments.decode, "prefill": arguments.prefill}
+
+    # On a cluster, each node with a GPU says so: ray start --resources="$(python -m gcx.ray)".
+    local = {} if "RAY_ADDRESS" in os.environ else {"resources": gcx.ray.node_resources()}
+    ray.init(logging_level="ERROR", **local)
+
+    # Both on one node, all or nothing. Where nodes have several GPUs, options has device_sm_count.
+    group = ray.util.placement_group(
+        [{**gcx.ray.options(count)["resources"], "CPU": 0.1} for count in counts.values()],
+        strategy="STRICT_PACK",
+    )
+    if not group.wait(60):
+        common.end(f"no node has {sum(counts.values())} {gcx.ray.RESOURCE} free")
+    in_bundle = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
+    actor = ray.remote(Part)
+    decode, prefill = (
+        actor.options(
+            name=name,
+            num_cpus=0.1,
+            max_restarts=-1,
+            # By its number, or Ray may put the few SMs of one into the many of the other.
+            scheduling_strategy=in_bundle(group, placement_group_bundle_index=index),
+            **gcx.ray.options(count),
+        ).remote()
+        for index, (name, count) in enumerate(counts.items())
+    )
+    first, other = step(decode, "decode"), step(prefill, "prefill")
+    os.kill(first["pid"], signal.SIGKILL)
+    again = step(decode, "decode, killed and restarted")
+    for mine in (first, again):
+        common.check(mine["sms"] == counts["decode"], f"decode ran on {mine['sms']} SMs")
+        common.check(
+            mine["device"] != other["device"] or not set(mine["atoms"]) & set(other["atoms"]),
+            f"atoms {mine['atoms']} are also among {other['atoms']}",
+        )
+    print("no SM is in both")
+
+
+if __name__ == "__main__":
+    main()
