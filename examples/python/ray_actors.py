@@ -2,7 +2,8 @@
 and comes back with SMs of its own.
 
 python examples/python/ray_actors.py [--decode 24] [--prefill 108]; it starts a Ray of this machine,
-or takes the one that RAY_ADDRESS names. Without a GPU: GCX_DRIVER=sim:h200@13.0 before it.
+or takes the one that RAY_ADDRESS names, with --device-sms 132 if its nodes have several GPUs.
+Without a GPU: GCX_DRIVER=sim:h200@13.0 before it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Part:
             "atoms": self.held.atoms,
             "device": self.held.device_uuid,
             "sms": len(self.part.stream.sm_ids()),
+            "simulated": self.held.simulated,
         }
 
 
@@ -48,7 +50,8 @@ def step(actor: Any, name: str) -> dict[str, Any]:
             common.check(time.monotonic() < end, f"{name} didn't come back in a minute: {error}")
             time.sleep(0.1)
         else:
-            print(f"{name}, process {done['pid']}: {done['sms']} SMs, atoms {done['atoms']}")
+            kind = "SIMULATED SMs" if done["simulated"] else "SMs"
+            print(f"{name}, process {done['pid']}: {done['sms']} {kind}, atoms {done['atoms']}")
             return done
 
 
@@ -56,18 +59,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--decode", type=common.positive, default=24, help="SMs of decode (24)")
     parser.add_argument("--prefill", type=common.positive, default=108, help="of prefill (108)")
+    parser.add_argument(
+        "--device-sms", type=common.positive, help="SMs of a GPU; needed where nodes have several"
+    )
     arguments = parser.parse_args()
     counts = {"decode": arguments.decode, "prefill": arguments.prefill}
+    asked = {
+        name: gcx.ray.options(count, device_sm_count=arguments.device_sms)
+        for name, count in counts.items()
+    }
 
     # On a cluster, each node with a GPU says so: ray start --resources="$(python -m gcx.ray)".
     local = {} if "RAY_ADDRESS" in os.environ else {"resources": gcx.ray.node_resources()}
     ray.init(logging_level="ERROR", **local)
 
-    # Both on one node, all or nothing. Where nodes have several GPUs, options has device_sm_count.
-    group = ray.util.placement_group(
-        [{**gcx.ray.options(count)["resources"], "CPU": 0.1} for count in counts.values()],
-        strategy="STRICT_PACK",
-    )
+    # Both on one node, all or nothing.
+    bundles = [
+        {**each["resources"], "GPU": each.get("num_gpus", 0), "CPU": 0.1} for each in asked.values()
+    ]
+    group = ray.util.placement_group(bundles, strategy="STRICT_PACK")
     if not group.wait(60):
         common.end(f"no node has {sum(counts.values())} {gcx.ray.RESOURCE} free")
     in_bundle = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy
@@ -79,9 +89,9 @@ def main() -> None:
             max_restarts=-1,
             # By its number, or Ray may put the few SMs of one into the many of the other.
             scheduling_strategy=in_bundle(group, placement_group_bundle_index=index),
-            **gcx.ray.options(count),
+            **each,
         ).remote()
-        for index, (name, count) in enumerate(counts.items())
+        for index, (name, each) in enumerate(asked.items())
     )
     first, other = step(decode, "decode"), step(prefill, "prefill")
     os.kill(first["pid"], signal.SIGKILL)

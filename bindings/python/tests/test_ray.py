@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -54,9 +55,11 @@ def cluster(folders: tuple[Path, Path]) -> Iterator[Any]:
         paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         env["PYTHONPATH"] = os.pathsep.join(paths)
         said = {**node_says(env), "one_gpu": 1}
-        nodes.add_node(resources=said, env_vars=dict(env), _system_config=SYSTEM, **HEAD)
+        nodes.add_node(
+            num_cpus=4, resources=said, env_vars=dict(env), _system_config=SYSTEM, **HEAD
+        )
         env |= {"GCX_DRIVER": "sim:h100,h100@13.0", "GCX_HOLD_FOLDER": str(two)}
-        nodes.add_node(resources=node_says(env), num_gpus=2, env_vars=env)
+        nodes.add_node(num_cpus=4, resources=node_says(env), num_gpus=2, env_vars=env)
         ray.init(address=nodes.address, logging_level="ERROR", log_to_driver=False)
         yield nodes
     finally:
@@ -210,7 +213,7 @@ def test_tasks(cluster: Any, folders: tuple[Path, Path]) -> None:
 
 def test_the_example(cluster: Any) -> None:
     done = subprocess.run(
-        [sys.executable, str(EXAMPLE), "--decode", "24", "--prefill", "108"],
+        [sys.executable, str(EXAMPLE), "--device-sms", "132"],
         env={**os.environ, "RAY_ADDRESS": cluster.address},
         capture_output=True,
         text=True,
@@ -218,4 +221,9 @@ def test_the_example(cluster: Any) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "no SM is in both" in done.stdout
+    lines = done.stdout.splitlines()  # Ray's own of the killed process among them.
+    decode, prefill, again, end = [line for line in lines if "(raylet)" not in line]
+    assert re.fullmatch(r"decode, process \d+: 24 SIMULATED SMs, atoms \(0, 1, 2\)", decode)
+    assert re.fullmatch(r"prefill, process \d+: 108 SIMULATED SMs, atoms \([\d, ]+\)", prefill)
+    assert re.fullmatch(r"decode, killed and restarted, process \d+: 24 SIM.*", again)
+    assert end == "no SM is in both"
