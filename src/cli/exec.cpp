@@ -111,7 +111,7 @@ std::string tunables_with_reserve() {
 HoldWish hold_wish(const Arguments& arguments) {
     HoldWish wish;
     wish.wanted = !arguments.has("--shared");
-    wish.timeout_ms = 1000 * arguments.number("--wait", 0, kMostSeconds, 0);
+    wish.timeout = std::chrono::seconds(arguments.number("--wait", 0, kMostSeconds, 0));
     const std::string& command = arguments.operands[0];
     wish.name = arguments.get("--name").value_or(command.substr(command.rfind('/') + 1));
     if (!arguments.has("--name") && wish.name.size() >= GCX_MAX_LEASE_NAME)

@@ -16,6 +16,13 @@ namespace {
 
 constexpr std::size_t kLeastDigits = 4; // of the beginning of a UUID
 
+using Clock = std::chrono::steady_clock;
+
+uint32_t milliseconds_until(Clock::time_point end) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    return static_cast<uint32_t>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
+}
+
 int32_t device_count() {
     int32_t count = 0;
     check(gcx_device_get_count(&count));
@@ -121,11 +128,12 @@ std::vector<uint32_t> atoms_of(const gcx_resource& sms, const Family& family) {
 }
 
 // Takes the SMs from all processes that ask; they are the command's until its last process ends.
-gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wish) {
+gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wish,
+                      Clock::time_point wait_end) {
     gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
     params.flags = GCX_HOLD_INHERIT;
     params.family = name.family;
-    params.timeout_ms = wish.timeout_ms;
+    params.timeout_ms = milliseconds_until(wait_end);
     params.name = wish.name.c_str();
     gcx_hold hold = nullptr;
     check(gcx_hold_create(part.device, part.asked == 0 ? GCX_REST : part.asked, &params, &hold));
@@ -151,7 +159,8 @@ gcx_resource split_off(const gcx_resource& all, uint32_t asked) {
 }
 
 ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wanted,
-                   const exec::Plan* plan_around, const HoldWish& hold) {
+                   const exec::Plan* plan_around, const HoldWish& hold,
+                   Clock::time_point wait_end) {
     const gcx_device_info info = device_info(device);
     const exec::DevicePart* const around = part_around(plan_around, info);
     const FamilyName& name = around != nullptr   ? family_around(*around, wanted)
@@ -167,7 +176,8 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wante
     if (around != nullptr)
         part.plan.token = around->token;
     const bool own = around == nullptr && hold.wanted;
-    const gcx_resource sms = own ? hold_sms(part, name, hold) : split_off(all, part.asked);
+    const gcx_resource sms =
+        own ? hold_sms(part, name, hold, wait_end) : split_off(all, part.asked);
     part.plan.family = name.family;
     part.plan.sm_count = resource_info(sms).sm_count;
     part.plan.atoms = atoms_of(sms, family);
@@ -195,9 +205,17 @@ std::map<int32_t, SmShare> shares_by_device(const ExecLayout& layout) {
 
 std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family,
                                  const exec::Plan* around, const HoldWish& hold) {
-    std::vector<ExecPart> parts;
+    // In an order that is every process's, whatever ordinals it sees the devices by, so that two
+    // that wait for several devices don't wait for each other.
+    std::map<std::string, std::pair<int32_t, SmShare>> by_uuid;
     for (const auto& [device, share] : shares_by_device(layout))
-        parts.push_back(find_part(device, share, family, around, hold));
+        by_uuid.try_emplace(hex_of(device_info(device)), device, share);
+    const Clock::time_point wait_end = Clock::now() + hold.timeout;
+    std::vector<ExecPart> parts;
+    for (const auto& [uuid, wanted] : by_uuid)
+        parts.push_back(find_part(wanted.first, wanted.second, family, around, hold, wait_end));
+    std::sort(parts.begin(), parts.end(),
+              [](const ExecPart& a, const ExecPart& b) { return a.device < b.device; });
     return parts;
 }
 

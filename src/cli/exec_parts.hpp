@@ -5,6 +5,7 @@
 #include "cli/layout.hpp"
 #include "exec/plan.hpp"
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,12 @@ struct ExecPart {
 struct HoldWish {
     bool wanted = true;
     std::string name;
-    uint32_t timeout_ms = 0;
+    std::chrono::milliseconds timeout{0}; // for the SMs of all devices together
 };
 
-// Of each device that the layout names, by ordinal, so that two that wait for several devices don't
-// wait for each other. family may be null: coscheduled, or that of the partition around. around is
-// the plan in which gcx exec itself runs, null if none; what it holds is held for its parts too.
+// Of each device that the layout names, by ordinal. family may be null: coscheduled, or that of the
+// partition around. around is the plan in which gcx exec itself runs, null if none; what it holds
+// is held for its parts too.
 std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family,
                                  const exec::Plan* around, const HoldWish& hold);
 

@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -77,11 +78,12 @@ bool gains_rights(const std::string& path) {
     struct stat status{};
     struct statvfs mount{};
     if (stat(path.c_str(), &status) != 0 || statvfs(path.c_str(), &mount) != 0 ||
-        (mount.f_flag & ST_NOSUID) != 0)
+        (mount.f_flag & ST_NOSUID) != 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
         return false;
     if ((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid())
         return true;
-    if ((status.st_mode & S_ISGID) != 0 && status.st_gid != getegid())
+    constexpr mode_t kSetgid = S_ISGID | S_IXGRP; // without the second it is of file locks
+    if ((status.st_mode & kSetgid) == kSetgid && status.st_gid != getegid())
         return true;
     return geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
@@ -111,17 +113,26 @@ std::string loader_of(const ProgramFile& file, const ElfW(Ehdr) & header) {
     return "";
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+    struct stat one{};
+    struct stat other{};
+    return stat(a.c_str(), &one) == 0 && stat(b.c_str(), &other) == 0 &&
+           one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 // Why its loader won't put it into the partition; empty if it will.
-std::string why_not(const ProgramFile& file) {
-    static const auto own = ProgramFile("/proc/self/exe").read_struct<ElfW(Ehdr)>(0);
+std::string why_not(const std::string& path, const ProgramFile& file) {
+    static const ProgramFile gcx("/proc/self/exe");
+    static const auto own = gcx.read_struct<ElfW(Ehdr)>(0);
     const auto header = file.read_struct<ElfW(Ehdr)>(0);
     if (!header || !own || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return "";
     if (header->e_ident[EI_CLASS] != own->e_ident[EI_CLASS] || header->e_machine != own->e_machine)
         return "is for another kind of processor than gcx";
     const std::string loader = loader_of(file, *header);
+    // A loader is a program too: of the one that its first argument names.
     if (loader.empty())
-        return "is statically linked";
+        return same_file(path, loader_of(gcx, *own)) ? "" : "is statically linked";
     if (loader.find("ld-musl") != std::string::npos)
         return "runs on musl, whose loader takes no auditor,";
     return "";
@@ -141,7 +152,7 @@ ProgramKind program_kind(const std::string& name) {
             return {ProgramKind::Reach::kNobody, format("%s runs with rights of its own (setuid, "
                                                         "setgid or capabilities)",
                                                         path.c_str())};
-        const std::string why = why_not(file);
+        const std::string why = why_not(path, file);
         if (why.empty())
             break;
         return {ProgramKind::Reach::kChildren, format("%s %s", path.c_str(), why.c_str())};

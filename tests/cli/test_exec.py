@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -308,6 +309,26 @@ def test_waiting() -> None:
         assert second.communicate()[0] == "at last\n"
 
 
+def test_waiting_for_several_devices() -> None:
+    """--wait is for all of them together."""
+    both = {**os.environ, "GCX_DRIVER": "sim:2xh100@13.0"}
+    with ExitStack() as stack:
+        for device, words in enumerate((["sleep", "4"], ["sleep", "100"])):
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [program(), "exec", "--layout", f"{device}=100", "--", *words],
+                    env=both, stderr=subprocess.PIPE, text=True,
+                )
+            )  # fmt: skip
+            stack.callback(process.kill)
+            assert process.stderr is not None
+            assert "has 100" in process.stderr.readline()
+        start = time.monotonic()
+        done = gcx("exec", "--sms", "100", "--wait", "5", "--", "true", driver="sim:2xh100@13.0")
+        assert done.returncode == 125
+        assert 4 < time.monotonic() - start < 8
+
+
 def test_a_hold_lasts_as_long_as_its_last_process() -> None:
     """The shell ends; what it left in the background keeps the SMs."""
     with holder("--sms", "100", "--", "sh", "-c", "sleep 100 & echo $!") as first:
@@ -439,6 +460,12 @@ def test_programs_out_of_reach(unaware: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "24\n")
     assert f"{static} is statically linked" in done.stderr
     assert "only programs that it starts are" in done.stderr
+    # A loader that is told which program to load is none of these.
+    loader = subprocess.run(
+        ["sh", "-c", f"ldd {unaware} | grep -o '/[^ ]*/ld-linux[^ ]*'"],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    assert told(inside(loader, unaware)) == "24"
     # The loader of a program that changes its user takes no orders from the environment.
     if os.geteuid() == 0:
         setuid = tmp_path / "setuid"
@@ -449,3 +476,12 @@ def test_programs_out_of_reach(unaware: str, tmp_path: Path) -> None:
         if not os.statvfs(setuid).f_flag & os.ST_NOSUID:
             assert (done.returncode, done.stdout) == (125, "")
             assert "sudo gcx exec" in done.stderr
+        # Where nothing gains rights any more, nothing keeps gcx exec out.
+        without = shutil.which("setpriv")
+        if without is not None:
+            words = [program(), "exec", "--sms", "24", "--", str(setuid)]
+            done = subprocess.run(
+                [without, "--no-new-privs", *words], capture_output=True, text=True, check=False,
+                env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
+            )  # fmt: skip
+            assert told(done) == "24"
