@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@ struct File {
 // What is known in this process.
 struct State {
     PlanState plan = PlanState::kAbsent;
+    const char* plan_text = nullptr;
     char driver[kPrefixLength + PATH_MAX] = ""; // with the prefix
     char shim[PATH_MAX] = "";
     File driver_file{};
@@ -100,6 +102,16 @@ bool read_path(std::string_view value, char* text, std::size_t room) {
     return value.empty() && *text == '/';
 }
 
+// A copy, for programs change their environment, and some write over it, before they open libcuda.
+const char* kept(const char* text) {
+    if (text == nullptr)
+        return nullptr;
+    const std::size_t size = std::strlen(text) + 1;
+    void* const copy =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return copy != MAP_FAILED ? static_cast<const char*>(std::memcpy(copy, text, size)) : text;
+}
+
 PlanState read_plan(const char* plan) {
     if (plan == nullptr)
         return PlanState::kAbsent;
@@ -147,7 +159,7 @@ char* open_facade() {
     // A program that closes all its descriptors has closed this one too, or has another file there.
     if (state.facade >= 0 && same(file_of_descriptor(state.facade), state.facade_file))
         return state.facade_path.text;
-    const int made = make_facade(state.shim, state.driver + kPrefixLength);
+    const int made = make_facade(state.shim, state.driver + kPrefixLength, state.plan_text);
     if (made < 0) {
         say(Notice::kFacade,
             "can't make the library that stands before libcuda: ", std::strerror(errno));
@@ -206,7 +218,8 @@ void note_opened(const char* name, uintptr_t& cookie) {
 
 GCX_AUDIT unsigned la_version(unsigned version) {
     using namespace gcx::exec;
-    state.plan = read_plan(std::getenv(kPlanVariable));
+    state.plan_text = kept(std::getenv(kPlanVariable));
+    state.plan = read_plan(state.plan_text);
     if (state.plan == PlanState::kRead)
         state.driver_file = file_named(state.driver);
     // What is used here is in every version of the interface.

@@ -29,9 +29,13 @@ constexpr ElfW(Half) kMachine = EM_AARCH64;
 
 // The largest page that Linux has on these machines.
 constexpr std::size_t kAlignment = 0x10000;
-constexpr std::size_t kEntries = 10;
+constexpr std::size_t kEntries = 11;
+// Where the plan is. The loader passes over what it doesn't know, as this of gcx's own.
+constexpr ElfW(Sxword) kPlanTag = DT_LOOS + 0x676378;
+static_assert(kPlanTag < DT_HIOS);
 
-// The file, which is mapped as it stands, at any address: all addresses in it are offsets.
+// The file, which is mapped as it stands, at any address: all addresses in it are offsets. The plan
+// comes after the strings.
 struct Image {
     ElfW(Ehdr) header;
     ElfW(Phdr) segments[3];
@@ -43,7 +47,7 @@ struct Image {
 
 class Writer {
   public:
-    bool write(const char* shim, const char* driver) {
+    bool write(const char* shim, const char* driver, std::size_t plan_size) {
         strings_used_ = 1; // the first is the empty one
         add(DT_NEEDED, string(shim));
         add(DT_NEEDED, string(kRealPrefix, driver));
@@ -55,11 +59,13 @@ class Writer {
         add(DT_SYMENT, sizeof image_.no_symbol);
         add(DT_STRTAB, offsetof(Image, strings));
         add(DT_STRSZ, strings_used_);
+        if (plan_size != 0)
+            add(kPlanTag, size());
         add(DT_NULL, 0);
         image_.hash[0] = 1;
         image_.hash[1] = 1;
         write_header();
-        write_segments();
+        write_segments(size() + plan_size);
         return fits_;
     }
     const Image& image() const { return image_; }
@@ -105,8 +111,8 @@ class Writer {
     }
 
     // Nothing is executable. The loader writes addresses into the dynamic section.
-    void write_segments() {
-        segment(0, PT_LOAD, 0, size(), kAlignment);
+    void write_segments(std::size_t whole) {
+        segment(0, PT_LOAD, 0, whole, kAlignment);
         segment(1, PT_DYNAMIC, offsetof(Image, dynamic), sizeof image_.dynamic, alignof(ElfW(Dyn)));
         segment(2, PT_GNU_STACK, 0, 0, 16);
     }
@@ -127,11 +133,19 @@ class Writer {
     bool fits_ = true;
 };
 
+bool write_all(int descriptor, const void* bytes, std::size_t size) {
+    const ssize_t written = write(descriptor, bytes, size);
+    if (written >= 0 && static_cast<std::size_t>(written) != size)
+        errno = ENOSPC;
+    return written == static_cast<ssize_t>(size);
+}
+
 } // namespace
 
-int make_facade(const char* shim, const char* driver) {
+int make_facade(const char* shim, const char* driver, const char* plan) {
+    const std::size_t plan_size = plan != nullptr ? std::strlen(plan) + 1 : 0;
     Writer writer;
-    if (!writer.write(shim, driver)) {
+    if (!writer.write(shim, driver, plan_size)) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -140,13 +154,20 @@ int make_facade(const char* shim, const char* driver) {
         descriptor = memfd_create("gcx-libcuda.so.1", MFD_CLOEXEC);
     if (descriptor < 0)
         return -1;
-    const ssize_t written = write(descriptor, &writer.image(), writer.size());
-    if (written == static_cast<ssize_t>(writer.size()))
+    if (write_all(descriptor, &writer.image(), writer.size()) &&
+        write_all(descriptor, plan, plan_size))
         return descriptor;
-    const int reason = written < 0 ? errno : ENOSPC;
+    const int reason = errno;
     close(descriptor);
     errno = reason;
     return -1;
+}
+
+const char* facade_plan(const ElfW(Dyn) * dynamic, ElfW(Addr) base) {
+    for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == kPlanTag)
+            return reinterpret_cast<const char*>(base + entry->d_un.d_val);
+    return nullptr;
 }
 
 FacadePath facade_path(int descriptor) {

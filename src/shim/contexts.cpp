@@ -32,8 +32,8 @@ CUresult allow_own(CUdevice device) {
     if (result != CUDA_SUCCESS || partition == nullptr)
         return result;
     if (plan()->own_contexts) {
-        say("device %d: the program makes a context of its own by cuCtxCreate, which has all SMs "
-            "of the device, not the partition's %u",
+        say("device %d: the program makes a context of its own, by cuCtxCreate or the like, which "
+            "has all SMs of the device, not the partition's %u",
             device, partition->asked.sm_count);
         return CUDA_SUCCESS;
     }
@@ -134,6 +134,33 @@ GCX_SHIM_API(cuCtxCreate_v3, CUcontext* out, CUexecAffinityParam* affinity, int 
 
 GCX_SHIM_API(cuCtxCreate_v4, CUcontext* out, void* parameters, unsigned flags, CUdevice device) {
     return create(device, GCX_REAL(cuCtxCreate_v4), out, parameters, flags);
+}
+
+// Of cudaGL.h and cudaVDPAU.h.
+
+GCX_SHIM_API(cuGLCtxCreate, CUcontext* out, unsigned flags, CUdevice device) {
+    return create(device, GCX_REAL(cuGLCtxCreate), out, flags);
+}
+
+GCX_SHIM_API(cuGLCtxCreate_v2, CUcontext* out, unsigned flags, CUdevice device) {
+    return create(device, GCX_REAL(cuGLCtxCreate_v2), out, flags);
+}
+
+GCX_SHIM_API(cuVDPAUCtxCreate, CUcontext* out, unsigned flags, CUdevice device,
+             uint32_t vdpau_device, void* get_address) {
+    const auto real_create = [&](CUcontext* made, unsigned its_flags, CUdevice its_device) {
+        return GCX_REAL(cuVDPAUCtxCreate)(made, its_flags, its_device, vdpau_device, get_address);
+    };
+    return create(device, real_create, out, flags);
+}
+
+GCX_SHIM_API(cuVDPAUCtxCreate_v2, CUcontext* out, unsigned flags, CUdevice device,
+             uint32_t vdpau_device, void* get_address) {
+    const auto real_create = [&](CUcontext* made, unsigned its_flags, CUdevice its_device) {
+        return GCX_REAL(cuVDPAUCtxCreate_v2)(made, its_flags, its_device, vdpau_device,
+                                             get_address);
+    };
+    return create(device, real_create, out, flags);
 }
 
 } // namespace gcx::shim

@@ -35,6 +35,8 @@ CUresult reset(CUdevice device, Reset& real_reset) {
     CUresult result = find_partition(device, &partition);
     if (result != CUDA_SUCCESS || partition == nullptr)
         return result == CUDA_SUCCESS ? real_reset(device) : result;
+    if (result = ask_usable(); result != CUDA_SUCCESS)
+        return result;
     const std::lock_guard lock(partition->making);
     result = real_reset(device);
     if (is_in_the_way(*partition, result)) {

@@ -29,4 +29,9 @@ CUresult result_without_real() {
                                      : CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
 }
 
+CUresult ask_usable() {
+    int count = 0;
+    return GCX_REAL_ALONE(cuDeviceGetCount)(&count);
+}
+
 } // namespace gcx::shim

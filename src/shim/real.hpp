@@ -34,6 +34,10 @@ void* real_library();
 // What is answered in the place of a function that the real library lacks.
 CUresult result_without_real();
 
+// To be asked before a lock is taken: an error in a child of a fork that has no CUDA, as outside,
+// where whoever held the lock may not be there to give it back.
+CUresult ask_usable();
+
 // A function of the real library, found at its first call.
 template <class Function>
 class Real;

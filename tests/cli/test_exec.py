@@ -135,6 +135,10 @@ def test_processes_and_threads(unaware: str) -> None:
     assert told(inside("sh", "-c", f"{unaware}; sh -c '{unaware} fork'")) == "24\n24"
 
 
+def test_a_program_that_changes_its_environment(unaware: str) -> None:
+    assert told(inside(unaware, "overwritten")) == "24"
+
+
 def test_a_daemon(unaware: str) -> None:
     # Its output is read to the end, so it has ended too.
     assert told(inside(unaware, "daemon")) == "24"

@@ -172,6 +172,17 @@ void own_contexts(const Inside& inside) {
                             : "refused with CUDA_ERROR_NOT_SUPPORTED") != std::string::npos);
     CHECK_EQ(std::count(line.begin(), line.end(), '\n'), 1);
     check_current(own);
+    // The simulated driver has none of these, and refuses them in silence.
+    for (const char* const name :
+         {"cuGLCtxCreate", "cuGLCtxCreate_v2", "cuVDPAUCtxCreate", "cuVDPAUCtxCreate_v2"}) {
+        const auto other =
+            inside::function<CUresult (*)(CUcontext*, unsigned, CUdevice, uint32_t, void*)>(name);
+        CUcontext none = nullptr;
+        const std::string said = inside::lines_of([&] { result = other(&none, 0, 0, 0, nullptr); });
+        CHECK_EQ(result, CUDA_ERROR_NOT_SUPPORTED);
+        CHECK_EQ(said.substr(0, 18), "gcx exec: device 0");
+        CHECK(none == nullptr);
+    }
     if (!allowed) {
         CHECK_EQ(support::sim::counts().contexts, 0U);
         return;

@@ -198,6 +198,27 @@ void forks(const Inside& inside) {
     launch_somewhere();
 }
 
+// While another thread makes the partition, or resets it: the child gets an error and doesn't wait
+// for who isn't there.
+void forks_meanwhile(const Inside&) {
+    CU_OK(cuInit, 0);
+    const auto retain_primary = CU(cuDevicePrimaryCtxRetain);
+    const auto reset_primary = CU(cuDevicePrimaryCtxReset);
+    std::atomic<bool> done{false};
+    std::thread other([&] {
+        for (CUcontext primary = nullptr; !done.load();) {
+            CHECK_EQ(retain_primary(&primary, 0), CUDA_SUCCESS);
+            CHECK_EQ(reset_primary(0), CUDA_SUCCESS);
+        }
+    });
+    for (int round = 0; round < 40; round++)
+        CHECK_EQ(
+            status_of_child([&] { return reset_primary(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1; }),
+            0);
+    done.store(true);
+    other.join();
+}
+
 uint32_t live_holds(const char* folder) {
     uint32_t count = 0;
     const gcx_result result = gcx_hold_list(folder, nullptr, 0, &count);
@@ -266,6 +287,7 @@ int main() {
     }
     inside::run({}, refused_reset);
     inside::run({}, forks);
+    inside::run({}, forks_meanwhile);
     inside::run({}, held);
     inside::run_damaged(
         {}, [](gcx::exec::Plan& plan) { plan.devices[0].token = "/nowhere/hold-1"; }, held_no_more);
