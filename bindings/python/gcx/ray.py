@@ -158,13 +158,20 @@ def _take(
             folder=folder,
         )
     except gcx.AlreadyAcquiredError as error:
-        raise gcx.AlreadyAcquiredError(
-            f"{error.message}. Ray counts {wanted} {RESOURCE} of node {context.get_node_id()} as "
-            "free for this process, and the holds say otherwise: somebody whom Ray doesn't count "
-            "has them, an actor that is ending still does, or SMs of several GPUs were counted "
-            "together. `gcx ps` lists the holds; wait longer by timeout=, give the node less in "
-            "ray start --resources, or ask for a share of one GPU by device_sm_count="
-        ) from error
+        if os.environ.get("GCX_EXEC_PLAN"):
+            why = (
+                "This process runs inside gcx exec, which holds all the SMs that it sees: "
+                "gcx.acquire divides them, and gcx.ray.hold is for processes outside"
+            )
+        else:
+            why = (
+                f"Ray counts {wanted} {RESOURCE} of node {context.get_node_id()} as free for this "
+                "process, and the holds say otherwise: somebody whom Ray doesn't count has them, "
+                "an actor that is ending still does, or SMs of several GPUs were counted together. "
+                "`gcx ps` lists the holds; wait longer by timeout=, give the node less in ray "
+                "start --resources, or ask for a share of one GPU by device_sm_count="
+            )
+        raise gcx.AlreadyAcquiredError(f"{error.message} {why}") from error
     if held.sm_count != wanted:
         warnings.warn(
             f"{name}: Ray counts {wanted} {RESOURCE}, and the device gives {held.sm_count}: an "

@@ -63,6 +63,21 @@ class Holder:
         return said
 
 
+@ray.remote(num_cpus=0)
+class KnowsNothing:
+    """What isn't written for gcx, and would use all of device 0."""
+
+    def sm_count(self) -> int:
+        return gcx.Device(0).sm_count
+
+    def hold(self) -> str:
+        """What is said to one that asks for a hold all the same."""
+        try:
+            return repr(gcx.ray.hold(timeout=0))
+        except gcx.AlreadyAcquiredError as error:
+            return str(error)
+
+
 @ray.remote(num_cpus=0)  # type: ignore[misc]
 def held_by_a_task(timeout: float = 60) -> dict[str, Any]:
     with gcx.ray.hold(timeout=timeout) as held:

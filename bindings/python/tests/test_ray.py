@@ -24,7 +24,11 @@ ray = pytest.importorskip("ray", reason="tests/requirements.txt has Ray")
 from ray.cluster_utils import Cluster  # noqa: E402
 from ray.util.placement_group import placement_group, remove_placement_group  # noqa: E402
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: E402
-from ray_work import Holder, held_by_a_task  # type: ignore[import-not-found] # noqa: E402
+from ray_work import (  # type: ignore[import-not-found] # noqa: E402
+    Holder,
+    KnowsNothing,
+    held_by_a_task,
+)
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "python" / "ray_actors.py"
 # Quick to start: nobody needs workers ahead, or what they print.
@@ -47,6 +51,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def cluster(folders: tuple[Path, Path]) -> Iterator[Any]:
     """Both nodes, with what `python -m gcx.ray` says of each."""
     one, two = folders
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # Tests call nobody.
     nodes = Cluster()
     try:
         env = {**QUICK, "GCX_SIM_MPS": "1"}
@@ -100,7 +105,7 @@ def tell(actor: Any) -> dict[str, Any]:
     """What an actor has, once it lives; it may be about to start again."""
     for _ in range(1000):
         try:
-            said = ray.get(actor.tell.remote(), timeout=60)
+            said = ray.get(actor.tell.remote(), timeout=240)
         except ray.exceptions.ActorUnavailableError:
             time.sleep(0.05)
         else:
@@ -211,13 +216,26 @@ def test_tasks(cluster: Any, folders: tuple[Path, Path]) -> None:
     assert all("held_by_a_task" in each["name"] for each in said)
 
 
+def test_an_actor_inside_gcx_exec(cluster: Any, folders: tuple[Path, Path]) -> None:
+    """As docs/ray.md has it, for programs that know nothing of gcx."""
+    python = f"{sys.executable} -m gcx exec --sms 24 --wait 60 --name served -- {sys.executable}"
+    actor = KnowsNothing.options(
+        resources={gcx.ray.RESOURCE: 24, **ONE_GPU}, runtime_env={"py_executable": python}
+    ).remote()
+    assert ray.get(actor.sm_count.remote()) == 24
+    (hold,) = gcx.holds(folders[0])
+    assert (hold.name, hold.sm_count) == ("served", 24)
+    assert "runs inside gcx exec" in ray.get(actor.hold.remote())
+    ray.kill(actor)
+
+
 def test_the_example(cluster: Any) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), "--device-sms", "132"],
         env={**os.environ, "RAY_ADDRESS": cluster.address},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -4,6 +4,7 @@ that tells what Ray would. test_ray.py has the real one."""
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 import types
 from fractions import Fraction
@@ -238,3 +239,5 @@ def test_who_has_them(worker: Any) -> None:
     assert '"early" of process' in said
     assert "Ray counts 24 gcx_sms of node fedcba9876543210 as free" in said
     assert isinstance(caught.value.__cause__, gcx.AlreadyAcquiredError)
+    copy = pickle.loads(pickle.dumps(caught.value))  # As Ray hands it to who asks.
+    assert (type(copy), str(copy)) == (gcx.AlreadyAcquiredError, said)
