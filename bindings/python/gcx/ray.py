@@ -38,6 +38,15 @@ _NAME_BYTES = 63
 
 _lock = threading.Lock()
 _of_actor: gcx.Hold | None = None  # An actor's, so that it lasts as long as the process.
+_forked = False
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = True
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 def node_resources() -> dict[str, int]:
@@ -112,6 +121,7 @@ def hold(
 
     Raises:
         ImportError: Ray isn't installed.
+        NotInitializedError: This is a forked child, which has no part in the hold.
         RuntimeError: This is no actor and no task; it asked for no gcx_sms; it has or sees several
             GPUs and device is None.
         AlreadyAcquiredError: Others have the SMs after the time-out; the message says who. Or the
@@ -130,8 +140,8 @@ def hold(
     with _lock:
         if _of_actor is not None and not _of_actor.closed:
             raise gcx.AlreadyAcquiredError(
-                f"this actor has its hold already, {_of_actor!r}; close it first. Other processes "
-                "that the actor starts share it by gcx.join_hold(token)"
+                f"this actor has its hold already, {_of_actor!r}; close it first. Processes that "
+                "the actor starts share it by gcx.join_hold(token)"
             )
         _of_actor = _take(context, wanted, text, device, family, timeout, cancel, folder)
         return _of_actor
@@ -191,6 +201,12 @@ def _take(
 
 def _context() -> Any:
     """Ray's of this process, which is to be a worker."""
+    if _forked:  # Ray must not be asked: its locks may be those of threads that aren't here.
+        raise gcx.NotInitializedError(
+            "this process is the child of a fork, of whom Ray knows nothing, and CUDA can't be "
+            "used where a parent did; start one by subprocess, or by multiprocessing's method "
+            '"spawn", which shares the hold of the actor or task by gcx.join_hold(token)'
+        )
     try:
         import ray
     except ImportError as error:

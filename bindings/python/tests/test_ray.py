@@ -204,7 +204,7 @@ def test_somebody_outside_ray(
     again, in_thread, in_child = ray.get(patient.misuse.remote())
     for text in (again, in_thread):
         assert text.startswith("AlreadyAcquiredError: this actor has its hold already")
-    assert "fork" in in_child
+    assert in_child.startswith("NotInitializedError: this process is the child of a fork")
     ray.kill(patient)
 
 

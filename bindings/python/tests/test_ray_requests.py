@@ -183,6 +183,20 @@ def test_what_is_refused(
     assert gcx.holds() == []
 
 
+def test_a_forked_child(script: Any) -> None:
+    said = script("""
+import os, gcx.ray
+if os.fork() == 0:
+    try:
+        gcx.ray.hold()
+    except gcx.NotInitializedError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.wait()
+""")
+    assert "of whom Ray knows nothing" in said
+
+
 def test_no_worker(worker: Any) -> None:
     worker()
     sys.modules["ray"].is_initialized = lambda: False  # type: ignore[attr-defined]
