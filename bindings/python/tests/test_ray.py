@@ -33,7 +33,10 @@ from ray_work import (  # type: ignore[import-not-found] # noqa: E402
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "python" / "ray_actors.py"
 # Quick to start: nobody needs workers ahead, or what they print.
 HEAD = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
-SYSTEM = {"enable_worker_prestart": False, "prestart_worker_first_driver": False}
+SYSTEM: dict[str, Any] = {"enable_worker_prestart": False, "prestart_worker_first_driver": False}
+# A busy machine is no failure.
+SYSTEM |= {"worker_register_timeout_seconds": 600, "agent_register_timeout_ms": 600_000}
+SYSTEM |= {"health_check_failure_threshold": 100}
 QUICK = {"RAY_worker_niceness": "0"}
 ONE_GPU = {"one_gpu": 0.001}  # A resource of that node alone.
 
@@ -52,7 +55,9 @@ def cluster(folders: tuple[Path, Path]) -> Iterator[Any]:
     """Both nodes, with what `python -m gcx.ray` says of each."""
     one, two = folders
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # Tests call nobody.
-    nodes = Cluster()
+    services = ray._private.services
+    nodes, ask = Cluster(), services.get_node
+    services.get_node = lambda *which: patiently(lambda: ask(*which))
     try:
         env = {**QUICK, "GCX_SIM_MPS": "1"}
         env |= {"GCX_DRIVER": "sim:h100@13.0", "GCX_HOLD_FOLDER": str(one)}
@@ -68,6 +73,7 @@ def cluster(folders: tuple[Path, Path]) -> Iterator[Any]:
         ray.init(address=nodes.address, logging_level="ERROR", log_to_driver=False)
         yield nodes
     finally:
+        services.get_node = ask
         ray.shutdown()
         nodes.shutdown()
 
@@ -79,6 +85,18 @@ def _nothing_is_held(folders: tuple[Path, Path]) -> Iterator[None]:
     for folder in folders:
         until_free(folder)
     until(lambda: ray.available_resources().get(gcx.ray.RESOURCE) == 396)
+
+
+def patiently(ask: Callable[[], Any], seconds: float = 240) -> Any:
+    """What Ray knows of a node that starts; Ray itself gives up after 30 seconds."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except RuntimeError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
 
 
 def node_says(env: dict[str, str]) -> dict[str, int]:
