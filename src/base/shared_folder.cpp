@@ -74,6 +74,7 @@ void keep_alive(const UnforkedFile& file, const std::string& path) {
     struct flock lock = whole_file(F_RDLCK);
     if (fcntl(file.get(), F_OFD_SETLK, &lock) != 0)
         refuse_at("can't lock", path, errno);
+    file.outlive_descriptor();
 }
 
 void give_up(UnforkedFile file) noexcept {
@@ -157,9 +158,11 @@ timespec SharedFolder::last_change() const {
 }
 
 // Many who change the folder all the time may keep it locked by turns, and that is no fault.
-void SharedFolder::lock_or_fail(const std::function<bool()>& given_up) {
+bool SharedFolder::lock_or_fail(const std::function<bool()>& given_up) {
     timespec seen = last_change();
-    for (auto since = Clock::now(); !lock(Clock::now() + kGlance, given_up) && !given_up();) {
+    for (auto since = Clock::now(); !lock(Clock::now() + kGlance, given_up);) {
+        if (given_up())
+            return false;
         const timespec now = last_change();
         if (now.tv_sec != seen.tv_sec || now.tv_nsec != seen.tv_nsec)
             since = Clock::now();
@@ -171,6 +174,7 @@ void SharedFolder::lock_or_fail(const std::function<bool()>& given_up) {
                         "tells which processes have the folder open",
                         path_.c_str(), static_cast<long long>(kPatience.count())));
     }
+    return true;
 }
 
 std::vector<std::string> SharedFolder::names(std::string_view prefix) const {
@@ -206,6 +210,8 @@ SharedFolder::Found SharedFolder::look_at(const std::string& name) const {
     // Not blocking: a FIFO is opened at once, and then left.
     found.file = UnforkedFile(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     if (!found.file) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) // no fault of the file
+            refuse_at("can't open", path_ + "/" + name, errno);
         // A link, a socket, a device that isn't there: no file of gcx.
         if (errno != ENOENT && errno != ELOOP && errno != ENXIO && errno != ENODEV)
             found.refused = format("it can't be opened: %s", std::strerror(errno));
@@ -232,7 +238,9 @@ SharedFolder::Found SharedFolder::look_at(const std::string& name) const {
 }
 
 UnforkedFile SharedFolder::create(const std::string& name, std::string_view bytes) const {
-    UnforkedFile file(folder_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW,
+    // Not under its name: who is killed in here leaves a file that its group can't read.
+    const std::string unfinished = name + std::string(kUnfinished);
+    UnforkedFile file(folder_.get(), unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW,
                       kModeOfUser);
     if (!file)
         refuse_at("can't make a file in", path_, errno);
@@ -240,8 +248,10 @@ UnforkedFile SharedFolder::create(const std::string& name, std::string_view byte
         keep_alive(file, path_ + "/" + name);
         fill(file, bytes.size());
         write(file, bytes);
+        if (renameat(folder_.get(), unfinished.c_str(), folder_.get(), name.c_str()) != 0)
+            refuse_at("can't rename a file in", path_, errno);
     } catch (...) {
-        remove(name);
+        remove(unfinished);
         throw;
     }
     return file;

@@ -31,9 +31,9 @@ class SharedFolder {
 
     // Waits until nobody else has it locked, and at most until then. While this object lives, no
     // other process and no other object has it locked. False: it can't be had.
-    bool lock(Clock::time_point until, const std::function<bool()>& given_up);
-    // lock, or an error that says why not.
-    void lock_or_fail(const std::function<bool()>& given_up);
+    [[nodiscard]] bool lock(Clock::time_point until, const std::function<bool()>& given_up);
+    // lock, or an error that says why not. False: it was given up.
+    [[nodiscard]] bool lock_or_fail(const std::function<bool()>& given_up);
     ~SharedFolder();
     SharedFolder(SharedFolder&&) = default;
     SharedFolder& operator=(SharedFolder&&) = delete;
@@ -47,8 +47,12 @@ class SharedFolder {
         uint32_t user = 0;   // whose it is
         std::string refused; // why it can't be looked at; empty: it is gone, or no plain file
     };
+    // Throws only if this process lacks what it takes to look.
     Found look_at(const std::string& name) const;
-    // A new file, locked, of these bytes. These want the lock.
+    // A new file, locked, of these bytes. Nobody sees it under its name before it is whole; until
+    // then kUnfinished is added to that, and who has the folder locked may remove what is called
+    // so. These want the lock.
+    static constexpr std::string_view kUnfinished = ".new";
     UnforkedFile create(const std::string& name, std::string_view bytes) const;
     void remove(const std::string& name) const noexcept;
 

@@ -14,12 +14,18 @@ class UnforkedFile {
     // As openat. If that fails there is none, and errno says why.
     UnforkedFile(int folder, const char* path, int flags, mode_t mode = 0);
 
-    // -1: there is none, or this is the child of a fork.
+    // -1: there is none, this is the child of a fork, or the program closed the descriptor: its
+    // number may be that of another file by then.
     int get() const;
     explicit operator bool() const { return get() >= 0; }
+    // Keeps what is locked by it locked, whatever descriptors the program closes: many a daemon
+    // closes all. Where the file can't be mapped, that is not so.
+    void outlive_descriptor() const;
     // From now on it stays open over fork and exec.
     void bequeath();
     bool bequeathed() const;
+    // Whether the path leads to another file by now, or to none.
+    bool left(const char* path) const;
 
   private:
     struct Node;

@@ -3,7 +3,6 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,39 +27,50 @@ bool never() {
 [[noreturn]] void refuse_file(const SharedFolder& folder, const std::string& name,
                               const std::string& why) {
     fail(GCX_ERROR_OPERATING_SYSTEM,
-         format("which SMs the hold in %s/%s has can't be told: %s. A process keeps it alive (lsof "
-                "tells which): end that, or remove the file if it is no hold",
+         format("which SMs the hold in %s/%s has can't be told: %s. End the process that keeps it "
+                "alive (lsof tells which), or remove the file if it is no hold",
                 folder.path().c_str(), name.c_str(), why.c_str()));
+}
+
+// Reads what the file of a name says, if it can be believed; otherwise why not.
+std::string problem_of_file(const UnforkedFile& file, const std::string& name, Record& record) {
+    try {
+        record = read_record(file);
+        return problem_of(record, name);
+    } catch (const Error& error) {
+        return error.message;
+    }
 }
 
 // Nothing: it is to be left out.
 std::optional<Entry> read_entry(const SharedFolder& folder, const std::string& name, Bad bad,
                                 bool remove_dead) {
-    std::string problem;
-    try {
-        const SharedFolder::Found found = folder.look_at(name);
-        if (!found.file && found.refused.empty())
-            return std::nullopt;
-        problem = found.refused;
-        if (found.file && !found.alive) {
-            if (remove_dead)
-                folder.remove(name);
-            return std::nullopt;
-        }
-        if (problem.empty()) {
-            Entry entry{name, found.user, read_record(found.file)};
-            problem = problem_of(entry.record, name);
-            if (problem.empty())
-                return entry;
-        }
-    } catch (const Error& error) {
-        problem = error.message;
+    const SharedFolder::Found found = folder.look_at(name);
+    if (!found.file && found.refused.empty())
+        return std::nullopt;
+    if (found.file && !found.alive) {
+        if (remove_dead)
+            folder.remove(name);
+        return std::nullopt;
     }
+    Entry entry{name, found.user, {}};
+    const std::string problem =
+        found.refused.empty() ? problem_of_file(found.file, name, entry.record) : found.refused;
+    if (problem.empty())
+        return entry;
     if (bad == Bad::fail)
         refuse_file(folder, name, problem);
     log::write(GCX_LOG_WARNING, format("the file %s/%s is left out: %s", folder.path().c_str(),
                                        name.c_str(), problem.c_str()));
     return std::nullopt;
+}
+
+// Of a process that was killed while it made the file, if the folder is locked.
+bool is_unfinished(std::string_view name) {
+    if (!name.ends_with(SharedFolder::kUnfinished))
+        return false;
+    name.remove_suffix(SharedFolder::kUnfinished.size());
+    return is_file_name(name);
 }
 
 struct TokenParts {
@@ -99,6 +109,8 @@ std::vector<Entry> read_entries(const SharedFolder& folder, std::string_view pre
                                 bool remove_dead) {
     std::vector<Entry> entries;
     for (const std::string& name : folder.names(prefix)) {
+        if (remove_dead && is_unfinished(name))
+            folder.remove(name);
         if (!is_file_name(name))
             continue;
         if (auto entry = read_entry(folder, name, bad, remove_dead))
@@ -127,8 +139,7 @@ Hold::~Hold() {
 }
 
 bool Hold::lost() const {
-    struct stat info{};
-    return file_ && fstat(file_.get(), &info) == 0 && info.st_nlink == 0;
+    return file_.left(token().c_str());
 }
 
 void give_up(const std::string& folder, const std::string& name, UnforkedFile file) noexcept {
@@ -150,7 +161,7 @@ void give_up(const std::string& folder, const std::string& name, UnforkedFile fi
 std::shared_ptr<Hold> join(const std::string& token) {
     const auto [path, name] = parts_of(token);
     SharedFolder folder = SharedFolder::open(path);
-    folder.lock_or_fail(never);
+    static_cast<void>(folder.lock_or_fail(never));
     SharedFolder::Found found = folder.look_at(name);
     if (!found.refused.empty())
         refuse_file(folder, name, found.refused);
@@ -159,8 +170,8 @@ std::shared_ptr<Hold> join(const std::string& token) {
             folder.remove(name);
         fail(GCX_ERROR_NOT_FOUND, format("the hold of the token %s has ended", token.c_str()));
     }
-    const Record record = read_record(found.file);
-    if (const std::string problem = problem_of(record, name); !problem.empty())
+    Record record{};
+    if (const std::string problem = problem_of_file(found.file, name, record); !problem.empty())
         refuse_file(folder, name, problem);
     if (record.waits != 0)
         fail(GCX_ERROR_NOT_FOUND,

@@ -153,7 +153,8 @@ class Taking {
 
     SharedFolder locked_folder() {
         SharedFolder folder = SharedFolder::open(request_.folder);
-        folder.lock_or_fail(request_.given_up);
+        if (!folder.lock_or_fail(request_.given_up))
+            refuse(std::vector<Entry>());
         return folder;
     }
 

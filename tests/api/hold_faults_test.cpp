@@ -1,18 +1,9 @@
 // Every call of the operating system that holds make, made to fail in turn: an error or what was
 // asked, no SMs that two have, nothing held and nothing left afterwards.
-//
-// The functions below stand in the place of the C library's for libgcx too, since a program's own
-// come first; they make the system call themselves.
 #include "holds.hpp"
-
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "system_calls.hpp"
 
 #include <cerrno>
-#include <cstdarg>
 #include <filesystem>
 #include <iterator>
 #include <string>
@@ -28,61 +19,14 @@ int left = 0;
 int error = 0;
 int failed_calls = 0;
 
-bool fails() {
+} // namespace
+
+bool calls::fails(int& with) {
     if (left == 0 || --left != 0)
         return false;
     failed_calls++;
-    errno = error;
+    with = error;
     return true;
-}
-
-} // namespace
-
-#define STAND_IN extern "C" __attribute__((visibility("default")))
-
-STAND_IN int openat64(int folder, const char* path, int flags, ...) {
-    va_list arguments;
-    va_start(arguments, flags);
-    const unsigned mode = (flags & O_CREAT) != 0 ? va_arg(arguments, unsigned) : 0;
-    va_end(arguments);
-    return fails() ? -1 : static_cast<int>(syscall(SYS_openat, folder, path, flags, mode));
-}
-STAND_IN int fcntl64(int file, int command, ...) {
-    va_list arguments;
-    va_start(arguments, command);
-    void* const argument = va_arg(arguments, void*);
-    va_end(arguments);
-    return fails() ? -1 : static_cast<int>(syscall(SYS_fcntl, file, command, argument));
-}
-STAND_IN int flock(int file, int operation) noexcept {
-    // To give a lock up can't fail.
-    return operation != LOCK_UN && fails() ? -1
-                                           : static_cast<int>(syscall(SYS_flock, file, operation));
-}
-STAND_IN int fchmod(int file, mode_t mode) noexcept {
-    return fails() ? -1 : static_cast<int>(syscall(SYS_fchmod, file, mode));
-}
-STAND_IN int posix_fallocate64(int file, off64_t at, off64_t bytes) {
-    if (fails())
-        return error;
-    return syscall(SYS_fallocate, file, 0, at, bytes) == 0 ? 0 : errno;
-}
-STAND_IN ssize_t pwrite64(int file, const void* bytes, size_t count, off64_t at) {
-    if (fails()) { // half of it, as on a disk that fills up
-        syscall(SYS_pwrite64, file, bytes, count / 2, at);
-        errno = error;
-        return -1;
-    }
-    return syscall(SYS_pwrite64, file, bytes, count, at);
-}
-STAND_IN ssize_t pread64(int file, void* bytes, size_t count, off64_t at) {
-    return fails() ? -1 : syscall(SYS_pread64, file, bytes, count, at);
-}
-STAND_IN int unlinkat(int folder, const char* path, int flags) noexcept {
-    return fails() ? -1 : static_cast<int>(syscall(SYS_unlinkat, folder, path, flags));
-}
-STAND_IN int mkdir(const char* path, mode_t mode) noexcept {
-    return fails() ? -1 : static_cast<int>(syscall(SYS_mkdirat, AT_FDCWD, path, mode));
 }
 
 namespace {

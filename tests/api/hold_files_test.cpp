@@ -26,15 +26,18 @@ namespace {
 
 constexpr const char* kH100 = "h100@13.0";
 
-// A file that somebody keeps alive.
+// A file that somebody keeps alive. It comes under its name by then: before that anybody who looks
+// removes it.
 class Kept {
   public:
     explicit Kept(const fs::path& path, const std::string& bytes = "")
-        : path_(path), file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+        : path_(path),
+          file_(open((path.string() + "-").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
         CHECK_EQ(pwrite(file_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
         struct flock lock{};
         lock.l_type = F_RDLCK;
         CHECK_EQ(fcntl(file_, F_OFD_SETLK, &lock), 0);
+        fs::rename(path_.string() + "-", path_);
     }
     ~Kept() {
         close(file_);
@@ -276,6 +279,8 @@ void test_shortages() {
             CHECK(result == GCX_SUCCESS || result == GCX_ERROR_OPERATING_SYSTEM);
             if (result == GCX_SUCCESS)
                 give_back(hold);
+            else
+                CHECK(message_has("Too many open files") && !message_has("remove the file"));
         }
         CHECK_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
         const rlimit small{100, before.rlim_max};
@@ -287,6 +292,16 @@ void test_shortages() {
         CHECK_EQ(flock(locked, LOCK_EX), 0);
         CHECK_EQ(take(8, {}, &hold), GCX_ERROR_OPERATING_SYSTEM);
         CHECK(message_has("locked for"));
+        // Who gives up while he waits for the lock has nothing.
+        gcx_cancel cancel = nullptr;
+        CHECK_OK(gcx_cancel_create(&cancel));
+        std::thread later([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            CHECK_OK(gcx_cancel_signal(cancel));
+        });
+        CHECK_EQ(take(8, {.timeout_ms = 1000, .cancel = cancel}, &hold), GCX_ERROR_NOT_PERMITTED);
+        later.join();
+        CHECK_OK(gcx_cancel_destroy(cancel));
         CHECK_EQ(listed().size(), 1U); // seen all the same
         give_back(own);                // and given back
         CHECK(listed().empty());
