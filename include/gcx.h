@@ -1031,7 +1031,8 @@ GCX_API gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_
  *
  * How long it lasts. A hold is a file that its processes keep locked; the kernel drops a lock
  * however its process ends, SIGKILL included. A hold ends when its last process has destroyed it
- * or has ended. A forked child has no part in it, and what exec starts neither, unless it joins or
+ * or has ended; that it closes descriptors which it knows nothing of ends none, where files can be
+ * mapped. A forked child has no part in it, and what exec starts neither, unless it joins or
  * GCX_HOLD_INHERIT is set. Work that still runs when a hold is destroyed goes on, on SMs that
  * somebody else may have by then: so destroy contexts first, or wait for them.
  *
@@ -1042,8 +1043,9 @@ GCX_API gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_
  * Which SMs. As a lease's: atoms of one family, those of a split's group of what is free. Between
  * holds of two families on one device overlap is known where gcx_device_map_sms has read both in
  * the taking process, without MPS; else a hold of another family has the whole device. The same is
- * true of one whose process has another version of the driver or sees other atoms, as it may under
- * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Devices are told apart by UUID (of MIG devices their own),
+ * true of one whose process has another version of the driver, sees other atoms, or has less than
+ * 100 in CUDA_MPS_ACTIVE_THREAD_PERCENTAGE where it matters: the daemon alone knows which SMs such
+ * a process has. Devices are told apart by UUID (of MIG devices their own),
  * never by ordinal; simulated ones are never taken for real ones.
  *
  * Where. In gcx_hold_params.folder, or if that is NULL in GCX_HOLD_FOLDER of the environment, or
@@ -1128,13 +1130,14 @@ typedef enum gcx_mps_state GCX_ENUM_OF_INT {
 typedef struct gcx_hold_info {
     uint32_t struct_size;
     gcx_sm_family family;
-    uint32_t flags;           /* GCX_HOLD_; of one that was joined 0 */
-    uint32_t sm_count;        /* SMs that it has */
-    uint32_t device_sm_count; /* SMs of the device */
-    int32_t joined;           /* 1: by gcx_hold_join */
-    int32_t simulated;        /* 1: of the simulated driver */
-    int32_t lost;             /* 1: somebody removed the hold's file: others may be given its SMs */
-    gcx_mps_state mps;        /* as the process saw it that took the hold */
+    uint32_t flags;              /* GCX_HOLD_; of one that was joined 0 */
+    uint32_t sm_count;           /* SMs that it has */
+    uint32_t device_sm_count;    /* SMs of the device */
+    int32_t joined;              /* 1: by gcx_hold_join */
+    int32_t simulated;           /* 1: of the simulated driver */
+    int32_t lost;                /* 1: somebody removed the hold's file, or moved its folder: others
+                                    may be given its SMs */
+    gcx_mps_state mps;           /* as the process saw it that took the hold */
     float mps_thread_percentage; /* the same, as in gcx_mps_info */
     uint64_t id;                 /* a random number, which tells it from all others */
     uint64_t since_ms;           /* milliseconds since 1970 when it was taken */
@@ -1150,7 +1153,7 @@ GCX_API gcx_result gcx_hold_get_info(gcx_hold hold, gcx_hold_info* info);
 /* The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
  * driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the hold's UUID;
  * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
- * hold. */
+ * hold, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not. */
 GCX_API gcx_result gcx_hold_get_resource(gcx_hold hold, gcx_resource* resource);
 
 /* gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of a

@@ -45,36 +45,38 @@ std::string count_text(uint32_t sm_count) {
     return sm_count == 0 ? "the rest" : format("%u SMs", sm_count);
 }
 
+// What MPS leaves of the device to a process with a percentage of its own: the daemon decides which
+// SMs they are, for each process, and nobody has measured whether the driver shows it.
+bool is_limited(const Record& record) {
+    return record.mps != GCX_MPS_OFF && record.mps_thread_percentage > 0 &&
+           record.mps_thread_percentage < 100;
+}
+
+// Why the atoms of two may be other SMs; empty: they are the same.
+std::string difference_of(const Record& mine, const Record& other) {
+    if (is_limited(mine) || is_limited(other))
+        return format("%s has CUDA_MPS_ACTIVE_THREAD_PERCENTAGE set",
+                      is_limited(other) ? "it" : "this process");
+    if (mine.family != other.family)
+        return format("it is of the %s family",
+                      family_name(static_cast<gcx_sm_family>(
+                          other.family))); // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
+    if (mine.driver_version != other.driver_version)
+        return format("its driver is %s", version_text(other.driver_version).c_str());
+    if (std::tie(mine.device_sm_count, mine.unit_count, mine.unit_size, mine.odd_size) !=
+        std::tie(other.device_sm_count, other.unit_count, other.unit_size, other.odd_size))
+        return format("it sees %u SMs, in atoms of %u", other.device_sm_count, other.unit_size);
+    return "";
+}
+
 bool same_atoms(const Record& a, const Record& b) {
-    return a.driver_version == b.driver_version && a.device_sm_count == b.device_sm_count &&
-           a.family == b.family && a.unit_count == b.unit_count && a.unit_size == b.unit_size &&
-           a.odd_size == b.odd_size;
+    return difference_of(a, b).empty();
 }
 
 std::string label_of(const Entry& entry) {
     const Record& record = entry.record;
     const std::string label = record.name[0] != '\0' ? format("\"%s\" of ", record.name) : "";
     return label + format("process %d (%s)", record.pid, record.process_name);
-}
-
-// "device 0 has 132 SMs; "decode" of process 12 (python) has 64; 1 waits, the first for 24 SMs".
-std::string holders_text(const Device& device, const std::vector<Entry>& entries) {
-    std::string text = format("%s has %u SMs", device.label().c_str(), device.sm_count());
-    const Entry* first = nullptr;
-    std::size_t waiters = 0;
-    for (const Entry& entry : entries) {
-        if (entry.record.waits == 0) {
-            text += format("; %s has %u", label_of(entry).c_str(), entry.record.sm_count());
-            continue;
-        }
-        waiters++;
-        if (first == nullptr || entry.record.ticket < first->record.ticket)
-            first = &entry;
-    }
-    if (first != nullptr)
-        text += format("; %zu wait%s, the first, %s, for %s", waiters, waiters == 1 ? "s" : "",
-                       label_of(*first).c_str(), count_text(first->record.wanted).c_str());
-    return text;
 }
 
 void warn_without_mps(const Device& device) {
@@ -301,9 +303,33 @@ class Taking {
         return true;
     }
 
+    // "device 0 has 132 SMs; "decode" of process 12 (python) has 64; 1 waits, the first for 24
+    // SMs".
+    std::string holders_text(const std::vector<Entry>& entries) const {
+        std::string text = format("%s has %u SMs", device_.label().c_str(), device_.sm_count());
+        const Entry* first = nullptr;
+        std::size_t waiters = 0;
+        for (const Entry& entry : entries) {
+            if (entry.record.waits == 0) {
+                text += format("; %s has %u", label_of(entry).c_str(), entry.record.sm_count());
+                if (!same_atoms(record_, entry.record) && taken_by(entry.record) == family_->all())
+                    text += format(", so that nobody else has any here (%s)",
+                                   difference_of(record_, entry.record).c_str());
+                continue;
+            }
+            waiters++;
+            if (first == nullptr || turn_of(entry.record) < turn_of(first->record))
+                first = &entry;
+        }
+        if (first != nullptr)
+            text += format("; %zu wait%s, the first, %s, for %s", waiters, waiters == 1 ? "s" : "",
+                           label_of(*first).c_str(), count_text(first->record.wanted).c_str());
+        return text;
+    }
+
     [[noreturn]] void refuse(const std::vector<Entry>& entries) const {
         const std::string asked = count_text(request_.sm_count);
-        const std::string who = holders_text(device_, entries);
+        const std::string who = holders_text(entries);
         if (request_.given_up())
             fail(GCX_ERROR_NOT_PERMITTED,
                  format("the wait for %s was given up by gcx_cancel_signal; %s", asked.c_str(),
@@ -337,6 +363,17 @@ SmResource resource_of(Device& device, const Record& record) {
         record.family); // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
     auto family = device.family(kind);
     const AtomShape& shape = family->shape();
+    Record mine = record;
+    const Mps mps = mps_of(device.driver(), device.native());
+    mine.mps = static_cast<uint32_t>(mps.state);
+    mine.mps_thread_percentage = mps.thread_percentage;
+    // Of who is limited itself the others take it to have the whole device.
+    if (is_limited(mine) && !is_limited(record))
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("this process has CUDA_MPS_ACTIVE_THREAD_PERCENTAGE set, and the one that took "
+                    "the hold had not: which SMs of %s are meant isn't known. Unset it, or set it "
+                    "there too",
+                    device.label().c_str()));
     if (record.driver_version != device.driver().version() ||
         record.device_sm_count != device.sm_count() || record.unit_count != shape.unit_count ||
         record.unit_size != shape.unit_size || record.odd_size != shape.odd_size) {

@@ -124,6 +124,48 @@ void test_mps() {
     }
 }
 
+// Which SMs a percentage leaves to a process is known to the daemon alone.
+void test_percentages() {
+    const Folder folder;
+    setenv("GCX_SIM_MPS", "1", 1);
+    for (const char* percentage : {"50", "100"}) {
+        const bool limited = std::string(percentage) == "50";
+        Other other([&](Other& self) {
+            setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percentage, 1);
+            publish::open_machine(kH100);
+            taken(24, {.name = "limited"});
+            self.point();
+        });
+        other.arrived();
+        on_machine(kH100, [&] {
+            gcx_hold hold = nullptr;
+            CHECK_EQ(take(8, {}, &hold), limited ? GCX_ERROR_ALREADY_ACQUIRED : GCX_SUCCESS);
+            CHECK(!limited || message_has("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
+        });
+        other.kill(SIGKILL);
+        Other holder([](Other& self) {
+            publish::open_machine(kH100);
+            taken(24);
+            self.point();
+        });
+        holder.arrived();
+        in_child("joins", [&] {
+            setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percentage, 1);
+            publish::open_machine(kH100);
+            gcx_hold hold = nullptr;
+            gcx_resource resource{};
+            CHECK_OK(gcx_hold_join(folder.files().at(0).c_str(), &hold));
+            CHECK_EQ(gcx_hold_get_resource(hold, &resource),
+                     limited ? GCX_ERROR_INVALID_RESOURCE_CONFIGURATION : GCX_SUCCESS);
+            CHECK(!limited || message_has("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
+            give_back(hold);
+        });
+        holder.kill(SIGKILL);
+    }
+    unsetenv("GCX_SIM_MPS");
+    CHECK(listed().empty());
+}
+
 void test_leases() {
     const Folder folder;
     on_machine(kH100, [] {
@@ -209,6 +251,7 @@ int main() {
     test_devices();
     test_families();
     test_mps();
+    test_percentages();
     test_leases();
     test_driver_calls();
     return check::summary("hold devices");
