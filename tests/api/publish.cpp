@@ -169,6 +169,8 @@ void Other::ended() {
 }
 
 void Other::kill(int signal) {
+    if (!CHECK(pid_ > 0)) // 0 would be all of this test
+        return;
     ::kill(pid_, signal);
     waitpid(pid_, nullptr, 0);
     pid_ = 0;

@@ -68,7 +68,8 @@ class Hold(Owned):
 
     @property
     def lost(self) -> bool:
-        """Whether somebody removed its file, so that others may be given its SMs."""
+        """Whether somebody removed its file or moved its folder, so that others may be given its
+        SMs."""
         return bool(self._info()[6])
 
     @property

@@ -12,7 +12,8 @@ import java.util.UUID;
  * @param deviceSmCount the SMs of the device
  * @param joined whether it came by {@link Hold#join}
  * @param simulated whether no GPU is involved
- * @param lost whether somebody removed the hold's file, so that others may be given its SMs
+ * @param lost whether somebody removed the hold's file or moved its folder, so that others may be
+ *     given its SMs
  * @param mps as the process saw it that took the hold
  * @param mpsThreadPercentage the same, as in {@link MpsInfo#threadPercentage}
  * @param id a random number, which tells it from all others

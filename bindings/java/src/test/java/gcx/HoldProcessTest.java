@@ -48,20 +48,20 @@ class HoldProcessTest {
     child.environment().put("HELD", held.token());
     child.environment().put("GCX_HOLD_FOLDER", folder.toString());
     child.environment().put("GCX_SIM_MPS", "1");
-    child.environment().put("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "37.5");
+    child.environment().put("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "100");
     Process other = child.start();
     try (BufferedReader printed = other.inputReader()) {
       assertEquals(
-          held.info().id() + " 24 true OFF MpsInfo[state=ON, threadPercentage=37.5]",
+          held.info().id() + " 24 true OFF MpsInfo[state=ON, threadPercentage=100.0]",
           printed.readLine());
-      assertEquals("ON 37.5", printed.readLine());
+      assertEquals("ON 100.0", printed.readLine());
       assertEquals("true", printed.readLine());
       held.close();
       List<LiveHold> live = Hold.live(folder);
       assertEquals(2, live.size());
       LiveHold own = live.stream().filter(one -> one.mps() == MpsState.ON).findAny().orElseThrow();
       assertEquals((int) other.pid(), own.pid());
-      assertEquals(37.5, own.mpsThreadPercentage());
+      assertEquals(100.0, own.mpsThreadPercentage());
       refused(
           GcxException.AlreadyAcquired.class,
           "process " + other.pid() + " (java) has 8",
