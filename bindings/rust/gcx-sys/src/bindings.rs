@@ -2557,7 +2557,8 @@ pub struct gcx_hold_s {
 
  How long it lasts. A hold is a file that its processes keep locked; the kernel drops a lock
  however its process ends, SIGKILL included. A hold ends when its last process has destroyed it
- or has ended. A forked child has no part in it, and what exec starts neither, unless it joins or
+ or has ended; that it closes descriptors which it knows nothing of ends none, where files can be
+ mapped. A forked child has no part in it, and what exec starts neither, unless it joins or
  GCX_HOLD_INHERIT is set. Work that still runs when a hold is destroyed goes on, on SMs that
  somebody else may have by then: so destroy contexts first, or wait for them.
 
@@ -2568,8 +2569,9 @@ pub struct gcx_hold_s {
  Which SMs. As a lease's: atoms of one family, those of a split's group of what is free. Between
  holds of two families on one device overlap is known where gcx_device_map_sms has read both in
  the taking process, without MPS; else a hold of another family has the whole device. The same is
- true of one whose process has another version of the driver or sees other atoms, as it may under
- CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Devices are told apart by UUID (of MIG devices their own),
+ true of one whose process has another version of the driver, sees other atoms, or has less than
+ 100 in CUDA_MPS_ACTIVE_THREAD_PERCENTAGE where it matters: the daemon alone knows which SMs such
+ a process has. Devices are told apart by UUID (of MIG devices their own),
  never by ordinal; simulated ones are never taken for real ones.
 
  Where. In gcx_hold_params.folder, or if that is NULL in GCX_HOLD_FOLDER of the environment, or
@@ -2750,7 +2752,8 @@ pub struct gcx_hold_info {
     pub joined: i32,
     /// 1: of the simulated driver
     pub simulated: i32,
-    /// 1: somebody removed the hold's file: others may be given its SMs
+    /** 1: somebody removed the hold's file, or moved its folder: others
+may be given its SMs*/
     pub lost: i32,
     /// as the process saw it that took the hold
     pub mps: gcx_mps_state,
@@ -2875,7 +2878,7 @@ extern "C" {
     /** The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
  driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the hold's UUID;
  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
- hold.*/
+ hold, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.*/
     pub fn gcx_hold_get_resource(
         hold: gcx_hold,
         resource: *mut gcx_resource,
