@@ -212,6 +212,7 @@ std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* fam
         by_uuid.try_emplace(hex_of(device_info(device)), device, share);
     const Clock::time_point wait_end = Clock::now() + hold.timeout;
     std::vector<ExecPart> parts;
+    parts.reserve(by_uuid.size());
     for (const auto& [uuid, wanted] : by_uuid)
         parts.push_back(find_part(wanted.first, wanted.second, family, around, hold, wait_end));
     std::sort(parts.begin(), parts.end(),

@@ -166,6 +166,7 @@ int make_facade(const char* shim, const char* driver, const char* plan) {
 const char* facade_plan(const ElfW(Dyn) * dynamic, ElfW(Addr) base) {
     for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == kPlanTag)
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives addresses as numbers
             return reinterpret_cast<const char*>(base + entry->d_un.d_val);
     return nullptr;
 }
