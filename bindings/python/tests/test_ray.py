@@ -116,7 +116,7 @@ def node_says(env: dict[str, str]) -> dict[str, int]:
     return said
 
 
-def until(holds: Callable[[], object], seconds: float = 120) -> None:
+def until(holds: Callable[[], object], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "waited in vain"
