@@ -224,7 +224,7 @@ void test_storm() {
     CHECK(folder.files().empty());
     CHECK_EQ(sums->twice.load(), 0U);
     CHECK_EQ(sums->refused.load(), 0U);
-    CHECK(sums->taken > 20);
+    CHECK(sums->taken > (check::slow ? 5U : 20U));
     std::printf("%u processes, %llu killed, %llu looked at: %llu holds taken, %llu of them with a "
                 "time-out, %llu in vain, %llu handed over; %llu atoms with two holders\n",
                 plan.processes, static_cast<unsigned long long>(killed),
