@@ -19,6 +19,7 @@ need nm binutils
 need git git
 need ccache ccache
 need cmake cmake
+need dpkg-architecture dpkg-dev # without it Meson installs where Debian's CMake doesn't look
 need make make
 need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 need qemu-aarch64 qemu-user

@@ -2,12 +2,15 @@
 #include "holds.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <thread>
 
@@ -240,6 +243,22 @@ void test_order() {
     CHECK(folder.files().empty());
 }
 
+// Between two changes: in the middle of one it would keep everybody from another.
+void stop_between_changes(pid_t process, const Folder& folder) {
+    const int lock = open(folder.inner().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_EQ(flock(lock, LOCK_EX), 0);
+    ::kill(process, SIGSTOP);
+    const auto is_stopped = [process] {
+        std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+        const std::string stat{std::istreambuf_iterator<char>(file), {}};
+        return stat.find(") T ") != std::string::npos;
+    };
+    for (int tries = 0; tries < 10'000 && !is_stopped(); tries++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(is_stopped());
+    close(lock);
+}
+
 void test_a_killed_waiter_is_skipped() {
     const Folder folder;
     Other waiter([](Other& self) {
@@ -256,7 +275,7 @@ void test_a_killed_waiter_is_skipped() {
             std::this_thread::yield();
         gcx_hold hold = nullptr;
         CHECK_REFUSED(take(8, {}, &hold), GCX_ERROR_ALREADY_ACQUIRED);
-        ::kill(waiter.pid(), SIGSTOP);
+        stop_between_changes(waiter.pid(), folder);
         CHECK_REFUSED(take(8, {.timeout_ms = 30}, &hold), GCX_ERROR_ALREADY_ACQUIRED);
         ::kill(waiter.pid(), SIGKILL);
         CHECK_OK(take(8, {.timeout_ms = 10'000}, &hold));
