@@ -2,8 +2,8 @@
 # Two batches in turns over 2, 4 or 8 GPUs, and a table kept in the L2 cache: measures what docs/overlap.md and
 # docs/l2.md say, from an installed wheel, with the python3 that has PyTorch and CuPy:
 #     tests/gpu/overlap.sh WHEEL [FOLDER FOR LOGS]
-# Prints figures for docs/measurements.md, and ends with "N passed, N failed". REPEATS, SWEEP and TOKENS change how
-# much it measures; ten minutes on 4 GPUs are enough for the defaults.
+# Prints figures for docs/measurements.md, and ends with "N passed, N failed". GPUS, REPEATS, SWEEP and TOKENS change
+# how much it measures.
 set -uo pipefail
 wheel=$(realpath "${1:?usage: tests/gpu/overlap.sh WHEEL [FOLDER FOR LOGS]}")
 logs=$(realpath -m "${2:-gpu-logs}")
@@ -62,13 +62,14 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 date -u +%Y-%m-%d
 count=$(nvidia-smi --list-gpus | wc -l)
 read -ra tokens <<<"${TOKENS:-2048 8192}"
+read -ra sizes <<<"${GPUS:-2 4 8}"
 
 refuses alone 'needs 2 or more GPUs of one host' python3 "$examples/two_batch_overlap.py"
 refuses one-rank '2, 4 or 8 GPUs share tokens and experts evenly, not 1' ranks 1
 refuses too-few-gpus 'rank 1: there are 1 GPUs for 2 processes' \
     env CUDA_VISIBLE_DEVICES=0 python3 -m torch.distributed.run --standalone --nproc-per-node 2 \
     "$examples/two_batch_overlap.py"
-for each in 2 4 8; do
+for each in "${sizes[@]}"; do
     [ "$each" -le "$count" ] || continue
     refuses "$each-too-large" "need [0-9]+ GiB of device memory" \
         ranks "$each" --layer experts --experts 4000 --tokens 2048
@@ -76,8 +77,8 @@ for each in 2 4 8; do
         --sweep-repeats "${SWEEP:-5}" --json "$logs/overlap-$each.json" \
         --timeline "$logs/overlap-$each.svg" \
         --arms compute exchange exchange-ctas8 exchange-copies sequence sequence-copies plain \
-        plain-ctas8 plain-copies priority priority-ctas8 split-8 split-8-target \
-        split-8-target-ctas8 split-4-target-ctas4 split-6-target-ctas6
+        plain-ctas8 plain-copies priority priority-ctas8 split-8 split-8-target split-8-told \
+        split-8-target-ctas8 split-8-told-ctas8 split-4-told-ctas4 split-6-told-ctas6
     step "$each-figures" python3 "$here/overlap_figures.py" "$logs/overlap-$each.json"
 done
 [ "$count" -ge 2 ] || printf 'skipped: two batches in turns need 2 GPUs\n'

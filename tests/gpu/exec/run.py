@@ -61,6 +61,9 @@ class Suite:
         )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(words)}: status {done.returncode}\n{done.stderr}")
+        for line in done.stderr.splitlines():
+            if not line.startswith("gcx exec: "):
+                print(f"  {line}", flush=True)
         return done.stdout
 
     def answer(self, words: list[str], env: dict[str, str] | None = None) -> Json:
@@ -147,6 +150,11 @@ def step_cupy(suite: Suite) -> None:
 
 def step_numba(suite: Suite) -> None:
     needs("numba")
+    try:
+        suite.run(suite.python("numba_work.py"))
+    except RuntimeError as error:
+        # As with a NumPy that is too new for it.
+        raise ModuleNotFoundError(f"a numba that runs: {str(error).splitlines()[-1]}") from None
     for sms in (None, *SIZES):
         answer = suite.answer([*suite.inside(sms), *suite.python("numba_work.py")])
         suite.check(answer["right"], f"numba, {sms or 'all'} SMs: the result is right")
@@ -266,7 +274,7 @@ def step_tests(suite: Suite) -> None:
         "test_cuda_primary_ctx.py test_linalg.py test_nn.py test_ops_fwd_gradients.py"
     )
     for name in os.environ.get("PYTORCH_TEST_FILES", some).split():
-        found = []
+        found: list[tuple[int, str]] = []
         for sms in (None, 112):
             done = subprocess.run(
                 [*suite.inside(sms), sys.executable, name], cwd=folder, env=suite.environment,
@@ -274,6 +282,8 @@ def step_tests(suite: Suite) -> None:
             )  # fmt: skip
             found.append((done.returncode, summary_of(done.stderr)))
             print(f"{name}, {sms or 'all'} SMs: {found[-1]}", flush=True)
+            if "ran []" in found[-1][1]:
+                raise RuntimeError(f"{name} ran no test\n{done.stderr[-2000:]}")
         suite.check(found[0] == found[1], f"{name} gives the same inside as outside")
 
 

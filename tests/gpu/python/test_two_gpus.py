@@ -33,7 +33,8 @@ def test_each_runs_on_its_own_sms(sides: Any) -> None:
     for ordinal, part in enumerate(sides):
         assert part.device == ordinal
         assert gcx.verify([part]).ok
-    assert gcx.verify(sides).ok
+    with pytest.raises(gcx.InvalidValueError, match="devices 0, 1; verify those of each"):
+        gcx.verify(sides)
 
 
 def test_products_on_both_at_once(sides: Any, torch: Any) -> None:
