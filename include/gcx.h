@@ -1459,6 +1459,8 @@ GCX_API gcx_result gcx_graph_get_nodes(gcx_graph graph, gcx_graph_node* nodes, u
  *
  * A kernel that fills the stream's SMs notes the number of each (%smid). Numbers are below
  * GCX_MAX_SMS. Probing launches kernels for well under a millisecond each, beside whatever runs.
+ * Under MPS these numbers are virtual, each context's from 0 on (measured: 580): they tell how many
+ * SMs a stream has, not which.
  * ---------------------------------------------------------------------------------------- */
 
 #define GCX_MAX_SMS 1024u
@@ -1476,7 +1478,8 @@ GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uin
  * context (above). Once a process and family, also if several threads ask at once; later calls
  * return at once. For
  * gcx_resource_get_sm_ids and for overlaps across families.
- * Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster. */
+ * Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster;
+ * GCX_ERROR_NOT_SUPPORTED under MPS, where the numbers are virtual. */
 GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 
 /* The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as

@@ -1,8 +1,10 @@
 #include "cli/partition.hpp"
 
+#include "cli/mps.hpp"
 #include "cli/text.hpp"
 
-#include <map>
+#include <algorithm>
+#include <iterator>
 
 namespace gcx::cli {
 namespace {
@@ -39,15 +41,15 @@ void check_counts(std::vector<std::string>& problems, const Layout& layout, cons
                                   ranges(partition.seen).c_str()));
 }
 
-// The SMs that several partitions were seen on, with those partitions' names.
-std::map<uint32_t, std::string> shared_sms(const std::vector<Partition>& partitions) {
-    std::map<uint32_t, std::string> names;
-    for (std::size_t i = 0; i < partitions.size(); i++) {
-        for (const uint32_t sm : partitions[i].seen)
-            (names[sm] += names[sm].empty() ? "" : " and ") += partition_name(i);
-    }
-    std::erase_if(names, [](const auto& sm) { return sm.second.find(' ') == std::string::npos; });
-    return names;
+std::vector<std::string> find_overlaps(const std::vector<Partition>& partitions) {
+    std::map<std::string, std::vector<uint32_t>> by_names;
+    for (const auto& [sm, names] : shared_sms(partitions))
+        by_names[names].push_back(sm);
+    std::vector<std::string> overlaps;
+    for (const auto& [names, sms] : by_names)
+        overlaps.push_back(format("partitions %s share %s: %s", names.c_str(),
+                                  count_of(sms.size(), "SM").c_str(), ranges(sms).c_str()));
+    return overlaps;
 }
 
 } // namespace
@@ -68,12 +70,8 @@ std::vector<std::string> find_problems(const Layout& layout, const Split& made,
         check_counts(problems, layout, made, i, partitions[i]);
         sum += made.sm_counts[i];
     }
-    std::map<std::string, std::vector<uint32_t>> by_names;
-    for (const auto& [sm, names] : shared_sms(partitions))
-        by_names[names].push_back(sm);
-    for (const auto& [names, sms] : by_names)
-        problems.push_back(format("partitions %s share %s: %s", names.c_str(),
-                                  count_of(sms.size(), "SM").c_str(), ranges(sms).c_str()));
+    if (!virtual_sm_numbers(layout.device))
+        std::ranges::move(find_overlaps(partitions), std::back_inserter(problems));
     const uint32_t device = device_info(layout.device).sm_count;
     if (sum != device)
         problems.push_back(
@@ -83,8 +81,14 @@ std::vector<std::string> find_problems(const Layout& layout, const Split& made,
     return problems;
 }
 
-uint32_t overlap_of(const std::vector<Partition>& partitions) {
-    return static_cast<uint32_t>(shared_sms(partitions).size());
+std::map<uint32_t, std::string> shared_sms(const std::vector<Partition>& partitions) {
+    std::map<uint32_t, std::string> names;
+    for (std::size_t i = 0; i < partitions.size(); i++) {
+        for (const uint32_t sm : partitions[i].seen)
+            (names[sm] += names[sm].empty() ? "" : " and ") += partition_name(i);
+    }
+    std::erase_if(names, [](const auto& sm) { return sm.second.find(' ') == std::string::npos; });
+    return names;
 }
 
 } // namespace gcx::cli

@@ -5,6 +5,7 @@
 #include "cli/layout.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,11 @@ struct Partition {
 std::vector<uint32_t> probe(const Stream& stream);
 
 // What isn't as the split promised: counts, of the request, the context, the stream and the SMs
-// seen; SMs seen in two partitions; the sum. Empty: all holds.
+// seen; SMs seen in two partitions, where their numbers aren't virtual; the sum. Empty: all holds.
 std::vector<std::string> find_problems(const Layout& layout, const Split& made,
                                        const std::vector<Partition>& partitions);
 
-// How many SMs were seen in more than one partition.
-uint32_t overlap_of(const std::vector<Partition>& partitions);
+// The SMs that several partitions were seen on, ascending, with those partitions' names.
+std::map<uint32_t, std::string> shared_sms(const std::vector<Partition>& partitions);
 
 } // namespace gcx::cli

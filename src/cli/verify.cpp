@@ -53,12 +53,11 @@ std::vector<Partition> make_and_probe(const Split& made) {
 }
 
 SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Split& made,
-             const std::vector<Partition>& partitions, bool ok, bool virtual_numbers) {
+             const std::vector<Partition>& partitions, bool ok) {
     const gcx_device_info device = device_info(layout.device);
     SmMap map;
     map.title = count_of(partitions.size(), "partition") + " of " +
-                count_of(device.sm_count, "SM") + (ok ? ": as promised" : ": NOT as promised") +
-                (virtual_numbers ? ", by virtual SM numbers" : "");
+                count_of(device.sm_count, "SM") + (ok ? ": as promised" : ": NOT as promised");
     map.device = std::string(device.name) + ", CUDA " + version_text(driver.version);
     map.sm_count = device.sm_count;
     for (std::size_t i = 0; i < partitions.size(); i++)
@@ -68,7 +67,7 @@ SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Split& m
 }
 
 void fill_json(Report& report, const Layout& layout, const Split& made,
-               const std::vector<Partition>& partitions) {
+               const std::vector<Partition>& partitions, bool virtual_numbers) {
     Json groups = Json::array();
     for (std::size_t i = 0; i < partitions.size(); i++)
         groups.add(Json::object()
@@ -81,7 +80,8 @@ void fill_json(Report& report, const Layout& layout, const Split& made,
     report.json.set("ok", report.problems.empty());
     set_layout(report.json, layout);
     report.json.set("groups", std::move(groups))
-        .set("overlap", overlap_of(partitions))
+        .set("virtual_sm_numbers", virtual_numbers)
+        .set("overlap", virtual_numbers ? Json() : Json(shared_sms(partitions).size()))
         .set("remainder", made.remainder_sm_count)
         .set("problems", std::move(problems));
 }
@@ -90,10 +90,18 @@ std::string conclusion(std::size_t problems, bool virtual_numbers) {
     if (problems != 0)
         return "FAILED: " + count_of(problems, "problem") + "\n";
     if (virtual_numbers)
-        return "ok, as far as can be seen: each partition ran on as many SMs as promised, by the "
-               "virtual SM\nnumbers of MPS. They don't tell which SMs those are, nor whether "
-               "another process has them\n";
+        return "ok, as far as can be seen: each partition ran on as many SMs as promised. Under MPS "
+               "SM numbers\nare virtual, each partition's from 0: they don't tell which SMs those "
+               "are, nor whether another\npartition or process has them\n";
     return "ok: each partition ran on as many SMs as promised, and no SM is in two\n";
+}
+
+// In the place of a map, which virtual numbers can't fill.
+std::string legends(const SmMap& map) {
+    std::string text;
+    for (const MapPartition& partition : map.partitions)
+        text += "  " + partition.name + "  " + SmMap::legend(partition) + "\n";
+    return text;
 }
 
 } // namespace
@@ -104,18 +112,21 @@ Report run_verify(const Arguments& arguments) {
     if (svg && svg->empty())
         throw UsageError("--svg is empty; give the file to write, e.g. --svg sms.svg");
     const gcx_driver_info driver = open_driver(arguments);
+    const bool virtual_numbers = virtual_sm_numbers(layout.device);
+    if (svg && virtual_numbers)
+        throw Failure(GCX_ERROR_NOT_SUPPORTED,
+                      "--svg: under MPS SM numbers are virtual, so there is no map of SMs to draw; "
+                      "gcx verify without it counts them");
     const Split made = split(device_sms(layout.device), layout);
     const std::vector<Partition> partitions = make_and_probe(made);
 
     Report report;
     report.problems = find_problems(layout, made, partitions);
-    const bool virtual_numbers = virtual_sm_numbers(layout.device);
-    const SmMap map =
-        map_of(driver, layout, made, partitions, report.problems.empty(), virtual_numbers);
+    const SmMap map = map_of(driver, layout, made, partitions, report.problems.empty());
     report.json = report_start(driver);
-    fill_json(report, layout, made, partitions);
-    report.text = banner(driver) + layout_line(layout) + terminal_map(map, wants_colours());
-    report.json.set("virtual_sm_numbers", virtual_numbers);
+    fill_json(report, layout, made, partitions, virtual_numbers);
+    report.text = banner(driver) + layout_line(layout) +
+                  (virtual_numbers ? legends(map) : terminal_map(map, wants_colours()));
     report.text += conclusion(report.problems.size(), virtual_numbers);
     if (svg) {
         write_file(*svg, svg_map(map));

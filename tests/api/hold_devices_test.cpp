@@ -88,8 +88,14 @@ void test_families() {
         other.arrived();
         setenv("GCX_SIM_MPS", *variable != '\0' ? "1" : "0", 1);
         on_machine(kH100, [&] {
-            CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
-            CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+            for (const gcx_sm_family family : {GCX_SM_FAMILY_FINE, GCX_SM_FAMILY_COSCHEDULED}) {
+                // Virtual numbers don't tell which SMs an atom holds.
+                const gcx_result mapped = gcx_device_map_sms(0, family);
+                if (*variable != '\0')
+                    CHECK_REFUSED(mapped, GCX_ERROR_NOT_SUPPORTED);
+                else
+                    CHECK_OK(mapped);
+            }
             gcx_hold hold = nullptr;
             CHECK_REFUSED(take(8, {}, &hold), GCX_ERROR_ALREADY_ACQUIRED);
         });

@@ -46,15 +46,32 @@ def test_verify_claims_no_more_than_it_saw(driver: str, tmp_path: Path) -> None:
     plain = succeed(*line, driver=f"sim:h100@{driver}")
     assert "no SM is in two" in plain
     assert "virtual" not in plain + picture.read_text()
-    shared = succeed(*line, driver=f"sim:h100@{driver}", env=MPS)
+    shared = succeed(*line[:3], driver=f"sim:h100@{driver}", env=MPS)
     assert "no SM is in two" not in shared
+    assert "  A  108 SMs, all seen\n  B  24 SMs, all seen\n" in shared
     assert "ok, as far as can be seen" in shared
-    assert "nor whether another process has them" in shared
-    assert "virtual SM numbers" in picture.read_text()
+    assert "nor whether another\npartition or process has them" in shared
     for env, virtual in [({}, False), (MPS, True)]:
         document = succeed_json("verify", "--sms", "108,24", driver=H100, env=env)
         assert document["ok"] is True
         assert document["virtual_sm_numbers"] is virtual
+        assert document["overlap"] == (None if virtual else 0)
+        seen = [set(group["seen"]) for group in document["groups"]]
+        assert [len(sms) for sms in seen] == [108, 24]
+        assert bool(seen[0] & seen[1]) is virtual
+        assert succeed_json("split", "--sms", "108,24", driver=H100, env=env)["groups"]
+
+
+def test_virtual_numbers_are_not_drawn(tmp_path: Path) -> None:
+    picture = tmp_path / "sms.svg"
+    done = gcx("verify", "--sms", "24", "--svg", str(picture), env={"GCX_DRIVER": H100, **MPS})
+    assert done.returncode == 1
+    assert "--svg: under MPS SM numbers are virtual" in done.stderr
+    assert not picture.exists()
+    done = gcx("info", "--record", str(tmp_path / "gpu"), env={"GCX_DRIVER": H100, **MPS})
+    assert done.returncode == 1
+    assert "shared by way of MPS, under which SM numbers are virtual" in done.stderr
+    assert not (tmp_path / "gpu").exists()
 
 
 def test_a_driver_that_fails_is_not_one_without_mps() -> None:

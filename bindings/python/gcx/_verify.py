@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Union
 from gcx import _gcx
 from gcx._checks import DeviceLike, items_of
 from gcx._device import Device
-from gcx._errors import InvalidValueError
+from gcx._errors import InvalidValueError, NotSupportedError
 from gcx._foreign import StreamLike, looks_like_a_stream
+from gcx._hold import mps_info
 from gcx._lease import Lease
 from gcx._partition import Partition, split
 from gcx._request import Count, Counts, Family, SplitOptions, requests_of
@@ -55,10 +56,15 @@ class Verification:
         sm_count: SMs of the device.
         driver_version: The driver's, "13.0".
         simulated: Whether the driver is the simulated one, which proves nothing.
+        virtual_sm_numbers: Whether processes share the device by way of MPS. Each group's numbers
+            begin at 0 then: they tell how many SMs it has, not which.
         groups: A VerifiedGroup for each stream, in the order given.
     """
 
-    __slots__ = ("device", "device_name", "driver_version", "groups", "simulated", "sm_count")
+    __slots__ = (
+        *("device", "device_name", "driver_version", "groups"),
+        *("simulated", "sm_count", "virtual_sm_numbers"),
+    )
 
     def __init__(self, device: Device, groups: tuple[VerifiedGroup, ...]) -> None:
         version, _, simulated, _ = _gcx.gcx_driver_get_info()
@@ -67,17 +73,19 @@ class Verification:
         self.sm_count = device.sm_count
         self.driver_version = f"{version // 1000}.{version % 1000 // 10}"
         self.simulated = bool(simulated)
+        self.virtual_sm_numbers = mps_info(device).enabled is True
         self.groups = groups
 
     @property
     def ok(self) -> bool:
-        """Whether each stream ran on as many SMs as promised, and no SM is in two groups."""
+        """Whether each stream ran on as many SMs as promised, and no SM is in two groups; of
+        virtual numbers the first alone."""
         return not self.problems
 
     @property
     def overlap(self) -> tuple[int, ...]:
-        """Numbers of the SMs that were seen in more than one group."""
-        return self._map().overlap
+        """Numbers of the SMs that were seen in more than one group; virtual ones show none."""
+        return () if self.virtual_sm_numbers else self._map().overlap
 
     @property
     def problems(self) -> list[str]:
@@ -93,9 +101,8 @@ class Verification:
                     text += "; if other work keeps the GPU busy, stop it and verify again"
                 found.append(text)
         shared: dict[str, list[int]] = {}
-        for number, owners in self._map().owners.items():
-            if len(owners) > 1:
-                shared.setdefault(" and ".join(owners), []).append(number)
+        for number in self.overlap:
+            shared.setdefault(" and ".join(self._map().owners[number]), []).append(number)
         found += [
             f"partitions {names} share {count_of(len(ids), 'SM')}: {ranges(ids)}"
             for names, ids in sorted(shared.items())
@@ -104,8 +111,8 @@ class Verification:
 
     @property
     def unused(self) -> tuple[int, ...]:
-        """Numbers of the SMs that no group ran on."""
-        return self._map().unused
+        """Numbers of the SMs that no group ran on; virtual ones show none."""
+        return () if self.virtual_sm_numbers else self._map().unused
 
     def __bool__(self) -> bool:
         return self.ok
@@ -116,6 +123,12 @@ class Verification:
 
     def _verdict(self) -> str:
         problems = self.problems
+        if not problems and self.virtual_sm_numbers:
+            return (
+                "ok, as far as can be seen: each partition ran on as many SMs as promised. Under "
+                "MPS SM numbers\nare virtual, each partition's from 0: they don't tell which SMs "
+                "those are, nor whether another\npartition or process has them"
+            )
         if not problems:
             return "ok: each partition ran on as many SMs as promised, and no SM is in two"
         return "\n  ".join([f"FAILED: {count_of(len(problems), 'problem')}", *problems])
@@ -123,24 +136,38 @@ class Verification:
     def __str__(self) -> str:
         lines = ["SIMULATED: no GPU is involved"] if self.simulated else []
         lines.append(f"device {self.device}: {self.device_name}, {self.sm_count} SMs")
-        return "\n".join([*lines, *self._map().lines(), self._verdict()])
+        if self.virtual_sm_numbers:
+            lines += [f"  {group.name}  {group.legend()}" for group in self.groups]
+        else:
+            lines += self._map().lines()
+        return "\n".join([*lines, self._verdict()])
 
     def __repr__(self) -> str:
         counts = ", ".join(str(group.sm_count) for group in self.groups)
         return f"<gcx.Verification of {counts} SMs: {'ok' if self.ok else 'NOT ok'}>"
 
     def svg(self) -> str:
-        """The map of SMs as SVG, for light and dark pages."""
+        """The map of SMs as SVG, for light and dark pages.
+
+        Raises:
+            NotSupportedError: The numbers are virtual.
+        """
+        if self.virtual_sm_numbers:
+            raise NotSupportedError(
+                "under MPS SM numbers are virtual, so there is no map of SMs to draw"
+            )
         title = (
             f"{count_of(len(self.groups), 'partition')} of {count_of(self.sm_count, 'SM')}: "
             f"{'as promised' if self.ok else 'NOT as promised'}"
         )
         return self._map().svg(title, f"{self.device_name}, CUDA {self.driver_version}")
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    def _repr_svg_(self) -> str | None:
+        return None if self.virtual_sm_numbers else self.svg()
 
     def _repr_html_(self) -> str:
+        if self.virtual_sm_numbers:
+            return f"<pre>{escape(str(self))}</pre>"
         return f"{self.svg()}<p>{escape(self._verdict())}</p>"
 
 

@@ -127,6 +127,27 @@ def test_beyond_4_verify_finds_an_overlap(sms: gcx.SMResource) -> None:
         assert "108 SMs, seen in no partition" in str(proof)
 
 
+def test_verify_claims_nothing_by_virtual_numbers(
+    script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GCX_SIM_MPS", "1")
+    script("""
+import gcx
+proof = gcx.verify([108, 24])
+assert proof.virtual_sm_numbers and proof.ok and proof.groups[1].seen == tuple(range(24))
+assert (proof.overlap, proof.unused, proof._repr_svg_()) == ((), (), None)
+assert "  B  24 SMs, all seen" in str(proof) and "as far as can be seen" in str(proof)
+assert proof._repr_html_().startswith("<pre>SIMULATED")
+for refused in (proof.svg, gcx.Device(0).map_sms):
+    try:
+        refused()
+    except gcx.NotSupportedError as error:
+        assert "virtual" in str(error)
+    else:
+        raise SystemExit("not refused")
+""")
+
+
 def test_verify_of_counts_and_of_one_stream() -> None:
     proof = gcx.verify([8, 8])
     assert proof.ok

@@ -45,7 +45,8 @@ ProbeArguments probe_arguments(const Work& work) {
             read_argument<uint32_t>(work, 12)};
 }
 
-// Blocks go to the SMs of the context in turn.
+// Blocks go to the SMs of the context in turn. Under MPS %smid is virtual: it counts the context's
+// SMs from 0 (recorded: 580, two partitions of a process).
 void count_blocks(Machine& machine, const Work& work, const ProbeArguments& arguments) {
     const SmList sms = to_list(work.context->sms);
     std::byte* const counts =
@@ -54,14 +55,15 @@ void count_blocks(Machine& machine, const Work& work, const ProbeArguments& argu
         return;
     const uint64_t blocks = work.config.blocks();
     for (std::size_t i = 0; i < sms.size(); i++) {
-        if (sms[i] >= arguments.max_sms)
+        const std::size_t number = machine.mps ? i : sms[i];
+        if (number >= arguments.max_sms)
             continue;
         const auto more =
             static_cast<uint32_t>(blocks / sms.size() + (i < blocks % sms.size() ? 1 : 0));
         uint32_t count = 0;
-        std::memcpy(&count, counts + std::size_t{sms[i]} * 4, sizeof count);
+        std::memcpy(&count, counts + number * 4, sizeof count);
         count += more;
-        std::memcpy(counts + std::size_t{sms[i]} * 4, &count, sizeof count);
+        std::memcpy(counts + number * 4, &count, sizeof count);
     }
 }
 

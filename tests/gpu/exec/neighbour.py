@@ -2,6 +2,7 @@
 neighbour.py big|small SECONDS. The big one multiplies without pause, the small one now and then.
 """
 
+import gc
 import json
 import sys
 import time
@@ -9,6 +10,7 @@ import time
 import torch
 
 role, seconds = sys.argv[1], float(sys.argv[2])
+pause = float(sys.argv[3]) if len(sys.argv) > 3 else 0.003
 if role == "big":
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     b = a.clone()
@@ -20,6 +22,7 @@ for _ in range(20):
 torch.cuda.synchronize()
 print("ready", flush=True)
 sys.stdin.readline()  # both begin together
+gc.disable()
 
 end = time.perf_counter() + seconds
 times = []
@@ -29,7 +32,7 @@ while time.perf_counter() < end:
     torch.cuda.synchronize()
     times.append((time.perf_counter() - begin) * 1e6)
     # Awake in between: how a sleeping processor wakes up is not the GPU's affair.
-    while role == "small" and time.perf_counter() < begin + 0.003:
+    while role == "small" and time.perf_counter() < begin + pause:
         pass
 times.sort()
 print(

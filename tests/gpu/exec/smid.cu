@@ -110,7 +110,7 @@ void in_made_graph() {
     report("graph made by hand", seen);
 }
 
-// The largest cooperative grid that the runtime says is possible, launched.
+// The SMs of the largest cooperative grid that the runtime says is possible; -1: it isn't.
 int cooperative_blocks() {
     int each = 0;
     int sms = 0;
@@ -119,7 +119,9 @@ int cooperative_blocks() {
     CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
     int *const count = buffer();
     void *arguments[] = {const_cast<int **>(&count)};
-    CHECK(cudaLaunchCooperativeKernel(together, dim3(each * sms), dim3(128), arguments, 0, nullptr));
+    if (cudaLaunchCooperativeKernel(together, dim3(each * sms), dim3(128), arguments, 0, nullptr) !=
+        cudaSuccess)
+        return -1;
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemcpy(&arrived, count, sizeof arrived, cudaMemcpyDeviceToHost));
     return arrived == each * sms ? sms : -1;

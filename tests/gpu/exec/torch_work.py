@@ -94,11 +94,12 @@ def milliseconds(work: Callable[[], object], rounds: int = 20) -> float:
 
 
 def results() -> dict[str, torch.Tensor]:
+    # On the host: what PyTorch draws on a device depends on the number of SMs that it is told.
     torch.manual_seed(7)
     layer = torch.nn.Sequential(
         torch.nn.Linear(512, 1024), torch.nn.GELU(), torch.nn.Linear(1024, 512)
     ).cuda()
-    x = torch.randn(256, 512, device="cuda")
+    x = torch.randn(256, 512).cuda()
     found = {"linear": layer(x), "sum of integers": torch.arange(10**6, device="cuda").sum()}
     layer(x).square().mean().backward()
     gradient = layer[0].weight.grad
@@ -106,9 +107,9 @@ def results() -> dict[str, torch.Tensor]:
     found["gradient"] = gradient
     found["compiled"] = torch.compile(layer)(x)
     found["cuDNN"] = torch.nn.functional.conv2d(
-        torch.randn(8, 16, 64, 64, device="cuda"), torch.randn(32, 16, 3, 3, device="cuda")
+        torch.randn(8, 16, 64, 64).cuda(), torch.randn(32, 16, 3, 3).cuda()
     )
-    query = torch.randn(2, 8, 512, 64, device="cuda", dtype=torch.bfloat16)
+    query = torch.randn(2, 8, 512, 64, dtype=torch.bfloat16).cuda()
     found["attention"] = torch.nn.functional.scaled_dot_product_attention(query, query, query)
     graph = torch.cuda.CUDAGraph()
     with torch.no_grad():

@@ -185,7 +185,8 @@ def test_counts_of_pytorchs_green_context(torch: Any, sms: int) -> None:
     module = pytest.importorskip("torch.cuda.green_contexts", reason="no green contexts in PyTorch")
     if not hasattr(module.GreenContext, "Stream"):
         pytest.skip(f"the GreenContext of PyTorch {torch.__version__} has no streams")
-    stream = module.GreenContext.create(num_sms=24, device_id=0).Stream()
+    context = module.GreenContext.create(num_sms=24, device_id=0)
+    stream = context.Stream()  # Which goes with its context.
     with torch.cuda.stream(stream):
         assert tensorrt_llm.get_current_stream_gc_sm_count() == 24
 
