@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import triton
