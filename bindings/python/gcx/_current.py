@@ -151,8 +151,14 @@ def _make_current(torch: Any, wrapper: Any, device: int, entered: ExitStack) -> 
     def get_stream() -> Any:
         return cuda.current_stream(device)
 
+    def set_device(ordinal: int) -> None:
+        # PyTorch's makes the primary context current even if nothing changes, in the place of a
+        # partition's that the caller has made current so that libraries are told its SMs.
+        if cuda.current_device() != ordinal:
+            cuda.set_device(ordinal)
+
     _put_in(entered, table, ("stream", device), wrapper, get_stream, set_stream)
-    _put_in(entered, table, "device", device, cuda.current_device, cuda.set_device)
+    _put_in(entered, table, "device", device, cuda.current_device, set_device)
 
 
 def _set_cublas(torch: Any, count: int, entered: ExitStack) -> None:

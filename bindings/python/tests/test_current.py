@@ -26,6 +26,7 @@ class FakeTorch(types.ModuleType):
     def __init__(self) -> None:
         super().__init__("torch")
         self.state = threading.local()
+        self.devices_set = 0  # Each time the primary context becomes the current one.
         self.version = types.SimpleNamespace(cuda="13.0")
         self.cuda = types.SimpleNamespace(
             ExternalStream=FakeStream,
@@ -45,6 +46,7 @@ class FakeTorch(types.ModuleType):
 
     def set_device(self, device: int) -> None:
         assert device in (0, 1)
+        self.devices_set += 1
         self.mine()[0] = device
 
     def stream(self, device: int | None = None) -> FakeStream:
@@ -148,6 +150,16 @@ def test_after_an_error_too(
         fail()
     assert torch.seen() == BEFORE
     assert list(cublas.targets.values()) == [0]
+
+
+def test_a_context_that_is_current_stays(torch: FakeTorch, parts: gcx.Partitions) -> None:
+    torch.set_device(0)
+    before = torch.devices_set
+    with parts[0].context.make_current():
+        with gcx.current(parts[0]), gcx.current(parts[1]):
+            assert torch.seen() == inside(parts[1])
+        assert torch.seen()[0] == 0
+    assert torch.devices_set == before
 
 
 def test_ctrl_c_while_it_is_entered(
