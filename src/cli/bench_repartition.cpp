@@ -67,7 +67,11 @@ class Repartition {
         rows.push_back(compare_rounds(
             "acquire and release", "driver: split, create, destroy", costly_rounds_, false,
             [&] { acquire_and_release(); }, [&] { driver_.round(); }));
-        take_leases();
+        take_first();
+        rows.push_back(compare_rounds(
+            "resize one lease, idle", "driver: split, create, destroy", costly_rounds_, false,
+            [&] { resize_first(); }, [&] { driver_.round(); }));
+        take_second();
         rows.push_back(compare_rounds(
             "resize two leases, idle", "driver: split, create, destroy", costly_rounds_, false,
             [&] { resize(); }, [&] { driver_.round(); }));
@@ -89,14 +93,26 @@ class Repartition {
     }
 
   private:
-    // Both layouts are kept then, and a kernel has run in each.
-    void take_leases() {
+    // One that may have the free SMs of the second, which isn't there yet.
+    void take_first() {
         neighbour_ = acquire(shape_.atom_sms);
         first_ = acquire(shape_.atom_sms);
-        second_ = acquire(2 * shape_.atom_sms);
         for (const auto& [lease, stream] : {std::pair(&neighbour_, &busy_), {&first_, &moving_}})
             check(gcx_lease_stream_create(lease->get(), nullptr, stream->out()));
-        for (int i = 0; i < 4; i++) { // both layouts, with a kernel each
+        make_both([&] { resize_first(); });
+    }
+
+    void take_second() {
+        if (large_)
+            resize_first();
+        second_ = acquire(2 * shape_.atom_sms);
+        make_both([&] { resize(); });
+    }
+
+    // Both layouts are kept then, and a kernel has run in each.
+    template <class Resize>
+    void make_both(const Resize& resize) const {
+        for (int i = 0; i < 4; i++) {
             resize();
             run_kernel();
         }
@@ -106,6 +122,13 @@ class Repartition {
         Lease lease;
         check(gcx_lease_acquire(shape_.device, sm_count, nullptr, lease.out()));
         return lease;
+    }
+
+    // Between one atom and two, of which the second is nobody's.
+    void resize_first() {
+        const gcx_lease_size size = {first_.get(), (large_ ? 1 : 2) * shape_.atom_sms, 0};
+        check(gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT));
+        large_ = !large_;
     }
 
     // Between a third of the SMs and two thirds: one gives what the other gets.

@@ -201,11 +201,12 @@ bool Graph::set_in_place(const std::vector<Pointer>& executables,
     for (const Pointer& executable : executables) {
         touched.push_back(executable);
         const Targets targets = targets_of(*executable);
+        KernelParams params;
         for (const Change& change : changes) {
             const GraphNode& node = nodes[change.number];
-            const KernelParams params(node.kernel, nullptr, node.kernel.kern,
-                                      MovableGraph::context_for(node, targets));
-            const CUresult result = executable->set_kernel(node.native, *params.get());
+            const CUresult result = executable->set_kernel(
+                node.native, *params.of(node.kernel, nullptr, node.kernel.kern,
+                                        MovableGraph::context_for(node, targets)));
             if (result == CUDA_SUCCESS)
                 continue;
             if (log::wanted(GCX_LOG_DEBUG))

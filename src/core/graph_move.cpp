@@ -21,11 +21,6 @@ T from_bytes(const std::vector<std::byte>& bytes) {
 // CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
 constexpr unsigned long long kUseNodePriority = 8;
 
-bool is_zero(const NodeAttribute& attribute) {
-    return std::all_of(attribute.value.begin(), attribute.value.end(),
-                       [](std::byte byte) { return byte == std::byte{0}; });
-}
-
 } // namespace
 
 MovableGraph::MovableGraph(const Driver& driver, CUgraph captured,
@@ -119,15 +114,18 @@ void MovableGraph::move_to(Targets targets) {
 // Measured on 13.0: only where func is null does the driver look at kern and ctx.
 void MovableGraph::move_in_place(uint32_t number, CUcontext context) {
     GraphNode& node = nodes_->nodes[number];
-    const KernelParams params(node.kernel, nullptr, node.kernel.kern, context);
+    const auto* const params = params_.of(node.kernel, nullptr, node.kernel.kern, context);
     node.at = nullptr; // until it is known
-    if (const CUresult result = driver_.cuGraphKernelNodeSetParams(node.native, params.get());
+    if (const CUresult result = driver_.cuGraphKernelNodeSetParams(node.native, params);
         result != CUDA_SUCCESS)
         fail(static_cast<gcx_result>(result),
              describe_node(nodes_->nodes, number) + ": " +
                  driver_.describe(result, "cuGraphKernelNodeSetParams"));
     compare_kernel(number, node.native, context);
-    compare_attributes(number);
+    for (const NodeAttribute& wanted : node.kernel.attributes) {
+        if (!has_attribute(node.native, wanted))
+            refuse_attribute(number, wanted);
+    }
     node.at = context;
 }
 
@@ -167,13 +165,14 @@ void MovableGraph::add_again(const std::vector<uint32_t>& numbers, Targets targe
     }
     for (CUcontext context : contexts) {
         const ScopedCurrent current(driver_, context);
+        FromFunction from_function;
         for (const uint32_t number : numbers) {
             if (context_for(nodes[number], targets) != context)
                 continue;
             CUgraphNode const native = add_again(nodes[number], context);
             fresh.push_back({number, native});
             if (nodes[number].is_kernel()) {
-                set_attributes(number, native);
+                set_attributes(number, native, from_function);
                 compare_kernel(number, native, context);
             } else {
                 compare_copy(number, native);
@@ -193,19 +192,14 @@ CUgraphNode MovableGraph::add_again(const GraphNode& node, CUcontext context) {
         GCX_CALL(driver_, cuGraphAddMemsetNode, &added, graph, nullptr, 0, &params, context);
     } else {
         // Measured on 13.0: func runs in the context that is current here.
-        const KernelParams params(node.kernel, node.kernel.func, nullptr, nullptr);
-        GCX_CALL(driver_, cuGraphAddKernelNode, &added, graph, nullptr, 0, params.get());
+        const auto* const params = params_.of(node.kernel, node.kernel.func, nullptr, nullptr);
+        GCX_CALL(driver_, cuGraphAddKernelNode, &added, graph, nullptr, 0, params);
     }
     return added;
 }
 
 bool MovableGraph::has_attribute(CUgraphNode native, const NodeAttribute& wanted) const {
-    CUlaunchAttributeValue value;
-    std::memset(&value, 0, sizeof value);
-    GCX_CALL(driver_, cuGraphKernelNodeGetAttribute, native, cu::attribute_id(wanted.id), &value);
-    decltype(wanted.value) bytes{};
-    std::memcpy(bytes.data(), &value, sizeof value);
-    return bytes == wanted.value;
+    return read_attribute(driver_, native, wanted.id) == wanted;
 }
 
 void MovableGraph::refuse_attribute(uint32_t number, const NodeAttribute& wanted) const {
@@ -215,26 +209,41 @@ void MovableGraph::refuse_attribute(uint32_t number, const NodeAttribute& wanted
 }
 
 // The driver copies none between nodes of two contexts (measured on 13.0), so one by one.
-void MovableGraph::set_attributes(uint32_t number, CUgraphNode native) {
-    for (const NodeAttribute& wanted : nodes_->nodes[number].kernel.attributes) {
-        if (has_attribute(native, wanted))
-            continue;
-        CUlaunchAttributeValue value;
-        std::memcpy(&value, wanted.value.data(), sizeof value);
-        GCX_CALL(driver_, cuGraphKernelNodeSetAttribute, native, cu::attribute_id(wanted.id),
-                 &value);
-        if (!has_attribute(native, wanted))
-            refuse_attribute(number, wanted);
+void MovableGraph::set_attributes(uint32_t number, CUgraphNode native,
+                                  FromFunction& from_function) {
+    const KernelLaunch& launch = nodes_->nodes[number].kernel;
+    const auto [known, is_first] = from_function.try_emplace(launch.func);
+    if (is_first)
+        known->second = set_from_the_beginning(native);
+    for (const NodeAttribute& wanted : launch.attributes)
+        set_attribute(number, native, wanted);
+    for (const NodeAttribute& has : known->second) {
+        const bool done = std::any_of(launch.attributes.begin(), launch.attributes.end(),
+                                      [&](const NodeAttribute& one) { return one.id == has.id; });
+        if (!done)
+            set_attribute(number, native, default_attribute(has.id));
     }
 }
 
-// Of the node itself, which keeps what it has: those that could have been lost.
-void MovableGraph::compare_attributes(uint32_t number) {
-    const GraphNode& node = nodes_->nodes[number];
-    for (const NodeAttribute& wanted : node.kernel.attributes) {
-        if (!is_zero(wanted) && !has_attribute(node.native, wanted))
-            refuse_attribute(number, wanted);
+void MovableGraph::set_attribute(uint32_t number, CUgraphNode native, const NodeAttribute& wanted) {
+    if (has_attribute(native, wanted))
+        return;
+    CUlaunchAttributeValue value;
+    std::memcpy(&value, wanted.value.data(), sizeof value);
+    GCX_CALL(driver_, cuGraphKernelNodeSetAttribute, native, cu::attribute_id(wanted.id), &value);
+    if (!has_attribute(native, wanted))
+        refuse_attribute(number, wanted);
+}
+
+// What a new node has that isn't the default, which it has from its function.
+std::vector<NodeAttribute> MovableGraph::set_from_the_beginning(CUgraphNode native) const {
+    std::vector<NodeAttribute> found;
+    for (const unsigned id : nodes_->attributes_told()) {
+        const auto has = read_attribute(driver_, native, id);
+        if (has && *has != default_attribute(id))
+            found.push_back(*has);
     }
+    return found;
 }
 
 // The edges of the new nodes, with what the driver has of each.

@@ -41,14 +41,18 @@ class MovableGraph {
         CUgraphNode native;
     };
 
+    // Of a function's new nodes: the attributes that they have from it, which aren't the default.
+    using FromFunction = std::map<CUfunction, std::vector<NodeAttribute>>;
+
     void move_to(Targets targets);
     void move_in_place(uint32_t number, CUcontext context);
     void replace(const std::vector<uint32_t>& numbers, Targets targets);
     void add_again(const std::vector<uint32_t>& numbers, Targets targets,
                    std::vector<Fresh>& fresh);
     CUgraphNode add_again(const GraphNode& node, CUcontext context);
-    void set_attributes(uint32_t number, CUgraphNode native);
-    void compare_attributes(uint32_t number);
+    void set_attributes(uint32_t number, CUgraphNode native, FromFunction& from_function);
+    void set_attribute(uint32_t number, CUgraphNode native, const NodeAttribute& wanted);
+    std::vector<NodeAttribute> set_from_the_beginning(CUgraphNode native) const;
     bool has_attribute(CUgraphNode native, const NodeAttribute& wanted) const;
     [[noreturn]] void refuse_attribute(uint32_t number, const NodeAttribute& wanted) const;
     void connect(const std::vector<Fresh>& fresh);
@@ -59,6 +63,7 @@ class MovableGraph {
     const Driver& driver_;
     CUgraph graph_ = nullptr;
     std::unique_ptr<GraphNodes> nodes_;
+    KernelParams params_;
     std::vector<CUgraphNode> replaced_; // that others took the place of, and must go
 };
 

@@ -100,10 +100,34 @@ bool KernelLaunch::same_parameters(const KernelLaunch& other) const {
            arguments == other.arguments;
 }
 
-KernelParams::KernelParams(const KernelLaunch& launch, CUfunction func, CUkernel kern,
-                           CUcontext context) {
+NodeAttribute default_attribute(unsigned id) {
+    CUlaunchAttributeValue value;
+    std::memset(&value, 0, sizeof value);
+    if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) // measured on 13.0, of streams
+        value.memSyncDomainMap.remote = 1;
+    NodeAttribute attribute{id, {}};
+    std::memcpy(attribute.value.data(), &value, sizeof value);
+    return attribute;
+}
+
+std::optional<NodeAttribute> read_attribute(const Driver& driver, CUgraphNode node, unsigned id) {
+    CUlaunchAttributeValue value; // the driver fills in as much as the attribute has
+    std::memset(&value, 0, sizeof value);
+    const CUresult result =
+        driver.cuGraphKernelNodeGetAttribute(node, cu::attribute_id(id), &value);
+    if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED)
+        return std::nullopt;
+    driver.check(result, "cuGraphKernelNodeGetAttribute");
+    NodeAttribute attribute{id, {}};
+    std::memcpy(attribute.value.data(), &value, sizeof value);
+    return attribute;
+}
+
+const CUDA_KERNEL_NODE_PARAMS_v2* KernelParams::of(const KernelLaunch& launch, CUfunction func,
+                                                   CUkernel kern, CUcontext context) {
     // The driver reads what they point to, and changes nothing.
     auto* const begin = const_cast<std::byte*>(launch.arguments.data());
+    pointers_.clear();
     for (const KernelLayout::Place& place : launch.layout->parameters)
         pointers_.push_back(begin + place.offset);
     native_.func = func;
@@ -117,6 +141,7 @@ KernelParams::KernelParams(const KernelLaunch& launch, CUfunction func, CUkernel
     native_.blockDimZ = launch.block[2];
     native_.sharedMemBytes = launch.shared_bytes;
     native_.kernelParams = pointers_.empty() ? nullptr : pointers_.data();
+    return &native_;
 }
 
 std::string describe_node(const std::vector<GraphNode>& nodes, uint32_t number) {
@@ -236,25 +261,19 @@ void GraphNodes::read_arguments(KernelLaunch& launch, const CUDA_KERNEL_NODE_PAR
 void GraphNodes::read_attributes(GraphNode& node, uint32_t number) {
     std::vector<unsigned> told;
     for (const unsigned id : told_) {
-        CUlaunchAttributeValue value; // the driver fills in as much as the attribute has
-        std::memset(&value, 0, sizeof value);
-        const CUresult result =
-            driver_.cuGraphKernelNodeGetAttribute(node.native, cu::attribute_id(id), &value);
-        // A driver that doesn't know it, as one that is older than the attribute.
-        if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED)
+        const auto attribute = read_attribute(driver_, node.native, id);
+        if (!attribute)
             continue;
-        driver_.check(result, "cuGraphKernelNodeGetAttribute");
         told.push_back(id);
-        NodeAttribute& attribute = node.kernel.attributes.emplace_back();
-        attribute.id = id;
-        std::memcpy(attribute.value.data(), &value, sizeof value);
         int flag = 0;
-        std::memcpy(&flag, &value, sizeof flag);
+        std::memcpy(&flag, attribute->value.data(), sizeof flag);
         if (id == cu::kAttributeDeviceUpdatable && flag != 0)
             fail(GCX_ERROR_NOT_SUPPORTED,
                  format("node %u, a kernel node of %s, is one that device code updates: CUDA makes "
                         "a single executable of such a graph, so that it can't be moved",
                         number, node.kernel.layout->name.c_str()));
+        if (*attribute != default_attribute(id))
+            node.kernel.attributes.push_back(*attribute);
     }
     if (!std::exchange(asked_, true))
         told_ = std::move(told);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ struct NodeAttribute {
     bool operator==(const NodeAttribute&) const = default;
 };
 
+// What a node has where nobody set the attribute.
+NodeAttribute default_attribute(unsigned id);
+
 struct KernelLaunch {
     CUfunction func = nullptr;
     CUkernel kern = nullptr; // null: of a module, which has a function alone
@@ -41,7 +45,7 @@ struct KernelLaunch {
     unsigned shared_bytes = 0;
     std::vector<std::byte> arguments; // as the layout has them
     std::shared_ptr<const KernelLayout> layout;
-    std::vector<NodeAttribute> attributes; // all that the driver tells
+    std::vector<NodeAttribute> attributes; // those that aren't the default
     uint32_t blocks_per_sm = 0;
 
     std::array<unsigned, 3> cluster() const;
@@ -51,12 +55,12 @@ struct KernelLaunch {
     bool same_parameters(const KernelLaunch& other) const;
 };
 
-// What the driver is told of a launch. Points into it.
+// What the driver is told of a launch. One serves many, one after the other.
 class KernelParams {
   public:
-    // func and kern as they are to be given; context null: the current one.
-    KernelParams(const KernelLaunch& launch, CUfunction func, CUkernel kern, CUcontext context);
-    const CUDA_KERNEL_NODE_PARAMS_v2* get() const { return &native_; }
+    // Points into the launch. func and kern as they are to be given; context null: the current one.
+    const CUDA_KERNEL_NODE_PARAMS_v2* of(const KernelLaunch& launch, CUfunction func, CUkernel kern,
+                                         CUcontext context);
 
   private:
     std::vector<void*> pointers_;
@@ -117,6 +121,8 @@ class GraphNodes {
     std::vector<GraphNode> nodes;
     std::vector<GraphLevel> levels;
 
+    // The attributes of kernel nodes that the driver knows.
+    const std::vector<unsigned>& attributes_told() const { return told_; }
     // How many blocks of a launch an SM holds. Wants a current context.
     uint32_t blocks_per_sm(const KernelLaunch& launch);
 
@@ -136,8 +142,8 @@ class GraphNodes {
     const Driver& driver_;
     Device* device_ = nullptr;
     uint32_t part_count_ = 0;
-    std::vector<unsigned> told_; // attributes that the driver knows
-    bool asked_ = false;         // whether it was asked
+    std::vector<unsigned> told_;
+    bool asked_ = false; // whether the driver was asked which it tells
     std::map<const void*, std::shared_ptr<const KernelLayout>> layouts_;
     struct Occupancy {
         const void* kernel;
@@ -147,6 +153,9 @@ class GraphNodes {
     };
     std::map<Occupancy, uint32_t> occupancies_;
 };
+
+// The attribute of a node; nothing if the driver doesn't know it, as one that is older than it.
+std::optional<NodeAttribute> read_attribute(const Driver& driver, CUgraphNode node, unsigned id);
 
 // Refuses a graph by the kind of the node that can't be moved, if that is what is wrong with it.
 void refuse_unmovable(const Driver& driver, CUgraph graph);

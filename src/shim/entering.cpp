@@ -33,16 +33,6 @@ GCX_SHIM_ENTERING(cuMemHostAlloc, (void** out, std::size_t bytes, unsigned flags
                   (out, bytes, flags))
 GCX_SHIM_ENTERING(cuMemHostRegister_v2, (void* memory, std::size_t bytes, unsigned flags),
                   (memory, bytes, flags))
-GCX_SHIM_ENTERING(cuMemAllocAsync, (CUdeviceptr * out, std::size_t bytes, CUstream stream),
-                  (out, bytes, stream))
-GCX_SHIM_ENTERING(cuMemAllocAsync_ptsz, (CUdeviceptr * out, std::size_t bytes, CUstream stream),
-                  (out, bytes, stream))
-GCX_SHIM_ENTERING(cuMemAllocFromPoolAsync,
-                  (CUdeviceptr * out, std::size_t bytes, CUmemoryPool pool, CUstream stream),
-                  (out, bytes, pool, stream))
-GCX_SHIM_ENTERING(cuMemAllocFromPoolAsync_ptsz,
-                  (CUdeviceptr * out, std::size_t bytes, CUmemoryPool pool, CUstream stream),
-                  (out, bytes, pool, stream))
 GCX_SHIM_ENTERING(cuMemGetInfo_v2, (std::size_t* free, std::size_t* total), (free, total))
 
 GCX_SHIM_ENTERING(cuModuleLoad, (CUmodule * out, const char* path), (out, path))
@@ -66,11 +56,5 @@ GCX_SHIM_ENTERING(cuKernelGetFunction, (CUfunction * out, CUkernel kernel), (out
 
 GCX_SHIM_ENTERING(cuCtxGetDevice, (CUdevice * out), (out))
 GCX_SHIM_ENTERING(cuCtxGetStreamPriorityRange, (int* least, int* greatest), (least, greatest))
-GCX_SHIM_ENTERING(cuOccupancyMaxActiveClusters,
-                  (int* out, CUfunction function, const CUlaunchConfig* config),
-                  (out, function, config))
-GCX_SHIM_ENTERING(cuOccupancyMaxPotentialClusterSize,
-                  (int* out, CUfunction function, const CUlaunchConfig* config),
-                  (out, function, config))
 
 } // namespace gcx::shim

@@ -2,6 +2,7 @@
 
 #include "shim/partition.hpp"
 #include "shim/real.hpp"
+#include "shim/thread_streams.hpp"
 
 namespace gcx::shim {
 namespace {
@@ -18,9 +19,11 @@ CUresult get_resource(Partition& partition, CUdevResource* resource) {
                : result;
 }
 
-template <class GetContext>
+template <bool kNullIsOwn, class GetContext>
 CUresult get_context_of_stream(CUstream stream, CUcontext* out, GetContext& real_get) {
-    const CUresult result = real_get(stream, out);
+    CUresult result = replace_own<kNullIsOwn>(&stream);
+    if (result == CUDA_SUCCESS)
+        result = real_get(stream, out);
     if (result == CUDA_SUCCESS)
         *out = outer(*out);
     return result;
@@ -31,6 +34,17 @@ bool is_of_partition(CUstream stream) {
     CUcontext context = nullptr;
     return GCX_REAL_ALONE(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS &&
            outer(context) != context;
+}
+
+template <bool kNullIsOwn, class GetContexts>
+CUresult get_contexts_of_stream(CUstream stream, CUcontext* out, CUgreenCtx* green,
+                                GetContexts& real_get) {
+    CUresult result = replace_own<kNullIsOwn>(&stream);
+    if (result == CUDA_SUCCESS)
+        result = real_get(stream, out, green);
+    if (result == CUDA_SUCCESS && green != nullptr && is_of_partition(stream))
+        *green = nullptr;
+    return result;
 }
 
 } // namespace
@@ -89,29 +103,25 @@ GCX_SHIM_API(cuCtxFromGreenCtx, CUcontext* out, CUgreenCtx green) {
 }
 
 GCX_SHIM_API(cuStreamGetCtx, CUstream stream, CUcontext* out) {
-    return get_context_of_stream(stream, out, GCX_REAL(cuStreamGetCtx));
+    return get_context_of_stream<false>(stream, out, GCX_REAL(cuStreamGetCtx));
 }
 
 GCX_SHIM_API(cuStreamGetCtx_ptsz, CUstream stream, CUcontext* out) {
-    return get_context_of_stream(stream, out, GCX_REAL(cuStreamGetCtx_ptsz));
+    return get_context_of_stream<true>(stream, out, GCX_REAL(cuStreamGetCtx_ptsz));
 }
 
 GCX_SHIM_API(cuStreamGetCtx_v2, CUstream stream, CUcontext* out, CUgreenCtx* green) {
-    const CUresult result = GCX_REAL(cuStreamGetCtx_v2)(stream, out, green);
-    if (result == CUDA_SUCCESS && green != nullptr && is_of_partition(stream))
-        *green = nullptr;
-    return result;
+    return get_contexts_of_stream<false>(stream, out, green, GCX_REAL(cuStreamGetCtx_v2));
 }
 
 GCX_SHIM_API(cuStreamGetCtx_v2_ptsz, CUstream stream, CUcontext* out, CUgreenCtx* green) {
-    const CUresult result = GCX_REAL(cuStreamGetCtx_v2_ptsz)(stream, out, green);
-    if (result == CUDA_SUCCESS && green != nullptr && is_of_partition(stream))
-        *green = nullptr;
-    return result;
+    return get_contexts_of_stream<true>(stream, out, green, GCX_REAL(cuStreamGetCtx_v2_ptsz));
 }
 
 GCX_SHIM_API(cuStreamGetGreenCtx, CUstream stream, CUgreenCtx* green) {
-    const CUresult result = GCX_REAL(cuStreamGetGreenCtx)(stream, green);
+    CUresult result = replace_own<false>(&stream);
+    if (result == CUDA_SUCCESS)
+        result = GCX_REAL(cuStreamGetGreenCtx)(stream, green);
     if (result == CUDA_SUCCESS && is_of_partition(stream))
         *green = nullptr;
     return result;

@@ -3,13 +3,12 @@
 #include "exec/facade.hpp"
 #include "exec/words.hpp"
 #include "shim/real.hpp"
+#include "shim/thread_streams.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -308,6 +307,7 @@ void forget(Partition& partition) {
     partition.green.store(nullptr);
     partition.primary.store(nullptr);
     partition.context = nullptr;
+    forget_thread_streams(partition);
 }
 
 CUresult find_by_primary(CUcontext context, Partition** found) {
@@ -334,6 +334,16 @@ CUresult find_by_primary(CUcontext context, Partition** found) {
     return result;
 }
 
+Partition* partition_of(CUcontext green) {
+    Partitions* const all = all_partitions();
+    if (all == nullptr || green == nullptr)
+        return nullptr;
+    for (const auto& partition : all->all)
+        if (partition->green.load(std::memory_order_acquire) == green)
+            return partition.get();
+    return nullptr;
+}
+
 CUcontext inner(CUcontext context) {
     Partitions* const all = all_partitions();
     if (all == nullptr || context == nullptr)
@@ -347,9 +357,8 @@ CUcontext outer(CUcontext context) {
     Partitions* const all = all_partitions();
     if (all == nullptr || context == nullptr)
         return context;
-    for (const auto& partition : all->all)
-        if (partition->green.load(std::memory_order_acquire) == context)
-            return partition->primary.load();
+    if (const Partition* const partition = partition_of(context); partition != nullptr)
+        return partition->primary.load();
     for (const auto& partition : all->all)
         if (const Former* const former = find_former(*partition, context); former != nullptr)
             return former->primary.load();
@@ -380,21 +389,6 @@ CUresult enter() {
     const CUcontext green = partition != nullptr ? partition->green.load() : nullptr;
     return result == CUDA_SUCCESS && green != nullptr ? GCX_REAL_ALONE(cuCtxSetCurrent)(green)
                                                       : result;
-}
-
-void say(const char* format, ...) {
-    // One write, so that lines of several processes don't mix.
-    char line[1024] = "gcx exec: ";
-    constexpr std::size_t kStart = std::char_traits<char>::length("gcx exec: ");
-    constexpr std::size_t kRoom = sizeof line - kStart - 1; // a newline takes the place of the end
-    va_list arguments;
-    va_start(arguments, format);
-    const int wanted = std::vsnprintf(line + kStart, kRoom, format, arguments);
-    va_end(arguments);
-    const std::size_t said = std::min(static_cast<std::size_t>(std::max(wanted, 0)), kRoom - 1);
-    line[kStart + said] = '\n';
-    line[kStart + said + 1] = '\0';
-    std::fputs(line, stderr);
 }
 
 } // namespace gcx::shim

@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <vector>
 
 namespace gcx::shim {
 
@@ -33,7 +34,9 @@ struct Partition {
     std::atomic<uint32_t> retains{0}; // the program's own, of the primary context
     std::array<Former, 32> former;    // the last ones
     std::atomic<uint32_t> former_count{0};
-    std::mutex making; // guards what follows, and changes of the two above
+    std::atomic<uint64_t> generation{0};  // of the streams below: they all go at once
+    std::mutex making;                    // guards what follows, and changes of what is above
+    std::vector<CUstream> thread_streams; // see thread_streams.hpp
     gcx_context context = nullptr;
     gcx_hold hold = nullptr; // kept until the process ends
 };
@@ -57,6 +60,9 @@ void forget(Partition& partition);
 // Whose primary context it is, one that the library hasn't been asked for yet included; null if of
 // none.
 CUresult find_by_primary(CUcontext context, Partition** found);
+
+// Whose green context it is; null if of none.
+Partition* partition_of(CUcontext green);
 
 // What stands for a context that the program names: the green one, which was made, for a primary
 // one.

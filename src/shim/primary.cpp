@@ -3,6 +3,7 @@
 #include "shim/green.hpp"
 #include "shim/partition.hpp"
 #include "shim/real.hpp"
+#include "shim/thread_streams.hpp"
 
 namespace gcx::shim {
 namespace {
@@ -21,8 +22,10 @@ CUresult give_way(Partition& partition) {
     CUresult result = GCX_REAL_ALONE(cuCtxGetCurrent)(&current);
     if (result == CUDA_SUCCESS && current != nullptr && current == partition.green.load())
         result = GCX_REAL_ALONE(cuCtxSetCurrent)(partition.primary.load());
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
+        destroy_thread_streams(partition);
         result = unmake(partition);
+    }
     if (result != CUDA_SUCCESS)
         return result;
     forget(partition);

@@ -55,6 +55,7 @@ class Real<CUresult(CUDAAPI*)(Parameters...)> {
     }
 
     Function find();
+    Function found() const { return address_.load(std::memory_order_relaxed); } // null: not yet
 
   private:
     const char* symbol_;

@@ -559,25 +559,71 @@ void wrong_arguments() {
 }
 
 // Few driver calls: a launch has the launch's own and two questions; to move a node it is told, and
-// asked what it has then, and the one attribute that is not zero in it.
+// asked what it has then. One that another takes the place of is added, asked and destroyed; what
+// new nodes of a function have is asked of the first.
 void calls_are_few() {
     const GraphKernels kernels;
     const Two two;
-    constexpr int kNodes = 300;
-    CUgraph captured = capture(kernels.plain, [&] {
-        for (int i = 0; i < kNodes; i++)
-            kernels.probe(kernels.plain, From::library, 0);
-    });
-    gcx_graph graph = make(captured);
-    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
-    uint64_t before = sim::calls();
-    CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
-    CHECK(sim::calls() - before <= 3 * kNodes + 20);
-    CHECK_OK(gcx_graph_launch(graph, two.small.stream));
-    before = sim::calls();
-    CHECK_OK(gcx_graph_launch(graph, two.small.stream));
-    CHECK_EQ(sim::calls() - before, 3U);
-    CHECK_OK(gcx_graph_destroy(graph));
+    constexpr uint64_t kNodes = 300;
+    for (const auto& [from, calls] : {std::pair(From::library, 2), {From::module, 3}}) {
+        CUgraph captured = capture(kernels.plain, [&] {
+            for (uint64_t i = 0; i < kNodes; i++)
+                kernels.probe(kernels.plain, from, 0);
+        });
+        gcx_graph graph = make(captured);
+        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        uint64_t before = sim::calls();
+        CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
+        CHECK(sim::calls() - before <= static_cast<uint64_t>(calls) * kNodes + 30);
+        CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+        before = sim::calls();
+        CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+        CHECK_EQ(sim::calls() - before, 3U);
+        CHECK_OK(gcx_graph_destroy(graph));
+    }
+}
+
+// Attributes that somebody set: a node that stays is asked whether it has them still, a new one is
+// given them. Of the domains' map, zero is such a value and the default isn't zero.
+void attributes_go_along() {
+    const GraphKernels kernels;
+    const Two two;
+    for (const From from : {From::library, From::module}) {
+        CUgraph captured = capture(kernels.plain, [&] {
+            for (int i = 0; i < 3; i++)
+                kernels.probe(kernels.plain, from, 0);
+        });
+        CUgraphNode nodes[3];
+        std::size_t count = 3;
+        CHECK_EQ(NATIVE(cuGraphGetNodes)(captured, nodes, &count), CUDA_SUCCESS);
+        CUlaunchAttributeValue value{};
+        CHECK_EQ(NATIVE(cuGraphKernelNodeSetAttribute)(
+                     nodes[1], CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value),
+                 CUDA_SUCCESS);
+        value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+        CHECK_EQ(NATIVE(cuGraphKernelNodeSetAttribute)(nodes[1],
+                                                       CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
+                 CUDA_SUCCESS);
+        gcx_graph graph = make(captured);
+        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        const uint64_t set = sim::calls("cuGraphKernelNodeSetAttribute");
+        const uint64_t got = sim::calls("cuGraphKernelNodeGetAttribute");
+        CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
+        const uint64_t were_set = sim::calls("cuGraphKernelNodeSetAttribute") - set;
+        const uint64_t were_asked = sim::calls("cuGraphKernelNodeGetAttribute") - got;
+        if (from == From::library) {
+            CHECK_EQ(were_set, 0U);
+            CHECK_EQ(were_asked, 2U);
+        } else {
+            CHECK_EQ(were_set, 2U);
+            CHECK(were_asked >=
+                  2 * 2); // before it was set, and after; and what is told of the first
+        }
+        CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+        CHECK_OK(gcx_stream_synchronize(two.small.stream));
+        CHECK_EQ(kernels.count_sms(0), 24U);
+        CHECK_OK(gcx_graph_destroy(graph));
+    }
 }
 
 void another_device_and_a_reset() {
@@ -631,7 +677,7 @@ int main() {
          {runs_where_it_is_launched, every_kind_moves, follows_a_lease, parts_run_each_on_its_own,
           parts_keep_the_order_of_all_streams, parts_are_chosen, parameters_change_everywhere,
           another_capture_takes_over, the_longest_unused_goes, what_cannot_move_is_refused,
-          streams_of_others, wrong_arguments, calls_are_few})
+          streams_of_others, wrong_arguments, calls_are_few, attributes_go_along})
         on_every_driver(body);
     on_machine("2xh100@12.8", another_device_and_a_reset);
     return support::summary("graphs");

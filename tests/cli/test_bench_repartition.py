@@ -16,7 +16,14 @@ def rows(*words: str, driver: str = "sim:h200@13.0") -> dict[str, Json]:
 
 def test_schema() -> None:
     measured = rows("--rounds", "100")
-    assert len(measured) == 5
+    assert list(measured) == [
+        "acquire and release",
+        "resize one lease, idle",
+        "resize two leases, idle",
+        "resize two leases, beside a busy third",
+        "resize to its first kernel's end",
+        "resize to its first kernel's end, busy",
+    ]
     for row in measured.values():
         assert row["gcx"]["rounds"] == 100
         assert 0 < row["gcx"]["median_us"] <= row["gcx"]["p99_us"]
@@ -36,9 +43,19 @@ def test_a_change_waits_for_nobody_and_the_driver_does() -> None:
         assert 1 < measured[name]["ratio"] < 1.5
 
 
+def test_one_lease_costs_less_than_two() -> None:
+    measured = rows("--rounds", "50")
+    one = measured["resize one lease, idle"]
+    two = measured["resize two leases, idle"]
+    assert one["gcx"]["median_us"] < two["gcx"]["median_us"]
+    assert one["against"] == two["against"] == "driver: split, create, destroy"
+    assert one["beside"]["median_us"] == two["beside"]["median_us"] > 1000
+
+
 def test_text() -> None:
     text = succeed("bench", "repartition", "--rounds", "50")
     assert text.startswith("SIMULATED")
+    assert "resize one lease, idle" in text
     assert "resize two leases, beside a busy third" in text
     assert "times are SIMULATED" in text
 
@@ -46,7 +63,7 @@ def test_text() -> None:
 @pytest.mark.parametrize("gpu", SM_COUNTS)
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_every_machine(gpu: str, driver: str) -> None:
-    assert len(rows("--rounds", "2", driver=f"sim:{gpu}@{driver}")) == 5
+    assert len(rows("--rounds", "2", driver=f"sim:{gpu}@{driver}")) == 6
 
 
 def test_failures() -> None:

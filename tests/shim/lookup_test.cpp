@@ -85,16 +85,19 @@ void asks_for_itself(const inside::Inside&) {
     CHECK_EQ(old("cuNobodyHasThis", &address, 12000, 0), CUDA_ERROR_NOT_FOUND);
     CHECK_EQ(get(nullptr, &address, 12000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQ(get("cuInit", nullptr, 12000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
-    // What does the work at a launch is the driver's own.
-    for (const char* const name : {"cuLaunchKernel", "cuLaunchKernelEx", "cuGraphLaunch",
-                                   "cuMemcpyAsync", "cuMemcpyHtoDAsync", "cuEventRecord",
-                                   "cuStreamWaitEvent", "cuStreamSynchronize", "cuEventQuery"}) {
+    // What has no stream that might be the thread's own is the driver's.
+    for (const char* const name :
+         {"cuEventQuery", "cuEventSynchronize", "cuMemFree", "cuMemcpyHtoD", "cuStreamDestroy"}) {
         CHECK_EQ(get(name, &address, 12000, 0, nullptr), CUDA_SUCCESS);
         CHECK(address != nullptr && !is_ours(address));
     }
-    for (const char* const name :
-         {"cuLaunchKernel", "cuLaunchKernelEx", "cuGraphLaunch", "cuMemcpyHtoDAsync_v2"})
+    for (const char* const name : {"cuEventQuery", "cuMemFree_v2", "cuMemcpyHtoD_v2"})
         CHECK(!is_ours(inside::symbol(name)));
+    for (const cuuint64_t flags : {0, 2})
+        for (const char* const name : {"cuLaunchKernel", "cuMemcpyHtoDAsync", "cuEventRecord"}) {
+            CHECK_EQ(get(name, &address, 12000, flags, nullptr), CUDA_SUCCESS);
+            CHECK(is_ours(address));
+        }
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 // Descriptors, green contexts, streams, workqueues
 #include "rules.hpp"
 
+#include <dlfcn.h>
+
 #include <cstring>
 
 namespace sim_test {
@@ -23,6 +25,51 @@ CUdevResource workqueue(CUdevResourceType type, CUcontext context = nullptr) {
 
 cu::WorkqueueFields queue_fields(const CUdevResource& resource) {
     return cu::get_fields<cu::WorkqueueFields>(resource);
+}
+
+// A function for programs in which a NULL stream is the thread's own.
+template <class Function>
+Function* per_thread(Function*, const char* name) {
+    auto* const found = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+    CHECK(found != nullptr);
+    return found;
+}
+#define PER_THREAD(name, suffix) per_thread(&name, #name suffix)
+
+CUresult launch(const Primary& primary, CUstream stream, decltype(&cuLaunchKernel) by) {
+    int argument = 0;
+    void* arguments[] = {&argument};
+    return by(primary.unknown, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+}
+
+CUresult launch(const Primary& primary, CUstream stream) {
+    return launch(primary, stream, cuLaunchKernel);
+}
+
+void expect_of_own_stream(const Primary& primary, CUresult expected) {
+    CUevent event = nullptr;
+    CUdeviceptr memory = 0;
+    CUgraph graph = nullptr;
+    unsigned flags = 0;
+    int word = 0;
+    CHECK_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CHECK_OK(cuMemAlloc_v2(&memory, 64));
+    CHECK_EQ(launch(primary, CU_STREAM_PER_THREAD), expected);
+    CHECK_EQ(launch(primary, nullptr, PER_THREAD(cuLaunchKernel, "_ptsz")), expected);
+    CHECK_EQ(cuMemcpyHtoDAsync_v2(memory, &word, 4, CU_STREAM_PER_THREAD), expected);
+    CHECK_EQ(PER_THREAD(cuMemcpyHtoD_v2, "_ptds")(memory, &word, 4), expected);
+    CHECK_EQ(PER_THREAD(cuMemsetD8_v2, "_ptds")(memory, 1, 4), expected);
+    CHECK_EQ(cuEventRecord(event, CU_STREAM_PER_THREAD), expected);
+    CHECK_EQ(PER_THREAD(cuEventRecord, "_ptsz")(event, nullptr), expected);
+    CHECK_EQ(cuStreamSynchronize(CU_STREAM_PER_THREAD), expected);
+    CHECK_EQ(cuStreamGetFlags(CU_STREAM_PER_THREAD, &flags), expected);
+    CHECK_EQ(cuStreamBeginCapture_v2(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED),
+             expected);
+    CHECK_EQ(cuStreamEndCapture(CU_STREAM_PER_THREAD, &graph), expected);
+    if (graph != nullptr)
+        CHECK_OK(cuGraphDestroy(graph));
+    CHECK_OK(cuMemFree_v2(memory));
+    CHECK_OK(cuEventDestroy_v2(event));
 }
 
 } // namespace
@@ -149,6 +196,19 @@ std::vector<Rule> context_rules() {
              CHECK_OK(cuGreenCtxDestroy(green));
              CHECK_OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
              CHECK_EQ(active, 0);
+         }},
+        {"the per-thread default stream is refused where a green context is current",
+         [] {
+             // Recorded, of launches; the header says nothing of it.
+             const Primary primary;
+             const Partition part({split(query(), 1, 0, 24).groups[0]});
+             expect_of_own_stream(primary, CUDA_SUCCESS);
+             CHECK_OK(cuCtxPushCurrent_v2(part.context));
+             expect_of_own_stream(primary, CUDA_ERROR_INVALID_HANDLE);
+             CHECK_EQ(launch(primary, nullptr), kOk);
+             CHECK_EQ(launch(primary, CU_STREAM_LEGACY), kOk);
+             CHECK_OK(cuCtxPopCurrent_v2(nullptr));
+             expect_of_own_stream(primary, CUDA_SUCCESS);
          }},
         {"creation makes nothing current",
          [] {

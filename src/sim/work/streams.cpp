@@ -143,6 +143,9 @@ Stream& stream_of(Machine& machine, CUstream handle) {
         Context& context = current_context(machine);
         const bool own =
             handle == CU_STREAM_PER_THREAD || (handle == nullptr && PerThreadStream::active());
+        // Recorded on 13.0 with driver 580: a launch into the per-thread default stream is refused
+        // where a green context is current. Other functions are taken to refuse it alike.
+        require(!own || context.kind != Context::Kind::Green, CUDA_ERROR_INVALID_HANDLE);
         return own ? thread_stream(machine, context) : context.null_stream;
     }
     Stream& stream = known(find(machine.streams, handle), CUDA_ERROR_INVALID_HANDLE);
@@ -264,7 +267,6 @@ GCX_SIM_STREAM_API(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext* out, C
         Context& context = *stream_of(machine, handle).context;
         const bool is_green = context.kind == Context::Kind::Green;
         require(out != nullptr);
-        require(!is_green || handle != CU_STREAM_PER_THREAD, CUDA_ERROR_INVALID_HANDLE);
         give(out, context.owner().handle);
         if (green != nullptr)
             give(green, is_green ? context.green : Handle{0});

@@ -1,0 +1,87 @@
+// How a driver function that takes a stream is called: as it is, but for a stream that means the
+// thread's own.
+#pragma once
+
+#include "shim/real.hpp"
+#include "shim/thread_streams.hpp"
+
+namespace gcx::shim {
+
+// An argument, and what it is where the thread's own stream has that stream for it. Of those that
+// have a stream in them, what is given is the program's.
+template <bool kNullIsOwn, class T>
+struct Argument {
+    static bool means(const T&) { return false; }
+    Argument(T given, CUstream) : value(given) {}
+    T get() { return value; }
+    T value;
+};
+
+template <bool kNullIsOwn>
+struct Argument<kNullIsOwn, CUstream> {
+    static bool means(CUstream given) { return means_own<kNullIsOwn>(given); }
+    Argument(CUstream given, CUstream own) : value(means(given) ? own : given) {}
+    CUstream get() { return value; }
+    CUstream value;
+};
+
+template <bool kNullIsOwn>
+struct Argument<kNullIsOwn, const CUlaunchConfig*> {
+    static bool means(const CUlaunchConfig* given) {
+        return given != nullptr && means_own<kNullIsOwn>(given->hStream);
+    }
+    Argument(const CUlaunchConfig* given, CUstream own) : value(*given) { value.hStream = own; }
+    const CUlaunchConfig* get() { return &value; }
+    CUlaunchConfig value;
+};
+
+// The driver writes into it.
+template <bool kNullIsOwn>
+struct Argument<kNullIsOwn, CUDA_GRAPH_INSTANTIATE_PARAMS*> {
+    static bool means(const CUDA_GRAPH_INSTANTIATE_PARAMS* given) {
+        return given != nullptr && (given->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0 &&
+               means_own<kNullIsOwn>(given->hUploadStream);
+    }
+    Argument(CUDA_GRAPH_INSTANTIATE_PARAMS* given, CUstream own) : theirs(given), value(*given) {
+        value.hUploadStream = own;
+    }
+    ~Argument() {
+        value.hUploadStream = theirs->hUploadStream;
+        *theirs = value;
+    }
+    Argument(const Argument&) = delete;
+    Argument& operator=(const Argument&) = delete;
+    CUDA_GRAPH_INSTANTIATE_PARAMS* get() { return &value; }
+    CUDA_GRAPH_INSTANTIATE_PARAMS* theirs;
+    CUDA_GRAPH_INSTANTIATE_PARAMS value;
+};
+
+template <bool kNullIsOwn, class... Parameters>
+[[gnu::noinline, gnu::cold]] CUresult call_with_own(Real<CUresult(CUDAAPI*)(Parameters...)>& real,
+                                                    Parameters... arguments) {
+    CUstream own = nullptr;
+    if ((Argument<kNullIsOwn, Parameters>::means(arguments) || ...))
+        if (const CUresult result = find_thread_stream(&own); result != CUDA_SUCCESS)
+            return result;
+    return own != nullptr ? real(Argument<kNullIsOwn, Parameters>(arguments, own).get()...)
+                          : real(arguments...);
+}
+
+// What stands in the way of a launch: two comparisons and a jump.
+template <bool kNullIsOwn, class... Parameters>
+[[gnu::always_inline]] inline CUresult call(Real<CUresult(CUDAAPI*)(Parameters...)>& real,
+                                            Parameters... arguments) {
+    const auto function = real.found();
+    const bool means_own = (Argument<kNullIsOwn, Parameters>::means(arguments) || ...);
+    if (function != nullptr && !means_own) [[likely]]
+        return function(arguments...);
+    return call_with_own<kNullIsOwn>(real, arguments...);
+}
+
+template <bool kNullIsOwn, class... Parameters>
+CUresult enter_and_call(Real<CUresult(CUDAAPI*)(Parameters...)>& real, Parameters... arguments) {
+    const CUresult entered = enter();
+    return entered == CUDA_SUCCESS ? call<kNullIsOwn>(real, arguments...) : entered;
+}
+
+} // namespace gcx::shim
