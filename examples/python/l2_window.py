@@ -4,9 +4,11 @@ Partitions have SMs of their own and share the L2 cache: what the neighbour stre
 out. An access policy window on the partition's stream tells the cache to keep the table, in a part
 that is set aside for such data. gcx needs no function for it: the native stream is any stream.
 
-The table's kernel, beside the neighbour, without a window; with it; with it and nothing set aside;
-and with the neighbour's own data marked as streaming, which asks nothing of the table's owner. Each
-round checks what the kernel computed, and that the neighbour ran all the time.
+Two kernels read the table: one walks through it, as through a tree or a chain of a hash table, each
+read telling where the next is; the other reads as much at once as it can. Each beside the
+neighbour, without a window; with it; with it and nothing set aside; and with the neighbour's own
+data marked as streaming, which asks nothing of the table's owner. Each round checks what the kernel
+computed, and that the neighbour ran all the time.
 """
 
 from __future__ import annotations
@@ -23,7 +25,18 @@ import common
 import gcx
 
 SOURCE = """
-// Reads at random, past the L1 cache, so that every read is the L2 cache's or the memory's.
+// Both read past the L1 cache, so that every read is the L2 cache's or the memory's.
+extern "C" __global__ void __launch_bounds__(1024, 2)
+walk(const uint4* table, unsigned count, unsigned reads, unsigned* out) {
+    unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned at = thread * 2654435761u + 12345u;
+    for (unsigned i = 0; i < reads; i++) {
+        uint4 found = __ldcg(table + __umulhi(at, count));
+        at = at * 1664525u + (found.x ^ found.y ^ found.z ^ found.w);
+    }
+    out[thread] = at;
+}
+
 extern "C" __global__ void __launch_bounds__(1024, 2)
 look_up(const uint4* table, unsigned count, unsigned reads, unsigned* out) {
     unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -44,8 +57,10 @@ stream_through(uint4* data, unsigned half, unsigned times) {
             data[half + i] = data[i];
 }
 """
-THREADS = 1024
-READS = 2000  # Of each thread: 1.6 GB for a kernel on 24 SMs.
+THREADS = 1024  # Of a block; two blocks for each SM.
+# The kernels that read the table, and their threads. One that walks leaves time between its reads.
+PATTERNS = {"walk": 128, "look_up": THREADS}
+READS = 2000  # Of each thread: 1.6 GB for look_up on 24 SMs.
 # The neighbour copies one half of its data to the other. All of it fits into a window of 128 MiB,
 # and is more than the cache holds.
 NEIGHBOUR_MIB, NEIGHBOUR_TIMES = 120, 8
@@ -168,13 +183,15 @@ class Bench:
         self.cupy, self.cache = cupy, cache
         self.reader, self.neighbour = parts
         module = cupy.RawModule(code=SOURCE)
-        self.look_up = module.get_function("look_up")
+        self.readers = {name: module.get_function(name) for name in PATTERNS}
         self.stream_through = module.get_function("stream_through")
         self.streamed = cupy.zeros(NEIGHBOUR_MIB << 18, dtype=cupy.uint32)
-        self.out = cupy.empty(2 * THREADS * self.reader.sm_count, dtype=cupy.uint32)
         self.ahead = 8
 
-    def fill(self, mib: int) -> None:
+    def fill(self, mib: int, pattern: str) -> None:
+        self.read, self.threads = self.readers[pattern], PATTERNS[pattern]
+        blocks = 2 * self.reader.sm_count
+        self.out = self.cupy.empty(blocks * self.threads, dtype=self.cupy.uint32)
         numbers = self.cupy.arange(mib << 18, dtype=self.cupy.uint32)
         self.table = numbers * self.cupy.uint32(2654435761)
         self.expected: Any = None
@@ -205,9 +222,9 @@ class Bench:
             with stream:
                 arguments = (self.table, u32(self.table.nbytes // 16), u32(READS), self.out)
                 # Once to bring the table in, as it is where it is read again and again.
-                self.look_up((2 * self.reader.sm_count,), (THREADS,), arguments)
+                self.read((2 * self.reader.sm_count,), (self.threads,), arguments)
                 begin.record(stream)
-                self.look_up((2 * self.reader.sm_count,), (THREADS,), arguments)
+                self.read((2 * self.reader.sm_count,), (self.threads,), arguments)
                 end.record(stream)
             end.synchronize()
             ran_on = flood is None or not flood[1].done
@@ -276,6 +293,8 @@ def parse() -> argparse.Namespace:
     add("--sms", type=common.positive, default=24, help="of the table's partition (24)")
     add("--mib", nargs="+", type=common.positive, default=[4, 8, 16, 24, 32],
         help="sizes of the table (4 8 16 24 32)")  # fmt: skip
+    add("--patterns", nargs="+", choices=PATTERNS, default=list(PATTERNS),
+        help="kernels that read it (both)")  # fmt: skip
     add("--rounds", type=common.positive, default=10, help="of each row (10)")
     add("--json", type=common.new_file, metavar="FILE", help="write what was measured")
     return parser.parse_args()
@@ -290,7 +309,7 @@ def main() -> None:
           f"aside; windows of {cache.most_window >> 20} MiB at most")  # fmt: skip
     if cache.most_set_aside == 0:
         common.end("this GPU has no L2 persistence: it needs compute capability 8.0, and no MIG")
-    results: dict[str, Any] = {"device": device.name, "sizes": {}}
+    results: dict[str, Any] = {"device": device.name, "patterns": {}}
     try:
         measure(arguments, cupy, cache, results)
     except gcx.Error:
@@ -307,24 +326,33 @@ def measure(arguments: argparse.Namespace, cupy: Any, cache: Cache, results: Any
         bench = Bench(cupy, cache, parts)
         print(f"the table's partition has {parts[0].sm_count} SMs, the neighbour's "
               f"{parts[1].sm_count}; {whose_limit(cache, parts)}", flush=True)  # fmt: skip
-        for mib in arguments.mib:
-            bench.fill(mib)
-            times: dict[str, list[tuple[float, float]]] = {arm.name: [] for arm in ARMS}
-            for _ in range(arguments.rounds):
-                for arm in ARMS:
-                    with bench.steered(arm):
-                        times[arm.name].append(bench.round(arm))
-            results["sizes"][mib] = times
-            show(mib, bench.out.size, times)
+        for pattern in arguments.patterns:
+            sizes = results["patterns"][pattern] = {}
+            for mib in arguments.mib:
+                bench.fill(mib, pattern)
+                sizes[mib] = rounds(bench, arguments.rounds)
+                show(f"{pattern}, a table of {mib} MiB", bench.out.size, sizes[mib])
 
 
-def show(mib: int, threads: int, times: dict[str, list[tuple[float, float]]]) -> None:
+Times = dict[str, list[tuple[float, float]]]  # By the arm's name, as round gives them.
+
+
+def rounds(bench: Bench, count: int) -> Times:
+    times: Times = {arm.name: [] for arm in ARMS}
+    for _ in range(count):
+        for arm in ARMS:
+            with bench.steered(arm):
+                times[arm.name].append(bench.round(arm))
+    return times
+
+
+def show(what: str, threads: int, times: Times) -> None:
     medians = {
         name: tuple(statistics.median(column) for column in zip(*rounds))
         for name, rounds in times.items()
     }
     beside = medians["beside"][0]
-    print(f"a table of {mib} MiB; medians:")
+    print(f"{what}; medians:")
     common.table(
         ("", "ms", "reads, GB/s", "as fast as beside", "neighbour, GB/s"),
         [
@@ -339,7 +367,7 @@ def show(mib: int, threads: int, times: dict[str, list[tuple[float, float]]]) ->
         ],
     )
     gain = beside / medians["window"][0]
-    print(f"  {mib} MiB: with the window it is {gain:.2f} times as fast", flush=True)
+    print(f"  with the window it is {gain:.2f} times as fast", flush=True)
 
 
 if __name__ == "__main__":

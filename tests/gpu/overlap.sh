@@ -85,6 +85,6 @@ done
 
 step l2 python3 "$examples/l2_window.py" --json "$logs/l2.json"
 step l2-figures python3 "$here/overlap_figures.py" "$logs/l2.json"
-step l2-more-sms python3 "$examples/l2_window.py" --sms 64 --mib 8 16 --rounds 5
+step l2-more-sms python3 "$examples/l2_window.py" --sms 64 --mib 8 16 --rounds 5 --patterns walk
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -69,10 +69,19 @@ def too_slow(cell: Any) -> list[str]:
 
 def l2(results: Any) -> list[str]:
     print(results["device"])
-    print("\n| table | " + " | ".join(next(iter(results["sizes"].values()))) + " |")
-    print("| --- |" + " --- |" * len(next(iter(results["sizes"].values()))))
-    gains = []
-    for mib, times in results["sizes"].items():
+    best = max(max(gains(name, sizes)) for name, sizes in results["patterns"].items())
+    if best < L2_GAIN:
+        return [f"at best {best:.2f} times as fast with the window, not {L2_GAIN}"]
+    return []
+
+
+def gains(name: str, sizes: Any) -> list[float]:
+    """A kernel's table; how many times as fast it is with the window."""
+    arms = next(iter(sizes.values()))
+    print(f"\n| {name}, a table of | " + " | ".join(arms) + " |")
+    print("| --- |" + " --- |" * len(arms))
+    found = []
+    for mib, times in sizes.items():
         medians = {
             name: [statistics.median(column) for column in zip(*rounds)]
             for name, rounds in times.items()
@@ -82,11 +91,9 @@ def l2(results: Any) -> list[str]:
             for took, rate in medians.values()
         )
         print(f"| {mib} MiB | " + " | ".join(cells) + " |")
-        gains.append(medians["beside"][0] / medians["window"][0])
-    print(f"\nwith the window {', '.join(f'{gain:.2f}' for gain in gains)} times as fast")
-    if max(gains) < L2_GAIN:
-        return [f"at best {max(gains):.2f} times as fast with the window, not {L2_GAIN}"]
-    return []
+        found.append(medians["beside"][0] / medians["window"][0])
+    print(f"\nwith the window {', '.join(f'{gain:.2f}' for gain in found)} times as fast")
+    return found
 
 
 def main() -> int:

@@ -229,7 +229,9 @@ def test_figures_of_the_cache(
 ) -> None:
     file = tmp_path / "l2.json"
     times = {"alone": [[0.9, 0.0]], "beside": [[2.0, 3000.0]], "window": [[window, 2900.0]]}
-    file.write_text(json.dumps({"device": "a GPU", "sizes": {"8": times}}), encoding="utf-8")
+    file.write_text(
+        json.dumps({"device": "a GPU", "patterns": {"walk": {"8": times}}}), encoding="utf-8"
+    )
     found, out = figures(file, monkeypatch, capsys)
     assert found == status
     assert "| 8 MiB | 0.90 ms | 2.00 ms, neighbour 3000 GB/s |" in out

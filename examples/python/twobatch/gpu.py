@@ -186,8 +186,8 @@ class Gpu:
         return ""
 
     def _compute_alone(self, arm: Arm) -> None:
-        """Without the others: a kernel that can't run on these SMs is found here. Libraries that are
-        to be told are set up here, and keep what they are told."""
+        """Without the others: a kernel that can't run on these SMs is found here. Libraries that
+        are to be told are set up here, and keep what they are told."""
         with ExitStack() as entered:
             if arm.told:
                 # Not beside NCCL, which makes other contexts current as it is set up.
