@@ -36,7 +36,8 @@ step verify "$gcx" verify --sms 108,24 --svg "$logs/verify.svg"
 step verify-fine "$gcx" verify --sms 10,122 --family fine
 step verify-json "$gcx" verify --sms 8,16,24 --json
 step record "$gcx" info --record "$logs/recorded.profile"
-step replay env GCX_DRIVER="sim:$logs/recorded.profile" "$gcx" verify --sms 108,24
+# Of a choice of GPUs, as CUDA_VISIBLE_DEVICES is, a recording knows nothing.
+step replay env -u CUDA_VISIBLE_DEVICES GCX_DRIVER="sim:$logs/recorded.profile" "$gcx" verify --sms 108,24
 step example-split "$build/examples/split"
 step example-scenario "$build/examples/scenario"
 step example-scenario-cpp "$build/examples/scenario-cpp"

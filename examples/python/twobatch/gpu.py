@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -186,15 +186,10 @@ class Gpu:
         return ""
 
     def _compute_alone(self, arm: Arm) -> None:
-        """Without the others: a kernel that can't run on these SMs is found here. Libraries that
-        are to be told are set up here, and keep what they are told."""
-        with ExitStack() as entered:
+        """Without the others: a kernel that can't run on these SMs is found here."""
+        with self._entered(arm) as (compute, _), self._planning(arm):
             if arm.told:
-                # Not beside NCCL, which makes other contexts current as it is set up.
-                part = self._gpus.splits.parts(arm)[1]
-                entered.enter_context(part.context.make_current())
                 self._need_to_be_told(arm)
-            compute, _ = entered.enter_context(self._entered(arm))
             for batch in range(2):
                 self._layer.attention(0, batch, self._buffers)
                 self._layer.experts(0, batch, self._buffers)
@@ -301,11 +296,20 @@ class Gpu:
 
     def _do(self, arm: Arm, step: Step, lane: Any) -> None:
         if step.part == "attention":
-            self._layer.attention(step.layer, step.batch, self._buffers)
+            with self._planning(arm):
+                self._layer.attention(step.layer, step.batch, self._buffers)
         elif step.part == "experts":
-            self._layer.experts(step.layer, step.batch, self._buffers)
+            with self._planning(arm):
+                self._layer.experts(step.layer, step.batch, self._buffers)
         else:
             self._exchange(arm, step, lane)
+
+    def _planning(self, arm: Arm) -> AbstractContextManager[object]:
+        """What is launched inside may ask how many SMs there are, and is told compute's. Not beside
+        NCCL, which makes other contexts current as it is set up."""
+        if not arm.told:
+            return nullcontext()
+        return self._gpus.splits.parts(arm)[1].context.make_current()
 
     def _exchange(self, arm: Arm, step: Step, lane: Any) -> None:
         buffers, batch = self._buffers, step.batch

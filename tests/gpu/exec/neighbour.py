@@ -1,5 +1,6 @@
 """One of two programs that share a GPU, as JSON when it ends:
-neighbour.py big|small SECONDS. The big one multiplies without pause, the small one now and then.
+neighbour.py big|small SECONDS [PAUSE]. The big one makes large products without pause, the small
+one small products, so many seconds after each other.
 """
 
 import gc
@@ -10,7 +11,7 @@ import time
 import torch
 
 role, seconds = sys.argv[1], float(sys.argv[2])
-pause = float(sys.argv[3]) if len(sys.argv) > 3 else 0.003
+pause = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
 if role == "big":
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     b = a.clone()
@@ -31,7 +32,8 @@ while time.perf_counter() < end:
     a @ b
     torch.cuda.synchronize()
     times.append((time.perf_counter() - begin) * 1e6)
-    # Awake in between: how a sleeping processor wakes up is not the GPU's affair.
+    # Awake in between: how a sleeping processor wakes up is not the GPU's affair. With a pause the
+    # 99th percentile is the host's, alone too; without one it is what the GPU makes wait.
     while role == "small" and time.perf_counter() < begin + pause:
         pass
 times.sort()

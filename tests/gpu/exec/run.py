@@ -5,8 +5,9 @@
 BUILD is a build folder, NAME a step (nvcc torch cupy numba jax nccl count mps tests); all if not
 given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with triton), cupy, numba and
 jax those whose steps shall not be skipped. nccl needs two GPUs. tests needs PYTORCH_TESTS, the
-folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, or some files on streams,
-graphs and products. Prints figures as text, and last "N passed, N failed".
+folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as test_cuda.py or
+test_cuda.py:-k:graph, or some files on streams, graphs and products. Prints figures as text, and
+last "N passed, N failed".
 """
 
 from __future__ import annotations
@@ -277,15 +278,28 @@ def step_tests(suite: Suite) -> None:
     )
     for name in os.environ.get("PYTORCH_TEST_FILES", some).split():
         found: list[tuple[int, str]] = []
-        for sms in (None, 112):
-            done = subprocess.run(
-                [*suite.inside(sms), sys.executable, name], cwd=folder, env=suite.environment,
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            )  # fmt: skip
-            found.append((done.returncode, summary_of(done.stderr)))
-            print(f"{name}, {sms or 'all'} SMs: {found[-1]}", flush=True)
+        running = [
+            subprocess.Popen(
+                [*suite.inside(sms), sys.executable, *name.split(":")],
+                cwd=folder,
+                env=suite.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for sms in (None, 112)
+        ]
+        failures = []
+        for process in running:
+            said = process.communicate()[1]
+            found.append((process.returncode, summary_of(said)))
+            failures.append(set(re.findall(r"^(?:FAIL|ERROR): (.*)", said, re.M)))
             if "ran []" in found[-1][1]:
-                raise RuntimeError(f"{name} ran no test\n{done.stderr[-2000:]}")
+                raise RuntimeError(f"{name} ran no test\n{said[-2000:]}")
+        print(f"{name}: outside {found[0]}, inside {found[1]}", flush=True)
+        for which in sorted(failures[0] ^ failures[1]):
+            print(f"  one of the two alone: {which}", flush=True)
         suite.check(found[0] == found[1], f"{name} gives the same inside as outside")
 
 
