@@ -97,6 +97,7 @@ class Few {
         other.clear();
     }
 
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer
     alignas(T) std::byte own_[kRoom * sizeof(T)];
     T* data_ = own();
     std::size_t size_ = 0;
