@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <thread>
-#include <vector>
 
 namespace {
 
@@ -43,19 +43,19 @@ void threads_end(const Inside& inside) {
     const unsigned long long mine = stream_id();
     inside::note_runs();
     for (int round = 0; round < 40; round++) {
-        std::vector<std::thread> all;
-        for (int i = 0; i < 4; i++)
-            all.emplace_back([&, i] {
+        std::array<std::thread, 4> all;
+        for (std::thread& thread : all)
+            thread = std::thread([&, uses = &thread != all.data()] {
                 CU_OK(cuCtxSetCurrent, primary);
-                for (int again = 0; again < 3 && i != 0; again++)
+                for (int again = 0; again < 3 && uses; again++)
                     use_stream(function);
-                CHECK(i == 0 || stream_id() != mine);
+                CHECK(!uses || stream_id() != mine);
             });
         for (std::thread& thread : all)
             thread.join();
         CHECK_EQ(support::sim::counts().streams, 1U);
     }
-    inside::check_runs(inside.sms[0], 40 * 9);
+    inside::check_runs(inside.sms[0], 360);
     CHECK_EQ(stream_id(), mine);
 }
 
@@ -199,15 +199,17 @@ void process_ends(const Inside&) {
         launch(function, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_PER_THREAD, nullptr, nullptr);
         CU(cuStreamSynchronize)(CU_STREAM_PER_THREAD);
     });
+    const auto run_for_ever = [] {
+        CU(cuCtxSetCurrent)(primary);
+        running++;
+        for (;;)
+            std::thread([] {
+                CU(cuCtxSetCurrent)(primary);
+                launch(function, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_PER_THREAD, nullptr, nullptr);
+            }).join();
+    };
     for (int i = 0; i < 3; i++)
-        std::thread([] {
-            CU(cuCtxSetCurrent)(primary);
-            for (running++;;)
-                std::thread([] {
-                    CU(cuCtxSetCurrent)(primary);
-                    launch(function, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_PER_THREAD, nullptr, nullptr);
-                }).join();
-        }).detach();
+        std::thread(run_for_ever).detach();
     while (running.load() != 3)
         std::this_thread::yield();
 }
