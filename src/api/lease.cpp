@@ -39,8 +39,8 @@ void check_counts(uint32_t sm_count, const gcx_lease_params& params) {
 
 // The leases of a change, kept from going away.
 struct Sizes {
-    std::vector<HandleTable<LeaseHold>::Pin> pins;
-    std::vector<Leases::Size> sizes;
+    Few<HandleTable<LeaseHold>::Pin, 4> pins;
+    Few<Leases::Size, 4> sizes;
 
     Sizes(Library& lib, const gcx_lease_size* wanted, uint32_t count) {
         if (count == 0)
@@ -49,7 +49,7 @@ struct Sizes {
         for (uint32_t i = 0; i < count; i++) {
             if (wanted[i].reserved != 0)
                 fail(GCX_ERROR_INVALID_VALUE, format("sizes[%u].reserved is not 0", i));
-            pins.push_back(pin_alive(lib.lease_holds, wanted[i].lease));
+            pins.emplace_back(pin_alive(lib.lease_holds, wanted[i].lease));
             sizes.push_back({pins.back()->lease.get(), wanted[i].sm_count});
         }
     }

@@ -1,6 +1,5 @@
 #include "core/context_streams.hpp"
 
-#include "core/capture.hpp"
 #include "core/give_back.hpp"
 
 #include <algorithm>
@@ -88,21 +87,6 @@ void ContextStreams::give_up(const Driver& driver, CUstream stream, int priority
     if (const CUresult result = driver.cuStreamDestroy(stream); !gone(result))
         driver.check(result, "cuStreamDestroy");
     given_out_.erase(stream);
-}
-
-void ContextStreams::each_busy(const Driver& driver, const std::function<void(CUstream)>& act) {
-    const std::lock_guard lock(mutex_);
-    if (given_out_.empty() && idle_.empty())
-        return;
-    const RelaxedCapture relaxed(driver);
-    const auto look = [&](CUstream stream) {
-        if (is_capturing(driver, stream) == false &&
-            driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
-            act(stream);
-    };
-    std::for_each(given_out_.begin(), given_out_.end(), look);
-    for (const Idle& idle : idle_)
-        look(idle.stream());
 }
 
 bool ContextStreams::capturing(const Driver& driver) {

@@ -6,12 +6,11 @@
 // knows it.
 #pragma once
 
-#include "driver/driver.hpp"
+#include "core/capture.hpp"
 
 #include <array>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -36,7 +35,22 @@ class ContextStreams {
     void give_up(const Driver& driver, CUstream stream, int priority, uint64_t user = 0);
     // Calls act with each that has work in flight, given out or kept, while none is destroyed; not
     // with those that capture a graph, which have none.
-    void each_busy(const Driver& driver, const std::function<void(CUstream)>& act);
+    template <class Act>
+    void each_busy(const Driver& driver, const Act& act) {
+        const std::lock_guard lock(mutex_);
+        if (given_out_.empty() && idle_.empty())
+            return;
+        const RelaxedCapture relaxed(driver);
+        const auto look = [&](CUstream stream) {
+            if (is_capturing(driver, stream) == false &&
+                driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+                act(stream);
+        };
+        for (CUstream stream : given_out_)
+            look(stream);
+        for (const Idle& idle : idle_)
+            look(idle.stream());
+    }
     // Whether any of them takes part in a graph capture.
     bool capturing(const Driver& driver);
     // How many are kept.

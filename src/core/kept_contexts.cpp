@@ -220,7 +220,8 @@ std::optional<ContextCache::Refusal> ContextCache::evict() {
             return refusal;
         it = apart_.erase(it);
     }
-    for (uint32_t surplus = kept(); surplus > limit_; surplus--) {
+    // They are counted only where there can be too many.
+    for (uint32_t surplus = entries_.size() > limit_ ? kept() : 0; surplus > limit_; surplus--) {
         const auto oldest = longest_unused(nullptr);
         if (oldest == entries_.end())
             break;

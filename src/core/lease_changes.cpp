@@ -47,7 +47,7 @@ Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
     const LeaseTerms& first = sizes[0].lease->terms;
     const AtomSet within = Leases::within(*family, first);
     AtomSet usable = Leases::usable(shelf, family) & within;
-    std::vector<Wish> wishes;
+    Few<Wish, 4> wishes;
     AtomSet theirs;
     for (const Size& size : sizes) {
         const LeaseTerms& terms = size.lease->terms;
@@ -132,40 +132,38 @@ void Leases::hand_over(Lease& from, Lease& to, bool at_once) {
 }
 
 void Leases::release(Lease& lease) {
-    if (lease.state().released) // handed over
-        return;
     Lock lock(mutex_);
     Shelf& shelf = this->shelf(lease.device);
+    if (!shelf.rows.contains(lease.id)) // handed over
+        return;
     const Size one[] = {{&lease, 0}};
     settle(lock, shelf, one);
     Members members;
     members.push_back({&lease, ledger(shelf, lease.family).of(lease.id), {}, {}, {}});
     change(lock, shelf, std::move(members), false, &lease);
-    drop_passed_on(shelf);
 }
 
 // What nobody else is to get while a change is under way: what is free and is to be given, and what
 // some of its leases share and one is to have alone.
 AtomSet Leases::held_back(const Ledger& ledger, const Members& members) {
     AtomSet alone;
-    AtomSet given;
+    AtomSet after;
+    AtomSet own;
     for (const Member& member : members) {
         alone = alone | member.before.own;
-        given = given | (member.after.all() - ledger.held());
+        after = after | member.after.all();
+        own = own | member.after.own;
     }
-    for (const Member& member : members)
-        given = given | (member.after.own - alone);
-    return given;
+    return (after - ledger.held()) | (own - alone);
 }
 
 // In one order for all, as by those who pass several.
-std::vector<Gate::Closed> Leases::close_gates(const Members& members) {
-    std::vector<Lease*> leases;
+Few<Gate::Closed, 2> Leases::close_gates(const Members& members) {
+    Few<Lease*, 2> leases;
     for (const Member& member : members)
         leases.push_back(member.lease);
     std::sort(leases.begin(), leases.end());
-    std::vector<Gate::Closed> closed;
-    closed.reserve(leases.size());
+    Few<Gate::Closed, 2> closed;
     for (Lease* lease : leases)
         closed.emplace_back(lease->gate());
     return closed;
@@ -175,7 +173,7 @@ std::vector<Gate::Closed> Leases::close_gates(const Members& members) {
 // other leases go on meanwhile.
 void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
                     const Lease* released) {
-    std::erase_if(members, [](const Member& member) { return member.before == member.after; });
+    members.remove_if([](const Member& member) { return member.before == member.after; });
     if (members.empty())
         return;
     Ledger& ledger = Leases::ledger(shelf, members[0].lease->family);
@@ -194,7 +192,7 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
         for (const Member& member : members)
             shelf.rows.at(member.lease->id).changing = false;
     };
-    std::vector<Gate::Closed> closed;
+    Few<Gate::Closed, 2> closed;
     try {
         for (Member& member : members) {
             const AtomSet atoms = member.after.all();
@@ -221,33 +219,32 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
     if (released != nullptr)
         shelf.rows.erase(released->id);
     serve(shelf);
+    if (released != nullptr)
+        drop_passed_on(shelf);
     lock.unlock(); // the former contexts are given up without it
-    members.clear();
-    lock.lock();
 }
 
 // Cannot fail but for memory.
 void Leases::commit(Shelf& shelf, Members& members, bool at_once) {
+    drop_passed_on(shelf); // before those that were seen at work just now
+    for (Member& member : members) {
+        for (Lease::Work& work : member.work)
+            shelf.left.push_back({member.lease->id, {work.fence, std::move(work.context)}});
+    }
     for (Member& member : members) {
         Lease& lease = *member.lease;
+        const AtomSet has = member.after.all();
+        const Fences gained = fences_on(shelf, lease, has - member.before.all());
         const std::lock_guard state(lease.mutex_);
         lease.holding_ = member.after;
-        lease.released_ = member.after.all().empty();
+        lease.released_ = has.empty();
         lease.at_once_ = at_once;
         if (member.context || lease.released_)
             std::swap(lease.context_, member.context);
         drop_passed(shelf.device.driver(), lease.left_);
         lease.elsewhere_.clear();
-        for (Lease::Work& work : member.work) {
-            lease.left_.push_back(work.fence);
-            shelf.left.push_back({lease.id, std::move(work)});
-        }
-    }
-    for (const Member& member : members) {
-        Lease& lease = *member.lease;
-        const AtomSet has = member.after.all();
-        const Fences gained = fences_on(shelf, lease, has - member.before.all());
-        const std::lock_guard state(lease.mutex_);
+        for (Lease::Work& work : member.work)
+            lease.left_.push_back(std::move(work.fence));
         std::erase_if(lease.behind_,
                       [&](const auto& fence) { return !fence->meets(lease.family, has); });
         for (const auto& fence : gained) {

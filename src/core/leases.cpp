@@ -68,7 +68,7 @@ AtomSet Leases::usable(Shelf& shelf, const std::shared_ptr<Family>& family) {
     return family->all() - *taken;
 }
 
-bool Leases::grant(Shelf& shelf, const Waiter& waiter) {
+bool Leases::grant(Shelf& shelf, Waiter& waiter) {
     const auto taken = taken_elsewhere(shelf, waiter.family);
     if (!taken)
         return false;
@@ -77,17 +77,16 @@ bool Leases::grant(Shelf& shelf, const Waiter& waiter) {
         ledger.plan({&waiter.wish, 1}, within(*waiter.family, *waiter.terms) - *taken);
     if (!planned)
         return false;
-    shelf.rows[waiter.wish.who].label = lease_label(waiter.wish.who, waiter.terms->name);
+    shelf.rows[waiter.wish.who].name = waiter.terms->name;
     ledger.set(waiter.wish.who, planned->front());
+    waiter.granted = planned->front();
     return true;
 }
 
 // Gives those who wait what they can have, in the order in which they came.
 void Leases::serve(Shelf& shelf) {
-    while (!shelf.waiters.empty() && grant(shelf, *shelf.waiters.front())) {
-        shelf.waiters.front()->granted = true;
+    while (!shelf.waiters.empty() && grant(shelf, *shelf.waiters.front()))
         shelf.waiters.pop_front();
-    }
     changed_.notify_all();
 }
 
@@ -109,7 +108,7 @@ std::string Leases::holders(const Shelf& shelf, const std::shared_ptr<Family>& f
         for (const auto& [id, holding] : ledger.holdings()) {
             const auto row = shelf.rows.find(id);
             if (row != shelf.rows.end())
-                text += format("; %s has %u", row->second.label.c_str(),
+                text += format("; %s has %u", lease_label(id, row->second.name).c_str(),
                                its_family->sm_count(holding.all()));
         }
     }
@@ -127,9 +126,8 @@ void Leases::drop_passed_on(Shelf& shelf) {
         shelf.events.clear();
 }
 
-// What others left on these atoms, and has not finished.
-Fences Leases::fences_on(Shelf& shelf, const Lease& lease, const AtomSet& atoms) {
-    drop_passed_on(shelf);
+// What others left on these atoms.
+Fences Leases::fences_on(const Shelf& shelf, const Lease& lease, const AtomSet& atoms) {
     Fences found;
     for (const Left& left : shelf.left) {
         if (left.owner != lease.id && left.work.fence->meets(lease.family, atoms))
@@ -187,7 +185,7 @@ std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& reque
 }
 
 void Leases::wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request) {
-    const auto over = [&] { return waiter.granted || is_given_up(request); };
+    const auto over = [&] { return waiter.granted.has_value() || is_given_up(request); };
     if (request.timeout_ms != 0 && !is_given_up(request)) {
         shelf.waiters.push_back(&waiter);
         if (publisher_.active())
@@ -226,14 +224,12 @@ std::shared_ptr<Lease> Leases::make(Shelf& shelf, const LeaseRequest& request,
         const auto lease =
             std::make_shared<Lease>(id, request.terms, shelf.device, waiter.family, publisher_);
         lease->workqueue_ = workqueue(shelf.device);
-        {
-            const Lock lock(mutex_);
-            lease->holding_ = ledger(shelf, waiter.family).of(id);
-        }
+        lease->holding_ = waiter.granted.value();
         const AtomSet atoms = lease->holding_.all();
         lease->context_ =
             cache_.get(lease->key(atoms), ContextCache::Sharing::shared, ContextCache::Use::lease);
         const Lock lock(mutex_);
+        drop_passed_on(shelf);
         lease->behind_ = fences_on(shelf, *lease, atoms);
         lease->changes_ = 1;
         shelf.rows.at(id).lease = lease;

@@ -77,10 +77,10 @@ class Leases {
         Wish wish;
         std::shared_ptr<Family> family;
         const LeaseTerms* terms;
-        bool granted = false;
+        std::optional<Holding> granted;
     };
     struct Row {
-        std::string label;
+        std::string name;             // as in LeaseTerms
         std::shared_ptr<Lease> lease; // none yet: its context is being made
         bool changing = false;
     };
@@ -107,7 +107,7 @@ class Leases {
         ContextCache::Ref context;     // of after; none: it has the same as before, or no SMs
         std::vector<Lease::Work> work; // in flight before
     };
-    using Members = std::vector<Member>;
+    using Members = Few<Member, 2>;
     using Lock = std::unique_lock<std::mutex>;
 
     // These want the mutex.
@@ -121,13 +121,13 @@ class Leases {
                      const AtomSet& within);
     [[noreturn]] static void refuse_size(const Shelf& shelf, const std::string& what,
                                          const LeaseTerms& terms);
-    static bool grant(Shelf& shelf, const Waiter& waiter);
+    static bool grant(Shelf& shelf, Waiter& waiter);
     void serve(Shelf& shelf);
     void take_out(Shelf& shelf, uint64_t id);
     static void drop_passed_on(Shelf& shelf);
     static bool is_given_up(const LeaseRequest& request);
     static std::string holders(const Shelf& shelf, const std::shared_ptr<Family>& family);
-    static Fences fences_on(Shelf& shelf, const Lease& lease, const AtomSet& atoms);
+    static Fences fences_on(const Shelf& shelf, const Lease& lease, const AtomSet& atoms);
     void wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request);
     // Waits until nobody else changes one of the leases. Throws if one was released.
     void settle(Lock& lock, Shelf& shelf, std::span<const Size> sizes);
@@ -136,10 +136,11 @@ class Leases {
     static void check_together(std::span<const Size> sizes);
     static void commit(Shelf& shelf, Members& members, bool at_once);
     void publish_changes(const Members& members);
-    static std::vector<Gate::Closed> close_gates(const Members& members);
+    static Few<Gate::Closed, 2> close_gates(const Members& members);
 
     // These take it.
     std::shared_ptr<Lease> make(Shelf& shelf, const LeaseRequest& request, const Waiter& waiter);
+    // Lets go of it before the former contexts are given up.
     void change(Lock& lock, Shelf& shelf, Members members, bool at_once, const Lease* released);
 
     ContextCache& cache_;

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace gcx {
@@ -11,15 +12,28 @@ namespace {
 constexpr std::size_t kNone = AtomSet::kCapacity;
 
 std::size_t first_of(const AtomSet& set) {
-    std::size_t first = kNone;
-    set.for_each([&](std::size_t atom) { first = std::min(first, atom); });
-    return first;
+    for (std::size_t w = 0; w < AtomSet::kWords; w++) {
+        if (const uint64_t word = set.words()[w]; word != 0)
+            return w * 64 + static_cast<std::size_t>(std::countr_zero(word));
+    }
+    return kNone;
 }
 
 std::size_t last_of(const AtomSet& set) {
-    std::size_t last = kNone;
-    set.for_each([&](std::size_t atom) { last = atom; });
-    return last;
+    for (std::size_t w = AtomSet::kWords; w-- != 0;) {
+        if (const uint64_t word = set.words()[w]; word != 0)
+            return w * 64 + 63 - static_cast<std::size_t>(std::countl_zero(word));
+    }
+    return kNone;
+}
+
+constexpr uint32_t kTheRest[] = {0}; // as counts
+
+// Where a holding is, or would be.
+template <class All>
+auto find(All& holdings, uint64_t who) {
+    return std::lower_bound(holdings.begin(), holdings.end(), who,
+                            [](const auto& entry, uint64_t id) { return entry.first < id; });
 }
 
 AtomSet only(std::size_t atom) {
@@ -34,16 +48,20 @@ AtomSet only(std::size_t atom) {
 class Ledger::Change {
   public:
     Change(const Ledger& ledger, std::span<const Wish> wishes, const AtomSet& usable)
-        : ledger_(ledger), shape_(ledger.shape_), wishes_(wishes), next_(wishes.size()),
-          sharers_(shape_.atom_count(), 0) {
+        : ledger_(ledger), shape_(ledger.shape_), wishes_(wishes), next_(wishes.size()) {
         units_ = AtomSet::first(shape_.unit_count);
+        const bool sharing =
+            std::any_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.shared; });
+        if (sharing)
+            sharers_.resize(shape_.atom_count());
         AtomSet others;
         for (const auto& [who, holding] : ledger.holdings_) {
             if (takes_part(who))
                 continue;
             others = others | holding.own;
             shared_by_others_ = shared_by_others_ | holding.shared;
-            holding.shared.for_each([&](std::size_t atom) { sharers_[atom]++; });
+            if (sharing)
+                holding.shared.for_each([&](std::size_t atom) { sharers_[atom]++; });
         }
         for (const Wish& wish : wishes)
             now_.push_back(ledger.of(wish.who));
@@ -56,18 +74,20 @@ class Ledger::Change {
         shareable_ = usable - others;
     }
 
-    std::optional<std::vector<Holding>> run() {
+    std::optional<Holdings> run() {
         if (!give_single() || !give_shared())
             return std::nullopt;
-        return next_;
+        return std::move(next_);
     }
 
   private:
     struct Part {
         std::size_t index; // of the wish
         uint32_t count;
-        AtomSet planned; // what a split would give
+        AtomSet planned;         // what a split would give
+        std::size_t surplus = 0; // atoms that it has and is to give
     };
+    using Parts = Few<Part, 4>;
 
     bool takes_part(uint64_t who) const {
         return std::any_of(wishes_.begin(), wishes_.end(),
@@ -77,7 +97,7 @@ class Ledger::Change {
     // Those who want atoms of their own: leases that are not shared, and the floor of new ones that
     // are.
     bool give_single() {
-        std::vector<Part> parts;
+        Parts parts;
         for (std::size_t i = 0; i < wishes_.size(); i++) {
             const Wish& wish = wishes_[i];
             if (!wish.shared)
@@ -104,16 +124,15 @@ class Ledger::Change {
     }
 
     // How many atoms each gets: as a split of all that they can have.
-    bool split(std::vector<Part>& parts) {
-        std::vector<uint32_t> counts;
-        counts.reserve(parts.size());
+    bool split(Parts& parts) {
+        Few<uint32_t, 4> counts;
         for (const Part& part : parts)
             counts.push_back(part.count);
-        auto groups = ledger_.groups_of(single_, counts);
+        const auto* groups = ledger_.groups_of(single_, counts);
         const Wish& first = wishes_[parts[0].index];
-        if (!groups && parts.size() == 1 && first.least != 0 && !first.shared)
-            groups = ledger_.groups_of(single_, {0}); // what there is, if that will do
-        if (!groups)
+        if (groups == nullptr && parts.size() == 1 && first.least != 0 && !first.shared)
+            groups = ledger_.groups_of(single_, kTheRest); // what there is, if that will do
+        if (groups == nullptr)
             return false;
         for (std::size_t i = 0; i < parts.size(); i++) {
             parts[i].planned = (*groups)[i];
@@ -126,58 +145,52 @@ class Ledger::Change {
 
     // The planned numbers of atoms, in such a way that who grows keeps all that it has, and who
     // shrinks has nothing new.
-    void move(const std::vector<Part>& parts) {
+    void move(Parts& parts) {
         AtomSet untaken = single_ & units_;
-        std::vector<std::size_t> surplus(wishes_.size(), 0);
-        for (const Part& part : parts) {
+        for (Part& part : parts) {
             const AtomSet has = now_[part.index].own & units_;
             const std::size_t wants = (part.planned & units_).count();
             next_[part.index].own = has | (part.planned - units_);
             untaken = untaken - has;
             if (has.count() > wants)
-                surplus[part.index] = has.count() - wants;
+                part.surplus = has.count() - wants;
         }
-        for (const Part& part : in_place(parts)) {
-            Holding& grows = next_[part.index];
-            const std::size_t wants = (part.planned & units_).count();
-            while ((grows.own & units_).count() < wants)
-                take_nearest(grows.own, untaken, parts, surplus);
-        }
-        for (const Part& part : parts) {
-            AtomSet& own = next_[part.index].own;
-            for (; surplus[part.index] != 0; surplus[part.index]--) {
-                const AtomSet has = own & units_;
-                own = own - only(own == has ? last_of(has) : first_of(has));
-            }
-        }
-    }
-
-    // By where they are; new ones last.
-    std::vector<Part> in_place(std::vector<Part> parts) const {
+        // By where they are; new ones last.
         std::sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
             const auto place = [&](const Part& part) {
                 return std::pair(first_of(now_[part.index].own), part.index);
             };
             return place(a) < place(b);
         });
-        return parts;
+        for (const Part& part : parts) {
+            AtomSet& grows = next_[part.index].own;
+            const std::size_t wants = (part.planned & units_).count();
+            for (std::size_t has = (grows & units_).count(); has < wants; has++)
+                take_nearest(grows, untaken, parts);
+        }
+        for (Part& part : parts) {
+            AtomSet& own = next_[part.index].own;
+            for (; part.surplus != 0; part.surplus--) {
+                const AtomSet has = own & units_;
+                own = own - only(own == has ? last_of(has) : first_of(has));
+            }
+        }
     }
 
     // Gives one more atom to who grows, of those that nobody has or that somebody has too many of.
-    void take_nearest(AtomSet& grows, AtomSet& untaken, const std::vector<Part>& parts,
-                      std::vector<std::size_t>& surplus) {
+    void take_nearest(AtomSet& grows, AtomSet& untaken, Parts& parts) {
         AtomSet offered = untaken;
         for (const Part& part : parts) {
-            if (surplus[part.index] != 0)
+            if (part.surplus != 0)
                 offered = offered | (next_[part.index].own & units_);
         }
         const std::size_t atom = nearest(grows, offered);
         untaken = untaken - only(atom);
-        for (const Part& part : parts) {
+        for (Part& part : parts) {
             AtomSet& own = next_[part.index].own;
             if (&own != &grows && own.contains(atom)) {
                 own = own - only(atom);
-                surplus[part.index]--;
+                part.surplus--;
             }
         }
         grows.add(atom);
@@ -230,7 +243,8 @@ class Ledger::Change {
             return AtomSet();
         const uint32_t least = wish.least != 0 ? wish.least : std::max(wish.count, 1U);
         AtomSet planned;
-        if (auto groups = ledger_.groups_of(shareable_, {wish.count == 0 ? 0 : wish.count - own}))
+        const uint32_t more = wish.count == 0 ? 0 : wish.count - own;
+        if (const auto* groups = ledger_.groups_of(shareable_, {&more, 1}))
             planned = groups->front();
         else if (wish.count == 0 || wish.least != 0)
             planned = shareable_;
@@ -261,24 +275,26 @@ class Ledger::Change {
     const Ledger& ledger_;
     const AtomShape& shape_;
     std::span<const Wish> wishes_;
-    std::vector<Holding> now_;
-    std::vector<Holding> next_;
+    Holdings now_;
+    Holdings next_;
     AtomSet units_; // all but the odd one
     AtomSet single_;
     AtomSet shareable_;
     AtomSet shared_by_others_;
-    std::vector<uint32_t> sharers_; // by atom, without those who take part until they have theirs
+    // By atom, without those who take part until they have theirs; empty if none of them shares.
+    std::vector<uint32_t> sharers_;
 };
 
-std::optional<std::vector<AtomSet>> Ledger::groups_of(const AtomSet& input,
-                                                      const std::vector<uint32_t>& counts) const {
+const std::vector<AtomSet>* Ledger::groups_of(const AtomSet& input,
+                                              std::span<const uint32_t> counts) const {
     if (input.empty())
-        return std::nullopt;
+        return nullptr;
     const auto known = std::find_if(recent_.begin(), recent_.end(), [&](const Recent& recent) {
-        return recent.input == input && recent.counts == counts;
+        return recent.input == input &&
+               std::equal(recent.counts.begin(), recent.counts.end(), counts.begin(), counts.end());
     });
     if (known != recent_.end())
-        return known->groups;
+        return known->answer();
     std::optional<std::vector<AtomSet>> groups;
     try {
         groups = make_plan(shape_, input, counts, false, "").groups;
@@ -287,12 +303,11 @@ std::optional<std::vector<AtomSet>> Ledger::groups_of(const AtomSet& input,
     }
     Recent& oldest = recent_[oldest_];
     oldest_ = (oldest_ + 1) % recent_.size();
-    oldest = {input, counts, groups};
-    return groups;
+    oldest = {input, {counts.begin(), counts.end()}, std::move(groups)};
+    return oldest.answer();
 }
 
-std::optional<std::vector<Holding>> Ledger::plan(std::span<const Wish> wishes,
-                                                 const AtomSet& usable) const {
+std::optional<Holdings> Ledger::plan(std::span<const Wish> wishes, const AtomSet& usable) const {
     auto found = plan_within(wishes, usable);
     // What the driver does not make with the odd atom may be had without it, or of the last ones.
     if (!found && shape_.odd_size != 0 && usable.contains(shape_.unit_count)) {
@@ -314,8 +329,8 @@ AtomSet Ledger::last_run(std::span<const Wish> wishes, const AtomSet& usable) co
     return shape_.all() - AtomSet::first(begin);
 }
 
-std::optional<std::vector<Holding>> Ledger::plan_within(std::span<const Wish> wishes,
-                                                        const AtomSet& usable) const {
+std::optional<Holdings> Ledger::plan_within(std::span<const Wish> wishes,
+                                            const AtomSet& usable) const {
     auto found = Change(*this, wishes, usable).run();
     if (found && !std::all_of(found->begin(), found->end(),
                               [&](const Holding& next) { return legal_(next.all()); }))
@@ -324,15 +339,17 @@ std::optional<std::vector<Holding>> Ledger::plan_within(std::span<const Wish> wi
 }
 
 void Ledger::set(uint64_t who, const Holding& holding) {
-    if (holding.all().empty())
-        holdings_.erase(who);
-    else
-        holdings_[who] = holding;
+    const auto at = find(holdings_, who);
+    const bool is_there = at != holdings_.end() && at->first == who;
+    if (!holding.all().empty())
+        (is_there ? at : holdings_.emplace(at, who, Holding()))->second = holding;
+    else if (is_there)
+        holdings_.erase(at);
 }
 
 Holding Ledger::of(uint64_t who) const {
-    const auto found = holdings_.find(who);
-    return found == holdings_.end() ? Holding{} : found->second;
+    const auto at = find(holdings_, who);
+    return at != holdings_.end() && at->first == who ? at->second : Holding();
 }
 
 AtomSet Ledger::held() const {

@@ -21,9 +21,11 @@ bool may_be_host(CUdeviceptr memory) {
     return !known || type != CU_MEMORYTYPE_DEVICE || managed != 0;
 }
 
-template <class... Others>
-CUdeviceptr target(CUdeviceptr first, const Others&...) {
-    return first;
+template <Waits kWaits, class First, class... Others>
+bool call_waits([[maybe_unused]] First first, const Others&...) {
+    if constexpr (kWaits == Waits::IfHost)
+        return may_be_host(first);
+    return kWaits == Waits::Always;
 }
 
 // By the asynchronous function in the place of the one that has no stream among its arguments.
@@ -37,10 +39,9 @@ CUresult call_in_own(Real<CUresult(CUDAAPI*)(Parameters...)>& real, Asynchronous
     if (own == nullptr)
         return real(arguments...);
     result = asynchronous(arguments..., own);
-    bool waits = kWaits == Waits::Always;
-    if constexpr (kWaits == Waits::IfHost)
-        waits = may_be_host(target(arguments...));
-    return result == CUDA_SUCCESS && waits ? GCX_REAL_ALONE(cuStreamSynchronize)(own) : result;
+    return result == CUDA_SUCCESS && call_waits<kWaits>(arguments...)
+               ? GCX_REAL_ALONE(cuStreamSynchronize)(own)
+               : result;
 }
 
 template <class... Parameters>
@@ -56,7 +57,7 @@ CUresult call_in_legacy(Real<CUresult(CUDAAPI*)(Parameters...)>& real,
 } // namespace
 
 // Parameters of given types, and their names. NOLINTBEGIN(bugprone-macro-parentheses)
-#define COUNT(...) PICK(__VA_ARGS__, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)
+#define COUNT(...) PICK(__VA_ARGS__, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define PICK(a, b, c, d, e, f, g, h, i, j, k, count, ...) count
 #define JOIN(a, b) JOIN_AS_IS(a, b)
 #define JOIN_AS_IS(a, b) a##b

@@ -565,7 +565,8 @@ void calls_are_few() {
     const GraphKernels kernels;
     const Two two;
     constexpr uint64_t kNodes = 300;
-    for (const auto& [from, calls] : {std::pair(From::library, 2), {From::module, 3}}) {
+    for (const From from : {From::library, From::module}) {
+        const uint64_t calls = from == From::library ? 2 : 3; // of a node
         CUgraph captured = capture(kernels.plain, [&] {
             for (uint64_t i = 0; i < kNodes; i++)
                 kernels.probe(kernels.plain, from, 0);
@@ -574,7 +575,7 @@ void calls_are_few() {
         CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
         uint64_t before = sim::calls();
         CHECK_OK(gcx_graph_prepare(graph, two.parts.groups.data(), 1, 0));
-        CHECK(sim::calls() - before <= static_cast<uint64_t>(calls) * kNodes + 30);
+        CHECK(sim::calls() - before <= calls * kNodes + 30);
         CHECK_OK(gcx_graph_launch(graph, two.small.stream));
         before = sim::calls();
         CHECK_OK(gcx_graph_launch(graph, two.small.stream));
@@ -616,8 +617,7 @@ void attributes_go_along() {
             CHECK_EQ(were_asked, 2U);
         } else {
             CHECK_EQ(were_set, 2U);
-            CHECK(were_asked >=
-                  2 * 2); // before it was set, and after; and what is told of the first
+            CHECK(were_asked >= 4); // before they were set, and after
         }
         CHECK_OK(gcx_graph_launch(graph, two.small.stream));
         CHECK_OK(gcx_stream_synchronize(two.small.stream));

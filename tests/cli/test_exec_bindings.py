@@ -40,11 +40,12 @@ def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
 
 
-def run(driver: str, body: str) -> str:
+def run(driver: str, body: str, **env: str) -> str:
     """What it says on standard error beside gcx's line."""
     done = gcx(
-        "exec", "--sms", "24", "--", sys.executable, "-c", PROLOGUE + body, driver=f"sim:{driver}"
-    )
+        "exec", "--sms", "24", "--", sys.executable, "-c", PROLOGUE + body,
+        driver=f"sim:{driver}", env=env,
+    )  # fmt: skip
     assert done.returncode == 0, done
     assert done.stderr.startswith("gcx exec: SIMULATED: "), done
     return done.stderr.partition("\n")[2]
@@ -72,6 +73,47 @@ ok(cu.cuDevicePrimaryCtxReset(device))
 ok(cu.cuCtxSetCurrent(ok(cu.cuDevicePrimaryCtxRetain(device))))
 assert ok(cu.cuCtxGetDevResource(ok(cu.cuCtxGetCurrent()), SM)).sm.smCount == 24
 """,
+    )
+    assert said == ""
+
+
+@pytest.mark.parametrize("built_for", ["0", "1"])
+@pytest.mark.parametrize("driver", ["h100@12.4", "h100@13.0", "h100@13.5"])
+def test_default_streams_of_threads(driver: str, built_for: str) -> None:
+    """Named, and as NULL by the functions of programs that are built for it."""
+    said = run(
+        driver,
+        f"streams = [cu.CUstream(2), cu.CUstream(0)][:1 + {built_for}]"
+        """
+import threading
+ids = []
+memory = ok(cu.cuMemAlloc(4096))
+
+def use():
+    ok(cu.cuCtxSetCurrent(primary))
+    event = ok(cu.cuEventCreate(0))
+    for stream in streams:
+        ok(cu.cuMemsetD8Async(memory, 7, 4096, stream))
+        ok(cu.cuEventRecord(event, stream))
+        ok(cu.cuStreamWaitEvent(stream, event, 0))
+        back = bytearray(4096)
+        ok(cu.cuMemcpyDtoHAsync(back, memory, 4096, stream))
+        ok(cu.cuStreamSynchronize(stream))
+        assert back == b"\x07" * 4096
+        ids.append(int(ok(cu.cuStreamGetId(stream))))
+    ok(cu.cuMemsetD8(memory, 8, 4096))
+    ok(cu.cuMemcpyDtoH(back, memory, 4096))
+    assert back == b"\x08" * 4096
+
+use()
+for _ in range(3):
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+# Each thread has one, by either name.
+assert len(set(ids)) == 4 and len(ids) == 4 * len(streams), ids
+""",
+        CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=built_for,
     )
     assert said == ""
 

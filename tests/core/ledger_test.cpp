@@ -231,10 +231,10 @@ void the_two_of_an_engine() {
         const auto next = ledger.plan(change, ledger.shape().all());
         CHECK(next.has_value());
         // Nested, and the rest as one piece, whatever came before.
-        CHECK(next->at(0).own == range(0, size / 8));
-        CHECK(next->at(1).own == range(size / 8, 16));
-        ledger.set(1, next->at(0));
-        ledger.set(2, next->at(1));
+        CHECK((*next)[0].own == range(0, size / 8));
+        CHECK((*next)[1].own == range(size / 8, 16));
+        ledger.set(1, (*next)[0]);
+        ledger.set(2, (*next)[1]);
     }
     // Alone, one shrinks at its end and grows there again.
     const Wish less = {1, 16, 0, false, 0};

@@ -25,7 +25,7 @@ void persist(const char* what, const std::function<CUresult()>& call) {
 }
 #define PERSIST(...) persist(#__VA_ARGS__, [&] { return __VA_ARGS__; })
 
-void work() {
+void work(CUstream own = CU_STREAM_PER_THREAD) {
     CUstream stream = nullptr;
     CUdeviceptr memory = 0;
     CUmodule module = nullptr;
@@ -39,6 +39,8 @@ void work() {
     PERSIST(CU(cuMemsetD32)(memory, 1, 1024));
     PERSIST(inside::launch(function, stream));
     PERSIST(inside::launch(function, nullptr));
+    PERSIST(inside::launch(function, own));
+    PERSIST(CU(cuStreamSynchronize)(own));
     PERSIST(CU(cuCtxSynchronize)());
     PERSIST(CU(cuStreamDestroy)(stream));
     PERSIST(CU(cuMemFree)(memory));
@@ -79,7 +81,7 @@ void nests() {
     PERSIST(CU(cuGreenCtxCreate)(&green, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM));
     PERSIST(CU(cuCtxFromGreenCtx)(&context, green));
     PERSIST(CU(cuCtxPushCurrent)(context));
-    work();
+    work(nullptr); // the driver refuses the thread's own there
     PERSIST(CU(cuGreenCtxDestroy)(green));
 }
 

@@ -298,11 +298,39 @@ GCX_SIM_STREAM_API(cuMemsetD2D8_v2, _ptds,
     GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 1}));
 }
 
+GCX_SIM_STREAM_API(cuMemsetD2D8Async, _ptsz,
+                   (CUdeviceptr to, std::size_t pitch, unsigned char value, std::size_t width,
+                    std::size_t height, CUstream stream),
+                   (to, pitch, value, width, height, stream)) {
+    GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 1}, later(stream)));
+}
+
+GCX_SIM_STREAM_API(cuMemsetD2D16_v2, _ptds,
+                   (CUdeviceptr to, std::size_t pitch, unsigned short value, std::size_t width,
+                    std::size_t height),
+                   (to, pitch, value, width, height)) {
+    GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 2}));
+}
+
+GCX_SIM_STREAM_API(cuMemsetD2D16Async, _ptsz,
+                   (CUdeviceptr to, std::size_t pitch, unsigned short value, std::size_t width,
+                    std::size_t height, CUstream stream),
+                   (to, pitch, value, width, height, stream)) {
+    GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 2}, later(stream)));
+}
+
 GCX_SIM_STREAM_API(cuMemsetD2D32_v2, _ptds,
                    (CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width,
                     std::size_t height),
                    (to, pitch, value, width, height)) {
     GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 4}));
+}
+
+GCX_SIM_STREAM_API(cuMemsetD2D32Async, _ptsz,
+                   (CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width,
+                    std::size_t height, CUstream stream),
+                   (to, pitch, value, width, height, stream)) {
+    GCX_SIM_BODY(fill(machine, {to, pitch, width, height, value, 4}, later(stream)));
 }
 
 } // namespace gcx::sim
