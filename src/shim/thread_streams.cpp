@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <vector>
@@ -21,6 +22,8 @@ using AllKept = std::vector<Kept>;
 
 constexpr int64_t kNoKey = -1;
 constinit std::atomic<int64_t> key{kNoKey};
+// Set before the driver shuts down, since what is registered last runs first.
+constinit std::atomic<bool> process_ends{false};
 
 // Set while the thread makes or destroys one: a driver that calls its own functions by their names
 // comes here in the middle of it.
@@ -36,7 +39,7 @@ struct Busy {
 // A child of a fork, and a process whose driver has shut down, have no CUDA: there is nothing to
 // destroy, and the lock may be held by who isn't there any more.
 void end_one(const Kept& kept) {
-    if (ask_usable() != CUDA_SUCCESS)
+    if (process_ends.load() || ask_usable() != CUDA_SUCCESS)
         return;
     const std::lock_guard lock(kept.partition->making);
     if (kept.partition->generation.load() != kept.generation)
@@ -62,10 +65,12 @@ int64_t get_key() {
     pthread_key_t made = 0;
     if (known != kNoKey || pthread_key_create(&made, end_thread) != 0)
         return known;
-    if (key.compare_exchange_strong(known, static_cast<int64_t>(made)))
-        return static_cast<int64_t>(made);
-    pthread_key_delete(made);
-    return known;
+    if (!key.compare_exchange_strong(known, static_cast<int64_t>(made))) {
+        pthread_key_delete(made);
+        return known;
+    }
+    std::atexit([] { process_ends.store(true); });
+    return static_cast<int64_t>(made);
 }
 
 // The thread's list, empty at first; null without memory or keys.

@@ -1,4 +1,5 @@
 """Each function of cuda.h that takes a stream is in the tables of the library inside, as declared.
+Those of cudaGL.h, which other folders of the toolkit may have, too if it lies beside.
 
 check_streams.py CUDA_H TABLE...
 """
@@ -18,6 +19,7 @@ NUMBERS = {
     "unsigned int": "unsigned",
     "cuuint32_t": "unsigned",
     "CUdeviceptr_v1": "unsigned",
+    "GLuint": "unsigned",
     "CUstreamCaptureMode": "unsigned",
     "CUstreamAttrID": "unsigned",
     "CUdevResourceType": "unsigned",
@@ -117,6 +119,9 @@ def main() -> int:
     header = Header(Path(path).read_text(encoding="utf-8"))
     known = read_tables(tables)
     wanted = header.wanted()
+    graphics = Path(path).with_name("cudaGL.h")
+    if graphics.is_file():
+        wanted.update(Header(graphics.read_text(encoding="utf-8")).wanted())
     wrong = 0
     for symbol, types in sorted(wanted.items()):
         expected = [in_table(kind, header.structs) for kind in types]
