@@ -27,7 +27,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 SMS = 132
 SIZES = [24, 112]
-SECONDS = 20.0
+SECONDS = 10.0
 
 Json = dict[str, Any]
 
