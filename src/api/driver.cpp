@@ -2,6 +2,7 @@
 
 #include "api/guard.hpp"
 
+#include <climits>
 #include <cstdio>
 
 using namespace gcx;
@@ -36,13 +37,9 @@ gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_inf
 }
 
 const char* gcx_simulator_path(void) {
-    static thread_local char path[1024];
-    const gcx_result result = guarded(__func__, [&] {
-        const std::string found = simulator_path();
-        if (found.size() >= sizeof path)
-            fail(GCX_ERROR_FILE_NOT_FOUND, "the path of the simulated driver is too long");
-        std::snprintf(path, sizeof path, "%s", found.c_str());
-    });
+    static thread_local char path[PATH_MAX]; // no file has a longer one
+    const gcx_result result = guarded(
+        __func__, [&] { std::snprintf(path, sizeof path, "%s", simulator_path().c_str()); });
     return result == GCX_SUCCESS ? path : nullptr;
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 struct Parts {
     unsigned forks = forks_seen();
-    HandleTable<HoldPart> table{7, "hold"};
+    HandleTable<HoldPart> table{kHoldHandle, "hold"};
 };
 // Never destroyed: other threads may be in here while the process exits.
 constinit std::atomic<Parts*> all_parts{nullptr};

@@ -14,6 +14,17 @@
 
 namespace gcx {
 
+// What a handle names: no two types have a handle in common.
+enum HandleKind : unsigned {
+    kContextHandle = 1, // so that no handle is NULL
+    kStreamHandle,
+    kEventHandle,
+    kLeaseHandle,
+    kCancelHandle,
+    kGraphHandle,
+    kHoldHandle
+};
+
 class Library {
   public:
     explicit Library(const std::string& choice);
@@ -34,12 +45,12 @@ class Library {
     ContextCache cache;
     Leases leases{cache};
     Probe probe;
-    HandleTable<Context> contexts{1, "context"};
-    HandleTable<Stream> streams{2, "stream"};
-    HandleTable<Event> events{3, "event"};
-    HandleTable<LeaseHold> lease_holds{4, "lease"};
-    HandleTable<Cancel> cancels{5, "cancel"};
-    HandleTable<Graph> graphs{6, "graph"};
+    HandleTable<Context> contexts{kContextHandle, "context"};
+    HandleTable<Stream> streams{kStreamHandle, "stream"};
+    HandleTable<Event> events{kEventHandle, "event"};
+    HandleTable<LeaseHold> lease_holds{kLeaseHandle, "lease"};
+    HandleTable<Cancel> cancels{kCancelHandle, "cancel"};
+    HandleTable<Graph> graphs{kGraphHandle, "graph"};
 };
 
 gcx_resource seal(const SmResource& resource);

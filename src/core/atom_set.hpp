@@ -14,7 +14,6 @@ class AtomSet {
     static constexpr std::size_t kCapacity = 512;
     static constexpr std::size_t kWords = kCapacity / 64;
 
-    AtomSet() = default;
     static AtomSet first(std::size_t count) {
         AtomSet set;
         for (std::size_t w = 0; w < count / 64; w++)

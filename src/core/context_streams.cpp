@@ -25,8 +25,7 @@ std::optional<ContextStreams::Attributes> ContextStreams::attributes_of(const Dr
     Attributes attributes{};
     static_assert(attributes.size() == kAttributes.size());
     for (std::size_t i = 0; i < attributes.size(); i++) {
-        CUlaunchAttributeValue value; // the driver fills in as much as the attribute has
-        std::memset(&value, 0, sizeof value);
+        CUlaunchAttributeValue value{}; // the driver fills in as much as the attribute has
         if (driver.cuStreamGetAttribute(stream, kAttributes[i], &value) != CUDA_SUCCESS)
             return std::nullopt;
         std::memcpy(attributes[i].data(), &value, sizeof value);

@@ -78,13 +78,14 @@ std::vector<Executables::Pointer> Executables::all() const {
 }
 
 void Executables::replace(std::vector<Pointer> others) {
-    std::vector<Entry> entries;
-    entries.reserve(others.size());
-    for (Pointer& other : others)
-        entries.push_back({std::move(other), 0});
+    std::vector<Entry> entries; // those that there were go outside of the lock
     const std::lock_guard lock(mutex_);
-    for (Entry& entry : entries)
-        entry.last_used = ++clock_;
+    for (Pointer& other : others) {
+        const auto former = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+            return entry.executable->key == other->key;
+        });
+        entries.push_back({std::move(other), former->last_used});
+    }
     std::swap(entries_, entries);
 }
 

@@ -81,7 +81,8 @@ class Executables {
     // Takes one in. What is one too many goes, the longest unused first.
     void add(Pointer made);
     std::vector<Pointer> all() const;
-    // These instead of those that there are.
+    // These instead of those that there are: each in the place of the one with its key, as long
+    // unused.
     void replace(std::vector<Pointer> others);
     void remove(const Pointer& one);
     uint32_t limit() const { return limit_; }

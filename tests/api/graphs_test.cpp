@@ -54,6 +54,7 @@ void runs_where_it_is_launched() {
     CHECK_EQ(info.node_count, 3U);
     CHECK_EQ(info.kernel_count, 2U);
     CHECK_EQ(info.part_count, 1U);
+    CHECK_EQ(info.max_executables, 16U); // as the header says
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
@@ -279,6 +280,29 @@ void parts_keep_the_order_of_all_streams() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
+// However often it is launched, over streams that have work: the events that order them are used
+// again.
+void launches_make_no_more_and_more_events() {
+    const GraphKernels kernels;
+    const Two two;
+    CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
+    CUgraph captured = capture_fork(kernels, native[0], native[1], From::library);
+    gcx_graph graph = make(captured);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    uint64_t events = 0;
+    for (int round = 0; round < 10; round++) {
+        kernels.spin(native[1], 1'000'000);
+        const gcx_stream streams[] = {two.small.stream, two.large.stream};
+        CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
+        if (round == 0)
+            events = sim::counts().events;
+        CHECK_EQ(sim::counts().events, events);
+    }
+    for (const gcx_stream stream : {two.small.stream, two.large.stream})
+        CHECK_OK(gcx_stream_synchronize(stream));
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
 void parts_are_chosen() {
     const GraphKernels kernels;
     const Two two;
@@ -410,6 +434,123 @@ void another_capture_takes_over() {
     check(2, 4);
     for (CUgraph captured : {first, moved, cleared, other, turned})
         CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+// The same nodes in another order are another graph: two in a row, or side by side.
+void another_order_is_refused() {
+    const GraphKernels kernels;
+    CUstream beside = nullptr;
+    CUcontext popped = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuStreamCreate)(&beside, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CUgraph in_a_row = capture_fork(kernels, kernels.plain, kernels.plain, From::library);
+    CUgraph forked = capture_fork(kernels, kernels.plain, beside, From::library);
+    gcx_graph graph = make(in_a_row);
+    CHECK_OK(gcx_graph_update(graph, in_a_row));
+    CHECK_REFUSED(gcx_graph_update(graph, forked), GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    CHECK(message_has("the order of its nodes differs"));
+    for (CUgraph captured : {in_a_row, forked})
+        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_EQ(NATIVE(cuStreamDestroy)(beside), CUDA_SUCCESS);
+}
+
+// Clusters are told as they were launched; of one block, they are none.
+void clusters_are_told() {
+    const GraphKernels kernels;
+    const std::vector<uint32_t> none = {0, 0, 0};
+    for (const std::vector<uint32_t>& size :
+         {std::vector<uint32_t>{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1, 1, 1}}) {
+        CUgraph captured = capture(kernels.plain, [&] {
+            CUdeviceptr counts = kernels.at(0);
+            uint32_t max_sms = GraphKernels::kMaxSms;
+            uint32_t nanoseconds = 1'000;
+            void* arguments[] = {&counts, &max_sms, &nanoseconds};
+            CUlaunchAttribute attribute{};
+            attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+            attribute.value.clusterDim.x = size[0];
+            attribute.value.clusterDim.y = size[1];
+            attribute.value.clusterDim.z = size[2];
+            CUlaunchConfig config{};
+            config.gridDimX = config.gridDimY = config.gridDimZ = 4;
+            config.blockDimX = config.blockDimY = config.blockDimZ = 4;
+            config.hStream = kernels.plain;
+            config.attrs = &attribute;
+            config.numAttrs = 1;
+            CHECK_EQ(NATIVE(cuLaunchKernelEx)(&config, kernels.library_probe, arguments, nullptr),
+                     CUDA_SUCCESS);
+            kernels.probe(kernels.plain, From::library, 0);
+        });
+        gcx_graph graph = make(captured);
+        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        const auto nodes = nodes_of(graph);
+        const bool clustered = size[0] * size[1] * size[2] > 1;
+        CHECK(std::equal(none.begin(), none.end(), nodes.at(1).cluster));
+        CHECK(std::equal(none.begin(), none.end(), nodes.at(0).cluster) == !clustered);
+        if (clustered)
+            CHECK(std::equal(size.begin(), size.end(), nodes.at(0).cluster));
+        CHECK_OK(gcx_graph_destroy(graph));
+    }
+}
+
+// Whichever is used last stays, also if the graph is another one meanwhile.
+void an_update_is_no_use() {
+    const GraphKernels kernels;
+    const Split parts = split(whole_device(), {24, 32, 40});
+    const auto captured_for = [&](uint32_t cleared) {
+        return capture(kernels.plain, [&] {
+            kernels.clear(kernels.plain, cleared);
+            kernels.probe(kernels.plain, From::library, 0);
+        });
+    };
+    CUgraph first = captured_for(1);
+    CUgraph second = captured_for(2);
+    gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
+    params.max_executables = 2;
+    gcx_graph graph = make(first, &params);
+    const Partition a(parts.groups[0]);
+    const Partition b(parts.groups[1]);
+    const Partition c(parts.groups[2]);
+    for (const Partition* part : {&a, &b, &a})
+        CHECK_OK(gcx_graph_launch(graph, part->stream));
+    CHECK_OK(gcx_graph_update(graph, second));
+    CHECK_EQ(info_of(graph).made, 4U);
+    CHECK_OK(gcx_graph_launch(graph, c.stream)); // b goes
+    CHECK_OK(gcx_graph_launch(graph, a.stream));
+    CHECK_EQ(info_of(graph).made, 5U);
+    CHECK_OK(gcx_graph_update(graph, first));
+    CHECK_OK(gcx_graph_launch(graph, b.stream)); // c goes
+    CHECK_OK(gcx_graph_launch(graph, a.stream));
+    CHECK_EQ(info_of(graph).made, 8U);
+    CHECK_EQ(info_of(graph).evicted, 2U);
+    for (CUgraph captured : {first, second})
+        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+// A failure of the moment is no matter: it is destroyed at the second attempt, and nothing is said.
+void an_executable_is_destroyed_at_the_second_attempt() {
+    static std::atomic<int> errors{0};
+    const GraphKernels kernels;
+    const Two two;
+    CUgraph captured = capture_mixed(kernels, kernels.plain);
+    gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
+    params.max_executables = 1;
+    gcx_graph graph = make(captured, &params);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_OK(gcx_graph_launch(graph, two.small.stream));
+    const uint64_t graphs = sim::counts().graphs;
+    errors = 0;
+    CHECK_OK(gcx_log_set_callback(
+        GCX_LOG_ERROR, [](gcx_log_level, const char*, void*) { errors++; }, nullptr));
+    sim::fail("cuGraphExecDestroy", 1, CUDA_ERROR_UNKNOWN);
+    CHECK_OK(gcx_graph_launch(graph, two.large.stream));
+    CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
+    CHECK_EQ(info_of(graph).evicted, 1U);
+    CHECK_EQ(sim::counts().graphs, graphs);
+    CHECK_EQ(errors.load(), 0);
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
@@ -675,8 +816,10 @@ void on_every_driver(void (*body)()) {
 int main() {
     for (const auto body :
          {runs_where_it_is_launched, every_kind_moves, follows_a_lease, parts_run_each_on_its_own,
-          parts_keep_the_order_of_all_streams, parts_are_chosen, parameters_change_everywhere,
-          another_capture_takes_over, the_longest_unused_goes, what_cannot_move_is_refused,
+          parts_keep_the_order_of_all_streams, launches_make_no_more_and_more_events,
+          parts_are_chosen, parameters_change_everywhere, another_capture_takes_over,
+          another_order_is_refused, clusters_are_told, the_longest_unused_goes, an_update_is_no_use,
+          an_executable_is_destroyed_at_the_second_attempt, what_cannot_move_is_refused,
           streams_of_others, wrong_arguments, calls_are_few, attributes_go_along})
         on_every_driver(body);
     on_machine("2xh100@12.8", another_device_and_a_reset);

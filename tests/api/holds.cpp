@@ -55,9 +55,11 @@ gcx_hold_info info_of(gcx_hold hold) {
 }
 
 std::string token_of(gcx_hold hold) {
-    char token[GCX_MAX_HOLD_TOKEN] = "";
-    CHECK_OK(gcx_hold_get_token(hold, token, sizeof token));
-    return token;
+    std::string token(GCX_MAX_HOLD_TOKEN, 'x'); // it brings its final 0 along
+    CHECK_OK(gcx_hold_get_token(hold, token.data(), GCX_MAX_HOLD_TOKEN));
+    const std::size_t size = token.find('\0');
+    CHECK(size != std::string::npos);
+    return token.substr(0, size);
 }
 
 std::vector<gcx_live_hold> listed(const char* folder) {

@@ -425,6 +425,45 @@ void other_families() {
     give_up({}, {lease, fine, rest});
 }
 
+// Work that a lease of another family left is waited for where it runs on the same SMs, or where
+// that isn't known.
+void work_of_another_family() {
+    constexpr float kLong = 50;
+    const auto fine_lease = [] {
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        params.family = GCX_SM_FAMILY_FINE;
+        gcx_lease fine = nullptr;
+        CHECK_OK(gcx_lease_acquire(0, 24, &params, &fine));
+        return fine;
+    };
+    // When a lease of so many SMs can begin. At first without the work: making a context would wait
+    // for all that runs.
+    const auto free_at = [&](uint32_t sm_count, bool beside) {
+        float free = 0;
+        for (const bool at_work : {false, true}) {
+            const gcx_lease before = beside ? acquire(sm_count) : nullptr;
+            const gcx_lease fine = fine_lease();
+            const gcx_stream left = stream_of(fine);
+            const Work work;
+            if (at_work)
+                work.spin(gcx_stream_native(left), 50'000'000);
+            CHECK_OK(gcx_lease_release(fine));
+            if (beside)
+                CHECK_OK(gcx_lease_release(before)); // whose SMs are the next one's
+            const gcx_lease next = acquire(sm_count);
+            const gcx_stream stream = stream_of(next);
+            free = work.free_at(gcx_stream_native(stream));
+            give_up({left, stream}, {next});
+        }
+        return free;
+    };
+    CHECK(free_at(24, false) >= kLong);
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
+    CHECK(free_at(GCX_REST, false) >= kLong);
+    CHECK(free_at(24, true) < kLong);
+}
+
 void a_reset_ends_them() {
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
@@ -525,6 +564,7 @@ int main() {
             wrong_arguments();
             a_reset_ends_them();
         });
+        on_machine(std::string("h100@") + driver, work_of_another_family);
         on_machine(std::string("l40s@") + driver, odd_atoms_of_one_alignment);
     }
     return summary("leases");

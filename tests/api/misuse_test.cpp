@@ -1,7 +1,8 @@
 // Misuse: each case is an error with a message, or a success where that is right; never a crash, a
 // hang or a wrong success.
 
-#include "support.hpp"
+#include "graph_kernels.hpp"
+#include "publish.hpp"
 
 #include <cstring>
 #include <limits>
@@ -266,6 +267,44 @@ void handles() {
     }
     made.destroy();
     refuse_context(made.context, gone);
+}
+
+// One handle of each type, and a function that takes it: every other one refuses it.
+void types_of_handles() {
+    const Objects made;
+    gcx_lease lease = nullptr;
+    gcx_cancel cancel = nullptr;
+    gcx_graph graph = nullptr;
+    gcx_hold hold = nullptr;
+    const publish::Folder folder;
+    const GraphKernels kernels;
+    CUgraph captured = capture(kernels.plain, [&] { kernels.spin(kernels.plain, 1'000); });
+    CHECK_OK(gcx_lease_acquire(0, 8, nullptr, &lease));
+    CHECK_OK(gcx_cancel_create(&cancel));
+    CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
+    CHECK_OK(gcx_hold_create(0, 8, nullptr, &hold));
+    using Take = gcx_result (*)(void*);
+    const std::pair<void*, Take> types[] = {
+        {made.context, [](void* it) { return gcx_context_synchronize(foreign<gcx_context>(it)); }},
+        {made.stream, [](void* it) { return gcx_stream_synchronize(foreign<gcx_stream>(it)); }},
+        {made.event, [](void* it) { return gcx_event_synchronize(foreign<gcx_event>(it)); }},
+        {lease, [](void* it) { return gcx_lease_synchronize(foreign<gcx_lease>(it)); }},
+        {cancel, [](void* it) { return gcx_cancel_signal(foreign<gcx_cancel>(it)); }},
+        {graph, [](void* it) { return gcx_graph_destroy(foreign<gcx_graph>(it)); }},
+        {hold, [](void* it) { return gcx_hold_destroy(foreign<gcx_hold>(it)); }},
+    };
+    for (const auto& [own, take] : types) {
+        for (const auto& [other, unused] : types) {
+            if (other != own)
+                CHECK_REFUSED(take(other), GCX_ERROR_INVALID_HANDLE);
+        }
+    }
+    for (const auto& [own, take] : types)
+        CHECK_OK(take(own));
+    CHECK_OK(gcx_lease_release(lease));
+    CHECK_OK(gcx_cancel_destroy(cancel));
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    made.destroy();
 }
 
 void children_outlive_their_parents() {
@@ -689,6 +728,7 @@ int main() {
             {"null_pointers", null_pointers},
             {"struct_sizes", struct_sizes},
             {"handles", handles},
+            {"types of handles", types_of_handles},
             {"children_outlive_their_parents", children_outlive_their_parents},
             {"current_contexts_are_not_destroyed", current_contexts_are_not_destroyed},
             {"push_and_pop", push_and_pop},

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 #include <vector>
 
@@ -115,6 +116,26 @@ void threads_open_one_driver() {
     });
 }
 
+// However deep the folders are in which it lies.
+void the_simulator_s_path_may_be_long() {
+    in_child("a long path", [] {
+        char folder[] = "/tmp/gcx-opening-XXXXXX";
+        CHECK(mkdtemp(folder) != nullptr);
+        std::filesystem::path deep = folder;
+        for (int i = 0; i < 8; i++)
+            deep /= std::string(250, 'x');
+        std::filesystem::create_directories(deep);
+        const std::filesystem::path link = deep / "libgcx-sim.so";
+        std::filesystem::create_symlink(gcx_simulator_path(), link);
+        setenv("GCX_SIM_LIBRARY", link.c_str(), 1);
+        const char* const path = gcx_simulator_path();
+        if (CHECK(path != nullptr))
+            CHECK_EQ(std::string(path), link.string());
+        CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+        std::filesystem::remove_all(folder);
+    });
+}
+
 void a_failed_call_is_described() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     const char* name = nullptr;
@@ -151,6 +172,7 @@ int main() {
     an_opening_in_vain_spoils_no_child();
     no_device_names_what_hides_them();
     threads_open_one_driver();
+    the_simulator_s_path_may_be_long();
     on_machine("h100@13.0", a_failed_call_is_described);
     a_long_message_keeps_both_ends();
     return support::summary("opening");

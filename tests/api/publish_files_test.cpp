@@ -314,6 +314,31 @@ void test_folders() {
     });
 }
 
+// What a row says comes back whole: all atoms of a device that has many, and which device it is.
+void test_whole_rows() {
+    const Folder folder;
+    in_child("many atoms", [] {
+        open_machine("2xh100@13.0");
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        params.family = GCX_SM_FAMILY_FINE;
+        gcx_lease lease = nullptr;
+        CHECK_OK(gcx_lease_acquire(1, GCX_REST, &params, &lease));
+        CHECK_OK(gcx_publish_start("fine"));
+        const auto found = leases();
+        if (CHECK_EQ(found.size(), 1U)) {
+            check_listed(found);
+            CHECK_EQ(found[0].device, 1);
+            CHECK_EQ(found[0].atom_count, 66U);
+            CHECK_EQ(found[0].exclusive_atoms[0], UINT64_MAX);
+            CHECK_EQ(found[0].exclusive_atoms[1], 3U);
+            gcx_device_info info = GCX_DEVICE_INFO_INIT;
+            CHECK_OK(gcx_device_get_info(1, &info));
+            CHECK_EQ(std::memcmp(found[0].device_uuid, info.uuid, sizeof info.uuid), 0);
+        }
+        CHECK_OK(gcx_lease_release(lease));
+    });
+}
+
 void test_environment() {
     const Folder folder;
     const auto name_with = [&](const char* value) {
@@ -354,6 +379,7 @@ int main() {
     test_changed_files();
     test_many();
     test_folders();
+    test_whole_rows();
     test_environment();
     return summary("publish-files");
 }

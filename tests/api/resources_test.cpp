@@ -2,6 +2,7 @@
 
 #include "support.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <malloc.h>
@@ -66,6 +67,7 @@ void limits_are_what_a_split_gives() {
         const gcx_resource empty = without(odd, odd);
         CHECK(limits(empty) == Limits(0, 8));
         CHECK(limits(split(whole, {108}).groups[0]) == Limits(8, 8));
+        CHECK(limits(split(whole, {8}).groups[0]) == Limits(8, 8));
         const gcx_resource large =
             split(whole, {24, 0}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).groups[1];
         CHECK(limits(large) == Limits(12, 24)); // 12 is the odd atom
@@ -86,6 +88,40 @@ void limits_are_what_a_split_gives() {
     });
 }
 
+// What older drivers don't tell follows from the compute capability.
+void what_a_device_has_without_the_driver_s_word() {
+    const auto check = [](const char* machine, const Limits& expected) {
+        on_machine(machine, [&] {
+            gcx_device_info info = GCX_DEVICE_INFO_INIT;
+            CHECK_OK(gcx_device_get_info(0, &info));
+            CHECK(Limits(info.min_partition_size, info.coscheduled_alignment) == expected);
+            CHECK_EQ(info.locality_domain_count, 1U);
+            gcx_capability_info green = GCX_CAPABILITY_INFO_INIT;
+            CHECK_OK(gcx_capability_get_info(GCX_CAPABILITY_GREEN_CONTEXTS, &green));
+            CHECK_EQ(green.available, 1);
+        });
+    };
+    check("a100@12.4", {4, 2});
+    check("h100@12.4", {8, 8});
+}
+
+// Groups put together without the rest run on the SMs of both.
+void structured_groups_are_joined() {
+    on_machine("h100@13.5", [] {
+        const StructuredSplit made = structured(
+            {structured_request(24, 8), structured_request(16, 8), structured_request(8, 8)});
+        CHECK_OK(made.result);
+        SmIds expected;
+        for (const int group : {0, 1}) {
+            const SmIds sms = Partition(made.groups[group]).probe();
+            expected.insert(expected.end(), sms.begin(), sms.end());
+        }
+        std::sort(expected.begin(), expected.end());
+        CHECK(Partition(joined(made.groups[0], made.groups[1])).probe() == expected);
+        CHECK_EQ(expected.size(), 40U);
+    });
+}
+
 gcx_result sm_ids(const gcx_resource& resource, uint32_t& count) {
     SmIds ids(GCX_MAX_SMS);
     return gcx_resource_get_sm_ids(&resource, ids.data(), GCX_MAX_SMS, &count);
@@ -103,7 +139,9 @@ void advice_can_be_followed() {
         CHECK_REFUSED(gcx_resource_get_overlap(&made.groups[0], &fine, &count),
                       GCX_ERROR_NOT_SUPPORTED);
         CHECK_EQ(count, 7U);
-        // Nothing is known to be nowhere.
+        // Nothing is known to be nowhere, and meets nothing.
+        CHECK_EQ(overlap(without(fine, fine), made.groups[0]), 0U);
+        CHECK_EQ(overlap(made.groups[0], without(fine, fine)), 0U);
         for (const gcx_resource& one : {made.groups[0], split(whole_device(), {8}).groups[0]}) {
             CHECK_OK(sm_ids(without(one, one), count));
             CHECK_EQ(count, 0U);
@@ -284,6 +322,8 @@ void small_slices_have_no_max_cluster_family() {
 
 int main() {
     limits_are_what_a_split_gives();
+    what_a_device_has_without_the_driver_s_word();
+    structured_groups_are_joined();
     advice_can_be_followed();
     structured_refusals_name_the_request();
     structured_splits_leave_nothing_behind();

@@ -177,6 +177,7 @@ void use_everything(const Split& made, unsigned choice) {
     CHECK(count >= 1);
     CHECK_OK(gcx_resource_get_live_overlap(&resource, &count));
     CHECK_EQ(count, sms(resource));
+    CHECK(cache_stats().in_use >= 1);
     if (choice % 4 == 0) {
         uint32_t ids[GCX_MAX_SMS];
         CHECK_OK(gcx_stream_probe_sms(stream, ids, GCX_MAX_SMS, &count));
