@@ -301,11 +301,14 @@ gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family) {
                  format(
                      "family %d can't be mapped; coscheduled (1), fine (2) and max-cluster (3) can",
                      family));
+        const auto its_family = its_device.family(family);
+        if (its_family->sm_map() != nullptr) // asks the driver nothing
+            return;
         if (mps_of(lib.driver, its_device.native()).state == GCX_MPS_ON)
             fail(GCX_ERROR_NOT_SUPPORTED,
                  format("device %d is shared by way of MPS, under which SM numbers are virtual: "
                         "they don't tell which SMs an atom holds",
                         device));
-        lib.probe.map_family(lib.cache, its_device, its_device.family(family));
+        lib.probe.map_family(lib.cache, its_device, its_family);
     });
 }
