@@ -1,8 +1,8 @@
 """Two batches of a mixture-of-experts layer in turns, over several GPUs: while one computes, the
 other's tokens travel to their experts and back. On two partitions with a communicator for each,
 beside one after the other, plain streams, priorities, NCCL limited to few blocks, and the
-all-to-all by copy engines. A short sweep chooses the split, and what to tell libraries of its SMs;
-in the end it says whether overlapping pays at all.
+all-to-all by copy engines. A short sweep chooses the split, and whether to tell cuBLAS its SMs; in
+the end it says whether overlapping pays at all.
 
     torchrun --nproc-per-node 4 examples/python/two_batch_overlap.py
 
@@ -110,7 +110,7 @@ def parse() -> argparse.Namespace:
         help="SMs for communication in the sweep's splits (4 6 8 12 16 24)")  # fmt: skip
     add("--arms", nargs="+", type=known_arm, default=list(ARMS), metavar="ARM",
         help=f"beside the chosen split: of {', '.join(arm.name for arm in ARMS)}, and splits as "
-        "split-8, split-8-target, split-8-told-ctas8 (all but splits)")  # fmt: skip
+        "split-8, split-8-target, split-8-target-ctas8 (all but splits)")  # fmt: skip
     add("--repeats", type=common.positive, default=10, help="of each arm (10)")
     add("--sweep-repeats", type=common.positive, default=3, help="of each split (3)")
     add("--layers", type=common.positive, default=6, help="that a batch passes (6)")
@@ -146,15 +146,6 @@ def simulated(arguments: argparse.Namespace) -> report.Results:
     }
 
 
-def tell_counts() -> str:
-    """Before anything loads the driver; gives why libraries can't be told counts, or nothing."""
-    try:
-        gcx.report_partition_counts()
-    except gcx.Error as error:
-        return str(error)
-    return ""
-
-
 def on_gpus(arguments: argparse.Namespace) -> report.Results | None:
     """What rank 0 has to tell; the others tell nothing."""
     try:
@@ -164,8 +155,6 @@ def on_gpus(arguments: argparse.Namespace) -> report.Results | None:
         common.end(str(error))
     # Read when CUDA starts: both lanes wait for each other all the time.
     gcx.request_connections()
-    # Heeded where a partition's context is current: in the threads of arms that are told.
-    problem = tell_counts()
     if place.rank == 0:
         common.start()
     elif gcx.driver_info().simulated:
@@ -178,7 +167,7 @@ def on_gpus(arguments: argparse.Namespace) -> report.Results | None:
             print(line, flush=True)
 
     try:
-        gpus = Gpus(place, arguments.layers, arguments.experts, problem)
+        gpus = Gpus(place, arguments.layers, arguments.experts)
         cells = run(gpus.machine, gpus, arguments, say)
         gpus.close()
     except Exception as error:  # Of whichever library; the other ranks must not wait for ever.

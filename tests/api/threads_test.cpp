@@ -124,7 +124,8 @@ void contexts_that_fail() {
 void structured_splits_at_once() {
     together([](unsigned i) {
         const gcx_resource whole = whole_device();
-        for (std::size_t count = 1; count <= 44; count += 43) {
+        // Longer ones again and again: the thread sanitizer sees a missing lock where two meet.
+        for (std::size_t count = 1; count <= 44; count += count == 1 ? 40 : 1) {
             std::vector<gcx_sm_request> requests(count);
             for (std::size_t k = 0; k < count; k++) {
                 requests[k].sm_count = k == i ? 4 : 2;

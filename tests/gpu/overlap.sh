@@ -77,8 +77,8 @@ for each in "${sizes[@]}"; do
         --sweep-repeats "${SWEEP:-5}" --json "$logs/overlap-$each.json" \
         --timeline "$logs/overlap-$each.svg" \
         --arms compute exchange exchange-ctas8 exchange-copies sequence sequence-copies plain \
-        plain-ctas8 plain-copies priority priority-ctas8 split-8 split-8-target split-8-told \
-        split-8-target-ctas8 split-8-told-ctas8 split-4-told-ctas4 split-6-told-ctas6
+        plain-ctas8 plain-copies priority priority-ctas8 split-8 split-8-target \
+        split-8-target-ctas8
     step "$each-figures" python3 "$here/overlap_figures.py" "$logs/overlap-$each.json"
 done
 [ "$count" -ge 2 ] || printf 'skipped: two batches in turns need 2 GPUs\n'

@@ -67,7 +67,7 @@ def test_the_program(tmp_path: Path, run: Run) -> None:
     assert "products, T = 8192: round 10 of 10\n" in out
     tables = out[out.index("products, 2 batches of 2048 tokens") :]
     assert tables.count("the sweep chose 8 SMs for communication and 124 for compute") == 2
-    assert "overlap pays, on partitions: split-8-told takes 0.93 of plain" in tables
+    assert "overlap pays, on partitions: split-8-target takes 0.9" in tables
     assert "overlap pays, but don't partition: priority takes 0.97 of sequence" in tables
     assert "plain-copies: not in the table" in tables
     results = json.loads(file.read_text(encoding="utf-8"))
@@ -211,12 +211,12 @@ def test_figures_for_the_page(
     status, out = figures(file, monkeypatch, capsys)
     assert (status, "does not hold" in out) == (0, False)
     assert "| | T = 2048 | T = 8192 |\n| --- | --- | --- |\n| sequence | 10." in out
-    assert "chosen split-8-told" in out
-    # Without a limit on NCCL's blocks it is not what was seen with it.
+    assert "chosen split-8-target" in out
+    # Without the count told it is not what was seen with it.
     assert run(*few)[0] == 0
     status, out = figures(file, monkeypatch, capsys)
     assert status == 1
-    assert "does not hold: T = 2048: split-8-told takes 0.93" in out
+    assert "does not hold: T = 2048: split-8-target takes 0.9" in out
 
 
 @pytest.mark.parametrize(("window", "status"), [(1.0, 0), (1.9, 1)])

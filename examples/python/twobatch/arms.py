@@ -2,9 +2,9 @@
 
 compute, exchange: one lane alone, which bounds all the others. sequence: all in one stream. plain:
 a stream for each lane. priority: the same, communication with the highest priority. split-N: N SMs
-for communication, the rest for compute. Behind these: -target tells cuBLAS the compute partition's
-SMs at each product, -told tells all libraries as they are set up, in a thread of the partition's
-own, -ctasN limits NCCL to N blocks, -copies moves data by the copy engines, which need no SMs.
+for communication, the rest for compute. Behind these: -target tells the libraries the compute
+partition's SMs, -told has told them before they were set up, -ctasN limits NCCL to N blocks,
+-copies moves data by the copy engines, which need no SMs.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Arm:
     Attributes:
         kind: One of the words above.
         sms: Of a split: for communication.
-        target: cuBLAS is told how many SMs compute has, at each product.
-        told: All libraries are, as they are set up.
+        target: Libraries are told how many SMs compute has, at each launch.
+        told: They were told when they were set up.
         ctas: NCCL's limit; 0: none but its own.
         copies: Data is moved by copy engines, not by NCCL's kernels.
     """
@@ -69,8 +69,8 @@ class Arm:
         return self.is_split and self.sms % _EIGHT != 0
 
     def other(self) -> Arm:
-        """The same with libraries told nothing, or with the target if that is so."""
-        return replace(self, target=not (self.target or self.told), told=False)
+        """The same with the target if it is without, and the other way round."""
+        return replace(self, target=not self.target, told=False)
 
 
 def arm_of(name: str) -> Arm:
@@ -94,7 +94,7 @@ def arm_of(name: str) -> Arm:
     if (arm.target or arm.told) and not arm.is_split:
         raise ValueError(f"{name!r}: without a split there is nothing to tell libraries")
     if arm.target and arm.told:
-        raise ValueError(f"{name!r}: libraries that are told need no target")
+        raise ValueError(f"{name!r}: libraries that were told need no target")
     if arm.copies and arm.ctas:
         raise ValueError(f"{name!r}: copy engines have no blocks to limit")
     if arm.copies and (arm.is_split or arm.kind == "priority"):
@@ -123,9 +123,9 @@ ARMS = tuple(
 
 
 def candidates(sms: list[int]) -> list[Arm]:
-    """The splits that are swept: each with nothing told, with the target, and told."""
+    """The splits that are swept: each without and with the target."""
     return [
-        Arm("split", sms=count, target=target, told=told)
+        Arm("split", sms=count, target=target)
         for count in dict.fromkeys(sms)
-        for target, told in ((False, False), (True, False), (False, True))
+        for target in (False, True)
     ]

@@ -14,7 +14,6 @@ import ctypes
 from collections.abc import Iterable
 from typing import Any
 
-from twobatch.driver import Driver
 from twobatch.ranks import Ranks, attempt
 
 _HANDLE_BYTES = 64  # CU_IPC_HANDLE_SIZE
@@ -25,6 +24,25 @@ _MOST = 1 << 18  # Numbers, so exchanges of a buffer in a run.
 
 class _Handle(ctypes.Structure):
     _fields_ = (("bytes", ctypes.c_ubyte * _HANDLE_BYTES),)
+
+
+class Driver:
+    """The few functions of libcuda that PyTorch has no name for."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL("libcuda.so.1")
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """
+        Raises:
+            RuntimeError: The driver refused, with its word for why.
+        """
+        result = getattr(self._library, name)(*arguments)
+        if result != 0:
+            word = ctypes.c_char_p()
+            self._library.cuGetErrorName(result, ctypes.byref(word))
+            known = (word.value or b"an unknown error").decode()
+            raise RuntimeError(f"{name}: {known} ({result})")
 
 
 class CopyEngines:

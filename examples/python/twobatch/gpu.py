@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import gcx
 import torch
 import torch.distributed as dist
 
 from twobatch.arms import ALONE, Arm
-from twobatch.driver import Driver
 from twobatch.exchange import CopyEngines
 from twobatch.lanes import Splits
 from twobatch.layers import HIDDEN, Buffers, Experts, Products
 from twobatch.ranks import Place, agree, attempt, in_a_line
 from twobatch.schedule import Span, Step, submit
 
-_Result = TypeVar("_Result")
 _Events = list[tuple[Step, Any, Any]]  # Before and behind each step.
 
 # Longer than submitting takes, so that no lane waits for the host: cycles of a waiting kernel.
@@ -33,9 +30,7 @@ _RESULTS_DIFFER = 0.05  # By root mean squares: bf16, and products in another or
 class Gpus:
     """The ranks of a run, and this one's GPU: streams and communicators, which outlast a Gpu."""
 
-    def __init__(self, place: Place, layers: int, experts: int, untold: str = "") -> None:
-        """untold: why libraries can't be told a partition's SMs."""
-        self.untold = untold
+    def __init__(self, place: Place, layers: int, experts: int) -> None:
         self.rank, self.world, self.device = place
         self.layers, self.per_gpu = layers, experts
         # The host's words go by gloo, so that they wait for no GPU; all ranks are on this host.
@@ -44,7 +39,6 @@ class Gpus:
         _, problem = attempt(self._start)
         agree(self, problem)
         self.splits = Splits(self.device)
-        self._threads: dict[int, ThreadPoolExecutor] = {}
         self._groups: dict[tuple[str, int], Any] = {}
         self.meeting = torch.cuda.Stream()
         self._streams = {
@@ -61,6 +55,8 @@ class Gpus:
             raise ValueError(f"needs PyTorch 2.7 or newer, not {torch.__version__}")
         torch.cuda.set_device(self.device)
         torch.zeros(1, device="cuda")
+        properties = torch.cuda.get_device_properties(self.device)
+        self.told = int(properties.multi_processor_count)
         found = gcx.Device(self.device)
         self.name, self.sm_count = found.name, found.sm_count
         nccl: Any = torch.cuda.nccl
@@ -68,6 +64,7 @@ class Gpus:
             "torch": str(torch.__version__),
             "nccl": ".".join(map(str, nccl.version())),
             "driver": ".".join(map(str, gcx.driver_info().version)),
+            "SMs told": str(self.told),
         }
 
     def gather(self, mine: Any) -> list[Any]:
@@ -78,16 +75,6 @@ class Gpus:
     def machine(self, layer: str, tokens: int) -> Gpu:
         """Needs no other rank."""
         return Gpu(self, layer, tokens)
-
-    def in_thread_of(self, arm: Arm, work: Callable[[], _Result]) -> _Result:
-        """What libraries are told they keep for a thread: each split where they are has its own."""
-        if not arm.told:
-            return work()
-        if arm.sms not in self._threads:
-            self._threads[arm.sms] = ThreadPoolExecutor(
-                1, initializer=torch.cuda.set_device, initargs=(self.device,)
-            )
-        return self._threads[arm.sms].submit(work).result()
 
     def lanes(self, arm: Arm) -> tuple[Any, Any]:
         """PyTorch's streams for compute and communication."""
@@ -116,8 +103,6 @@ class Gpus:
     def close(self) -> None:
         torch.cuda.synchronize()
         self.gather(None)
-        for thread in self._threads.values():
-            thread.shutdown()
         dist.destroy_process_group()
         self.splits.close()
 
@@ -177,31 +162,25 @@ class Gpu:
 
     def prepare(self, arm: Arm) -> str:
         try:
+            if arm.told:
+                self._need_to_be_told(arm)
             if arm.copies:
                 self._need_peers()
             if arm.kind != "exchange":
-                self._gpus.in_thread_of(arm, lambda: self._compute_alone(arm))
+                # Without the others: a kernel that can't run on these SMs is found here.
+                with self._entered(arm) as (compute, _):
+                    for batch in range(2):
+                        self._layer.attention(0, batch, self._buffers)
+                        self._layer.experts(0, batch, self._buffers)
+                    compute.synchronize()
         except Exception as error:  # It is told, and the arm left out.
             return in_a_line(error)
         return ""
 
-    def _compute_alone(self, arm: Arm) -> None:
-        """Without the others: a kernel that can't run on these SMs is found here."""
-        with self._entered(arm) as (compute, _), self._planning(arm):
-            if arm.told:
-                self._need_to_be_told(arm)
-            for batch in range(2):
-                self._layer.attention(0, batch, self._buffers)
-                self._layer.experts(0, batch, self._buffers)
-            compute.synchronize()
-
     def _need_to_be_told(self, arm: Arm) -> None:
-        if self._gpus.untold:
-            raise ValueError(self._gpus.untold)
-        told = Driver().sm_count(self._gpus.device)
-        compute = self._gpus.splits.parts(arm)[1].sm_count
+        told, compute = self._gpus.told, self._gpus.splits.parts(arm)[1].sm_count
         if told != compute:
-            raise ValueError(f"libraries are told {told} SMs, not {compute}")
+            raise ValueError(f"this process's libraries were told {told} SMs, not {compute}")
 
     def _need_peers(self) -> None:
         mine = self._gpus.device
@@ -238,25 +217,25 @@ class Gpu:
 
     @contextmanager
     def _entered(self, arm: Arm) -> Iterator[tuple[Any, Any]]:
-        """The lanes. Compute's is PyTorch's current stream, and cuBLAS knows its target if there is
-        one."""
+        """The lanes. Compute's is PyTorch's current stream, and libraries know its SMs if they are
+        to be told."""
         compute, exchange = self._gpus.lanes(arm)
         with ExitStack() as entered:
             if arm.is_split:
                 part = self._gpus.splits.parts(arm)[1]
                 entered.enter_context(gcx.current(part, cublas=arm.target))
-                if arm.target or arm.told:
+                if arm.target:
                     entered.enter_context(_carved_out(self.sm_count - part.sm_count))
             else:
                 entered.enter_context(torch.cuda.stream(compute))
             yield compute, exchange
 
     def once(self, arm: Arm) -> float:
-        return self._gpus.in_thread_of(arm, lambda: self._run(arm, None))
+        return self._run(arm, None)
 
     def trace(self, arm: Arm) -> list[Span]:
         events: _Events = []
-        self._gpus.in_thread_of(arm, lambda: self._run(arm, events))
+        self._run(arm, events)
         return [
             Span(step, self._start.elapsed_time(start), self._start.elapsed_time(end))
             for step, start, end in events
@@ -296,20 +275,11 @@ class Gpu:
 
     def _do(self, arm: Arm, step: Step, lane: Any) -> None:
         if step.part == "attention":
-            with self._planning(arm):
-                self._layer.attention(step.layer, step.batch, self._buffers)
+            self._layer.attention(step.layer, step.batch, self._buffers)
         elif step.part == "experts":
-            with self._planning(arm):
-                self._layer.experts(step.layer, step.batch, self._buffers)
+            self._layer.experts(step.layer, step.batch, self._buffers)
         else:
             self._exchange(arm, step, lane)
-
-    def _planning(self, arm: Arm) -> AbstractContextManager[object]:
-        """What is launched inside may ask how many SMs there are, and is told compute's. Not beside
-        NCCL, which makes other contexts current as it is set up."""
-        if not arm.told:
-            return nullcontext()
-        return self._gpus.splits.parts(arm)[1].context.make_current()
 
     def _exchange(self, arm: Arm, step: Step, lane: Any) -> None:
         buffers, batch = self._buffers, step.batch

@@ -87,11 +87,11 @@ def spread(times: list[float]) -> float:
 
 
 def choose(arms: list[Arm], times: Times) -> Arm:
-    """The best split; of those that are the same as it the simplest: with nothing told, then with
-    the target, and with the fewest SMs for communication."""
+    """The best split; of those that are the same as it the simplest: without a target, and with the
+    fewest SMs for communication."""
     best = min(median(times[arm.name]) for arm in arms)
     good = [arm for arm in arms if median(times[arm.name]) <= best * (1 + SAME / 2)]
-    return min(good, key=lambda arm: (arm.told, arm.target, arm.sms, arm.name))
+    return min(good, key=lambda arm: (arm.target, arm.sms, arm.name))
 
 
 class Verdict(NamedTuple):

@@ -83,7 +83,7 @@ def advice(cell: Cell, sm_count: int) -> str:
     if not cell["chosen"]:
         return ""
     arm = arm_of(cell["chosen"])
-    how = "with" if arm.target or arm.told else "without"
+    how = "with" if arm.target else "without"
     return (
         f"the sweep chose {arm.sms} SMs for communication and {sm_count - arm.sms} for compute, "
         f"{how} the count told to libraries; "
