@@ -112,7 +112,7 @@ def step_nvcc(suite: Suite) -> None:
         suite.check(told == (SMS, -1), f"{name}, --report device: told {told}")
         # In turns, the best of each: a launch costs what it costs plain.
         best = {"plain": plain["launch_us"], "inside": 1e9}
-        for _ in range(3):
+        for _ in range(8):
             best["inside"] = min(
                 best["inside"], suite.answer([*suite.inside(112), program])["launch_us"]
             )
