@@ -119,23 +119,37 @@ void contexts_that_fail() {
     }
 }
 
+// Of 2 and 4 SMs in turn, so that each request stands for itself, and one the other way round.
+std::vector<gcx_resource> structured_groups(std::size_t count, std::size_t turned) {
+    std::vector<gcx_sm_request> requests(count);
+    for (std::size_t k = 0; k < count; k++) {
+        requests[k].sm_count = (k % 2 == 0) == (k != turned) ? 2 : 4;
+        requests[k].coscheduled_sm_count = 2;
+    }
+    const gcx_resource whole = whole_device();
+    std::vector<gcx_resource> groups(count);
+    CHECK_OK(gcx_sm_split(&whole, requests.data(), static_cast<uint32_t>(count), 0, groups.data(),
+                          nullptr));
+    for (std::size_t k = 0; k < count; k++)
+        CHECK_EQ(sms(groups[k]), requests[k].sm_count);
+    return groups;
+}
+
 // Splits whose requests fit into their groups' resources, and longer ones, which the device
-// remembers.
+// remembers; half of the threads ask for what it remembers all the while.
 void structured_splits_at_once() {
-    together([](unsigned i) {
-        const gcx_resource whole = whole_device();
-        // Longer ones again and again: the thread sanitizer sees a missing lock where two meet.
-        for (std::size_t count = 1; count <= 44; count += count == 1 ? 40 : 1) {
-            std::vector<gcx_sm_request> requests(count);
-            for (std::size_t k = 0; k < count; k++) {
-                requests[k].sm_count = k == i ? 4 : 2;
-                requests[k].coscheduled_sm_count = 2;
-            }
-            std::vector<gcx_resource> groups(count);
-            CHECK_OK(gcx_sm_split(&whole, requests.data(), static_cast<uint32_t>(count), 0,
-                                  groups.data(), nullptr));
-            for (std::size_t k = 0; k < count; k++)
-                CHECK_EQ(sms(groups[k]), requests[k].sm_count);
+    std::atomic<unsigned> splitting{kThreads / 2};
+    together([&](unsigned i) {
+        const std::vector<gcx_resource> groups = structured_groups(38, i);
+        if (i % 2 == 0) {
+            for (const std::size_t count : {1U, 39U, 40U, 41U, 42U, 43U})
+                structured_groups(count, i);
+            splitting--;
+        }
+        while (i % 2 != 0 && splitting != 0) {
+            gcx_resource again{};
+            CHECK_OK(gcx_resource_union(&groups[i], &groups[i], &again));
+            CHECK_EQ(sms(again), sms(groups[i]));
         }
     });
 }
