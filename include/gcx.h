@@ -1574,10 +1574,10 @@ GCX_API const char* gcx_simulator_path(void);
  *     context's SMs as CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT of its device, and
  *     cuOccupancyMaxPotentialBlockSize answers the grid for them; by cudart's functions too. Any
  *     other thread is told what it was told before.
- *   - Libraries ask when they set something up, and keep the answer: a handle of cuBLAS that was
- *     made while a partition was current plans for that partition, in any thread, for good. So
- *     each partition takes a thread, or a push and a pop, and handles of its own; docs/counts.md
- *     says what keeps it when.
+ *   - Libraries ask when they set something up, and keep the answer. cuBLAS keeps what it was told
+ *     as the process's first handle was made, for all handles (measured: 13.0, with PyTorch): so
+ *     make that one with the partition current whose products matter most, and give the others
+ *     cublasSetSmCountTarget, which is a handle's own. docs/counts.md says what keeps it when.
  *   - Nothing is moved: what a stream runs on is as before.
  * ---------------------------------------------------------------------------------------- */
 
