@@ -90,7 +90,8 @@ std::string conclusion(std::size_t problems, bool virtual_numbers) {
     if (problems != 0)
         return "FAILED: " + count_of(problems, "problem") + "\n";
     if (virtual_numbers)
-        return "ok, as far as can be seen: each partition ran on as many SMs as promised. Under MPS "
+        return "ok, as far as can be seen: each partition ran on as many SMs as promised. Under "
+               "MPS "
                "SM numbers\nare virtual, each partition's from 0: they don't tell which SMs those "
                "are, nor whether another\npartition or process has them\n";
     return "ok: each partition ran on as many SMs as promised, and no SM is in two\n";

@@ -107,9 +107,9 @@ def step_nvcc(suite: Suite) -> None:
             told = (inside["attribute"], inside["properties"], inside["cooperative"])
             suite.check(told == (sms, sms, sms), f"{name}: told {told} of {sms} SMs")
         whole = suite.answer([*suite.inside(24, "--report", "device"), program])
-        told = (whole["attribute"], whole["cooperative"])
+        seen = (whole["attribute"], whole["cooperative"])
         # The driver heeds the partition: a grid for the whole device is too large.
-        suite.check(told == (SMS, -1), f"{name}, --report device: told {told}")
+        suite.check(seen == (SMS, -1), f"{name}, --report device: told {seen}")
         # In turns, the best of each: a launch costs what it costs plain.
         best = {"plain": plain["launch_us"], "inside": 1e9}
         for _ in range(8):
