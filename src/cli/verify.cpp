@@ -83,7 +83,8 @@ void fill_json(Report& report, const Layout& layout, const Split& made,
         .set("virtual_sm_numbers", virtual_numbers)
         .set("overlap", virtual_numbers ? Json() : Json(shared_sms(partitions).size()))
         .set("remainder", made.remainder_sm_count)
-        .set("problems", std::move(problems));
+        .set("problems", std::move(problems))
+        .set("virtual_sm_numbers", virtual_numbers);
 }
 
 std::string conclusion(std::size_t problems, bool virtual_numbers) {
