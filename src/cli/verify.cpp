@@ -80,7 +80,6 @@ void fill_json(Report& report, const Layout& layout, const Split& made,
     report.json.set("ok", report.problems.empty());
     set_layout(report.json, layout);
     report.json.set("groups", std::move(groups))
-        .set("virtual_sm_numbers", virtual_numbers)
         .set("overlap", virtual_numbers ? Json() : Json(shared_sms(partitions).size()))
         .set("remainder", made.remainder_sm_count)
         .set("problems", std::move(problems))
