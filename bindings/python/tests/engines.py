@@ -4,11 +4,14 @@ one or a stand-in."""
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 #: Of SGLang's pdmux_context: prefill's and decode's streams.
 Pair = tuple[Any, Any]
@@ -27,6 +30,23 @@ def sgl_kernel(spatial: Any) -> Iterator[None]:
             del sys.modules[name]
             if module is not None:
                 sys.modules[name] = module
+
+
+def module_of_sglang() -> Any | None:
+    """SGLang's own module, unchanged, from wherever Python finds the package: the file alone,
+    without all that the package imports. None: SGLang isn't there."""
+    package = importlib.util.find_spec("sglang")
+    if package is None or not package.submodule_search_locations:
+        return None
+    folder = Path(next(iter(package.submodule_search_locations)))
+    file = folder / "srt" / "multiplex" / "pdmux_context.py"
+    spec = importlib.util.spec_from_file_location("pdmux_context_of_sglang", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with mock.patch.dict(sys.modules, {spec.name: module}):  # Where its classes look.
+        spec.loader.exec_module(module)
+    return module
 
 
 def divisions_of(sms: int, groups: int) -> list[tuple[int, int]]:

@@ -62,6 +62,7 @@ class FakeTorch(types.ModuleType):
             ExternalStream=FakeStream,
             Stream=PlainStream,
             current_device=lambda: self.device,
+            get_device_capability=lambda device: (9, 0),
             current_stream=lambda: self.current,
             stream=self._stream,
         )

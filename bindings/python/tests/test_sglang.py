@@ -8,7 +8,7 @@ from typing import Any
 
 import gcx
 import pytest
-from engines import Multiplexer, sgl_kernel  # type: ignore[import-not-found]
+from engines import Multiplexer, module_of_sglang, sgl_kernel  # type: ignore[import-not-found]
 from gcx.compat import sglang
 from stand_ins import (  # type: ignore[import-not-found]
     FakeTorch,
@@ -54,6 +54,29 @@ def test_multiplexing_runs_on_gcx(torch: FakeTorch, work: Work) -> None:
         assert sms_of(engine.pairs[number][0]).isdisjoint(sms_of(engine.pairs[number][1]))
     engine.choose(0)
     assert counts_of(*engine.pairs[0]) == [132, 132]
+
+
+@pytest.mark.usefixtures("spatial", "torch")
+def test_the_module_of_sglang_runs_on_gcx() -> None:
+    """SGLang's own, unchanged, where it is installed."""
+    pytest.importorskip("yaml")
+    module = module_of_sglang()
+    if module is None:
+        pytest.skip("SGLang isn't installed")
+    module.initialize_stream_groups(0, module.PDMuxConfig())
+    groups, counts = module.get_stream_groups(), module.get_sm_counts()
+    assert counts[1:-1] == [(count, 132 - count) for count in (112, 104, 96, 88, 80, 72)]
+    for pair, (prefill, decode) in [*zip(groups, counts)][1:-1]:
+        assert counts_of(*pair) == [prefill, decode]
+        assert sms_of(pair[0]).isdisjoint(sms_of(pair[1]))
+    manual = module.PDMuxConfig(sm_group_num=3, manual_divisions=[[100, 32, 1]])
+    module.initialize_stream_groups(0, manual)
+    assert counts_of(*module.get_stream_groups()[1]) == [100, 32]
+    module.set_current_stream_idx(1)
+    assert module.get_current_stream_idx() == 1
+    with pytest.raises(RuntimeError, match="Not enough SMs"):
+        module.initialize_stream_groups(0, module.PDMuxConfig(3, [[132, 8, 1]]))
+    module.STREAM_GROUPS.clear()
 
 
 @pytest.mark.usefixtures("spatial")

@@ -3,7 +3,6 @@ module too, where it is installed."""
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,12 @@ from gcx.compat import sglang, tensorrt_llm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bindings" / "python" / "tests"))
 
-from engines import Multiplexer, RouterBesideFc1, sgl_kernel  # type: ignore[import-not-found]
+from engines import (  # type: ignore[import-not-found]
+    Multiplexer,
+    RouterBesideFc1,
+    module_of_sglang,
+    sgl_kernel,
+)
 
 ROUNDS = 1000
 
@@ -91,11 +95,9 @@ def test_multiplexing_by_floors_runs_on_gcx(torch: Any, sms: int, floors: tuple[
 @pytest.mark.usefixtures("spatial")
 def test_the_module_of_sglang_runs_on_gcx(torch: Any, sms: int) -> None:
     """SGLang's own, unchanged."""
-    name = "sglang.srt.multiplex.pdmux_context"
-    try:
-        module: Any = importlib.import_module(name)
-    except ImportError as error:
-        pytest.skip(f"{name} isn't there: {error}")
+    module = module_of_sglang()
+    if module is None:
+        pytest.skip("SGLang isn't installed")
     divisions = [[sms - 32, 32, 1], [sms - 56, 56, 8]]
     config = module.PDMuxConfig(sm_group_num=4, manual_divisions=divisions)
     module.initialize_stream_groups(0, config)

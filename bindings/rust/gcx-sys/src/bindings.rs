@@ -3740,7 +3740,8 @@ extern "C" {
  context (above). Once a process and family, also if several threads ask at once; later calls
  return at once. For
  gcx_resource_get_sm_ids and for overlaps across families.
- Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster.*/
+ Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster;
+ GCX_ERROR_NOT_SUPPORTED under MPS, where the numbers are virtual.*/
     pub fn gcx_device_map_sms(device: i32, family: gcx_sm_family) -> gcx_result;
 }
 extern "C" {
