@@ -112,7 +112,7 @@ void structured_groups_are_joined() {
             {structured_request(24, 8), structured_request(16, 8), structured_request(8, 8)});
         CHECK_OK(made.result);
         SmIds expected;
-        for (const int group : {0, 1}) {
+        for (const std::size_t group : {0U, 1U}) {
             const SmIds sms = Partition(made.groups[group]).probe();
             expected.insert(expected.end(), sms.begin(), sms.end());
         }
