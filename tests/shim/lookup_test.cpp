@@ -93,7 +93,7 @@ void asks_for_itself(const inside::Inside&) {
     }
     for (const char* const name : {"cuEventQuery", "cuMemFree_v2", "cuMemcpyHtoD_v2"})
         CHECK(!is_ours(inside::symbol(name)));
-    for (const cuuint64_t flags : {0, 2})
+    for (const cuuint64_t flags : {0U, 2U})
         for (const char* const name : {"cuLaunchKernel", "cuMemcpyHtoDAsync", "cuEventRecord"}) {
             CHECK_EQ(get(name, &address, 12000, flags, nullptr), CUDA_SUCCESS);
             CHECK(is_ours(address));
