@@ -46,6 +46,7 @@ std::vector<std::string> find_overlaps(const std::vector<Partition>& partitions)
     for (const auto& [sm, names] : shared_sms(partitions))
         by_names[names].push_back(sm);
     std::vector<std::string> overlaps;
+    overlaps.reserve(by_names.size());
     for (const auto& [names, sms] : by_names)
         overlaps.push_back(format("partitions %s share %s: %s", names.c_str(),
                                   count_of(sms.size(), "SM").c_str(), ranges(sms).c_str()));

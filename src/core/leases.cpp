@@ -224,6 +224,7 @@ std::shared_ptr<Lease> Leases::make(Shelf& shelf, const LeaseRequest& request,
         const auto lease =
             std::make_shared<Lease>(id, request.terms, shelf.device, waiter.family, publisher_);
         lease->workqueue_ = workqueue(shelf.device);
+        // It was granted. NOLINTNEXTLINE(bugprone-unchecked-optional-access)
         lease->holding_ = waiter.granted.value();
         const AtomSet atoms = lease->holding_.all();
         lease->context_ =
