@@ -23,6 +23,14 @@ build() {
     (cd examples/rust && cargo build -q "${options[@]}")
     mkdir -p "$folder"
     cp "$target"/release/examples/{scenario,overhead} "$target/release/gcx-with-cudarc" "$folder"
+    local name program
+    for name in leases graphs; do
+        # Cargo tells where the program is, whose name has a number in it.
+        program=$(cd bindings/rust &&
+            cargo test -q "${options[@]}" -p gcx --no-run --message-format=json --test "$name" |
+            sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
+        strip -o "$folder/$name" "$program"
+    done
 }
 
 # checked NAME PATTERN...: runs a program, which has to print each pattern.
@@ -36,6 +44,18 @@ checked() {
         grep -qE -- "$pattern" <<<"$said" || { printf 'FAILED: %s: no line "%s"\n' "$name" "$pattern" && failed=1; }
     done
     ! grep -q SIMULATED <<<"$said" || { printf 'FAILED: %s: no GPU is involved\n' "$name" && failed=1; }
+}
+
+# tested NAME TEST...: runs these tests of a test program, one after the other; each has to pass. They
+# take less than a minute; a kernel that waits for ever ends with the program.
+tested() {
+    local name=$1 said count
+    shift
+    said=$(timeout 300 "$folder/$name" --test-threads=1 --exact "$@" 2>&1) ||
+        { printf 'FAILED: %s: status %s\n' "$name" "$?" && failed=1; }
+    count=$(sed -n 's/^test result: ok\. \([0-9]*\) passed; 0 failed;.*/\1/p' <<<"$said")
+    printf -- '-- %s: %s of %s tests passed\n%s\n' "$name" "${count:-not all}" $# "$said"
+    [ "${count:-0}" -ge $# ] || { printf 'FAILED: %s: not all of the %s tests passed\n' "$name" $# && failed=1; }
 }
 
 if [ "${1:-}" = build ] && [ $# -eq 2 ]; then
@@ -52,4 +72,9 @@ checked gcx-with-cudarc '^ok:' '^a kernel of cudarc in 108 SMs: .* no other$' \
     '^a kernel of cudarc in 24 SMs: .* no other$' '^a graph of cudarc in 108 SMs: .* no other$' \
     '^a graph of cudarc in 24 SMs: .* no other$'
 checked overhead 'ratio'
+tested leases nobody_else_has_them what_will_do shared_ones streams_follow sms_change_hands \
+    at_once_where_it_is_free handed_over captures_are_left_alone a_lease_that_is_dropped_ends_its_streams \
+    those_who_wait waits_are_given_up other_families wrong_values
+tested graphs runs_where_it_is_launched leases_change_between_launches parts_have_sms_of_their_own \
+    kernels_are_given_other_parameters captured_again few_are_kept a_grid_that_does_not_fit
 exit $failed

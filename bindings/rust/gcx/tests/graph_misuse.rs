@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-use common::graphs::{capture, Captured, Probes};
+use common::graphs::{capture, Captured, Probes, THREADS};
 use common::{
     alone, alone_on, begin_capture, duration, end_capture, holds_in_a_child, reset_device,
 };
@@ -92,7 +92,7 @@ fn everything_at_once() {
                     // SAFETY: the arguments are the kernel's; the graph is alive.
                     unsafe {
                         graph.set_kernel(1, &params).unwrap();
-                        assert!([32, 64].contains(
+                        assert!([32, THREADS].contains(
                             &graph.nodes().unwrap()[1].kernel.as_ref().unwrap().block[0]
                         ));
                         graph.update(again.native()).unwrap();

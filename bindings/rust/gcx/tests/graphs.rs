@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::graphs::{capture, Captured, Probes};
+use common::graphs::{capture, Captured, Probes, BLOCKS, THREADS};
 use gcx::{
-    Context, Device, Error, ErrorKind, Graph, GraphOptions, KernelParams, Lease, NodeKind, Result,
-    SmResource, Stream,
+    Context, Device, Error, ErrorKind, Graph, GraphOptions, KernelParams, KernelShape, Lease,
+    NodeKind, Result, SmResource, Stream,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -64,7 +64,10 @@ fn runs_where_it_is_launched() -> Result<()> {
     assert_eq!(nodes[1].kernel, None);
     let kernel = nodes[0].kernel.as_ref().expect("it is a kernel");
     assert_eq!((kernel.name.as_str(), kernel.cooperative), ("gcx_probe", false));
-    assert_eq!((kernel.grid, kernel.block, kernel.cluster), ([1024, 1, 1], [64, 1, 1], None));
+    assert_eq!(
+        (kernel.grid, kernel.block, kernel.cluster),
+        ([BLOCKS, 1, 1], [THREADS, 1, 1], None)
+    );
     assert!(kernel.blocks_per_sm > 0);
     assert_eq!(kernel.shared_bytes, 0);
     Ok(())
@@ -256,24 +259,25 @@ fn a_grid_that_does_not_fit() -> Result<()> {
     let probes = Probes::new();
     let [small, large] = sets([8, 64])?;
     let stream = Context::new(&large)?.stream()?;
-    let graph = graph_of(
-        &capture(&stream, || probes.launch_cooperative(&stream, 0, 64 * 4)),
-        GraphOptions::new(),
-    )?;
+    // SAFETY: it is a kernel of a library that stays as long as the process.
+    let most = unsafe { stream.kernel_fit(probes.function(), KernelShape::new(THREADS)) }?;
+    let captured = capture(&stream, || probes.launch_cooperative(&stream, 0, most.max_blocks));
+    let graph = graph_of(&captured, GraphOptions::new())?;
     let told = graph.nodes()?[0].kernel.clone().expect("it is a kernel");
     assert!(told.cooperative);
+    assert_eq!(told.grid[0], 64 * told.blocks_per_sm);
     graph.launch(&stream)?;
     stream.synchronize()?;
     assert_eq!(probes.take(0).len(), 64);
     let per_sm = told.blocks_per_sm;
     let arguments = probes.arguments(0);
-    let too_large = KernelParams::new([64 * per_sm + 1, 1, 1], [64, 1, 1]).arguments(&arguments);
+    let grid = |blocks| KernelParams::new([blocks, 1, 1], [THREADS, 1, 1]);
+    let too_large = grid(64 * per_sm + 1).arguments(&arguments);
     // SAFETY: it is refused.
     let refused = unsafe { graph.set_kernel(0, &too_large) }.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::CooperativeTooLarge, "{refused}");
-    let fits = KernelParams::new([8 * per_sm + 1, 1, 1], [64, 1, 1]);
     // SAFETY: the arguments are those that the kernel has.
-    unsafe { graph.set_kernel(0, &fits) }?;
+    unsafe { graph.set_kernel(0, &grid(8 * per_sm + 1)) }?;
     let refused = graph.prepare([&small]).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::CooperativeTooLarge);
     assert!(refused.message().contains("gcx_probe"), "{refused}");

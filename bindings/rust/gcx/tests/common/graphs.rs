@@ -6,15 +6,14 @@ use std::ptr;
 use gcx::sys::{CUfunc_st, CUgraph_st};
 use gcx::Stream;
 
-use super::{begin_capture, driver_function, End, Launch, Pop, Push, Retain};
+use super::{begin_capture, driver_function, in_primary, End, Launch, PTX};
 
-const PTX: &str = "
-.version 6.3
-.target sm_70
-.address_size 64
-.visible .entry gcx_probe(.param .u64 counts, .param .u32 max_sms, .param .u32 spin_ns)
-{ ret; }
-\0";
+/// Of each block: one or two fill an SM, so that a grid of so many blocks leaves none empty.
+pub const THREADS: u32 = 1024;
+pub const BLOCKS: u32 = 1024;
+
+/// How long a block stays: long enough for all the SMs to get one meanwhile.
+const NANOSECONDS: u32 = 20_000;
 
 const MOST_SMS: usize = 1024;
 const PLACES: usize = 4;
@@ -53,7 +52,6 @@ type Cooperative = extern "C" fn(
 pub struct Probes {
     function: Pointer,
     counts: u64,
-    primary: Pointer,
 }
 
 // SAFETY: the driver's functions may be called from any thread.
@@ -62,29 +60,26 @@ unsafe impl Sync for Probes {}
 impl Probes {
     pub fn new() -> Self {
         gcx::devices().unwrap(); // it opens the driver
-        let (mut primary, mut library) = (ptr::null_mut(), ptr::null_mut());
-        let (mut kernel, mut function, mut counts) = (ptr::null_mut(), ptr::null_mut(), 0);
+        let (mut library, mut kernel) = (ptr::null_mut(), ptr::null_mut());
+        let (mut function, mut counts) = (ptr::null_mut(), 0);
         let none = ptr::null_mut();
         // SAFETY: the types are those of cuda.h; the texts end with a zero byte.
         unsafe {
-            let retain: Retain = driver_function("cuDevicePrimaryCtxRetain");
-            let push: Push = driver_function("cuCtxPushCurrent_v2");
             let load: LoadLibrary = driver_function("cuLibraryLoadData");
             let get_kernel: GetKernel = driver_function("cuLibraryGetKernel");
             let get_function: GetFunction = driver_function("cuKernelGetFunction");
             let allocate: Allocate = driver_function("cuMemAlloc_v2");
             let set: Set = driver_function("cuMemsetD32_v2");
-            let pop: Pop = driver_function("cuCtxPopCurrent_v2");
-            assert_eq!(retain(&mut primary, 0), 0);
-            assert_eq!(push(primary), 0);
-            assert_eq!(load(&mut library, PTX.as_ptr().cast(), none, none, 0, none, none, 0), 0);
-            assert_eq!(get_kernel(&mut kernel, library, b"gcx_probe\0".as_ptr().cast()), 0);
-            assert_eq!(get_function(&mut function, kernel), 0);
-            assert_eq!(allocate(&mut counts, PLACES * MOST_SMS * 4), 0);
-            assert_eq!(set(counts, 0, PLACES * MOST_SMS), 0);
-            assert_eq!(pop(&mut primary), 0);
+            let text = PTX.as_ptr().cast();
+            in_primary(|| {
+                assert_eq!(load(&mut library, text, none, none, 0, none, none, 0), 0);
+                assert_eq!(get_kernel(&mut kernel, library, b"gcx_probe\0".as_ptr().cast()), 0);
+                assert_eq!(get_function(&mut function, kernel), 0);
+                assert_eq!(allocate(&mut counts, PLACES * MOST_SMS * 4), 0);
+                assert_eq!(set(counts, 0, PLACES * MOST_SMS), 0);
+            });
         }
-        Probes { function, counts, primary }
+        Probes { function, counts }
     }
 
     pub fn function(&self) -> *mut CUfunc_st {
@@ -95,7 +90,7 @@ impl Probes {
     pub fn arguments(&self, place: usize) -> Vec<u8> {
         let mut bytes = self.at(place).to_ne_bytes().to_vec();
         bytes.extend(u32::try_from(MOST_SMS).unwrap().to_ne_bytes());
-        bytes.extend(1000u32.to_ne_bytes());
+        bytes.extend(NANOSECONDS.to_ne_bytes());
         bytes
     }
 
@@ -109,7 +104,8 @@ impl Probes {
         self.launched(stream, place, |arguments, native| {
             // SAFETY: the type is that of cuda.h.
             let launch: Launch = unsafe { driver_function("cuLaunchKernel") };
-            launch(self.function, 1024, 1, 1, 64, 1, 1, 0, native, arguments, ptr::null_mut())
+            let none = ptr::null_mut();
+            launch(self.function, BLOCKS, 1, 1, THREADS, 1, 1, 0, native, arguments, none)
         });
     }
 
@@ -118,7 +114,7 @@ impl Probes {
         self.launched(stream, place, |arguments, native| {
             // SAFETY: the type is that of cuda.h.
             let launch: Cooperative = unsafe { driver_function("cuLaunchCooperativeKernel") };
-            launch(self.function, blocks, 1, 1, 64, 1, 1, 0, native, arguments)
+            launch(self.function, blocks, 1, 1, THREADS, 1, 1, 0, native, arguments)
         });
     }
 
@@ -129,38 +125,37 @@ impl Probes {
         launch: impl FnOnce(*mut Pointer, Pointer) -> c_int,
     ) {
         let (mut counts, mut most, mut nanoseconds) =
-            (self.at(place), u32::try_from(MOST_SMS).unwrap(), 1000u32);
+            (self.at(place), u32::try_from(MOST_SMS).unwrap(), NANOSECONDS);
         let mut arguments: [Pointer; 3] = [
             ptr::addr_of_mut!(counts).cast(),
             ptr::addr_of_mut!(most).cast(),
             ptr::addr_of_mut!(nanoseconds).cast(),
         ];
-        assert_eq!(launch(arguments.as_mut_ptr(), stream.native().unwrap().cast()), 0);
+        let native = stream.native().unwrap().cast();
+        assert_eq!(in_primary(|| launch(arguments.as_mut_ptr(), native)), 0);
     }
 
     /// A memset of a place.
     pub fn clear(&self, stream: &Stream, place: usize) {
         // SAFETY: the type is that of cuda.h.
         let set: SetInStream = unsafe { driver_function("cuMemsetD32Async") };
-        assert_eq!(set(self.at(place), 0, MOST_SMS, stream.native().unwrap().cast()), 0);
+        let native = stream.native().unwrap().cast();
+        assert_eq!(in_primary(|| set(self.at(place), 0, MOST_SMS, native)), 0);
     }
 
     /// The SMs that were noted in a place since the last time.
     pub fn take(&self, place: usize) -> Vec<u32> {
         let mut counts = vec![0u32; MOST_SMS];
-        let mut popped = ptr::null_mut();
         // SAFETY: the types are those of cuda.h; the vector has room.
         unsafe {
-            let push: Push = driver_function("cuCtxPushCurrent_v2");
             let synchronize: extern "C" fn() -> c_int = driver_function("cuCtxSynchronize");
             let copy: Copy = driver_function("cuMemcpyDtoH_v2");
             let set: Set = driver_function("cuMemsetD32_v2");
-            let pop: Pop = driver_function("cuCtxPopCurrent_v2");
-            assert_eq!(push(self.primary), 0);
-            assert_eq!(synchronize(), 0);
-            assert_eq!(copy(counts.as_mut_ptr().cast(), self.at(place), MOST_SMS * 4), 0);
-            assert_eq!(set(self.at(place), 0, MOST_SMS), 0);
-            assert_eq!(pop(&mut popped), 0);
+            in_primary(|| {
+                assert_eq!(synchronize(), 0);
+                assert_eq!(copy(counts.as_mut_ptr().cast(), self.at(place), MOST_SMS * 4), 0);
+                assert_eq!(set(self.at(place), 0, MOST_SMS), 0);
+            });
         }
         (0u32..).zip(counts).filter(|(_, count)| *count != 0).map(|(sm, _)| sm).collect()
     }
@@ -194,6 +189,7 @@ pub fn capture(stream: &Stream, submit: impl FnOnce()) -> Captured {
     let mut graph = ptr::null_mut();
     // SAFETY: the type is that of cuda.h.
     let end: End = unsafe { driver_function("cuStreamEndCapture") };
-    assert_eq!(end(stream.native().unwrap().cast(), &mut graph), 0);
+    let native = stream.native().unwrap().cast();
+    assert_eq!(in_primary(|| end(native, &mut graph)), 0);
     Captured(graph.cast())
 }

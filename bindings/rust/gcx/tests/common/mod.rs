@@ -1,5 +1,5 @@
-//! What several tests use: processes of their own, and the simulated driver as other libraries in
-//! the process call it.
+//! What several tests use: processes of their own, and the driver as other libraries in the process
+//! call it.
 
 // Each test program uses a part of it.
 #![allow(dead_code)]
@@ -97,13 +97,13 @@ pub fn holds_in_a_child(body: impl FnOnce() -> bool) -> bool {
     }
 }
 
-/// A function of the simulated driver.
+/// A function of the driver that gcx has opened.
 ///
 /// # Safety
 ///
 /// `F` is the type of the function.
 pub unsafe fn driver_function<F>(name: &str) -> F {
-    function_of(&gcx::simulator_path().unwrap(), name)
+    function_of(&gcx::driver_info().unwrap().library, name)
 }
 
 /// A function of a library.
@@ -153,12 +153,32 @@ type Launch = extern "C" fn(
     *mut *mut c_void,
 ) -> c_int;
 
+/// Does it with the primary context of device 0 current, as programs of CUDA's runtime have it: not
+/// every call of a GPU's driver does without. The context stays as long as the process.
+pub fn in_primary<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: the types are those of cuda.h.
+    let (retain, push, pop): (Retain, Push, Pop) = unsafe {
+        (
+            driver_function("cuDevicePrimaryCtxRetain"),
+            driver_function("cuCtxPushCurrent_v2"),
+            driver_function("cuCtxPopCurrent_v2"),
+        )
+    };
+    let mut primary = ptr::null_mut();
+    assert_eq!(retain(&mut primary, 0), 0);
+    assert_eq!(push(primary), 0);
+    let done = body();
+    assert_eq!(pop(&mut primary), 0);
+    done
+}
+
 /// Begins a graph capture in the stream's native stream of now.
 pub fn begin_capture(stream: &Stream) -> Result<()> {
     // SAFETY: the type is that of cuda.h; the mode is CU_STREAM_CAPTURE_MODE_RELAXED.
     let begin: extern "C" fn(*mut c_void, c_int) -> c_int =
         unsafe { driver_function("cuStreamBeginCapture_v2") };
-    assert_eq!(begin(stream.native()?.cast(), 2), 0);
+    let native = stream.native()?.cast();
+    assert_eq!(in_primary(|| begin(native, 2)), 0);
     Ok(())
 }
 
@@ -167,20 +187,17 @@ pub fn end_capture(stream: &Stream) -> Result<()> {
     // SAFETY: the types are those of cuda.h.
     let (end, destroy): (End, extern "C" fn(*mut c_void) -> c_int) =
         unsafe { (driver_function("cuStreamEndCapture"), driver_function("cuGraphDestroy")) };
-    assert_eq!(end(stream.native()?.cast(), &mut graph), 0);
+    let native = stream.native()?.cast();
+    assert_eq!(in_primary(|| end(native, &mut graph)), 0);
     assert_eq!(destroy(graph), 0);
     Ok(())
 }
 
-const PTX: &str = "
-.version 6.3
-.target sm_70
-.address_size 64
-.visible .entry gcx_spin(.param .u64 gcx_spin_param_0)
-{ ret; }
-\0";
+/// The text of what [`Work`] and [`graphs::Probes`] launch, as the driver takes it.
+const PTX: &str = concat!(include_str!("kernels.ptx"), "\0");
 
-/// Work for streams, which takes a time of the simulated clock. Stays as long as the process.
+/// Work for streams, which takes a time of the driver's clock, a simulated or a GPU's. Stays as long
+/// as the process.
 pub struct Work {
     spinner: *mut c_void,
     launch: Launch,
@@ -192,20 +209,15 @@ unsafe impl Sync for Work {}
 impl Work {
     pub fn new() -> Self {
         gcx::devices().unwrap(); // it opens the driver
-        let (mut primary, mut module, mut spinner) =
-            (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let (mut module, mut spinner) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the types are those of cuda.h; the texts end with a zero byte.
         unsafe {
-            let retain: Retain = driver_function("cuDevicePrimaryCtxRetain");
-            let push: Push = driver_function("cuCtxPushCurrent_v2");
             let load: Load = driver_function("cuModuleLoadData");
             let find: Find = driver_function("cuModuleGetFunction");
-            let pop: Pop = driver_function("cuCtxPopCurrent_v2");
-            assert_eq!(retain(&mut primary, 0), 0);
-            assert_eq!(push(primary), 0);
-            assert_eq!(load(&mut module, PTX.as_ptr().cast()), 0);
-            assert_eq!(find(&mut spinner, module, b"gcx_spin\0".as_ptr().cast()), 0);
-            assert_eq!(pop(&mut primary), 0);
+            in_primary(|| {
+                assert_eq!(load(&mut module, PTX.as_ptr().cast()), 0);
+                assert_eq!(find(&mut spinner, module, b"gcx_spin\0".as_ptr().cast()), 0);
+            });
             Work { spinner, launch: driver_function("cuLaunchKernel") }
         }
     }
@@ -216,7 +228,8 @@ impl Work {
         let mut arguments = [ptr::addr_of_mut!(nanoseconds).cast::<c_void>()];
         let (native, none) = (stream.native()?.cast(), ptr::null_mut());
         let args = arguments.as_mut_ptr();
-        let result = (self.launch)(self.spinner, 1, 1, 1, 1, 1, 1, 0, native, args, none);
+        let result =
+            in_primary(|| (self.launch)(self.spinner, 1, 1, 1, 1, 1, 1, 0, native, args, none));
         assert_eq!(result, 0, "cuLaunchKernel");
         Ok(())
     }
