@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packs the scenario in the languages that open the library by dlopen for a machine with a GPU,
-# which needs nothing installed but python3, and there tests/gpu/run-languages.sh:
+# Packs the scenario in the languages that open the library by dlopen, and Go's tests, for a machine
+# with a GPU, which needs nothing installed but python3, and there tests/gpu/run-languages.sh:
 #     tests/gpu/pack-languages.sh BUILD FOLDER
 # Takes what `tests/run.sh dlopen` has built and installed. FOLDER/bin gets a program for each
 # language, which takes the library's path; those of other languages may be put beside them.
@@ -21,6 +21,7 @@ wrapper() {
     chmod +x "$folder/bin/$1"
 }
 (cd examples/go && CGO_ENABLED=0 go build -buildvcs=false -ldflags=-s -o "$folder/bin/go" .)
+(cd examples/go && CGO_ENABLED=0 go test -c -buildvcs=false -ldflags=-s -o "$folder/go-tests" ./gcx)
 wrapper ctypes 'python3 python-ctypes/by_ctypes.py'
 wrapper lua 'luajit lua/scenario.lua'
 wrapper node 'node node/scenario.js'

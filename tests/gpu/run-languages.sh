@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs the scenario in other languages on a GPU of 132 SMs (H100 SXM, H200), as
-# tests/gpu/pack-languages.sh packed it:
+# Runs the scenario in other languages, and Go's tests, on a GPU of 132 SMs (H100 SXM, H200), as
+# tests/gpu/pack-languages.sh packed them:
 #     tests/gpu/run-languages.sh FOLDER [FOLDER FOR LOGS]
-# Each program in FOLDER/bin has to split the device, and its probe to show 108 and 24 SMs, disjoint.
-# Ends with "N passed, N failed".
+# Each program in FOLDER/bin has to split the device, and its probe to show 108 and 24 SMs, disjoint;
+# a folder without FOLDER/bin has Go's tests alone. Ends with "N passed, N failed".
 set -uo pipefail
 folder=$(realpath "${1:?usage: tests/gpu/run-languages.sh FOLDER [FOLDER FOR LOGS]}")
 logs=$(realpath -m "${2:-gpu-logs}")
@@ -37,11 +37,30 @@ holds() {
         grep -q '^given back: 0 contexts in use$' "$1"
 }
 
+# Of Go's tests those that are true of any driver with one device; the others need the simulation's two.
+go_tests=(
+    TestContextsAheadOfTime TestTheRestIsGivenUp TestProgressPanics TestWhatOfAKernelFits
+    TestAGraphRunsWhereItIsLaunched TestAGraphsKernelsAreChanged
+    TestLeasesChangeAndStreamsFollow TestAWaitIsGivenUp
+)
+
+# go_holds LOG: every test of the list has run and passed. A test that waits for ever ends with a panic.
+go_holds() {
+    local names count
+    names=$(IFS='|' && printf '%s' "${go_tests[*]}")
+    GCX_TEST_DRIVER=libcuda.so.1 GCX_LIBRARY=$folder/libgcx.so.0 \
+        "$folder/go-tests" -test.v -test.timeout=300s -test.run="^($names)\$" >"$1" 2>&1 || return 1
+    count=$(grep -c '^--- PASS: ' "$1")
+    printf '%d of %d tests passed\n' "$count" ${#go_tests[@]} >>"$1"
+    [ "$count" -eq ${#go_tests[@]} ]
+}
+
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 date -u +%Y-%m-%d
 passed=0
 failed=0
 for program in "$folder"/bin/*; do
+    [ -e "$program" ] || continue
     name=$(basename "$program")
     log=$logs/$name.log
     printf '== %s\n' "$name"
@@ -53,5 +72,14 @@ for program in "$folder"/bin/*; do
     fi
     cut -c 1-118 "$log"
 done
+log=$logs/go-tests.log
+printf '== go-tests\n'
+if go_holds "$log"; then
+    passed=$((passed + 1))
+else
+    printf 'FAILED: go-tests\n'
+    failed=$((failed + 1))
+fi
+cut -c 1-118 "$log"
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

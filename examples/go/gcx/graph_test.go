@@ -106,7 +106,7 @@ func TestAGraphsKernelsAreChanged(t *testing.T) {
 	}
 	own.runsOn(t, stream, graph.Launch(stream))
 	// All note to a place of nobody's, but for one whose grid is a single block.
-	elsewhere := arguments{own.noted, 0, 1000}
+	elsewhere := arguments{own.noted, 0, nanoseconds}
 	for i := range nodes {
 		params := KernelParams{
 			Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1},

@@ -28,8 +28,17 @@ var ownProcesses = map[string]func() error{
 	"take what another holds": takeWhatAnotherHolds,
 }
 
-// The driver is a simulated one with two devices.
-const machine = "sim:2xh100@13.0"
+// GCX_TEST_DRIVER names the driver that the tests run on: a simulated one with two devices, if it isn't
+// set; libcuda.so.1 is a GPU's. Not all of them are true of a GPU: tests/gpu/run-languages.sh names those
+// that are, on one of 132 SMs.
+var machine = testDriver()
+
+func testDriver() string {
+	if driver := os.Getenv("GCX_TEST_DRIVER"); driver != "" {
+		return driver
+	}
+	return "sim:2xh100@13.0"
+}
 
 // GCX_LIBRARY names the library to test. C's environment is that of the process's start, so what
 // the tests need there is given to a second process, which runs them.
