@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Rust on a GPU, which needs no Rust there. Where Rust is:
-#     tests/gpu/run-rust.sh build FOLDER      # programs with gcx inside
+#     tests/gpu/run-rust.sh build FOLDER      # programs and tests with gcx inside
 # and on the machine with the GPU, with what was carried there:
 #     tests/gpu/run-rust.sh FOLDER
 set -euo pipefail
