@@ -46,8 +46,9 @@ constexpr std::array kExecOptions = {
     Option{"--layout", "DEVICE=SMS,...", "in the place of both: each device with its own SMs"},
     kFamilyOption,
     Option{"--report", "WHAT",
-           "the count of SMs that programs are told: the partition's "
-           "(partition, if not given) or the device's (device)"},
+           "the count of SMs that programs are told: the partition's, but a cuBLAS that is wrong "
+           "with it the device's (auto, if not given), the partition's (partition), or the "
+           "device's (device)"},
     Option{"--contexts", "WHAT",
            "what becomes of contexts that programs make by cuCtxCreate, which "
            "would have all SMs: refuse (if not given) or device"},

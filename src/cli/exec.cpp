@@ -34,6 +34,14 @@ bool chosen(const Arguments& arguments, std::string_view option, std::string_vie
     return given == other;
 }
 
+exec::Told told(const Arguments& arguments) {
+    exec::Told told = exec::Told::kAuto;
+    const auto given = arguments.get("--report");
+    if (given && !exec::read_told(*given, told))
+        throw UsageError(format("--report %s: it takes auto, partition or device", given->c_str()));
+    return told;
+}
+
 // The plan that this process runs by itself, if any.
 std::optional<exec::Plan> plan_around() {
     const char* const text = std::getenv(exec::kPlanVariable);
@@ -152,8 +160,7 @@ Report run_exec(const Arguments& arguments) {
     const ExecLayout layout = read_exec_layout(arguments);
     const FamilyName* const family = arguments.has("--family") ? read_family(arguments) : nullptr;
     exec::Plan plan;
-    plan.told = chosen(arguments, "--report", "partition", "device") ? exec::Told::kDevice
-                                                                     : exec::Told::kPartition;
+    plan.told = told(arguments);
     plan.own_contexts = chosen(arguments, "--contexts", "refuse", "device");
     const HoldWish hold = hold_wish(arguments);
     const auto around = plan_around();

@@ -1,6 +1,7 @@
 #include "exec/plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <iterator>
@@ -20,6 +21,9 @@ constexpr FamilyWord kFamilies[] = {
     {GCX_SM_FAMILY_FINE, "fine"},
     {GCX_SM_FAMILY_MAX_CLUSTER, "max-cluster"},
 };
+
+// In the order of Told.
+constexpr std::array<std::string_view, 3> kToldWords = {"auto", "partition", "device"};
 
 std::string encode(std::string_view value) {
     std::string text;
@@ -183,6 +187,18 @@ std::string_view family_word(gcx_sm_family family) {
     return {};
 }
 
+std::string_view told_word(Told told) {
+    return kToldWords[static_cast<std::size_t>(told)];
+}
+
+bool read_told(std::string_view text, Told& told) {
+    const auto* const found = std::find(kToldWords.begin(), kToldWords.end(), text);
+    if (found == kToldWords.end())
+        return false;
+    told = static_cast<Told>(found - kToldWords.begin());
+    return true;
+}
+
 std::string write_plan(const Plan& plan) {
     std::string text(kPlanFormat);
     const auto add = [&](const char* key, std::string_view value) {
@@ -190,7 +206,7 @@ std::string write_plan(const Plan& plan) {
     };
     add("driver", encode(plan.driver));
     add("shim", encode(plan.shim));
-    add("report", plan.told == Told::kPartition ? "partition" : "device");
+    add("report", told_word(plan.told));
     add("contexts", plan.own_contexts ? "device" : "refuse");
     for (const DevicePart& part : plan.devices) {
         add("device", write_uuid(part.uuid));
@@ -215,8 +231,8 @@ Plan read_plan(std::string_view text) {
             plan.driver = read_path(word);
         else if (word.key == "shim")
             plan.shim = read_path(word);
-        else if (word.key == "report" && (word.value == "partition" || word.value == "device"))
-            plan.told = word.value == "device" ? Told::kDevice : Told::kPartition;
+        else if (word.key == "report" && read_told(word.value, plan.told))
+            continue;
         else if (word.key == "contexts" && (word.value == "refuse" || word.value == "device"))
             plan.own_contexts = word.value == "device";
         else if (word.key == "device")

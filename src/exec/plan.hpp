@@ -2,7 +2,7 @@
 // variable, GCX_EXEC_PLAN, as words:
 //
 //     gcx-exec-1 driver=/usr/lib/x86_64-linux-gnu/libcuda.so.1 shim=/usr/lib/gcx/libgcx-shim.so
-//     report=partition contexts=refuse
+//     report=auto contexts=refuse
 //     device=b0a1...16 bytes in hex family=coscheduled sms=24 atoms=0-2 of=16
 //
 // with device= and what follows it once for each device that is divided. Devices that aren't named
@@ -27,8 +27,9 @@ struct PlanError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// What programs are told when they ask how many SMs there are.
-enum class Told { kPartition, kDevice };
+// What programs are told when they ask how many SMs there are: the partition's count, all but a
+// cuBLAS that computes wrongly with it; the partition's; the device's.
+enum class Told { kAuto, kPartition, kDevice };
 
 // The SMs of one device that the programs have. Every process makes its green context of these
 // atoms, which are the same SMs in each: the driver splits a device the same way every time.
@@ -48,7 +49,7 @@ struct DevicePart {
 struct Plan {
     std::string driver; // the libcuda that does the work: an absolute path
     std::string shim;   // the library with the functions that are changed: an absolute path
-    Told told = Told::kPartition;
+    Told told = Told::kAuto;
     // Whether programs may make contexts by cuCtxCreate, which have all SMs of the device.
     bool own_contexts = false;
     std::vector<DevicePart> devices;
@@ -58,6 +59,12 @@ std::string write_plan(const Plan& plan);
 
 // Throws PlanError. What it accepts has all fields above, in range and in order.
 Plan read_plan(std::string_view text);
+
+// "auto", "partition", "device".
+std::string_view told_word(Told told);
+
+// Whether the text is such a word, and which.
+bool read_told(std::string_view text, Told& told);
 
 // "coscheduled"; empty for a family that a plan can't have.
 std::string_view family_word(gcx_sm_family family);

@@ -13,7 +13,7 @@ CUresult fit_grid(int* grid, const int* block, CUfunction function, CUoccupancyB
     int blocks = 0;
     CUresult result = GCX_REAL_ALONE(cuCtxGetDevice)(&device);
     if (result == CUDA_SUCCESS)
-        result = find_told_count(device, &sms);
+        result = find_told_count(device, Asker::kOther, &sms);
     if (result != CUDA_SUCCESS || sms == 0)
         return result;
     result = GCX_REAL_ALONE(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
@@ -41,7 +41,7 @@ GCX_SHIM_API(cuDeviceGetAttribute, int* out, CUdevice_attribute attribute, CUdev
     if (result != CUDA_SUCCESS || attribute != CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
         return result;
     int sms = 0;
-    result = find_told_count(device, &sms);
+    result = find_told_count(device, asker_at(__builtin_return_address(0)), &sms);
     if (result == CUDA_SUCCESS && sms != 0)
         *out = sms;
     return result;

@@ -1,5 +1,5 @@
 // In a process that uses gcx itself: the SMs of the green context that the calling thread has
-// current on the device.
+// current on the device. An old cuBLAS has a target of its own for that, cublasSetSmCountTarget.
 #include "shim/counts.hpp"
 #include "shim/real.hpp"
 
@@ -18,8 +18,8 @@ const char* real_path() {
     return path.load(std::memory_order_acquire);
 }
 
-CUresult find_told_count(CUdevice device, int* count) {
-    *count = current_count(device);
+CUresult find_told_count(CUdevice device, Asker asker, int* count) {
+    *count = asker == Asker::kOldCublas ? 0 : current_count(device);
     return CUDA_SUCCESS;
 }
 

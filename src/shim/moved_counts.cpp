@@ -9,13 +9,18 @@ namespace {
 // Whether the program asked, as one that uses gcx, for the counts of partitions of its own.
 constinit std::atomic<bool> counts_own{false};
 
+bool tells_device(Asker asker) {
+    const exec::Told told = plan()->told;
+    return told == exec::Told::kDevice || (told == exec::Told::kAuto && asker == Asker::kOldCublas);
+}
+
 } // namespace
 
-CUresult find_told_count(CUdevice device, int* count) {
+CUresult find_told_count(CUdevice device, Asker asker, int* count) {
     Partition* partition = nullptr;
     const CUresult result = find_partition(device, &partition);
     *count = 0;
-    if (partition == nullptr || plan()->told != exec::Told::kPartition)
+    if (partition == nullptr || tells_device(asker))
         return result;
     if (counts_own.load())
         *count = current_count(device);

@@ -115,6 +115,7 @@ def test_devices(unaware: str) -> None:
 def test_what_programs_are_told(unaware: str) -> None:
     assert told(gcx("exec", "--sms", "24", "--report", "device", "--", unaware)) == "132"
     assert told(gcx("exec", "--sms", "24", "--report", "partition", "--", unaware)) == "24"
+    assert told(gcx("exec", "--sms", "24", "--report", "auto", "--", unaware)) == "24"
 
 
 def test_ways_to_find_libcuda(unaware: str, tmp_path: Path) -> None:
@@ -223,7 +224,7 @@ def test_environment() -> None:
     assert words[0] == "gcx-exec-1"
     plan = dict(word.split("=", 1) for word in words[1:])
     assert Path(plan["driver"]).samefile(Path(sim_folder(), "libcuda.so.1"))
-    assert (plan["report"], plan["contexts"]) == ("partition", "device")
+    assert (plan["report"], plan["contexts"]) == ("auto", "device")
     assert (plan["family"], plan["sms"], plan["atoms"], plan["of"]) == (
         "coscheduled", "24", "0-2", "16",
     )  # fmt: skip
@@ -383,7 +384,7 @@ WRONG = {
     "--layout 0=24,0=8 -- true": "given twice",
     "--layout 0= -- true": '""',
     "--sms 24 --family big -- true": "no such family",
-    "--sms 24 --report both -- true": "partition or device",
+    "--sms 24 --report both -- true": "auto, partition or device",
     "--sms 24 --contexts green -- true": "refuse or device",
     "--sms 24 --bogus -- true": "unknown option --bogus",
     "--sms 24 --device 1 -- true": "no device 1",

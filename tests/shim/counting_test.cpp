@@ -1,5 +1,6 @@
 // gcx_report_partition_counts: what other libraries of a process that uses gcx are told.
 #include "../api/support.hpp"
+#include "asked_by.hpp"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -77,6 +78,9 @@ void follow_the_current() {
     CHECK_OK(gcx_context_push(small));
     CHECK_EQ(told(), 24);
     CHECK_EQ(told_by_address(), 24);
+    CHECK_EQ(count_asked_by("OTHER", OTHER(cuDeviceGetAttribute)), 24);
+    CHECK_EQ(count_asked_by("CUBLAS_NEW", OTHER(cuDeviceGetAttribute)), 24);
+    CHECK_EQ(count_asked_by("CUBLAS_OLD", OTHER(cuDeviceGetAttribute)), 132);
     std::thread([&] {
         CHECK_EQ(told(), 132);
         CHECK_OK(gcx_context_push(big));

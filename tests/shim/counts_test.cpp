@@ -1,4 +1,5 @@
 // How many SMs programs inside a partition are told, and what they can do with them.
+#include "asked_by.hpp"
 #include "inside.hpp"
 
 namespace {
@@ -80,6 +81,20 @@ void told_device(const Inside& inside) {
     inside::check_runs(inside.sms[0]);
 }
 
+// An old cuBLAS leaves parts of products out when it is told a partition's count.
+void told_each(int old_cublas, int others) {
+    CU_OK(cuInit, 0);
+    const auto ask = CU(cuDeviceGetAttribute);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(count_asked_by("CUBLAS_OLD", ask), old_cublas);
+        CHECK_EQ(count_asked_by("CUBLAS_UNKNOWN", ask), old_cublas);
+        CHECK_EQ(count_asked_by("CUBLAS_NEW", ask), others);
+        CHECK_EQ(count_asked_by("OTHER", ask), others);
+        CHECK_EQ(sms(), others);
+        use_primary();
+    }
+}
+
 // A program that makes green contexts itself divides the partition as it would a device.
 void nested(const Inside& inside) {
     CU_OK(cuInit, 0);
@@ -146,6 +161,11 @@ int main() {
         inside::run(wish, nested);
         inside::run(wish, nested_all);
     }
-    inside::run({.tells_device = true}, told_device);
+    using gcx::exec::Told;
+    inside::run({.told = Told::kPartition}, told);
+    inside::run({.told = Told::kDevice}, told_device);
+    inside::run({.told = Told::kAuto}, [](const Inside&) { told_each(132, 24); });
+    inside::run({.told = Told::kPartition}, [](const Inside&) { told_each(24, 24); });
+    inside::run({.told = Told::kDevice}, [](const Inside&) { told_each(132, 132); });
     return check::summary("counts inside");
 }

@@ -131,7 +131,7 @@ void run_damaged(const Wish& wish, const std::function<void(gcx::exec::Plan&)>& 
     inside.plan.driver = std::getenv("GCX_SIM_LIBRARY");
     inside.plan.shim = std::getenv("GCX_TEST_SHIM");
     inside.plan.own_contexts = wish.own_contexts;
-    inside.plan.told = wish.tells_device ? gcx::exec::Told::kDevice : gcx::exec::Told::kPartition;
+    inside.plan.told = wish.told;
     damage(inside.plan);
     support::in_child(wish.spec, [&] {
         setenv(gcx::exec::kPlanVariable, write_plan(inside.plan).c_str(), 1);

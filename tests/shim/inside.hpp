@@ -19,7 +19,7 @@ struct Wish {
     std::string spec = "h100@13.0";
     std::vector<uint32_t> sms = {24}; // of each device in turn; 0: not named in the plan
     uint32_t split_flags = 0;         // GCX_SPLIT_
-    bool tells_device = false;
+    gcx::exec::Told told = gcx::exec::Told::kAuto;
     bool own_contexts = false;
 };
 

@@ -1,12 +1,18 @@
 // A CUDA program that knows nothing of gcx: prints as JSON which SMs the kernels of each kind of stream and
-// thread ran on, what it is told of SMs, and what a launch costs. Built with static and with shared cudart.
+// thread ran on, and what it is told of SMs; with the word launch, what launches cost; with threads, what
+// threads that have ended keep. Built with static and with shared cudart.
 #include <cooperative_groups.h>
+#include <cuda.h>
 #include <cuda_runtime.h>
+
+#include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -21,7 +27,9 @@
 
 constexpr int kBlocks = 4096;
 constexpr int kMostSms = 1024;
-constexpr int kLaunches = 200000;
+constexpr int kLaunches = 20000;
+constexpr int kRounds = 31;
+constexpr int kThreads = 2000;
 
 // Long enough that blocks fill all SMs there are.
 __global__ void note_sm(int *seen) {
@@ -127,25 +135,98 @@ int cooperative_blocks() {
     return arrived == each * sms ? sms : -1;
 }
 
-// Microseconds for a launch, the best of several rounds.
-double launch_cost() {
-    cudaStream_t stream;
-    CHECK(cudaStreamCreate(&stream));
-    double best = 1e9;
-    for (int round = 0; round < 7; round++) {
-        CHECK(cudaStreamSynchronize(stream));
-        const auto begin = std::chrono::steady_clock::now();
-        for (int i = 0; i < kLaunches / 7; i++)
-            nothing<<<1, 32, 0, stream>>>();
-        CHECK(cudaStreamSynchronize(stream));
-        const std::chrono::duration<double, std::micro> spent =
-            std::chrono::steady_clock::now() - begin;
-        best = std::min(best, spent.count() / (kLaunches / 7));
-    }
-    return best;
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
 }
 
-int main() {
+// Microseconds for a launch in a stream, over so many.
+template <typename Launch> double launch_cost(cudaStream_t stream, const Launch &launch) {
+    CHECK(cudaStreamSynchronize(stream));
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunches; i++)
+        launch();
+    CHECK(cudaStreamSynchronize(stream));
+    const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - begin;
+    return spent.count() / kLaunches;
+}
+
+// The driver's own function, whatever stands before libcuda: that of the library which defines the
+// function of the driver that nobody changes.
+void *of_driver(const char *name) {
+    Dl_info driver;
+    link_map *loaded = nullptr;
+    void *const libcuda = dlopen("libcuda.so.1", RTLD_NOW);
+    if (dladdr(dlsym(libcuda, "cuDriverGetVersion"), &driver) == 0 ||
+        dlinfo(libcuda, RTLD_DI_LINKMAP, &loaded) != 0)
+        return nullptr;
+    while (loaded->l_prev != nullptr)
+        loaded = loaded->l_prev;
+    // glibc's handles are these.
+    for (; loaded != nullptr; loaded = loaded->l_next)
+        if (std::strcmp(loaded->l_name, driver.dli_fname) == 0)
+            return dlsym(loaded, name);
+    return nullptr;
+}
+
+// What a launch costs as the runtime does it; by the function that programs find in libcuda; and by the
+// driver's own. The latter two in turns: processes differ by more than they do.
+void report_launches() {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    cudaFunction_t function;
+    CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void *>(nothing)));
+    const auto found = reinterpret_cast<decltype(&cuLaunchKernel)>(
+        dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernel"));
+    const auto own = reinterpret_cast<decltype(&cuLaunchKernel)>(of_driver("cuLaunchKernel"));
+    if (found == nullptr || own == nullptr) {
+        std::fprintf(stderr, "no cuLaunchKernel\n");
+        std::exit(1);
+    }
+    std::vector<double> runtime, through, direct;
+    for (int round = 0; round < kRounds; round++) {
+        runtime.push_back(launch_cost(stream, [&] { nothing<<<1, 32, 0, stream>>>(); }));
+        through.push_back(launch_cost(stream, [&] {
+            found(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
+        }));
+        direct.push_back(launch_cost(stream, [&] {
+            own(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
+        }));
+    }
+    CHECK(cudaGetLastError());
+    std::printf("{\"runtime_us\": %.4f, \"found_us\": %.4f, \"driver_us\": %.4f, \"changed\": %s}\n",
+                median(runtime), median(through), median(direct), found == own ? "false" : "true");
+}
+
+void work_in_threads(int count) {
+    for (int i = 0; i < count; i++)
+        std::thread([] {
+            nothing<<<1, 32, 0, cudaStreamPerThread>>>();
+            CHECK(cudaStreamSynchronize(cudaStreamPerThread));
+        }).join();
+}
+
+// Bytes of the device's memory that are gone after threads came, used their own default streams, and went.
+long long lost_to_threads() {
+    size_t before = 0;
+    size_t after = 0;
+    size_t total = 0;
+    work_in_threads(100);
+    CHECK(cudaMemGetInfo(&before, &total));
+    work_in_threads(kThreads);
+    CHECK(cudaMemGetInfo(&after, &total));
+    return static_cast<long long>(before) - static_cast<long long>(after);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && std::strcmp(argv[1], "launch") == 0) {
+        report_launches();
+        return 0;
+    }
+    if (argc == 2 && std::strcmp(argv[1], "threads") == 0) {
+        std::printf("{\"lost_to_threads\": %lld}\n", lost_to_threads());
+        return 0;
+    }
     std::printf("{\"seen\": {");
     in_stream("default stream", nullptr);
     in_stream("legacy default stream", cudaStreamLegacy);
@@ -173,7 +254,7 @@ int main() {
     cudaDeviceProp properties;
     CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
     CHECK(cudaGetDeviceProperties(&properties, 0));
-    std::printf("}, \"attribute\": %d, \"properties\": %d, \"cooperative\": %d, \"launch_us\": %.4f}\n",
-                sms, properties.multiProcessorCount, cooperative_blocks(), launch_cost());
+    std::printf("}, \"attribute\": %d, \"properties\": %d, \"cooperative\": %d}\n", sms,
+                properties.multiProcessorCount, cooperative_blocks());
     return 0;
 }
