@@ -45,7 +45,9 @@ std::string device_mps_text(int32_t device) {
     }
     if (info.state == GCX_MPS_ON && info.thread_percentage > 0)
         text += format("                        and CUDA_MPS_ACTIVE_THREAD_PERCENTAGE limits this "
-                       "process to %g percent\n",
+                       "process to %g percent;\n"
+                       "                        cuBLAS 13.1 computes wrong products with many such "
+                       "limits, see docs/mps.md\n",
                        double{info.thread_percentage});
     return text;
 }

@@ -35,7 +35,8 @@ def test_info_says_what_it_changes() -> None:
     assert "MPS                   on: partitions of several processes run side by side" in on
     assert "virtual" in on
     limited = succeed("info", env={**MPS, SHARE: "20"})
-    assert f"{SHARE} limits this process to 20 percent" in limited
+    assert f"{SHARE} limits this process to 20 percent;" in limited
+    assert "cuBLAS 13.1 computes wrong products with many such limits" in limited
     assert "limits this process" not in succeed("info", env={SHARE: "20"})
 
 

@@ -15,7 +15,9 @@ def report_partition_counts() -> None:
     >>> gcx.report_partition_counts()
     >>> import torch
 
-    What a library sets up keeps the count that it was told: see docs/counts.md.
+    What a library sets up keeps the count that it was told: see docs/counts.md. A cuBLAS before
+    13.10 is told the device's all the same, since it computes wrong products with a partition's:
+    `gcx.current(part, cublas=True)` has it plan for the partition rightly.
 
     Raises:
         NotPermittedError: libcuda.so.1 is loaded already: it is too late.

@@ -5,7 +5,8 @@ use crate::sys;
 
 /// From now on libraries of this process that ask CUDA for the device's number of SMs, while a green
 /// context is current in the thread, are told that context's, so that they plan for SMs that they
-/// have. Nothing is moved by it, and other threads are told what they were told before.
+/// have. Nothing is moved by it, and other threads are told what they were told before. A cuBLAS before
+/// 13.10 is told the device's: with a partition's it computes wrong products.
 ///
 /// It puts a library before libcuda for the rest of the process, so it comes first: before the first
 /// call of gcx that opens the driver, and before anything else, as cudart or cudarc, loads
@@ -15,7 +16,7 @@ use crate::sys;
 /// gcx::report_partition_counts()?; // first in main
 /// let parts = gcx::Device::new(0)?.partition([32])?;
 /// parts[0].context().with_current(|| {
-///     // A handle of cuBLAS that is made here plans for 32 SMs, in any thread, for good.
+///     // A handle of cuBLAS 13.10 that is made here plans for 32 SMs, in any thread, for good.
 /// })?;
 /// # Ok::<(), gcx::Error>(())
 /// ```

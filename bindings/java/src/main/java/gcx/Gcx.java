@@ -106,7 +106,8 @@ public final class Gcx {
    * which a green context is current, by {@link Context#push()} or otherwise, is told that
    * context's SMs as the device's count, by CUDA's driver and by cudart. Other threads are told
    * what they were told before, and nothing runs elsewhere than before. Libraries ask when they set
-   * something up, and keep the answer, cuBLAS that of its first handle for all of them.
+   * something up, and keep the answer, cuBLAS that of its first handle for all of them. A cuBLAS
+   * before 13.10 is told the device's count: with a partition's it computes wrong products.
    *
    * <p>For good, and doing it twice does it once. To be called at the beginning of a program,
    * before anything loads libcuda: the first method that opens the driver, JCuda, any library of
