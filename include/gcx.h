@@ -1565,21 +1565,19 @@ GCX_API const char* gcx_simulator_path(void);
  * Counts
  *
  * CUDA tells a program the device's number of SMs whatever partition is current, so that
- * libraries plan for SMs that they don't have: inside 32 of an H200's 132 SMs a decode step took
- * 11.3 ms, and 10.0 with the right count; a prefill inside 108 took 66.7 ms, and 57.8 (measured
- * with a whole process in one partition, cuBLAS 13.10). Inside `gcx exec` that count is told
- * anyway. A process that uses gcx itself asks for it:
+ * libraries plan for SMs that they don't have: inside 108 of an H200's 132 SMs a prefill took
+ * 66.7 ms, and 57.8 with the right count (measured, a whole process in one partition). Inside
+ * `gcx exec` that count is told anyway. A process that uses gcx itself asks for it:
  *
  *   - A thread in which a green context is current, by gcx_context_push or otherwise, is told that
  *     context's SMs as CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT of its device, and
  *     cuOccupancyMaxPotentialBlockSize answers the grid for them; by cudart's functions too. Any
  *     other thread is told what it was told before.
- *   - Libraries ask when they set something up, and keep the answer. cuBLAS keeps what it was told
- *     as the process's first handle was made, for all handles (measured: 13.1, with PyTorch): so
- *     make that one with the partition current whose products matter most, and give the others
- *     cublasSetSmCountTarget, which is a handle's own. docs/counts.md says what keeps it when.
+ *   - Libraries ask when they set something up, and keep the answer, cuBLAS that of the process's
+ *     first handle for all handles (measured); cublasSetSmCountTarget is a handle's own. See
+ *     docs/counts.md for what keeps it when.
  *   - A cuBLAS before 13.10 is told the device's count all the same: told a partition's, 13.1
- *     leaves parts of products unwritten (measured). cublasSetSmCountTarget is right there too.
+ *     leaves parts of products unwritten (measured). With such a target it is right.
  *   - Nothing is moved: what a stream runs on is as before.
  * ---------------------------------------------------------------------------------------- */
 

@@ -115,8 +115,7 @@ inline void request_connections(uint32_t connections = max_connections) {
 }
 
 // gcx_report_partition_counts: before anything loads libcuda. From then on libraries that ask in a
-// thread where a partition is current are told its SMs, not the device's; all but a cuBLAS before
-// 13.10, which computes wrong products then.
+// thread where a partition is current are told its SMs; a cuBLAS before 13.10 the device's.
 inline void report_partition_counts() {
     check(gcx_report_partition_counts());
 }

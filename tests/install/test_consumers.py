@@ -130,7 +130,7 @@ def test_meson_subproject(tmp_path: Path) -> None:
     options = ["--buildtype=plain", "--force-fallback-for=gcx", "--unity=subprojects"]
     done = run("meson", "setup", *options, tmp_path / "build", source)
     assert done.returncode == 0, done.stdout
-    # Unity sources name others by absolute paths, which the compiler's cache takes as they are else.
+    # Unity sources name others by absolute paths, which the compiler's cache has to see through.
     done = run("ninja", "-C", tmp_path / "build", *SAID, CCACHE_BASEDIR=str(tmp_path))
     assert done.returncode == 0, done.stdout
     runs(tmp_path / "build", GCX_SIM_LIBRARY=str(build_folder() / "src" / "sim" / "libgcx-sim.so"))
