@@ -2,9 +2,9 @@
 
     python tests/gpu/exec/run.py BUILD [NAME...]
 
-BUILD is a build folder, NAME a step (nvcc torch cupy numba jax nccl count mps tests); all if not
-given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with triton), cupy, numba and
-jax those whose steps shall not be skipped. nccl needs two GPUs. tests needs PYTORCH_TESTS, the
+BUILD is a build folder, NAME a step (nvcc torch products cupy numba jax nccl count mps tests); all
+if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with triton), cupy,
+numba and jax those whose steps shall not be skipped. nccl needs two GPUs. tests needs PYTORCH_TESTS, the
 folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as test_cuda.py or
 test_cuda.py:-k:graph, or some files on streams, graphs and products. Prints figures as text, and
 last "N passed, N failed".
@@ -159,6 +159,23 @@ def step_torch(suite: Suite) -> None:
             # Sums of other lengths in another order: a part has other algorithms.
             close = torch.allclose(inside[name], value, rtol=2e-2, atol=2e-2)
             suite.check(close, f"torch in {sms} SMs: {name} is as in the plain run")
+
+
+def step_products(suite: Suite) -> None:
+    needs("torch")
+    for sms in (None, 112, 104, 24):
+        answer = suite.answer([*suite.inside(sms), *suite.python("products.py")])
+        suite.check(answer["told"] == (sms or SMS), f"products: told {answer['told']} SMs")
+        for name in ("bf16", "fp16", "fp32"):
+            wrong = answer[name]["wrong"]
+            where = f"products in {name}, {sms or 'all'} SMs"
+            suite.check(wrong == 0, f"{where}: {wrong} of {answer['shapes']} are wrong")
+        if sms is not None:
+            told = suite.answer(
+                [*suite.inside(sms, "--report", "partition"), *suite.python("products.py")]
+            )
+            # Which is up to cuBLAS's version, and why it isn't told that.
+            print(f"told {sms} SMs, cuBLAS has wrong: {told['bf16']}")
 
 
 def step_cupy(suite: Suite) -> None:
@@ -327,6 +344,7 @@ def step_tests(suite: Suite) -> None:
 STEPS: dict[str, Callable[[Suite], None]] = {
     "nvcc": step_nvcc,
     "torch": step_torch,
+    "products": step_products,
     "cupy": step_cupy,
     "numba": step_numba,
     "jax": step_jax,
