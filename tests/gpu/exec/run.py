@@ -4,10 +4,10 @@
 
 BUILD is a build folder, NAME a step (nvcc torch products cupy numba jax nccl count mps tests); all
 if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with triton), cupy,
-numba and jax those whose steps shall not be skipped. nccl needs two GPUs. tests needs PYTORCH_TESTS, the
-folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as test_cuda.py or
-test_cuda.py:-k:graph, or some files on streams, graphs and products. Prints figures as text, and
-last "N passed, N failed".
+numba and jax those whose steps shall not be skipped. nccl needs two GPUs. tests needs
+PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as
+test_cuda.py or test_cuda.py:-k:graph, or some files on streams, graphs and products. Prints figures
+as text, and last "N passed, N failed".
 """
 
 from __future__ import annotations
