@@ -38,5 +38,6 @@ need luacheck lua-check
 python_headers=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])' 2>/dev/null || true)
 need_file "${python_headers:-/nowhere}/Python.h" python3-dev
 install_missing
+check_rust
 use_venv tests/requirements.txt
 exec python3 -m tests.suite "$@"

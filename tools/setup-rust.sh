@@ -19,6 +19,13 @@ ubuntu_rust() {
 
 has_package() { apt-cache show "$1" >/dev/null 2>&1; }
 
+# After what was missing was installed.
+check_rust() {
+    rust_is_enough || die "Rust $rust_least or newer is wanted, with clippy and rustfmt, and there is \
+$(rustc --version 2>/dev/null || echo none): the newest is in the distribution's security updates \
+(Debian 12: bookworm-security), or comes by rustup"
+}
+
 need_rust() {
     local minor
     ! rust_is_enough || return 0
