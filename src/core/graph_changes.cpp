@@ -188,33 +188,34 @@ void Graph::apply(std::vector<Change> changes) {
     }
 }
 
-// Whether the driver could: not of nodes that others take the place of, nor in child graphs, whose
+// Whether the driver could: not where the code is another one, nor in child graphs, whose
 // executables it doesn't know by their nodes.
 bool Graph::set_in_place(const std::vector<Pointer>& executables,
                          const std::vector<Change>& changes, std::vector<Pointer>& touched) {
     const auto& nodes = movable_->nodes();
+    std::vector<uint32_t> numbers;
     for (const Change& change : changes) {
         const GraphNode& node = nodes[change.number];
-        if (!node.moves_in_place() || node.level != 0 || node.kernel.kern != change.launch.kern)
+        if (node.level != 0 || !node.kernel.same_code(change.launch))
             return false;
+        numbers.push_back(change.number);
     }
+    KernelParams params;
     for (const Pointer& executable : executables) {
         touched.push_back(executable);
-        const Targets targets = targets_of(*executable);
-        KernelParams params;
-        for (const Change& change : changes) {
-            const GraphNode& node = nodes[change.number];
-            const CUresult result = executable->set_kernel(
-                node.native, *params.of(node.kernel, nullptr, node.kernel.kern,
-                                        MovableGraph::context_for(node, targets)));
+        CUresult result = CUDA_SUCCESS;
+        const auto set = [&](uint32_t number, CUcontext context) {
+            const GraphNode& node = nodes[number];
             if (result == CUDA_SUCCESS)
-                continue;
-            if (log::wanted(GCX_LOG_DEBUG))
-                log::write(GCX_LOG_DEBUG,
-                           driver_.describe(result, "cuGraphExecKernelNodeSetParams") +
-                               "; the executables are made anew");
-            return false;
-        }
+                result = executable->set_kernel(node.native, *params.of(node.kernel, context));
+        };
+        movable_->in_contexts(numbers, targets_of(*executable), set);
+        if (result == CUDA_SUCCESS)
+            continue;
+        if (log::wanted(GCX_LOG_DEBUG))
+            log::write(GCX_LOG_DEBUG, driver_.describe(result, "cuGraphExecKernelNodeSetParams") +
+                                          "; the executables are made anew");
+        return false;
     }
     return true;
 }

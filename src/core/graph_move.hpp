@@ -35,36 +35,22 @@ class MovableGraph {
     // Gives it back to the driver. Throws, and changes nothing, if that refuses.
     void destroy();
 
+    // Calls the body for each node with the context that it is to run in, which is current then.
+    void in_contexts(std::span<const uint32_t> numbers, Targets targets,
+                     const std::function<void(uint32_t number, CUcontext context)>& body) const;
+
   private:
-    struct Fresh {
-        uint32_t number;
-        CUgraphNode native;
-    };
-
-    // Of a function's new nodes: the attributes that they have from it, which aren't the default.
-    using FromFunction = std::map<CUfunction, std::vector<NodeAttribute>>;
-
     void move_to(Targets targets);
-    void move_in_place(uint32_t number, CUcontext context);
-    void replace(const std::vector<uint32_t>& numbers, Targets targets);
-    void add_again(const std::vector<uint32_t>& numbers, Targets targets,
-                   std::vector<Fresh>& fresh);
-    CUgraphNode add_again(const GraphNode& node, CUcontext context);
-    void set_attributes(uint32_t number, CUgraphNode native, FromFunction& from_function);
-    void set_attribute(uint32_t number, CUgraphNode native, const NodeAttribute& wanted);
-    std::vector<NodeAttribute> set_from_the_beginning(CUgraphNode native) const;
-    bool has_attribute(CUgraphNode native, const NodeAttribute& wanted) const;
-    [[noreturn]] void refuse_attribute(uint32_t number, const NodeAttribute& wanted) const;
-    void connect(const std::vector<Fresh>& fresh);
-    void compare_copy(uint32_t number, CUgraphNode native);
-    void compare_kernel(uint32_t number, CUgraphNode native, CUcontext context);
-    void destroy_replaced();
+    void move_kernel(uint32_t number, CUcontext context);
+    void move_copy(uint32_t number, CUcontext context);
+    void check_set(CUresult result, const char* function, uint32_t number) const;
+    void compare_copy(uint32_t number) const;
+    void compare_kernel(uint32_t number, CUcontext context) const;
 
     const Driver& driver_;
     CUgraph graph_ = nullptr;
     std::unique_ptr<GraphNodes> nodes_;
     KernelParams params_;
-    std::vector<CUgraphNode> replaced_; // that others took the place of, and must go
 };
 
 } // namespace gcx

@@ -65,6 +65,17 @@ const NodeAttribute* find_attribute(const KernelLaunch& launch, unsigned id) {
     return found == launch.attributes.end() ? nullptr : &*found;
 }
 
+// What a node has where nobody set the attribute.
+NodeAttribute default_attribute(unsigned id) {
+    CUlaunchAttributeValue value;
+    std::memset(&value, 0, sizeof value);
+    if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) // measured on 13.0, of streams
+        value.memSyncDomainMap.remote = 1;
+    NodeAttribute attribute{id, {}};
+    std::memcpy(attribute.value.data(), &value, sizeof value);
+    return attribute;
+}
+
 // The arguments as a launch by CU_LAUNCH_PARAM_BUFFER_POINTER gives them; empty: it gives none.
 std::span<const std::byte> buffer_of(void** extra) {
     const std::byte* begin = nullptr;
@@ -94,20 +105,13 @@ bool KernelLaunch::cooperative() const {
     return flag != 0;
 }
 
-bool KernelLaunch::same_parameters(const KernelLaunch& other) const {
-    return kern == other.kern && (kern != nullptr || func == other.func) && grid == other.grid &&
-           block == other.block && shared_bytes == other.shared_bytes &&
-           arguments == other.arguments;
+bool KernelLaunch::same_code(const KernelLaunch& other) const {
+    return kern == other.kern && (kern != nullptr || func == other.func);
 }
 
-NodeAttribute default_attribute(unsigned id) {
-    CUlaunchAttributeValue value;
-    std::memset(&value, 0, sizeof value);
-    if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) // measured on 13.0, of streams
-        value.memSyncDomainMap.remote = 1;
-    NodeAttribute attribute{id, {}};
-    std::memcpy(attribute.value.data(), &value, sizeof value);
-    return attribute;
+bool KernelLaunch::same_parameters(const KernelLaunch& other) const {
+    return same_code(other) && grid == other.grid && block == other.block &&
+           shared_bytes == other.shared_bytes && arguments == other.arguments;
 }
 
 std::optional<NodeAttribute> read_attribute(const Driver& driver, CUgraphNode node, unsigned id) {
@@ -123,15 +127,16 @@ std::optional<NodeAttribute> read_attribute(const Driver& driver, CUgraphNode no
     return attribute;
 }
 
-const CUDA_KERNEL_NODE_PARAMS_v2* KernelParams::of(const KernelLaunch& launch, CUfunction func,
-                                                   CUkernel kern, CUcontext context) {
+// Measured on 13.0, of nodes and of executables' nodes: where func is given, the driver takes the
+// current context and ignores kern and ctx; where it is null, it takes kern and ctx.
+const CUDA_KERNEL_NODE_PARAMS_v2* KernelParams::of(const KernelLaunch& launch, CUcontext context) {
     // The driver reads what they point to, and changes nothing.
     auto* const begin = const_cast<std::byte*>(launch.arguments.data());
     pointers_.clear();
     for (const KernelLayout::Place& place : launch.layout->parameters)
         pointers_.push_back(begin + place.offset);
-    native_.func = func;
-    native_.kern = kern;
+    native_.func = launch.kern == nullptr ? launch.func : nullptr;
+    native_.kern = launch.kern;
     native_.ctx = context;
     native_.gridDimX = launch.grid[0];
     native_.gridDimY = launch.grid[1];

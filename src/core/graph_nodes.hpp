@@ -34,9 +34,6 @@ struct NodeAttribute {
     bool operator==(const NodeAttribute&) const = default;
 };
 
-// What a node has where nobody set the attribute.
-NodeAttribute default_attribute(unsigned id);
-
 struct KernelLaunch {
     CUfunction func = nullptr;
     CUkernel kern = nullptr; // null: of a module, which has a function alone
@@ -51,6 +48,7 @@ struct KernelLaunch {
     std::array<unsigned, 3> cluster() const;
     bool cooperative() const;
     uint64_t blocks() const { return uint64_t{grid[0]} * grid[1] * grid[2]; }
+    bool same_code(const KernelLaunch& other) const;
     // Whether both are the same launch, wherever they run.
     bool same_parameters(const KernelLaunch& other) const;
 };
@@ -58,9 +56,8 @@ struct KernelLaunch {
 // What the driver is told of a launch. One serves many, one after the other.
 class KernelParams {
   public:
-    // Points into the launch. func and kern as they are to be given; context null: the current one.
-    const CUDA_KERNEL_NODE_PARAMS_v2* of(const KernelLaunch& launch, CUfunction func, CUkernel kern,
-                                         CUcontext context);
+    // Points into the launch. The context is to be current where the kernel is of a module.
+    const CUDA_KERNEL_NODE_PARAMS_v2* of(const KernelLaunch& launch, CUcontext context);
 
   private:
     std::vector<void*> pointers_;
@@ -84,8 +81,6 @@ struct GraphNode {
     bool has_place() const {
         return is_kernel() || kind == GCX_GRAPH_NODE_MEMCPY || kind == GCX_GRAPH_NODE_MEMSET;
     }
-    // Whether its context can be changed; if not, another node takes its place.
-    bool moves_in_place() const { return is_kernel() && kernel.kern != nullptr; }
 };
 
 // A graph, or one that a node of it stands for.
@@ -121,8 +116,6 @@ class GraphNodes {
     std::vector<GraphNode> nodes;
     std::vector<GraphLevel> levels;
 
-    // The attributes of kernel nodes that the driver knows.
-    const std::vector<unsigned>& attributes_told() const { return told_; }
     // How many blocks of a launch an SM holds. Wants a current context.
     uint32_t blocks_per_sm(const KernelLaunch& launch);
 
@@ -142,7 +135,7 @@ class GraphNodes {
     const Driver& driver_;
     Device* device_ = nullptr;
     uint32_t part_count_ = 0;
-    std::vector<unsigned> told_;
+    std::vector<unsigned> told_; // the attributes of kernel nodes that the driver knows
     bool asked_ = false; // whether the driver was asked which it tells
     std::map<const void*, std::shared_ptr<const KernelLayout>> layouts_;
     struct Occupancy {

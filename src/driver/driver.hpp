@@ -74,18 +74,13 @@
     X(cuGraphDestroy, 10000, decltype(&::cuGraphDestroy))                                          \
     X(cuGraphGetNodes, 10000, decltype(&::cuGraphGetNodes))                                        \
     X(cuGraphGetEdges, 12030, decltype(&::cuGraphGetEdges_v2))                                     \
-    X(cuGraphAddDependencies, 12030, decltype(&::cuGraphAddDependencies_v2))                       \
     X(cuGraphNodeGetType, 10000, decltype(&::cuGraphNodeGetType))                                  \
-    X(cuGraphDestroyNode, 10000, decltype(&::cuGraphDestroyNode))                                  \
+    X(cuGraphNodeSetParams, 12020, decltype(&::cuGraphNodeSetParams))                              \
     X(cuGraphChildGraphNodeGetGraph, 10000, decltype(&::cuGraphChildGraphNodeGetGraph))            \
     X(cuGraphKernelNodeGetParams, 12000, decltype(&::cuGraphKernelNodeGetParams_v2))               \
     X(cuGraphKernelNodeSetParams, 12000, decltype(&::cuGraphKernelNodeSetParams_v2))               \
     X(cuGraphKernelNodeGetAttribute, 11000, decltype(&::cuGraphKernelNodeGetAttribute))            \
-    X(cuGraphKernelNodeSetAttribute, 11000, decltype(&::cuGraphKernelNodeSetAttribute))            \
-    X(cuGraphAddKernelNode, 12000, decltype(&::cuGraphAddKernelNode_v2))                           \
-    X(cuGraphAddMemcpyNode, 10000, decltype(&::cuGraphAddMemcpyNode))                              \
     X(cuGraphMemcpyNodeGetParams, 10000, decltype(&::cuGraphMemcpyNodeGetParams))                  \
-    X(cuGraphAddMemsetNode, 10000, decltype(&::cuGraphAddMemsetNode))                              \
     X(cuGraphMemsetNodeGetParams, 10000, decltype(&::cuGraphMemsetNodeGetParams))                  \
     X(cuGraphHostNodeGetParams, 10000, decltype(&::cuGraphHostNodeGetParams))                      \
     X(cuGraphInstantiateWithFlags, 11040, decltype(&::cuGraphInstantiateWithFlags))                \

@@ -62,7 +62,8 @@ void runs_in_its_context() {
     CHECK_OK(cuGraphDestroy(captured));
 }
 
-// Recorded: with func set ctx is ignored. The header: without a context the current one counts.
+// Recorded: with func set ctx is ignored, and the node is where the current context is. The header:
+// without a context the current one counts.
 void function_and_context() {
     GraphBench on;
     CUgraph captured = on.bench.capture(on.bench.kernel_function, on.bench.plain);
@@ -73,7 +74,12 @@ void function_and_context() {
     {
         const Current current(on.bench.parts[1].context);
         CHECK_OK(cuGraphKernelNodeSetParams_v2(node, &parameters));
-        CHECK_EQ(on.launched(on.bench.plain, captured)[0].sm_count, 132U);
+        CHECK_EQ(on.launched(on.bench.plain, captured)[0].sm_count, 108U);
+    }
+    CHECK_OK(cuGraphKernelNodeSetParams_v2(node, &parameters));
+    CHECK_EQ(on.launched(on.bench.plain, captured)[0].sm_count, 132U);
+    {
+        const Current current(on.bench.parts[1].context);
         parameters.func = nullptr;
         parameters.ctx = nullptr;
         CHECK_OK(cuGraphKernelNodeSetParams_v2(node, &parameters));
@@ -84,7 +90,7 @@ void function_and_context() {
     CHECK_OK(cuGraphDestroy(captured));
 }
 
-// Recorded: a module's kernel is taken elsewhere by a node that is added anew.
+// Recorded: a module's kernel is taken elsewhere by a node that is added or set there.
 void module_kernels() {
     GraphBench on;
     const CUgraphNode before = on.add(on.spin());
@@ -108,6 +114,11 @@ void module_kernels() {
         CHECK_EQ(runs[i].sm_count, i == 1 ? 24U : 132U);
         CHECK(i == 0 || runs[i].begin_ns == runs[i - 1].end_ns);
     }
+    {
+        const Current current(on.bench.parts[1].context);
+        CHECK_OK(cuGraphKernelNodeSetParams_v2(moved, &parameters));
+    }
+    CHECK_EQ(on.launched(on.bench.parts[1].stream)[1].sm_count, 108U);
     // Without it what follows follows nothing.
     CHECK_OK(cuGraphDestroyNode(moved));
     std::size_t count = 0;
@@ -281,6 +292,7 @@ void too_large_for_the_partition() {
     }
     CHECK_OK(set(fits, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, cooperative()));
     exec = on.instantiate(small);
+    const Current current(on.bench.parts[0].context);
     CUDA_KERNEL_NODE_PARAMS_v2 larger = on.spin(49);
     CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(exec, fits, &larger),
              CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);

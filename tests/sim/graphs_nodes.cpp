@@ -179,8 +179,16 @@ void any_node() {
     CHECK_EQ(on.launched(on.bench.plain)[0].sm_count, 132U);
     CHECK_EQ(host[0], 6U);
     CHECK_EQ(cuGraphNodeSetParams(copied, &fill), CUDA_ERROR_INVALID_VALUE);
-    // Of a node that hasn't it: NULL is the current one's.
+    // Recorded: by the functions of their kinds, it is the current one.
     CUDA_MEMSET_NODE_PARAMS old_way{memory, 0, 9, 4, 4, 1};
+    {
+        const Current current(on.bench.parts[1].context);
+        CHECK_OK(cuGraphMemsetNodeSetParams(filled, &old_way));
+    }
+    CHECK_OK(cuGraphMemcpyNodeSetParams(copied, &copy.memcpy.copyParams));
+    runs = on.launched(on.bench.plain);
+    CHECK(runs[0].sm_count == 108 && runs[1].sm_count == 132 && host[0] == 9);
+    // Of a node that hasn't it: NULL is the current one's.
     CHECK_EQ(cuGraphExecMemsetNodeSetParams(exec, filled, &old_way, on.primary.context),
              CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuGraphExecMemsetNodeSetParams(exec, filled, &old_way, on.bench.parts[0].context));
@@ -201,7 +209,7 @@ void any_node() {
             std::bit_cast<CUresult (*)(CUgraphNode, CUgraphNodeParams*)>(address);
         CHECK_OK(get_params(copied, &told));
         CHECK(told.type == CU_GRAPH_NODE_TYPE_MEMCPY && told.memcpy.copyParams.srcDevice == memory);
-        CHECK(told.memcpy.copyCtx == on.bench.parts[1].context);
+        CHECK(told.memcpy.copyCtx == on.primary.context);
     }
 }
 

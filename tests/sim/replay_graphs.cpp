@@ -80,8 +80,8 @@ bool executable_stays(Bench& bench) {
     CHECK_OK(cuGraphInstantiateWithFlags(&exec, one, 0));
     CUDA_KERNEL_NODE_PARAMS_v2 parameters;
     CHECK_OK(cuGraphKernelNodeGetParams_v2(Bench::first_node(one), &parameters));
-    CHECK_OK(cuGraphExecKernelNodeSetParams_v2(exec, Bench::first_node(one), &parameters));
     parameters.func = nullptr;
+    CHECK_OK(cuGraphExecKernelNodeSetParams_v2(exec, Bench::first_node(one), &parameters));
     parameters.ctx = bench.parts[1].context;
     const CUresult set =
         cuGraphExecKernelNodeSetParams_v2(exec, Bench::first_node(one), &parameters);

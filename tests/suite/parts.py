@@ -121,7 +121,7 @@ def part_headers(suite: Suite) -> None:
         include = next(headers.glob("nvidia/*/include"))
         folder = BUILD / f"headers-{version}"
         # The command knows no cuda.h, and the fuzzers' seeds are tested elsewhere.
-        options = [f"-Dtoolkit_include={include}", "-Dexamples=false", *CHEAP, "-Doptimization=0"]
+        options = [f"-Dtoolkit_include={include}", "-Dexamples=false", *CHEAP, "-Doptimization=2"]
         oldest = version == next(iter(HEADERS))
         # gcx.h and the ABI know nothing of CUDA's headers.
         suites = ("sim", "api") if oldest else ("sim",)

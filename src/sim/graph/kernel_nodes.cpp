@@ -118,6 +118,12 @@ void set_attribute(Machine& machine, CUgraphNode handle, CUlaunchAttributeID att
     work.attributes = std::move(kept);
 }
 
+// The header: ctx is ignored where func is set, and none means the current one. Recorded: so func
+// means the current one, also of a node that is in another.
+Context& context_for(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& p) {
+    return p.func == nullptr ? context_or_current(machine, p.ctx) : current_context(machine);
+}
+
 } // namespace
 
 bool is_of_nodes(int attribute) {
@@ -134,8 +140,7 @@ void add_kernel(Machine& machine, const NodePlace& place,
     const CUDA_KERNEL_NODE_PARAMS_v2& p = known(parameters);
     const Function& function = function_of(machine, p);
     Work work;
-    work.context =
-        p.func == nullptr ? &context_or_current(machine, p.ctx) : &current_context(machine);
+    work.context = &context_for(machine, p);
     read_launch(p, function, work);
     add_node(machine, place, std::move(work));
 }
@@ -185,8 +190,7 @@ CUDA_KERNEL_NODE_PARAMS_v2 widen(const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
 
 void change_kernel(Machine& machine, const CUDA_KERNEL_NODE_PARAMS_v2& parameters, Work& work) {
     const Function& function = function_of(machine, parameters);
-    if (parameters.func == nullptr) // the header: no context means the current one
-        work.context = &context_or_current(machine, parameters.ctx);
+    work.context = &context_for(machine, parameters);
     read_launch(parameters, function, work);
 }
 

@@ -189,6 +189,7 @@ GCX_SIM_API(cuGraphMemsetNodeSetParams, CUgraphNode handle,
         Node& node = node_of(machine, handle);
         require_kind(node.work, Work::Kind::Memset);
         change_work(node, memset_work(machine, known(parameters)));
+        node.work.context = &current_context(machine); // recorded
     });
 }
 
@@ -197,6 +198,7 @@ GCX_SIM_API(cuGraphMemcpyNodeSetParams, CUgraphNode handle, const CUDA_MEMCPY3D*
         Node& node = node_of(machine, handle);
         require_kind(node.work, Work::Kind::Memcpy);
         change_work(node, memcpy_work(machine, known(parameters)));
+        node.work.context = &current_context(machine); // recorded
     });
 }
 

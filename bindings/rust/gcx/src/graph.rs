@@ -208,7 +208,8 @@ impl Graph {
 
     /// Gives a kernel's node other parameters, in the graph and all executables, or nowhere. Launches
     /// from then on have them, work in flight has the former. Takes about a microsecond for each
-    /// executable if the kernel is one of a library and not in a child graph; else they are made anew.
+    /// executable where the driver changes executables, which it doesn't in child graphs; else they are
+    /// made anew.
     ///
     /// # Safety
     ///
