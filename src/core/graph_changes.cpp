@@ -193,23 +193,25 @@ void Graph::apply(std::vector<Change> changes) {
 bool Graph::set_in_place(const std::vector<Pointer>& executables,
                          const std::vector<Change>& changes, std::vector<Pointer>& touched) {
     const auto& nodes = movable_->nodes();
-    std::vector<uint32_t> numbers;
     for (const Change& change : changes) {
         const GraphNode& node = nodes[change.number];
         if (node.level != 0 || !node.kernel.same_code(change.launch))
             return false;
-        numbers.push_back(change.number);
     }
     KernelParams params;
     for (const Pointer& executable : executables) {
         touched.push_back(executable);
         CUresult result = CUDA_SUCCESS;
-        const auto set = [&](uint32_t number, CUcontext context) {
-            const GraphNode& node = nodes[number];
+        const Targets targets = targets_of(*executable);
+        std::vector<MovableGraph::Placed> placed;
+        for (const Change& change : changes)
+            placed.push_back(
+                {change.number, MovableGraph::context_for(nodes[change.number], targets)});
+        movable_->in_contexts(placed, [&](const MovableGraph::Placed& one) {
+            const GraphNode& node = nodes[one.number];
             if (result == CUDA_SUCCESS)
-                result = executable->set_kernel(node.native, *params.of(node.kernel, context));
-        };
-        movable_->in_contexts(numbers, targets_of(*executable), set);
+                result = executable->set_kernel(node.native, *params.of(node.kernel, one.context));
+        });
         if (result == CUDA_SUCCESS)
             continue;
         if (log::wanted(GCX_LOG_DEBUG))

@@ -92,39 +92,39 @@ KernelLaunch MovableGraph::exchange_kernel(uint32_t number, KernelLaunch launch)
     return std::exchange(node.kernel, std::move(launch));
 }
 
-void MovableGraph::in_contexts(
-    std::span<const uint32_t> numbers, Targets targets,
-    const std::function<void(uint32_t number, CUcontext context)>& body) const {
+void MovableGraph::in_contexts(std::span<const Placed> wanted,
+                               const std::function<void(const Placed&)>& body) const {
     std::vector<CUcontext> contexts;
-    for (const uint32_t number : numbers) {
-        CUcontext const context = context_for(nodes()[number], targets);
-        if (std::find(contexts.begin(), contexts.end(), context) == contexts.end())
-            contexts.push_back(context);
+    for (const Placed& one : wanted) {
+        if (std::find(contexts.begin(), contexts.end(), one.context) == contexts.end())
+            contexts.push_back(one.context);
     }
     for (CUcontext context : contexts) {
         const ScopedCurrent current(driver_, context);
-        for (const uint32_t number : numbers) {
-            if (context_for(nodes()[number], targets) == context)
-                body(number, context);
+        for (const Placed& one : wanted) {
+            if (one.context == context)
+                body(one);
         }
     }
 }
 
 void MovableGraph::move_to(Targets targets) {
-    std::vector<uint32_t> elsewhere;
+    std::vector<Placed> elsewhere;
+    elsewhere.reserve(nodes().size());
     for (uint32_t i = 0; i < nodes().size(); i++) {
         const GraphNode& node = nodes()[i];
-        if (node.has_place() && node.at != context_for(node, targets))
-            elsewhere.push_back(i);
+        CUcontext const context = context_for(node, targets);
+        if (node.has_place() && node.at != context)
+            elsewhere.push_back({i, context});
     }
-    in_contexts(elsewhere, targets, [this](uint32_t number, CUcontext context) {
-        GraphNode& node = nodes_->nodes[number];
+    in_contexts(elsewhere, [this](const Placed& one) {
+        GraphNode& node = nodes_->nodes[one.number];
         node.at = nullptr; // until it is known
         if (node.is_kernel())
-            move_kernel(number, context);
+            move_kernel(one);
         else
-            move_copy(number, context);
-        node.at = context;
+            move_copy(one);
+        node.at = one.context;
     });
 }
 
@@ -135,11 +135,12 @@ void MovableGraph::check_set(CUresult result, const char* function, uint32_t num
 }
 
 // Wants the context to be current.
-void MovableGraph::move_kernel(uint32_t number, CUcontext context) {
+void MovableGraph::move_kernel(const Placed& where) {
+    const auto [number, context] = where;
     const GraphNode& node = nodes()[number];
     check_set(driver_.cuGraphKernelNodeSetParams(node.native, params_.of(node.kernel, context)),
               "cuGraphKernelNodeSetParams", number);
-    compare_kernel(number, context);
+    compare_kernel(where);
     for (const NodeAttribute& wanted : node.kernel.attributes) {
         if (read_attribute(driver_, node.native, wanted.id) != wanted)
             fail(GCX_ERROR_NOT_SUPPORTED,
@@ -149,7 +150,8 @@ void MovableGraph::move_kernel(uint32_t number, CUcontext context) {
 }
 
 // A memcpy or memset node. No driver before 13.2 tells the context that one has.
-void MovableGraph::move_copy(uint32_t number, CUcontext context) {
+void MovableGraph::move_copy(const Placed& where) {
+    const auto [number, context] = where;
     const GraphNode& node = nodes()[number];
     CUgraphNodeParams params{};
     if (node.kind == GCX_GRAPH_NODE_MEMCPY) {
@@ -177,15 +179,16 @@ void MovableGraph::compare_copy(uint32_t number) const {
         GCX_CALL(driver_, cuGraphMemsetNodeGetParams, native,
                  reinterpret_cast<CUDA_MEMSET_NODE_PARAMS*>(has.data()));
     if (has != wanted.parameters)
-        fail(GCX_ERROR_NOT_SUPPORTED, describe_node(nodes(), number) +
-                                          ": the driver has other parameters than it was told");
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             describe_node(nodes(), number) + ": the driver has other parameters than it was told");
 }
 
-void MovableGraph::compare_kernel(uint32_t number, CUcontext context) const {
+void MovableGraph::compare_kernel(const Placed& where) const {
+    const auto [number, context] = where;
     const KernelLaunch& wanted = nodes()[number].kernel;
     CUDA_KERNEL_NODE_PARAMS_v2 params{};
     GCX_CALL(driver_, cuGraphKernelNodeGetParams, nodes()[number].native, &params);
-    const auto refuse = [&](const char* what) {
+    const auto refuse = [&, number = number](const char* what) {
         fail(GCX_ERROR_NOT_SUPPORTED, format("%s: the driver has other %s than it was told",
                                              describe_node(nodes(), number).c_str(), what));
     };

@@ -35,17 +35,22 @@ class MovableGraph {
     // Gives it back to the driver. Throws, and changes nothing, if that refuses.
     void destroy();
 
-    // Calls the body for each node with the context that it is to run in, which is current then.
-    void in_contexts(std::span<const uint32_t> numbers, Targets targets,
-                     const std::function<void(uint32_t number, CUcontext context)>& body) const;
+    // A node, and the context that it is to run in.
+    struct Placed {
+        uint32_t number;
+        CUcontext context;
+    };
+    // Calls the body for each while its context is current.
+    void in_contexts(std::span<const Placed> wanted,
+                     const std::function<void(const Placed&)>& body) const;
 
   private:
     void move_to(Targets targets);
-    void move_kernel(uint32_t number, CUcontext context);
-    void move_copy(uint32_t number, CUcontext context);
+    void move_kernel(const Placed& where);
+    void move_copy(const Placed& where);
     void check_set(CUresult result, const char* function, uint32_t number) const;
     void compare_copy(uint32_t number) const;
-    void compare_kernel(uint32_t number, CUcontext context) const;
+    void compare_kernel(const Placed& where) const;
 
     const Driver& driver_;
     CUgraph graph_ = nullptr;

@@ -136,7 +136,7 @@ class GraphNodes {
     Device* device_ = nullptr;
     uint32_t part_count_ = 0;
     std::vector<unsigned> told_; // the attributes of kernel nodes that the driver knows
-    bool asked_ = false; // whether the driver was asked which it tells
+    bool asked_ = false;         // whether the driver was asked which it tells
     std::map<const void*, std::shared_ptr<const KernelLayout>> layouts_;
     struct Occupancy {
         const void* kernel;

@@ -340,7 +340,7 @@ void a_memory_limit_is_of_each_device() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+    for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
         on_machine(h100, prepared_ones_are_kept);
         on_machine(h100, leases_find_theirs);

@@ -240,7 +240,7 @@ void ended_captures_cost_nothing() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+    for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
         on_machine(h100, others_do_not_break_it);
         on_machine(h100, events_of_it_are_not_waited_for);

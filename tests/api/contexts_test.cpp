@@ -302,7 +302,7 @@ void workqueues_are_forgotten() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+    for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
         on_machine(h100, private_contexts_are_nobody_else_s);
         on_machine(h100, those_in_use_are_listed);

@@ -387,7 +387,7 @@ int main() {
             CHECK_EQ(left_behind(before, sim::counts()), std::string());
         });
     };
-    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+    for (const char* driver : drivers()) {
         const std::string machine = std::string("2xh100@") + driver;
         for (const auto body : {each_has_its_own, prepared_together, events_order_work_across,
                                 memory_of_the_other, leases_are_of_one, graphs_are_of_one,

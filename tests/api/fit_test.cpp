@@ -230,7 +230,7 @@ void after_a_reset() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+    for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
         on_machine(h100, what_fits_is_what_can_be_launched);
         on_machine(h100, what_can_t_run);

@@ -248,7 +248,7 @@ void leaves_nothing(const std::string& driver, const std::function<void()>& body
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+    for (const char* driver : drivers()) {
         for (unsigned seed = kSeed; seed < kSeed + (check::slow ? 1 : 4); seed++)
             leaves_nothing(driver, [&] { one_thread(seed); });
         leaves_nothing(driver, many_threads);

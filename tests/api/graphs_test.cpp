@@ -723,8 +723,8 @@ void calls_are_few() {
     }
 }
 
-// A node is asked whether it still has the attributes that somebody set. Of the domains' map, zero is
-// such a value and the default isn't zero.
+// A node is asked whether it still has the attributes that somebody set. Of the domains' map, zero
+// is such a value and the default isn't zero.
 void attributes_go_along() {
     const GraphKernels kernels;
     const Two two;
@@ -790,7 +790,7 @@ void another_device_and_a_reset() {
 }
 
 void on_every_driver(void (*body)()) {
-    for (const char* driver : {"12.4", "13.0", "13.5"})
+    for (const char* driver : drivers())
         on_machine(std::string("h100@") + driver, [&] {
             const gcx_sim_counts before = sim::counts();
             body();

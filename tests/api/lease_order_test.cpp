@@ -357,7 +357,7 @@ void many_threads() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.5"})
+    for (const char* driver : drivers())
         disjoint_in_time_too(driver);
     on_machine("h100@13.0", many_threads);
     on_machine("h100@13.5", many_threads);

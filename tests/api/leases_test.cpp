@@ -546,7 +546,7 @@ void wrong_arguments() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.1", "13.5"}) {
+    for (const char* driver : drivers({"12.4", "13.0", "13.1", "13.5"})) {
         on_machine(std::string("h100@") + driver, [] {
             nobody_else_has_them();
             what_will_do();

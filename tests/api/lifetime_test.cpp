@@ -725,7 +725,7 @@ void exits_with_live_objects_are_quiet() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+    for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
         on_machine(h100, equal_resources_share_a_context);
         on_machine(h100, kept_contexts_cost_no_driver_context);

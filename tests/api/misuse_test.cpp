@@ -722,7 +722,7 @@ void priorities_are_clamped() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "12.8", "13.0", "13.5"}) {
+    for (const char* driver : drivers({"12.4", "12.8", "13.0", "13.5"})) {
         const std::string h100 = std::string("h100@") + driver;
         const std::pair<const char*, void (*)()> cases[] = {
             {"null_pointers", null_pointers},

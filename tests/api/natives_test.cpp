@@ -372,7 +372,7 @@ void there_are_no_clusters_before_9_0() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.1", "13.5"}) {
+    for (const char* driver : drivers({"12.4", "13.0", "13.1", "13.5"})) {
         const std::string at = std::string("@") + driver;
         const bool told = version_of(driver) >= 13010;
         on_machine("h100" + at, default_streams_are_refused);

@@ -253,7 +253,7 @@ uint32_t scope_of(gcx_stream stream) {
 void queues_of_a_lease() {
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.flags = GCX_LEASE_OWN_QUEUES;
-    for (const std::string driver : {"12.4", "12.5", "13.0"}) {
+    for (const std::string driver : drivers({"12.4", "12.5", "13.0"})) {
         on_machine("h100@" + driver, [&] {
             const gcx_sim_counts before = sim::counts();
             gcx_lease lease = nullptr;

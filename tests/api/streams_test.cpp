@@ -282,7 +282,7 @@ void threads_share_them() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+    for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
         on_machine(h100, the_next_stream_is_the_one_given_up);
         on_machine(h100, a_stream_at_work_is_not_given_out);

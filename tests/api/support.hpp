@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ void in_child(const std::string& name, const std::function<void()>& body, unsign
 
 // The same, and the machine is opened first. spec as in "sim:SPEC".
 void on_machine(const std::string& spec, const std::function<void()>& body);
+
+// The simulated driver's versions that a test is tried on. An emulated processor tries one of them:
+// what a version changes is the same on each.
+std::vector<const char*> drivers(std::initializer_list<const char*> all = {"12.4", "13.0", "13.5"});
 
 // What a child found out, for the parent: one number.
 uint64_t answer_of_child(const std::function<uint64_t()>& body);

@@ -200,7 +200,7 @@ void many_at_once() {
 } // namespace
 
 int main() {
-    for (const char* driver : {"12.4", "13.0", "13.5"}) {
+    for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
         on_machine(h100, contexts_and_streams);
         on_machine(h100, what_can_t_be_given_back);

@@ -15,7 +15,9 @@ MAVEN = BUILD / "maven"
 RUNTIME = BUILD / "java-runtime"
 SCENARIO = ROOT / "examples" / "java" / "Scenario.java"
 SIMULATED = {"GCX_DRIVER": "sim:h100@13.0"}
-CHECKED = "-Xmx512m -Xcheck:jni"
+# Of short runs, most of the time is the compiler's that makes long ones fast.
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+CHECKED = f"-Xmx512m -Xcheck:jni {BRIEF}"
 
 
 def maven(suite: Suite, name: str, *words: str) -> None:
@@ -24,6 +26,7 @@ def maven(suite: Suite, name: str, *words: str) -> None:
     shutil.rmtree(reports, ignore_errors=True)
     # How long the test under load takes, if someone asks for more than a few seconds.
     env = {key: os.environ[key] for key in ("GCX_LOAD_SECONDS",) if key in os.environ}
+    env["MAVEN_OPTS"] = f"{os.environ.get('MAVEN_OPTS', '')} {BRIEF}".strip()
     command: list[str | Path] = ["mvn", "-B", "-ntp", "-f", BINDING, f"-Dgcx.build={MAVEN}"]
     done = suite.timed(name, [*command, *words], env)
     trees = [ElementTree.parse(file) for file in sorted(reports.glob("TEST-*.xml"))]

@@ -64,9 +64,11 @@ class Suite:
         build: Path,
         env: dict[str, str] | None = None,
         suites: Sequence[str] = (),
+        without: Sequence[str] = (),
     ) -> None:
         """Runs the tests of a build that was made, or those of some suites, and counts each."""
         chosen = [word for suite in suites for word in ("--suite", suite)]
+        chosen += [word for suite in without for word in ("--no-suite", suite)]
         done = self.timed(
             f"tests of {name}",
             [

@@ -148,7 +148,7 @@ void set_any(Machine& machine, CUgraphNode handle, const CUgraphNodeParams& p) {
     }
 }
 
-// Assumed of copies and fills: the context can't change, as it can't for kernels.
+// Recorded: copies and fills stay in their context, whichever is given.
 void set_any_in(Machine& machine, CUgraphExec exec, CUgraphNode handle,
                 const CUgraphNodeParams& p) {
     if (p.type == CU_GRAPH_NODE_TYPE_KERNEL)
@@ -162,9 +162,7 @@ void set_any_in(Machine& machine, CUgraphExec exec, CUgraphNode handle,
         require(result == CUDA_SUCCESS, result);
         return;
     }
-    Work work = work_of(machine, p);
-    require(work.context == node.work.context || work.context == nullptr);
-    change_work(node, std::move(work));
+    change_work(node, work_of(machine, p));
 }
 
 } // namespace
