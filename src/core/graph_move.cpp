@@ -136,36 +136,36 @@ void MovableGraph::check_set(CUresult result, const char* function, uint32_t num
 
 // Wants the context to be current.
 void MovableGraph::move_kernel(const Placed& where) {
-    const auto [number, context] = where;
-    const GraphNode& node = nodes()[number];
-    check_set(driver_.cuGraphKernelNodeSetParams(node.native, params_.of(node.kernel, context)),
-              "cuGraphKernelNodeSetParams", number);
+    const GraphNode& node = nodes()[where.number];
+    check_set(
+        driver_.cuGraphKernelNodeSetParams(node.native, params_.of(node.kernel, where.context)),
+        "cuGraphKernelNodeSetParams", where.number);
     compare_kernel(where);
     for (const NodeAttribute& wanted : node.kernel.attributes) {
         if (read_attribute(driver_, node.native, wanted.id) != wanted)
             fail(GCX_ERROR_NOT_SUPPORTED,
                  format("%s: the driver did not keep its launch attribute %u when it was moved",
-                        describe_node(nodes(), number).c_str(), wanted.id));
+                        describe_node(nodes(), where.number).c_str(), wanted.id));
     }
 }
 
 // A memcpy or memset node. No driver before 13.2 tells the context that one has.
 void MovableGraph::move_copy(const Placed& where) {
-    const auto [number, context] = where;
-    const GraphNode& node = nodes()[number];
+    const GraphNode& node = nodes()[where.number];
     CUgraphNodeParams params{};
     if (node.kind == GCX_GRAPH_NODE_MEMCPY) {
         params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-        params.memcpy.copyCtx = context;
+        params.memcpy.copyCtx = where.context;
         params.memcpy.copyParams = from_bytes<CUDA_MEMCPY3D>(node.parameters);
     } else {
         params.type = CU_GRAPH_NODE_TYPE_MEMSET;
         const auto of_node = from_bytes<CUDA_MEMSET_NODE_PARAMS>(node.parameters);
         std::memcpy(&params.memset, &of_node, sizeof of_node); // the same fields, then ctx
-        params.memset.ctx = context;
+        params.memset.ctx = where.context;
     }
-    check_set(driver_.cuGraphNodeSetParams(node.native, &params), "cuGraphNodeSetParams", number);
-    compare_copy(number);
+    check_set(driver_.cuGraphNodeSetParams(node.native, &params), "cuGraphNodeSetParams",
+              where.number);
+    compare_copy(where.number);
 }
 
 void MovableGraph::compare_copy(uint32_t number) const {
@@ -184,15 +184,14 @@ void MovableGraph::compare_copy(uint32_t number) const {
 }
 
 void MovableGraph::compare_kernel(const Placed& where) const {
-    const auto [number, context] = where;
-    const KernelLaunch& wanted = nodes()[number].kernel;
+    const KernelLaunch& wanted = nodes()[where.number].kernel;
     CUDA_KERNEL_NODE_PARAMS_v2 params{};
-    GCX_CALL(driver_, cuGraphKernelNodeGetParams, nodes()[number].native, &params);
-    const auto refuse = [&, number = number](const char* what) {
+    GCX_CALL(driver_, cuGraphKernelNodeGetParams, nodes()[where.number].native, &params);
+    const auto refuse = [&](const char* what) {
         fail(GCX_ERROR_NOT_SUPPORTED, format("%s: the driver has other %s than it was told",
-                                             describe_node(nodes(), number).c_str(), what));
+                                             describe_node(nodes(), where.number).c_str(), what));
     };
-    if (params.ctx != context)
+    if (params.ctx != where.context)
         refuse("SMs");
     if (params.kern != wanted.kern || (wanted.kern == nullptr && params.func != wanted.func))
         refuse("code");
