@@ -9,7 +9,7 @@
 namespace gcx::cli {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     std::string out = "\"";
     while (!text.empty()) {
         const std::size_t length = utf8_length(text);
@@ -35,7 +35,7 @@ std::string quoted(std::string_view text) {
 Json::Json(double value) : text_(std::isfinite(value) ? format("%.6g", value) : "null") {
 }
 
-Json::Json(std::string_view value) : text_(quoted(value)) {
+Json::Json(std::string_view value) : text_(in_quotes(value)) {
 }
 
 Json::Json(const std::vector<uint32_t>& values) : kind_(Kind::array) {
@@ -85,7 +85,7 @@ void Json::write(std::string& out, unsigned depth) const {
         if (!flat)
             (out += '\n').append(std::size_t{2} * (depth + 1), ' ');
         if (kind_ == Kind::object)
-            (out += quoted(name)) += ": ";
+            (out += in_quotes(name)) += ": ";
         value.write(out, depth + 1);
     }
     if (!flat && !items_.empty())

@@ -43,7 +43,7 @@ bool is_printable(char c) {
 }
 
 // A word of the file in a message: the file may be no text at all.
-std::string quoted(std::string_view word) {
+std::string in_quotes(std::string_view word) {
     constexpr std::size_t kMost = 40;
     std::string text(word.substr(0, kMost));
     std::replace_if(text.begin(), text.end(), [](char c) { return !is_printable(c); }, '?');
@@ -97,7 +97,7 @@ class Parser {
             return read_header(words);
         const Field* const field = find_field(words[0]);
         if (field == nullptr && find_number_field(words[0]) == nullptr)
-            return fail("unknown field " + quoted(words[0]));
+            return fail("unknown field " + in_quotes(words[0]));
         const std::string name(words[0]);
         if (words.size() < 2 && name != "remainder")
             return fail("\"" + name + "\" has no value");
@@ -110,7 +110,7 @@ class Parser {
         if (words[0] != "gcx-profile" || words.size() != 2)
             return fail("a profile begins with \"gcx-profile 1\"");
         if (words[1] != "1")
-            return fail("the format's version is 1, not " + quoted(words[1]));
+            return fail("the format's version is 1, not " + in_quotes(words[1]));
         header_ = true;
         return true;
     }
@@ -135,7 +135,7 @@ class Parser {
                                 to_number(words[1].substr(dot + 1), minor);
         if (!is_version || major < 1 || major > kMostMajor || minor < 0 || minor > 9)
             return fail("\"" + std::string(words[0]) + "\" wants a version from 1.0 to " +
-                        std::to_string(kMostMajor) + ".9, e.g. 9.0, not " + quoted(words[1]));
+                        std::to_string(kMostMajor) + ".9, e.g. 9.0, not " + in_quotes(words[1]));
         return true;
     }
 
@@ -144,7 +144,7 @@ class Parser {
             return false;
         if (profile_.major < 7)
             return fail("compute capabilities from 7.0 on can be simulated, not " +
-                        quoted(words[1]));
+                        in_quotes(words[1]));
         return true;
     }
 
@@ -155,7 +155,7 @@ class Parser {
             return false;
         profile_.driver_version = major * 1000 + minor * 10;
         if (profile_.driver_version < kOldestDriver)
-            return fail("drivers from 12.2 on can be simulated, not " + quoted(words[1]));
+            return fail("drivers from 12.2 on can be simulated, not " + in_quotes(words[1]));
         return true;
     }
 
@@ -163,7 +163,7 @@ class Parser {
         if (words.size() == 2 && to_number(words[1], value) && value >= least && value <= most)
             return true;
         return fail("\"" + std::string(words[0]) + "\" wants one number, " +
-                    range_text(least, most) + ", not " + quoted(words[1]));
+                    range_text(least, most) + ", not " + in_quotes(words[1]));
     }
 
     bool read_attribute(const Words& words) {
@@ -186,7 +186,7 @@ class Parser {
             return false;
         if (value % kPair != 0)
             return fail("\"" + std::string(words[0]) + "\" wants an even number, for SMs come in " +
-                        "pairs, not " + quoted(words[1]));
+                        "pairs, not " + in_quotes(words[1]));
         out = static_cast<unsigned>(value);
         return true;
     }
@@ -230,7 +230,7 @@ class Parser {
         for (std::size_t i = first; i < words.size(); i++) {
             unsigned sm = 0;
             if (!to_number(words[i], sm) || sm >= profile_.sm_count)
-                return fail(quoted(words[i]) + " is no SM of a device with " +
+                return fail(in_quotes(words[i]) + " is no SM of a device with " +
                             std::to_string(profile_.sm_count));
             if (seen[sm])
                 return fail("SM " + std::to_string(sm) + " is listed twice");
@@ -312,7 +312,7 @@ class Parser {
             if (!to_number(words[i], size) || size == 0 || size % kPair != 0 ||
                 size > profile_.sm_count)
                 return fail("a GPC's size is an even number of SMs, " +
-                            range_text(kPair, profile_.sm_count) + ", not " + quoted(words[i]));
+                            range_text(kPair, profile_.sm_count) + ", not " + in_quotes(words[i]));
             sizes.push_back(size);
             total += size;
             if (total > profile_.sm_count)
