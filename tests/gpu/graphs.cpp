@@ -160,7 +160,7 @@ void changed_parameters(Template& work) {
     everywhere(828, 118);
     set_scale(work, moved, Template::Joined, 3, 6); // of a module: 11, 23, 141, 989
     everywhere(989, 141);
-    CHECK_EQ(moved.info().made, 3U); // told in place
+    CHECK_EQ(moved.info().made, 3U);               // told in place
     set_scale(work, moved, Template::Child, 4, 8); // in the child: 141, 1130
     everywhere(1130, 141);
 
