@@ -204,6 +204,7 @@ bool Graph::set_in_place(const std::vector<Pointer>& executables,
         CUresult result = CUDA_SUCCESS;
         const Targets targets = targets_of(*executable);
         std::vector<MovableGraph::Placed> placed;
+        placed.reserve(changes.size());
         for (const Change& change : changes)
             placed.push_back(
                 {change.number, MovableGraph::context_for(nodes[change.number], targets)});
