@@ -3476,8 +3476,8 @@ impl Default for gcx_kernel_params {
 extern "C" {
     /** Gives a kernel node other parameters, in the graph and all executables, or nowhere. Launches
  from then on have them, work in flight has the former. Takes about a microsecond for each
- executable if the kernel is one of a library and not in a child graph; else the executables are
- made anew.
+ executable where the driver changes executables, which it doesn't in child graphs; else the
+ executables are made anew.
  Errors: GCX_ERROR_INVALID_VALUE no such node, or not a kernel's; arguments that are too short;
  what the driver says of the parameters; those of gcx_graph_prepare.*/
     pub fn gcx_graph_set_kernel(
