@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from tests.suite import dlopen, java, languages, parts, rust
 from tests.suite.runner import BUILD, Suite
 
-PARTS_AT_ONCE = 2
+PARTS_AT_ONCE = 3  # some wait for a while: of Ray, of time, of a compiler
 PARTS: dict[str, Callable[[Suite], None]] = {
     "style": parts.part_style,
     "units": parts.part_units,
@@ -50,7 +50,7 @@ def run_part(name: str, quick: bool) -> tuple[str, Suite, float]:
 
 
 def run_parts(names: Sequence[str], quick: bool) -> dict[str, tuple[Suite, float]]:
-    """Runs parts, two at a time, and prints what each said once it is done."""
+    """Runs parts, some at a time, and prints what each said once it is done."""
     results: dict[str, tuple[Suite, float]] = {}
     with ThreadPoolExecutor(PARTS_AT_ONCE) as pool:
         for running in as_completed([pool.submit(run_part, name, quick) for name in names]):

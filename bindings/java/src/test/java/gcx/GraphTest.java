@@ -14,6 +14,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -315,6 +316,12 @@ class GraphTest {
                 for (int i = 0; i < 60; i++) {
                   lease.resize(i % 2 == 0 ? 48 : 24);
                   graph.setKernel(0, Dim.of(1 + i % 7), Dim.of(Work.BLOCK), 0, Work.arguments(3));
+                }
+                // The third launch to end began after the change.
+                long before = graph.info().launches();
+                long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+                while (graph.info().launches() < before + 3 && System.nanoTime() < deadline) {
+                  Thread.onSpinWait();
                 }
                 graph.close();
                 return 60;
