@@ -220,7 +220,7 @@ void test_fork() {
         if (fork() == 0) {
             char byte = 0;
             close(lives[1]);
-            self.say_arrived(); // the lock is its parent's alone by now
+            self.say_arrived();                  // the lock is its parent's alone by now
             while (read(lives[0], &byte, 1) > 0) // until the test ends
                 continue;
             _exit(0);
