@@ -228,6 +228,9 @@ GCX_API gcx_result gcx_workqueue_configure(const gcx_resource* config, gcx_workq
  * Splitting
  * ---------------------------------------------------------------------------------------- */
 
+/* As a count of SMs: all that are available. A count of 0 is refused. */
+#define GCX_REST 0xffffffffu
+
 /* Flags of one group, CUdevSmResourceGroup_flags. */
 #define GCX_SM_REQUEST_BACKFILL 0x1u                         /* [13.1+] */
 #define GCX_SM_REQUEST_LOCALITY_DOMAIN_ID 0x2u               /* [13.4+] */
@@ -238,7 +241,7 @@ GCX_API gcx_result gcx_workqueue_configure(const gcx_resource* config, gcx_workq
  * alone works on every driver; any other field makes the whole split a structured one [13.1+],
  * with CUDA's own rules for it, which round nothing. */
 typedef struct gcx_sm_request {
-    uint32_t sm_count;                       /* SMs; 0: what the other groups leave */
+    uint32_t sm_count;                       /* SMs, or GCX_REST: what the other groups leave */
     uint32_t coscheduled_sm_count;           /* [13.1+] SMs that are coscheduled; 0: the default */
     uint32_t preferred_coscheduled_sm_count; /* [13.1+] SMs; where possible */
     uint32_t flags;                          /* GCX_SM_REQUEST_ */
@@ -269,7 +272,7 @@ typedef struct gcx_sm_request {
  *   - Groups are filled in the order of the requests from the first atoms on, so that a larger
  *     first group contains the smaller one of another split: growing moves nothing. A group with
  *     the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.
- *   - Count 0 takes what the counted groups leave; several share it as evenly as atoms allow, by
+ *   - GCX_REST takes what the counted groups leave; several share it as evenly as atoms allow, by
  *     their order, the last with the odd atom. A group has one atom at least.
  *   - input may be a whole device, a group, a remainder, or any union: splits of splits need no
  *     context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
@@ -784,7 +787,6 @@ GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
 
 typedef struct gcx_lease_s* gcx_lease;
 
-#define GCX_REST 0u             /* as a count of SMs: all that can be had */
 #define GCX_FOREVER 0xffffffffu /* as a time-out */
 #define GCX_MAX_LEASE_NAME 64u  /* bytes of a lease's name, its final 0 among them */
 
@@ -993,7 +995,7 @@ typedef struct gcx_published_lease {
     gcx_sm_family family;
     uint32_t flags;    /* GCX_LEASE_ */
     uint32_t waits;    /* 1: it has nothing yet, and waits in gcx_lease_acquire */
-    uint32_t sm_count; /* of one that waits: those it asked for, 0 for GCX_REST */
+    uint32_t sm_count; /* of one that waits: those it asked for, or GCX_REST */
     uint32_t exclusive_sm_count;
     uint32_t stream_count;
     uint32_t device_sm_count;
@@ -1175,7 +1177,7 @@ typedef struct gcx_live_hold {
     int32_t simulated; /* 1: of the simulated driver */
     uint32_t waits;    /* 1: it has nothing yet, and waits in gcx_hold_create */
     gcx_sm_family family;
-    uint32_t sm_count; /* of one that waits: those it asked for, 0 for GCX_REST */
+    uint32_t sm_count; /* of one that waits: those it asked for, or GCX_REST */
     uint32_t device_sm_count;
     uint32_t atom_count;         /* of the family, on that device */
     uint32_t atom_sm_count;      /* SMs of each atom but the last */

@@ -28,6 +28,8 @@ holds::Request hold_request(uint32_t sm_count, const gcx_hold_params& params) {
              format("params->flags is %#x; there is only GCX_HOLD_INHERIT (1)", params.flags));
     if (params.reserved != 0)
         fail(GCX_ERROR_INVALID_VALUE, "params->reserved is not 0");
+    if (sm_count == 0)
+        fail(GCX_ERROR_INVALID_VALUE, "sm_count is 0; GCX_REST requests all SMs that are free");
     if (sm_count != GCX_REST && params.min_sm_count > sm_count)
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->min_sm_count is %u, more than the %u asked for", params.min_sm_count,

@@ -19,6 +19,8 @@ bool at_once(uint32_t flags) {
 }
 
 void check_counts(uint32_t sm_count, const gcx_lease_params& params) {
+    if (sm_count == 0)
+        fail(GCX_ERROR_INVALID_VALUE, "sm_count is 0; GCX_REST requests all SMs that are free");
     const bool shared = (params.flags & GCX_LEASE_SHARED) != 0;
     if (params.exclusive_sm_count != 0 && !shared)
         fail(GCX_ERROR_INVALID_VALUE,
@@ -49,6 +51,11 @@ struct Sizes {
         for (uint32_t i = 0; i < count; i++) {
             if (wanted[i].reserved != 0)
                 fail(GCX_ERROR_INVALID_VALUE, format("sizes[%u].reserved is not 0", i));
+            if (wanted[i].sm_count == 0)
+                fail(GCX_ERROR_INVALID_VALUE,
+                     format("sizes[%u].sm_count is 0; GCX_REST requests all SMs that the others "
+                            "leave, gcx_lease_release returns them",
+                            i));
             pins.emplace_back(pin_alive(lib.lease_holds, wanted[i].lease));
             sizes.push_back({pins.back()->lease.get(), wanted[i].sm_count});
         }

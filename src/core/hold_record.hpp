@@ -28,7 +28,7 @@ struct Record {
     int32_t pid;
     int32_t driver_version;
     uint32_t simulated;
-    uint32_t wanted; // SMs asked for; 0: the rest
+    uint32_t wanted; // SMs that were requested, or GCX_REST
     uint32_t family;
     uint32_t device_sm_count;
     // The sizes of the family's atoms.

@@ -42,7 +42,7 @@ void put(char (&to)[size], const char* text) {
 }
 
 std::string count_text(uint32_t sm_count) {
-    return sm_count == 0 ? "the rest" : format("%u SMs", sm_count);
+    return sm_count == kRest ? "the rest" : format("%u SMs", sm_count);
 }
 
 // What MPS leaves of the device to a process with a percentage of its own: the daemon decides which

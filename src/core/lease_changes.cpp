@@ -51,7 +51,7 @@ Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
     AtomSet theirs;
     for (const Size& size : sizes) {
         const LeaseTerms& terms = size.lease->terms;
-        if (size.sm_count != 0 && size.sm_count < terms.own_sm_count)
+        if (size.sm_count < terms.own_sm_count)
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                  format("%s was acquired with %u SMs that are its alone, and can't have %u",
                         size.lease->label().c_str(), terms.own_sm_count, size.sm_count));
@@ -65,9 +65,10 @@ Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
     if (!planned) {
         std::string asked;
         for (const Size& size : sizes)
-            asked += (asked.empty() ? "" : ", ") +
-                     (size.sm_count == 0 ? std::string("the rest") : format("%u", size.sm_count)) +
-                     " for " + size.lease->label();
+            asked +=
+                (asked.empty() ? "" : ", ") +
+                (size.sm_count == kRest ? std::string("the rest") : format("%u", size.sm_count)) +
+                " for " + size.lease->label();
         if (!std::all_of(wishes.begin(), wishes.end(),
                          [&](const Wish& wish) { return fits(family, wish, within); }))
             refuse_size(shelf, "there are not the SMs for " + asked, first);
@@ -105,7 +106,7 @@ void Leases::prepare(std::span<const Size> sizes) {
 }
 
 void Leases::hand_over(Lease& from, Lease& to, bool at_once) {
-    const Size both[] = {{&from, 0}, {&to, 0}};
+    const Size both[] = {{&from, kRest}, {&to, kRest}};
     check_together(both);
     Lock lock(mutex_);
     Shelf& shelf = this->shelf(to.device);
@@ -136,7 +137,7 @@ void Leases::release(Lease& lease) {
     Shelf& shelf = this->shelf(lease.device);
     if (!shelf.rows.contains(lease.id)) // handed over
         return;
-    const Size one[] = {{&lease, 0}};
+    const Size one[] = {{&lease, kRest}};
     settle(lock, shelf, one);
     Members members;
     members.push_back({&lease, ledger(shelf, lease.family).of(lease.id), {}, {}, {}});

@@ -11,7 +11,7 @@ namespace gcx {
 namespace {
 
 std::string count_text(uint32_t sm_count) {
-    return sm_count == 0 ? "the rest" : format("%u SMs", sm_count);
+    return sm_count == kRest ? "the rest" : format("%u SMs", sm_count);
 }
 
 } // namespace

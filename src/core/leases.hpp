@@ -24,8 +24,8 @@ class Cancel {
 };
 
 struct LeaseRequest {
-    uint32_t sm_count = 0; // 0: the rest
-    uint32_t least = 0;    // SMs that will do; 0: sm_count
+    uint32_t sm_count = kRest;
+    uint32_t least = 0; // SMs that will do; 0: sm_count
     gcx_sm_family family = GCX_SM_FAMILY_COSCHEDULED;
     LeaseTerms terms;
     uint32_t timeout_ms = 0;

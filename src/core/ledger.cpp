@@ -27,7 +27,7 @@ std::size_t last_of(const AtomSet& set) {
     return kNone;
 }
 
-constexpr uint32_t kTheRest[] = {0}; // as counts
+constexpr uint32_t kTheRest[] = {kRest}; // as counts
 
 // Where a holding is, or would be.
 template <class All>
@@ -239,14 +239,15 @@ class Ledger::Change {
 
     // What a split would give beside those that are its alone; nothing if that won't do.
     std::optional<AtomSet> shares_for(const Wish& wish, uint32_t own) const {
-        if (wish.count != 0 && wish.count <= own)
+        if (wish.count <= own)
             return AtomSet();
-        const uint32_t least = wish.least != 0 ? wish.least : std::max(wish.count, 1U);
+        const uint32_t requested = wish.count == kRest ? 1 : wish.count;
+        const uint32_t least = wish.least != 0 ? wish.least : requested;
         AtomSet planned;
-        const uint32_t more = wish.count == 0 ? 0 : wish.count - own;
+        const uint32_t more = wish.count == kRest ? kRest : wish.count - own;
         if (const auto* groups = ledger_.groups_of(shareable_, {&more, 1}))
             planned = groups->front();
-        else if (wish.count == 0 || wish.least != 0)
+        else if (wish.count == kRest || wish.least != 0)
             planned = shareable_;
         if (own + shape_.sm_count(planned) < least)
             return std::nullopt;

@@ -30,7 +30,7 @@ using Holdings = Few<Holding, 4>;
 // What a lease is to have.
 struct Wish {
     uint64_t who = 0;   // of one that has nothing yet: an id that no other has
-    uint32_t count = 0; // SMs; 0: the rest
+    uint32_t count = 0; // SMs, or kRest
     uint32_t least = 0; // SMs that will do; 0: count, and of the rest one atom
     bool shared = false;
     uint32_t own = 0; // of a shared one: SMs that are its alone

@@ -37,6 +37,8 @@ class Planner {
     }
     // The least that has the count, with the odd atom or without.
     Share share_for(uint32_t count, bool odd) const {
+        if (count == kRest)
+            return {};
         const uint32_t rest = odd ? count - std::min(count, shape_.odd_size) : count;
         return {rest / shape_.unit_size + (rest % shape_.unit_size != 0 ? 1 : 0), odd};
     }
@@ -59,7 +61,7 @@ class Planner {
     std::optional<std::size_t> best_holder() const {
         std::optional<std::size_t> best;
         for (std::size_t i = 0; has_odd_ && i < counts_.size(); i++) {
-            if (counts_[i] != 0 && (!best || gain_of(counts_[i]) > gain_of(counts_[*best])))
+            if (counts_[i] != kRest && (!best || gain_of(counts_[i]) > gain_of(counts_[*best])))
                 best = i;
         }
         return best;
@@ -81,7 +83,7 @@ class Planner {
     }
 
     std::size_t rest_groups() const {
-        return static_cast<std::size_t>(std::count(counts_.begin(), counts_.end(), 0U));
+        return static_cast<std::size_t>(std::count(counts_.begin(), counts_.end(), kRest));
     }
 
     // Atoms for those who ask for the rest.
@@ -104,7 +106,7 @@ class Planner {
     Cost cost_of(const std::vector<Share>& shares) const {
         Cost cost;
         for (std::size_t i = 0; i < shares.size(); i++) {
-            if (counts_[i] == 0)
+            if (counts_[i] == kRest)
                 continue;
             cost.given += sms(shares[i]);
             cost.rounded += sms(shares[i]) == counts_[i] ? 0 : 1;
@@ -149,7 +151,7 @@ class Planner {
         std::string text;
         int listed = 0;
         for (std::size_t i = 0; i < counts_.size() && listed <= kMost; i++) {
-            if (counts_[i] == 0)
+            if (counts_[i] == kRest)
                 continue;
             text += listed == 0 ? "" : " + ";
             text += listed == kMost ? "..." : format("%llu", count_of(i));
@@ -164,7 +166,7 @@ class Planner {
 
     void refuse_rounding(const std::vector<Share>& shares) const {
         std::size_t i = 0;
-        while (i < counts_.size() && (counts_[i] == 0 || sms(shares[i]) == counts_[i]))
+        while (i < counts_.size() && (counts_[i] == kRest || sms(shares[i]) == counts_[i]))
             i++;
         if (i == counts_.size())
             return;
@@ -192,7 +194,7 @@ class Planner {
     [[noreturn]] void refuse_rest(const std::vector<Share>& shares) const {
         const std::size_t groups = rest_groups();
         const uint64_t atoms = atoms_left(shares);
-        const auto first = std::find(counts_.begin(), counts_.end(), 0U) - counts_.begin();
+        const auto first = std::find(counts_.begin(), counts_.end(), kRest) - counts_.begin();
         if (atoms == 0)
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                  format("group %td asks for what the others leave of %s, but no SMs are left",
@@ -204,14 +206,14 @@ class Planner {
                     atoms == 1 ? "atom" : "atoms"));
     }
 
-    // Count 0: the rest, in shares as even as atoms allow, by the order of the requests: each atom
+    // kRest: the rest, in shares as even as atoms allow, by the order of the requests: each atom
     // goes to the group with the fewest SMs, the first of several. The last has the odd atom.
     void share_the_rest(std::vector<Share>& shares) const {
         std::vector<std::size_t> sharers;
         uint32_t units = units_;
         bool odd = has_odd_;
         for (std::size_t i = 0; i < shares.size(); i++) {
-            if (counts_[i] == 0)
+            if (counts_[i] == kRest)
                 sharers.push_back(i);
             units -= shares[i].units;
             odd = odd && !shares[i].odd;

@@ -9,6 +9,8 @@
 
 namespace gcx {
 
+constexpr uint32_t kRest = UINT32_MAX; // as a count of SMs: GCX_REST
+
 // The sizes of a family's atoms: all alike, but for an odd one that may come last.
 struct AtomShape {
     uint32_t unit_count = 0; // atoms of unit_size SMs: indices 0 to unit_count - 1
@@ -30,7 +32,7 @@ struct Plan {
     AtomSet remainder;
 };
 
-// Divides input by counts in SMs; 0 takes a share of what the others leave. Throws if it does
+// Divides input by counts in SMs; kRest takes a share of what the others leave. Throws if it does
 // not fit; exact refuses to round. The rule is at gcx_sm_split in gcx.h. where names the input in
 // messages: "device 0".
 Plan make_plan(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,

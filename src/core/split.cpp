@@ -45,6 +45,12 @@ void check_requests(std::span<const gcx_sm_request> requests, uint32_t flags) {
             fail(GCX_ERROR_INVALID_VALUE,
                  format("request %zu: flags %#x: none but GCX_SM_REQUEST_ flags are known", i,
                         request.flags));
+        if (request.sm_count == 0)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format(
+                     "request %zu: sm_count is 0; GCX_REST requests all SMs that the other groups "
+                     "leave",
+                     i));
     }
 }
 
@@ -100,6 +106,8 @@ SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_req
         cu::SmGroupParams group{};
         static_assert(sizeof group == sizeof request);
         std::memcpy(&group, &request, sizeof group);
+        if (group.sm_count == kRest)
+            group.sm_count = 0; // the driver's word for it
         groups.push_back(group);
     }
     const std::shared_ptr<Family> family = device.structured_family(pack_requests(groups));
