@@ -46,6 +46,7 @@ step example-dlopen "$build/examples/dlopen" "$build/src/libgcx.so.0"
 step bench "$gcx" bench
 step bench-repartition "$gcx" bench repartition
 step bench-isolation "$gcx" bench isolation
+step resize-cost "$build/tests/gpu/gcx-gpu-resize-cost"
 step connections env -u CUDA_DEVICE_MAX_CONNECTIONS "$build/tests/gpu/gcx-gpu-connections"
 if [ "$("$gcx" info --json | grep -c '"ordinal"')" -gt 1 ]; then
     step two-gpus "$build/tests/gpu/gcx-gpu-two-gpus"
