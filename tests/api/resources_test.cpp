@@ -69,7 +69,7 @@ void limits_are_what_a_split_gives() {
         CHECK(limits(split(whole, {108}).groups[0]) == Limits(8, 8));
         CHECK(limits(split(whole, {8}).groups[0]) == Limits(8, 8));
         const gcx_resource large =
-            split(whole, {24, 0}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).groups[1];
+            split(whole, {24, GCX_REST}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).groups[1];
         CHECK(limits(large) == Limits(12, 24)); // 12 is the odd atom
         CHECK(sizes(split(large, {12})) == Counts({12, 96}));
     });

@@ -45,8 +45,7 @@ static uint32_t sizes_of(struct vector* vector, char* text, gcx_lease_size* size
             return 0;
         }
         *sms++ = '\0';
-        sizes[i] =
-            (gcx_lease_size){.lease = lease_of(vector, items[i]), .sm_count = count_of(sms)};
+        sizes[i] = (gcx_lease_size){.lease = lease_of(vector, items[i]), .sm_count = count_of(sms)};
     }
     return count;
 }
