@@ -571,10 +571,10 @@ int main() {
             captures_are_left_alone();
             those_who_wait();
             waits_are_given_up();
-            wait_for_rest_is_listed_as_rest();
             other_families();
             wrong_arguments();
             a_reset_ends_them();
+            wait_for_rest_is_listed_as_rest();
         });
         on_machine(std::string("h100@") + driver, work_of_another_family);
         on_machine(std::string("l40s@") + driver, odd_atoms_of_one_alignment);

@@ -58,7 +58,7 @@ void map_families() {
 // For each atom as the first of a set that runs up to the last: realised as what a direct split
 // leaves, and seen to be just these atoms.
 void suffixes_are_their_atoms(uint32_t flags) {
-    gcx_resource rest = split(whole_device(), {0}, flags).groups[0];
+    gcx_resource rest = split(whole_device(), {GCX_REST}, flags).groups[0];
     while (atom_count(rest) > 1) {
         gcx_resource first{};
         CHECK_OK(gcx_resource_get_atom(&rest, 0, &first));
