@@ -1,5 +1,5 @@
 /* The same library without linking to it and without any CUDA header: what a program in any
- * language does that can call C functions. Takes the path or name of libgcx, if not libgcx.so.0.
+ * language does that can call C functions. Takes the path or name of libgcx, if not libgcx.so.1.
  *
  *     cc dlopen.c -o dlopen -ldl && ./dlopen
  */
@@ -21,7 +21,7 @@ static void find(void* library, const char* name, void* pointer) {
 }
 
 int main(int argc, char** argv) {
-    void* const library = dlopen(argc > 1 ? argv[1] : "libgcx.so.0", RTLD_NOW);
+    void* const library = dlopen(argc > 1 ? argv[1] : "libgcx.so.1", RTLD_NOW);
     const char* (*result_name)(gcx_result);
     const char* (*last_error_message)(void);
     gcx_result (*get_resource)(int32_t, gcx_resource_type, gcx_resource*);
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
                        uint32_t*);
     gcx_result (*driver_info)(gcx_driver_info*);
     gcx_driver_info driver = GCX_DRIVER_INFO_INIT;
-    const gcx_sm_request want[2] = {{.sm_count = 7}, {.sm_count = 0}};
+    const gcx_sm_request want[2] = {{.sm_count = 7}, {.sm_count = GCX_REST}};
     gcx_resource device;
     uint32_t given[2] = {0, 0};
     gcx_result result;

@@ -26,8 +26,7 @@ static uint32_t count_from(const char* text) {
 }
 
 int main(int argc, char** argv) {
-    /* 0 is what the other leaves. */
-    gcx_sm_request want[2] = {{.sm_count = 0}, {.sm_count = 24}};
+    gcx_sm_request want[2] = {{.sm_count = GCX_REST}, {.sm_count = 24}};
     gcx_resource device, part[2];
     gcx_context context[2];
     gcx_stream stream[2];

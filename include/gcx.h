@@ -66,8 +66,8 @@
 #include <stdint.h>
 
 #define GCX_VERSION_MAJOR 0
-#define GCX_VERSION_MINOR 1
-#define GCX_VERSION_PATCH 1
+#define GCX_VERSION_MINOR 2
+#define GCX_VERSION_PATCH 0
 #define GCX_VERSION (GCX_VERSION_MAJOR * 10000 + GCX_VERSION_MINOR * 100 + GCX_VERSION_PATCH)
 
 #if defined(_WIN32)
@@ -284,9 +284,9 @@ typedef struct gcx_sm_request {
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups don't fit, or a group would be empty; with
  *       GCX_SPLIT_EXACT a count can't be met; another family than input's
  *   GCX_ERROR_INVALID_RESOURCE_TYPE           input isn't an SM resource
- *   GCX_ERROR_INVALID_VALUE                   request_count is 0; unknown flags; both families at
- *       once; a structured split that breaks one of CUDA's rules, for which the driver may answer
- *       GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
+ *   GCX_ERROR_INVALID_VALUE                   request_count or a request's sm_count is 0; unknown
+ *       flags; both families at once; a structured split that breaks one of CUDA's rules, for which
+ *       the driver may answer GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
  *   GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
  *       domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a
  *       small MIG slice) */
@@ -823,8 +823,8 @@ typedef struct gcx_lease_params {
  *       atoms hold isn't known: call gcx_device_map_sms for both
  *   GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_OWN_QUEUES on a driver before 13.1
  *   GCX_ERROR_INVALID_DEVICE    no such device
- *   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no leases, a name that is too
- *       long; min_sm_count or exclusive_sm_count is more than sm_count */
+ *   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no leases, a name
+ *       that is too long; min_sm_count or exclusive_sm_count is more than sm_count */
 GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
                                      const gcx_lease_params* params, gcx_lease* lease);
 
@@ -860,7 +860,7 @@ typedef struct gcx_lease_size {
  *       or others wait for them; the message says who
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; one is to
  *       have more SMs than the device has, or less than its exclusive_sm_count
- *   GCX_ERROR_INVALID_VALUE     count is 0, a lease is there twice, unknown flags */
+ *   GCX_ERROR_INVALID_VALUE     count or an sm_count is 0, a lease is there twice, unknown flags */
 GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
 
 /* Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
@@ -1099,8 +1099,8 @@ typedef struct gcx_hold_params {
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
  *   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none
  *   GCX_ERROR_INVALID_DEVICE    no such device
- *   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no holds, a name or path that is
- *       too long, a path that is not absolute; min_sm_count is more than sm_count */
+ *   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no holds, a name or
+ *       path that is too long, a path that is not absolute; min_sm_count is more than sm_count */
 GCX_API gcx_result gcx_hold_create(int32_t device, uint32_t sm_count, const gcx_hold_params* params,
                                    gcx_hold* hold);
 

@@ -450,13 +450,13 @@ class Description:
 
 def describe() -> Json:
     results, api = [Description(header).whole() for header in HEADERS]
-    version = {entry["name"]: entry["value"] for entry in api["constants"]}
-    numbers = [version[f"GCX_VERSION_{part}"] for part in ("MAJOR", "MINOR", "PATCH")]
-    abi = re.search(r"^gcx_abi = '(\d+)'", (ROOT / "meson.build").read_text(), re.MULTILINE)
-    if abi is None:
-        sys.exit("meson.build no longer says gcx_abi, which is the soname's number")
+    build = (ROOT / "meson.build").read_text()
+    abi = re.search(r"^gcx_abi = '(\d+)'", build, re.MULTILINE)
+    version = re.search(r"^  version: '(.+)'", build, re.MULTILINE)
+    if abi is None or version is None:
+        sys.exit("meson.build no longer says gcx_abi, the soname's number, or the version")
     library = {"name": "gcx", "soname": f"libgcx.so.{abi.group(1)}"}
-    library |= {"version": ".".join(map(str, numbers)), "header": "gcx.h"}
+    library |= {"version": version.group(1), "header": "gcx.h"}
     whole: Json = {"format": FORMAT, "library": library}
     whole |= {key: results[key] + api[key] for key in api}
     whole["groups"] = ["Version", "Results", *api["groups"]]

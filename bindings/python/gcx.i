@@ -87,6 +87,9 @@ static void raise_result(gcx_result result) {
 }
 %}
 
+/* What the package's version has beyond the numbers of gcx_version: .dev0, or nothing. */
+%constant char* VERSION_SUFFIX = GCX_VERSION_SUFFIX;
+
 /* These never wait. */
 %nothread set_error_factory;
 %nothread set_log_receiver;

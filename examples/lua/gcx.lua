@@ -73,11 +73,13 @@ local RESOURCE_SM = 1
 local MAX_SMS = 1024
 
 local gcx = {}
+-- As a count: all SMs that are free, or what the other groups leave. A count of 0 is refused.
+gcx.REST = 2 ^ 32 - 1
 local C -- the library, once it is open
 
 -- Loads libgcx from a path, or by a name that the loader looks up. Comes first, once.
 function gcx.open(library)
-    C = ffi.load(library or "libgcx.so.0")
+    C = ffi.load(library or "libgcx.so.1")
 end
 
 -- What a failed call raises: a table with the result's number and name, and the message in words.
@@ -132,7 +134,7 @@ local function counted(count, level)
     return count
 end
 
--- The disjoint groups of a resource, one for each count; 0 takes what the others leave.
+-- The disjoint groups of a resource, one for each count; gcx.REST takes what the others leave.
 function gcx.split(resource, counts)
     local requests = ffi.new("gcx_sm_request[?]", #counts)
     for i, count in ipairs(counts) do
@@ -202,8 +204,8 @@ end
 local Lease = {}
 Lease.__index = Lease
 
--- SMs of a device that no other lease of the process has; 0: all that are free. It waits for them
--- up to a time-out in milliseconds, and holds up the interpreter meanwhile.
+-- SMs of a device that no other lease of the process has; gcx.REST: all that are free. It waits for
+-- them up to a time-out in milliseconds, and holds up the interpreter meanwhile.
 function gcx.acquire(device, sms, name, timeout_ms)
     local params = sized("gcx_lease_params")
     params.name, params.timeout_ms = name, timeout_ms or 0

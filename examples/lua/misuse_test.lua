@@ -50,8 +50,19 @@ for _, wrong in ipairs({ -1, 7.5, 2 ^ 32, 0 / 0, 1 / 0, "24", {} }) do
     refused("is no number of SMs", gcx.split, device, { wrong })
 end
 refused("GCX_ERROR_INVALID_VALUE", gcx.split, device, {})
-refused("GCX_ERROR_INVALID_RESOURCE_CONFIGURATION", gcx.split, device, { 2 ^ 32 - 1 })
+refused("GCX_ERROR_INVALID_RESOURCE_CONFIGURATION", gcx.split, device, { 2 ^ 32 - 2 })
 refused("GCX_ERROR_INVALID_DEVICE", gcx.device, 2)
+
+-- A count of 0 is refused; the rest has a word of its own.
+refused("GCX_ERROR_INVALID_VALUE", gcx.split, device, { 0 })
+refused("GCX_ERROR_INVALID_VALUE", gcx.split, device, { 8, 0 })
+refused("GCX_ERROR_INVALID_VALUE", gcx.acquire, 0, 0)
+local lease = gcx.acquire(0, 24)
+refused("GCX_ERROR_INVALID_VALUE", gcx.resize, { { lease, 0 } })
+assert(lease:sm_count() == 24)
+lease:close()
+assert(#gcx.split(device, { gcx.REST, 24 }) == 2)
+
 refused("GCX_ERROR_INVALID_RESOURCE_TYPE", gcx.context, ffi.new("gcx_resource"))
 local changed = ffi.new("gcx_resource", device)
 changed.opaque[3] = changed.opaque[3] + 1
@@ -61,10 +72,10 @@ refused("cannot convert", gcx.context, ffi.new("uint64_t[2]"))
 
 -- Leases: one grows by what another gives, and its stream follows.
 local decode = gcx.acquire(0, 32, "decode")
-local prefill = gcx.acquire(0, 0, "prefill", 10)
+local prefill = gcx.acquire(0, gcx.REST, "prefill", 10)
 local steps = decode:stream()
 local before = steps:native()
-gcx.resize({ { decode, 64 }, { prefill, 0 } })
+gcx.resize({ { decode, 64 }, { prefill, gcx.REST } })
 assert(decode:sm_count() == 64 and prefill:sm_count() == 68)
 assert(steps:native() ~= before and #steps:probe() == 64)
 refused("GCX_ERROR_ALREADY_ACQUIRED", gcx.resize, { { decode, 72 }, { prefill, 68 } })

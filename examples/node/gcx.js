@@ -3,6 +3,9 @@
 // Nothing is closed by the garbage collector.
 import koffi from "koffi";
 
+/** As a count: all SMs that are free, or what the other groups leave. A count of 0 is refused. */
+export const REST = 0xffffffff;
+
 const RESOURCE_SM = 1;
 const MAX_SMS = 1024;
 const RESOURCE_BYTES = 128; // a gcx_resource, which is a value: here a Buffer with a copy of it
@@ -101,7 +104,7 @@ const DECLARATIONS = [
 const c = {};
 
 /** Loads libgcx from a path, or by a name that the loader looks up. Comes first, once. */
-export function open(library = "libgcx.so.0") {
+export function open(library = "libgcx.so.1") {
   try {
     const loaded = koffi.load(library);
     for (const declaration of DECLARATIONS) {
@@ -130,7 +133,7 @@ function check(result) {
 /** koffi would make some uint32_t of anything. */
 function count(value) {
   if (!Number.isInteger(value) || value < 0 || value > 0xffffffff) {
-    throw new RangeError(`a number of SMs is a whole number from 0 on, not ${value}`);
+    throw new RangeError(`a number of SMs is a whole number from 1 on, not ${value}`);
   }
   return value;
 }
@@ -170,7 +173,7 @@ export class Resource {
     return new Resource(bytes);
   }
 
-  /** A disjoint group for each count; 0 takes what the others leave. */
+  /** A disjoint group for each count; REST takes what the others leave. */
   split(counts) {
     const requests = counts.map((sms) => ({ sm_count: count(sms) }));
     const groups = Buffer.alloc(counts.length * RESOURCE_BYTES);
@@ -240,7 +243,7 @@ export class Lease {
   #handle;
 
   /**
-   * 0 SMs are all that are free. It doesn't wait for SMs that others hold: that would hold up
+   * Acquires SMs, or REST for all that are free. It doesn't wait for SMs that others hold: that would hold up
    * JavaScript's thread, in which they would be given back.
    */
   constructor(device, sms, name = null) {

@@ -60,7 +60,7 @@ function tests() {
     changed.bytes[24] ^= 1;
     const configuration = refused("GCX_ERROR_INVALID_RESOURCE_CONFIGURATION");
     assert.throws(() => changed.split([24]), configuration);
-    assert.throws(() => device.split([0xffffffff]), configuration);
+    assert.throws(() => device.split([0xfffffffe]), configuration);
     // Too short for what C reads.
     assert.throws(() => new gcx.Resource(Buffer.alloc(8)), RangeError);
     assert.throws(() => new gcx.Resource("bytes"), RangeError);
@@ -70,10 +70,10 @@ function tests() {
 
   test("a lease grows by what another gives, and its stream follows", () => {
     const decode = new gcx.Lease(0, 32, "decode");
-    const prefill = new gcx.Lease(0, 0, "prefill");
+    const prefill = new gcx.Lease(0, gcx.REST, "prefill");
     const stream = decode.stream();
     const before = stream.native;
-    gcx.Lease.resize([decode, 64], [prefill, 0]);
+    gcx.Lease.resize([decode, 64], [prefill, gcx.REST]);
     assert.deepEqual([decode.smCount, prefill.smCount], [64, 68]);
     assert.notEqual(stream.native, before);
     assert.equal(stream.probe().length, 64);
@@ -107,6 +107,24 @@ function tests() {
     assert.throws(() => lease.smCount, closed);
     assert.throws(() => lease.stream(), closed);
     assert.throws(() => gcx.Lease.resize([lease, 8]), closed);
+  });
+
+  test("a count of 0 is refused", () => {
+    const device = gcx.Resource.ofDevice(0);
+    const zero = refused("GCX_ERROR_INVALID_VALUE");
+    assert.throws(() => device.split([0]), zero);
+    assert.throws(() => device.split([8, 0]), zero);
+    assert.throws(() => new gcx.Lease(0, 0), zero);
+    const lease = new gcx.Lease(0, 24);
+    assert.throws(() => gcx.Lease.resize([lease, 0]), zero);
+    assert.equal(lease.smCount, 24);
+    lease.close();
+    const [most, small] = device.split([gcx.REST, 24]);
+    const context = new gcx.Context(most);
+    const stream = context.stream();
+    assert.equal(stream.probe().length, 108);
+    for (const open of [stream, context]) open.close();
+    assert.notDeepEqual(most.bytes, small.bytes);
   });
 
   test("each thread gets its own message", async () => {

@@ -17,6 +17,8 @@ from ctypes import c_void_p as Handle
 
 RESOURCE_SM = 1
 MAX_SMS = 1024
+# As a count: all SMs that are free, or what the other groups leave. A count of 0 is refused.
+REST = 0xFFFFFFFF
 
 
 class Resource(ctypes.Structure):
@@ -157,7 +159,7 @@ def count_of(sms: int) -> int:
 class Library:
     """libgcx, by the names of gcx.h; a call that fails raises GcxError."""
 
-    def __init__(self, path: str = "libgcx.so.0") -> None:
+    def __init__(self, path: str = "libgcx.so.1") -> None:
         self.c = ctypes.CDLL(path)
         self.c.gcx_result_name.argtypes = (c_int,)
         self.c.gcx_result_name.restype = c_char_p
@@ -180,7 +182,7 @@ class Library:
         return resource
 
     def split(self, resource: Resource, counts: Sequence[int]) -> list[Resource]:
-        """A disjoint group for each count; 0 takes what the others leave."""
+        """A disjoint group for each count; REST takes what the others leave."""
         requests = (Request * len(counts))(*(Request(sm_count=count_of(n)) for n in counts))
         groups = (Resource * len(counts))()
         self("gcx_sm_split", byref(resource), requests, len(counts), 0, groups, None)
@@ -234,7 +236,7 @@ class Lease:
     def __init__(
         self, library: Library, device: int, sms: int, name: str = "", timeout_ms: int = 0
     ) -> None:
-        """0 SMs are all that are free. ctypes lets other threads run while it waits."""
+        """Acquires SMs, or REST for all that are free. ctypes lets other threads run while it waits."""
         self.library = library
         self.handle, self.stream = Handle(), Handle()
         params = LeaseParams(ctypes.sizeof(LeaseParams), timeout_ms=timeout_ms, name=name.encode())

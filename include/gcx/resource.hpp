@@ -46,7 +46,7 @@ constexpr split_flags operator|(split_flags a, split_flags b) noexcept {
 
 // The most SMs that a stream can tell of.
 inline constexpr uint32_t max_sms = GCX_MAX_SMS;
-// A count of SMs: what the other groups leave.
+// A count of SMs: what the other groups leave, or all that are free. A count of 0 is refused.
 inline constexpr uint32_t rest = GCX_REST;
 inline constexpr uint32_t any_locality_domain = GCX_LOCALITY_DOMAIN_ID_ANY;
 

@@ -89,7 +89,7 @@ double GcxSide::stream(const Context& context) const {
 
 double GcxSide::round() const {
     Stopwatch watch;
-    const gcx_sm_request requests[2] = {{.sm_count = shape_.small}, {}};
+    const gcx_sm_request requests[2] = {{.sm_count = shape_.small}, {.sm_count = GCX_REST}};
     gcx_resource parts[2];
     check(gcx_sm_split(&whole_, requests, 2, GCX_SPLIT_DEFAULT, parts, nullptr));
     Context contexts[2];

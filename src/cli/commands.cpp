@@ -153,8 +153,7 @@ const std::span<const Command> commands = kCommands;
 
 Report version_report() {
     Report report;
-    const std::string version =
-        format("%d.%d.%d", GCX_VERSION_MAJOR, GCX_VERSION_MINOR, GCX_VERSION_PATCH);
+    const std::string version = GCX_VERSION_TEXT;
     report.text = "gcx " + version + "\n";
     report.json.set("version", version);
     return report;

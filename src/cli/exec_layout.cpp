@@ -89,7 +89,7 @@ uint32_t SmShare::of(uint32_t sm_count) const {
     case Unit::kRest:
         break;
     }
-    return 0;
+    return GCX_REST;
 }
 
 ExecLayout read_exec_layout(const Arguments& arguments) {

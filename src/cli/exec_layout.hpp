@@ -16,7 +16,7 @@ struct SmShare {
     Unit unit = Unit::kRest;
     uint32_t number = 0;
 
-    // In SMs, of so many that there are; 0 for the rest.
+    // The share in SMs of sm_count ones, or GCX_REST.
     uint32_t of(uint32_t sm_count) const;
 };
 

@@ -136,7 +136,7 @@ gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wi
     params.timeout_ms = milliseconds_until(wait_end);
     params.name = wish.name.c_str();
     gcx_hold hold = nullptr;
-    check(gcx_hold_create(part.device, part.asked == 0 ? GCX_REST : part.asked, &params, &hold));
+    check(gcx_hold_create(part.device, part.asked, &params, &hold));
     gcx_resource sms;
     check(gcx_hold_get_resource(hold, &sms));
     std::string token(GCX_MAX_HOLD_TOKEN, '\0');
@@ -151,8 +151,7 @@ gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wi
 }
 
 gcx_resource split_off(const gcx_resource& all, uint32_t asked) {
-    gcx_sm_request request{};
-    request.sm_count = asked;
+    const gcx_sm_request request{.sm_count = asked};
     gcx_resource sms;
     check(gcx_sm_split(&all, &request, 1, GCX_SPLIT_DEFAULT, &sms, nullptr));
     return sms;
@@ -224,7 +223,7 @@ std::string describe(const ExecPart& part) {
     std::string text = format("%u of the %s of device %d (%s)", part.plan.sm_count,
                               count_of(part.available, "SM").c_str(), part.device,
                               plain_name(device_info(part.device)).c_str());
-    if (part.asked != 0 && part.asked != part.plan.sm_count)
+    if (part.asked != GCX_REST && part.asked != part.plan.sm_count)
         text += format(", %u asked", part.asked);
     return text;
 }

@@ -14,7 +14,7 @@ namespace gcx::cli {
 struct ExecPart {
     int32_t device = 0;
     uint32_t available = 0; // SMs of the device, or of the partition around
-    uint32_t asked = 0;     // 0: the rest
+    uint32_t asked = 0;     // SMs, or GCX_REST
     bool held = false;      // by this gcx exec: no other process that asks is given them
     gcx_mps_state mps = GCX_MPS_UNKNOWN;
     exec::DevicePart plan;

@@ -7,7 +7,7 @@ namespace gcx::cli {
 std::optional<Family> find_family(int32_t device, const FamilyName& family) {
     const gcx_resource whole = device_sms(device);
     // One group of all that there is: the whole device, as this family.
-    const gcx_sm_request everything{};
+    const gcx_sm_request everything{.sm_count = GCX_REST};
     Family result;
     const gcx_result found =
         gcx_sm_split(&whole, &everything, 1, family.split_flags, &result.all, nullptr);

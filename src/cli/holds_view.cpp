@@ -49,8 +49,7 @@ std::string row_text(const gcx_live_hold& hold) {
     const std::string name = *hold.name != '\0'
                                  ? hold.name
                                  : format("%016llx", static_cast<unsigned long long>(hold.id));
-    const std::string count =
-        hold.waits != 0 && hold.sm_count == GCX_REST ? "rest" : std::to_string(hold.sm_count);
+    const std::string count = count_text(hold.sm_count);
     return format("  %s %4s  %s %s %s %s %7d %10u  %s\n", name_column(name.c_str()).c_str(),
                   count.c_str(), padded(family_text(hold.family), 14).c_str(),
                   padded(hold.waits != 0 ? "waits" : ranges(bits_of(hold.atoms)), 13).c_str(),
@@ -107,7 +106,7 @@ Json hold_json(const gcx_live_hold& hold) {
         .set("id", format("%016llx", static_cast<unsigned long long>(hold.id)))
         .set("name", hold.name)
         .set("waits", hold.waits != 0)
-        .set("sm_count", hold.sm_count)
+        .set("sm_count", count_json(hold.sm_count))
         .set("family", family_text(hold.family))
         .set("atoms", bits_of(hold.atoms))
         .set("atom_count", hold.atom_count)

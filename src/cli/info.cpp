@@ -145,6 +145,8 @@ void add_capabilities(Report& report) {
 
 std::string library_version() {
     const uint32_t version = gcx_version();
+    if (version == GCX_VERSION)
+        return GCX_VERSION_TEXT;
     return format("%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
 }
 

@@ -2,6 +2,8 @@
 
 #include "cli/text.hpp"
 
+#include <gcx.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -97,6 +99,10 @@ std::string Json::dump() const {
     std::string out;
     write(out, 0);
     return out += '\n';
+}
+
+Json count_json(uint32_t sm_count) {
+    return sm_count == GCX_REST ? Json("rest") : Json(sm_count);
 }
 
 } // namespace gcx::cli

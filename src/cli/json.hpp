@@ -43,4 +43,7 @@ class Json {
     std::vector<std::pair<std::string, Json>> items_; // an array's have no names
 };
 
+// A count of SMs: a number, or "rest" for GCX_REST.
+Json count_json(uint32_t sm_count);
+
 } // namespace gcx::cli

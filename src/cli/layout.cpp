@@ -13,9 +13,8 @@ constexpr std::string_view kSmsExample =
     "give counts of SMs like --sms 108,24, or rest for what the others leave, like --sms 24,rest";
 
 gcx_sm_request read_count(const std::string& all, std::string_view text, std::size_t position) {
-    gcx_sm_request request{};
     if (text == "rest")
-        return request;
+        return {.sm_count = GCX_REST};
     std::string wrong;
     const uint32_t count = parse_number(text).value_or(0);
     if (text.empty())
@@ -28,8 +27,7 @@ gcx_sm_request read_count(const std::string& all, std::string_view text, std::si
         wrong = format("%u SMs are more than any GPU has (%u at most)", count, GCX_MAX_SMS);
     if (!wrong.empty())
         throw UsageError("--sms " + all + ": " + wrong + "; " + std::string(kSmsExample));
-    request.sm_count = count;
-    return request;
+    return {.sm_count = count};
 }
 
 std::vector<gcx_sm_request> read_sms(const Arguments& arguments) {
@@ -116,10 +114,6 @@ std::string layout_line(const Layout& layout) {
     return format("device %d: %s, %s, %s\n", layout.device, plain_name(device).c_str(),
                   count_of(device.sm_count, "SM").c_str(),
                   std::string(layout.family->name).c_str());
-}
-
-std::string request_text(const gcx_sm_request& request) {
-    return request.sm_count == 0 ? "rest" : std::to_string(request.sm_count);
 }
 
 } // namespace gcx::cli

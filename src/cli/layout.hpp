@@ -66,7 +66,4 @@ void set_layout(Json& json, const Layout& layout);
 // "device 0: NVIDIA H100 80GB HBM3, 132 SMs, coscheduled".
 std::string layout_line(const Layout& layout);
 
-// What was asked for a group: "108", or "rest".
-std::string request_text(const gcx_sm_request& request);
-
 } // namespace gcx::cli

@@ -14,7 +14,7 @@ void check_counts(std::vector<std::string>& problems, const Layout& layout, cons
     const std::string name = "partition " + partition_name(index);
     const uint32_t asked = layout.requests[index].sm_count;
     const uint32_t promised = made.sm_counts[index];
-    if (promised < asked || (layout.exact && asked != 0 && promised != asked))
+    if (asked != GCX_REST && (promised < asked || (layout.exact && promised != asked)))
         problems.push_back(
             format("%s: %u SMs were asked for, the split gives %u", name.c_str(), asked, promised));
 

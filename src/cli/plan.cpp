@@ -23,10 +23,11 @@ Report run_plan(const Arguments& arguments) {
     Json groups = Json::array();
     for (std::size_t i = 0; i < sm_counts.size(); i++) {
         const uint32_t asked = layout.requests[i].sm_count;
-        groups.add(Json::object().set("requested", asked).set("sm_count", sm_counts[i]));
-        report.text += format("%-9s  %5s  %3u%s\n", partition_name(i).c_str(),
-                              request_text(layout.requests[i]).c_str(), sm_counts[i],
-                              asked != 0 && sm_counts[i] != asked ? "  rounded up" : "");
+        groups.add(
+            Json::object().set("requested", count_json(asked)).set("sm_count", sm_counts[i]));
+        report.text +=
+            format("%-9s  %5s  %3u%s\n", partition_name(i).c_str(), count_text(asked).c_str(),
+                   sm_counts[i], asked != GCX_REST && sm_counts[i] != asked ? "  rounded up" : "");
     }
     report.text += format("remainder         %3u\n", remainder);
     report.json.set("groups", std::move(groups)).set("remainder", remainder);

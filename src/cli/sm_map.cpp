@@ -2,6 +2,7 @@
 
 #include "cli/text.hpp"
 
+#include <gcx.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ std::vector<int> SmMap::owners() const {
 
 std::string SmMap::legend(const MapPartition& partition) {
     std::string text = count_of(partition.sm_count, "SM");
-    if (partition.asked != 0 && partition.asked != partition.sm_count)
+    if (partition.asked != GCX_REST && partition.asked != partition.sm_count)
         text += format(" (asked for %u)", partition.asked);
     if (partition.seen.size() == partition.sm_count)
         return text + ", all seen";

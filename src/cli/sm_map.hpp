@@ -12,7 +12,7 @@ namespace gcx::cli {
 
 struct MapPartition {
     std::string name;
-    uint32_t asked = 0; // 0: what the others leave
+    uint32_t asked = 0; // SMs, or GCX_REST
     uint32_t sm_count = 0;
     std::vector<uint32_t> seen; // ids of its SMs, ascending
 };

@@ -56,7 +56,7 @@ void add_groups(Report& report, const Layout& layout, const Split& made,
     Json groups = Json::array();
     for (std::size_t i = 0; i < partitions.size(); i++) {
         groups.add(Json::object()
-                       .set("requested", layout.requests[i].sm_count)
+                       .set("requested", count_json(layout.requests[i].sm_count))
                        .set("sm_count", made.sm_counts[i])
                        .set("seen", partitions[i].seen)
                        .set("max_cluster_size", measured[i].max_cluster_size)
@@ -65,7 +65,7 @@ void add_groups(Report& report, const Layout& layout, const Split& made,
                        .set("kernel_us", measured[i].kernel));
         report.text +=
             format("%-9s  %5s  %3u  %4zu  %7u  %12.1f %11.1f %11.1f\n", partition_name(i).c_str(),
-                   request_text(layout.requests[i]).c_str(), made.sm_counts[i],
+                   count_text(layout.requests[i].sm_count).c_str(), made.sm_counts[i],
                    partitions[i].seen.size(), measured[i].max_cluster_size, measured[i].context,
                    measured[i].stream, measured[i].kernel);
     }

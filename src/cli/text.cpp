@@ -1,5 +1,7 @@
 #include "cli/text.hpp"
 
+#include <gcx.h>
+
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -26,6 +28,10 @@ std::string count_of(uint64_t count, std::string_view noun) {
     if (count != 1)
         text += 's';
     return text;
+}
+
+std::string count_text(uint32_t sm_count) {
+    return sm_count == GCX_REST ? "rest" : std::to_string(sm_count);
 }
 
 std::string padded(std::string_view text, std::size_t width) {

@@ -15,6 +15,9 @@ namespace gcx::cli {
 // "1 SM", "24 SMs".
 std::string count_of(uint64_t count, std::string_view noun);
 
+// "24", or "rest" for GCX_REST.
+std::string count_text(uint32_t sm_count);
+
 // Pads with spaces on the right up to width.
 std::string padded(std::string_view text, std::size_t width);
 

@@ -195,7 +195,7 @@ Json lease_json(const gcx_published_lease& lease) {
         .set("family", family_text(lease.family))
         .set("shared", (lease.flags & GCX_LEASE_SHARED) != 0)
         .set("waits", lease.waits != 0)
-        .set("sm_count", lease.sm_count)
+        .set("sm_count", count_json(lease.sm_count))
         .set("exclusive_sm_count", lease.exclusive_sm_count)
         .set("stream_count", lease.stream_count)
         .set("changes", lease.changes)

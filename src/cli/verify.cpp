@@ -71,7 +71,7 @@ void fill_json(Report& report, const Layout& layout, const Split& made,
     Json groups = Json::array();
     for (std::size_t i = 0; i < partitions.size(); i++)
         groups.add(Json::object()
-                       .set("requested", layout.requests[i].sm_count)
+                       .set("requested", count_json(layout.requests[i].sm_count))
                        .set("sm_count", made.sm_counts[i])
                        .set("seen", partitions[i].seen));
     Json problems = Json::array();

@@ -107,7 +107,7 @@ gcx_result whole_family(const Partition& partition, gcx_resource* family) {
         partition.asked.family == GCX_SM_FAMILY_FINE          ? GCX_SPLIT_IGNORE_SM_COSCHEDULING
         : partition.asked.family == GCX_SM_FAMILY_MAX_CLUSTER ? GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE
                                                               : GCX_SPLIT_DEFAULT;
-    const gcx_sm_request rest{};
+    const gcx_sm_request rest{.sm_count = GCX_REST};
     return gcx_sm_split(&device, &rest, 1, flags, family, nullptr);
 }
 

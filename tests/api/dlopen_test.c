@@ -150,7 +150,7 @@ static void unload_with(int kind, const char* path) {
 }
 
 int main(int argc, char** argv) {
-    const char* const path = argc > 1 ? argv[1] : "libgcx.so.0";
+    const char* const path = argc > 1 ? argv[1] : "libgcx.so.1";
     void (*get_counts)(gcx_sim_counts*);
     gcx_sim_counts counts;
     int round;

@@ -71,7 +71,7 @@ CUresult launch_cooperative(gcx_stream stream, CUfunction function, uint32_t blo
 
 void what_fits_is_what_can_be_launched() {
     const Kernel kernel;
-    const Split parts = split(whole_device(), {24, 0});
+    const Split parts = split(whole_device(), {24, GCX_REST});
     const Partition small(parts.groups[0]);
     const Partition large(parts.groups[1]);
     for (const auto& params : {params_of(1024), params_of(256), params_of(32),

@@ -187,6 +187,8 @@ void test_leases() {
         gcx_lease a = nullptr;
         gcx_lease b = nullptr;
         CHECK_OK(gcx_hold_acquire_lease(hold, 8, nullptr, &a));
+        CHECK_REFUSED(gcx_hold_acquire_lease(hold, 0, nullptr, &b), GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has("sm_count is 0; GCX_REST"));
         CHECK_OK(gcx_hold_acquire_lease(hold, GCX_REST, nullptr, &b));
         CHECK_EQ(sms_in_hold(a) + sms_in_hold(b), 32U);
         gcx_lease more = nullptr;

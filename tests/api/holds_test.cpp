@@ -99,6 +99,9 @@ void test_arguments() {
         CHECK_REFUSED(gcx_hold_create(0, 8, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(gcx_hold_create(1, 8, nullptr, &hold), GCX_ERROR_INVALID_DEVICE);
         CHECK_REFUSED(gcx_hold_create(0, 1025, nullptr, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_hold_create(0, 0, nullptr, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has("sm_count is 0; GCX_REST"));
+        CHECK_REFUSED(take(0, {.least = 1}, &hold), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(take(8, {.least = 16}, &hold), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(take(8, {.flags = 2}, &hold), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(take(8, {.name = long_text.c_str()}, &hold), GCX_ERROR_INVALID_VALUE);
@@ -287,6 +290,23 @@ void test_a_killed_waiter_is_skipped() {
     CHECK(folder.files().empty());
 }
 
+void wait_for_rest_is_listed_as_rest() {
+    const Folder folder;
+    on_machine(kH100, [] {
+        const gcx_hold all = taken(GCX_REST);
+        CHECK_EQ(listed()[0].sm_count, 132U);
+        gcx_hold hold = nullptr;
+        std::thread waiter([&] { CHECK_OK(take(GCX_REST, {.timeout_ms = GCX_FOREVER}, &hold)); });
+        while (listed().size() != 2)
+            std::this_thread::yield();
+        CHECK_EQ(listed()[1].sm_count, GCX_REST);
+        give_back(all);
+        waiter.join();
+        CHECK_EQ(info_of(hold).sm_count, 132U);
+        give_back(hold);
+    });
+}
+
 void test_joining() {
     const Folder folder;
     on_machine(kH100, [&] {
@@ -397,6 +417,7 @@ int main() {
     test_processes();
     test_order();
     test_a_killed_waiter_is_skipped();
+    wait_for_rest_is_listed_as_rest();
     test_joining();
     test_giving_back_at_a_fork();
     test_forks();

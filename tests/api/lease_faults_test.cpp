@@ -43,7 +43,7 @@ void check_free_list() {
         for (uint32_t j = 0; j < i; j++)
             CHECK_EQ(overlap(live[i].resource, live[j].resource), 0U);
     }
-    const Split free = try_split(whole_device(), {0}, GCX_SPLIT_UNLEASED);
+    const Split free = try_split(whole_device(), {GCX_REST}, GCX_SPLIT_UNLEASED);
     CHECK_EQ(free.result == GCX_SUCCESS ? sms(free.groups[0]) : 0, 132U - held);
 }
 

@@ -150,7 +150,7 @@ class Machine {
         for (const Holder& holder : holders_) {
             if (sizes.empty() || random_.below(2) == 0)
                 sizes.push_back(
-                    {holder.lease, random_.below(4) == 0 ? 0 : 1 + random_.below(90), 0});
+                    {holder.lease, random_.below(4) == 0 ? GCX_REST : 1 + random_.below(90), 0});
         }
         if (sizes.empty())
             return;
@@ -208,7 +208,7 @@ class Machine {
             for (uint32_t j = 0; j < i; j++)
                 CHECK_EQ(overlap(live[i].resource, live[j].resource), 0U);
         }
-        const Split free = try_split(whole_device(), {0}, GCX_SPLIT_UNLEASED);
+        const Split free = try_split(whole_device(), {GCX_REST}, GCX_SPLIT_UNLEASED);
         CHECK_EQ(free.result == GCX_SUCCESS ? sms(free.groups[0]) : 0, 132U - held);
     }
 
@@ -310,7 +310,8 @@ void any_operation(unsigned seed, gcx_cancel cancel, std::atomic<uint64_t>& gran
             CHECK_OK(gcx_lease_synchronize(lease));
             break;
         default:
-            const gcx_lease_size one = {lease, random.below(60), 0};
+            const uint32_t count = random.below(60);
+            const gcx_lease_size one = {lease, count == 0 ? GCX_REST : count, 0};
             gcx_lease_resize(&one, 1, 0);
         }
     }

@@ -204,8 +204,8 @@ void sms_change_hands() {
     const gcx_lease prefill = acquire(GCX_REST, "prefill");
     const gcx_stream fast = stream_of(decode);
     const gcx_stream heavy = stream_of(prefill);
-    CHECK_OK(
-        gcx_lease_prepare(std::vector<gcx_lease_size>{{decode, 64, 0}, {prefill, 0, 0}}.data(), 2));
+    CHECK_OK(gcx_lease_prepare(
+        std::vector<gcx_lease_size>{{decode, 64, 0}, {prefill, GCX_REST, 0}}.data(), 2));
     const uint64_t misses = cache_stats().misses;
     work.spin(gcx_stream_native(heavy), 9'000'000);
     work.spin(gcx_stream_native(fast), 1'000'000);
@@ -263,8 +263,8 @@ void what_began_at_once_is_waited_for() {
     const gcx_lease prefill = acquire(GCX_REST, "prefill");
     const gcx_stream fast = stream_of(decode);
     const gcx_stream heavy = stream_of(prefill);
-    CHECK_OK(
-        gcx_lease_prepare(std::vector<gcx_lease_size>{{decode, 64, 0}, {prefill, 0, 0}}.data(), 2));
+    CHECK_OK(gcx_lease_prepare(
+        std::vector<gcx_lease_size>{{decode, 64, 0}, {prefill, GCX_REST, 0}}.data(), 2));
     CUstream before = gcx_stream_native(fast);
     work.spin(gcx_stream_native(heavy), 9'000'000);
     CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
@@ -404,6 +404,17 @@ void waits_are_given_up() {
     CHECK_OK(gcx_cancel_destroy(cancel));
     CHECK_REFUSED(gcx_cancel_signal(cancel), GCX_ERROR_INVALID_HANDLE);
     CHECK(list().empty());
+}
+
+void wait_for_rest_is_listed_as_rest() {
+    const gcx_lease held = acquire(GCX_REST);
+    std::thread waiter([] { CHECK_OK(try_acquire(GCX_REST, GCX_FOREVER)); });
+    while (list().size() != 2)
+        std::this_thread::yield();
+    CHECK_EQ(list()[0].sm_count, 132U);
+    CHECK_EQ(list()[1].sm_count, GCX_REST);
+    CHECK_OK(gcx_lease_release(held));
+    waiter.join();
 }
 
 void other_families() {
@@ -563,6 +574,7 @@ int main() {
             other_families();
             wrong_arguments();
             a_reset_ends_them();
+            wait_for_rest_is_listed_as_rest();
         });
         on_machine(std::string("h100@") + driver, work_of_another_family);
         on_machine(std::string("l40s@") + driver, odd_atoms_of_one_alignment);

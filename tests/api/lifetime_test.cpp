@@ -61,7 +61,7 @@ void equal_resources_share_a_context() {
 }
 
 void kept_contexts_cost_no_driver_context() {
-    const Split made = split(whole_device(), {24, 0});
+    const Split made = split(whole_device(), {24, GCX_REST});
     for (int round = 0; round < 50; round++) {
         const Partition one(made.groups[0]);
         const Partition other(made.groups[1]);
@@ -182,7 +182,7 @@ bool refuses_resets(const std::string& spec) {
 
 // A driver that lets a reset through.
 void a_reset_under_gcx() {
-    const Split made = split(whole_device(), {24, 24, 0});
+    const Split made = split(whole_device(), {24, 24, GCX_REST});
     const Live live(made.groups[0]);
     const gcx_context kept = make_context(made.groups[1]);
     const uint64_t kept_id = id_of(kept);
@@ -473,7 +473,8 @@ void sixteen_threads_on_the_same_objects() {
                 break;
             }
             case 12:
-                expect(try_split(resource, {8, 0}).result == GCX_SUCCESS || sms(resource) == 8
+                expect(try_split(resource, {8, GCX_REST}).result == GCX_SUCCESS ||
+                               sms(resource) == 8
                            ? GCX_SUCCESS
                            : GCX_ERROR_UNKNOWN);
                 break;

@@ -47,7 +47,7 @@ void plan_equals_split_and_groups_are_disjoint(const gcx_resource& from, const C
     CHECK_EQ(total, planned_rest);
     for (std::size_t i = 0; i < counts.size(); i++) {
         CHECK_EQ(sms(made.groups[i]), planned[i]);
-        CHECK(planned[i] >= counts[i]);
+        CHECK(counts[i] == GCX_REST || planned[i] >= counts[i]);
         CHECK(planned[i] > 0);
         total += planned[i];
         CHECK_EQ(overlap(made.groups[i], made.remainder), 0U);
@@ -72,8 +72,9 @@ void all_counts(const gcx_device_info& device) {
         const uint32_t part = check::slow ? 4 : 16; // of the count that is skipped
         for (uint32_t count = 1; count <= total + 1; count += 1 + count / part) {
             plan_equals_split_and_groups_are_disjoint(whole, {count}, flags);
-            plan_equals_split_and_groups_are_disjoint(whole, {count, 0}, flags);
-            plan_equals_split_and_groups_are_disjoint(whole, {count, count / 2 + 1, 0, 0}, flags);
+            plan_equals_split_and_groups_are_disjoint(whole, {count, GCX_REST}, flags);
+            plan_equals_split_and_groups_are_disjoint(
+                whole, {count, count / 2 + 1, GCX_REST, GCX_REST}, flags);
             plan_equals_split_and_groups_are_disjoint(whole, {total - count / 2, count},
                                                       flags | GCX_SPLIT_EXACT);
         }
@@ -104,7 +105,7 @@ void kernels_see_what_was_promised(const Split& made) {
 void probed_sets_are_disjoint(const gcx_device_info& device) {
     const gcx_resource whole = whole_device();
     const uint32_t least = info_of(whole).min_partition_size;
-    kernels_see_what_was_promised(split(whole, {least, device.sm_count / 3, 0}));
+    kernels_see_what_was_promised(split(whole, {least, device.sm_count / 3, GCX_REST}));
     kernels_see_what_was_promised(split(whole, {device.sm_count}));
     kernels_see_what_was_promised(
         split(whole, {2, 6, device.sm_count / 2}, GCX_SPLIT_IGNORE_SM_COSCHEDULING));
@@ -114,7 +115,8 @@ void splits_of_splits(const gcx_device_info& device) {
     const gcx_resource whole = whole_device();
     const Split first = split(whole, {device.sm_count / 2, device.sm_count / 4});
     const uint32_t half = sms(first.groups[0]);
-    for (const Counts& counts : {Counts{half}, Counts{1, 0}, Counts{1, 1}, Counts{0, 0}}) {
+    for (const Counts& counts :
+         {Counts{half}, Counts{1, GCX_REST}, Counts{1, 1}, Counts{GCX_REST, GCX_REST}}) {
         plan_equals_split_and_groups_are_disjoint(first.groups[0], counts, GCX_SPLIT_DEFAULT);
         const Split inner = split(first.groups[0], counts);
         for (const gcx_resource& group : inner.groups) {
@@ -127,11 +129,11 @@ void splits_of_splits(const gcx_device_info& device) {
     CHECK(message_has(std::to_string(half)));
     const uint32_t left = sms(first.remainder);
     if (left != 0) {
-        plan_equals_split_and_groups_are_disjoint(first.remainder, {0}, GCX_SPLIT_DEFAULT);
+        plan_equals_split_and_groups_are_disjoint(first.remainder, {GCX_REST}, GCX_SPLIT_DEFAULT);
         plan_equals_split_and_groups_are_disjoint(first.remainder, {left}, GCX_SPLIT_EXACT);
-        CHECK_EQ(overlap(split(first.remainder, {0}).groups[0], first.remainder), left);
+        CHECK_EQ(overlap(split(first.remainder, {GCX_REST}).groups[0], first.remainder), left);
     }
-    const Split inner = split(first.groups[0], {1, 0});
+    const Split inner = split(first.groups[0], {1, GCX_REST});
     kernels_see_what_was_promised(inner);
     // Another family's atoms are other SMs.
     CHECK_REFUSED(try_split(first.groups[0], {2}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).result,
@@ -217,7 +219,7 @@ void what_an_h100_gives() {
     CHECK(sizes(split(whole, {24, 108})) == Counts({24, 108, 0}));
     CHECK(sizes(split(whole, {8, 16, 24})) == Counts({8, 16, 24, 84}));
     CHECK(sizes(split(whole, {7, 10, 17})) == Counts({8, 12, 24, 88}));
-    CHECK(sizes(split(whole, {24, 0})) == Counts({24, 108, 0}));
+    CHECK(sizes(split(whole, {24, GCX_REST})) == Counts({24, 108, 0}));
     CHECK(sizes(split(whole, {132})) == Counts({132, 0}));
     CHECK_REFUSED(try_split(whole, {133}).result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK(message_has("133") && message_has("132"));
@@ -229,9 +231,9 @@ void what_an_h100_gives() {
     CHECK_REFUSED(try_split(whole, {10}, GCX_SPLIT_EXACT).result,
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK(message_has("10"));
-    const Split thirds = split(whole, {0, 0, 0});
+    const Split thirds = split(whole, {GCX_REST, GCX_REST, GCX_REST});
     CHECK_EQ(sms(thirds.groups[0]) + sms(thirds.groups[1]) + sms(thirds.groups[2]), 132U);
-    const Split mixed = split(whole, {0, 24, 0});
+    const Split mixed = split(whole, {GCX_REST, 24, GCX_REST});
     CHECK_EQ(sms(mixed.groups[1]), 24U);
     CHECK_EQ(sms(mixed.remainder), 0U);
     kernels_see_what_was_promised(split(whole, {108, 24}));
@@ -248,6 +250,7 @@ void structured_splits(const std::string& driver, const gcx_device_info& device)
     gcx_sm_request requests[2] = {};
     requests[0].sm_count = 2 * device.min_partition_size;
     requests[0].coscheduled_sm_count = device.coscheduled_alignment;
+    requests[1].sm_count = GCX_REST;
     gcx_resource groups[2] = {};
     gcx_resource rest{};
     if (version_of(driver) < 13010) {

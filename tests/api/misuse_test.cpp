@@ -596,14 +596,50 @@ void unknown_enums_and_flags() {
     }
     CHECK_REFUSED(gcx_log_set_callback(no_such<gcx_log_level>(5), nullptr, nullptr), kInvalid);
     CHECK_REFUSED(gcx_log_set_callback(no_such<gcx_log_level>(-1), nullptr, nullptr), kInvalid);
-    CHECK_REFUSED(try_split(whole, {0, 132}).result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK_REFUSED(try_split(whole, {UINT32_MAX}).result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    CHECK_REFUSED(try_split(whole, std::vector<uint32_t>(5000, 0)).result,
+    CHECK_REFUSED(try_split(whole, {GCX_REST, 132}).result,
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_REFUSED(try_split(whole, {GCX_REST - 1}).result,
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK_REFUSED(try_split(whole, std::vector<uint32_t>(5000, GCX_REST)).result,
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     gcx_resource atom{};
     CHECK_REFUSED(gcx_resource_get_atom(&whole, 16, &atom), kInvalid);
     CHECK_REFUSED(gcx_resource_get_atom(&whole, UINT32_MAX, &atom), kInvalid);
     made.destroy();
+}
+
+// A policy that computes 0 must not get all SMs.
+void count_zero_is_refused() {
+    const gcx_resource whole = whole_device();
+    for (const std::vector<uint32_t>& counts : {std::vector<uint32_t>{0}, {8, 0}, {0, GCX_REST}}) {
+        const std::vector<gcx_sm_request> requests = requests_for(counts);
+        const auto size = static_cast<uint32_t>(counts.size());
+        for (const uint32_t flags : {GCX_SPLIT_DEFAULT, GCX_SPLIT_EXACT, GCX_SPLIT_UNLEASED}) {
+            CHECK_REFUSED(try_split(whole, counts, flags).result, GCX_ERROR_INVALID_VALUE);
+            CHECK(message_has("sm_count is 0; GCX_REST"));
+            CHECK_REFUSED(gcx_sm_plan(&whole, requests.data(), size, flags, nullptr, nullptr),
+                          GCX_ERROR_INVALID_VALUE);
+        }
+    }
+    gcx_sm_request structured{};
+    structured.coscheduled_sm_count = 2;
+    gcx_resource group{};
+    CHECK_REFUSED(gcx_sm_split(&whole, &structured, 1, 0, &group, nullptr),
+                  GCX_ERROR_INVALID_VALUE);
+    for (const uint32_t flags : {0U, GCX_LEASE_SHARED}) {
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        params.flags = flags;
+        gcx_lease lease = nullptr;
+        CHECK_REFUSED(gcx_lease_acquire(0, 0, &params, &lease), GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has("sm_count is 0; GCX_REST") && lease == nullptr);
+    }
+    gcx_lease lease = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
+    const gcx_lease_size none = {lease, 0, 0};
+    CHECK_REFUSED(gcx_lease_resize(&none, 1, 0), GCX_ERROR_INVALID_VALUE);
+    CHECK(message_has("sizes[0].sm_count is 0; GCX_REST"));
+    CHECK_REFUSED(gcx_lease_prepare(&none, 1), GCX_ERROR_INVALID_VALUE);
+    CHECK_OK(gcx_lease_release(lease));
 }
 
 void too_little_room() {
@@ -735,6 +771,7 @@ int main() {
             {"contexts_of_unfit_resources", contexts_of_unfit_resources},
             {"forged_resources", forged_resources},
             {"unknown_enums_and_flags", unknown_enums_and_flags},
+            {"count_zero_is_refused", count_zero_is_refused},
             {"too_little_room", too_little_room},
             {"natives_that_are_not_gcx_s", natives_that_are_not_gcx_s},
             {"events_out_of_order", events_out_of_order},

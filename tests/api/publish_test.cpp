@@ -317,6 +317,26 @@ void test_many_leases() {
     });
 }
 
+void wait_for_rest_is_published_as_rest() {
+    const Folder folder;
+    in_child("rest", [] {
+        open_machine();
+        CHECK_OK(gcx_publish_start("rest"));
+        const gcx_lease all = acquire(GCX_REST, "all");
+        gcx_cancel cancel = nullptr;
+        CHECK_OK(gcx_cancel_create(&cancel));
+        std::thread waiting([&] { acquire(GCX_REST, "late", 0, 0, cancel); });
+        while (leases().size() != 2)
+            std::this_thread::yield();
+        CHECK_EQ(leases()[0].sm_count, 132U);
+        CHECK_EQ(leases()[1].waits, 1U);
+        CHECK_EQ(leases()[1].sm_count, GCX_REST);
+        CHECK_OK(gcx_cancel_signal(cancel));
+        waiting.join();
+        CHECK_OK(gcx_lease_release(all));
+    });
+}
+
 // A lease that could not be made is not seen.
 void test_failures_of_the_driver() {
     const Folder folder;
@@ -385,6 +405,7 @@ int main() {
     test_fork();
     test_while_they_change();
     test_many_leases();
+    wait_for_rest_is_published_as_rest();
     test_failures_of_the_driver();
     test_threads();
     return summary("publish");

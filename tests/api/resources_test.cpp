@@ -69,7 +69,7 @@ void limits_are_what_a_split_gives() {
         CHECK(limits(split(whole, {108}).groups[0]) == Limits(8, 8));
         CHECK(limits(split(whole, {8}).groups[0]) == Limits(8, 8));
         const gcx_resource large =
-            split(whole, {24, 0}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).groups[1];
+            split(whole, {24, GCX_REST}, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE).groups[1];
         CHECK(limits(large) == Limits(12, 24)); // 12 is the odd atom
         CHECK(sizes(split(large, {12})) == Counts({12, 96}));
     });
@@ -281,11 +281,11 @@ void splits_add_up(uint32_t flags, uint32_t total) {
     CHECK_OK(halves.result);
     CHECK(sizes(halves) == Counts({total, 0}));
     const uint32_t atoms = info_of(halves.groups[0]).atom_count;
-    const Split shares = try_split(whole, Counts(atoms, 0), flags);
+    const Split shares = try_split(whole, Counts(atoms, GCX_REST), flags);
     CHECK_OK(shares.result);
     const Counts given = sizes(shares);
     CHECK_EQ(std::accumulate(given.begin(), given.end(), 0U), total);
-    CHECK_EQ(try_split(whole, Counts(atoms + 1, 0), flags).result,
+    CHECK_EQ(try_split(whole, Counts(atoms + 1, GCX_REST), flags).result,
              GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK_EQ(try_split(whole, {total + 1}, flags).result, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     const gcx_resource_info info = info_of(shares.groups[0]);

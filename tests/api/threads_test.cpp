@@ -100,7 +100,7 @@ void first_probes() {
 
 // Those who want a context that can't be made, and those who want another.
 void contexts_that_fail() {
-    const Split made = split(whole_device(), {24, 32, 0});
+    const Split made = split(whole_device(), {24, 32, GCX_REST});
     for (uint64_t nth = 1; nth < 6; nth++) {
         sim::fail("cuGreenCtxCreate", nth, CUDA_ERROR_OUT_OF_MEMORY);
         std::atomic<int> failed{0};

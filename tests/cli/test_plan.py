@@ -33,7 +33,7 @@ def test_schema() -> None:
     assert plan["family"] == "coscheduled"
     assert plan["groups"] == [
         {"requested": 10, "sm_count": 12},
-        {"requested": 0, "sm_count": 120},
+        {"requested": "rest", "sm_count": 120},
     ]
     assert plan["remainder"] == 0
     assert type(plan["remainder"]) is int

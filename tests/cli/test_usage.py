@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -206,13 +207,22 @@ def test_help_overview() -> None:
 
 
 def test_version() -> None:
-    header = Path(__file__).resolve().parents[2] / "include" / "gcx.h"
-    parts = dict.fromkeys(["MAJOR", "MINOR", "PATCH"], "")
-    for line in header.read_text().splitlines():
-        for part in parts:
-            if line.startswith(f"#define GCX_VERSION_{part} "):
-                parts[part] = line.split()[-1]
-    version = ".".join(parts.values())
+    """meson.build has the version; each other place has the same, or what its tools want."""
+    root = Path(__file__).resolve().parents[2]
+
+    def found(pattern: str, file: str) -> str:
+        match = re.search(pattern, (root / file).read_text(), re.MULTILINE)
+        assert match, f"{file} has no {pattern}"
+        return match[1]
+
+    version = found(r"^  version: '(.+)'", "meson.build")
+    header = [found(rf"^#define GCX_VERSION_{part} (\d+)$", "include/gcx.h")
+              for part in ("MAJOR", "MINOR", "PATCH")]  # fmt: skip
+    assert ".".join(header) == version.removesuffix("-dev")
+    assert found(r"^  <version>(.+)</version>", "bindings/java/pom.xml") == version
+    for crate in ("bindings/rust/gcx", "bindings/rust/gcx-sys", "examples/rust"):
+        assert found(r'^version = "(.+)"', f"{crate}/Cargo.toml") == version
+    assert found(r'^gcx-sys = \{ version = "=(.+?)"', "bindings/rust/gcx/Cargo.toml") == version
     assert succeed("--version", driver="/nonexistent.so") == f"gcx {version}\n"
 
 

@@ -95,6 +95,7 @@ void a_file_is_removed() {
     gcx::hold hold(0, 24);
     CHECK_EQ(unlink(hold.token().c_str()), 0);
     CHECK_EQ(hold.info().lost, 1);
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold(0, 0));
     CHECK_EQ(gcx::hold(0, gcx::rest).sm_count(), 132u);
     CHECK_EQ(hold.get_resource().sm_count(), 24u);
     hold.close();

@@ -73,12 +73,16 @@ void wrong_leases() {
     CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::lease(-1, 24));
     CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::live_leases(2));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::lease(0, -8));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::lease(0, 0));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::lease(0, 0U, {{}, gcx::lease_flags::shared}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::lease(0, 1L << 40));
     CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, gcx::lease(0, 140));
 
     gcx::lease lease(0, 24, {std::string(63, 'n')});
     CHECK_EQ(lease.name(), std::string(63, 'n'));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, lease.resize(-8));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, lease.resize(0));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::prepare({{lease, 0}}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::resize({{lease, 8}, {lease, 16}}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::resize(std::vector<gcx::lease_size>()));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::prepare({}));

@@ -73,6 +73,10 @@ void wrong_values() {
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
                  gcx::context(part(24), static_cast<gcx::context_flags>(0x80)));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, part(24).plan({8}, static_cast<gcx::split_flags>(0x80)));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, part(24).split({0}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, part(24).split({8, 0}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, part(24).plan(std::vector<int>{0}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, part(24).plan({gcx::request(0).coscheduled(2)}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, part(24).atom(3));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::context(std::vector<gcx::resource>()));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::context({}));

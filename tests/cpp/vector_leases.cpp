@@ -12,7 +12,7 @@ std::vector<gcx::lease_size> Vector::sizes(const std::string& list) {
     std::vector<gcx::lease_size> sizes;
     for (const std::string& item : items(list)) {
         const Words fields = split_at(item, '/');
-        sizes.emplace_back(get<gcx::lease>(fields.at(0)), number(fields.at(1)));
+        sizes.emplace_back(get<gcx::lease>(fields.at(0)), sms_of(fields.at(1)));
     }
     return sizes;
 }
@@ -25,7 +25,7 @@ Words Vector::of_leases(const std::string& operation, const Words& in) {
         params.family = from_word<gcx_sm_family>(kFamilies, in[3]);
         params.min_sm_count = count_of(in[4]);
         params.exclusive_sm_count = count_of(in[5]);
-        gcx::lease made(ordinal(in[0]), number(in[1]), params);
+        gcx::lease made(ordinal(in[0]), sms_of(in[1]), params);
         const uint32_t sms = made.sm_count();
         keep(in[6], std::move(made));
         return outputs(sms);

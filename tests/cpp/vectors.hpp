@@ -43,6 +43,10 @@ inline long number(const std::string& text) {
 inline uint32_t count_of(const std::string& text) {
     return static_cast<uint32_t>(number(text));
 }
+// A count of SMs, or "rest".
+inline long sms_of(const std::string& text) {
+    return text == "rest" ? long{gcx::rest} : number(text);
+}
 inline int32_t ordinal(const std::string& text) {
     return static_cast<int32_t>(number(text));
 }
@@ -119,7 +123,7 @@ inline std::vector<gcx::request> requests(const std::string& list) {
     std::vector<gcx::request> wanted;
     for (const std::string& item : items(list)) {
         const Words fields = split_at(item, '/');
-        gcx::request request(number(fields.at(0)));
+        gcx::request request(sms_of(fields.at(0)));
         if (fields.size() == 5) {
             request.coscheduled_sm_count = count_of(fields[1]);
             request.preferred_coscheduled_sm_count = count_of(fields[2]);

@@ -87,6 +87,21 @@ def test_counts_are_not_cut_down(gcx: Any, count: int) -> None:
         gcx.split(gcx.device(0), [count])
 
 
+def test_count_zero_is_refused(gcx: Any) -> None:
+    device = gcx.device(0)
+    with by_ctypes.Lease(gcx, 0, 24) as lease:
+        for refused in (
+            lambda: gcx.split(device, [0]),
+            lambda: gcx.split(device, [8, 0]),
+            lambda: by_ctypes.Lease(gcx, 0, 0),
+            lambda: gcx.resize([(lease, 0)]),
+        ):
+            with pytest.raises(by_ctypes.GcxError, match="GCX_ERROR_INVALID_VALUE.* is 0; GCX_REST"):
+                refused()
+        assert lease.sm_count() == 24
+    assert len(gcx.split(device, [by_ctypes.REST, 24])) == 2
+
+
 def test_wrong_values(gcx: Any) -> None:
     device = gcx.device(0)
     with pytest.raises(TypeError):
@@ -103,9 +118,9 @@ def test_wrong_values(gcx: Any) -> None:
 
 def test_a_lease_grows_by_what_another_gives(gcx: Any) -> None:
     decode = by_ctypes.Lease(gcx, 0, 32, "decode")
-    with by_ctypes.Lease(gcx, 0, 0, "prefill") as prefill:
+    with by_ctypes.Lease(gcx, 0, by_ctypes.REST, "prefill") as prefill:
         before = decode.probe()
-        gcx.resize([(decode, 64), (prefill, 0)])
+        gcx.resize([(decode, 64), (prefill, by_ctypes.REST)])
         assert (decode.sm_count(), prefill.sm_count()) == (64, 68)
         after = decode.probe()
         assert len(after) == 64
@@ -122,7 +137,7 @@ def test_a_lease_grows_by_what_another_gives(gcx: Any) -> None:
 
 
 def test_a_wait_ends_when_another_thread_gives_back(gcx: Any) -> None:
-    held = by_ctypes.Lease(gcx, 0, 0)
+    held = by_ctypes.Lease(gcx, 0, by_ctypes.REST)
     given_back = threading.Timer(0.05, held.close)
     given_back.start()
     with by_ctypes.Lease(gcx, 0, 24, timeout_ms=60_000) as lease:

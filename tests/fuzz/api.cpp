@@ -121,7 +121,7 @@ std::vector<gcx_sm_request> requests(Bytes& bytes) {
     const uint32_t count = bytes.number();
     std::vector<gcx_sm_request> list(count < 16 ? count : count < 0xf0 ? 2 : kMostRequests);
     for (gcx_sm_request& request : list) {
-        request.sm_count = bytes.number();
+        request.sm_count = bytes.count();
         const uint8_t more = bytes.next();
         if (more < 0xc0)
             continue;

@@ -44,7 +44,7 @@ void take_hold(Bytes& bytes, Shared& shared) {
     constexpr std::array kFolders = {"", "tmp", "/nonexistent", "/"};
     params.folder = (bytes.next() & 7) == 0 ? bytes.of(kFolders) : nullptr;
     const int32_t which = device(bytes);
-    const uint32_t count = bytes.number();
+    const uint32_t count = bytes.count();
     Out<gcx_hold> hold;
     if (CALL_OUT(hold, gcx_hold_create(which, count, bytes.flag() ? &params : nullptr,
                                        &hold.value)) == GCX_SUCCESS)
@@ -75,7 +75,7 @@ void hold_facts(Bytes& bytes, Shared& shared) {
     const gcx_result got = CALL_OUT(resource, gcx_hold_get_resource(hold, &resource.value));
     if (got == GCX_SUCCESS)
         shared.put(bytes, resource.value);
-    const uint32_t count = bytes.number();
+    const uint32_t count = bytes.count();
     Out<gcx_lease> lease;
     if (CALL_OUT(lease, gcx_hold_acquire_lease(hold, count, nullptr, &lease.value)) ==
         GCX_SUCCESS) {

@@ -46,7 +46,7 @@ void acquire_lease(Bytes& bytes, Shared& shared) {
     std::string name;
     const gcx_lease_params params = params_of(bytes, shared, name);
     const int32_t which = device(bytes);
-    const uint32_t count = bytes.number();
+    const uint32_t count = bytes.count();
     Out<gcx_lease> lease;
     if (CALL_OUT(lease, gcx_lease_acquire(which, count, bytes.flag() ? &params : nullptr,
                                           &lease.value)) == GCX_SUCCESS)
@@ -61,7 +61,7 @@ void resize_leases(Bytes& bytes, Shared& shared) {
     std::vector<gcx_lease_size> sizes;
     for (unsigned left = 1U + (bytes.next() & 3); left > 0; left--) {
         gcx_lease lease = shared.leases.pick(bytes);
-        sizes.push_back({lease, bytes.next(), bytes.next() == 0xff ? 1U : 0U});
+        sizes.push_back({lease, bytes.count(), bytes.next() == 0xff ? 1U : 0U});
     }
     const auto count = static_cast<uint32_t>(sizes.size());
     if (bytes.flag())
@@ -72,7 +72,9 @@ void resize_leases(Bytes& bytes, Shared& shared) {
     for (const gcx_lease_size& size : sizes) {
         gcx_lease_info info = GCX_LEASE_INFO_INIT;
         if (gcx_lease_get_info(size.lease, &info) == GCX_SUCCESS)
-            must(info.sm_count >= size.sm_count && info.sm_count != 0, "a lease's new size");
+            must((size.sm_count == GCX_REST || info.sm_count >= size.sm_count) &&
+                     info.sm_count != 0,
+                 "a lease's new size");
     }
 }
 
@@ -116,7 +118,7 @@ void live_leases(Bytes& bytes, Shared& shared) {
         check_live(live.get(), count);
     }
     const gcx_resource input = shared.resource(bytes);
-    const gcx_sm_request request = {bytes.next(), 0, 0, 0, 0, {}};
+    const gcx_sm_request request = {bytes.count(), 0, 0, 0, 0, {}};
     Out<gcx_resource> group;
     CALL_OUT(group, gcx_sm_split(&input, &request, 1, GCX_SPLIT_UNLEASED, &group.value, nullptr));
 }

@@ -38,6 +38,11 @@ class Bytes {
                : byte == 0xfd ? 0x80000000U
                               : byte;
     }
+    // A count of SMs, where byte 0 is GCX_REST, which most inputs ask for, and the last byte is 0.
+    uint32_t count() {
+        const uint32_t value = number();
+        return value == 0 ? UINT32_MAX : value == UINT32_MAX ? 0 : value;
+    }
     // One of a list.
     template <class List>
     auto& of(const List& list) {

@@ -114,7 +114,8 @@ void split(const gcx_resource& device, const std::vector<uint32_t>& counts, uint
     std::vector<uint32_t> seen;
     for (std::size_t i = 0; i < parts.size(); i++) {
         holds(sm_count(parts[i]) == planned[i], "the plan counts otherwise than the split");
-        holds(i == counts.size() || planned[i] >= counts[i], "a group holds too few SMs");
+        holds(i == counts.size() || counts[i] == GCX_REST || planned[i] >= counts[i],
+              "a group holds too few SMs");
         total += planned[i];
         if (!mapped)
             continue;
@@ -130,8 +131,15 @@ void split(const gcx_resource& device, const std::vector<uint32_t>& counts, uint
 void use_family(const gcx_resource& device, gcx_sm_family family, uint32_t flags, bool map) {
     const uint32_t sms = sm_count(device);
     const bool mapped = map && answers(gcx_device_map_sms(0, family), "gcx_device_map_sms");
-    for (const std::vector<uint32_t>& counts : std::vector<std::vector<uint32_t>>{
-             {0}, {1}, {sms}, {sms / 2, 0}, {8, 0}, {24, 8}, {2, 2, 2}, {sms / 3, sms / 3, 0}})
+    for (const std::vector<uint32_t>& counts :
+         std::vector<std::vector<uint32_t>>{{GCX_REST},
+                                            {1},
+                                            {sms},
+                                            {sms / 2, GCX_REST},
+                                            {8, GCX_REST},
+                                            {24, 8},
+                                            {2, 2, 2},
+                                            {sms / 3, sms / 3, GCX_REST}})
         split(device, counts, flags, mapped);
     gcx_sm_request request{};
     request.sm_count = sms + 1;
@@ -163,6 +171,7 @@ void structured(const gcx_resource& device) {
     gcx_sm_request requests[2] = {};
     requests[0].sm_count = sm_count(device) / 4 * 2;
     requests[0].coscheduled_sm_count = 2;
+    requests[1].sm_count = GCX_REST;
     requests[1].flags = GCX_SM_REQUEST_BACKFILL;
     gcx_resource groups[2];
     gcx_resource remainder{};

@@ -84,10 +84,11 @@ void use_device() {
         return;
     for (const uint32_t flags : kFlags) {
         split(device, {request(1)}, flags);
-        split(device, {request(info.sm_count / 2), request(0)}, flags);
+        split(device, {request(info.sm_count / 2), request(GCX_REST)}, flags);
         split(device, {request(info.sm_count)}, flags);
     }
-    split(device, {request(info.sm_count / 2, 2), request(0, 0, GCX_SM_REQUEST_BACKFILL)}, 0);
+    split(device, {request(info.sm_count / 2, 2), request(GCX_REST, 0, GCX_SM_REQUEST_BACKFILL)},
+          0);
     for (const gcx_sm_family family :
          {GCX_SM_FAMILY_COSCHEDULED, GCX_SM_FAMILY_FINE, GCX_SM_FAMILY_MAX_CLUSTER})
         CALL(gcx_device_map_sms(0, family));

@@ -155,7 +155,7 @@ void what_fits(gcx_stream stream, uint32_t sms) {
 }
 
 void what_fits_everywhere() {
-    const Split parts = split(whole_device(), {24, 0});
+    const Split parts = split(whole_device(), {24, GCX_REST});
     const Partition small(parts.groups[0]);
     const Partition large(parts.groups[1]);
     const Partition fine(split(whole_device(), {10}, GCX_SPLIT_IGNORE_SM_COSCHEDULING).groups[0]);

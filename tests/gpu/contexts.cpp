@@ -29,7 +29,7 @@ void kept_contexts_are_the_same() {
 }
 
 void kept_contexts_wait_for_nobody() {
-    const Split parts = split(whole_device(), {24, 0});
+    const Split parts = split(whole_device(), {24, GCX_REST});
     {
         const Partition made_before(parts.groups[0]);
     }
@@ -67,7 +67,7 @@ void destroying_never_stops_work() {
 }
 
 void order_across_partitions() {
-    const Split parts = split(whole_device(), {24, 0});
+    const Split parts = split(whole_device(), {24, GCX_REST});
     const Partition first(parts.groups[0]);
     const Partition second(parts.groups[1]);
     gcx_event start = nullptr;
@@ -189,7 +189,7 @@ void memory_stays_flat(int rounds) {
 }
 
 void many_threads() {
-    const Split parts = split(whole_device(), {32, 0});
+    const Split parts = split(whole_device(), {32, GCX_REST});
     const Partition shared(parts.groups[0]);
     std::vector<std::thread> threads;
     for (int t = 0; t < 16; t++) {

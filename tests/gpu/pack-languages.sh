@@ -9,7 +9,7 @@ build=$(realpath "${1:?usage: tests/gpu/pack-languages.sh BUILD FOLDER}")
 folder=$(realpath -m "${2:?usage: tests/gpu/pack-languages.sh BUILD FOLDER}")
 cd "$(dirname "$0")/../.."
 mkdir -p "$folder"/bin "$folder"/examples/node/node_modules
-cp "$build/src/libgcx.so.0" "$folder"
+cp "$build/src/libgcx.so.1" "$folder"
 cp -r examples/lua examples/python-ctypes "$folder/examples"
 cp examples/node/{*.js,package.json} "$folder/examples/node"
 cp -r examples/node/node_modules/{koffi,@koromix} "$folder/examples/node/node_modules"

@@ -48,7 +48,7 @@ go_tests=(
 go_holds() {
     local names count
     names=$(IFS='|' && printf '%s' "${go_tests[*]}")
-    GCX_TEST_DRIVER=libcuda.so.1 GCX_LIBRARY=$folder/libgcx.so.0 \
+    GCX_TEST_DRIVER=libcuda.so.1 GCX_LIBRARY=$folder/libgcx.so.1 \
         "$folder/go-tests" -test.v -test.timeout=300s -test.run="^($names)\$" >"$1" 2>&1 || return 1
     count=$(grep -c '^--- PASS: ' "$1")
     printf '%d of %d tests passed\n' "$count" ${#go_tests[@]} >>"$1"
@@ -64,7 +64,7 @@ for program in "$folder"/bin/*; do
     name=$(basename "$program")
     log=$logs/$name.log
     printf '== %s\n' "$name"
-    if "$program" "$folder/libgcx.so.0" >"$log" 2>&1 && holds "$log"; then
+    if "$program" "$folder/libgcx.so.1" >"$log" 2>&1 && holds "$log"; then
         passed=$((passed + 1))
     else
         printf 'FAILED: %s\n' "$name"

@@ -27,7 +27,7 @@ step() {
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 date -u +%Y-%m-%d
-step suite "$build/tests/gpu/gcx-gpu-tests" "$build/src/libgcx.so.0"
+step suite "$build/tests/gpu/gcx-gpu-tests" "$build/src/libgcx.so.1"
 step figures "$build/tests/gpu/gcx-gpu-tests" --figures
 step info "$gcx" info
 step plan "$gcx" plan --sms 108,24
@@ -42,7 +42,7 @@ step example-split "$build/examples/split"
 step example-scenario "$build/examples/scenario"
 step example-scenario-cpp "$build/examples/scenario-cpp"
 step example-serving "$build/examples/serving"
-step example-dlopen "$build/examples/dlopen" "$build/src/libgcx.so.0"
+step example-dlopen "$build/examples/dlopen" "$build/src/libgcx.so.1"
 step bench "$gcx" bench
 step bench-repartition "$gcx" bench repartition
 step bench-isolation "$gcx" bench isolation

@@ -58,7 +58,7 @@ void map_families() {
 // For each atom as the first of a set that runs up to the last: realised as what a direct split
 // leaves, and seen to be just these atoms.
 void suffixes_are_their_atoms(uint32_t flags) {
-    gcx_resource rest = split(whole_device(), {0}, flags).groups[0];
+    gcx_resource rest = split(whole_device(), {GCX_REST}, flags).groups[0];
     while (atom_count(rest) > 1) {
         gcx_resource first{};
         CHECK_OK(gcx_resource_get_atom(&rest, 0, &first));
@@ -69,7 +69,7 @@ void suffixes_are_their_atoms(uint32_t flags) {
 }
 
 void resplits() {
-    const Split halves = split(whole_device(), {64, 0});
+    const Split halves = split(whole_device(), {64, GCX_REST});
     const Split first = split(halves.groups[0], {24, 8});
     const Split second = split(halves.groups[1], {20, 16});
     CHECK_EQ(sm_count(first.remainder), 32U);
@@ -123,9 +123,9 @@ void test_splits() {
     check_split({16, 32}, {24, 36}, 72, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE);
     section("the whole device, and three equal shares of it");
     check_split({132}, {132}, 0);
-    check_split({0, 0, 0}, {48, 40, 44}, 0);
+    check_split({GCX_REST, GCX_REST, GCX_REST}, {48, 40, 44}, 0);
     section("16 partitions at once");
-    check_split({8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 0},
+    check_split({8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, GCX_REST},
                 {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 12}, 0);
     section("sets up to the last atom, coscheduled and max-cluster");
     suffixes_are_their_atoms(GCX_SPLIT_DEFAULT);

@@ -37,7 +37,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def library_folder(prefix: Path) -> Path:
     # Meson names it lib, lib64 or lib/x86_64-linux-gnu, by the system.
-    return next(prefix.glob("lib*/**/libgcx.so.0")).parent
+    return next(prefix.glob("lib*/**/libgcx.so.1")).parent
 
 
 @pytest.fixture(scope="session")

@@ -51,30 +51,34 @@ def test_cmake_elsewhere(prefix: Path, tmp_path: Path) -> None:
 
 
 def version() -> str:
-    found = re.search(r"^  version: '([\d.]+)'", (ROOT / "meson.build").read_text(), re.MULTILINE)
+    """The version's numbers, without -dev of one that is not released."""
+    found = re.search(r"^  version: '([\d.]+)(-dev)?'", (ROOT / "meson.build").read_text(), re.M)
     assert found is not None
     return found.group(1)
 
 
 VERSIONS = {
     "": True,
-    "0.1": True,
+    "0.2": True,
+    "0.1": False,
+    "0.1.1": False,
     f"{version()} EXACT": True,
-    "0.1.0 EXACT": False,
+    "0.1.1 EXACT": False,
     "0.99": False,
     "1": False,
-    "0.1...<1": True,
+    "0.2...<1": True,
+    "0.1...<1": False,
     "0.0.1...0.1.0": False,
-    f"0.1...<{version()}": False,
-    f"0.1...{version()}": True,
-    "0.1 COMPONENTS python": False,
-    "0.1 OPTIONAL_COMPONENTS python": True,
+    f"0.2...<{version()}": False,
+    f"0.2...{version()}": True,
+    "0.2 COMPONENTS python": False,
+    "0.2 OPTIONAL_COMPONENTS python": True,
 }
 
 
 @pytest.fixture(scope="module")
 def found_versions(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What each of VERSIONS finds: "1 0.1.1", or nothing in place of the 1."""
+    """What each of VERSIONS finds: "1 0.2.0", or nothing in place of the 1."""
     folder = tmp_path_factory.mktemp("versions")
     asks = [
         f"unset(gcx_DIR CACHE)\nunset(gcx_FOUND)\nfind_package(gcx {wanted} QUIET)\n"

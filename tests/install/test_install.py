@@ -31,7 +31,7 @@ def test_example_dlopens_the_installed_library(prefix: Path, tmp_path: Path) -> 
     source = ROOT / "examples" / "dlopen.c"
     built = run("cc", "-std=c99", source, f"-I{prefix}/include", "-o", program, "-ldl")
     assert built.returncode == 0, built.stderr
-    done = run(program, library_folder(prefix) / "libgcx.so.0", **SIMULATED)
+    done = run(program, library_folder(prefix) / "libgcx.so.1", **SIMULATED)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "SIMULATED CUDA 13.0: 7 SMs asked for would be 8, and leave 124\n"
 

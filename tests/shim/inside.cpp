@@ -27,7 +27,7 @@ void write_part(int32_t device, uint32_t sms, uint32_t flags, FILE* out) {
     gcx_resource whole{};
     gcx_resource family{};
     gcx_resource part{};
-    const gcx_sm_request rest{};
+    const gcx_sm_request rest = {.sm_count = GCX_REST};
     const gcx_sm_request wanted = {.sm_count = sms};
     CHECK_OK(gcx_device_get_resource(device, GCX_RESOURCE_SM, &whole));
     CHECK_OK(gcx_sm_split(&whole, &rest, 1, flags, &family, nullptr));

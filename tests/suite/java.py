@@ -44,7 +44,8 @@ def maven(suite: Suite, name: str, *words: str) -> None:
 def part_java(suite: Suite) -> None:
     """The Java package: its jar, its tests on three simulated drivers, a runtime for GPUs."""
     maven(suite, "java-13.0", "verify")
-    (jar,) = MAVEN.glob("gcx-*[0-9].jar")
+    version = ElementTree.parse(BINDING / "pom.xml").findtext("{*}version")
+    jar = MAVEN / f"gcx-{version}.jar"
     suite.run("java: a program on the jar", ["java", "-cp", jar, SCENARIO], SIMULATED)
     if suite.quick:
         return

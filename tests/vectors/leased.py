@@ -77,10 +77,10 @@ def one_after_another(w: Writer, key: str, device: int) -> None:
     w("lease", device, gpu(key).sm_count + 1, "-", "none", 0, 0, "most")
     _new(w, f"{key}: all there is", device)
     w("resource", device, "sm", "d")
-    w("lease", device, 0, "-", "none", 0, 0, "all")
+    w("lease", device, "rest", "-", "none", 0, 0, "all")
     w("held", "all", "r")
     w("same", "r", "d")
-    w("lease", device, 0, "-", "none", 0, 0, "none")
+    w("lease", device, "rest", "-", "none", 0, 0, "none")
     w("lease", device, size, "-", "none", 1, 0, "none")
     _ask(w, "split", "d", "unleased", size, "p")
     _ask(w, "split", "d", "-", size, "q")
@@ -99,7 +99,7 @@ def at_random(w: Writer, key: str, device: int) -> None:
             what = source.choice(("lease", "lease", "resize", "resize", "two", "over", "close"))
             changed: list[str] = []
             if what == "lease" or len(alive) < 2:
-                count = source.choice((0, *[source.randint(1, sm_count // 3)] * 9))
+                count = source.choice(("rest", *[source.randint(1, sm_count // 3)] * 9))
                 out = f"l{made}"
                 answer = _ask(w, "lease", device, count, "-", family, 0, 0, out)
                 if answer and answer.result == OK:
@@ -108,9 +108,9 @@ def at_random(w: Writer, key: str, device: int) -> None:
                     changed = [out]
             elif what in ("resize", "two"):
                 changed = source.sample(alive, 1 if what == "resize" else 2)
-                counts = [source.randint(1, sm_count // 2) for _ in changed]
+                counts = [str(source.randint(1, sm_count // 2)) for _ in changed]
                 if what == "two" and source.random() < 0.5:
-                    counts[-1] = 0
+                    counts[-1] = "rest"
                 sizes = ",".join(f"{name}/{n}" for name, n in zip(changed, counts))
                 if source.random() < 0.3:
                     _ask(w, "prepare", sizes)
@@ -239,11 +239,15 @@ def misuse(w: Writer) -> None:
     w("lease", 0, 8, "-", "none", 9, 0, "x")
     w("lease", 0, 8, "shared", "none", 0, 9, "x")
     w("lease", 0, 133, "-", "none", 0, 0, "x")
+    w("lease", 0, 0, "-", "none", 0, 0, "x")
+    w("lease", 0, 0, "shared", "none", 0, 0, "x")
     w("leases", 99)
     w("lease", 0, 24, "-", "none", 0, 0, "a")
     w("lease", 1, 24, "-", "none", 0, 0, "b")
     _ask(w, "resize", "-", "-")
     _ask(w, "prepare", "-")
+    _ask(w, "resize", "a/0", "-")
+    _ask(w, "prepare", "a/0")
     _ask(w, "resize", "a/8,a/16", "-")
     _ask(w, "resize", "a/8,b/8", "-")
     _ask(w, "hand-over", "a", "a", "-")

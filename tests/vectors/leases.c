@@ -27,7 +27,7 @@ gcx_result op_lease(struct vector* vector, char** in) {
     params.name = in[6];
     struct object value = {.lease = NULL};
     const gcx_result result =
-        gcx_lease_acquire(atoi(in[0]), number_of(in[1]), &params, &value.lease);
+        gcx_lease_acquire(atoi(in[0]), count_of(in[1]), &params, &value.lease);
     if (result == GCX_SUCCESS) {
         answer(vector, "%" PRIu32, info_of(value.lease).sm_count);
     }
@@ -45,8 +45,7 @@ static uint32_t sizes_of(struct vector* vector, char* text, gcx_lease_size* size
             return 0;
         }
         *sms++ = '\0';
-        sizes[i] =
-            (gcx_lease_size){.lease = lease_of(vector, items[i]), .sm_count = number_of(sms)};
+        sizes[i] = (gcx_lease_size){.lease = lease_of(vector, items[i]), .sm_count = count_of(sms)};
     }
     return count;
 }

@@ -9,6 +9,7 @@ from tests.vectors import structured
 from tests.vectors.gpus import sizes_of
 from tests.vectors.model import Event, Green, Machine, Stream
 from tests.vectors.placing import Atoms, Shape, Undecided, first_free, most_shared, resized
+from tests.vectors.planner import REST, count_of
 from tests.vectors.resources import (
     CONFIGURATION,
     DEVICE,
@@ -112,11 +113,19 @@ class Leasing(Machine):
     # ---- Operations ----
 
     def lease(
-        self, device: int, count: int, flags: str | int, family: str, least: int, own: int, out: str
+        self,
+        device: int,
+        requested: int | str,
+        flags: str | int,
+        family: str,
+        least: int,
+        own: int,
+        out: str,
     ) -> Answer:
+        count = count_of(requested)
         if isinstance(flags, int) or family not in ("none", "coscheduled", "fine"):
             return refused(VALUE)
-        if count and (least > count or own > count):
+        if count == 0 or least > count or own > count:
             return refused(VALUE)
         if not self._has(device):
             return refused(DEVICE, device)
@@ -141,13 +150,13 @@ class Leasing(Machine):
         if alone is None or (not shared and shape.sms(alone) < least):
             return refused(TAKEN)
         others: Atoms | None = EMPTY
-        if shared and (count == 0 or shape.sms(alone) < count):
+        if shared and shape.sms(alone) < count:
             if least or (own and shape.has_odd(alone)):
                 raise Undecided
-            left = count and count - shape.sms(alone)
+            left = REST if count == REST else count - shape.sms(alone)
             sharers = self._sharers(device, family, None)
             others = most_shared(shape, left, EMPTY, sharers, free - alone)
-            others = others if others is not None or not alone or count else EMPTY
+            others = others if others is not None or not alone or count != REST else EMPTY
         if others is None:
             return refused(TAKEN)
         sms = self._check(device, family, alone | others)
@@ -165,8 +174,8 @@ class Leasing(Machine):
 
     def _change(self, sizes: str, flags: str | int, keep: bool) -> Answer:
         pairs = [item.split("/") for item in sizes.split(",")] if sizes != "-" else []
-        names, counts = [pair[0] for pair in pairs], [int(pair[1]) for pair in pairs]
-        if isinstance(flags, int) or not names or len(set(names)) != len(names):
+        names, counts = [pair[0] for pair in pairs], [count_of(pair[1]) for pair in pairs]
+        if isinstance(flags, int) or not names or len(set(names)) != len(names) or 0 in counts:
             return refused(VALUE)
         if set(names) & self.closed:
             return refused(HANDLE)
@@ -177,10 +186,10 @@ class Leasing(Machine):
         shape = self._shape(device, family)
         if any(shape.plan([count], shape.all) is None for count in counts):
             return refused(CONFIGURATION)
-        if sum(counts) > shape.sms(shape.all):
+        if sum(count for count in counts if count != REST) > shape.sms(shape.all):
             raise Undecided  # of the whole, or of what others leave?
         for lease, count in zip(leases, counts):
-            if lease.shared and 0 < count < shape.sms(lease.alone):
+            if lease.shared and count < shape.sms(lease.alone):
                 return refused(CONFIGURATION)
         free = self._free(device, family, leases)
         if any(lease.shared for lease in leases):
@@ -202,13 +211,13 @@ class Leasing(Machine):
         if len(leases) != 1 or shape.has_odd(leases[0].alone):
             raise Undecided
         (lease,), (count,) = leases, counts
-        left = count and count - shape.sms(lease.alone)
-        if count and not left:
+        left = REST if count == REST else count - shape.sms(lease.alone)
+        if left == 0:
             return [lease.alone]
         sharers = self._sharers(lease.device, lease.family, lease)
         others = most_shared(shape, left, lease.others, sharers, free)
         if others is None:
-            return [lease.alone] if count == 0 and lease.alone else None
+            return [lease.alone] if count == REST and lease.alone else None
         return [lease.alone | others]
 
     def hand_over(self, giver: str, taker: str, flags: str | int) -> Answer:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.vectors import scenarios
 from tests.vectors.gpus import PROFILES
 from tests.vectors.leases import Leasing
+from tests.vectors.planner import count_of
 from tests.vectors.resources import OK, Answer
 from tests.vectors.structured import Request
 
@@ -33,7 +34,8 @@ def _listed(text: str) -> list[str]:
 
 
 def _requests(text: str) -> list[Request]:
-    return [Request(*map(int, item.split("/"))) for item in _listed(text)]
+    rows = [item.split("/") for item in _listed(text)]
+    return [Request(count_of(count), *map(int, more)) for count, *more in rows]
 
 
 class Writer:

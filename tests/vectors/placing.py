@@ -67,7 +67,7 @@ def most_shared(
     """What a shared lease has beside what is its alone. "A shared lease takes what others share
     already before what is free." sharers: how many others share each atom."""
     among = have | free | frozenset(sharers)
-    if count == 0:
+    if count == planner.REST:
         return among or None
     found = shape.plan([count], among)
     if found is None:

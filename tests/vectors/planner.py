@@ -9,6 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+#: GCX_REST, as a count: what the others leave. In the files it is the word rest.
+REST = 0xFFFFFFFF
+
+
+def count_of(text: int | str) -> int:
+    """A count as the files write it."""
+    return REST if text == "rest" else int(text)
+
 
 class Plan(NamedTuple):
     """For each group the number of whole atoms, and which group has the odd one, if one has."""
@@ -39,16 +47,17 @@ def _shared(rests: Sequence[int], left: int, size: int, odd: int) -> dict[int, i
 
 def plan(counts: Sequence[int], number: int, size: int, odd: int) -> Plan | None:
     """Divides so many atoms of a size, and an odd one of so many SMs or 0; None: they don't fit.
-    Count 0 takes what the others leave."""
-    rests = [group for group, count in enumerate(counts) if count == 0]
+    REST takes what the others leave."""
+    rests = [group for group, count in enumerate(counts) if count == REST]
+    wanted = [0 if count == REST else count for count in counts]
     best: tuple[tuple[int, int], Plan] | None = None
     holders: list[int | None] = [None]
     if odd:
-        holders += [group for group, count in enumerate(counts) if count != 0]
+        holders += [group for group, count in enumerate(counts) if count != REST]
     for holder in holders:
         atoms = [
             _needed(count, size, odd if group == holder else 0)
-            for group, count in enumerate(counts)
+            for group, count in enumerate(wanted)
         ]
         given = [n * size + (odd if group == holder else 0) for group, n in enumerate(atoms)]
         left = number - sum(atoms)
@@ -61,8 +70,8 @@ def plan(counts: Sequence[int], number: int, size: int, odd: int) -> Plan | None
                 continue
             for group, share in shared.items():
                 atoms[group] = share
-        beyond = sum(g - c for g, c in zip(given, counts) if c)
-        inexact = sum(g != c for g, c in zip(given, counts) if c)
+        beyond = sum(g - c for g, c in zip(given, wanted) if c)
+        inexact = sum(g != c for g, c in zip(given, wanted) if c)
         has_odd = rests[-1] if rests and odd_left else holder
         candidate = ((beyond, inexact), Plan(tuple(atoms), has_odd, beyond))
         if best is None or candidate[0] < best[0]:

@@ -164,7 +164,7 @@ class Resources:
         counts = [request.sm_count for request in requests]
         if "fine" in words and "max-cluster" in words:
             return refused(VALUE)
-        if any(word.isdigit() for word in words) or not counts:
+        if any(word.isdigit() for word in words) or not counts or 0 in counts:
             return refused(VALUE)
         if sms is None:
             return refused(TYPE)
@@ -187,7 +187,9 @@ class Resources:
         odd_atom = number if odd and number in sms.atoms else None
         found = planner.plan(counts, len(atoms), size, odd if odd_atom is not None else 0)
         if found is None:
-            asked = (*counts, sms.sm_count) if len(counts) == 1 and counts[0] else ()
+            asked = (
+                (*counts, sms.sm_count) if len(counts) == 1 and counts[0] != planner.REST else ()
+            )
             return refused(CONFIGURATION, *asked)
         if exact and found.beyond:
             return refused(CONFIGURATION, *(counts if len(counts) == 1 else ()))

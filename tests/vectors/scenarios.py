@@ -92,7 +92,7 @@ def whole_devices(w: Writer) -> None:
         w("resource", device, "sm", "d")
         w("info", "d")
         w("sms", "d")
-        w("split", "d", "fine", "0", "f")
+        w("split", "d", "fine", "rest", "f")
         w("info", "f.0")
         w("info", "f.rest")
         w("sms", "f.0")
@@ -111,7 +111,7 @@ def whole_devices(w: Writer) -> None:
         w("resource", device, "sm", "d")
         if key in ("h100", "h200"):
             w("map", device, "max-cluster")
-            w("split", "d", "max-cluster", "24,0", "m")
+            w("split", "d", "max-cluster", "24,rest", "m")
             w("info", "m.0")
             w("info", "m.1")
             w("sms", "m.0")
@@ -128,12 +128,12 @@ FIXED = (
     "1",
     "{all}",
     "{all1}",
-    "0",
-    "0,0",
-    "0,0,0",
-    "0,{size}",
-    "{size},0,{size},0",
-    "{below},0,0",
+    "rest",
+    "rest,rest",
+    "rest,rest,rest",
+    "rest,{size}",
+    "{size},rest,{size},rest",
+    "{below},rest,rest",
 )
 
 
@@ -144,13 +144,23 @@ def splits(w: Writer, device: Gpu, number: int) -> None:
     lists = [text.format(**words) for text in FIXED]
     lists += [f"{count * size},{odd or 1}", f"{odd + 1},{odd + 1}", f"{size}," * count + f"{size}"]
     lists += [
-        f"{size}," * count + "0",
-        f"{size}," * count + "0,0",
-        f"{odd + size},0",
+        f"{size}," * count + "rest",
+        f"{size}," * count + "rest,rest",
+        f"{odd + size},rest",
         f"{size + 1}",
     ]
     if device.sm_count == 132:
-        lists += ["108,24", "24,108", "17,10", "10", "16,57,48,0", "113,0,0", "120,5", "133", "140"]
+        lists += [
+            "108,24",
+            "24,108",
+            "17,10",
+            "10",
+            "16,57,48,rest",
+            "113,rest,rest",
+            "120,5",
+            "133",
+            "140",
+        ]
     random_lists = random.Random(f"{device.key} {w.driver}")
     for _ in range(10):
         lists.append(_any_list(random_lists, device.sm_count))
@@ -167,13 +177,13 @@ def _any_list(source: random.Random, sm_count: int) -> str:
     """Counts of any kind that nearly fit, or just don't."""
     groups = source.randint(1, 6)
     left = sm_count
-    counts = []
+    counts: list[int | str] = []
     for _ in range(groups):
         count = source.randint(1, max(1, min(left, 2 * sm_count // groups)))
         counts.append(count)
         left = max(left - count, 1)
     for _ in range(source.choice((0, 0, 1, 2))):
-        counts.insert(source.randint(0, len(counts)), 0)
+        counts.insert(source.randint(0, len(counts)), "rest")
     return ",".join(map(str, counts))
 
 
@@ -275,6 +285,11 @@ def misuse(w: Writer) -> None:
     w("resource", 0, "sm", "d")
     w("split", "d", "-", "-", "p")
     w("context", "-", "-", "c")
+    w.vector("a count of 0")
+    w("resource", 0, "sm", "d")
+    for counts in ("0", "8,0", "0,rest"):
+        w("split", "d", "-", counts, "p")
+        w("split", "d", "fine", counts, "p")
     w.vector("flags that aren't there", "number")
     w("resource", 0, "sm", "d")
     for flags in ("4", "8", "1024", "fine+max-cluster"):

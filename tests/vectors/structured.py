@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tests.vectors.gpus import Gpu
+from tests.vectors.planner import REST
 
 BACKFILL = 1
 DOMAIN_ID = 2
@@ -69,7 +70,7 @@ def counts(device: Gpu, requests: Sequence[Request]) -> list[int] | None:
         if not request.flags & BACKFILL:
             room = min(sum(len(gpc) // size for gpc in gpcs) * size, most // size * size)
         room -= used.get(domain, 0)
-        count = request.sm_count or room
+        count = room if request.sm_count == REST else request.sm_count
         whole = count % 2 == 0 and (count % size == 0 or request.flags & BACKFILL)
         if count > room or count == 0 or not whole:
             return None

@@ -77,6 +77,10 @@ uint32_t number_of(const char* text) {
     return (uint32_t)number;
 }
 
+uint32_t count_of(const char* text) {
+    return strcmp(text, "rest") == 0 ? GCX_REST : number_of(text);
+}
+
 int number_of_word(const struct word* words, const char* text) {
     for (; words->name != NULL; words++) {
         if (strcmp(words->name, text) == 0) {
@@ -122,7 +126,8 @@ uint32_t requests_of(char* text, gcx_sm_request* requests) {
         size_t n = 0;
         for (char* field = strtok(items[i], "/"); field != NULL && n < 5;
              field = strtok(NULL, "/")) {
-            fields[n++] = number_of(field);
+            fields[n] = n == 0 ? count_of(field) : number_of(field);
+            n++;
         }
         requests[i] = (gcx_sm_request){.sm_count = fields[0],
                                        .coscheduled_sm_count = fields[1],

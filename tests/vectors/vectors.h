@@ -69,6 +69,8 @@ extern const struct word kFamilies[];
 extern const struct word kScopes[];
 
 uint32_t number_of(const char* text);
+/* A number of SMs, or "rest". */
+uint32_t count_of(const char* text);
 int number_of_word(const struct word* words, const char* text);
 const char* word_of_number(const struct word* words, int number);
 uint32_t flags_of(char* text);

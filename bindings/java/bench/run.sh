@@ -14,7 +14,7 @@ jars=("$maven"/gcx-+([0-9.]).jar)
 # The libraries beside each other, so that C and Java call the same one.
 cp -r "$native"/jar/resources/native/*/. "$scratch"
 cc -O2 -shared -fPIC -I../../../include -isystem "$jdk/include" -isystem "$jdk/include/linux" \
-    bench.c -o "$scratch/libbench.so" "$scratch/libgcx.so.0" "-Wl,-rpath,$scratch"
+    bench.c -o "$scratch/libbench.so" "$scratch/libgcx.so.1" "-Wl,-rpath,$scratch"
 javac -cp "${jars[0]}" -d "$scratch" CallCost.java
 export GCX_DRIVER=${GCX_DRIVER:-sim:h100@13.0}
 java "-Dgcx.library.path=$scratch" -cp "${jars[0]}:$scratch" CallCost "$scratch/libbench.so"

@@ -193,7 +193,7 @@ __all__ = [
 ]
 
 _number = _gcx.gcx_version()
-__version__ = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}"
+__version__ = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}{_gcx.VERSION_SUFFIX}"
 
 # Where they are to be found, which isn't where they are defined.
 for _name in __all__:

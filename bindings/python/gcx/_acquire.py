@@ -11,7 +11,7 @@ from gcx import _gcx
 from gcx._cancel import Cancel, interruptible
 from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, text_of, whole
 from gcx._errors import AlreadyAcquiredError, InvalidValueError
-from gcx._lease import Claim, Lease, lease_of, sm_count_of
+from gcx._lease import Claim, Lease, count_or_rest, lease_of, sm_count_of
 from gcx._owned import Owned
 from gcx._request import FAMILIES, Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
@@ -121,7 +121,8 @@ class LiveLease(NamedTuple):
         device: The ordinal of the device.
         family: How its SMs are taken.
         shared: Whether others that are shared may have its SMs too.
-        sm_count: How many SMs it has; of one that waits how many it asked for, 0 if the rest.
+        sm_count: How many SMs it has; of one that waits how many it asked for, None if
+            the rest.
         exclusive_sm_count: How many of them are its alone.
         stream_count: Its live streams.
         waiting: Whether it has nothing yet and waits in gcx.acquire.
@@ -133,7 +134,7 @@ class LiveLease(NamedTuple):
     device: int
     family: str
     shared: bool
-    sm_count: int
+    sm_count: int | None
     exclusive_sm_count: int
     stream_count: int
     waiting: bool
@@ -152,7 +153,7 @@ def leases(device: DeviceLike | None = None) -> list[LiveLease]:
     return [
         LiveLease(
             number, its_device, FAMILY_NAMES[family], bool(flags & _gcx.GCX_LEASE_SHARED),
-            sm_count, exclusive, streams, bool(waits), name, sm_resource(resource),
+            count_or_rest(sm_count), exclusive, streams, bool(waits), name, sm_resource(resource),
         )
         for number, its_device, family, flags, sm_count, exclusive, streams, waits, name, resource
         in found

@@ -8,6 +8,7 @@ from typing_extensions import TypeAlias
 
 _Request: TypeAlias = int | tuple[int, int, int, int, int]
 
+VERSION_SUFFIX: str
 GCX_VERSION: int
 GCX_VERSION_MAJOR: int
 GCX_VERSION_MINOR: int

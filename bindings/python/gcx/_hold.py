@@ -10,7 +10,7 @@ from gcx._acquire import take
 from gcx._cancel import Cancel
 from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, text_of, whole
 from gcx._device import uuid_text
-from gcx._lease import Claim, Lease, lease_of, sm_count_of
+from gcx._lease import Claim, Lease, count_or_rest, lease_of, sm_count_of
 from gcx._owned import Owned
 from gcx._publish import atoms_in
 from gcx._request import FAMILIES, Count, Family
@@ -259,7 +259,8 @@ class LiveHold(NamedTuple):
         simulated: It is of the simulated driver.
         waiting: Whether it has nothing yet and waits in gcx.hold.
         family: How its SMs are taken.
-        sm_count: How many SMs it has; of one that waits how many it asked for, 0 if the rest.
+        sm_count: How many SMs it has; of one that waits how many it asked for, None if
+            the rest.
         device_sm_count: SMs of the device.
         atom_count: Atoms of the family, on that device.
         atom_sm_count: SMs of each atom but the last.
@@ -281,7 +282,7 @@ class LiveHold(NamedTuple):
     simulated: bool
     waiting: bool
     family: str
-    sm_count: int
+    sm_count: int | None
     device_sm_count: int
     atom_count: int
     atom_sm_count: int
@@ -312,7 +313,7 @@ def holds(folder: Path | None = None) -> list[LiveHold]:
         found.append(
             LiveHold(
                 number, since, until, pid, user, bool(simulated), bool(waits),
-                FAMILY_NAMES[family], sms, of_device, atoms, size, last, _MPS[mps], percentage,
+                FAMILY_NAMES[family], count_or_rest(sms), of_device, atoms, size, last, _MPS[mps], percentage,
                 atoms_in(words), uuid_text(uuid), name, process, device,
             )
         )  # fmt: skip

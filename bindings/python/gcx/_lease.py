@@ -272,13 +272,18 @@ def sm_count_of(value: object) -> int:
     """A lease's SM count for C."""
     if value is None:
         return _gcx.GCX_REST
-    count = whole(value, "a lease's count")
+    count = whole(value, "a lease's count", most=_gcx.GCX_REST - 1)
     if count == 0:
         raise InvalidValueError(
             "a lease's count must be at least 1, not 0; None asks for the rest, and close() gives "
             "the lease up"
         )
     return count
+
+
+def count_or_rest(sm_count: int) -> int | None:
+    """The SMs that a lease or hold has or waits for, from C: None for the rest."""
+    return None if sm_count == _gcx.GCX_REST else sm_count
 
 
 def _change_flags(at_once: object) -> int:

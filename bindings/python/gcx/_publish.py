@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gcx import _gcx
 from gcx._checks import text_of
 from gcx._device import uuid_text
+from gcx._lease import count_or_rest
 from gcx._resource import FAMILY_NAMES
 
 
@@ -87,7 +88,8 @@ class PublishedLease(NamedTuple):
         family: How its SMs are taken.
         shared: Whether others that are shared may have its SMs too.
         waiting: Whether it has nothing yet and waits in gcx.acquire.
-        sm_count: How many SMs it has; of one that waits how many it asked for, 0 if the rest.
+        sm_count: How many SMs it has; of one that waits how many it asked for, None if
+            the rest.
         exclusive_sm_count: How many of them are its alone.
         stream_count: Its live streams.
         device_sm_count: SMs of the device.
@@ -111,7 +113,7 @@ class PublishedLease(NamedTuple):
     family: str
     shared: bool
     waiting: bool
-    sm_count: int
+    sm_count: int | None
     exclusive_sm_count: int
     stream_count: int
     device_sm_count: int
@@ -147,7 +149,8 @@ def _lease_of(*fields: Any) -> PublishedLease:
             FAMILY_NAMES[family],
             bool(flags & _gcx.GCX_LEASE_SHARED),
             bool(waits),
-            *fields[9:16],
+            count_or_rest(fields[9]),
+            *fields[10:16],
             atoms_in(alone),
             atoms_in(shared),
             uuid_text(device_uuid),

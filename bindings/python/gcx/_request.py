@@ -173,10 +173,10 @@ def _row(
 
 
 def _count_of(value: object) -> int:
-    """A group's SM count for C, where 0 is what None is here."""
+    """A group's SM count for C."""
     if value is None:
-        return 0
-    count = whole(value, "a group's count")
+        return _gcx.GCX_REST
+    count = whole(value, "a group's count", most=_MOST - 1)
     if count == 0:
         raise InvalidValueError(
             "a group's count must be at least 1, not 0; None asks for what the others leave"
@@ -199,7 +199,7 @@ def requests_of(wanted: Counts) -> Sequence[int | _Row]:
     if not counts:
         raise InvalidValueError("the list of counts is empty; a split has at least one group")
     for count in counts:
-        if type(count) is not int or not 0 < count <= _MOST:
+        if type(count) is not int or not 0 < count < _MOST:
             return [_count_of(count) for count in counts]
     return counts  # Nearly always: a split takes microseconds, which checks should not double.
 

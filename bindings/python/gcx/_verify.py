@@ -11,7 +11,7 @@ from gcx._device import Device
 from gcx._errors import InvalidValueError, NotSupportedError
 from gcx._foreign import StreamLike, looks_like_a_stream
 from gcx._hold import mps_info
-from gcx._lease import Lease
+from gcx._lease import Lease, count_or_rest
 from gcx._partition import Partition, split
 from gcx._request import Count, Counts, Family, SplitOptions, requests_of
 from gcx._sm_map import MapGroup, SmMap, count_of, escape, ranges
@@ -174,7 +174,7 @@ class Verification:
 def _asked(given: Counts) -> list[int | None]:
     """The counts that a split was given; None for what the others leave."""
     rows = requests_of(given)
-    return [(row if isinstance(row, int) else row[0]) or None for row in rows]
+    return [count_or_rest(row if isinstance(row, int) else row[0]) for row in rows]
 
 
 def _letters(index: int) -> str:

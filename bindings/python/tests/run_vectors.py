@@ -36,20 +36,27 @@ def list_text(items: Any) -> str:
     return ",".join(map(str, items)) or "-"
 
 
+def count_of(text: str) -> int | None:
+    """A count of SMs, or the rest."""
+    return None if text == "rest" else int(text)
+
+
 def counts_of(requests: str) -> Any:
     """What SMResource.split takes for a list of requests."""
     if requests == "-":
         return []
-    rows = [[*map(int, item.split("/")), 0, 0, 0, 0][:5] for item in requests.split(",")]
-    if not any(any(row[1:]) for row in rows):
-        return [row[0] or None for row in rows]
-    domains: list[Any] = [row[4] if row[3] & 2 else None for row in rows]
+    items = [item.split("/") for item in requests.split(",")]
+    counts = [count_of(item[0]) for item in items]
+    rows = [[*map(int, item[1:]), 0, 0, 0, 0][:4] for item in items]
+    if not any(any(row) for row in rows):
+        return counts
+    domains: list[Any] = [row[3] if row[2] & 2 else None for row in rows]
     domains = ["any" if domain == 0xFFFFFFFF else domain for domain in domains]
     return gcx.SplitOptions(
-        count=[row[0] or None for row in rows],
-        coscheduled_sm_count=[row[1] or None for row in rows],
-        preferred_coscheduled_sm_count=[row[2] or None for row in rows],
-        backfill=[bool(row[3] & 1) for row in rows],
+        count=counts,
+        coscheduled_sm_count=[row[0] or None for row in rows],
+        preferred_coscheduled_sm_count=[row[1] or None for row in rows],
+        backfill=[bool(row[2] & 1) for row in rows],
         locality_domain=domains,
     )
 
@@ -259,7 +266,7 @@ class Vector:
         self, number: str, count: str, flags: str, family: Any, least: str, alone: str, out: str
     ) -> list[object]:
         lease = self.objects[out] = gcx.acquire(
-            int(count) or None,
+            count_of(count),
             name=out,
             device=int(number),
             shared=flags == "shared",
@@ -271,7 +278,7 @@ class Vector:
 
     def sizes(self, text: str) -> Pairs:
         pairs = [item.split("/") for item in text.split(",")] if text != "-" else []
-        return Pairs({self.objects[name]: int(count) or None} for name, count in pairs)
+        return Pairs({self.objects[name]: count_of(count)} for name, count in pairs)
 
     def resize(self, sizes: str, flags: str) -> list[object]:
         wanted = self.sizes(sizes)

@@ -52,6 +52,10 @@ def test_each_constant_has_the_header_s_value() -> None:
         assert getattr(_gcx, constant["name"]) == constant["value"], constant["name"]
 
 
+def test_rest_is_the_header_s_word() -> None:
+    assert _gcx.GCX_REST == 0xFFFFFFFF
+
+
 def test_each_function_has_a_name_for_messages() -> None:
     names = _errors._PYTHON_NAMES
     assert {name for name in names if name.startswith("gcx_")} == FUNCTIONS

@@ -71,7 +71,7 @@ type LiveHold struct {
 	Simulated           int32
 	Waits               uint32 // 1: it has nothing yet
 	Family              Family
-	SMCount             uint32 // of one that waits: those it asked for
+	SMCount             uint32 // of one that waits: those it asked for, or Rest
 	DeviceSMCount       uint32
 	AtomCount           uint32
 	AtomSMCount         uint32 // of each atom but the last

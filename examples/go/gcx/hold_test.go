@@ -33,6 +33,8 @@ func held(t *testing.T, want int) []LiveHold {
 
 func TestNobodyElseHasWhatIsHeld(t *testing.T) {
 	one := taken(t, 0, 24, HoldParams{Name: "one"})
+	_, zero := TakeHold(0, 0, HoldParams{})
+	refused(t, "a hold of 0 SMs", zero, InvalidValue)
 	two := taken(t, 0, Rest, HoldParams{MinSMCount: 64})
 	there := taken(t, 1, 2, HoldParams{Family: Fine, Flags: HoldInherit})
 	info, err := two.Info()

@@ -8,7 +8,7 @@ type Cancel struct{ handle uintptr }
 
 // What leases are asked for and changed with.
 const (
-	Rest           uint32 = 0          // as a count: all that can be had
+	Rest           uint32 = 0xffffffff // as a count: all that can be had; a count of 0 is refused
 	Forever        uint32 = 0xffffffff // as a time-out
 	LeaseShared    uint32 = 0x1        // others that are shared may have its SMs too
 	LeaseOwnQueues uint32 = 0x2        // [13.1+] refuse a driver that has no queues of its own for it
@@ -61,7 +61,7 @@ type LiveLease struct {
 	Device           int32
 	Family           Family
 	Flags            uint32
-	SMCount          uint32 // of one that waits: those it asked for
+	SMCount          uint32 // of one that waits: those it asked for, or Rest
 	ExclusiveSMCount uint32
 	StreamCount      uint32
 	Waits            uint32 // 1: it has nothing yet

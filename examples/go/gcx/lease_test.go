@@ -152,9 +152,11 @@ func TestLeasesAreMisused(t *testing.T) {
 	_, name := Acquire(0, 8, LeaseParams{Name: "de\x00code"})
 	_, long := Acquire(0, 8, LeaseParams{Name: strings.Repeat("n", 64)})
 	_, flags := Acquire(0, 8, LeaseParams{Flags: 0x80})
+	_, zero := Acquire(0, 0, LeaseParams{})
 	for what, err := range map[string]error{
 		"a name with a byte 0": name, "a long name": long, "unknown flags": flags,
-		"no sizes": Resize(0), "a lease twice": Prepare(LeaseSize{Lease: lease}, LeaseSize{Lease: lease}),
+		"0 SMs": zero, "a resize to 0 SMs": Resize(0, LeaseSize{Lease: lease}),
+		"no sizes": Resize(0), "a lease twice": Prepare(LeaseSize{lease, 8}, LeaseSize{lease, 8}),
 		"handed over to itself": lease.HandOver(lease, 0),
 	} {
 		refused(t, what, err, InvalidValue)

@@ -171,7 +171,7 @@ var c struct {
 }
 
 // DefaultLibrary is the name under which the loader finds an installed libgcx.
-const DefaultLibrary = "libgcx.so.0"
+const DefaultLibrary = "libgcx.so.1"
 
 // Open loads libgcx from a path, or by a name that the loader looks up. It comes before every other
 // function, once; the CUDA driver is opened by the first call that needs it.

@@ -198,8 +198,14 @@ func TestWrongValues(t *testing.T) {
 	refused(t, "no request", none, InvalidValue)
 	_, _, flags := all.Split(Counts(24), 0x8000)
 	refused(t, "unknown flags", flags, InvalidValue)
-	_, _, most := all.Split(Counts(0xffffffff), 0)
-	refused(t, "all of 32 bits", most, InvalidResourceConfiguration)
+	_, _, most := all.Split(Counts(0xfffffffe), 0)
+	refused(t, "more than any device has", most, InvalidResourceConfiguration)
+	for _, counts := range [][]Request{Counts(0), Counts(8, 0), {{}}} {
+		_, _, zero := all.Split(counts, 0)
+		refused(t, "a split into 0 SMs", zero, InvalidValue)
+		_, _, zero = all.Plan(counts, 0)
+		refused(t, "a plan of 0 SMs", zero, InvalidValue)
+	}
 	_, device := DeviceResource(2, SM)
 	refused(t, "device 2 of two", device, InvalidDevice)
 	_, kind := DeviceResource(0, ResourceType(7))

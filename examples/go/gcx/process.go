@@ -87,7 +87,7 @@ type PublishedLease struct {
 	Family           Family
 	Flags            uint32
 	Waits            uint32 // 1: it has nothing yet
-	SMCount          uint32 // of one that waits: those it asked for
+	SMCount          uint32 // of one that waits: those it asked for, or Rest
 	ExclusiveSMCount uint32
 	StreamCount      uint32
 	DeviceSMCount    uint32

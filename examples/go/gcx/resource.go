@@ -49,7 +49,7 @@ type Resource struct{ opaque [16]uint64 }
 
 // Request is what one group of a split is to be.
 type Request struct {
-	SMCount                     uint32 // 0: what the other groups leave
+	SMCount                     uint32 // or Rest: what the other groups leave
 	CoscheduledSMCount          uint32
 	PreferredCoscheduledSMCount uint32
 	Flags                       uint32

@@ -10,7 +10,7 @@ import (
 var ofLeases = map[string]operation{
 	"lease": ofDevice(7, func(world *world, device int32, in []string) ([]string, error) {
 		values := make([]uint32, 5)
-		for i, words := range []map[string]uint32{nil, leaseFlags, families, nil, nil} {
+		for i, words := range []map[string]uint32{smCounts, leaseFlags, families, nil, nil} {
 			value, err := number(in[i], words)
 			if err != nil {
 				return nil, err
@@ -97,11 +97,11 @@ func leaseSizes(world *world, text string) ([]gcx.LeaseSize, error) {
 		if err != nil {
 			return nil, err
 		}
-		sms, err := parse(fields[1])
+		sms, err := number(fields[1], smCounts)
 		if err != nil {
 			return nil, err
 		}
-		sizes = append(sizes, gcx.LeaseSize{Lease: lease, SMCount: uint32(sms)})
+		sizes = append(sizes, gcx.LeaseSize{Lease: lease, SMCount: sms})
 	}
 	return sizes, nil
 }

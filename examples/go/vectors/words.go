@@ -19,7 +19,8 @@ var (
 		"max-cluster": uint32(gcx.MaxCluster), "structured": uint32(gcx.Structured),
 		"foreign": uint32(gcx.Foreign),
 	}
-	scopes = map[string]uint32{
+	smCounts = map[string]uint32{"rest": gcx.Rest}
+	scopes   = map[string]uint32{
 		"device_ctx":         uint32(gcx.DeviceScope),
 		"green_ctx_balanced": uint32(gcx.GreenBalancedScope),
 	}
@@ -118,11 +119,15 @@ func requests(text string) ([]gcx.Request, error) {
 			return nil, fmt.Errorf("%s is no request", item)
 		}
 		for i, field := range fields {
-			value, err := parse(field)
+			var words map[string]uint32
+			if i == 0 {
+				words = smCounts
+			}
+			value, err := number(field, words)
 			if err != nil {
 				return nil, err
 			}
-			values[i] = uint32(value)
+			values[i] = value
 		}
 		all = append(all, gcx.Request{
 			SMCount: values[0], CoscheduledSMCount: values[1],

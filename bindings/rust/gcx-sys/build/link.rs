@@ -31,8 +31,16 @@ pub fn library(include: &Path) {
 
 #[cfg(feature = "pkg-config")]
 fn installed(tried: &mut Vec<String>) -> bool {
-    // The ABI of 0.x is that of libgcx.so.0; newer libraries have what older headers declare.
-    match pkg_config::Config::new().atleast_version(env!("CARGO_PKG_VERSION")).probe("gcx") {
+    // Versions from 0.2 on have the ABI of libgcx.so.1, and newer ones declare all that older ones do.
+    // Without -dev, which pkg-config takes for more than nothing.
+    let least = concat!(
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        ".",
+        env!("CARGO_PKG_VERSION_MINOR"),
+        ".",
+        env!("CARGO_PKG_VERSION_PATCH"),
+    );
+    match pkg_config::Config::new().atleast_version(least).probe("gcx") {
         Ok(_) => true,
         Err(error) => {
             let said = error.to_string();

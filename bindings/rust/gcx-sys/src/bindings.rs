@@ -2,9 +2,9 @@
 // says how to replace this file. Don't edit it.
 
 pub const GCX_VERSION_MAJOR: u32 = 0;
-pub const GCX_VERSION_MINOR: u32 = 1;
-pub const GCX_VERSION_PATCH: u32 = 1;
-pub const GCX_VERSION: u32 = 101;
+pub const GCX_VERSION_MINOR: u32 = 2;
+pub const GCX_VERSION_PATCH: u32 = 0;
+pub const GCX_VERSION: u32 = 200;
 pub const GCX_SM_REQUEST_BACKFILL: u32 = 1;
 pub const GCX_SM_REQUEST_LOCALITY_DOMAIN_ID: u32 = 2;
 pub const GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS: u32 = 4;
@@ -18,7 +18,7 @@ pub const GCX_CONTEXT_PRIVATE: u32 = 1;
 pub const GCX_EVENT_TIMING: u32 = 1;
 pub const GCX_EVENT_BLOCKING_SYNC: u32 = 2;
 pub const GCX_PREPARE_FOR_LEASES: u32 = 1;
-pub const GCX_REST: u32 = 0;
+pub const GCX_REST: u32 = 4294967295;
 pub const GCX_FOREVER: u32 = 4294967295;
 pub const GCX_MAX_LEASE_NAME: u32 = 64;
 pub const GCX_LEASE_SHARED: u32 = 1;

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use crate::bindings::{gcx_result, FUNCTIONS, GCX_ERROR_SHARED_OBJECT_INIT_FAILED};
 
 /// What is opened if nothing else is named, and by which name the environment names another.
-const DEFAULT: &str = "libgcx.so.0";
+const DEFAULT: &str = "libgcx.so.1";
 const VARIABLE: &str = "GCX_LIBRARY";
 
 const RTLD_NOW: c_int = 2;
@@ -57,7 +57,7 @@ impl fmt::Display for NotOpened {
 impl std::error::Error for NotOpened {}
 
 /// Opens the C library, unless it is open: the file that is named; else the one that the
-/// environment's `GCX_LIBRARY` names; else `libgcx.so.0`, as the system finds libraries.
+/// environment's `GCX_LIBRARY` names; else `libgcx.so.1`, as the system finds libraries.
 ///
 /// # Errors
 ///

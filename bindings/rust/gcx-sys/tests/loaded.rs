@@ -20,13 +20,13 @@ fn text(of: *const std::os::raw::c_char) -> String {
 #[test]
 fn the_library_is_opened_at_first_use() {
     let library = env::var_os("GCX_LIBRARY").expect("GCX_LIBRARY names the library");
-    env::set_var("GCX_LIBRARY", "/nowhere/libgcx.so.0");
+    env::set_var("GCX_LIBRARY", "/nowhere/libgcx.so.1");
     let missing = GCX_ERROR_SHARED_OBJECT_INIT_FAILED;
     // SAFETY: nothing is called yet but what stands in for the library.
     unsafe {
         assert_eq!(gcx_driver_open(ptr::null()), missing);
         let message = text(gcx_last_error_message());
-        assert!(message.contains("/nowhere/libgcx.so.0") && message.contains("GCX_LIBRARY"));
+        assert!(message.contains("/nowhere/libgcx.so.1") && message.contains("GCX_LIBRARY"));
         assert_eq!(text(gcx_result_name(missing)), "GCX_ERROR_SHARED_OBJECT_INIT_FAILED");
         assert!(text(gcx_result_string(missing)).ends_with('.'));
         assert_eq!(gcx_version(), 0);

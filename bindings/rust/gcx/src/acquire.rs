@@ -23,7 +23,7 @@ pub enum Sms {
 }
 
 impl Sms {
-    /// The number as C takes it, where 0 is the rest: a count of 0 must not become that.
+    /// The number as C takes it. A count must not become the rest.
     pub(crate) fn raw(self) -> Result<u32> {
         match self {
             Sms::Rest => Ok(sys::GCX_REST),
@@ -31,6 +31,10 @@ impl Sms {
                 sys::GCX_ERROR_INVALID_VALUE,
                 "a count of 0 SMs was asked for; Sms::Rest takes what the others leave, and a lease \
                  or hold that is dropped gives all up",
+            )),
+            Sms::Count(sys::GCX_REST) => Err(Error::of(
+                sys::GCX_ERROR_INVALID_VALUE,
+                "4294967295 is no count of SMs; Sms::Rest takes what the others leave",
             )),
             Sms::Count(count) => Ok(count),
         }

@@ -100,11 +100,7 @@ fn live_hold(told: &sys::gcx_live_hold) -> LiveHold {
         simulated: told.simulated != 0,
         waiting,
         family: Family::of(told.family).unwrap_or(Family::Foreign),
-        sm_count: if waiting && told.sm_count == sys::GCX_REST {
-            None
-        } else {
-            Some(told.sm_count)
-        },
+        sm_count: Some(told.sm_count).filter(|count| *count != sys::GCX_REST),
         device_sm_count: told.device_sm_count,
         atom_count: told.atom_count,
         atom_sm_count: told.atom_sm_count,

@@ -73,11 +73,7 @@ fn live_lease(live: &sys::gcx_live_lease) -> Result<LiveLease> {
         shared: live.flags & sys::GCX_LEASE_SHARED != 0,
         own_queues: live.flags & sys::GCX_LEASE_OWN_QUEUES != 0,
         waiting,
-        sm_count: if waiting && live.sm_count == sys::GCX_REST {
-            None
-        } else {
-            Some(live.sm_count)
-        },
+        sm_count: Some(live.sm_count).filter(|count| *count != sys::GCX_REST),
         exclusive_sm_count: live.exclusive_sm_count,
         stream_count: live.stream_count,
         sms: SmResource::from_raw(live.resource)?,

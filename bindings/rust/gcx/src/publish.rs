@@ -191,11 +191,7 @@ fn lease(told: &sys::gcx_published_lease) -> PublishedLease {
         shared: told.flags & sys::GCX_LEASE_SHARED != 0,
         own_queues: told.flags & sys::GCX_LEASE_OWN_QUEUES != 0,
         waiting,
-        sm_count: if waiting && told.sm_count == sys::GCX_REST {
-            None
-        } else {
-            Some(told.sm_count)
-        },
+        sm_count: Some(told.sm_count).filter(|count| *count != sys::GCX_REST),
         exclusive_sm_count: told.exclusive_sm_count,
         stream_count: told.stream_count,
         device_sm_count: told.device_sm_count,

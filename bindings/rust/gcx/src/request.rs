@@ -83,7 +83,8 @@ impl SmRequest {
 
     /// A group of what the others leave; several share it.
     pub fn rest() -> Self {
-        SmRequest { raw: sys::gcx_sm_request::default(), rest: true }
+        let raw = sys::gcx_sm_request { sm_count: sys::GCX_REST, ..Default::default() };
+        SmRequest { raw, rest: true }
     }
 
     /// SMs that are guaranteed to run a cluster together (CUDA 13.1).
@@ -121,13 +122,13 @@ impl SmRequest {
     }
 
     fn checked(self) -> Result<sys::gcx_sm_request> {
-        if self.raw.sm_count == 0 && !self.rest {
-            return Err(Error::of(
-                sys::GCX_ERROR_INVALID_VALUE,
-                "a group of 0 SMs was asked for; SmRequest::rest() takes what the others leave",
-            ));
-        }
-        Ok(self.raw)
+        let wrong = match self.raw.sm_count {
+            0 => "a group of 0 SMs was asked for",
+            sys::GCX_REST if !self.rest => "4294967295 is no count of SMs",
+            _ => return Ok(self.raw),
+        };
+        let message = format!("{wrong}; SmRequest::rest() takes what the others leave");
+        Err(Error::of(sys::GCX_ERROR_INVALID_VALUE, &message))
     }
 }
 

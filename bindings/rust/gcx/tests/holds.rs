@@ -219,6 +219,7 @@ fn wrong_words() {
     with_folder("wrong_words", || {
         let builders = [
             hold(0),
+            hold(u32::MAX),
             hold(8).min_sm_count(0),
             hold(8).min_sm_count(16),
             hold(8).name("x".repeat(64)),

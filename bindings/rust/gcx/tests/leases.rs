@@ -366,6 +366,7 @@ fn wrong_values() -> Result<()> {
     let lease = || device().lease().sm_count(24);
     invalid(lease().sm_count(0), "0 SMs");
     invalid(lease().sm_count(Some(0)), "Sms::Rest");
+    invalid(lease().sm_count(u32::MAX), "Sms::Rest");
     invalid(lease().min_sm_count(0), "min_sm_count");
     invalid(lease().min_sm_count(25), "25");
     invalid(lease().exclusive_sm_count(8), "shares nothing");

@@ -128,7 +128,9 @@ fn wrong_requests_are_errors() -> Result<()> {
     let whole = sms()?;
     let kind = |result: Result<gcx::Split>| result.unwrap_err().kind();
     assert_eq!(kind(whole.split([140])), ErrorKind::InvalidResourceConfiguration);
-    assert_eq!(kind(whole.split([u32::MAX])), ErrorKind::InvalidResourceConfiguration);
+    assert_eq!(kind(whole.split([u32::MAX - 1])), ErrorKind::InvalidResourceConfiguration);
+    // GCX_REST is no count.
+    assert_eq!(kind(whole.split([u32::MAX])), ErrorKind::InvalidValue);
     assert_eq!(kind(whole.split(Vec::<u32>::new())), ErrorKind::InvalidValue);
     assert_eq!(kind(whole.split(vec![8u32; 17])), ErrorKind::InvalidResourceConfiguration);
     let zero = whole.split([0]).unwrap_err();

@@ -6,11 +6,11 @@ use crate::objects::{Object, Objects};
 use crate::operations::texts;
 use crate::words::{family, flags, joined, list, number};
 
-/// How many SMs, where 0 is the rest.
+/// A count of SMs, or `rest`.
 fn sms(text: &str) -> Sms {
-    match number(text) {
-        0 => Sms::Rest,
-        count => Sms::Count(count),
+    match text {
+        "rest" => Sms::Rest,
+        count => Sms::Count(number(count)),
     }
 }
 

@@ -114,26 +114,27 @@ pub fn event_options(text: &str) -> EventOptions {
 
 /// A request: COUNT, or COUNT/COSCHEDULED/PREFERRED/FLAGS/DOMAIN.
 pub fn request(text: &str) -> SmRequest {
-    let mut numbers: Vec<u32> = text.split('/').map(number).collect();
-    let counted = match numbers[0] {
-        0 => SmRequest::rest(),
-        count => SmRequest::new(count),
+    let (count, more) = text.split_once('/').unwrap_or((text, ""));
+    let counted = match count {
+        "rest" => SmRequest::rest(),
+        count => SmRequest::new(number(count)),
     };
-    if numbers.len() == 1 {
+    if more.is_empty() {
         return counted;
     }
-    numbers.resize(5, 0);
-    let mut request = counted.coscheduled(numbers[1]).preferred_coscheduled(numbers[2]);
-    if numbers[3] & gcx::sys::GCX_SM_REQUEST_BACKFILL != 0 {
+    let mut numbers: Vec<u32> = more.split('/').map(number).collect();
+    numbers.resize(4, 0);
+    let mut request = counted.coscheduled(numbers[0]).preferred_coscheduled(numbers[1]);
+    if numbers[2] & gcx::sys::GCX_SM_REQUEST_BACKFILL != 0 {
         request = request.backfill();
     }
-    if numbers[3] & gcx::sys::GCX_SM_REQUEST_LOCALITY_DOMAIN_ID != 0 {
-        request = request.locality_domain(match numbers[4] {
+    if numbers[2] & gcx::sys::GCX_SM_REQUEST_LOCALITY_DOMAIN_ID != 0 {
+        request = request.locality_domain(match numbers[3] {
             gcx::sys::GCX_LOCALITY_DOMAIN_ID_ANY => LocalityDomain::Any,
             domain => LocalityDomain::Id(domain),
         });
     }
-    if numbers[3] & gcx::sys::GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS != 0 {
+    if numbers[2] & gcx::sys::GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS != 0 {
         request = request.supplemental_sms();
     }
     request

@@ -7,7 +7,8 @@ import java.util.Objects;
 /**
  * Which SMs a hold is to have, and how long to wait for them.
  *
- * @param smCount SMs, rounded up to whole atoms; 0 takes all that can be had
+ * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} takes all that are
+ *     free
  * @param minSmCount so many will do if those asked for can't be had; 0: no less than asked for, and
  *     of the rest one atom
  * @param family the family of its atoms: coscheduled, fine or max-cluster
@@ -34,18 +35,19 @@ public record HoldRequest(
   /**
    * A request of these fields.
    *
-   * @param smCount SMs
+   * @param smCount SMs, at least 1
    * @param minSmCount SMs
    * @param family the family
    * @param timeout how long to wait
    * @param cancel what gives the wait up, or null
    * @param name the name, or empty
    * @param folder the folder, or null
-   * @throws GcxException.InvalidValue a count is negative or doesn't fit into 32 bits; the timeout
-   *     is negative
+   * @throws GcxException.InvalidValue smCount is 0; a count is negative or doesn't fit into 32 bits;
+   *     the timeout is negative
    */
   public HoldRequest {
-    SmRequest.check(smCount, minSmCount);
+    SmRequest.checkWanted(smCount, "HoldRequest.rest()");
+    SmRequest.check(minSmCount);
     Objects.requireNonNull(family, "family");
     Objects.requireNonNull(name, "name");
     Wait.check(timeout);
@@ -59,10 +61,6 @@ public record HoldRequest(
    * @throws GcxException.InvalidValue the count is less than 1
    */
   public static HoldRequest of(long smCount) {
-    if (smCount == 0) {
-      throw new GcxException.InvalidValue(
-          "a hold of 0 SMs is none; HoldRequest.rest() takes all that can be had");
-    }
     return asked(smCount);
   }
 
@@ -72,7 +70,7 @@ public record HoldRequest(
    * @return the request
    */
   public static HoldRequest rest() {
-    return asked(0);
+    return asked(SmRequest.REST);
   }
 
   private static HoldRequest asked(long smCount) {
@@ -143,7 +141,7 @@ public record HoldRequest(
   long take(Device device, Wait.Token token) {
     return Functions.gcx_hold_create(
         device.ordinal(),
-        smCount == 0 ? Functions.GCX_REST : (int) smCount,
+        (int) smCount,
         0,
         family.number,
         (int) minSmCount,

@@ -6,7 +6,8 @@ import java.util.Objects;
 /**
  * Which SMs a lease is to have, and how long to wait for them.
  *
- * @param smCount SMs, rounded up to whole atoms; 0 takes all that can be had
+ * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} takes all that are
+ *     free
  * @param minSmCount so many will do if those asked for can't be had; 0: no less than asked for, and
  *     of the rest one atom
  * @param isShared whether others that are shared may have its SMs too
@@ -37,7 +38,7 @@ public record LeaseRequest(
   /**
    * A request of these fields.
    *
-   * @param smCount SMs
+   * @param smCount SMs, at least 1
    * @param minSmCount SMs
    * @param isShared whether others may have them too
    * @param exclusiveSmCount SMs
@@ -46,11 +47,12 @@ public record LeaseRequest(
    * @param timeout how long to wait
    * @param cancel what gives the wait up, or null
    * @param name the name, or empty
-   * @throws GcxException.InvalidValue a count is negative or doesn't fit into 32 bits; the timeout
-   *     is negative
+   * @throws GcxException.InvalidValue smCount is 0; a count is negative or doesn't fit into 32 bits;
+   *     the timeout is negative
    */
   public LeaseRequest {
-    SmRequest.check(smCount, minSmCount, exclusiveSmCount);
+    SmRequest.checkWanted(smCount, "LeaseRequest.rest()");
+    SmRequest.check(minSmCount, exclusiveSmCount);
     Objects.requireNonNull(family, "family");
     Objects.requireNonNull(name, "name");
     Wait.check(timeout);
@@ -64,10 +66,6 @@ public record LeaseRequest(
    * @throws GcxException.InvalidValue the count is less than 1
    */
   public static LeaseRequest of(long smCount) {
-    if (smCount == 0) {
-      throw new GcxException.InvalidValue(
-          "a lease of 0 SMs is none; LeaseRequest.rest() takes all that can be had");
-    }
     return asked(smCount);
   }
 
@@ -77,7 +75,7 @@ public record LeaseRequest(
    * @return the request
    */
   public static LeaseRequest rest() {
-    return asked(0);
+    return asked(SmRequest.REST);
   }
 
   private static LeaseRequest asked(long smCount) {
@@ -175,7 +173,7 @@ public record LeaseRequest(
   long acquire(Device device, Wait.Token token) {
     return Functions.gcx_lease_acquire(
         device.ordinal(),
-        wanted(),
+        (int) smCount,
         flags(),
         family.number,
         (int) minSmCount,
@@ -189,7 +187,7 @@ public record LeaseRequest(
   long acquire(Hold hold, Wait.Token token) {
     return Functions.gcx_hold_acquire_lease(
         hold,
-        wanted(),
+        (int) smCount,
         flags(),
         family.number,
         (int) minSmCount,
@@ -197,10 +195,6 @@ public record LeaseRequest(
         Wait.milliseconds(timeout),
         token,
         name);
-  }
-
-  private int wanted() {
-    return smCount == 0 ? Functions.GCX_REST : (int) smCount;
   }
 
   private int flags() {

@@ -7,20 +7,20 @@ import java.util.Objects;
  * What a lease is to have after a change.
  *
  * @param lease the lease
- * @param smCount SMs, rounded up to whole atoms; 0 takes what the others of the change and all
- *     other leases leave
+ * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} takes what the others of
+ *     the change and all other leases leave
  */
 public record LeaseSize(Lease lease, long smCount) {
   /**
    * A lease with its count.
    *
    * @param lease the lease
-   * @param smCount SMs
-   * @throws GcxException.InvalidValue the count is negative or doesn't fit into 32 bits
+   * @param smCount SMs, at least 1
+   * @throws GcxException.InvalidValue the count is 0, negative or doesn't fit into 32 bits
    */
   public LeaseSize {
     Objects.requireNonNull(lease, "lease");
-    SmRequest.check(smCount);
+    SmRequest.checkWanted(smCount, "LeaseSize.rest");
   }
 
   /**
@@ -32,10 +32,6 @@ public record LeaseSize(Lease lease, long smCount) {
    * @throws GcxException.InvalidValue the count is less than 1
    */
   public static LeaseSize of(Lease lease, long smCount) {
-    if (smCount == 0) {
-      throw new GcxException.InvalidValue(
-          "a lease of 0 SMs is none; LeaseSize.rest takes what the others leave");
-    }
     return new LeaseSize(lease, smCount);
   }
 
@@ -46,7 +42,7 @@ public record LeaseSize(Lease lease, long smCount) {
    * @return the size
    */
   public static LeaseSize rest(Lease lease) {
-    return new LeaseSize(lease, 0);
+    return new LeaseSize(lease, SmRequest.REST);
   }
 
   /** The caller keeps the leases reachable. */

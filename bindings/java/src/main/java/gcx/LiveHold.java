@@ -3,6 +3,7 @@ package gcx;
 import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.UUID;
 
 /**
@@ -16,7 +17,7 @@ import java.util.UUID;
  * @param simulated whether no GPU is involved
  * @param waits whether it has nothing yet, and waits
  * @param family the family of its atoms
- * @param smCount its SMs; of one that waits those it asked for, 0 for the rest
+ * @param smCount its SMs; of one that waits those it asked for; empty: the rest
  * @param deviceSmCount the SMs of the device
  * @param atomCount the atoms of the family, on that device
  * @param atomSmCount SMs of each atom but the last
@@ -38,7 +39,7 @@ public record LiveHold(
     boolean simulated,
     boolean waits,
     SmFamily family,
-    int smCount,
+    OptionalInt smCount,
     int deviceSmCount,
     int atomCount,
     int atomSmCount,

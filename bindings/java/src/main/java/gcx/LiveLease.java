@@ -1,5 +1,7 @@
 package gcx;
 
+import java.util.OptionalInt;
+
 /**
  * A lease of the process, or a request that waits to become one.
  *
@@ -8,7 +10,7 @@ package gcx;
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
  * @param ownQueues whether it insisted on queues of its own
- * @param smCount its SMs; of one that waits those it asked for, 0 for the rest
+ * @param smCount its SMs; of one that waits those it asked for; empty: the rest
  * @param exclusiveSmCount of these, those that are its alone
  * @param streamCount its streams
  * @param waits whether it has nothing yet, and waits
@@ -21,7 +23,7 @@ public record LiveLease(
     SmFamily family,
     boolean isShared,
     boolean ownQueues,
-    int smCount,
+    OptionalInt smCount,
     int exclusiveSmCount,
     int streamCount,
     boolean waits,

@@ -19,7 +19,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 final class NativeLibrary {
   static final String FOLDER_PROPERTY = "gcx.library.path";
 
-  private static final String LIBRARY = "libgcx.so.0";
+  private static final String LIBRARY = "libgcx.so.1";
   private static final String BRIDGE = "libgcx-java.so";
   private static final String SIMULATION = "gcx/libgcx-sim.so";
   private static final String COUNTS = "gcx/libgcx-counts.so";

@@ -7,6 +7,7 @@ import java.time.Instant;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.UUID;
 
 /** The part of {@link Upcalls} that makes values of what several processes see. */
@@ -40,6 +41,11 @@ abstract class ProcessUpcalls {
         (int) leases,
         (int) unlisted,
         text(name));
+  }
+
+  /** The SMs that something has, or that it waits for: empty for the rest. */
+  static OptionalInt wanted(long sms) {
+    return (int) sms == Functions.GCX_REST ? OptionalInt.empty() : OptionalInt.of((int) sms);
   }
 
   static PublishedLease publishedLease(
@@ -76,7 +82,7 @@ abstract class ProcessUpcalls {
         (flags & Functions.GCX_LEASE_SHARED) != 0,
         (flags & Functions.GCX_LEASE_OWN_QUEUES) != 0,
         waits != 0,
-        (int) sms,
+        wanted(sms),
         (int) exclusive,
         (int) streams,
         (int) deviceSms,
@@ -158,7 +164,7 @@ abstract class ProcessUpcalls {
         simulated != 0,
         waits != 0,
         SmFamily.of((int) family),
-        (int) sms,
+        wanted(sms),
         (int) deviceSms,
         (int) atomCount,
         (int) atomSms,

@@ -1,6 +1,7 @@
 package gcx;
 
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.UUID;
 
 /**
@@ -16,7 +17,7 @@ import java.util.UUID;
  * @param isShared whether others that are shared may have its SMs too
  * @param ownQueues whether it insisted on queues of its own
  * @param waits whether it has nothing yet, and waits
- * @param smCount its SMs; of one that waits those it asked for, 0 for the rest
+ * @param smCount its SMs; of one that waits those it asked for; empty: the rest
  * @param exclusiveSmCount of these, those that are its alone
  * @param streamCount its streams
  * @param deviceSmCount the SMs of the device
@@ -41,7 +42,7 @@ public record PublishedLease(
     boolean isShared,
     boolean ownQueues,
     boolean waits,
-    int smCount,
+    OptionalInt smCount,
     int exclusiveSmCount,
     int streamCount,
     int deviceSmCount,

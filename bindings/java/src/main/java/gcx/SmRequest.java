@@ -6,7 +6,7 @@ import java.util.List;
  * What one group of a split is to be. The count alone works on every driver; any other field makes
  * the whole split a structured one, from CUDA 13.1 on, with CUDA's own rules, which round nothing.
  *
- * @param smCount SMs, up to 2^32 - 1; 0 takes what the other groups leave
+ * @param smCount SMs, up to 2^32 - 1; {@link #REST} takes what the other groups leave
  * @param coscheduledSmCount from CUDA 13.1 on: SMs that are coscheduled; 0 is the default
  * @param preferredCoscheduledSmCount from CUDA 13.1 on: SMs, where possible
  * @param flags {@link #BACKFILL}, {@link #LOCALITY_DOMAIN_ID}, {@link
@@ -19,6 +19,12 @@ public record SmRequest(
     long preferredCoscheduledSmCount,
     int flags,
     int localityDomainId) {
+  /**
+   * As a count: what the other groups leave, or all SMs that can be had. {@link #rest} and its like
+   * make requests of it. A count of 0 is refused.
+   */
+  public static final long REST = 0xffff_ffffL;
+
   /** Flag, from CUDA 13.1 on: SMs that fit no coscheduled group may fill the count. */
   public static final int BACKFILL = 0x1;
 
@@ -32,25 +38,34 @@ public record SmRequest(
   public static final int LOCALITY_DOMAIN_ID_ANY = -1;
 
   private static final int FIELDS = 5;
-  private static final long MOST = 0xffff_ffffL;
 
   /**
    * A request of these fields.
    *
-   * @param smCount SMs
+   * @param smCount SMs, at least 1
    * @param coscheduledSmCount SMs
    * @param preferredCoscheduledSmCount SMs
    * @param flags joined by |
    * @param localityDomainId a domain
-   * @throws GcxException.InvalidValue a count is negative or doesn't fit into 32 bits
+   * @throws GcxException.InvalidValue smCount is 0; a count is negative or doesn't fit into 32 bits
    */
   public SmRequest {
-    check(smCount, coscheduledSmCount, preferredCoscheduledSmCount);
+    checkWanted(smCount, "SmRequest.rest()");
+    check(coscheduledSmCount, preferredCoscheduledSmCount);
+  }
+
+  /** Checks a count of which the rest is another word. */
+  static void checkWanted(long smCount, String rest) {
+    if (smCount == 0) {
+      throw new GcxException.InvalidValue(
+          "0 is no number of SMs to ask for; " + rest + " takes what the others leave");
+    }
+    check(smCount);
   }
 
   static void check(long... counts) {
     for (long count : counts) {
-      if (count < 0 || count > MOST) {
+      if (count < 0 || count > REST) {
         throw new GcxException.InvalidValue(count + " is no number of SMs");
       }
     }
@@ -64,10 +79,6 @@ public record SmRequest(
    * @throws GcxException.InvalidValue the count is less than 1
    */
   public static SmRequest of(long smCount) {
-    if (smCount == 0) {
-      throw new GcxException.InvalidValue(
-          "a group of 0 SMs is none; SmRequest.rest() takes what the others leave");
-    }
     return new SmRequest(smCount, 0, 0, 0, 0);
   }
 
@@ -77,7 +88,7 @@ public record SmRequest(
    * @return the request
    */
   public static SmRequest rest() {
-    return new SmRequest(0, 0, 0, 0, 0);
+    return new SmRequest(REST, 0, 0, 0, 0);
   }
 
   /**

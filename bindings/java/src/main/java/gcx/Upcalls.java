@@ -194,7 +194,7 @@ abstract class Upcalls extends ProcessUpcalls {
         SmFamily.of((int) family),
         (flags & Functions.GCX_LEASE_SHARED) != 0,
         (flags & Functions.GCX_LEASE_OWN_QUEUES) != 0,
-        (int) sms,
+        wanted(sms),
         (int) exclusive,
         (int) streams,
         waits != 0,

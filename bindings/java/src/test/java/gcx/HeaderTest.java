@@ -41,6 +41,7 @@ class HeaderTest {
         Functions.GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS,
         SmRequest.LOCALITY_DOMAIN_SUPPLEMENTAL_SMS);
     assertEquals(Functions.GCX_LOCALITY_DOMAIN_ID_ANY, SmRequest.LOCALITY_DOMAIN_ID_ANY);
+    assertEquals(Functions.GCX_REST, (int) SmRequest.REST);
     assertEquals(Functions.GCX_NO_NODE, GraphNode.NO_PARENT);
     assertEquals(Functions.GCX_CAPABILITY_COUNT, Capability.values().length);
     assertEquals(FunctionsConstants.GCX_VERSION, Gcx.version());

@@ -16,6 +16,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -155,6 +156,10 @@ class HoldTest {
   void wrongRequestsAreRefused() {
     Class<GcxException.InvalidValue> invalid = GcxException.InvalidValue.class;
     refused(invalid, "HoldRequest.rest() takes", () -> device.hold(0));
+    refused(
+        invalid,
+        "HoldRequest.rest() takes",
+        () -> new HoldRequest(0, 0, SmFamily.COSCHEDULED, Duration.ZERO, null, "", null));
     refused(invalid, "-1 is no number of SMs", () -> HoldRequest.of(-1));
     refused(invalid, "before now", () -> asked(8).withTimeout(Duration.ofNanos(-1)));
     refused(invalid, "HoldRequest.minSmCount is 16", () -> device.hold(asked(8).withMinimum(16)));
@@ -255,7 +260,7 @@ class HoldTest {
           "the hold is of the coscheduled family",
           () -> held.acquire(LeaseRequest.of(8).withFamily(SmFamily.FINE)));
       held.close();
-      assertEquals(48, Hold.live(folder).get(0).smCount());
+      assertEquals(OptionalInt.of(48), Hold.live(folder).get(0).smCount());
       refused(GcxException.AlreadyAcquired.class, "", () -> device.hold(asked(96)));
       one.resize(16);
       one.close();
@@ -290,7 +295,7 @@ class HoldTest {
     LiveHold live = Hold.live(folder).get(1);
     assertTrue(live.waits() && live.until().isEmpty() && live.atoms().isEmpty());
     assertEquals("first", live.name());
-    assertEquals(24, live.smCount());
+    assertEquals(OptionalInt.of(24), live.smCount());
     // 20 are free, but the other came before.
     refused(
         GcxException.AlreadyAcquired.class,

@@ -12,6 +12,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -67,7 +68,17 @@ class LeaseTest {
               .count());
       LiveLease live =
           new LiveLease(
-              id, 0, SmFamily.COSCHEDULED, false, false, 24, 24, 1, false, "one", one.sms());
+              id,
+              0,
+              SmFamily.COSCHEDULED,
+              false,
+              false,
+              OptionalInt.of(24),
+              24,
+              1,
+              false,
+              "one",
+              one.sms());
       assertEquals(live, Lease.live().get(0));
       assertEquals("zwölf \uD83D\uDE00", Lease.live(device).get(1).name());
       assertEquals(List.of(), Lease.live(new Device(1)));
@@ -323,6 +334,9 @@ class LeaseTest {
     for (Executable wrong :
         List.<Executable>of(
             () -> device.acquire(0),
+            () ->
+                new LeaseRequest(
+                    0, 0, false, 0, false, SmFamily.NONE, java.time.Duration.ZERO, null, ""),
             () -> device.acquire(-1),
             () -> device.acquire(1L << 32),
             () -> some.withMinimum(-1),
@@ -368,6 +382,7 @@ class LeaseTest {
       for (Executable wrong :
           List.<Executable>of(
               () -> lease.resize(0),
+              () -> new LeaseSize(lease, 0),
               () -> LeaseSize.of(lease, -8),
               () -> Lease.resize(List.of(LeaseSize.of(lease, 24), LeaseSize.rest(lease))))) {
         assertThrows(GcxException.InvalidValue.class, wrong);

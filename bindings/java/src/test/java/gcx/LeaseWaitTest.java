@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
@@ -46,6 +47,19 @@ class LeaseWaitTest {
   }
 
   @Test
+  void waitForTheRestIsListedWithoutCount() throws Exception {
+    LeaseRequest rest = LeaseRequest.rest().withTimeout(LeaseRequest.FOREVER);
+    try (Lease held = device.acquire(rest)) {
+      Future<Lease> waiting = pool.submit(() -> device.acquire(rest));
+      untilListed(2);
+      assertEquals(OptionalInt.of(132), Lease.live().get(0).smCount());
+      assertEquals(OptionalInt.empty(), Lease.live().get(1).smCount());
+      held.close();
+      waiting.get().close();
+    }
+  }
+
+  @Test
   void whoCameFirstIsServedFirst() throws Exception {
     try (Lease held = device.acquire(100)) {
       Future<Lease> large = pool.submit(() -> device.acquire(waiting(64).withName("large")));
@@ -53,7 +67,7 @@ class LeaseWaitTest {
       LiveLease live = Lease.live().get(1);
       assertTrue(live.waits());
       assertEquals("large", live.name());
-      assertEquals(64, live.smCount());
+      assertEquals(OptionalInt.of(64), live.smCount());
       assertEquals(0, live.sms().smCount());
       // 28 are free, but the large one is first.
       refused(

@@ -82,7 +82,7 @@ class LoadingTest {
   @Test
   void aPropertyNamesAFolder() throws Exception {
     Path folder = Files.createDirectories(temporary.resolve("of its own/gcx")).getParent();
-    for (String name : List.of("libgcx.so.0", "libgcx-java.so", "gcx/libgcx-sim.so")) {
+    for (String name : List.of("libgcx.so.1", "libgcx-java.so", "gcx/libgcx-sim.so")) {
       try (InputStream library = Gcx.class.getResourceAsStream(NATIVE + name)) {
         Files.copy(library, folder.resolve(name));
       }
@@ -100,7 +100,7 @@ class LoadingTest {
     said = String.join("\n", show("-Djava.io.tmpdir=" + missing).run(1));
     assertTrue(said.contains("can't copy the libraries to " + missing), said);
     said = String.join("\n", show("-Dos.arch=sparc").run(1));
-    assertTrue(said.contains("the jar has no /native/linux-sparc/libgcx.so.0"), said);
+    assertTrue(said.contains("the jar has no /native/linux-sparc/libgcx.so.1"), said);
   }
 
   /** Uses gcx in two class loaders, each with a copy of its own. */

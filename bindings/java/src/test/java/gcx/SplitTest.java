@@ -86,6 +86,8 @@ class SplitTest {
     assertThrows(GcxException.InvalidValue.class, () -> all.split());
     assertThrows(GcxException.InvalidValue.class, () -> all.split(List.of()));
     assertThrows(GcxException.InvalidValue.class, () -> all.split(0));
+    assertThrows(GcxException.InvalidValue.class, () -> all.split(8, 0));
+    assertThrows(GcxException.InvalidValue.class, () -> new SmRequest(0, 0, 0, 0, 0));
     assertThrows(GcxException.InvalidValue.class, () -> all.split(-1));
     assertThrows(GcxException.InvalidValue.class, () -> SmRequest.of(1L << 32));
     assertThrows(

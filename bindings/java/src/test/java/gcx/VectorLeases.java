@@ -50,7 +50,7 @@ final class VectorLeases {
                 live.stream()
                     .map(
                         one ->
-                            one.smCount()
+                            one.smCount().orElseThrow()
                                 + "/"
                                 + one.streamCount()
                                 + "/"
@@ -65,7 +65,7 @@ final class VectorLeases {
 
   private static void acquire(VectorStep step) {
     Device device = step.device();
-    int count = step.number();
+    long count = VectorWords.count(step.text());
     String flags = step.text();
     String family = step.text();
     long least = Integer.toUnsignedLong(step.number());
@@ -78,7 +78,7 @@ final class VectorLeases {
               : VectorWords.family(family).number;
       Functions.gcx_lease_acquire(
           device.ordinal(),
-          count,
+          (int) count,
           VectorWords.isNumber(flags) ? Integer.parseUnsignedInt(flags) : 0,
           number,
           (int) least,
@@ -90,7 +90,7 @@ final class VectorLeases {
     }
     LeaseRequest request =
         new LeaseRequest(
-            Integer.toUnsignedLong(count),
+            count,
             least,
             flags.equals("shared"),
             alone,
@@ -108,7 +108,7 @@ final class VectorLeases {
     List<LeaseSize> sizes = new ArrayList<>();
     for (String item : VectorWords.items(step.text())) {
       String[] parts = item.split("/");
-      sizes.add(new LeaseSize((Lease) step.find(parts[0]), Long.parseLong(parts[1])));
+      sizes.add(new LeaseSize((Lease) step.find(parts[0]), VectorWords.count(parts[1])));
     }
     return sizes;
   }

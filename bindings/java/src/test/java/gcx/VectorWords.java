@@ -81,13 +81,18 @@ final class VectorWords {
         : Arrays.stream(flags.split("\\+")).map(VectorWords::constant);
   }
 
+  /** A count of SMs, or the rest. */
+  static long count(String text) {
+    return text.equals("rest") ? SmRequest.REST : Long.parseLong(text);
+  }
+
   static List<SmRequest> requests(String list) {
     List<SmRequest> requests = new ArrayList<>();
     for (String item : items(list)) {
       long[] fields = new long[5];
       String[] given = item.split("/");
       for (int i = 0; i < given.length; i++) {
-        fields[i] = Long.parseLong(given[i]);
+        fields[i] = i == 0 ? count(given[i]) : Long.parseLong(given[i]);
       }
       requests.add(
           new SmRequest(fields[0], fields[1], fields[2], (int) fields[3], (int) fields[4]));
