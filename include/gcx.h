@@ -640,8 +640,10 @@ GCX_API gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* 
 typedef struct gcx_cancel_s* gcx_cancel;
 
 /* One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
- * all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. The handle
- * is the caller's; destroying it gives up no wait. */
+ * all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
+ * gcx_cancel_signal returns, requests for leases that wait with it are out of their queue: none is
+ * granted SMs any more, and none holds up others. One that was granted SMs before returns them. The
+ * handle is the caller's; destroying it cancels no wait. */
 GCX_API gcx_result gcx_cancel_create(gcx_cancel* cancel);
 GCX_API gcx_result gcx_cancel_signal(gcx_cancel cancel);
 GCX_API gcx_result gcx_cancel_destroy(gcx_cancel cancel);
@@ -755,22 +757,23 @@ GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
  * with GCX_SPLIT_UNLEASED keeps clear of leases, gcx_context_list shows both.
  *
  * Which SMs. A lease is atoms of one family, counted and rounded as gcx_sm_split divides what can
- * be had: what is free, and in a change also what its leases have. Where less will do
- * (min_sm_count) it is all that is free. A new lease has the atoms of a split's group: the first
- * ones. In a change, the odd atom goes where that split has it, and leases are served in the order
- * of their first atoms. Who grows keeps its other atoms and takes one by one, of what is free or
- *   given up, the first after its own first atom, or if there is none the last before it. Who
- *   shrinks gives up what the growing ones take of it, then its last ones. A lease with the odd
- * atom takes the last that can be had, and gives up its first ones. A shared lease takes those
- * atoms that the most leases share and gives up those that the fewest do, of several the first and
- * the last; its exclusive SMs stay. So nothing is lost between leases, the same changes come to the
- * same sets, whose contexts are kept, and what is free stays together at the device's end, where
- * the largest clusters are. [13.1+] Where no context can be made with the odd atom
- * (gcx_context_create), a lease goes without it.
+ * be had: what is free, and in a change also what its leases have. If min_sm_count allows less, a
+ * lease gets all that is free. Placement promises this:
+ *   - It is deterministic.
+ *   - A lease that grows keeps its SMs, and a lease that shrinks gets no new ones. Exempt is the
+ *     family's remainder atom, which goes where a split has it. [13.1+] Where the driver would
+ *     make no context of a set with the remainder atom (gcx_context_create), the leases of the
+ *     change move, or do without that atom.
+ *   - A layout that was prepared (gcx_lease_prepare) comes back to the same SMs, whose contexts are
+ *     cached. A lease may move then, and its work waits on the device as after any change.
+ * A shared lease prefers the SMs that most leases share. Its exclusive SMs stay unless it is to
+ * have fewer SMs than those.
  *
- * Who is first. Requests that wait are served in the order in which they came, and while one waits
- *   nobody who came later is given what is free: neither another request nor a lease that grows.
- *   So none starves, however large.
+ * Who is first. Requests that wait are served in the order of arrival, and while one waits nobody
+ *   who came later is given what is free: neither another request nor a lease that grows. So none
+ *   starves, however large. Each hold has a queue of its own, and so have the leases outside of
+ *   holds: a request that waits in a hold keeps only the hold's free SMs from leases outside. A
+ *   request that was cancelled or has timed out is out of its queue at that moment.
  *
  * Streams follow. A gcx_stream of a lease stands for the lease: gcx_stream_native, and every
  *   function that takes the stream, uses a CUstream of the SMs that the lease has at that call,
@@ -817,8 +820,8 @@ typedef struct gcx_lease_params {
  * Errors: those of gcx_context_create;
  *   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
  *       did; the message says who
- *   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal
- *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
+ *   GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the hold, has fewer SMs than requested
  *   GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
  *       atoms hold isn't known: call gcx_device_map_sms for both
  *   GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_OWN_QUEUES on a driver before 13.1
@@ -858,17 +861,20 @@ typedef struct gcx_lease_size {
  * Errors: those of gcx_context_create;
  *   GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
  *       or others wait for them; the message says who
- *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; one is to
- *       have more SMs than the device has, or less than its exclusive_sm_count
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes,
+ *       rounded to whole atoms, never fit on the device or in the hold, even if all SMs were free;
+ *       one is less than its lease's exclusive_sm_count
  *   GCX_ERROR_INVALID_VALUE     count or an sm_count is 0, a lease is there twice, unknown flags */
 GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
 
 /* Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
- * nothing: for a thread of the caller's that makes ahead of time what is to be changed in
- * microseconds later, one call for each layout, between which the caller tells its progress and may
- * give up. Before there are leases it is gcx_cache_prepare with GCX_PREPARE_FOR_LEASES.
- * Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limits are too small to keep them,
- * as at gcx_cache_prepare. */
+ * nothing. Until one of the leases is released, each change of the same leases that comes to the
+ * same numbers of SMs brings these sets back, as long as no other lease has their SMs (of a device,
+ * the last 1,024 layouts). For a thread of the caller's that makes ahead of time what is to be
+ * changed in microseconds later, one call for each layout, between which the caller tells its
+ * progress and may give up. Before there are leases it is gcx_cache_prepare with
+ * GCX_PREPARE_FOR_LEASES. Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limits are
+ * too small to keep them, as at gcx_cache_prepare. */
 GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
 
 /* Releases from and gives all its SMs to the lease to, past those who wait. flags as above.

@@ -35,7 +35,7 @@ holds::Request hold_request(uint32_t sm_count, const gcx_hold_params& params) {
              format("params->min_sm_count is %u, more than the %u asked for", params.min_sm_count,
                     sm_count));
     if (sm_count > GCX_MAX_SMS && sm_count != GCX_REST)
-        fail(GCX_ERROR_INVALID_VALUE,
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("sm_count is %u; no device has more than %u SMs", sm_count, GCX_MAX_SMS));
     holds::Request request;
     request.sm_count = sm_count;

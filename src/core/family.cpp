@@ -294,6 +294,8 @@ void Family::set_sm_map(SmMap map) {
 
 std::optional<AtomSet> atoms_meeting(const Family& family, const Family& other,
                                      const AtomSet& atoms) {
+    if (&family == &other)
+        return atoms;
     const SmMap* const mine = family.sm_map();
     const SmMap* const theirs = other.sm_map();
     if (mine == nullptr || theirs == nullptr)

@@ -41,39 +41,48 @@ void Leases::check_together(std::span<const Size> sizes) {
     }
 }
 
+Leases::Wishes Leases::wishes_of(std::span<const Size> sizes) {
+    Wishes wishes;
+    for (const Size& size : sizes) {
+        const LeaseTerms& terms = size.lease->terms;
+        wishes.push_back({size.lease->id, size.sm_count, 0, terms.shared, terms.own_sm_count});
+    }
+    return wishes;
+}
+
 Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
     const auto& family = sizes[0].lease->family;
     const Ledger& ledger = Leases::ledger(shelf, family);
     const LeaseTerms& first = sizes[0].lease->terms;
-    const AtomSet within = Leases::within(*family, first);
-    AtomSet usable = Leases::usable(shelf, family) & within;
-    Few<Wish, 4> wishes;
+    AtomSet usable = Leases::usable(shelf, family) & within(*family, first);
     AtomSet theirs;
     for (const Size& size : sizes) {
         const LeaseTerms& terms = size.lease->terms;
         if (size.sm_count < terms.own_sm_count)
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("%s was acquired with %u SMs that are its alone, and can't have %u",
-                        size.lease->label().c_str(), terms.own_sm_count, size.sm_count));
-        wishes.push_back({size.lease->id, size.sm_count, 0, terms.shared, terms.own_sm_count});
+                 format("requested %u SMs for %s, which was acquired with exclusive_sm_count %u; "
+                        "request as many at least",
+                        size.sm_count, size.lease->label().c_str(), terms.own_sm_count));
         theirs = theirs | ledger.of(size.lease->id).all();
     }
+    const Wishes wishes = wishes_of(sizes);
     // What is free is for those who wait.
-    if (!shelf.waiters.empty())
+    if (has_waiters(shelf, first))
         usable = usable & theirs;
+    else
+        usable = usable - (awaited(shelf, *family, first, nullptr) - theirs);
     const auto planned = ledger.plan(wishes, usable);
     if (!planned) {
-        std::string asked;
+        std::string requested;
         for (const Size& size : sizes)
-            asked +=
-                (asked.empty() ? "" : ", ") +
+            requested +=
+                (requested.empty() ? "" : ", ") +
                 (size.sm_count == kRest ? std::string("the rest") : format("%u", size.sm_count)) +
                 " for " + size.lease->label();
-        if (!std::all_of(wishes.begin(), wishes.end(),
-                         [&](const Wish& wish) { return fits(family, wish, within); }))
-            refuse_size(shelf, "there are not the SMs for " + asked, first);
-        fail(GCX_ERROR_ALREADY_ACQUIRED, format("there are not the SMs for %s: %s", asked.c_str(),
-                                                holders(shelf, family).c_str()));
+        check_possible(shelf, family, wishes, first, requested);
+        fail(GCX_ERROR_ALREADY_ACQUIRED,
+             format("requested %s: %s; release or resize other leases first", requested.c_str(),
+                    holders(shelf, family, first).c_str()));
     }
     Members members;
     for (std::size_t i = 0; i < sizes.size(); i++)
@@ -86,16 +95,19 @@ void Leases::resize(std::span<const Size> sizes, bool at_once) {
     Lock lock(mutex_);
     Shelf& shelf = this->shelf(sizes[0].lease->device);
     settle(lock, shelf, sizes);
+    take_out_expired(shelf);
     change(lock, shelf, plan(shelf, sizes), at_once, nullptr);
 }
 
 void Leases::prepare(std::span<const Size> sizes) {
     check_together(sizes);
+    const Lease& first = *sizes[0].lease;
     Members members;
     {
         Lock lock(mutex_);
-        Shelf& shelf = this->shelf(sizes[0].lease->device);
+        Shelf& shelf = this->shelf(first.device);
         settle(lock, shelf, sizes);
+        take_out_expired(shelf);
         members = plan(shelf, sizes);
     }
     std::vector<ContextKey> keys;
@@ -103,6 +115,16 @@ void Leases::prepare(std::span<const Size> sizes) {
         keys.push_back(member.lease->key(member.after.all()));
     const auto nothing = [] {};
     cache_.prepare(keys, nothing, nothing);
+    // From now on the layout comes back to these sets, unless a lease was released meanwhile.
+    const Lock lock(mutex_);
+    Shelf& shelf = this->shelf(first.device);
+    Holdings layout;
+    for (const Member& member : members) {
+        if (!shelf.rows.contains(member.lease->id))
+            return;
+        layout.push_back(member.after);
+    }
+    ledger(shelf, first.family).remember(wishes_of(sizes), layout);
 }
 
 void Leases::hand_over(Lease& from, Lease& to, bool at_once) {

@@ -5,13 +5,35 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 namespace gcx {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::string count_text(uint32_t sm_count) {
     return sm_count == kRest ? "the rest" : format("%u SMs", sm_count);
+}
+
+// "64 SMs, at least 40 (min_sm_count)": what a request says.
+std::string request_text(const Wish& wish) {
+    std::string text = count_text(wish.count);
+    if (wish.least != 0)
+        text += format(", at least %u (min_sm_count)", wish.least);
+    if (wish.own != 0)
+        text += format(", %u of them exclusively (exclusive_sm_count)", wish.own);
+    return text;
+}
+
+// "device 0", or "the reservation "train" of device 0": where a request's SMs come from.
+std::string reach_label(const Device& device, const LeaseTerms& terms) {
+    if (terms.hold == nullptr)
+        return device.label();
+    const char* const name = terms.hold->record().name;
+    return "the reservation " + (*name != '\0' ? "\"" + std::string(name) + "\" " : "") + "of " +
+           device.label();
 }
 
 } // namespace
@@ -74,7 +96,8 @@ bool Leases::grant(Shelf& shelf, Waiter& waiter) {
         return false;
     Ledger& ledger = Leases::ledger(shelf, waiter.family);
     const auto planned =
-        ledger.plan({&waiter.wish, 1}, within(*waiter.family, *waiter.terms) - *taken);
+        ledger.plan({&waiter.wish, 1}, within(*waiter.family, *waiter.terms) - *taken -
+                                           awaited(shelf, *waiter.family, *waiter.terms, &waiter));
     if (!planned)
         return false;
     shelf.rows[waiter.wish.who].name = waiter.terms->name;
@@ -83,11 +106,41 @@ bool Leases::grant(Shelf& shelf, Waiter& waiter) {
     return true;
 }
 
-// Gives those who wait what they can have, in the order in which they came.
+// Gives those who wait what they can have, in the order in which they came. Whoever can't be served
+// holds up its own queue only.
 void Leases::serve(Shelf& shelf) {
-    while (!shelf.waiters.empty() && grant(shelf, *shelf.waiters.front()))
-        shelf.waiters.pop_front();
+    const auto now = Clock::now();
+    std::erase_if(shelf.waiters, [&](const Waiter* waiter) { return waiter->until <= now; });
+    std::set<uint64_t> held_up;
+    for (auto next = shelf.waiters.begin(); next != shelf.waiters.end();) {
+        const uint64_t queue = queue_of(*(*next)->terms);
+        if (!held_up.contains(queue) && grant(shelf, **next)) {
+            next = shelf.waiters.erase(next);
+        } else {
+            held_up.insert(queue);
+            ++next;
+        }
+    }
     changed_.notify_all();
+}
+
+template <class Is>
+void Leases::take_out_waiters(Shelf& shelf, const Is& is) {
+    if (std::erase_if(shelf.waiters, [&](const Waiter* waiter) {
+            const bool out = is(*waiter);
+            if (out)
+                Publisher::Update(publisher_).remove(waiter->wish.who);
+            return out;
+        }) != 0)
+        serve(shelf);
+}
+
+// A thread may wake long after its timeout. Until then its request gets nothing, and holds up none.
+void Leases::take_out_expired(Shelf& shelf) {
+    if (shelf.waiters.empty())
+        return;
+    const auto now = Clock::now();
+    take_out_waiters(shelf, [&](const Waiter& waiter) { return waiter.until <= now; });
 }
 
 void Leases::take_out(Shelf& shelf, uint64_t id) {
@@ -98,24 +151,47 @@ void Leases::take_out(Shelf& shelf, uint64_t id) {
     serve(shelf);
 }
 
-// "40 are free; "decode" has 64, "prefill" 28; 1 other waits": for messages.
-std::string Leases::holders(const Shelf& shelf, const std::shared_ptr<Family>& family) {
-    std::string text = format("%s has %u", shelf.device.label().c_str(), shelf.device.sm_count());
-    if (const auto found = shelf.ledgers.find(family); found != shelf.ledgers.end())
-        text += format(", of which %u are free",
-                       family->sm_count(family->all() - found->second.held()));
+// "device 0 has 132, of which 40 are free; "decode" has 64, "prefill" 28; 1 waits, the first for 64
+// SMs": for messages. Free is what a request with these terms could be given.
+std::string Leases::holders(Shelf& shelf, const std::shared_ptr<Family>& family,
+                            const LeaseTerms& terms) {
+    const AtomSet within = Leases::within(*family, terms);
+    const AtomSet taken = taken_elsewhere(shelf, family).value_or(family->all());
+    AtomSet held;
+    for (const auto& [id, holding] : ledger(shelf, family).holdings())
+        held = held | (terms.shared ? holding.own : holding.all());
+    const AtomSet free = within - taken - held;
+    const AtomSet awaited = free & Leases::awaited(shelf, *family, terms, nullptr);
+    std::string text =
+        format("%s has %u, of which %u are free", reach_label(shelf.device, terms).c_str(),
+               family->sm_count(within), family->sm_count(free - awaited));
+    if (!awaited.empty())
+        text += format(" and %u awaited in reservations", family->sm_count(awaited));
     for (const auto& [its_family, ledger] : shelf.ledgers) {
         for (const auto& [id, holding] : ledger.holdings()) {
             const auto row = shelf.rows.find(id);
-            if (row != shelf.rows.end())
-                text += format("; %s has %u", lease_label(id, row->second.name).c_str(),
-                               its_family->sm_count(holding.all()));
+            if (row == shelf.rows.end())
+                continue;
+            uint32_t has = its_family->sm_count(holding.all());
+            if (terms.hold != nullptr) { // of the reservation's
+                const auto met = atoms_meeting(*family, *its_family, holding.all());
+                has = met ? family->sm_count(*met & within) : has;
+            }
+            if (has != 0)
+                text += format("; %s has %u", lease_label(id, row->second.name).c_str(), has);
         }
     }
-    if (!shelf.waiters.empty())
-        text += format("; %zu wait%s, the first for %s", shelf.waiters.size(),
-                       shelf.waiters.size() == 1 ? "s" : "",
-                       count_text(shelf.waiters.front()->wish.count).c_str());
+    const Waiter* first = nullptr;
+    std::size_t waiters = 0;
+    for (const Waiter* waiter : shelf.waiters) {
+        if (queue_of(*waiter->terms) != queue_of(terms))
+            continue;
+        first = first == nullptr ? waiter : first;
+        waiters++;
+    }
+    if (first != nullptr)
+        text += format("; %zu wait%s, the first for %s", waiters, waiters == 1 ? "s" : "",
+                       count_text(first->wish.count).c_str());
     return text;
 }
 
@@ -141,24 +217,59 @@ AtomSet Leases::within(const Family& family, const LeaseTerms& terms) {
     return terms.hold != nullptr ? terms.hold->record().set() : family.all();
 }
 
-// Whether the device, or the hold, has the SMs, whoever has them.
-bool Leases::fits(const std::shared_ptr<Family>& family, const Wish& wish, const AtomSet& within) {
+uint64_t Leases::queue_of(const LeaseTerms& terms) {
+    return terms.hold != nullptr ? terms.hold->record().id : 0;
+}
+
+bool Leases::has_waiters(const Shelf& shelf, const LeaseTerms& terms) {
+    return std::any_of(shelf.waiters.begin(), shelf.waiters.end(), [&](const Waiter* waiter) {
+        return queue_of(*waiter->terms) == queue_of(terms);
+    });
+}
+
+// A lease outside of reservations may have the SMs of one, and would otherwise starve who waits in
+// it. Between families of which it isn't known which SMs the atoms hold, nothing is kept.
+AtomSet Leases::awaited(const Shelf& shelf, const Family& family, const LeaseTerms& terms,
+                        const Waiter* before) {
+    AtomSet atoms;
+    if (terms.hold != nullptr)
+        return atoms;
+    for (const Waiter* waiter : shelf.waiters) {
+        if (waiter == before)
+            break;
+        if (waiter->terms->hold != nullptr)
+            atoms = atoms |
+                    atoms_meeting(family, *waiter->family, within(*waiter->family, *waiter->terms))
+                        .value_or(AtomSet());
+    }
+    return atoms;
+}
+
+void Leases::check_possible(const Shelf& shelf, const std::shared_ptr<Family>& family,
+                            std::span<const Wish> wishes, const LeaseTerms& terms,
+                            const std::string& requested) {
+    const AtomSet within = Leases::within(*family, terms);
     const Ledger empty(family->shape(),
                        [&](const AtomSet& set) { return family->can_realise(set); });
-    return empty.plan({&wish, 1}, within).has_value();
-}
-
-void Leases::refuse_size(const Shelf& shelf, const std::string& what, const LeaseTerms& terms) {
-    if (terms.hold == nullptr)
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("%s; %s has %u SMs, whoever holds them", what.c_str(),
-                    shelf.device.label().c_str(), shelf.device.sm_count()));
+    if (empty.plan(wishes, within))
+        return;
+    const std::string where = reach_label(shelf.device, terms);
+    std::string problem;
+    // Of shared leases, and where less is acceptable, the arithmetic is not a split's.
+    if (std::none_of(wishes.begin(), wishes.end(),
+                     [](const Wish& wish) { return wish.shared || wish.least != 0; })) {
+        std::vector<uint32_t> counts;
+        for (const Wish& wish : wishes)
+            counts.push_back(wish.count);
+        problem = plan_problem(family->shape(), within, counts, where.c_str());
+    }
+    if (problem.empty())
+        problem = format("%s has %u", where.c_str(), family->sm_count(within));
     fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-         format("%s; the hold of %s has %u SMs, whichever lease has them", what.c_str(),
-                shelf.device.label().c_str(), terms.hold->record().sm_count()));
+         "requested " + requested + ": " + problem + "; request fewer SMs");
 }
 
-bool Leases::is_given_up(const LeaseRequest& request) {
+bool Leases::is_cancelled(const LeaseRequest& request) {
     return request.cancel != nullptr && request.cancel->signalled();
 }
 
@@ -168,15 +279,21 @@ std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& reque
     if (request.terms.own_queues)
         device.driver().require(GCX_CAPABILITY_WORKQUEUES,
                                 "GCX_LEASE_OWN_QUEUES, queues of a lease's own");
+    const auto until = request.timeout_ms == GCX_FOREVER
+                           ? Clock::time_point::max()
+                           : Clock::now() + std::chrono::milliseconds(request.timeout_ms);
     Waiter waiter{{0, request.sm_count, request.least, shared, request.terms.own_sm_count},
                   family,
-                  &request.terms};
+                  &request.terms,
+                  request.cancel,
+                  until,
+                  {}};
     Lock lock(mutex_);
     Shelf& shelf = this->shelf(device);
+    take_out_expired(shelf);
     waiter.wish.who = next_id_++;
-    if (is_given_up(request) || !shelf.waiters.empty() || !grant(shelf, waiter)) {
-        if (!fits(family, waiter.wish, within(*family, request.terms)))
-            refuse_size(shelf, "asked for " + count_text(request.sm_count), request.terms);
+    if (is_cancelled(request) || has_waiters(shelf, request.terms) || !grant(shelf, waiter)) {
+        check_possible(shelf, family, {&waiter.wish, 1}, request.terms, request_text(waiter.wish));
         usable(shelf, family); // throws if it isn't known
         wait(lock, shelf, waiter, request);
     }
@@ -184,9 +301,11 @@ std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& reque
     return make(shelf, request, waiter);
 }
 
+// A request is granted or refused for good under the mutex: by serve, by a signal, or by its
+// timeout, whether its thread has woken or not.
 void Leases::wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request) {
-    const auto over = [&] { return waiter.granted.has_value() || is_given_up(request); };
-    if (request.timeout_ms != 0 && !is_given_up(request)) {
+    const auto over = [&] { return waiter.granted.has_value() || is_cancelled(request); };
+    if (request.timeout_ms != 0 && !is_cancelled(request)) {
         shelf.waiters.push_back(&waiter);
         if (publisher_.active())
             Publisher::Update(publisher_)
@@ -194,26 +313,26 @@ void Leases::wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& 
         if (request.timeout_ms == GCX_FOREVER)
             changed_.wait(lock, over);
         else
-            changed_.wait_for(lock, std::chrono::milliseconds(request.timeout_ms), over);
+            changed_.wait_until(lock, waiter.until, over);
         if (waiter.granted)
             return;
-        std::erase(shelf.waiters, &waiter);
+        take_out_waiters(shelf, [&](const Waiter& other) { return &other == &waiter; });
         Publisher::Update(publisher_).remove(waiter.wish.who);
     }
-    const bool cancelled = is_given_up(request);
-    const std::string who = holders(shelf, waiter.family);
-    serve(shelf); // those who came after it may be next
-    const std::string asked = count_text(request.sm_count);
-    if (cancelled)
+    const std::string requested = request_text(waiter.wish);
+    const std::string who = holders(shelf, waiter.family, request.terms);
+    if (is_cancelled(request))
         fail(GCX_ERROR_NOT_PERMITTED,
-             format("the wait for %s was given up by gcx_cancel_signal; %s", asked.c_str(),
+             format("the wait for %s was cancelled by gcx_cancel_signal: %s", requested.c_str(),
                     who.c_str()));
     if (request.timeout_ms != 0)
-        fail(GCX_ERROR_ALREADY_ACQUIRED, format("waited %u ms for %s in vain: %s",
-                                                request.timeout_ms, asked.c_str(), who.c_str()));
+        fail(GCX_ERROR_ALREADY_ACQUIRED,
+             format("timed out after %u ms waiting for %s: %s", request.timeout_ms,
+                    requested.c_str(), who.c_str()));
     fail(GCX_ERROR_ALREADY_ACQUIRED,
-         format("asked for %s: %s. A time-out waits for them, min_sm_count takes less",
-                asked.c_str(), who.c_str()));
+         format("requested %s: %s; set a timeout to wait for them, or %s", requested.c_str(),
+                who.c_str(),
+                waiter.wish.least != 0 ? "lower min_sm_count" : "min_sm_count to accept fewer"));
 }
 
 // What was granted becomes a lease.
@@ -293,6 +412,8 @@ void Leases::tidy() {
 void Leases::signal(Cancel& cancel) {
     const Lock lock(mutex_);
     cancel.signalled_.store(true, std::memory_order_release);
+    for (const auto& [device, shelf] : shelves_)
+        take_out_waiters(*shelf, [&](const Waiter& waiter) { return waiter.cancel == &cancel; });
     changed_.notify_all();
 }
 

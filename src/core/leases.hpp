@@ -3,6 +3,7 @@
 
 #include "core/lease.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -11,7 +12,7 @@
 
 namespace gcx {
 
-// With it a thread gives up the waits of others.
+// Cancels the waits of other threads.
 class Cancel {
   public:
     bool signalled() const { return signalled_.load(std::memory_order_acquire); }
@@ -77,6 +78,8 @@ class Leases {
         Wish wish;
         std::shared_ptr<Family> family;
         const LeaseTerms* terms;
+        const Cancel* cancel;
+        std::chrono::steady_clock::time_point until; // max: forever
         std::optional<Holding> granted;
     };
     struct Row {
@@ -96,6 +99,8 @@ class Leases {
         EventPool events;
         std::map<std::shared_ptr<Family>, Ledger> ledgers;
         std::map<uint64_t, Row> rows; // by id
+        // All queues, in the order of arrival: each reservation has a queue of its own, and so have
+        // the leases outside of any. See queue_of.
         std::deque<Waiter*> waiters;
         std::vector<Left> left;
     };
@@ -117,21 +122,36 @@ class Leases {
                                                   const std::shared_ptr<Family>& family);
     static AtomSet usable(Shelf& shelf, const std::shared_ptr<Family>& family);
     static AtomSet within(const Family& family, const LeaseTerms& terms);
-    static bool fits(const std::shared_ptr<Family>& family, const Wish& wish,
-                     const AtomSet& within);
-    [[noreturn]] static void refuse_size(const Shelf& shelf, const std::string& what,
-                                         const LeaseTerms& terms);
+    // The id of the reservation in whose queue a request waits; 0: it is outside of any.
+    static uint64_t queue_of(const LeaseTerms& terms);
+    static bool has_waiters(const Shelf& shelf, const LeaseTerms& terms);
+    // The atoms that are kept from a new request, or a lease that grows, for requests which wait in
+    // reservations. Before: those requests came before that one; null: all.
+    static AtomSet awaited(const Shelf& shelf, const Family& family, const LeaseTerms& terms,
+                           const Waiter* before);
+    // Throws if the wishes could not be granted if all SMs were free.
+    static void check_possible(const Shelf& shelf, const std::shared_ptr<Family>& family,
+                               std::span<const Wish> wishes, const LeaseTerms& terms,
+                               const std::string& requested);
     static bool grant(Shelf& shelf, Waiter& waiter);
     void serve(Shelf& shelf);
+    // Takes waiters out of their queue that are not to be served any more, by a predicate, and
+    // serves those behind them.
+    template <class Is>
+    void take_out_waiters(Shelf& shelf, const Is& is);
+    void take_out_expired(Shelf& shelf);
     void take_out(Shelf& shelf, uint64_t id);
     static void drop_passed_on(Shelf& shelf);
-    static bool is_given_up(const LeaseRequest& request);
-    static std::string holders(const Shelf& shelf, const std::shared_ptr<Family>& family);
+    static bool is_cancelled(const LeaseRequest& request);
+    static std::string holders(Shelf& shelf, const std::shared_ptr<Family>& family,
+                               const LeaseTerms& terms);
     static Fences fences_on(const Shelf& shelf, const Lease& lease, const AtomSet& atoms);
     void wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request);
     // Waits until nobody else changes one of the leases. Throws if one was released.
     void settle(Lock& lock, Shelf& shelf, std::span<const Size> sizes);
     static AtomSet held_back(const Ledger& ledger, const Members& members);
+    using Wishes = Few<Wish, 4>;
+    static Wishes wishes_of(std::span<const Size> sizes);
     static Members plan(Shelf& shelf, std::span<const Size> sizes);
     static void check_together(std::span<const Size> sizes);
     static void commit(Shelf& shelf, Members& members, bool at_once);

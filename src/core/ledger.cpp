@@ -1,7 +1,5 @@
 #include "core/ledger.hpp"
 
-#include "base/error.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -47,8 +45,8 @@ AtomSet only(std::size_t atom) {
 // One computation of a plan.
 class Ledger::Change {
   public:
-    Change(const Ledger& ledger, std::span<const Wish> wishes, const AtomSet& usable)
-        : ledger_(ledger), shape_(ledger.shape_), wishes_(wishes), next_(wishes.size()) {
+    Change(const Ledger& ledger, std::span<const Wish> wishes, const AtomSet& usable, Moving moving)
+        : shape_(ledger.shape_), wishes_(wishes), moving_(moving), next_(wishes.size()) {
         units_ = AtomSet::first(shape_.unit_count);
         const bool sharing =
             std::any_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.shared; });
@@ -67,8 +65,7 @@ class Ledger::Change {
             now_.push_back(ledger.of(wish.who));
         single_ = usable - others - shared_by_others_;
         for (std::size_t i = 0; i < wishes.size(); i++) {
-            // What a shared lease has alone stays as it is.
-            if (wishes[i].shared)
+            if (wishes[i].shared && !gives_exclusive(i))
                 single_ = single_ - now_[i].own;
         }
         shareable_ = usable - others;
@@ -94,13 +91,19 @@ class Ledger::Change {
                            [&](const Wish& wish) { return wish.who == who; });
     }
 
-    // Those who want atoms of their own: leases that are not shared, and the floor of new ones that
-    // are.
+    // What a shared lease has exclusively stays as it is, unless the lease is to have less. Then it
+    // shares nothing, and gives up some of its exclusive atoms as any other lease.
+    bool gives_exclusive(std::size_t i) const {
+        return wishes_[i].shared && wishes_[i].count < shape_.sm_count(now_[i].own);
+    }
+
+    // Gives atoms to those who want them exclusively: leases that are not shared, shared ones that
+    // give up exclusive atoms, and the floor of new ones that are shared.
     bool give_single() {
         Parts parts;
         for (std::size_t i = 0; i < wishes_.size(); i++) {
             const Wish& wish = wishes_[i];
-            if (!wish.shared)
+            if (!wish.shared || gives_exclusive(i))
                 parts.push_back({i, wish.count, {}});
             else if (wish.own != 0 && now_[i].own.empty())
                 parts.push_back({i, wish.own, {}});
@@ -114,7 +117,7 @@ class Ledger::Change {
         const bool all_new = std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
             return now_[part.index].own.empty();
         });
-        if (all_new) {
+        if (all_new || moving_ == Moving::allowed) {
             for (const Part& part : parts)
                 next_[part.index].own = part.planned;
         } else {
@@ -123,19 +126,23 @@ class Ledger::Change {
         return true;
     }
 
+    std::optional<Plan> find_groups(const AtomSet& input, std::span<const uint32_t> counts) const {
+        return input.empty() ? std::nullopt : find_plan(shape_, input, counts);
+    }
+
     // How many atoms each gets: as a split of all that they can have.
     bool split(Parts& parts) {
         Few<uint32_t, 4> counts;
         for (const Part& part : parts)
             counts.push_back(part.count);
-        const auto* groups = ledger_.groups_of(single_, counts);
+        auto plan = find_groups(single_, counts);
         const Wish& first = wishes_[parts[0].index];
-        if (groups == nullptr && parts.size() == 1 && first.least != 0 && !first.shared)
-            groups = ledger_.groups_of(single_, kTheRest); // what there is, if that will do
-        if (groups == nullptr)
+        if (!plan && parts.size() == 1 && first.least != 0 && !first.shared)
+            plan = find_groups(single_, kTheRest); // all that there is, if that is enough
+        if (!plan)
             return false;
         for (std::size_t i = 0; i < parts.size(); i++) {
-            parts[i].planned = (*groups)[i];
+            parts[i].planned = plan->groups[i];
             const Wish& wish = wishes_[parts[i].index];
             if (!wish.shared && shape_.sm_count(parts[i].planned) < wish.least)
                 return false;
@@ -245,8 +252,8 @@ class Ledger::Change {
         const uint32_t least = wish.least != 0 ? wish.least : requested;
         AtomSet planned;
         const uint32_t more = wish.count == kRest ? kRest : wish.count - own;
-        if (const auto* groups = ledger_.groups_of(shareable_, {&more, 1}))
-            planned = groups->front();
+        if (const auto plan = find_groups(shareable_, {&more, 1}))
+            planned = plan->groups.front();
         else if (wish.count == kRest || wish.least != 0)
             planned = shareable_;
         if (own + shape_.sm_count(planned) < least)
@@ -273,9 +280,9 @@ class Ledger::Change {
         return worst;
     }
 
-    const Ledger& ledger_;
     const AtomShape& shape_;
     std::span<const Wish> wishes_;
+    Moving moving_;
     Holdings now_;
     Holdings next_;
     AtomSet units_; // all but the odd one
@@ -285,28 +292,6 @@ class Ledger::Change {
     // By atom, without those who take part until they have theirs; empty if none of them shares.
     std::vector<uint32_t> sharers_;
 };
-
-const std::vector<AtomSet>* Ledger::groups_of(const AtomSet& input,
-                                              std::span<const uint32_t> counts) const {
-    if (input.empty())
-        return nullptr;
-    const auto known = std::find_if(recent_.begin(), recent_.end(), [&](const Recent& recent) {
-        return recent.input == input &&
-               std::equal(recent.counts.begin(), recent.counts.end(), counts.begin(), counts.end());
-    });
-    if (known != recent_.end())
-        return known->answer();
-    std::optional<std::vector<AtomSet>> groups;
-    try {
-        groups = make_plan(shape_, input, counts, false, "").groups;
-    } catch (const Error&) {
-        groups.reset();
-    }
-    Recent& oldest = recent_[oldest_];
-    oldest_ = (oldest_ + 1) % recent_.size();
-    oldest = {input, {counts.begin(), counts.end()}, std::move(groups)};
-    return oldest.answer();
-}
 
 std::optional<Holdings> Ledger::plan(std::span<const Wish> wishes, const AtomSet& usable) const {
     auto found = plan_within(wishes, usable);
@@ -330,13 +315,84 @@ AtomSet Ledger::last_run(std::span<const Wish> wishes, const AtomSet& usable) co
     return shape_.all() - AtomSet::first(begin);
 }
 
+bool Ledger::legal(const Holdings& holdings) const {
+    return std::all_of(holdings.begin(), holdings.end(),
+                       [&](const Holding& next) { return legal_(next.all()); });
+}
+
 std::optional<Holdings> Ledger::plan_within(std::span<const Wish> wishes,
                                             const AtomSet& usable) const {
-    auto found = Change(*this, wishes, usable).run();
-    if (found && !std::all_of(found->begin(), found->end(),
-                              [&](const Holding& next) { return legal_(next.all()); }))
-        found.reset();
-    return found;
+    auto found = Change(*this, wishes, usable, Moving::avoided).run();
+    if (!found)
+        return std::nullopt;
+    if (auto layout = remembered(wishes, *found, usable))
+        return layout;
+    if (legal(*found))
+        return found;
+    // The sets of a split are legal if what can be had has no gaps. So the numbers of SMs that
+    // leases get don't depend on the SMs that they had before.
+    found = Change(*this, wishes, usable, Moving::allowed).run();
+    return found && legal(*found) ? std::move(found) : std::nullopt;
+}
+
+Ledger::LayoutName Ledger::name_of(std::span<const Wish> wishes, const Holdings& holdings) const {
+    LayoutName name;
+    name.reserve(wishes.size());
+    for (std::size_t i = 0; i < wishes.size(); i++)
+        name.push_back(
+            {wishes[i].who, shape_.sm_count(holdings[i].own), shape_.sm_count(holdings[i].shared)});
+    std::sort(name.begin(), name.end());
+    return name;
+}
+
+// The layout with the numbers of SMs that were planned, if its atoms are the leases' own or free.
+std::optional<Holdings> Ledger::remembered(std::span<const Wish> wishes, const Holdings& planned,
+                                           const AtomSet& usable) const {
+    if (layouts_.empty())
+        return std::nullopt;
+    const LayoutName name = name_of(wishes, planned);
+    const auto known = layouts_.find(name);
+    if (known == layouts_.end())
+        return std::nullopt;
+    AtomSet others_own;
+    AtomSet others_shared;
+    for (const auto& [who, holding] : holdings_) {
+        if (std::any_of(wishes.begin(), wishes.end(),
+                        [id = who](const Wish& wish) { return wish.who == id; }))
+            continue;
+        others_own = others_own | holding.own;
+        others_shared = others_shared | holding.shared;
+    }
+    Holdings layout;
+    for (const Wish& wish : wishes) {
+        const auto part = std::find_if(name.begin(), name.end(),
+                                       [&](const Part& its) { return its.who == wish.who; });
+        const Holding& holding =
+            known->second.holdings[static_cast<std::size_t>(part - name.begin())];
+        if (!(holding.own - (usable - others_own - others_shared)).empty() ||
+            !(holding.shared - (usable - others_own)).empty())
+            return std::nullopt;
+        layout.push_back(holding);
+    }
+    return layout;
+}
+
+void Ledger::remember(std::span<const Wish> wishes, const Holdings& layout) {
+    const LayoutName name = name_of(wishes, layout);
+    Layout kept{next_age_++, std::vector<Holding>(wishes.size())};
+    for (std::size_t i = 0; i < wishes.size(); i++) {
+        const auto part = std::find_if(name.begin(), name.end(),
+                                       [&](const Part& its) { return its.who == wishes[i].who; });
+        kept.holdings[static_cast<std::size_t>(part - name.begin())] = layout[i];
+    }
+    layouts_.insert_or_assign(name, std::move(kept));
+    for (const Part& part : name)
+        in_layouts_.insert(part.who);
+    if (layouts_.size() > kMaxLayouts)
+        layouts_.erase(
+            std::min_element(layouts_.begin(), layouts_.end(), [](const auto& a, const auto& b) {
+                return a.second.age < b.second.age;
+            }));
 }
 
 void Ledger::set(uint64_t who, const Holding& holding) {
@@ -346,6 +402,11 @@ void Ledger::set(uint64_t who, const Holding& holding) {
         (is_there ? at : holdings_.emplace(at, who, Holding()))->second = holding;
     else if (is_there)
         holdings_.erase(at);
+    if (holding.all().empty() && in_layouts_.erase(who) != 0)
+        std::erase_if(layouts_, [&](const auto& layout) {
+            return std::any_of(layout.first.begin(), layout.first.end(),
+                               [&](const Part& part) { return part.who == who; });
+        });
 }
 
 Holding Ledger::of(uint64_t who) const {

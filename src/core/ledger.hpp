@@ -4,11 +4,12 @@
 #include "base/few.hpp"
 #include "core/planner.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -42,10 +43,16 @@ class Ledger {
     using Legal = std::function<bool(const AtomSet&)>;
     Ledger(const AtomShape& shape, Legal legal) : shape_(shape), legal_(std::move(legal)) {}
 
-    // What each would have if all wishes were granted out of what they have and what is free;
-    // nothing if they can't be. usable are the atoms that may be given, whatever is free. The rule
-    // is in gcx.h, at leases.
+    // Returns what each would have if all wishes were granted out of what they have and what is
+    // free; nothing if they can't be. usable are the atoms that may be given, whatever is free. The
+    // rule is in gcx.h, at leases. If a remembered layout gives the same leases as many SMs, and
+    // its atoms can be had, the answer is that layout.
     std::optional<Holdings> plan(std::span<const Wish> wishes, const AtomSet& usable) const;
+    // Remembers a plan as the layout of its leases, until one of them is taken out. The oldest
+    // layouts are forgotten beyond kMaxLayouts.
+    void remember(std::span<const Wish> wishes, const Holdings& layout);
+    static constexpr std::size_t kMaxLayouts = 1024;
+
     // A holding without atoms takes its holder out.
     void set(uint64_t who, const Holding& holding);
 
@@ -58,25 +65,35 @@ class Ledger {
 
   private:
     class Change;
+    // Whether leases that grow or shrink may get other atoms in the place of those that they have.
+    enum class Moving : uint8_t { avoided, allowed };
     std::optional<Holdings> plan_within(std::span<const Wish> wishes, const AtomSet& usable) const;
-    // A split's groups, until the next is asked for; null if it can't be.
-    const std::vector<AtomSet>* groups_of(const AtomSet& input,
-                                          std::span<const uint32_t> counts) const;
     AtomSet last_run(std::span<const Wish> wishes, const AtomSet& usable) const;
+    bool legal(const Holdings& holdings) const;
+
+    // A layout is named by its leases and the numbers of SMs that they have in it, in the order of
+    // their ids: what a wish for the rest comes to depends on what is free.
+    struct Part {
+        uint64_t who;
+        uint32_t own; // SMs
+        uint32_t shared;
+        auto operator<=>(const Part&) const = default;
+    };
+    using LayoutName = std::vector<Part>;
+    struct Layout {
+        uint64_t age; // counts up
+        std::vector<Holding> holdings;
+    };
+    LayoutName name_of(std::span<const Wish> wishes, const Holdings& holdings) const;
+    std::optional<Holdings> remembered(std::span<const Wish> wishes, const Holdings& planned,
+                                       const AtomSet& usable) const;
 
     AtomShape shape_;
     Legal legal_;
     std::vector<std::pair<uint64_t, Holding>> holdings_;
-    // The last plans: leases go to and fro between a few layouts.
-    struct Recent {
-        AtomSet input;
-        std::vector<uint32_t> counts;
-        std::optional<std::vector<AtomSet>> groups; // nothing: it can't be
-
-        const std::vector<AtomSet>* answer() const { return groups ? &*groups : nullptr; }
-    };
-    mutable std::array<Recent, 8> recent_;
-    mutable std::size_t oldest_ = 0;
+    std::map<LayoutName, Layout> layouts_;
+    std::set<uint64_t> in_layouts_; // the leases of layouts, so that others are taken out quickly
+    uint64_t next_age_ = 0;
 };
 
 } // namespace gcx

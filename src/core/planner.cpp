@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace gcx {
 namespace {
@@ -22,13 +23,26 @@ class Planner {
           has_odd_(shape.odd_size != 0 && input.contains(shape.unit_count)),
           units_(static_cast<uint32_t>(input.count()) - (has_odd_ ? 1 : 0)) {}
 
-    Plan run() {
-        refuse_more_groups_than_atoms();
-        std::vector<Share> shares = counted_shares();
-        if (exact_)
-            refuse_rounding(shares);
-        share_the_rest(shares);
-        return place(shares);
+    std::optional<Plan> run() const {
+        if (more_groups_than_atoms())
+            return std::nullopt;
+        std::optional<std::vector<Share>> shares = counted_shares();
+        if (!shares || (exact_ && first_rounded(*shares)))
+            return std::nullopt;
+        share_the_rest(*shares);
+        return place(*shares);
+    }
+
+    // Says why run() returns nothing.
+    std::string problem() const {
+        if (more_groups_than_atoms())
+            return too_many_groups();
+        if (const auto shares = counted_shares())
+            return rounding_problem(*shares);
+        const std::vector<Share> with = shares_with(best_holder());
+        if (std::min(units_of(with), units_of(shares_with(std::nullopt))) > units_)
+            return size_problem();
+        return rest_problem(with);
     }
 
   private:
@@ -116,24 +130,25 @@ class Planner {
 
     // By the rule. No group saves more units by the odd atom than the best holder, so that where
     // that doesn't fit none does. Where both cost the same the odd atom stays with the rest.
-    std::vector<Share> counted_shares() const {
+    // Returns nothing if the counts do not fit.
+    std::optional<std::vector<Share>> counted_shares() const {
         std::vector<Share> without = shares_with(std::nullopt);
         std::vector<Share> with = shares_with(best_holder());
         if (fits(without) && !(fits(with) && cost_of(with) < cost_of(without)))
             return without;
         if (fits(with))
             return with;
-        if (std::min(units_of(with), units_of(without)) > units_)
-            refuse_size();
-        refuse_rest(with);
+        return std::nullopt;
     }
 
     // Each group has an atom at least.
-    void refuse_more_groups_than_atoms() const {
-        if (counts_.size() > input_.count() && counts_.size() > 1)
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("asked for %zu groups; %s has %s, and each group takes one at least",
-                        counts_.size(), where_, describe_atoms().c_str()));
+    bool more_groups_than_atoms() const {
+        return counts_.size() > input_.count() && counts_.size() > 1;
+    }
+
+    std::string too_many_groups() const {
+        return format("asked for %zu groups; %s has %s, and each group takes one at least",
+                      counts_.size(), where_, describe_atoms().c_str());
     }
 
     // "15 atoms of 8 SMs and one of 12"
@@ -164,19 +179,23 @@ class Planner {
         return list([&](std::size_t i) { return static_cast<unsigned long long>(sms(shares[i])); });
     }
 
-    void refuse_rounding(const std::vector<Share>& shares) const {
-        std::size_t i = 0;
-        while (i < counts_.size() && (counts_[i] == kRest || sms(shares[i]) == counts_[i]))
-            i++;
-        if (i == counts_.size())
-            return;
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("group %zu: %u SMs can't be given exactly%s on %s, which has %s; %s can", i,
-                    counts_[i], counts_.size() == 1 ? "" : " beside the others", where_,
-                    describe_atoms().c_str(), list_sms(shares).c_str()));
+    // The first group whose count was rounded.
+    std::optional<std::size_t> first_rounded(const std::vector<Share>& shares) const {
+        for (std::size_t i = 0; i < counts_.size(); i++) {
+            if (counts_[i] != kRest && sms(shares[i]) != counts_[i])
+                return i;
+        }
+        return std::nullopt;
     }
 
-    [[noreturn]] void refuse_size() const {
+    std::string rounding_problem(const std::vector<Share>& shares) const {
+        const std::size_t i = first_rounded(shares).value_or(0);
+        return format("group %zu: %u SMs can't be given exactly%s on %s, which has %s; %s can", i,
+                      counts_[i], counts_.size() == 1 ? "" : " beside the others", where_,
+                      describe_atoms().c_str(), list_sms(shares).c_str());
+    }
+
+    std::string size_problem() const {
         const std::vector<Share> shares = shares_with(std::nullopt);
         const std::string asked =
             list([&](std::size_t i) { return static_cast<unsigned long long>(counts_[i]); });
@@ -185,25 +204,22 @@ class Planner {
         if (counts_.size() - rest_groups() > 1)
             rounded += format(" = %llu", static_cast<unsigned long long>(total));
         const uint32_t available = shape_.sm_count(input_);
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("asked for %s SMs, in whole atoms of %u that is %s; %s has %u", asked.c_str(),
-                    shape_.unit_size, rounded.c_str(), where_, available) +
-                 (total <= available ? ", in " + describe_atoms() : ""));
+        return format("asked for %s SMs, in whole atoms of %u that is %s; %s has %u", asked.c_str(),
+                      shape_.unit_size, rounded.c_str(), where_, available) +
+               (total <= available ? ", in " + describe_atoms() : "");
     }
 
-    [[noreturn]] void refuse_rest(const std::vector<Share>& shares) const {
+    std::string rest_problem(const std::vector<Share>& shares) const {
         const std::size_t groups = rest_groups();
         const uint64_t atoms = atoms_left(shares);
         const auto first = std::find(counts_.begin(), counts_.end(), kRest) - counts_.begin();
         if (atoms == 0)
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("group %td asks for what the others leave of %s, but no SMs are left",
-                        first, where_));
-        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("%zu groups ask for what the others leave of %s, but that is %llu %s, "
-                    "and each group takes one at least",
-                    groups, where_, static_cast<unsigned long long>(atoms),
-                    atoms == 1 ? "atom" : "atoms"));
+            return format("group %td asks for what the others leave of %s, but no SMs are left",
+                          first, where_);
+        return format("%zu groups ask for what the others leave of %s, but that is %llu %s, "
+                      "and each group takes one at least",
+                      groups, where_, static_cast<unsigned long long>(atoms),
+                      atoms == 1 ? "atom" : "atoms");
     }
 
     // kRest: the rest, in shares as even as atoms allow, by the order of the requests: each atom
@@ -267,7 +283,22 @@ class Planner {
 
 Plan make_plan(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
                bool exact, const char* where) {
-    return Planner(shape, input, counts, exact, where).run();
+    const Planner planner(shape, input, counts, exact, where);
+    auto plan = planner.run();
+    if (!plan)
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, planner.problem());
+    return std::move(*plan);
+}
+
+std::optional<Plan> find_plan(const AtomShape& shape, const AtomSet& input,
+                              std::span<const uint32_t> counts) {
+    return Planner(shape, input, counts, false, "").run();
+}
+
+std::string plan_problem(const AtomShape& shape, const AtomSet& input,
+                         std::span<const uint32_t> counts, const char* where) {
+    const Planner planner(shape, input, counts, false, where);
+    return planner.run() ? "" : planner.problem();
 }
 
 } // namespace gcx

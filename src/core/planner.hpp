@@ -4,7 +4,9 @@
 #include "core/atom_set.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gcx {
@@ -37,5 +39,13 @@ struct Plan {
 // messages: "device 0".
 Plan make_plan(const AtomShape& shape, const AtomSet& input, std::span<const uint32_t> counts,
                bool exact, const char* where);
+
+// The same for callers that need no message: returns nothing if the counts do not fit.
+std::optional<Plan> find_plan(const AtomShape& shape, const AtomSet& input,
+                              std::span<const uint32_t> counts);
+
+// Says why the counts do not fit; empty if they do.
+std::string plan_problem(const AtomShape& shape, const AtomSet& input,
+                         std::span<const uint32_t> counts, const char* where);
 
 } // namespace gcx

@@ -195,7 +195,7 @@ void test_leases() {
         CHECK_REFUSED(gcx_hold_acquire_lease(hold, 8, nullptr, &more), GCX_ERROR_ALREADY_ACQUIRED);
         CHECK_REFUSED(gcx_hold_acquire_lease(hold, 40, nullptr, &more),
                       GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-        CHECK(message_has("the hold of device 0 has 32 SMs"));
+        CHECK(message_has("the reservation of device 0 has 32"));
         gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
         params.family = GCX_SM_FAMILY_FINE;
         CHECK_REFUSED(gcx_hold_acquire_lease(hold, 8, &params, &more), GCX_ERROR_INVALID_VALUE);

@@ -98,7 +98,8 @@ void test_arguments() {
         const std::string long_text(64, 'x');
         CHECK_REFUSED(gcx_hold_create(0, 8, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(gcx_hold_create(1, 8, nullptr, &hold), GCX_ERROR_INVALID_DEVICE);
-        CHECK_REFUSED(gcx_hold_create(0, 1025, nullptr, &hold), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_hold_create(0, 1025, nullptr, &hold),
+                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         CHECK_REFUSED(gcx_hold_create(0, 0, nullptr, &hold), GCX_ERROR_INVALID_VALUE);
         CHECK(message_has("sm_count is 0; GCX_REST"));
         CHECK_REFUSED(take(0, {.least = 1}, &hold), GCX_ERROR_INVALID_VALUE);

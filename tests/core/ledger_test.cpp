@@ -46,8 +46,10 @@ Ledger::Legal run_up_to_the_last(const AtomShape& shape) {
 // One operation at a time, with what it must come to checked.
 class Model {
   public:
-    Model(const AtomShape& shape, Ledger::Legal legal, unsigned seed)
-        : shape_(shape), legal_(legal), ledger_(shape, legal), random_(seed) {}
+    // keeps: no set is illegal, so that who grows keeps what it has and who shrinks has nothing
+    // new.
+    Model(const AtomShape& shape, Ledger::Legal legal, bool keeps, unsigned seed)
+        : shape_(shape), legal_(legal), keeps_(keeps), ledger_(shape, legal), random_(seed) {}
 
     void step() {
         const uint32_t kind = below(10);
@@ -65,12 +67,17 @@ class Model {
 
     Wish some_wish(uint64_t who) {
         const uint32_t all = shape_.sm_count(shape_.all());
-        Wish wish{who, below(4) == 0 ? 0 : 1 + below(all), 0, below(3) == 0, 0};
+        Wish wish{who, below(4) == 0 ? kRest : 1 + below(all), 0, below(3) == 0, 0};
         if (below(3) == 0)
-            wish.least = 1 + below(wish.count == 0 ? all : wish.count);
+            wish.least = 1 + below(std::min(wish.count, all));
         if (wish.shared && below(2) == 0)
-            wish.own = 1 + below(wish.count == 0 ? all : wish.count);
+            wish.own = 1 + below(std::min(wish.count, all));
         return wish;
+    }
+
+    static uint32_t least_of(const Wish& wish) {
+        const uint32_t requested = wish.count == kRest ? 1 : wish.count;
+        return wish.least != 0 ? wish.least : requested;
     }
 
     void acquire() {
@@ -90,7 +97,7 @@ class Model {
 
     // Whether a new lease can be granted at all; nothing where that is more than this counts out.
     std::optional<bool> can_be_had(const Wish& wish, const AtomSet& free) const {
-        const uint32_t least = wish.least != 0 ? wish.least : std::max(wish.count, 1U);
+        const uint32_t least = least_of(wish);
         if (!wish.shared)
             return most_sms(free) >= least;
         AtomSet open = shape_.all();
@@ -131,7 +138,8 @@ class Model {
         std::vector<Wish> change(wishes_.begin(),
                                  wishes_.begin() + static_cast<std::ptrdiff_t>(count));
         for (Wish& wish : change) {
-            wish.count = below(4) == 0 ? 0 : 1 + below(shape_.sm_count(shape_.all()));
+            wish.count = below(4) == 0 ? kRest : 1 + below(shape_.sm_count(shape_.all()));
+            wish.count = std::max(wish.count, wish.own); // as the callers of plan check
             wish.least = 0;
         }
         const auto planned = ledger_.plan(change, shape_.all());
@@ -153,20 +161,25 @@ class Model {
         CHECK(legal_(has.all()));
         CHECK((has.own & has.shared).empty());
         CHECK(sms != 0);
-        CHECK(sms >= (wish.least != 0 ? wish.least : wish.count));
+        CHECK(sms >= least_of(wish));
         if (!wish.shared) {
             CHECK(has.shared.empty());
             check_in_place(before.own, has.own);
         } else {
             CHECK(shape_.sm_count(has.own) >= wish.own);
-            if (!before.own.empty())
+            // What it has exclusively stays, unless the lease is to have less.
+            if (!before.own.empty() && wish.count >= shape_.sm_count(before.own))
                 CHECK(has.own == before.own);
+            else
+                check_in_place(before.own, has.own);
         }
     }
 
     // Who grows keeps what it has, who shrinks has nothing new; the odd atom apart, which goes
     // where counts are met best.
     void check_in_place(const AtomSet& before, const AtomSet& after) const {
+        if (!keeps_)
+            return;
         const AtomSet units = AtomSet::first(shape_.unit_count);
         const AtomSet was = before & units;
         const AtomSet is = after & units;
@@ -194,6 +207,7 @@ class Model {
 
     AtomShape shape_;
     Ledger::Legal legal_;
+    bool keeps_;
     Ledger ledger_;
     std::mt19937 random_;
     std::vector<Wish> wishes_;
@@ -203,8 +217,9 @@ class Model {
 void random_leases() {
     unsigned seed = 20261121;
     for (const AtomShape& shape : kShapes) {
-        for (const Ledger::Legal& legal : {Ledger::Legal(any), run_up_to_the_last(shape)}) {
-            Model model(shape, legal, seed++);
+        for (const bool keeps : {true, false}) {
+            Model model(shape, keeps ? Ledger::Legal(any) : run_up_to_the_last(shape),
+                        keeps || shape.odd_size == 0, seed++);
             for (int i = 0; i < (check::slow ? 300 : 3000); i++)
                 model.step();
         }
@@ -224,10 +239,10 @@ Holding plan_one(Ledger& ledger, const Wish& wish) {
 void the_two_of_an_engine() {
     Ledger ledger({15, 8, 12}, any);
     CHECK(plan_one(ledger, {1, 32, 0, false, 0}).own == range(0, 4));
-    CHECK(plan_one(ledger, {2, 0, 0, false, 0}).own == range(4, 16));
+    CHECK(plan_one(ledger, {2, kRest, 0, false, 0}).own == range(4, 16));
     CHECK(ledger.free().empty());
     for (const uint32_t size : {64U, 24U, 96U, 8U, 32U}) {
-        const Wish change[] = {{1, size, 0, false, 0}, {2, 0, 0, false, 0}};
+        const Wish change[] = {{1, size, 0, false, 0}, {2, kRest, 0, false, 0}};
         const auto next = ledger.plan(change, ledger.shape().all());
         CHECK(next.has_value());
         // Nested, and the rest as one piece, whatever came before.
@@ -258,10 +273,10 @@ void what_is_not_there_is_not_given() {
     CHECK(!ledger.plan({&not_enough, 1}, all));
     const Wish held_back = {2, 8, 0, false, 0};
     CHECK(!ledger.plan({&held_back, 1}, range(0, 8)));
-    plan_one(ledger, {2, 0, 0, false, 0});
-    const Wish nothing_left = {3, 0, 0, false, 0};
+    plan_one(ledger, {2, kRest, 0, false, 0});
+    const Wish nothing_left = {3, kRest, 0, false, 0};
     CHECK(!ledger.plan({&nothing_left, 1}, all));
-    const Wish nothing_to_share = {3, 0, 0, true, 0};
+    const Wish nothing_to_share = {3, kRest, 0, true, 0};
     CHECK(!ledger.plan({&nothing_to_share, 1}, all));
 }
 
@@ -280,7 +295,7 @@ void shared_ones_keep_room_for_others() {
     const Wish ten = {5, 10, 0, true, 0};
     CHECK(ledger.plan({&ten, 1}, ledger.shape().all())->front().shared == set_of({15}));
     // Nobody alone has what is shared.
-    const Holding single = plan_one(ledger, {4, 0, 0, false, 0});
+    const Holding single = plan_one(ledger, {4, kRest, 0, false, 0});
     CHECK((single.own & (first.all() | third.all())).empty());
     CHECK_EQ(single.own.count() + first.shared.count() + third.own.count(), 16U);
     // What the last of them shared is free again.
@@ -297,9 +312,9 @@ void the_odd_atom_needs_the_last_ones() {
     plan_one(ledger, {2, 16, 0, false, 0});
     ledger.set(1, {});
     // Free are the first two and the last twelve: all of them with the odd one can't go together.
-    const Holding rest = plan_one(ledger, {3, 0, 0, false, 0});
+    const Holding rest = plan_one(ledger, {3, kRest, 0, false, 0});
     CHECK(rest.own == (range(0, 2) | range(4, 15)));
-    CHECK(plan_one(ledger, {4, 0, 0, false, 0}).own == set_of({15}));
+    CHECK(plan_one(ledger, {4, kRest, 0, false, 0}).own == set_of({15}));
 }
 
 } // namespace

@@ -51,7 +51,7 @@ class Search {
         : shape_(shape), counts_(counts),
           has_odd_(shape.odd_size != 0 && input.contains(shape.unit_count)),
           units_(input.count() - (has_odd_ ? 1 : 0)),
-          rests_(static_cast<std::size_t>(std::count(counts.begin(), counts.end(), 0U))) {}
+          rests_(static_cast<std::size_t>(std::count(counts.begin(), counts.end(), kRest))) {}
 
     // Who holds the odd atom by the rule; nullopt if there is no way to divide.
     std::optional<int> holder() const {
@@ -69,13 +69,13 @@ class Search {
 
     // The least that it costs if this group holds the odd atom.
     std::optional<Cost> cost(int holder) const {
-        if (holder != kNobody && (!has_odd_ || counts_[static_cast<std::size_t>(holder)] == 0))
+        if (holder != kNobody && (!has_odd_ || counts_[static_cast<std::size_t>(holder)] == kRest))
             return std::nullopt;
         // By how many units are used so far.
         std::vector<std::optional<Cost>> best(units_ + 1);
         best[0] = Cost{};
         for (std::size_t i = 0; i < counts_.size(); i++) {
-            if (counts_[i] == 0)
+            if (counts_[i] == kRest)
                 continue;
             const bool odd = static_cast<int>(i) == holder;
             std::vector<std::optional<Cost>> next(units_ + 1);
@@ -157,7 +157,7 @@ void check_sets(const AtomSet& input, const Counts& counts, const Plan& plan) {
     CHECK_EQ(used.count(), atoms); // disjoint
     CHECK((used - input).empty());
     CHECK(plan.remainder == input - used);
-    if (std::count(counts.begin(), counts.end(), 0U) != 0)
+    if (std::count(counts.begin(), counts.end(), kRest) != 0)
         CHECK(plan.remainder.empty());
 }
 
@@ -174,7 +174,7 @@ Found read(const AtomShape& shape, const Counts& counts, const Plan& plan) {
     for (std::size_t i = 0; i < counts.size(); i++) {
         const uint32_t given = shape.sm_count(plan.groups[i]);
         const bool odd = shape.odd_size != 0 && plan.groups[i].contains(shape.unit_count);
-        if (counts[i] == 0) {
+        if (counts[i] == kRest) {
             found.rests.push_back(given);
             found.rest_has_odd = found.rest_has_odd || odd;
             found.rest_units += static_cast<uint32_t>(plan.groups[i].count()) - (odd ? 1 : 0);
@@ -206,7 +206,7 @@ void check_advice(const AtomShape& shape, const AtomSet& input, const Counts& co
     const char* text = message.c_str() + message.rfind("; ") + 2;
     Counts advised = counts;
     for (uint32_t& count : advised) {
-        if (count == 0)
+        if (count == kRest)
             continue;
         char* after = nullptr;
         count = static_cast<uint32_t>(std::strtoul(text, &after, 10));
@@ -270,8 +270,9 @@ class Requests {
                 count = std::max(left, 1U);
             if (below(3) == 0)
                 count = std::max(count / shape.unit_size, 1U) * shape.unit_size;
-            counts[i] = below(6) == 0 ? 0 : count;
-            left -= std::min(left, counts[i]);
+            const bool rest = below(6) == 0;
+            counts[i] = rest ? kRest : count;
+            left -= rest ? 0 : std::min(left, count);
         }
         std::shuffle(counts.begin(), counts.end(), random_);
         return counts;
@@ -325,7 +326,7 @@ void every_share_of_the_rest() {
         const uint32_t step = (check::slow ? 5 : 1) * shape.unit_size;
         for (uint32_t count = 0; count <= shape.sm_count(shape.all()); count += step) {
             for (std::size_t rests = 1; rests <= shape.atom_count() + 1; rests++) {
-                Counts counts(rests, 0);
+                Counts counts(rests, kRest);
                 if (count != 0)
                     counts.insert(counts.begin(), count);
                 check_request(shape, shape.all(), counts);
@@ -336,7 +337,7 @@ void every_share_of_the_rest() {
 
 void many_requests_are_refused_at_once() {
     const AtomShape shape = kShapes[0];
-    for (const uint32_t count : {0U, 1U, 8U, UINT32_MAX}) {
+    for (const uint32_t count : {kRest, 1U, 8U, kRest - 1}) {
         const Counts counts(100'000, count);
         const std::clock_t start = std::clock();
         const Outcome outcome = plan_of(shape, shape.all(), counts, false);

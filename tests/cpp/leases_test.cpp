@@ -150,7 +150,8 @@ void several_at_once() {
     heavy.synchronize();
     CHECK_EQ(fast.sm_ids().size(), 64u);
 
-    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::resize({{decode, 72}, {prefill, 100}}));
+    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 gcx::resize({{decode, 72}, {prefill, 100}}));
     CHECK(decode.sm_count() == 64 && prefill.sm_count() == 68);
     decode.resize(8);
     decode.prepare(16);

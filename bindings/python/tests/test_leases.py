@@ -150,7 +150,7 @@ def test_sms_change_hands(work: Work, pair: tuple[gcx.Lease, gcx.Lease]) -> None
     assert decode.resource.isdisjoint(prefill.resource)
     # On the device, decode's next work waits for prefill's last on the SMs that it got.
     assert work.free_at(decode.stream) >= 9
-    with pytest.raises(gcx.AlreadyAcquiredError, match='64 for "decode", 100 for "prefill"'):
+    with pytest.raises(gcx.ResourceConfigurationError, match='64 for "decode", 100 for "prefill"'):
         gcx.resize({decode: 64, prefill: 100})
     assert (decode.sm_count, prefill.sm_count) == (64, 68)  # All or nothing.
 

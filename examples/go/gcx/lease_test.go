@@ -68,7 +68,7 @@ func TestLeasesChangeAndStreamsFollow(t *testing.T) {
 	}
 	// All or nothing.
 	refused(t, "more than there is", Resize(0, LeaseSize{Lease: decode, SMCount: 72},
-		LeaseSize{Lease: prefill, SMCount: 68}), AlreadyAcquired)
+		LeaseSize{Lease: prefill, SMCount: 68}), InvalidResourceConfiguration)
 	has(t, decode, 64)
 	if err := prefill.HandOver(decode, ResizeAtOnce); err != nil {
 		t.Error(err)

@@ -84,8 +84,8 @@ class LeaseTest {
       assertEquals(List.of(), Lease.live(new Device(1)));
       GcxException error =
           refused(GcxException.AlreadyAcquired.class, "\"one\" has 24", () -> device.acquire(100));
-      assertTrue(error.getMessage().startsWith("Device.acquire: asked for 100 SMs"));
-      assertTrue(error.getMessage().contains("LeaseRequest.withMinimum takes less"));
+      assertTrue(error.getMessage().startsWith("Device.acquire: requested 100 SMs"));
+      assertTrue(error.getMessage().contains("LeaseRequest.withMinimum to accept fewer"));
       assertEquals(Result.ALREADY_ACQUIRED, error.result());
       assertThrows(GcxException.ResourceConfiguration.class, () -> device.acquire(140));
     }
@@ -187,7 +187,7 @@ class LeaseTest {
       }
       assertEquals(misses, Cache.stats().misses());
       refused(
-          GcxException.AlreadyAcquired.class,
+          GcxException.ResourceConfiguration.class,
           "64 for \"decode\", 100 for \"prefill\"",
           () -> Lease.resize(List.of(LeaseSize.of(decode, 64), LeaseSize.of(prefill, 100))));
       assertEquals(32, decode.smCount());

@@ -23,8 +23,8 @@ import org.junit.jupiter.api.Timeout;
 /** Requests that wait: in which order they are served, and how they are given up. */
 @Timeout(60)
 class LeaseWaitTest {
-  private static final String BY_INTERRUPTION = "was given up by Thread.interrupt";
-  private static final String BY_CANCEL = "was given up by Cancel.signal";
+  private static final String BY_INTERRUPTION = "was cancelled by Thread.interrupt";
+  private static final String BY_CANCEL = "was cancelled by Cancel.signal";
 
   private final Device device = new Device(0);
   private final ExecutorService pool = Executors.newCachedThreadPool();
@@ -76,7 +76,7 @@ class LeaseWaitTest {
           () -> device.acquire(8));
       refused(
           GcxException.AlreadyAcquired.class,
-          "waited 1 ms",
+          "timed out after 1 ms",
           () -> device.acquire(LeaseRequest.of(8).withTimeout(Duration.ofNanos(1))));
       refused(GcxException.AlreadyAcquired.class, "", () -> held.resize(112));
       Future<Lease> small = pool.submit(() -> device.acquire(waiting(8)));
@@ -97,7 +97,7 @@ class LeaseWaitTest {
       long start = System.nanoTime();
       refused(
           GcxException.AlreadyAcquired.class,
-          "waited 30 ms",
+          "timed out after 30 ms",
           () -> device.acquire(LeaseRequest.of(8).withTimeout(Duration.ofMillis(30))));
       assertTrue(System.nanoTime() - start >= 30_000_000);
       assertEquals(132, held.smCount());

@@ -1,0 +1,436 @@
+// Requests that wait: cancelled and timed out ones get nothing and block nobody, each reservation
+// has a queue of its own, and what the messages of refused requests say.
+
+#include "holds.hpp"
+#include "publish.hpp"
+#include "support.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+using namespace support;
+using holds::give_back;
+using holds::taken;
+using publish::Folder;
+
+namespace {
+
+constexpr const char* kH100 = "h100@13.0";
+
+struct Terms {
+    const char* name = nullptr;
+    uint32_t timeout_ms = 0;
+    gcx_cancel cancel = nullptr;
+    uint32_t least = 0;
+    uint32_t flags = 0;
+    uint32_t exclusive = 0;
+    gcx_hold reservation = nullptr;
+    gcx_sm_family family = GCX_SM_FAMILY_NONE;
+};
+
+gcx_result acquire(uint32_t sm_count, const Terms& terms, gcx_lease* lease) {
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.name = terms.name;
+    params.timeout_ms = terms.timeout_ms;
+    params.cancel = terms.cancel;
+    params.min_sm_count = terms.least;
+    params.flags = terms.flags;
+    params.exclusive_sm_count = terms.exclusive;
+    params.family = terms.family;
+    if (terms.reservation != nullptr)
+        return gcx_hold_acquire_lease(terms.reservation, sm_count, &params, lease);
+    return gcx_lease_acquire(0, sm_count, &params, lease);
+}
+
+gcx_lease acquired(uint32_t sm_count, const Terms& terms = {}) {
+    gcx_lease lease = nullptr;
+    CHECK_OK(acquire(sm_count, terms, &lease));
+    return lease;
+}
+
+gcx_result refusal(uint32_t sm_count, const Terms& terms = {}) {
+    gcx_lease lease = nullptr;
+    const gcx_result result = acquire(sm_count, terms, &lease);
+    if (result == GCX_SUCCESS)
+        CHECK_OK(gcx_lease_release(lease));
+    return result;
+}
+
+gcx_lease_info info_of(gcx_lease lease) {
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    CHECK_OK(gcx_lease_get_info(lease, &info));
+    return info;
+}
+
+gcx_result resize(const std::vector<gcx_lease_size>& sizes) {
+    return gcx_lease_resize(sizes.data(), static_cast<uint32_t>(sizes.size()), GCX_RESIZE_DEFAULT);
+}
+
+uint32_t waiting() {
+    std::vector<gcx_live_lease> live(64);
+    uint32_t count = 0;
+    CHECK_OK(gcx_lease_list(0, live.data(), 64, &count));
+    uint32_t waits = 0;
+    for (uint32_t i = 0; i < count; i++)
+        waits += live[i].waits;
+    return waits;
+}
+
+void until_waiting(uint32_t count) {
+    while (waiting() != count)
+        std::this_thread::yield();
+}
+
+// The request is out of its queue when the signal returns: it gets no SMs that come free then.
+void request_cancelled_before_release_is_not_granted() {
+    for (int round = 0; round < (check::slow ? 50 : 500); round++) {
+        const gcx_lease all = acquired(GCX_REST);
+        gcx_cancel cancel = nullptr;
+        CHECK_OK(gcx_cancel_create(&cancel));
+        gcx_result result = GCX_SUCCESS;
+        std::thread other(
+            [&] { result = refusal(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
+        until_waiting(1);
+        CHECK_OK(gcx_cancel_signal(cancel));
+        CHECK_EQ(waiting(), 0U);
+        CHECK_OK(gcx_lease_release(all));
+        const gcx_lease again = acquired(GCX_REST);
+        CHECK_EQ(info_of(again).sm_count, 132U);
+        other.join();
+        CHECK_EQ(result, GCX_ERROR_NOT_PERMITTED);
+        CHECK_OK(gcx_lease_release(again));
+        CHECK_OK(gcx_cancel_destroy(cancel));
+    }
+}
+
+// Whoever waits behind a cancelled request is served before the signal returns.
+void request_behind_cancelled_one_is_granted() {
+    const gcx_lease held = acquired(100);
+    for (int round = 0; round < (check::slow ? 20 : 200); round++) {
+        gcx_cancel cancel = nullptr;
+        CHECK_OK(gcx_cancel_create(&cancel));
+        gcx_result first = GCX_SUCCESS;
+        gcx_lease second = nullptr;
+        std::thread large(
+            [&] { first = refusal(64, {.timeout_ms = GCX_FOREVER, .cancel = cancel}); });
+        until_waiting(1);
+        std::thread small([&] { second = acquired(8, {.timeout_ms = GCX_FOREVER}); });
+        until_waiting(2);
+        CHECK_OK(gcx_cancel_signal(cancel));
+        CHECK_EQ(waiting(), 0U);
+        CHECK_OK(refusal(8)); // 24 or 20 are free beside the small one
+        large.join();
+        small.join();
+        CHECK_EQ(first, GCX_ERROR_NOT_PERMITTED);
+        CHECK_OK(gcx_lease_release(second));
+        CHECK_OK(gcx_cancel_destroy(cancel));
+    }
+    CHECK_OK(gcx_lease_release(held));
+}
+
+// Signal, release and acquire at random moments: a request is granted only if that was before the
+// signal returned, and a granted one is returned by its call.
+void cancel_racing_with_grant_is_either_before_or_after() {
+    std::atomic<gcx_cancel> next{nullptr};
+    std::atomic<uint32_t> done{0};
+    std::atomic<bool> over{false};
+    std::atomic<bool> signalled{false};
+    uint32_t granted = 0;
+    uint32_t refused = 0;
+    std::thread waiter([&] {
+        for (uint32_t turn = 1; !over; turn++) {
+            gcx_cancel cancel = nullptr;
+            while ((cancel = next.exchange(nullptr)) == nullptr) {
+                if (over)
+                    return;
+                std::this_thread::yield();
+            }
+            gcx_lease lease = nullptr;
+            const gcx_result result =
+                acquire(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &lease);
+            if (result == GCX_SUCCESS) {
+                granted++;
+                CHECK_OK(gcx_lease_release(lease));
+            } else {
+                refused++;
+                CHECK_EQ(result, GCX_ERROR_NOT_PERMITTED);
+            }
+            done = turn;
+        }
+    });
+    std::mt19937 random(20261121);
+    const uint32_t rounds = check::slow ? 500 : 20'000;
+    for (uint32_t turn = 1; turn <= rounds; turn++) {
+        gcx_cancel cancel = nullptr;
+        CHECK_OK(gcx_cancel_create(&cancel));
+        const gcx_lease all = acquired(GCX_REST);
+        next = cancel;
+        for (auto i = random() % 300; i != 0; i--)
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        if (random() % 8 == 0)
+            std::this_thread::yield();
+        const bool release_first = random() % 2 == 0;
+        if (release_first)
+            CHECK_OK(gcx_lease_release(all));
+        CHECK_OK(gcx_cancel_signal(cancel));
+        if (!release_first) {
+            const uint32_t before = granted;
+            CHECK_OK(gcx_lease_release(all));
+            while (done != turn)
+                std::this_thread::yield();
+            CHECK_EQ(granted, before);
+        }
+        while (done != turn)
+            std::this_thread::yield();
+        CHECK_OK(gcx_cancel_destroy(cancel));
+    }
+    over = true;
+    waiter.join();
+    CHECK_EQ(granted + refused, rounds);
+    CHECK(refused > rounds / 3);
+}
+
+void request_with_signalled_cancel_blocks_nobody() {
+    const gcx_lease held = acquired(120);
+    gcx_cancel cancel = nullptr;
+    CHECK_OK(gcx_cancel_create(&cancel));
+    CHECK_OK(gcx_cancel_signal(cancel));
+    CHECK_REFUSED(refusal(64, {.timeout_ms = GCX_FOREVER, .cancel = cancel}),
+                  GCX_ERROR_NOT_PERMITTED);
+    CHECK(message_has("the wait for 64 SMs was cancelled by gcx_cancel_signal"));
+    CHECK_OK(refusal(8));
+    CHECK_OK(gcx_cancel_destroy(cancel));
+    CHECK_OK(gcx_lease_release(held));
+}
+
+// A granted call returned success before its timeout, however late its thread woke.
+void request_past_its_timeout_is_not_granted() {
+    using Clock = std::chrono::steady_clock;
+    for (int round = 0; round < (check::slow ? 20 : 200); round++) {
+        const gcx_lease held = acquired(GCX_REST);
+        std::atomic<bool> over{false};
+        gcx_result result = GCX_SUCCESS;
+        std::thread other([&] {
+            result = refusal(8, {.timeout_ms = 2});
+            over = true;
+        });
+        while (!over && waiting() == 0)
+            std::this_thread::yield();
+        const auto end = Clock::now() + std::chrono::milliseconds(2);
+        while (Clock::now() < end) {
+            // Sleeping would let the other thread go first.
+        }
+        CHECK_OK(gcx_lease_release(held));
+        // All SMs can be had now, whether the other thread has woken or not.
+        const gcx_lease all = acquired(GCX_REST);
+        CHECK_EQ(info_of(all).sm_count, 132U);
+        other.join();
+        CHECK_EQ(result, GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_OK(gcx_lease_release(all));
+    }
+}
+
+void request_inside_a_reservation_does_not_block_others() {
+    const gcx_hold hold = taken(24, {.name = "train"});
+    const gcx_lease inside = acquired(24, {.name = "inside", .reservation = hold});
+    gcx_lease waited = nullptr;
+    std::thread other([&] {
+        waited = acquired(8, {.name = "w", .timeout_ms = GCX_FOREVER, .reservation = hold});
+    });
+    until_waiting(1);
+    // 108 are free outside.
+    const gcx_lease outside = acquired(48, {.name = "outside"});
+    CHECK_OK(resize({{outside, 108, 0}}));
+    CHECK_OK(resize({{outside, 24, 0}}));
+    // In the reservation the order of arrival holds.
+    CHECK_OK(resize({{inside, 16, 0}}));
+    other.join();
+    CHECK_EQ(info_of(waited).sm_count, 8U);
+    CHECK_OK(gcx_lease_release(waited));
+    CHECK_OK(gcx_lease_release(inside));
+    CHECK_OK(gcx_lease_release(outside));
+    give_back(hold);
+}
+
+void request_outside_does_not_block_a_reservation() {
+    const gcx_hold hold = taken(24);
+    const gcx_lease most = acquired(100, {.name = "most"});
+    gcx_lease waited = nullptr;
+    std::thread other([&] { waited = acquired(64, {.timeout_ms = GCX_FOREVER}); });
+    until_waiting(1);
+    const gcx_lease rest = acquired(GCX_REST, {.name = "rest", .reservation = hold});
+    CHECK(info_of(rest).sm_count > 0);
+    CHECK_OK(gcx_lease_release(rest));
+    CHECK_REFUSED(refusal(8), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_OK(gcx_lease_release(most));
+    other.join();
+    CHECK_OK(gcx_lease_release(waited));
+    give_back(hold);
+}
+
+// A lease outside may have SMs of a reservation, but not those that a request in it waits for.
+void request_inside_a_reservation_is_not_starved_by_others() {
+    const gcx_hold hold = taken(24, {.name = "train"});
+    const gcx_lease inside = acquired(16, {.name = "inside", .reservation = hold});
+    gcx_lease waited = nullptr;
+    std::thread other(
+        [&] { waited = acquired(24, {.timeout_ms = GCX_FOREVER, .reservation = hold}); });
+    until_waiting(1);
+    const gcx_lease outside = acquired(GCX_REST, {.name = "outside"});
+    CHECK_EQ(info_of(outside).sm_count, 108U);
+    CHECK_REFUSED(refusal(8), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("of which 0 are free and 8 awaited in reservations"));
+    CHECK_REFUSED(resize({{outside, 116, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_OK(gcx_lease_release(inside));
+    other.join();
+    CHECK_EQ(info_of(waited).sm_count, 24U);
+    CHECK_OK(gcx_lease_release(waited));
+    CHECK_OK(gcx_lease_release(outside));
+    give_back(hold);
+}
+
+void message_counts_what_the_request_could_have() {
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
+    CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
+    const gcx_lease one = acquired(8, {.name = "one"});
+    const gcx_lease fine = acquired(120, {.name = "fine", .family = GCX_SM_FAMILY_FINE});
+    CHECK_REFUSED(refusal(24), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("device 0 has 132, of which 0 are free; \"one\" has 8; \"fine\" has 120") ||
+          message_has("device 0 has 132, of which 0 are free; \"fine\" has 120; \"one\" has 8"));
+    CHECK_OK(gcx_lease_release(fine));
+    CHECK_OK(gcx_lease_release(one));
+
+    const gcx_hold hold = taken(24, {.name = "train"});
+    const gcx_lease inside = acquired(24, {.name = "inside", .reservation = hold});
+    CHECK_REFUSED(refusal(8, {.reservation = hold}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("the reservation \"train\" of device 0 has 24, of which 0 are free; "
+                      "\"inside\" has 24; set a timeout"));
+    CHECK_REFUSED(refusal(64, {.least = 40, .reservation = hold}),
+                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    CHECK(message_has("requested 64 SMs, at least 40 (min_sm_count): the reservation \"train\" of "
+                      "device 0 has 24"));
+    CHECK_OK(gcx_lease_release(inside));
+    give_back(hold);
+
+    // A shared request can have what others share, and not what they have exclusively.
+    const gcx_lease exclusive = acquired(64, {.name = "exclusive"});
+    const gcx_lease shared = acquired(GCX_REST, {.name = "shared", .flags = GCX_LEASE_SHARED});
+    CHECK_REFUSED(refusal(72, {.flags = GCX_LEASE_SHARED}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("of which 68 are free"));
+    CHECK_REFUSED(refusal(72), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("of which 0 are free"));
+    CHECK_REFUSED(refusal(72, {.least = 16}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK(message_has("requested 72 SMs, at least 16 (min_sm_count)") &&
+          message_has("lower min_sm_count"));
+    CHECK_OK(gcx_lease_release(exclusive));
+    CHECK_OK(gcx_lease_release(shared));
+}
+
+// More SMs than any device has are an impossible count in every function.
+void count_that_no_device_has_is_an_invalid_configuration() {
+    const gcx_result expected = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    for (const uint32_t count : {133U, GCX_MAX_SMS, GCX_MAX_SMS + 1, GCX_REST - 1}) {
+        gcx_hold none = nullptr;
+        CHECK_REFUSED(refusal(count), expected);
+        CHECK_REFUSED(refusal(count, {.least = 133}), expected);
+        CHECK_REFUSED(refusal(GCX_REST, {.least = count}), expected);
+        CHECK_REFUSED(refusal(count, {.flags = GCX_LEASE_SHARED}), expected);
+        CHECK_REFUSED(refusal(GCX_REST, {.flags = GCX_LEASE_SHARED, .exclusive = count}), expected);
+        CHECK_REFUSED(gcx_hold_create(0, count, nullptr, &none), expected);
+        const gcx_hold hold = taken(24);
+        CHECK_REFUSED(refusal(count, {.reservation = hold}), expected);
+        give_back(hold);
+        const gcx_lease lease = acquired(24);
+        CHECK_REFUSED(resize({{lease, count, 0}}), expected);
+        CHECK_OK(gcx_lease_release(lease));
+        CHECK_EQ(try_split(whole_device(), {count}).result, expected);
+    }
+    const gcx_hold all = taken(GCX_REST);
+    CHECK_EQ(holds::info_of(all).sm_count, 132U);
+    give_back(all);
+}
+
+// The arithmetic of a set of sizes that never fits, as a split's message has it.
+void sizes_that_never_fit_are_an_invalid_configuration() {
+    const gcx_result expected = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    const gcx_lease decode = acquired(32, {.name = "decode"});
+    const gcx_lease prefill = acquired(GCX_REST, {.name = "prefill"});
+    CHECK_REFUSED(resize({{decode, 66, 0}, {prefill, 66, 0}}), expected);
+    CHECK(message_has("66 for \"decode\", 66 for \"prefill\"") &&
+          message_has("asked for 66 + 66 SMs, in whole atoms of 8 that is 72 + 72 = 144; device 0 "
+                      "has 132"));
+    CHECK_REFUSED(resize({{decode, 132, 0}, {prefill, GCX_REST, 0}}), expected);
+    CHECK(message_has("no SMs are left"));
+    const std::vector<gcx_lease_size> sizes = {{decode, 66, 0}, {prefill, 66, 0}};
+    CHECK_REFUSED(gcx_lease_prepare(sizes.data(), 2), expected);
+    // What fits if others give SMs up is only taken at the moment.
+    CHECK_REFUSED(resize({{decode, 64, 0}}), GCX_ERROR_ALREADY_ACQUIRED);
+    CHECK_OK(resize({{decode, 64, 0}, {prefill, 68, 0}}));
+    CHECK_OK(gcx_lease_release(decode));
+    CHECK_OK(gcx_lease_release(prefill));
+
+    const gcx_hold hold = taken(24);
+    const gcx_lease a = acquired(8, {.name = "a", .reservation = hold});
+    const gcx_lease b = acquired(8, {.name = "b", .reservation = hold});
+    CHECK_REFUSED(resize({{a, 12, 0}, {b, 12, 0}}), expected);
+    CHECK(message_has("16 + 16 = 32; the reservation of device 0 has 24"));
+    CHECK_REFUSED(refusal(32, {.reservation = hold}), expected);
+    CHECK(message_has("the reservation of device 0 has 24"));
+    CHECK_OK(gcx_lease_release(a));
+    CHECK_OK(gcx_lease_release(b));
+    give_back(hold);
+}
+
+// SMs that were handed to a shared lease can be given up again.
+void shared_lease_with_handed_over_sms_shrinks() {
+    for (const uint32_t floor : {0U, 8U}) {
+        const Terms terms = {.name = "shared", .flags = GCX_LEASE_SHARED, .exclusive = floor};
+        const gcx_lease shared = acquired(16, terms);
+        const gcx_lease given = acquired(64);
+        CHECK_OK(gcx_lease_hand_over(given, shared, 0));
+        CHECK_EQ(info_of(shared).sm_count, 80U);
+        CHECK_EQ(info_of(shared).exclusive_sm_count, 64U + floor);
+        CHECK_OK(resize({{shared, 72 + floor, 0}}));
+        CHECK_EQ(info_of(shared).sm_count, 72U + floor);
+        CHECK_EQ(info_of(shared).exclusive_sm_count, 64U + floor);
+        CHECK_OK(resize({{shared, 16, 0}}));
+        CHECK_EQ(info_of(shared).sm_count, 16U);
+        CHECK(info_of(shared).exclusive_sm_count >= floor);
+        const gcx_lease others = acquired(116);
+        CHECK_EQ(info_of(others).sm_count, 116U);
+        CHECK_OK(gcx_lease_release(others));
+        if (floor != 0)
+            CHECK_REFUSED(resize({{shared, 7, 0}}), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK_OK(resize({{shared, GCX_REST, 0}}));
+        CHECK_EQ(info_of(shared).sm_count, 132U);
+        CHECK_OK(resize({{shared, 24, 0}}));
+        CHECK_EQ(info_of(shared).sm_count, 24U);
+        CHECK_OK(gcx_lease_release(shared));
+    }
+}
+
+} // namespace
+
+int main() {
+    const Folder folder;
+    on_machine(kH100, [] {
+        request_cancelled_before_release_is_not_granted();
+        request_behind_cancelled_one_is_granted();
+        cancel_racing_with_grant_is_either_before_or_after();
+        request_with_signalled_cancel_blocks_nobody();
+        request_past_its_timeout_is_not_granted();
+    });
+    on_machine(kH100, [] {
+        request_inside_a_reservation_does_not_block_others();
+        request_outside_does_not_block_a_reservation();
+        request_inside_a_reservation_is_not_starved_by_others();
+        message_counts_what_the_request_could_have();
+        count_that_no_device_has_is_an_invalid_configuration();
+        sizes_that_never_fit_are_an_invalid_configuration();
+        shared_lease_with_handed_over_sms_shrinks();
+    });
+    return check::summary("lease queues");
+}
