@@ -255,7 +255,7 @@ typedef struct gcx_sm_request {
 #define GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE 0x2u /* max-cluster */
 #define GCX_SPLIT_EXACT 0x100u                    /* refuse a count that would be rounded */
 #define GCX_SPLIT_UNLEASED 0x200u                 /* of input only what no lease has, see Leases */
-#define GCX_SPLIT_EXCLUDE_SHARED 0x400u /* leaves out atoms with SMs of gcx_device_get_shared_sms */
+#define GCX_SPLIT_EXCLUDE_SHARED 0x400u           /* no SMs of gcx_device_get_shared_sms */
 
 /* Divides input into one group for each request, disjoint, and what is left over. The same on every
  * driver from 12.4 on:
@@ -1493,9 +1493,10 @@ GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uin
 GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 
 /* Finds the SMs that all partitions of this process share because a module with dynamic parallelism
- * is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above. From then on kernels of every
- * green context of the process also run there, those made before included (compute capability 9.x;
- * measured on an H200: 2 SMs of the remainder atom, 124 and 125). Other capabilities have none.
+ * is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above. From then on kernels of
+ * every green context of the process also run there, those made before included (compute
+ * capability 9.x; measured on an H200: 2 SMs of the remainder atom, 124 and 125). Other
+ * capabilities have none.
  *
  * Returns what gcx_stream_probe_sms has recognised in two disjoint partitions; if that is nothing,
  * makes contexts of two atoms, with the cost of a first one each, keeps them and probes both. Once
