@@ -255,6 +255,7 @@ typedef struct gcx_sm_request {
 #define GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE 0x2u /* max-cluster */
 #define GCX_SPLIT_EXACT 0x100u                    /* refuse a count that would be rounded */
 #define GCX_SPLIT_UNLEASED 0x200u                 /* of input only what no lease has, see Leases */
+#define GCX_SPLIT_EXCLUDE_SHARED 0x400u           /* no SMs of gcx_device_get_shared_sms */
 
 /* Divides input into one group for each request, disjoint, and what is left over. The same on every
  * driver from 12.4 on:
@@ -274,6 +275,9 @@ typedef struct gcx_sm_request {
  *     the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.
  *   - GCX_REST takes what the counted groups leave; several share it as evenly as atoms allow, by
  *     their order, the last with the odd atom. A group has one atom at least.
+ *   - GCX_SPLIT_EXCLUDE_SHARED takes nothing from an atom that holds SMs which all partitions of
+ *     the process share, see gcx_device_get_shared_sms. It changes nothing on devices that share
+ *     none, those of other compute capabilities than 9.x.
  *   - input may be a whole device, a group, a remainder, or any union: splits of splits need no
  *     context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
  *     a whole device.
@@ -287,6 +291,9 @@ typedef struct gcx_sm_request {
  *   GCX_ERROR_INVALID_VALUE                   request_count or a request's sm_count is 0; unknown
  *       flags; both families at once; a structured split that breaks one of CUDA's rules, for which
  *       the driver may answer GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
+ *   GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs aren't
+ *       known, call gcx_device_get_shared_sms after the module is loaded; or which atom holds them
+ *       isn't, call gcx_device_map_sms
  *   GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
  *       domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a
  *       small MIG slice) */
@@ -1475,7 +1482,8 @@ GCX_API gcx_result gcx_graph_get_nodes(gcx_graph graph, gcx_graph_node* nodes, u
 
 /* The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is the
  * room in sm_ids, GCX_MAX_SMS suffices always. Waits for the stream. Probes again while fewer SMs
- * than promised were seen, a few times: other work may have held them.
+ * than promised were seen, a few times: other work may have held them. More SMs than promised are
+ * reported as seen, and a warning logged: see gcx_device_get_shared_sms.
  * Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
  * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph. */
 GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t capacity,
@@ -1489,6 +1497,23 @@ GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uin
  * Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster;
  * GCX_ERROR_NOT_SUPPORTED under MPS, where the numbers are virtual. */
 GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
+
+/* Finds the SMs that all partitions of this process share because a module with dynamic parallelism
+ * is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above. From then on kernels of
+ * every green context of the process also run there, those made before included (compute
+ * capability 9.x; measured on an H200: 2 SMs of the remainder atom, 124 and 125). Other
+ * capabilities have none.
+ *
+ * Returns what gcx_stream_probe_sms has recognised in two disjoint partitions; if that is nothing,
+ * makes contexts of two atoms, with the cost of a first one each, keeps them and probes both. Once
+ * found, the SMs stay known, and later calls return at once. While none are found *count is 0:
+ * modules load lazily, so call this after a kernel of the module was launched. Thread-safe.
+ *
+ * Errors:
+ *   GCX_ERROR_INVALID_VALUE  capacity is too small: *count then holds what is needed
+ *   GCX_ERROR_NOT_SUPPORTED  compute capability 9.x under MPS, where the numbers are virtual */
+GCX_API gcx_result gcx_device_get_shared_sms(int32_t device, uint32_t* sm_ids, uint32_t capacity,
+                                             uint32_t* count);
 
 /* The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as
  * above. None are of a resource of 0 SMs. Errors: GCX_ERROR_NOT_READY the family isn't mapped;

@@ -87,6 +87,10 @@ uint64_t gcx_sim_calls(const char* function);
 /* Fills counts as of now. */
 void gcx_sim_get_counts(gcx_sim_counts* counts);
 
+/* There is no function for dynamic parallelism: loading a module whose PTX launches kernels, or the
+ * environment's GCX_SIM_DYNAMIC_PARALLELISM=1, makes all partitions share SMs on compute capability
+ * 9.x, see docs/simulated-driver.md. */
+
 /* Moves the simulated clock on. */
 void gcx_sim_advance(uint64_t nanoseconds);
 

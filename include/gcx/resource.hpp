@@ -38,7 +38,8 @@ enum class split_flags : uint32_t {
     fine = GCX_SPLIT_IGNORE_SM_COSCHEDULING,
     max_cluster = GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE,
     exact = GCX_SPLIT_EXACT,
-    unleased = GCX_SPLIT_UNLEASED
+    unleased = GCX_SPLIT_UNLEASED,
+    exclude_shared = GCX_SPLIT_EXCLUDE_SHARED
 };
 constexpr split_flags operator|(split_flags a, split_flags b) noexcept {
     return static_cast<split_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
@@ -305,6 +306,12 @@ class device {
 
     // gcx_device_map_sms
     void map_sms(gcx_sm_family family) const { check(gcx_device_map_sms(ordinal_, family)); }
+    // gcx_device_get_shared_sms
+    std::vector<uint32_t> shared_sms() const {
+        return detail::sm_ids([this](uint32_t* ids, uint32_t capacity, uint32_t* count) {
+            return gcx_device_get_shared_sms(ordinal_, ids, capacity, count);
+        });
+    }
 
   private:
     int32_t ordinal_;

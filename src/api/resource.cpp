@@ -63,6 +63,13 @@ uint32_t max_cluster_size(Library& lib, const SmResource& sms) {
     return lib.probe.max_cluster_size(*sms.device, context->native, stream.native());
 }
 
+void refuse_virtual_numbers(const Library& lib, const Device& device, const char* why) {
+    if (mps_of(lib.driver, device.native()).state == GCX_MPS_ON)
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             format("%s is shared by way of MPS, under which SM numbers are virtual: %s",
+                    device.label().c_str(), why));
+}
+
 std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
     if (resource.set.empty())
         return {};
@@ -304,11 +311,20 @@ gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family) {
         const auto its_family = its_device.family(family);
         if (its_family->sm_map() != nullptr) // asks the driver nothing
             return;
-        if (mps_of(lib.driver, its_device.native()).state == GCX_MPS_ON)
-            fail(GCX_ERROR_NOT_SUPPORTED,
-                 format("device %d is shared by way of MPS, under which SM numbers are virtual: "
-                        "they don't tell which SMs an atom holds",
-                        device));
+        refuse_virtual_numbers(lib, its_device, "they don't tell which SMs an atom holds");
         lib.probe.map_family(lib.cache, its_device, its_family);
+    });
+}
+
+gcx_result gcx_device_get_shared_sms(int32_t device, uint32_t* sm_ids, uint32_t capacity,
+                                     uint32_t* count) {
+    GCX_BODY({
+        not_null(count, "count");
+        Library& lib = library();
+        Device& its_device = lib.device(device);
+        if (its_device.may_share_sms())
+            refuse_virtual_numbers(lib, its_device,
+                                   "they don't tell which SMs partitions have in common");
+        give_sm_ids(lib.probe.shared_sms(lib.cache, its_device), sm_ids, capacity, count);
     });
 }

@@ -149,7 +149,8 @@ gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t ca
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
         const Stream::Place place = pin->place();
-        give_sm_ids(lib.probe.sms_of(place.context, place.native, pin->sm_count(place)), sm_ids,
-                    capacity, count);
+        give_sm_ids(lib.probe.stream_sms(lib.device(pin->device()), place.context, place.native,
+                                         pin->sm_count(place)),
+                    sm_ids, capacity, count);
     });
 }

@@ -110,7 +110,8 @@ Report run_split(const Arguments& arguments) {
     const std::vector<Measured> measured = make_and_run(made, partitions);
 
     Report report;
-    report.problems = find_problems(layout, made, partitions);
+    report.problems =
+        find_problems(layout, made, partitions, shared_by_all(layout, made, partitions));
     report.json = report_start(driver);
     set_layout(report.json, layout);
     report.json.set("split_us", split_us);

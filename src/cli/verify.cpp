@@ -122,10 +122,12 @@ Report run_verify(const Arguments& arguments) {
     const std::vector<Partition> partitions = make_and_probe(made);
 
     Report report;
-    report.problems = find_problems(layout, made, partitions);
+    const std::vector<uint32_t> shared = shared_by_all(layout, made, partitions);
+    report.problems = find_problems(layout, made, partitions, shared);
     const SmMap map = map_of(driver, layout, made, partitions, report.problems.empty());
     report.json = report_start(driver);
     fill_json(report, layout, made, partitions, virtual_numbers);
+    report.json.set("shared_by_all", shared);
     report.text = banner(driver) + layout_line(layout) +
                   (virtual_numbers ? legends(map) : terminal_map(map, wants_colours()));
     report.text += conclusion(report.problems.size(), virtual_numbers);

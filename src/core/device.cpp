@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace gcx {
 namespace {
@@ -118,6 +119,27 @@ uint64_t Device::remember_requests(const std::string& requests) {
 std::string Device::remembered_requests(uint64_t number) {
     const std::lock_guard lock(mutex_);
     return *remembered_requests_.at(number);
+}
+
+std::vector<uint32_t> Device::shared_sms() {
+    const std::lock_guard lock(mutex_);
+    return maybe_shared_.size() == kSharedSms ? maybe_shared_ : std::vector<uint32_t>();
+}
+
+void Device::note_extra_sms(const std::vector<uint32_t>& seen) {
+    const std::lock_guard lock(mutex_);
+    if (maybe_shared_.size() == kSharedSms)
+        return;
+    std::vector<uint32_t> both;
+    std::set_intersection(maybe_shared_.begin(), maybe_shared_.end(), seen.begin(), seen.end(),
+                          std::back_inserter(both));
+    // Fewer than the shared ones can't be: an earlier list was of something else.
+    maybe_shared_ = both.size() < kSharedSms ? seen : both;
+    if (maybe_shared_.size() == kSharedSms)
+        log::write(GCX_LOG_WARNING,
+                   format("SMs %u and %u are shared by all partitions of this process on %s: a "
+                          "module with dynamic parallelism is loaded",
+                          maybe_shared_[0], maybe_shared_[1], label().c_str()));
 }
 
 Device::Priorities Device::stream_priorities() {

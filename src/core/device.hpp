@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace gcx {
 
@@ -27,6 +28,16 @@ class Device {
     uint32_t sm_count() const { return sm_count_; }
     uint32_t locality_domain_count() const { return locality_domains_; }
     bool has_clusters() const { return major_ >= 9; }
+
+    // Compute capability 9.x: as soon as a module with dynamic parallelism is loaded, kernels of
+    // every partition of the process also run on so many SMs more (cuda.h; measured on an H200).
+    static constexpr uint32_t kSharedSms = 2;
+    bool may_share_sms() const { return major_ == 9; }
+    // Those SMs, ascending; empty while they are not known.
+    std::vector<uint32_t> shared_sms();
+    // Takes in the SMs that a partition's kernels were seen on, kSharedSms more than it has. The
+    // shared ones are in each such list, and two disjoint partitions have nothing else in common.
+    void note_extra_sms(const std::vector<uint32_t>& seen);
     MemoryGauge& gauge() { return gauge_; }
     void get_info(gcx_device_info& info) const;
 
@@ -111,7 +122,8 @@ class Device {
     std::map<std::string, uint64_t> remembered_;          // numbers, by requests
     std::vector<const std::string*> remembered_requests_; // by number; the map's own
     std::optional<Priorities> priorities_;
-    CUcontext primary_ = nullptr; // null: not retained
+    std::vector<uint32_t> maybe_shared_; // in every list of note_extra_sms
+    CUcontext primary_ = nullptr;        // null: not retained
     unsigned long long primary_id_ = 0;
     uint64_t primary_epoch_ = 0; // counts the times it was retained
     uint32_t primary_holds_ = 0;

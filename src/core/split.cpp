@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint32_t kFamilyFlags =
     GCX_SPLIT_IGNORE_SM_COSCHEDULING | GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
-constexpr uint32_t kKnownFlags = kFamilyFlags | GCX_SPLIT_EXACT | GCX_SPLIT_UNLEASED;
+constexpr uint32_t kKnownFlags =
+    kFamilyFlags | GCX_SPLIT_EXACT | GCX_SPLIT_UNLEASED | GCX_SPLIT_EXCLUDE_SHARED;
 constexpr uint32_t kLocalityFlags =
     GCX_SM_REQUEST_LOCALITY_DOMAIN_ID | GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS;
 constexpr uint32_t kKnownRequestFlags = GCX_SM_REQUEST_BACKFILL | kLocalityFlags;
@@ -72,6 +73,33 @@ SplitResult in_family(const SmResource& input, const std::shared_ptr<Family>& fa
     return result;
 }
 
+// The atoms of a family that hold SMs which all partitions of the process share.
+AtomSet shared_atoms(Device& device, const Family& family) {
+    AtomSet atoms;
+    if (!device.may_share_sms())
+        return atoms;
+    const std::vector<uint32_t> shared = device.shared_sms();
+    if (shared.empty())
+        fail(
+            GCX_ERROR_NOT_READY,
+            format("GCX_SPLIT_EXCLUDE_SHARED: the SMs that all partitions of this process share on "
+                   "%s aren't known; load the module with dynamic parallelism and launch a kernel "
+                   "of it, then call gcx_device_get_shared_sms(%d)",
+                   device.label().c_str(), device.ordinal()));
+    const SmMap* const map = family.sm_map();
+    if (map == nullptr)
+        fail(GCX_ERROR_NOT_READY,
+             format("GCX_SPLIT_EXCLUDE_SHARED: it isn't known yet which SMs the atoms hold; call "
+                    "gcx_device_map_sms(%d, %d), the %s family",
+                    device.ordinal(), family.kind(), family_name(family.kind())));
+    for (std::size_t atom = 0; atom < map->size(); atom++) {
+        const std::vector<uint32_t>& sms = (*map)[atom];
+        if (std::find_first_of(sms.begin(), sms.end(), shared.begin(), shared.end()) != sms.end())
+            atoms.add(atom);
+    }
+    return atoms;
+}
+
 SplitResult split_structured(const SmResource& input, std::span<const gcx_sm_request> requests,
                              uint32_t flags) {
     Device& device = *input.device;
@@ -123,9 +151,13 @@ SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_s
                   uint32_t flags) {
     check_requests(requests, flags);
     const bool structured = std::any_of(requests.begin(), requests.end(), is_structured);
-    if (structured && (flags & GCX_SPLIT_UNLEASED) != 0)
-        fail(GCX_ERROR_INVALID_VALUE, "GCX_SPLIT_UNLEASED is for splits by sm_count alone: which "
-                                      "SMs a structured split gives is the driver's to choose");
+    const uint32_t by_count = flags & (GCX_SPLIT_UNLEASED | GCX_SPLIT_EXCLUDE_SHARED);
+    if (structured && by_count != 0)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("%s is for splits by sm_count alone: which SMs a structured split gives is the "
+                    "driver's to choose",
+                    (by_count & GCX_SPLIT_UNLEASED) != 0 ? "GCX_SPLIT_UNLEASED"
+                                                         : "GCX_SPLIT_EXCLUDE_SHARED"));
     if (structured)
         return split_structured(input, requests, flags);
 
@@ -156,6 +188,10 @@ SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_s
     if ((flags & GCX_SPLIT_UNLEASED) != 0) {
         from.set = from.set - leases.held(device, from.family);
         where = "what no lease has of " + where;
+    }
+    if ((flags & GCX_SPLIT_EXCLUDE_SHARED) != 0) {
+        from.set = from.set - shared_atoms(device, *from.family);
+        where += " without the atom of the shared SMs";
     }
     const Plan plan = make_plan(from.family->shape(), from.set, counts,
                                 (flags & GCX_SPLIT_EXACT) != 0, where.c_str());

@@ -4,10 +4,12 @@
 #include "core/capture.hpp"
 #include "core/give_back.hpp"
 #include "core/scoped_current.hpp"
+#include "driver/mps.hpp"
 #include "probe/kernel.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 namespace gcx {
 namespace {
@@ -65,6 +67,42 @@ struct Code {
     }
 };
 
+uint32_t size_of(const AtomShape& shape, std::size_t atom) {
+    return shape.is_odd(static_cast<uint32_t>(atom)) ? shape.odd_size : shape.unit_size;
+}
+
+// Shared SMs are seen in every set, so that the sets don't tell whose they are: they belong to the
+// atom that lacks as many.
+void add_shared(SmMap& map, const AtomShape& shape, const std::vector<uint32_t>& shared) {
+    for (std::size_t atom = 0; atom < map.size() && !shared.empty(); atom++) {
+        std::vector<uint32_t>& sms = map[atom];
+        if (sms.size() + shared.size() != size_of(shape, atom))
+            continue;
+        sms.insert(sms.end(), shared.begin(), shared.end());
+        std::sort(sms.begin(), sms.end());
+        return;
+    }
+}
+
+void check_map(const SmMap& map, const AtomShape& shape, const Device& device,
+               const std::vector<uint32_t>& shared) {
+    for (std::size_t atom = 0; atom < map.size(); atom++) {
+        if (map[atom].size() == size_of(shape, atom))
+            continue;
+        const std::string advice =
+            shared.empty() ? "Map again when the device is idle"
+                           : format("Map again when the device is idle, or before the module with "
+                                    "dynamic parallelism is loaded, by which all partitions share "
+                                    "SMs %u and %u",
+                                    shared[0], shared[1]);
+        fail(GCX_ERROR_NOT_READY,
+             format("atom %zu of %s has %u SMs, but kernels were seen on %zu: other work held the "
+                    "SMs, or the driver's contexts don't keep to theirs. %s",
+                    atom, device.label().c_str(), size_of(shape, atom), map[atom].size(),
+                    advice.c_str()));
+    }
+}
+
 } // namespace
 
 Probe::~Probe() {
@@ -121,6 +159,50 @@ std::vector<uint32_t> Probe::sms_of(CUcontext context, CUstream stream, uint32_t
     return seen;
 }
 
+std::vector<uint32_t> Probe::stream_sms(Device& device, CUcontext context, CUstream stream,
+                                        uint32_t promised) {
+    std::vector<uint32_t> seen = sms_of(context, stream, promised);
+    if (!device.may_share_sms() || seen.size() != promised + Device::kSharedSms)
+        return seen;
+    // Virtual numbers are each context's own, so that they have no SM in common.
+    if (mps_of(driver_, device.native()).state != GCX_MPS_ON)
+        device.note_extra_sms(seen);
+    if (device.shared_sms().empty())
+        log::write(GCX_LOG_WARNING,
+                   format("kernels of a stream with %u SMs of %s were seen on %zu: after a module "
+                          "with dynamic parallelism is loaded, all partitions of a process share "
+                          "%u SMs; gcx_device_get_shared_sms finds out which",
+                          promised, device.label().c_str(), seen.size(), Device::kSharedSms));
+    return seen;
+}
+
+std::vector<uint32_t> Probe::shared_sms(ContextCache& cache, Device& device) {
+    if (!device.may_share_sms())
+        return {};
+    if (std::vector<uint32_t> known = device.shared_sms(); !known.empty())
+        return known;
+    std::shared_ptr<Family> family = device.family(GCX_SM_FAMILY_COSCHEDULED);
+    if (family->atom_count() < 2) // a small MIG slice
+        family = device.family(GCX_SM_FAMILY_FINE);
+    const auto probe_atom = [&](std::size_t atom) {
+        AtomSet set;
+        set.add(atom);
+        const ContextCache::Ref context =
+            cache.get({&device, family, set, std::nullopt}, ContextCache::Sharing::shared);
+        TemporaryStream stream(cache, *context);
+        // Expecting the shared SMs too repeats the probe while other work keeps it off them.
+        return sms_of(context->native, stream.native(), context->sm_count() + Device::kSharedSms);
+    };
+    const std::vector<uint32_t> first = probe_atom(0);
+    const std::vector<uint32_t> second = probe_atom(1);
+    std::vector<uint32_t> both;
+    std::set_intersection(first.begin(), first.end(), second.begin(), second.end(),
+                          std::back_inserter(both));
+    if (both.size() == Device::kSharedSms)
+        device.note_extra_sms(both);
+    return device.shared_sms();
+}
+
 uint32_t Probe::max_cluster_size(const Device& device, CUcontext context, CUstream stream) {
     const RelaxedCapture relaxed(driver_);
     const CUkernel probe = kernel();
@@ -167,34 +249,32 @@ SmMap Probe::read_map(ContextCache& cache, Device& device, const std::shared_ptr
     const AtomShape& shape = family->shape();
     const Code code(shape.unit_count);
     std::vector<uint32_t> number(GCX_MAX_SMS, 0);
+    bool shares = !device.shared_sms().empty();
     const auto probe_set = [&](const AtomSet& set) {
         ContextCache::Ref context = cache.make_for_once({&device, family, set, std::nullopt});
         Stream stream(cache, *context, 0);
         std::vector<uint32_t> seen =
             sms_of(context->native, stream.place().native, context->sm_count());
         stream.close();
+        shares = shares || seen.size() > context->sm_count();
         return seen;
     };
     for (uint32_t bit = 0; bit < code.bits; bit++) {
         for (const uint32_t sm : probe_set(code.set_of_bit(bit)))
             number[sm] |= 1U << bit;
     }
+    const std::vector<uint32_t> all = probe_set(family->all());
+    std::vector<uint32_t> shared;
+    if (shares)
+        shared = shared_sms(cache, device);
     SmMap map(shape.atom_count());
-    for (const uint32_t sm : probe_set(family->all())) {
+    for (const uint32_t sm : all) {
         const uint32_t atom = number[sm] == 0 ? shape.unit_count : number[sm] - 1;
-        if (atom < map.size())
+        if (atom < map.size() && !std::binary_search(shared.begin(), shared.end(), sm))
             map[atom].push_back(sm);
     }
-    for (uint32_t atom = 0; atom < map.size(); atom++) {
-        const uint32_t size = shape.is_odd(atom) ? shape.odd_size : shape.unit_size;
-        if (map[atom].size() != size)
-            fail(GCX_ERROR_NOT_READY,
-                 format(
-                     "atom %u of %s has %u SMs, but kernels were seen on %zu: other work held the "
-                     "SMs, or the driver's contexts don't keep to theirs. Map again when the "
-                     "device is idle",
-                     atom, device.label().c_str(), size, map[atom].size()));
-    }
+    add_shared(map, shape, shared);
+    check_map(map, shape, device, shared);
     return map;
 }
 

@@ -18,9 +18,15 @@ class Probe {
     Probe(const Probe&) = delete;
     Probe& operator=(const Probe&) = delete;
 
-    // The SMs that kernels of the stream run on, ascending. Waits for the stream; tries a few times
-    // while fewer than expected were seen.
-    std::vector<uint32_t> sms_of(CUcontext context, CUstream stream, uint32_t expected);
+    // Returns the SMs that kernels of a stream with so many SMs run on, ascending. Waits for the
+    // stream; tries a few times while fewer SMs were seen. More SMs are taken note of, see
+    // Device::note_extra_sms.
+    std::vector<uint32_t> stream_sms(Device& device, CUcontext context, CUstream stream,
+                                     uint32_t promised);
+
+    // Returns Device::shared_sms. While they are not known, probes two disjoint partitions, whose
+    // contexts the cache keeps. Empty: there are none.
+    std::vector<uint32_t> shared_sms(ContextCache& cache, Device& device);
 
     // Reads which SMs the atoms of a family hold, unless that was done. Threads that ask at once
     // wait for the one that reads.
@@ -32,6 +38,7 @@ class Probe {
 
   private:
     CUkernel kernel();
+    std::vector<uint32_t> sms_of(CUcontext context, CUstream stream, uint32_t expected);
     SmMap read_map(ContextCache& cache, Device& device, const std::shared_ptr<Family>& family);
 
     const Driver& driver_;

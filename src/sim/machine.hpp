@@ -92,6 +92,7 @@ struct Device {
     Queues queues;        // its
     Handle default_pool = 0;
     Handle current_pool = 0;
+    bool dynamic_parallelism = false; // a module with it was loaded
 };
 
 struct Workqueue {
@@ -231,6 +232,7 @@ struct Module {
     Handle library_module = 0; // cuLibraryGetModule's answer
     Context* context = nullptr;
     bool any_name = false; // an image whose names the simulation cannot read
+    bool dynamic_parallelism = false;
     std::map<std::string, KernelCode> kernels;
     std::map<std::string, Handle> functions; // those asked for
     std::map<std::string, std::size_t> globals;
@@ -385,7 +387,8 @@ struct Machine {
     std::size_t runs_room = 0;
     uint64_t next_queue_hold = 1;
     uint64_t kernel_ns = 0;
-    bool mps = false; // what the devices tell of it; work runs all the same
+    bool mps = false;                 // what the devices tell of it; work runs all the same
+    bool dynamic_parallelism = false; // as if a module with it were loaded on each device
 
     ~Machine();
     bool has(Capability capability) const { return driver->version >= capability; }

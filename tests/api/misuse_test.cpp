@@ -583,7 +583,7 @@ void unknown_enums_and_flags() {
     CHECK_EQ(number, 7U);
     for (const uint32_t bad : {4U, 7U, 0x80000000U})
         CHECK_REFUSED(gcx_event_create(0, bad, &event), kInvalid);
-    for (const uint32_t bad : {3U, 4U, 8U, 0x400U, 0x80000000U})
+    for (const uint32_t bad : {3U, 4U, 8U, 0x800U, 0x80000000U})
         CHECK_REFUSED(try_split(whole, {8}, bad).result, kInvalid);
     gcx_sm_request request = requests_for({8})[0];
     request.flags = 8;

@@ -271,3 +271,59 @@ def test_partitions_that_share_an_sm(liar: dict[str, str], tmp_path: Path) -> No
     assert "FAILED" in done.stdout
     assert "\nok" not in done.stdout
     assert re.search(r"SM +0 +!", done.stdout)
+
+
+SHARED = {"GCX_SIM_DYNAMIC_PARALLELISM": "1"}
+REASON = (
+    "SMs 124-125 are shared by all partitions of this process: a module with dynamic parallelism "
+    "is loaded"
+)
+
+
+@pytest.mark.parametrize("counts", ["24", "24,16", "108,24", "8,8,8,8"])
+@pytest.mark.parametrize("machine", ["sim:h100@12.4", "sim:h200@13.0"])
+def test_shared_sms_fail_with_the_reason(machine: str, counts: str) -> None:
+    done = gcx("verify", "--sms", counts, "--json", driver=machine, env=SHARED)
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert document["ok"] is False
+    assert document["problems"] == [REASON]
+    assert document["shared_by_all"] == [124, 125]
+    extra = [len(group["seen"]) - group["sm_count"] for group in document["groups"]]
+    # 108 SMs hold the remainder atom, and so the shared SMs.
+    assert extra == [0 if group["sm_count"] == 108 else 2 for group in document["groups"]]
+    done = gcx("verify", "--sms", counts, driver=machine, env=SHARED)
+    assert done.returncode == 1
+    assert REASON in done.stderr
+    assert "FAILED: 1 problem" in done.stdout
+    assert "\nok" not in done.stdout
+
+
+def test_shared_sms_of_the_only_partition_are_its_own() -> None:
+    """All SMs: nothing is seen that wasn't promised."""
+    document = succeed_json("verify", "--sms", "132", driver="sim:h200@13.0", env=SHARED)
+    assert document["ok"] is True
+    assert document["shared_by_all"] == []
+
+
+def test_shared_sms_on_other_capabilities_are_none() -> None:
+    for machine in ("sim:a100@13.0", "sim:b200@13.0"):
+        document = succeed_json("verify", "--sms", "24,24", driver=machine, env=SHARED)
+        assert document["shared_by_all"] == []
+
+
+def test_shared_sms_under_mps_are_explained_without_numbers() -> None:
+    done = gcx("verify", "--sms", "24,24", "--json", env={**SHARED, "GCX_SIM_MPS": "1"})
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert document["shared_by_all"] == []
+    assert len(document["problems"]) == 2
+    for problem in document["problems"]:
+        assert "were seen on 26" in problem
+        assert "what a loaded module with dynamic parallelism does" in problem
+
+
+def test_split_with_shared_sms_fails_with_the_reason() -> None:
+    done = gcx("split", "--sms", "24,16", env=SHARED)
+    assert done.returncode == 1
+    assert REASON in done.stderr

@@ -137,6 +137,12 @@ void maps() {
     CHECK(split.remainder.sm_ids().empty());
 }
 
+void shared_sms_without_a_module_are_none() {
+    const gcx::device device(0);
+    CHECK(device.shared_sms().empty());
+    CHECK_THROWS(GCX_ERROR_NOT_READY, device.sms().split({24}, gcx::split_flags::exclude_shared));
+}
+
 void workqueues() {
     const gcx::device device(0);
     if (!gcx::capability_info(gcx::capability::workqueues).available) {
@@ -188,6 +194,7 @@ void test_values() {
         structured_requests();
         sets();
         maps();
+        shared_sms_without_a_module_are_none();
         workqueues();
     });
 }

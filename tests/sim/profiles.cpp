@@ -103,6 +103,12 @@ std::vector<Wrong> wrong_layouts() {
         {kStart + "locality_domain 1 0 1\n", "line 6: locality domains are numbered from 0"},
         {kStart + "gpc_sizes 20\nlocality_domain 0 0 1\nlocality_domain_sm_count 4\n",
          "line 8: a locality domain holds 2 SMs, fewer"},
+        {kStart + "gpc_sizes 20\ndynamic_parallelism_sms 0 20\n", "line 7: \"20\" is no SM"},
+        {kStart + "gpc_sizes 20\ndynamic_parallelism_sms 0\n",
+         "line 7: dynamic parallelism shares 2 SMs, not 1"},
+        {kHead + "compute_capability 10.0\nsm_count 20\nmemory_bytes 1073741824\ngpc_sizes 20\n"
+                 "dynamic_parallelism_sms 0 1\n",
+         "line 7: dynamic parallelism shares SMs on compute capability 9.x alone"},
         {kStart, "line 5: the file ends without a layout"},
     };
 }

@@ -292,7 +292,7 @@ def misuse(w: Writer) -> None:
         w("split", "d", "fine", counts, "p")
     w.vector("flags that aren't there", "number")
     w("resource", 0, "sm", "d")
-    for flags in ("4", "8", "1024", "fine+max-cluster"):
+    for flags in ("4", "8", "2048", "fine+max-cluster"):
         w("split", "d", flags, "16", "p")
     w("context", "d", 2, "c")
     w("event", 0, 4, "e")

@@ -77,6 +77,21 @@ class Device:
         3 ms, waits for running kernels, 4 MiB of device memory); once a process and family."""
         _gcx.gcx_device_map_sms(self._ordinal, chosen(family, "family", FAMILIES))
 
+    def shared_sms(self) -> tuple[int, ...]:
+        """Finds the SMs that all partitions of this process share: on compute capability 9.x two,
+        as soon as a module with dynamic parallelism is loaded. Kernels of every partition
+        also run there.
+
+        Returns what streams' sm_ids or gcx.verify have shown; if that is nothing, makes and probes
+        two contexts, each at the cost of a first one, and keeps them. Found SMs stay known.
+        Modules load lazily: while none are found, call it again after a kernel of the module was
+        launched.
+
+        Raises:
+            NotSupportedError: Compute capability 9.x under MPS, where the numbers are virtual.
+        """
+        return _gcx.gcx_device_get_shared_sms(self._ordinal)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Device):
             return NotImplemented

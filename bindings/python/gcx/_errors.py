@@ -35,6 +35,7 @@ _PYTHON_NAMES = {
     "gcx_device_get_count": "gcx.devices",
     "gcx_device_get_info": "gcx.Device",
     "gcx_device_get_resource": "Device.resources",
+    "gcx_device_get_shared_sms": "Device.shared_sms",
     "gcx_device_get_stream_priority_range": "Device.stream_priority_range",
     "gcx_device_map_sms": "Device.map_sms",
     "gcx_driver_get_info": "gcx.driver_info",
@@ -128,18 +129,21 @@ _PYTHON_NAMES = {
     "GCX_SM_FAMILY_FINE": '"fine"',
     "GCX_SM_FAMILY_MAX_CLUSTER": '"max-cluster"',
     "GCX_SPLIT_EXACT": "exact=True",
+    "GCX_SPLIT_EXCLUDE_SHARED": "exclude_shared=True",
     "GCX_SPLIT_IGNORE_SM_COSCHEDULING": 'family="fine"',
     "GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE": 'family="max-cluster"',
     "GCX_SPLIT_UNLEASED": "unleased=True",
 }
 # What they say to call, with the arguments of C.
 _MAP_SMS = re.compile(r"gcx_device_map_sms\((\d+), \d+\), the ([\w-]+) family")
+_SHARED_SMS = re.compile(r"gcx_device_get_shared_sms\((\d+)\)")
 _SPAWN = 'start processes by multiprocessing\'s method "spawn"'
 
 
 def in_python(text: str) -> str:
     """A message of the C library with Python's names for what it names."""
     text = _MAP_SMS.sub(r'gcx.Device(\1).map_sms("\2")', text)
+    text = _SHARED_SMS.sub(r"gcx.Device(\1).shared_sms()", text)
     text = re.sub(r"\b(gcx|GCX)_\w+", lambda found: _PYTHON_NAMES.get(found[0], found[0]), text)
     return text.replace("start it with exec", _SPAWN).replace("params->", "")
 

@@ -135,6 +135,7 @@ def split(
     family: Family | None = None,
     exact: bool = False,
     unleased: bool = False,
+    exclude_shared: bool = False,
     priority: int = 0,
     workqueue: WorkqueueResource | None = None,
     private: bool = False,
@@ -150,6 +151,7 @@ def split(
         family: "coscheduled", "fine" or "max-cluster", see SMResource.split.
         exact: Refuse a count that would be rounded.
         unleased: Split only what no lease has, see acquire.
+        exclude_shared: Leave out the atom with the SMs of Device.shared_sms, see SMResource.split.
         priority: Of the streams; lower is more urgent.
         workqueue: Configuration for the contexts, drivers of CUDA 13.1 and newer.
         private: Whether the contexts are to be shared with no others, see Context.
@@ -158,7 +160,9 @@ def split(
         As Device, SMResource.split and Context; nothing was made then.
     """
     sms = sm_resource(_gcx.gcx_device_get_resource(ordinal_of(device), _gcx.GCX_RESOURCE_SM))
-    groups, remainder = sms.split(counts, family=family, exact=exact, unleased=unleased)
+    groups, remainder = sms.split(
+        counts, family=family, exact=exact, unleased=unleased, exclude_shared=exclude_shared
+    )
     parts = Partitions(_made(groups, priority=priority, workqueue=workqueue, private=private))
     parts._remainder = remainder
     return parts

@@ -211,6 +211,7 @@ class SMResource(Resource):
         family: Family | None = None,
         exact: bool = False,
         unleased: bool = False,
+        exclude_shared: bool = False,
     ) -> Split:
         """Divides the SMs into disjoint groups and a remainder; makes nothing on the device.
 
@@ -223,17 +224,21 @@ class SMResource(Resource):
                 family than this resource's can be split off a whole device alone.
             exact: Refuse a count that would be rounded.
             unleased: Split only what no lease has, see gcx.acquire.
+            exclude_shared: Leave out the atom with the SMs of Device.shared_sms, which has to have
+                found them; after Device.map_sms.
 
         Raises:
             ResourceConfigurationError: The groups don't fit, or one would be empty; a count can't
                 be met with exact; another family than this resource's.
+            NotReadyError: With exclude_shared, the shared SMs or the atom that holds them aren't
+                known.
             NotSupportedError: The driver lacks structured splits (before CUDA 13.1) or locality
                 domains (before 13.4); the device has no such family.
             InvalidValueError, TypeError: As SplitOptions; a structured split that breaks one of
                 CUDA's rules.
         """
         groups, remainder = _gcx.gcx_sm_split(
-            self._value, requests_of(counts), self._flags(family, exact, unleased)
+            self._value, requests_of(counts), self._flags(family, exact, unleased, exclude_shared)
         )
         return Split(tuple(map(sm_resource, groups)), sm_resource(remainder))
 
@@ -244,13 +249,16 @@ class SMResource(Resource):
         family: Family | None = None,
         exact: bool = False,
         unleased: bool = False,
+        exclude_shared: bool = False,
     ) -> Plan:
         """What `split` would give, in SMs: the same computation. Raises what `split` raises."""
-        flags = self._flags(family, exact, unleased)
+        flags = self._flags(family, exact, unleased, exclude_shared)
         return Plan(*_gcx.gcx_sm_plan(self._value, requests_of(counts), flags))
 
-    def _flags(self, family: Family | None, exact: bool, unleased: bool) -> int:
-        flags = split_flags(family, exact, unleased)
+    def _flags(
+        self, family: Family | None, exact: bool, unleased: bool, exclude_shared: bool
+    ) -> int:
+        flags = split_flags(family, exact, unleased, exclude_shared)
         if family == "coscheduled" and self.family != family:
             raise ResourceConfigurationError(
                 f"the resource is of the family {self.family}; only a whole device can be split "

@@ -59,11 +59,13 @@ class Verification:
         virtual_sm_numbers: Whether processes share the device by way of MPS. Each group's numbers
             begin at 0 then: they tell how many SMs it has, not which.
         groups: A VerifiedGroup for each stream, in the order given.
+        shared_by_all: Numbers of the SMs that all partitions of this process share because a module
+            with dynamic parallelism is loaded, see Device.shared_sms; empty if that showed nowhere.
     """
 
     __slots__ = (
         *("device", "device_name", "driver_version", "groups"),
-        *("simulated", "sm_count", "virtual_sm_numbers"),
+        *("shared_by_all", "simulated", "sm_count", "virtual_sm_numbers"),
     )
 
     def __init__(self, device: Device, groups: tuple[VerifiedGroup, ...]) -> None:
@@ -75,6 +77,9 @@ class Verification:
         self.simulated = bool(simulated)
         self.virtual_sm_numbers = mps_info(device).enabled is True
         self.groups = groups
+        more = any(len(group.seen) > group.sm_count for group in groups)
+        ask = more and not self.virtual_sm_numbers
+        self.shared_by_all = device.shared_sms() if ask else ()
 
     @property
     def ok(self) -> bool:
@@ -91,8 +96,13 @@ class Verification:
     def problems(self) -> list[str]:
         """What isn't as it should be, in words; empty if all is well."""
         found = []
+        if self.shared_by_all:
+            found.append(
+                f"SMs {ranges(self.shared_by_all)} are shared by all partitions of this process: a "
+                "module with dynamic parallelism is loaded"
+            )
         for group in self.groups:
-            if len(group.seen) != group.sm_count:
+            if not self._as_promised(group):
                 text = (
                     f"partition {group.name}: its kernels were to run on {group.sm_count} SMs and "
                     f"were seen on {len(group.seen)} ({ranges(group.seen)})"
@@ -101,7 +111,7 @@ class Verification:
                     text += "; if other work keeps the GPU busy, stop it and verify again"
                 found.append(text)
         shared: dict[str, list[int]] = {}
-        for number in self.overlap:
+        for number in set(self.overlap).difference(self.shared_by_all):
             shared.setdefault(" and ".join(self._map().owners[number]), []).append(number)
         found += [
             f"partitions {names} share {count_of(len(ids), 'SM')}: {ranges(ids)}"
@@ -113,6 +123,12 @@ class Verification:
     def unused(self) -> tuple[int, ...]:
         """Numbers of the SMs that no group ran on; virtual ones show none."""
         return () if self.virtual_sm_numbers else self._map().unused
+
+    def _as_promised(self, group: VerifiedGroup) -> bool:
+        """Whether its SMs are as many as promised, those aside that all share."""
+        if len(group.seen) <= group.sm_count:
+            return len(group.seen) == group.sm_count
+        return len(set(group.seen).difference(self.shared_by_all)) == group.sm_count
 
     def __bool__(self) -> bool:
         return self.ok

@@ -148,6 +148,55 @@ for refused in (proof.svg, gcx.Device(0).map_sms):
 """)
 
 
+def test_verify_names_shared_sms(script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GCX_SIM_DYNAMIC_PARALLELISM", "1")
+    script("""
+import gcx
+reason = (
+    "SMs 124-125 are shared by all partitions of this process: a module with dynamic parallelism "
+    "is loaded"
+)
+device = gcx.Device(0)
+try:
+    device.resources.sm.split([24], exclude_shared=True)
+except gcx.NotReadyError as error:
+    assert "gcx.Device(0).shared_sms()" in str(error), error
+else:
+    raise SystemExit("not refused")
+for counts in ([24], [24, 16], [108, 24]):
+    proof = gcx.verify(counts)
+    assert not proof.ok and proof.problems == [reason], proof.problems
+    assert proof.shared_by_all == (124, 125)
+    assert reason in str(proof)
+with gcx.split([24, 16]) as parts:
+    assert set(parts[0].stream.sm_ids()) & set(parts[1].stream.sm_ids()) == {124, 125}
+assert device.shared_sms() == (124, 125)
+
+try:
+    device.resources.sm.split([24], exclude_shared=True)
+except gcx.NotReadyError as error:
+    assert 'gcx.Device(0).map_sms("coscheduled")' in str(error), error
+else:
+    raise SystemExit("not refused")
+device.map_sms()
+groups, remainder = device.resources.sm.split([24, 96], exclude_shared=True)
+assert remainder.sm_count == 0
+assert not {124, 125} & {sm for group in groups for sm in group.sm_ids()}
+assert device.resources.sm.plan([100], exclude_shared=True) == ((104,), 16)
+with gcx.split([24], exclude_shared=True) as parts:
+    assert parts.remainder.sm_count == 96
+""")
+
+
+def test_shared_sms_without_a_module_are_none(script: Any) -> None:
+    script("""
+import gcx
+assert gcx.Device(0).shared_sms() == ()
+proof = gcx.verify([24, 16])
+assert proof.ok and proof.shared_by_all == ()
+""")
+
+
 def test_verify_of_counts_and_of_one_stream() -> None:
     proof = gcx.verify([8, 8])
     assert proof.ok

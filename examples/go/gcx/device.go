@@ -100,3 +100,11 @@ func StreamPriorities(device int32) (least, greatest int32, err error) {
 func MapSMs(device int32, family Family) error {
 	return check(func() Result { return c.DeviceMapSMs(device, family) })
 }
+
+// SharedSMs finds the SMs that all partitions of this process share, because a module with dynamic
+// parallelism is loaded; none are found before.
+func SharedSMs(device int32) ([]uint32, error) {
+	return ids(func(room *uint32, capacity uint32, count *uint32) Result {
+		return c.DeviceGetSharedSMs(device, room, capacity, count)
+	})
+}

@@ -119,6 +119,20 @@ func TestWhoHasWhat(t *testing.T) {
 	allClosed(t, there, two, one)
 }
 
+func TestSharedSMsWithoutAModuleAreNone(t *testing.T) {
+	shared, err := SharedSMs(0)
+	if err != nil || len(shared) != 0 {
+		t.Error(shared, err)
+	}
+	all, err := DeviceResource(0, SM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := all.Split(Counts(24), SplitExcludeShared); err == nil {
+		t.Error("a split without shared SMs that aren't known")
+	}
+}
+
 func TestAWaitIsGivenUp(t *testing.T) {
 	held := acquired(t, 0, Rest, LeaseParams{})
 	cancel, err := NewCancel()

@@ -60,11 +60,12 @@ var c struct {
 	DriverGetInfo    func(*driverInfo) Result            `c:"gcx_driver_get_info"`
 	CapabilityInfo   func(int32, *capabilityInfo) Result `c:"gcx_capability_get_info"`
 
-	DeviceGetCount    func(*int32) Result                         `c:"gcx_device_get_count"`
-	DeviceGetInfo     func(int32, *deviceInfo) Result             `c:"gcx_device_get_info"`
-	DevicePriorities  func(int32, *int32, *int32) Result          `c:"gcx_device_get_stream_priority_range"`
-	DeviceGetResource func(int32, ResourceType, *Resource) Result `c:"gcx_device_get_resource"`
-	DeviceMapSMs      func(int32, Family) Result                  `c:"gcx_device_map_sms"`
+	DeviceGetCount     func(*int32) Result                          `c:"gcx_device_get_count"`
+	DeviceGetInfo      func(int32, *deviceInfo) Result              `c:"gcx_device_get_info"`
+	DevicePriorities   func(int32, *int32, *int32) Result           `c:"gcx_device_get_stream_priority_range"`
+	DeviceGetResource  func(int32, ResourceType, *Resource) Result  `c:"gcx_device_get_resource"`
+	DeviceMapSMs       func(int32, Family) Result                   `c:"gcx_device_map_sms"`
+	DeviceGetSharedSMs func(int32, *uint32, uint32, *uint32) Result `c:"gcx_device_get_shared_sms"`
 
 	ResourceGetInfo     func(*Resource, *resourceInfo) Result                                      `c:"gcx_resource_get_info"`
 	WorkqueueConfigure  func(*Resource, WorkqueueScope, uint32, *Resource) Result                  `c:"gcx_workqueue_configure"`

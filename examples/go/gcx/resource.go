@@ -37,10 +37,11 @@ type SplitFlags uint32
 
 // The flags of a split.
 const (
-	SplitFine       SplitFlags = 0x1
-	SplitMaxCluster SplitFlags = 0x2
-	SplitExact      SplitFlags = 0x100
-	SplitUnleased   SplitFlags = 0x200 // keeps clear of leases
+	SplitFine          SplitFlags = 0x1
+	SplitMaxCluster    SplitFlags = 0x2
+	SplitExact         SplitFlags = 0x100
+	SplitUnleased      SplitFlags = 0x200 // keeps clear of leases
+	SplitExcludeShared SplitFlags = 0x400 // leaves out the atom with the SMs of SharedSMs
 )
 
 // Resource describes SMs of a device, or a workqueue. It is a value: copied and compared with ==,

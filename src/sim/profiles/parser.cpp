@@ -339,6 +339,18 @@ class Parser {
         return true;
     }
 
+    bool read_dynamic_parallelism(const Words& words) {
+        shared_line_ = line_;
+        SmList sms;
+        if (!read_sms(words, 1, {}, "", sms))
+            return false;
+        if (sms.size() != kPair)
+            return fail("dynamic parallelism shares " + std::to_string(kPair) + " SMs, not " +
+                        std::to_string(sms.size()));
+        profile_.dynamic_parallelism_sms = to_set(sms);
+        return true;
+    }
+
     bool finish() {
         if (!header_)
             return fail_at(1, "the file is empty; a profile begins with \"gcx-profile 1\"");
@@ -353,6 +365,13 @@ class Parser {
                                std::to_string(profile_.coscheduled_alignment));
         if (!check_layout())
             return false;
+        if (shared_line_ != 0 && !profile_.shares_sms())
+            return fail_at(shared_line_, "dynamic parallelism shares SMs on compute capability 9.x "
+                                         "alone");
+        // Assumed: the last pair.
+        if (shared_line_ == 0 && profile_.shares_sms())
+            for (unsigned sm = profile_.sm_count - kPair; sm < profile_.sm_count; sm++)
+                profile_.dynamic_parallelism_sms.set(sm);
         derive_layout(profile_);
         const auto least =
             std::min_element(profile_.locality_domains.begin(), profile_.locality_domains.end(),
@@ -420,6 +439,7 @@ class Parser {
     std::size_t gpcs_line_ = 0;
     std::size_t minimum_line_ = 0;
     std::size_t domain_count_line_ = 0;
+    std::size_t shared_line_ = 0;
 };
 
 const Parser::Field* Parser::find_field(std::string_view name) {
@@ -441,6 +461,7 @@ const Parser::Field* Parser::find_field(std::string_view name) {
         {"gpc_sizes", &Parser::read_gpc_sizes, kOnce},
         {"locality_domain", &Parser::read_locality_domain, kOften},
         {"locality_domain_sm_count", &Parser::read_domain_count, kOnce},
+        {"dynamic_parallelism_sms", &Parser::read_dynamic_parallelism, kOnce},
     };
     const auto* const found = std::find_if(std::begin(kFields), std::end(kFields),
                                            [&](const Field& row) { return row.name == name; });

@@ -37,6 +37,7 @@ struct Profile {
     Family families[kFamilyCount];
     std::vector<SmSet> locality_domains;
     unsigned locality_domain_sm_count = 0;
+    SmSet dynamic_parallelism_sms; // all partitions share them; of compute capability 9.x alone
     uint64_t memory_bytes = 0;
     int driver_version = 0;                              // of the recording; 0: none
     std::map<std::string, long long, std::less<>> given; // device attributes that the file gives
@@ -44,6 +45,7 @@ struct Profile {
     // A device attribute by the format's name: what the file gives, or else the format's default.
     long long number(std::string_view field) const;
     bool has_clusters() const { return major >= 9; }
+    bool shares_sms() const { return major == 9; }
     SmSet all() const;
 };
 

@@ -178,14 +178,13 @@ bool read_kernel_ns(uint64_t& kernel_ns, std::string& error) {
     return false;
 }
 
-bool read_mps(bool& mps, std::string& error) {
-    const char* const variable = std::getenv("GCX_SIM_MPS");
+bool read_switch(const char* name, const char* what, bool& on, std::string& error) {
+    const char* const variable = std::getenv(name);
     const std::string_view text(variable == nullptr ? "" : variable);
-    mps = text == "1";
-    if (mps || text.empty() || text == "0")
+    on = text == "1";
+    if (on || text.empty() || text == "0")
         return true;
-    error = "GCX_SIM_MPS=" + std::string(text) +
-            ": whether the devices tell that they are shared by way of MPS is 0 or 1";
+    error = std::string(name) + "=" + std::string(text) + ": " + what + " is 0 or 1";
     return false;
 }
 
@@ -200,7 +199,12 @@ bool read_spec(const char* spec, Machine& machine, std::string& error) {
     machine.spec = spec;
     machine.epoch = epochs++;
     std::string driver;
-    if (!read_kernel_ns(machine.kernel_ns, error) || !read_mps(machine.mps, error) ||
+    if (!read_kernel_ns(machine.kernel_ns, error) ||
+        !read_switch("GCX_SIM_MPS", "whether the devices tell that they are shared by way of MPS",
+                     machine.mps, error) ||
+        !read_switch("GCX_SIM_DYNAMIC_PARALLELISM",
+                     "whether a module with dynamic parallelism is loaded on the devices",
+                     machine.dynamic_parallelism, error) ||
         !read_machine(machine, driver, error))
         return false;
     machine.driver =

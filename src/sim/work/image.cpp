@@ -120,6 +120,8 @@ void read_ptx(std::string_view source, Module& module) {
     const std::string text = without_comments(source);
     require(text.find(".version") != std::string::npos && text.find(".target") != std::string::npos,
             CUDA_ERROR_INVALID_PTX);
+    // cudaLaunchDevice, cudaLaunchDeviceV2, __cudaCDP2LaunchDeviceV2: the device runtime's launches
+    module.dynamic_parallelism = text.find("LaunchDevice") != std::string::npos;
     std::string_view rest(text);
     while (true) {
         const auto at = rest.find(".entry");

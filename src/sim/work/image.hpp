@@ -1,4 +1,5 @@
-// What an image of device code tells: the names of its kernels, and their parameters.
+// What an image of device code tells: the names of its kernels, their parameters, and
+// whether they launch kernels themselves.
 #pragma once
 
 #include "sim/machine.hpp"

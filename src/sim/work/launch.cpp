@@ -48,7 +48,7 @@ ProbeArguments probe_arguments(const Work& work) {
 // Blocks go to the SMs of the context in turn. Under MPS %smid is virtual: it counts the context's
 // SMs from 0 (recorded: 580, two partitions of a process).
 void count_blocks(Machine& machine, const Work& work, const ProbeArguments& arguments) {
-    const SmList sms = to_list(work.context->sms);
+    const SmList sms = to_list(kernel_sms(machine, *work.context));
     std::byte* const counts =
         device_bytes(machine, arguments.counts, std::size_t{arguments.max_sms} * 4);
     if (counts == nullptr || sms.empty())
@@ -110,6 +110,13 @@ void check_clusters(const Device& device, const Function& function, const Fragme
 
 } // namespace
 
+// Recorded on an H200: contexts made before the module was loaded share the SMs too.
+SmSet kernel_sms(const Machine& machine, const Context& context) {
+    const Device& device = *context.device;
+    const bool shares = machine.dynamic_parallelism || device.dynamic_parallelism;
+    return shares ? context.sms | device.profile.dynamic_parallelism_sms : context.sms;
+}
+
 void pack_arguments(const Function& function, void** parameters, void** extra, Work& work) {
     require(parameters == nullptr || extra == nullptr);
     work.arguments.clear();
@@ -151,6 +158,7 @@ void check_launch(Machine& machine, const Context& context, Handle function_hand
     if (config.cluster_blocks() > 1)
         check_clusters(device, function, context.fragments, config);
     if (config.cooperative) {
+        // Assumed: it counts no SMs that are shared through dynamic parallelism.
         const uint64_t capacity =
             uint64_t{blocks_per_sm(device, function, config.threads(), config.shared_bytes)} *
             context.sms.count();
@@ -166,7 +174,8 @@ uint64_t kernel_duration(Machine& machine, const Work& work) {
         return read_argument<uint64_t>(work, 0);
     if (function->code.name == kProbe) {
         // Two blocks at once on each SM.
-        const uint64_t at_once = std::max<uint64_t>(work.context->sms.count() * 2, 1);
+        const uint64_t at_once =
+            std::max<uint64_t>(kernel_sms(machine, *work.context).count() * 2, 1);
         return (work.config.blocks() + at_once - 1) / at_once * probe_arguments(work).spin_ns;
     }
     return machine.kernel_ns;

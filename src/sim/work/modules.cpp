@@ -21,6 +21,10 @@ Handle load(Machine& machine, const void* image, Context* context, bool library)
     if (library)
         module.library_module = new_handle();
     module.context = context;
+    // A library belongs to no context. Assumed: unloading takes nothing back.
+    for (const auto& device : machine.devices)
+        if (module.dynamic_parallelism && (library || context->device == device.get()))
+            device->dynamic_parallelism = true;
     return module.handle;
 }
 

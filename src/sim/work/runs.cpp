@@ -52,7 +52,8 @@ void note_run(Machine& machine, const Stream& stream, const Work& work, uint64_t
     run.begin_ns = begin;
     run.end_ns = end;
     if (work.kind != Work::Kind::Host && work.context != nullptr)
-        run.sms = work.context->sms;
+        run.sms = work.kind == Work::Kind::Kernel ? kernel_sms(machine, *work.context)
+                                                  : work.context->sms;
     if (const Function* const function = find_function(machine, work.function);
         work.kind == Work::Kind::Kernel && function != nullptr)
         run.kernel = function->code.name;

@@ -50,6 +50,9 @@ void read_launch_attributes(const CUlaunchAttribute* attributes, unsigned count,
 uint64_t kernel_duration(Machine& machine, const Work& work);
 void kernel_effect(Machine& machine, const Work& work);
 
+// The SMs that kernels of a context run on: its own, and those that dynamic parallelism adds.
+SmSet kernel_sms(const Machine& machine, const Context& context);
+
 // Notes what ran, where a test asked for that.
 void note_run(Machine& machine, const Stream& stream, const Work& work, uint64_t launch,
               uint64_t begin, uint64_t end);

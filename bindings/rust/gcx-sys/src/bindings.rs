@@ -5,6 +5,7 @@ pub const GCX_VERSION_MAJOR: u32 = 0;
 pub const GCX_VERSION_MINOR: u32 = 2;
 pub const GCX_VERSION_PATCH: u32 = 0;
 pub const GCX_VERSION: u32 = 200;
+pub const GCX_REST: u32 = 4294967295;
 pub const GCX_SM_REQUEST_BACKFILL: u32 = 1;
 pub const GCX_SM_REQUEST_LOCALITY_DOMAIN_ID: u32 = 2;
 pub const GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS: u32 = 4;
@@ -14,11 +15,11 @@ pub const GCX_SPLIT_IGNORE_SM_COSCHEDULING: u32 = 1;
 pub const GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE: u32 = 2;
 pub const GCX_SPLIT_EXACT: u32 = 256;
 pub const GCX_SPLIT_UNLEASED: u32 = 512;
+pub const GCX_SPLIT_EXCLUDE_SHARED: u32 = 1024;
 pub const GCX_CONTEXT_PRIVATE: u32 = 1;
 pub const GCX_EVENT_TIMING: u32 = 1;
 pub const GCX_EVENT_BLOCKING_SYNC: u32 = 2;
 pub const GCX_PREPARE_FOR_LEASES: u32 = 1;
-pub const GCX_REST: u32 = 4294967295;
 pub const GCX_FOREVER: u32 = 4294967295;
 pub const GCX_MAX_LEASE_NAME: u32 = 64;
 pub const GCX_LEASE_SHARED: u32 = 1;
@@ -523,7 +524,7 @@ extern "C" {
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_sm_request {
-    /// SMs; 0: what the other groups leave
+    /// SMs, or GCX_REST: what the other groups leave
     pub sm_count: u32,
     /// [13.1+] SMs that are coscheduled; 0: the default
     pub coscheduled_sm_count: u32,
@@ -605,8 +606,11 @@ extern "C" {
    - Groups are filled in the order of the requests from the first atoms on, so that a larger
      first group contains the smaller one of another split: growing moves nothing. A group with
      the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.
-   - Count 0 takes what the counted groups leave; several share it as evenly as atoms allow, by
+   - GCX_REST takes what the counted groups leave; several share it as evenly as atoms allow, by
      their order, the last with the odd atom. A group has one atom at least.
+   - GCX_SPLIT_EXCLUDE_SHARED takes nothing from an atom that holds SMs which all partitions of
+     the process share, see gcx_device_get_shared_sms. It changes nothing on devices that share
+     none, those of other compute capabilities than 9.x.
    - input may be a whole device, a group, a remainder, or any union: splits of splits need no
      context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
      a whole device.
@@ -620,6 +624,9 @@ extern "C" {
    GCX_ERROR_INVALID_VALUE                   request_count is 0; unknown flags; both families at
        once; a structured split that breaks one of CUDA's rules, for which the driver may answer
        GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
+   GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs aren't
+       known, call gcx_device_get_shared_sms after the module is loaded; or which atom holds them
+       isn't, call gcx_device_map_sms
    GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
        domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a
        small MIG slice)*/
@@ -2358,7 +2365,7 @@ pub struct gcx_published_lease {
     pub flags: u32,
     /// 1: it has nothing yet, and waits in gcx_lease_acquire
     pub waits: u32,
-    /// of one that waits: those it asked for, 0 for GCX_REST
+    /// of one that waits: those it asked for, or GCX_REST
     pub sm_count: u32,
     pub exclusive_sm_count: u32,
     pub stream_count: u32,
@@ -2917,7 +2924,7 @@ pub struct gcx_live_hold {
     /// 1: it has nothing yet, and waits in gcx_hold_create
     pub waits: u32,
     pub family: gcx_sm_family,
-    /// of one that waits: those it asked for, 0 for GCX_REST
+    /// of one that waits: those it asked for, or GCX_REST
     pub sm_count: u32,
     pub device_sm_count: u32,
     /// of the family, on that device
@@ -3724,7 +3731,8 @@ extern "C" {
 extern "C" {
     /** The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is the
  room in sm_ids, GCX_MAX_SMS suffices always. Waits for the stream. Probes again while fewer SMs
- than promised were seen, a few times: other work may have held them.
+ than promised were seen, a few times: other work may have held them. More SMs than promised are
+ reported as seen, and a warning logged: see gcx_device_get_shared_sms.
  Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
  GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph.*/
     pub fn gcx_stream_probe_sms(
@@ -3743,6 +3751,28 @@ extern "C" {
  Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster;
  GCX_ERROR_NOT_SUPPORTED under MPS, where the numbers are virtual.*/
     pub fn gcx_device_map_sms(device: i32, family: gcx_sm_family) -> gcx_result;
+}
+extern "C" {
+    /** Finds the SMs that all partitions of this process share because a module with dynamic parallelism
+ is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above. From then on kernels of
+ every green context of the process also run there, those made before included (compute
+ capability 9.x; measured on an H200: 2 SMs of the remainder atom, 124 and 125). Other
+ capabilities have none.
+
+ Returns what gcx_stream_probe_sms has recognised in two disjoint partitions; if that is nothing,
+ makes contexts of two atoms, with the cost of a first one each, keeps them and probes both. Once
+ found, the SMs stay known, and later calls return at once. While none are found *count is 0:
+ modules load lazily, so call this after a kernel of the module was launched. Thread-safe.
+
+ Errors:
+   GCX_ERROR_INVALID_VALUE  capacity is too small: *count then holds what is needed
+   GCX_ERROR_NOT_SUPPORTED  compute capability 9.x under MPS, where the numbers are virtual*/
+    pub fn gcx_device_get_shared_sms(
+        device: i32,
+        sm_ids: *mut u32,
+        capacity: u32,
+        count: *mut u32,
+    ) -> gcx_result;
 }
 extern "C" {
     /** The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as

@@ -9,7 +9,7 @@ use crate::live_lease::{leases_of, LiveLease};
 use crate::mps::{mps_of, MpsInfo};
 use crate::partition::{PartitionOptions, Partitions};
 use crate::request::{Family, SmRequest};
-use crate::resource::SmResource;
+use crate::resource::{sm_ids, SmResource};
 use crate::sys;
 use crate::taking::HoldBuilder;
 use crate::workqueue::WorkqueueResource;
@@ -143,6 +143,26 @@ impl Device {
     pub fn map_sms(&self, family: Family) -> Result<()> {
         // SAFETY: numbers are passed.
         check(unsafe { sys::gcx_device_map_sms(self.ordinal, family.raw()) })
+    }
+
+    /// Finds the SMs that all partitions of this process share, ascending: on compute capability 9.x
+    /// two, as soon as a module with dynamic parallelism is loaded. Kernels of every partition also
+    /// run there.
+    ///
+    /// Returns what [`Stream::sm_ids`](crate::Stream::sm_ids) has shown; if that is nothing, makes
+    /// and probes two contexts, each with the cost of a first one, and keeps them. Once found, the
+    /// SMs stay known. Modules load lazily: while none are found, call it again after a kernel of
+    /// the module was launched.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotSupported`](crate::ErrorKind) compute capability 9.x under MPS, where the
+    /// numbers are virtual.
+    pub fn shared_sms(&self) -> Result<Vec<u32>> {
+        sm_ids(|ids, room, count| {
+            // SAFETY: `ids` has `room` elements.
+            unsafe { sys::gcx_device_get_shared_sms(self.ordinal, ids, room, count) }
+        })
     }
 
     /// The short way: splits the device and makes a context and a stream of each group. A request is

@@ -131,6 +131,12 @@ impl PartitionOptions {
         self
     }
 
+    /// See [`SplitOptions::exclude_shared`].
+    pub fn exclude_shared(mut self) -> Self {
+        self.split = self.split.exclude_shared();
+        self
+    }
+
     /// See [`Context::stream_with_priority`].
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;

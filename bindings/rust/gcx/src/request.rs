@@ -180,6 +180,7 @@ pub struct SplitOptions {
     family: Option<Family>,
     exact: bool,
     unleased: bool,
+    exclude_shared: bool,
 }
 
 impl SplitOptions {
@@ -217,6 +218,14 @@ impl SplitOptions {
         self
     }
 
+    /// Leaves out the atom with the SMs of [`Device::shared_sms`](crate::Device::shared_sms), which
+    /// has to have found them; after [`Device::map_sms`](crate::Device::map_sms). Until both are
+    /// known the split is an error, [`ErrorKind::NotReady`](crate::ErrorKind).
+    pub fn exclude_shared(mut self) -> Self {
+        self.exclude_shared = true;
+        self
+    }
+
     /// The flags for C. The coscheduled family has none of its own, so that something else than a
     /// whole device or its groups must be refused here.
     pub(crate) fn flags(self, input: Family) -> Result<u32> {
@@ -236,6 +245,7 @@ impl SplitOptions {
         };
         let exact = if self.exact { sys::GCX_SPLIT_EXACT } else { 0 };
         let unleased = if self.unleased { sys::GCX_SPLIT_UNLEASED } else { 0 };
-        Ok(family | exact | unleased)
+        let shared = if self.exclude_shared { sys::GCX_SPLIT_EXCLUDE_SHARED } else { 0 };
+        Ok(family | exact | unleased | shared)
     }
 }

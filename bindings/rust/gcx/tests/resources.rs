@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use gcx::{
-    Capability, Device, ErrorKind, Family, LocalityDomain, Result, SmRequest, SmResource,
-    SplitOptions, WorkqueueResource, WorkqueueScope,
+    Capability, Device, ErrorKind, Family, LocalityDomain, PartitionOptions, Result, SmRequest,
+    SmResource, SplitOptions, WorkqueueResource, WorkqueueScope,
 };
 
 fn sms() -> Result<SmResource> {
@@ -120,6 +120,20 @@ fn families_have_their_own_atoms() -> Result<()> {
     let error = group.union(&device.sms()?).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidResourceConfiguration);
     assert_eq!(device.map_sms(Family::Structured).unwrap_err().kind(), ErrorKind::InvalidValue);
+    Ok(())
+}
+
+// The tests load no module with dynamic parallelism.
+#[test]
+fn shared_sms_without_a_module_are_none() -> Result<()> {
+    let device = Device::new(0)?;
+    assert!(device.shared_sms()?.is_empty());
+    let options = SplitOptions::new().exclude_shared();
+    let error = device.sms()?.split_with([24], &options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotReady);
+    let options = PartitionOptions::new().exclude_shared();
+    let error = device.partition_with([Some(24)], &options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotReady);
     Ok(())
 }
 

@@ -161,4 +161,21 @@ public record Device(int ordinal) {
   public void mapSms(SmFamily family) {
     Functions.gcx_device_map_sms(ordinal, family.number);
   }
+
+  /**
+   * Finds the SMs that all partitions of this process share: on compute capability 9.x two, as soon
+   * as a module with dynamic parallelism is loaded. Kernels of every partition also run there.
+   *
+   * <p>Returns what {@link Stream#probeSms} has shown; if that is nothing, makes and probes two
+   * contexts, each with the cost of a first one, and keeps them. Once found, the SMs stay known.
+   * Modules load lazily: while none are found, call it again after a kernel of the module was
+   * launched.
+   *
+   * @return the hardware's numbers, ascending; empty while none are found
+   * @throws GcxException.NotSupported compute capability 9.x under MPS, where the numbers are
+   *     virtual
+   */
+  public int[] sharedSms() {
+    return Functions.gcx_device_get_shared_sms(ordinal);
+  }
 }

@@ -35,6 +35,7 @@ final class Names {
           entry("gcx_device_get_count", "Device.count"),
           entry("gcx_device_get_info", "Device.info"),
           entry("gcx_device_get_resource", "Device.sms"),
+          entry("gcx_device_get_shared_sms", "Device.sharedSms"),
           entry("gcx_device_get_stream_priority_range", "Device.streamPriorityRange"),
           entry("gcx_device_map_sms", "Device.mapSms"),
           entry("gcx_driver_get_info", "Gcx.driver"),
@@ -126,6 +127,7 @@ final class Names {
           entry("GCX_SM_FAMILY_FINE", "SmFamily.FINE"),
           entry("GCX_SM_FAMILY_MAX_CLUSTER", "SmFamily.MAX_CLUSTER"),
           entry("GCX_SPLIT_EXACT", "SplitOption.EXACT"),
+          entry("GCX_SPLIT_EXCLUDE_SHARED", "SplitOption.EXCLUDE_SHARED"),
           entry("GCX_SPLIT_IGNORE_SM_COSCHEDULING", "SplitOption.FINE"),
           entry("GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE", "SplitOption.MAX_CLUSTER"),
           entry("GCX_SPLIT_UNLEASED", "SplitOption.UNLEASED"));

@@ -11,7 +11,9 @@ public enum SplitOption {
   /** Counts that would have to be rounded up are refused. */
   EXACT,
   /** Of the SMs only what no {@link Lease} has. */
-  UNLEASED;
+  UNLEASED,
+  /** Of the SMs only atoms that hold none of {@link Device#sharedSms}; after {@link Device#mapSms}. */
+  EXCLUDE_SHARED;
 
   static int flags(SplitOption... options) {
     int flags = Functions.GCX_SPLIT_DEFAULT;
@@ -22,6 +24,7 @@ public enum SplitOption {
             case MAX_CLUSTER -> Functions.GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
             case EXACT -> Functions.GCX_SPLIT_EXACT;
             case UNLEASED -> Functions.GCX_SPLIT_UNLEASED;
+            case EXCLUDE_SHARED -> Functions.GCX_SPLIT_EXCLUDE_SHARED;
           };
     }
     return flags;

@@ -82,6 +82,14 @@ class SplitTest {
   }
 
   @Test
+  void sharedSmsWithoutAModuleAreNone() {
+    assertEquals(0, device.sharedSms().length);
+    assertThrows(
+        GcxException.NotReady.class,
+        () -> all.split(List.of(SmRequest.of(24)), SplitOption.EXCLUDE_SHARED));
+  }
+
+  @Test
   void wrongValuesAreRefused() {
     assertThrows(GcxException.InvalidValue.class, () -> all.split());
     assertThrows(GcxException.InvalidValue.class, () -> all.split(List.of()));
