@@ -96,7 +96,9 @@ def test_count_zero_is_refused(gcx: Any) -> None:
             lambda: by_ctypes.Lease(gcx, 0, 0),
             lambda: gcx.resize([(lease, 0)]),
         ):
-            with pytest.raises(by_ctypes.GcxError, match="GCX_ERROR_INVALID_VALUE.* is 0; GCX_REST"):
+            with pytest.raises(
+                by_ctypes.GcxError, match="GCX_ERROR_INVALID_VALUE.* is 0; GCX_REST"
+            ):
                 refused()
         assert lease.sm_count() == 24
     assert len(gcx.split(device, [by_ctypes.REST, 24])) == 2
