@@ -55,13 +55,20 @@ def checked(result: int) -> None:
         sys.exit(f"{result}: {library.gcx_last_error_message()!r}")
 
 
+def sm_count(text: str) -> int:
+    """A number of SMs, or GCX_REST for "rest"."""
+    return 0xFFFFFFFF if text == "rest" else int(text)
+
+
 def acquire(words: str, waits: bool = False) -> ctypes.c_void_p:
     name, count, *own = words.split(":")
     params = Params(ctypes.sizeof(Params), len(own), name=os.fsencode(name))
     params.exclusive_sm_count = int(own[0]) if own else 0
     params.timeout_ms = 0xFFFFFFFF if waits else 0
     lease = ctypes.c_void_p()
-    checked(library.gcx_lease_acquire(0, int(count), ctypes.byref(params), ctypes.byref(lease)))
+    checked(
+        library.gcx_lease_acquire(0, sm_count(count), ctypes.byref(params), ctypes.byref(lease))
+    )
     stream = ctypes.c_void_p()
     checked(library.gcx_lease_stream_create(lease, None, ctypes.byref(stream)))
     return lease
@@ -72,7 +79,7 @@ def hold(words: str, waits: bool = False) -> None:
     params = HoldParams(ctypes.sizeof(HoldParams), name=os.fsencode(name))
     params.timeout_ms = 0xFFFFFFFF if waits else 0
     held = ctypes.c_void_p()
-    checked(library.gcx_hold_create(0, int(count), ctypes.byref(params), ctypes.byref(held)))
+    checked(library.gcx_hold_create(0, sm_count(count), ctypes.byref(params), ctypes.byref(held)))
 
 
 leases = []

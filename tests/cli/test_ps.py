@@ -97,6 +97,16 @@ def test_json(folder: Path) -> None:
         assert told(folder, "top")["holds"] == document["holds"]
 
 
+def test_wait_for_rest_is_listed_as_rest(folder: Path) -> None:
+    with publishers(folder, ("p", "hold:all:rest", "wait:hold:late:rest")):
+        rows = [line.split()[:4] for line in shown(folder).splitlines()[2:-1]]
+        assert rows == [
+            ["all", "132", "coscheduled", "0-15"],
+            ["late", "rest", "coscheduled", "waits"],
+        ]
+        assert [hold["sm_count"] for hold in told(folder)["holds"]] == [132, "rest"]
+
+
 def test_names_do_nothing_to_the_terminal(folder: Path) -> None:
     for name in ("\x1b[2J", "a\nb", "\u009b2J", "\udcff"):
         with publishers(folder, ("p", f"hold:{name}:32")):

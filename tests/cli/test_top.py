@@ -127,6 +127,12 @@ def test_json(folder: Path) -> None:
         assert len(leases["probe"]["shared_atoms"]) == 2
 
 
+def test_wait_for_rest_is_listed_as_rest(folder: Path) -> None:
+    with publishers(folder, ("p", "all:rest", "wait:late:rest")):
+        assert re.search(r"- +late +waits for the rest +0 +0 +p ", shown(folder))
+        assert [lease["sm_count"] for lease in told(folder)["leases"]] == [132, "rest"]
+
+
 def test_a_process_without_leases(folder: Path) -> None:
     with publishers(folder, ("idle",)) as (idle,):
         assert shown(folder) == f"idle (pid {idle.process.pid}, SIMULATED) has no lease\n"

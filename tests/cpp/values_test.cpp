@@ -77,7 +77,7 @@ void counts_that_are_none() {
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, sms.plan(std::vector<long>{8, -8}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, sms.plan(Counts{}));
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, sms.split(Counts{}));
-    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, sms.split({UINT32_MAX}));
+    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, sms.split({UINT32_MAX - 1}));
     CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, sms.split({140}));
     static_assert(!std::is_convertible_v<bool, gcx::request>);
     static_assert(!std::is_convertible_v<double, gcx::request>);

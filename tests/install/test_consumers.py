@@ -69,7 +69,7 @@ VERSIONS = {
     "0.2...<1": True,
     "0.1...<1": False,
     "0.0.1...0.1.0": False,
-    f"0.2...<{version()}": False,
+    f"0.1...<{version()}": False,
     f"0.2...{version()}": True,
     "0.2 COMPONENTS python": False,
     "0.2 OPTIONAL_COMPONENTS python": True,

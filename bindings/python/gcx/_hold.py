@@ -313,8 +313,8 @@ def holds(folder: Path | None = None) -> list[LiveHold]:
         found.append(
             LiveHold(
                 number, since, until, pid, user, bool(simulated), bool(waits),
-                FAMILY_NAMES[family], count_or_rest(sms), of_device, atoms, size, last, _MPS[mps], percentage,
-                atoms_in(words), uuid_text(uuid), name, process, device,
+                FAMILY_NAMES[family], count_or_rest(sms), of_device, atoms, size, last,
+                _MPS[mps], percentage, atoms_in(words), uuid_text(uuid), name, process, device,
             )
         )  # fmt: skip
     return found

@@ -50,6 +50,15 @@ def acquired(threads: ThreadPoolExecutor, count: int, name: str, **how: Any) -> 
     return found
 
 
+def test_wait_for_rest_is_listed_without_a_count(threads: ThreadPoolExecutor) -> None:
+    with gcx.acquire(None) as held:
+        late = threads.submit(gcx.acquire, None, name="late", timeout=None)
+        until(lambda: waiting() == ["late"])
+        assert [lease.sm_count for lease in gcx.leases()] == [132, None]
+        held.close()
+        late.result(60).close()
+
+
 def test_those_who_wait_are_served_in_their_order(
     threads: ThreadPoolExecutor, held: gcx.Lease
 ) -> None:

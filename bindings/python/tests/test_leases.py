@@ -290,6 +290,7 @@ def test_wrong_values(pair: tuple[gcx.Lease, gcx.Lease]) -> None:
         (gcx.InvalidDeviceError, "7", lambda: acquire(8, device=7)),
         (gcx.InvalidValueError, "at least 1, not 0", lambda: acquire(0)),
         (gcx.InvalidValueError, "at least 0, not -1", lambda: acquire(-1)),
+        (gcx.InvalidValueError, "at most 4294967294", lambda: acquire(2**32 - 1)),
         (TypeError, "'8'", lambda: acquire("8")),
         (TypeError, "True", lambda: acquire(True)),
         (TypeError, "positional", lambda: acquire(8, "name")),

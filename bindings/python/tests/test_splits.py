@@ -247,6 +247,8 @@ BAD = [
     ([0], ValueError),
     (-8, ValueError),
     ([24, -8], ValueError),
+    ([24, 0], ValueError),
+    ([2**32 - 1], ValueError),
     ([2**32], ValueError),
     ([2**80], ValueError),
     (Index(-1), ValueError),

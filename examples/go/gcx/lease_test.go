@@ -167,10 +167,11 @@ func TestLeasesAreMisused(t *testing.T) {
 	_, long := Acquire(0, 8, LeaseParams{Name: strings.Repeat("n", 64)})
 	_, flags := Acquire(0, 8, LeaseParams{Flags: 0x80})
 	_, zero := Acquire(0, 0, LeaseParams{})
+	twice := LeaseSize{Lease: lease, SMCount: 8}
 	for what, err := range map[string]error{
 		"a name with a byte 0": name, "a long name": long, "unknown flags": flags,
 		"0 SMs": zero, "a resize to 0 SMs": Resize(0, LeaseSize{Lease: lease}),
-		"no sizes": Resize(0), "a lease twice": Prepare(LeaseSize{lease, 8}, LeaseSize{lease, 8}),
+		"no sizes": Resize(0), "a lease twice": Prepare(twice, twice),
 		"handed over to itself": lease.HandOver(lease, 0),
 	} {
 		refused(t, what, err, InvalidValue)
