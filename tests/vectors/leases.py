@@ -62,6 +62,8 @@ class Leasing(Machine):
     def begin_vector(self) -> None:
         super().begin_vector()
         self.leases_now: dict[str, Lease] = {}
+        # By the leases and how many SMs each has: their atoms.
+        self.layouts: dict[frozenset[tuple[str, int]], dict[str, Atoms]] = {}
 
     # ---- What others leave ----
 
@@ -184,6 +186,8 @@ class Leasing(Machine):
         if {(lease.device, lease.family) for lease in leases} != {(device, family)}:
             return refused(CONFIGURATION)
         shape = self._shape(device, family)
+        if not any(lease.shared for lease in leases) and shape.plan(counts, shape.all) is None:
+            return refused(CONFIGURATION)
         if any(shape.plan([count], shape.all) is None for count in counts):
             return refused(CONFIGURATION)
         if sum(count for count in counts if count != REST) > shape.sms(shape.all):
@@ -198,12 +202,30 @@ class Leasing(Machine):
             after = resized(shape, counts, [lease.atoms for lease in leases], free)
         if after is None:
             return refused(TAKEN)
+        after = self._layout(names, after, free, prepared=not keep)
         new = [self._check(device, family, atoms) for atoms in after]
         if keep:
             for lease, sms in zip(leases, new):
                 lease.green.sms = sms
                 lease.alone = lease.alone if lease.shared else sms.atoms
         return Answer(OK, ([sms.sm_count for sms in new],))
+
+    def _layout(
+        self, names: Sequence[str], after: Sequence[Atoms], free: Atoms, prepared: bool
+    ) -> list[Atoms]:
+        """ "A layout that was prepared comes back to the same SMs." """
+        leases = [self._lease(name) for name in names]
+        shape = self._shape(leases[0].device, leases[0].family)
+        sizes = frozenset((name, shape.sms(atoms)) for name, atoms in zip(names, after))
+        layout = self.layouts.get(sizes, dict(zip(names, after)))
+        if any(lease.shared for lease in leases) and sizes in self.layouts:
+            raise Undecided
+        usable = free.union(*(lease.atoms for lease in leases))
+        if not frozenset().union(*layout.values()) <= usable:
+            layout = dict(zip(names, after))
+        if prepared:
+            self.layouts[sizes] = layout
+        return [layout[name] for name in names]
 
     def _changed_shared(
         self, shape: Shape, leases: Sequence[Lease], counts: Sequence[int], free: Atoms
