@@ -34,7 +34,7 @@ holds::Request hold_request(uint32_t sm_count, const gcx_hold_params& params) {
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->min_sm_count is %u, more than the %u asked for", params.min_sm_count,
                     sm_count));
-    if (sm_count > GCX_MAX_SMS)
+    if (sm_count > GCX_MAX_SMS && sm_count != GCX_REST)
         fail(GCX_ERROR_INVALID_VALUE,
              format("sm_count is %u; no device has more than %u SMs", sm_count, GCX_MAX_SMS));
     holds::Request request;
@@ -123,6 +123,7 @@ gcx_result gcx_hold_create(int32_t device, uint32_t sm_count, const gcx_hold_par
         if (wanted.cancel != nullptr)
             cancel.emplace(lib.cancels.pin(wanted.cancel));
         request.given_up = [&] { return cancel && (*cancel)->signalled(); };
+        request.cancel = cancel ? &(*cancel)->waits : nullptr;
         *hold = give_out_hold(holds::take(its_device, request));
     });
 }

@@ -291,9 +291,12 @@ void Leases::tidy() {
 }
 
 void Leases::signal(Cancel& cancel) {
-    const Lock lock(mutex_);
-    cancel.signalled_.store(true, std::memory_order_release);
-    changed_.notify_all();
+    {
+        const Lock lock(mutex_);
+        cancel.signalled_.store(true, std::memory_order_release);
+        changed_.notify_all();
+    }
+    cancel.waits.cancel_all();
 }
 
 } // namespace gcx
