@@ -123,6 +123,7 @@ gcx_result gcx_hold_create(int32_t device, uint32_t sm_count, const gcx_hold_par
         if (wanted.cancel != nullptr)
             cancel.emplace(lib.cancels.pin(wanted.cancel));
         request.given_up = [&] { return cancel && (*cancel)->signalled(); };
+        request.cancel = cancel ? &(*cancel)->waits : nullptr;
         *hold = give_out_hold(holds::take(its_device, request));
     });
 }

@@ -2,6 +2,7 @@
 
 #include "api/common.hpp"
 #include "api/guard.hpp"
+#include "core/lease_claim.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -133,6 +134,7 @@ gcx_lease gcx::acquire_lease(Library& lib, Device& device, LeaseRequest request,
         cancel.emplace(lib.cancels.pin(giving_up));
         request.cancel = &**cancel;
     }
+    claim_leases();
     auto made = lib.leases.acquire(device, request);
     auto hold_of_caller = std::make_unique<LeaseHold>(lib.leases, std::move(made));
     return handle_of<gcx_lease>(lib.lease_holds.add(std::move(hold_of_caller)));

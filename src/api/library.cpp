@@ -2,6 +2,7 @@
 
 #include "api/publish.hpp"
 #include "base/log.hpp"
+#include "core/lease_claim.hpp"
 
 #include <pthread.h>
 
@@ -66,6 +67,7 @@ Library& open_locked(const char* choice) {
         return;
     }
     delete old;
+    drop_claim_to_leases();
     log::deliver();
 }
 

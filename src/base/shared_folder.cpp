@@ -78,6 +78,10 @@ void keep_alive(const UnforkedFile& file, const std::string& path) {
 }
 
 void give_up(UnforkedFile file) noexcept {
+    stop_keeping_alive(file);
+}
+
+void stop_keeping_alive(const UnforkedFile& file) noexcept {
     struct flock lock = whole_file(F_UNLCK);
     if (file && !file.bequeathed())
         fcntl(file.get(), F_OFD_SETLK, &lock);
@@ -157,22 +161,33 @@ timespec SharedFolder::last_change() const {
     return fstat(folder_.get(), &info) == 0 ? info.st_mtim : timespec{};
 }
 
-// Many who change the folder all the time may keep it locked by turns, and that is no fault.
-bool SharedFolder::lock_or_fail(const std::function<bool()>& given_up) {
-    timespec seen = last_change();
-    for (auto since = Clock::now(); !lock(Clock::now() + kGlance, given_up);) {
+bool SharedFolder::lock_or_fail(Clock::time_point until, const std::function<bool()>& given_up) {
+    const Clock::time_point begin = Clock::now();
+    const timespec first = last_change();
+    const auto differ = [](const timespec& a, const timespec& b) {
+        return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
+    };
+    timespec seen = first;
+    auto since = begin;
+    while (!lock(std::min(Clock::now() + kGlance, until), given_up)) {
         if (given_up())
             return false;
         const timespec now = last_change();
-        if (now.tv_sec != seen.tv_sec || now.tv_nsec != seen.tv_nsec)
+        // Many processes that change the folder all the time may keep it locked by turns, and that
+        // is no fault.
+        if (differ(now, seen))
             since = Clock::now();
         seen = now;
-        if (Clock::now() - since >= kPatience)
-            fail(GCX_ERROR_OPERATING_SYSTEM,
-                 format("another process has had the folder %s locked for %lld s and changed "
-                        "nothing: it was stopped in the middle of a change, or isn't gcx; lsof "
-                        "tells which processes have the folder open",
-                        path_.c_str(), static_cast<long long>(kPatience.count())));
+        if (Clock::now() < until && Clock::now() - since < kPatience)
+            continue;
+        const auto waited =
+            std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
+        fail(differ(now, first) ? GCX_ERROR_ALREADY_ACQUIRED : GCX_ERROR_OPERATING_SYSTEM,
+             format("other processes have had the folder %s locked for %lld ms%s: many use it at "
+                    "once, or one was stopped in the middle of a change, or isn't gcx; try again, "
+                    "and if that doesn't help, lsof tells which processes have the folder open",
+                    path_.c_str(), static_cast<long long>(waited),
+                    differ(now, first) ? "" : ", and nothing in it has changed"));
     }
     return true;
 }

@@ -32,8 +32,9 @@ class SharedFolder {
     // Waits until nobody else has it locked, and at most until then. While this object lives, no
     // other process and no other object has it locked. False: it can't be had.
     [[nodiscard]] bool lock(Clock::time_point until, const std::function<bool()>& given_up);
-    // lock, or an error that says why not. False: it was given up.
-    [[nodiscard]] bool lock_or_fail(const std::function<bool()>& given_up);
+    // Locks, or throws an error that says why not: at the time until, or as soon as another process
+    // has had the folder locked for 5 s and has changed nothing. False: it was given up.
+    [[nodiscard]] bool lock_or_fail(Clock::time_point until, const std::function<bool()>& given_up);
     ~SharedFolder();
     SharedFolder(SharedFolder&&) = default;
     SharedFolder& operator=(SharedFolder&&) = delete;
@@ -79,6 +80,8 @@ void keep_alive(const UnforkedFile& file, const std::string& path);
 // Keeps it alive no longer. Unless it was bequeathed that holds for a child too that was forked
 // just now and has not closed it yet.
 void give_up(UnforkedFile file) noexcept;
+// Does the same, and leaves the file open: another thread may be using it.
+void stop_keeping_alive(const UnforkedFile& file) noexcept;
 // Whether some process keeps it alive that isn't of this open file. Throws if that can't be told.
 bool is_kept_alive(const UnforkedFile& file, const std::string& path);
 

@@ -19,6 +19,8 @@ using namespace std::chrono_literals;
 
 // How long it is tried to tidy up, which others do as well.
 constexpr auto kTidying = 200ms;
+// How long a process that joins waits for the folder's lock.
+constexpr auto kLongestJoin = 5s;
 
 bool never() {
     return false;
@@ -161,7 +163,7 @@ void give_up(const std::string& folder, const std::string& name, UnforkedFile fi
 std::shared_ptr<Hold> join(const std::string& token) {
     const auto [path, name] = parts_of(token);
     SharedFolder folder = SharedFolder::open(path);
-    static_cast<void>(folder.lock_or_fail(never));
+    static_cast<void>(folder.lock_or_fail(SharedFolder::Clock::now() + kLongestJoin, never));
     SharedFolder::Found found = folder.look_at(name);
     if (!found.refused.empty())
         refuse_file(folder, name, found.refused);

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
@@ -26,7 +27,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kFirstPause = 500us;
 constexpr auto kLongestPause = 20ms;
-constexpr auto kLongestLock = 500ms; // others wait for the first one, so it doesn't let go soon
+// How long a process tries to lock the folder at a time. A request whose timeout is shorter waits
+// so long too, since others may be changing the folder just then.
+constexpr auto kLongestLock = 500ms;
 
 constinit std::atomic<bool> warned_of_mps{false};
 
@@ -88,16 +91,16 @@ void warn_without_mps(const Device& device) {
 }
 
 // One that is taken.
-class Taking {
+class Taking final : private CancelList::Wait {
   public:
     Taking(Device& device, const Request& request)
         : device_(device), request_(request), family_(device.family(request.family)),
           prefix_(describe()) {}
 
     std::shared_ptr<Hold> run() {
+        const CancelList::Entry entry(request_.cancel, *this);
         if (request_.given_up())
             refuse(std::vector<Entry>());
-        UnforkedFile file;
         {
             const SharedFolder folder = locked_folder();
             const std::vector<Entry> entries = look(folder);
@@ -108,22 +111,44 @@ class Taking {
                 become_holder(*granted, entries);
             else
                 become_waiter(entries);
-            file = folder.create(file_name(record_), record_.bytes());
             folder_ = folder.path();
+            const std::lock_guard lock(deciding_);
+            if (state_ == State::cancelled)
+                refuse(entries);
+            file_ = folder.create(file_name(record_), record_.bytes());
+            if (granted)
+                state_ = State::granted;
         }
         try {
             if (record_.waits != 0)
-                wait(file);
+                wait();
         } catch (...) {
-            give_up(folder_, file_name(record_), std::move(file));
+            {
+                const std::lock_guard lock(deciding_);
+                state_ = State::cancelled; // from here on cancel() leaves the file alone
+            }
+            give_up(folder_, file_name(record_), std::move(file_));
             throw;
         }
         if ((request_.flags & GCX_HOLD_INHERIT) != 0)
-            file.bequeath();
-        return std::make_shared<Hold>(folder_, std::move(file), record_, request_.flags, false);
+            file_.bequeath();
+        return std::make_shared<Hold>(folder_, std::move(file_), record_, request_.flags, false);
     }
 
   private:
+    // Whether the SMs were granted or the request was cancelled, whichever came first.
+    enum class State : uint8_t { undecided, granted, cancelled };
+
+    // Takes the request out of the queue: a file that nobody keeps alive counts for nobody, and is
+    // removed by whoever locks the folder next. That waits for no other process.
+    void cancel() noexcept override {
+        const std::lock_guard lock(deciding_);
+        if (state_ != State::undecided)
+            return;
+        state_ = State::cancelled;
+        stop_keeping_alive(file_);
+    }
+
     // Fills in what stays as it is, and gives back what the device's files begin with.
     std::string describe() {
         gcx_device_info info = GCX_DEVICE_INFO_INIT;
@@ -155,7 +180,10 @@ class Taking {
 
     SharedFolder locked_folder() {
         SharedFolder folder = SharedFolder::open(request_.folder);
-        if (!folder.lock_or_fail(request_.given_up))
+        const auto until = request_.timeout_ms == GCX_FOREVER
+                               ? Clock::time_point::max()
+                               : std::max(end_, begin_ + kLongestLock);
+        if (!folder.lock_or_fail(until, request_.given_up))
             refuse(std::vector<Entry>());
         return folder;
     }
@@ -248,8 +276,7 @@ class Taking {
     static auto turn_of(const Record& record) { return std::pair(record.ticket, record.id); }
 
     // Waits for its turn and its SMs. Who is not the first looks at the one before it alone.
-    void wait(const UnforkedFile& file) {
-        const auto end = Clock::now() + std::chrono::milliseconds(request_.timeout_ms);
+    void wait() {
         const bool forever = request_.timeout_ms == GCX_FOREVER;
         std::vector<Entry> entries;
         UnforkedFile before; // of the one before; none: it has to look anew
@@ -257,12 +284,12 @@ class Taking {
              pause = std::min(pause * 2, std::chrono::microseconds(kLongestPause))) {
             const auto patience = Clock::now() + kLongestLock;
             if (!still_waits(before) &&
-                try_to_take(file, entries, before, forever ? patience : std::min(patience, end)))
+                try_to_take(entries, before, forever ? patience : std::min(patience, end_)))
                 return;
-            if (request_.given_up() || (!forever && Clock::now() >= end))
+            if (request_.given_up() || (!forever && Clock::now() >= end_))
                 refuse(entries);
             const auto left =
-                std::chrono::duration_cast<std::chrono::microseconds>(end - Clock::now());
+                std::chrono::duration_cast<std::chrono::microseconds>(end_ - Clock::now());
             std::this_thread::sleep_for(forever ? pause : std::min(pause, left));
         }
     }
@@ -275,8 +302,7 @@ class Taking {
         }
     }
 
-    bool try_to_take(const UnforkedFile& file, std::vector<Entry>& entries, UnforkedFile& before,
-                     Clock::time_point until) {
+    bool try_to_take(std::vector<Entry>& entries, UnforkedFile& before, Clock::time_point until) {
         SharedFolder folder = SharedFolder::open(request_.folder);
         if (!folder.lock(until, request_.given_up))
             return false;
@@ -284,6 +310,8 @@ class Taking {
         const auto own = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
             return entry.record.id == record_.id;
         });
+        if (own == entries.end() && request_.given_up())
+            return false; // cancel() took it out
         if (own == entries.end())
             fail(GCX_ERROR_OPERATING_SYSTEM, format("somebody removed the file of this wait, %s/%s",
                                                     folder_.c_str(), file_name(record_).c_str()));
@@ -299,7 +327,11 @@ class Taking {
         if (!granted)
             return false;
         become_holder(*granted, entries);
-        folder.write(file, record_.bytes());
+        const std::lock_guard lock(deciding_);
+        if (state_ == State::cancelled)
+            return false;
+        state_ = State::granted;
+        folder.write(file_, record_.bytes());
         return true;
     }
 
@@ -346,9 +378,14 @@ class Taking {
     Device& device_;
     const Request& request_;
     const std::shared_ptr<Family> family_;
+    const Clock::time_point begin_ = Clock::now();
+    const Clock::time_point end_ = begin_ + std::chrono::milliseconds(request_.timeout_ms);
     Record record_{};
     std::string prefix_;
     std::string folder_;
+    std::mutex deciding_; // guards what follows
+    State state_ = State::undecided;
+    UnforkedFile file_;
 };
 
 } // namespace

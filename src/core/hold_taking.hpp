@@ -1,6 +1,7 @@
 // How a hold is taken: what is free of all that other processes hold, and the wait for it.
 #pragma once
 
+#include "core/cancel_list.hpp"
 #include "core/device.hpp"
 #include "core/hold.hpp"
 
@@ -19,6 +20,7 @@ struct Request {
     std::string name;
     std::string folder; // as folder_of gives it
     std::function<bool()> given_up;
+    CancelList* cancel = nullptr; // null: nothing cancels the wait
 };
 
 std::shared_ptr<Hold> take(Device& device, const Request& request);

@@ -410,11 +410,15 @@ void Leases::tidy() {
 }
 
 void Leases::signal(Cancel& cancel) {
-    const Lock lock(mutex_);
-    cancel.signalled_.store(true, std::memory_order_release);
-    for (const auto& [device, shelf] : shelves_)
-        take_out_waiters(*shelf, [&](const Waiter& waiter) { return waiter.cancel == &cancel; });
-    changed_.notify_all();
+    {
+        const Lock lock(mutex_);
+        cancel.signalled_.store(true, std::memory_order_release);
+        for (const auto& [device, shelf] : shelves_)
+            take_out_waiters(*shelf,
+                             [&](const Waiter& waiter) { return waiter.cancel == &cancel; });
+        changed_.notify_all();
+    }
+    cancel.waits.cancel_all();
 }
 
 } // namespace gcx

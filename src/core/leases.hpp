@@ -1,6 +1,7 @@
 // All leases of the process: who has which SMs, who waits, and how SMs change hands.
 #pragma once
 
+#include "core/cancel_list.hpp"
 #include "core/lease.hpp"
 
 #include <chrono>
@@ -18,6 +19,8 @@ class Cancel {
     bool signalled() const { return signalled_.load(std::memory_order_acquire); }
     void check_alive() const {}
     void close() {}
+    // The waits that are not in the queue of Leases.
+    CancelList waits;
 
   private:
     friend class Leases;

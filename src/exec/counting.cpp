@@ -2,12 +2,10 @@
 
 #include "driver/driver.hpp"
 #include "exec/facade.hpp"
+#include "exec/library_search.hpp"
 #include "exec/words.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <link.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -34,37 +32,6 @@ const char* dl_reason() {
     return reason != nullptr ? reason : "no reason given";
 }
 
-std::string path_of(void* library) {
-    const link_map* map = nullptr;
-    return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr ? map->l_name : "";
-}
-
-// Which file the loader takes for a name, found out by a child, since what it opens can't be
-// undone: a second libcuda.so.1 would never be looked for.
-std::string find_library(const std::string& name) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        fail(GCX_ERROR_OPERATING_SYSTEM, format("no pipe: %s", std::strerror(errno)));
-    const pid_t child = fork();
-    if (child == 0) {
-        void* const library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
-        const std::string path = library != nullptr ? path_of(library) : "";
-        _exit(write(ends[1], path.data(), path.size()) < 0 ? 1 : 0);
-    }
-    close(ends[1]);
-    char path[PATH_MAX] = "";
-    ssize_t length = 0;
-    do
-        // With the lock, since it must not be asked twice at once; until the child ends, at most.
-        // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection)
-        length = child > 0 ? read(ends[0], path, sizeof path - 1) : 0;
-    while (length < 0 && errno == EINTR);
-    close(ends[0]);
-    while (child > 0 && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    return {path, static_cast<std::size_t>(length > 0 ? length : 0)};
-}
-
 std::string absolute(const std::string& path) {
     char whole[PATH_MAX];
     return realpath(path.c_str(), whole) != nullptr ? whole : "";
@@ -72,13 +39,17 @@ std::string absolute(const std::string& path) {
 
 std::string real_library(const std::string& choice) {
     const std::string name = library_of(choice);
-    const std::string path =
-        absolute(name.find('/') == std::string::npos ? find_library(name) : name);
+    const bool searched = name.find('/') == std::string::npos;
+    const std::string path = absolute(searched ? find_library(name) : name);
     if (path.empty())
         fail(GCX_ERROR_SHARED_OBJECT_INIT_FAILED,
-             format("no CUDA driver: there is no %s. Install NVIDIA's driver, or set "
-                    "GCX_DRIVER=sim:h100@13.0 to run on the simulated one",
-                    name.c_str()));
+             format("no CUDA driver: there is no %s%s. Install NVIDIA's driver, set GCX_DRIVER to "
+                    "the path of libcuda, or set GCX_DRIVER=sim:h100@13.0 to run on the simulated "
+                    "one",
+                    name.c_str(),
+                    searched ? " in the folders of LD_LIBRARY_PATH, the loader's cache or the "
+                               "system's folders"
+                             : ""));
     return path;
 }
 

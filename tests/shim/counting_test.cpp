@@ -3,13 +3,16 @@
 #include "asked_by.hpp"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -197,6 +200,30 @@ void by_name() {
     CHECK(std::string(info.library).find("libgcx-sim.so") != std::string::npos);
 }
 
+// Threads that load libraries hold the loader's locks at any moment, and a forked child would find
+// them locked.
+void loading_threads_do_not_block() {
+    unsetenv("GCX_DRIVER");
+    setenv("GCX_SIM", "h100@13.0", 1);
+    static std::atomic<int> forks{0};
+    CHECK_EQ(pthread_atfork([] { forks++; }, nullptr, nullptr), 0);
+    std::atomic<bool> done{false};
+    std::vector<std::thread> threads;
+    for (const char* const name : {"libanl.so.1", "libBrokenLocale.so.1", "libthread_db.so.1"}) {
+        threads.emplace_back([&done, name] {
+            while (!done) {
+                if (void* const library = dlopen(name, RTLD_NOW); library != nullptr)
+                    dlclose(library);
+            }
+        });
+    }
+    CHECK_OK(gcx_report_partition_counts());
+    done = true;
+    for (std::thread& thread : threads)
+        thread.join();
+    CHECK_EQ(forks.load(), 0);
+}
+
 void wrong_arguments() {
     CHECK_EQ(gcx_reports_partition_counts(nullptr), GCX_ERROR_INVALID_VALUE);
     setenv("GCX_DRIVER", "/nowhere/libcuda.so.1", 1);
@@ -227,6 +254,8 @@ int main() {
     in("sim:h100@13.0", after_gcx);
     in("sim:h100@13.0", too_late);
     in("", by_name);
+    for (int round = 0; round < 10; round++)
+        in("", loading_threads_do_not_block);
     in("sim:h100@13.0", wrong_arguments);
     return check::summary("counts of partitions");
 }
