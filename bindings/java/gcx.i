@@ -255,6 +255,11 @@ AS(jobject, Preparing, jobject preparing)
 %ignore gcx_progress_callback;
 %rename("$ignore", fullname=1) gcx_cache_prepare;
 
+%define CREATED(TYPE)
+%typemap(in, numinputs=0) TYPE* (TYPE handle = NULL) { $1 = &handle; }
+%typemap(argout) TYPE* { GIVES(HANDLE(*$1)) }
+%enddef
+
 %include "gcx_common.i"
 
 %rename(gcx_log_set_callback) log_set_callback;

@@ -259,7 +259,7 @@ static char* to_text(JNIEnv* jenv, jbyteArray array) {
 /* What gcx_common.i asks of a language. The structs of gcx.h have fewer fields than this. */
 #define MOST_FIELDS 24
 #define RAISE(result) throw_result(jenv, jcls, result)
-#define DELIVER() deliver_messages(jenv, jcls)
+#define DELIVER() (deliver_messages(jenv, jcls), 1)
 #define MEMORY_EXHAUSTED() throw_exhausted(jenv)
 #define TO_U32(input, to) (*(to) = (uint32_t)(input), 1)
 #define TO_U64(input, to) (*(to) = (uint64_t)(input), 1)

@@ -1,11 +1,13 @@
 /* The private layer of the Python package: every function of gcx.h, with Python's own values.
  *
  *   resources   immutable bytes, as long as the struct
- *   handles     int, also native ones; 0 is NULL
+ *   handles     int, also native ones; 0 is NULL. A call that creates one takes the Owner that is to
+ *               have it as its last argument and returns that, see owner.h
  *   structs     tuples of their fields in the header's order, without struct_size
  *   results     an exception, made by the callable that was given to set_error_factory
  *   messages    diagnostics, given to the callable of set_log_receiver when the call that caused
- *               them returns: nothing of Python's runs inside the library
+ *               them returns, if the logger gcx is enabled for them: nothing of Python's runs
+ *               inside the library. What the callable raises is raised by the call
  *
  * The GIL is given up in every call that opens, asks or waits for the driver or for another thread.
  */
@@ -17,6 +19,7 @@
 
 %{
 #include "messages.h"
+#include "owner.h"
 #include "values.h"
 
 static PyObject* text_of(const char* text) {
@@ -43,37 +46,123 @@ static PyObject* keep(const char* name, PyObject* object) {
     return Py_None;
 }
 
-/* After a call, with the GIL and without an exception. The receiver may call gcx again. */
-static void deliver_messages(void) {
+#define NO_LEVEL 1000 /* above all messages' */
+
+/* An attribute. Python's cache of methods keeps the names that were looked up: so it is to be the
+ * one string of that name. */
+static PyObject* attribute_of(PyObject* object, const char* name) {
+    PyObject* const text = PyUnicode_InternFromString(name);
+    PyObject* const attribute = text != NULL ? PyObject_GetAttr(object, text) : NULL;
+    Py_XDECREF(text);
+    return attribute;
+}
+
+/* The number behind an attribute, 0 to NO_LEVEL; -1 with an exception. */
+static long number_in(PyObject* object, const char* name) {
+    PyObject* attribute = attribute_of(object, name);
+    long number = attribute != NULL ? PyLong_AsLong(attribute) : -1;
+    Py_XDECREF(attribute);
+    if (number < 0 && PyErr_Occurred() == NULL)
+        number = 0;
+    return number < NO_LEVEL ? number : NO_LEVEL;
+}
+
+/* The level from which on the logger takes messages, which may be inherited; -1 with an exception. */
+static long level_of(PyObject* logger) {
+    long level = 0;
+    Py_INCREF(logger);
+    while (level == 0 && logger != Py_None) {
+        PyObject* parent;
+        level = number_in(logger, "level");
+        parent = level >= 0 ? attribute_of(logger, "parent") : NULL;
+        Py_DECREF(logger);
+        if (parent == NULL)
+            return -1;
+        logger = parent;
+    }
+    Py_DECREF(logger);
+    return level;
+}
+
+/* The lowest level of logging's that the logger gcx is enabled for. It is read from attributes,
+ * since Logger.isEnabledFor is Python code, in which the handlers of signals run: most programs
+ * want no messages and should not notice them. -1 with an exception. */
+static long lowest_level(void) {
+    PyObject* const logging = PyDict_GetItemString(PyImport_GetModuleDict(), "logging");
+    PyObject* root = logging != NULL ? attribute_of(logging, "root") : NULL;
+    PyObject* manager = root != NULL ? attribute_of(root, "manager") : NULL;
+    PyObject* loggers = manager != NULL ? attribute_of(manager, "loggerDict") : NULL;
+    long lowest = NO_LEVEL; /* without logging nobody can have asked for messages */
+    if (loggers != NULL) {
+        PyObject* logger = PyDict_Check(loggers) ? PyDict_GetItemString(loggers, "gcx") : NULL;
+        PyObject* const level = logger != NULL ? attribute_of(logger, "level") : NULL;
+        long off_up_to;
+        long disabled;
+        if (level == NULL) { /* There is no such logger yet. It would inherit all from the root. */
+            PyErr_Clear();
+            logger = root;
+        }
+        Py_XDECREF(level);
+        off_up_to = number_in(manager, "_disable");
+        disabled = off_up_to >= 0 ? number_in(logger, "disabled") : -1;
+        if (disabled == 0)
+            lowest = level_of(logger);
+        if (lowest >= 0 && lowest <= off_up_to)
+            lowest = off_up_to + 1;
+    }
+    Py_XDECREF(loggers);
+    Py_XDECREF(manager);
+    Py_XDECREF(root);
+    if (PyErr_Occurred() == NULL)
+        return lowest;
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_TypeError))
+        return -1;
+    PyErr_Clear(); /* Another logging than we know: the receiver asks it. */
+    return 0;
+}
+
+/* After a call, with the GIL and without an exception: 0 if the receiver raises, which may be the
+ * exception of a signal's handler. It may call gcx again. */
+static int deliver_messages(void) {
+    message_list list = {NULL, NULL, 0};
     PyObject* receiver;
-    message* next = take_messages();
-    if (next == NULL)
-        return;
+    long lowest;
+    if (deferred.first == NULL && messages.first == NULL)
+        return 1;
+    move_messages(&list, &deferred);
+    move_messages(&list, &messages);
     receiver = kept(LOG_RECEIVER);
     Py_XINCREF(receiver);
-    while (next != NULL) {
-        message* const current = next;
-        PyObject* text = text_of(current->text);
-        PyObject* answer = NULL;
-        if (receiver != NULL && text != NULL)
-            answer = PyObject_CallFunction(receiver, "iO", (int)current->level, text);
-        if (answer == NULL && PyErr_Occurred() != NULL)
-            PyErr_WriteUnraisable(receiver);
-        Py_XDECREF(answer);
-        Py_XDECREF(text);
-        next = current->next;
-        free(current);
+    lowest = receiver != NULL ? lowest_level() : NO_LEVEL;
+    while (lowest >= 0 && list.first != NULL) {
+        message* const next = first_message(&list);
+        if (50 - 10 * (long)next->level >= lowest) {
+            PyObject* text = text_of(next->text);
+            PyObject* answer = NULL;
+            if (text != NULL)
+                answer = PyObject_CallFunction(receiver, "iO", (int)next->level, text);
+            Py_XDECREF(text);
+            if (answer == NULL)
+                lowest = -1;
+            Py_XDECREF(answer);
+        }
+        free(next);
     }
     Py_XDECREF(receiver);
+    move_messages(&deferred, &list); /* The rest is for the next call. */
+    return lowest >= 0;
 }
 
 static void raise_result(gcx_result result) {
     PyObject* text = text_of(gcx_last_error_message());
     PyObject* factory;
     PyObject* error = NULL;
-    deliver_messages();
     if (text == NULL)
         return;
+    if (!deliver_messages()) {
+        Py_DECREF(text);
+        return;
+    }
     factory = kept(ERROR_FACTORY);
     if (factory == NULL)
         PyErr_SetObject(PyExc_RuntimeError, text);
@@ -93,6 +182,8 @@ static void raise_result(gcx_result result) {
 /* These never wait. */
 %nothread set_error_factory;
 %nothread set_log_receiver;
+%nothread flush_messages;
+%nothread make_owner_type;
 %nothread gcx_version;
 %nothread gcx_result_name;
 %nothread gcx_result_string;
@@ -107,6 +198,17 @@ static PyObject* set_log_receiver(PyObject* receiver) {
     gcx_log_set_callback(GCX_LOG_DEBUG, note_message, NULL);
     return keep(LOG_RECEIVER, receiver);
 }
+
+/* Delivers the messages that still wait for a call. */
+static PyObject* flush_messages(void) {
+    if (!deliver_messages())
+        return NULL;
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
+/* The type Owner for this interpreter. */
+static PyObject* make_owner_type(void) { return new_owner_type(); }
 %}
 
 /* ------------------------------------------------------------------------------------------
@@ -197,6 +299,40 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
         SWIG_fail;
 %enddef
 
+/* The owner is the last argument, and what the function returns. It is given the handle on every way
+ * out of the wrapper: the call may have succeeded and the delivery of its messages may raise. */
+%define CREATED(TYPE)
+%typemap(in) TYPE* (TYPE handle = NULL, PyObject* taker = NULL) {
+    if (!to_owner($input))
+        SWIG_fail;
+    taker = $input;
+    $1 = &handle;
+}
+%typemap(argout) TYPE* {
+    Py_INCREF(taker$argnum);
+    GIVES(taker$argnum)
+}
+%typemap(freearg) TYPE* {
+    if (handle$argnum != NULL)
+        own(taker$argnum, handle$argnum, TYPE##_released);
+}
+%enddef
+
+/* Handles that stay their owner's. */
+%typemap(in, numinputs=0) gcx_context* borrowed (gcx_context handle = NULL) { $1 = &handle; }
+%typemap(argout) gcx_context* borrowed { GIVES(HANDLE(*$1)) }
+%typemap(freearg) gcx_context* borrowed ""
+%rename("$ignore", fullname=1) gcx_context_pop;
+%rename(gcx_context_pop) pop_context;
+%rename("$ignore", fullname=1) gcx_context_get_current;
+%rename(gcx_context_get_current) current_context;
+%inline %{
+static gcx_result pop_context(gcx_context* borrowed) { return gcx_context_pop(borrowed); }
+static gcx_result current_context(gcx_context* borrowed) {
+    return gcx_context_get_current(borrowed);
+}
+%}
+
 /* A name or a path, or None. */
 %typemap(in) const char* driver (PyObject* name = NULL), const char* folder (PyObject* name = NULL),
              const char* token (PyObject* name = NULL) {
@@ -276,8 +412,7 @@ static PyObject* prepare_cache(PyObject* resources, uint32_t flags, gcx_cancel c
     result = gcx_cache_prepare(wanted, count, &params);
     PyEval_RestoreThread(call.python);
     free(wanted);
-    if (call.raised[0] != NULL) {
-        deliver_messages();
+    if (call.raised[0] != NULL) { /* The messages are for the next call. */
         PyErr_Restore(call.raised[0], call.raised[1], call.raised[2]);
         return NULL;
     }
@@ -285,7 +420,8 @@ static PyObject* prepare_cache(PyObject* resources, uint32_t flags, gcx_cancel c
         raise_result(result);
         return NULL;
     }
-    deliver_messages();
+    if (!deliver_messages())
+        return NULL;
     Py_INCREF(Py_None);
     return Py_None;
 }

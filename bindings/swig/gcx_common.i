@@ -1,14 +1,15 @@
 /* What SWIG has to know of gcx.h, for every language: which parameters are inputs, which are
  * outputs and how long they are, which begin with struct_size, what is a handle, when a call has
  * failed. A language's own .i file comes before this and includes it at its end. It says how the
- * values are passed there, by the macros below. FAIL, GIVES and GIVES_NOTHING are SWIG's macros, the
+ * values are passed there, by the macros below. FAIL, GIVES, GIVES_NOTHING and CREATED are SWIG's, the
  * others C's. Those that begin with TO_ are 0 or NULL after a failure, with the exception set.
  *
  *   FAIL                         leaves the wrapper with the exception that is set
  *   GIVES(VALUE)                 makes VALUE, one of the language's, what the function returns
  *   GIVES_NOTHING                what a function returns that gives nothing
  *   RAISE(RESULT)                sets the exception of a failed call
- *   DELIVER()                    gives out what messages.h has noted
+ *   DELIVER()                    gives out what messages.h has noted; 0 with an exception set
+ *   CREATED(TYPE)                the typemaps of TYPE*, a handle which the call's caller then owns
  *   MEMORY_EXHAUSTED()           sets the exception
  *   TO_U32(INPUT, TO) and so TO_U64, TO_I32, TO_HANDLE, TO_RESOURCE
  *   TO_RESOURCES(INPUT, COUNT)   an array from calloc, or NULL
@@ -33,7 +34,8 @@
         RAISE($1);
         FAIL
     }
-    DELIVER();
+    if (!DELIVER())
+        FAIL
     GIVES_NOTHING
 }
 
@@ -44,7 +46,8 @@
         RAISE($1);
         FAIL
     }
-    DELIVER();
+    if (!DELIVER())
+        FAIL
     $result = TRUTH($1 == GCX_SUCCESS);
 }
 
@@ -199,18 +202,16 @@
     $1 = ($1_ltype)handle;
 }
 %typemap(out) struct CUctx_st*, struct CUgreenCtx_st*, struct CUstream_st*, struct CUevent_st* {
-    DELIVER();
+    if (!DELIVER())
+        FAIL
     $result = HANDLE($1);
 }
-%typemap(in, numinputs=0) gcx_context* (gcx_context handle = NULL),
-                          gcx_stream* (gcx_stream handle = NULL),
-                          gcx_event* (gcx_event handle = NULL),
-                          gcx_lease* (gcx_lease handle = NULL),
-                          gcx_cancel* (gcx_cancel handle = NULL),
-                          gcx_graph* (gcx_graph handle = NULL) { $1 = &handle; }
-%typemap(argout) gcx_context*, gcx_stream*, gcx_event*, gcx_lease*, gcx_cancel*, gcx_graph* {
-    GIVES(HANDLE(*$1))
-}
+CREATED(gcx_context)
+CREATED(gcx_stream)
+CREATED(gcx_event)
+CREATED(gcx_lease)
+CREATED(gcx_cancel)
+CREATED(gcx_graph)
 
 /* A context's parameters are its flags. */
 %typemap(in) const gcx_context_params* params (gcx_context_params filled) {

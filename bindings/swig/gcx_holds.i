@@ -10,8 +10,7 @@
         FAIL
     $1 = ($1_ltype)handle;
 }
-%typemap(in, numinputs=0) gcx_hold* (gcx_hold handle = NULL) { $1 = &handle; }
-%typemap(argout) gcx_hold* { GIVES(HANDLE(*$1)) }
+CREATED(gcx_hold)
 
 %typemap(in, numinputs=0) (char* token, uint32_t capacity) (char text[GCX_MAX_HOLD_TOKEN]) {
     $1 = text;

@@ -18,11 +18,13 @@ typedef struct message {
 /* Only threads that never come back to the language fill it up. */
 #define MOST_MESSAGES 64
 
-static _Thread_local struct {
+typedef struct message_list {
     message* first;
     message* last;
     int count;
-} messages;
+} message_list;
+
+static _Thread_local message_list messages;
 
 static void note_message(gcx_log_level level, const char* text, void* unused) {
     const size_t size = strlen(text) + 1;

@@ -42,8 +42,8 @@ bool is_of_group(const struct stat& info, const std::string& path) {
     const mode_t mode = info.st_mode & 07777;
     if ((mode & kOthers) != 0)
         fail(GCX_ERROR_NOT_PERMITTED,
-             format("the folder %s has mode %o, so that anybody may enter it; chmod 700 makes it "
-                    "yours alone, chmod 2770 its group's",
+             format("the folder %s has mode %o, so that anybody may enter it; name a folder of "
+                    "your own of mode 700, or one of a group of mode 2770",
                     path.c_str(), mode));
     if ((mode & S_IRWXG) == 0) {
         if (info.st_uid == geteuid())

@@ -25,6 +25,14 @@ asks for the simulated driver.
 
 from __future__ import annotations
 
+import sys
+
+if "t" in getattr(sys, "abiflags", ""):
+    raise ImportError(
+        "gcx: this is a free-threaded build of Python, which gcx does not support; use a standard "
+        f"build of Python {sys.version_info[0]}.{sys.version_info[1]}, one with the GIL"
+    )
+
 from gcx import _gcx, _log  # noqa: F401 - diagnostics from the first call on
 from gcx._acquire import LiveLease, acquire, leases
 from gcx._cache import (

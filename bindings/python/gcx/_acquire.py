@@ -11,11 +11,11 @@ from gcx import _gcx
 from gcx._cancel import Cancel, interruptible
 from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, text_of, whole
 from gcx._errors import AlreadyAcquiredError, InvalidValueError
-from gcx._lease import Claim, Lease, count_or_rest, lease_of, sm_count_of
+from gcx._lease import Lease, count_or_rest, lease_of, sm_count_of
 from gcx._owned import Owned
 from gcx._request import FAMILIES, Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
-from gcx._stream import priority_of
+from gcx._stream import Claim, priority_of
 
 _LONGEST = (_gcx.GCX_FOREVER - 1) / 1000
 
@@ -82,7 +82,7 @@ def acquire(
     text = text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1)
 
     def ask(for_so_long: int, giving_up: int) -> None:
-        claim._handle = _gcx.gcx_lease_acquire(*wanted, for_so_long, giving_up, text)
+        _gcx.gcx_lease_acquire(*wanted, for_so_long, giving_up, text, claim)
 
     take(ask, claim, timeout, cancel)
     return lease

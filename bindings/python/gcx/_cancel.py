@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +10,9 @@ from contextlib import contextmanager, suppress
 from gcx import _gcx
 from gcx._errors import InvalidHandleError
 from gcx._owned import Owned
+
+# Seconds. A signal wakes the main thread, unless the system has another thread handle it.
+_LOOK = 0.1
 
 
 class Cancel(Owned):
@@ -19,12 +23,11 @@ class Cancel(Owned):
     """
 
     __slots__ = ("_signalled", "_waits")
-    _destroy = staticmethod(_gcx.gcx_cancel_destroy)
 
     def __init__(self) -> None:
         self._signalled = False
         self._waits: set[Cancel] = set()
-        self._handle = _gcx.gcx_cancel_create()
+        _gcx.gcx_cancel_create(self)
 
     @property
     def signalled(self) -> bool:
@@ -66,10 +69,14 @@ def interruptible(call: Callable[[int], None], cancel: Cancel | None) -> None:
     """Makes a call that waits, with the handle of a Cancel, so that signals are handled meanwhile.
 
     Python handles them in the main thread alone, which a wait in C would keep from that. So the
-    call is made in a thread of its own, and given up if a handler raises, as Ctrl-C's does.
+    call is made in a thread of its own, and cancelled if a handler raises, as Ctrl-C's does.
+
+    The thread is no threading.Thread: when one of those is collected, Python code runs, in which
+    Python ignores what a signal's handler raises.
     """
     errors: list[BaseException] = []
-    done = threading.Event()
+    ended: list[bool] = []
+    done = threading.Lock()
 
     def run() -> None:
         try:
@@ -77,20 +84,24 @@ def interruptible(call: Callable[[int], None], cancel: Cancel | None) -> None:
         except BaseException as error:
             errors.append(error)
         finally:
-            done.set()
+            ended.append(True)
+            done.release()
 
     with joined(cancel) as own:
-        thread = threading.Thread(target=run, name="gcx.acquire")
+        done.acquire()
         try:
             try:
-                thread.start()
-            except RuntimeError:  # Not in every interpreter, nor while the process ends.
-                run()
-            done.wait()
+                _thread.start_new_thread(run, ())
+            except RuntimeError as error:
+                if "thread" not in str(error):
+                    raise  # by a signal's handler
+                run()  # There are no threads in some interpreters, nor while the process ends.
+            while not done.acquire(timeout=_LOOK):
+                pass
         except BaseException:
             own.signal()
-            if thread.is_alive():
-                thread.join()  # At once: nothing is waited for any more.
+            if not ended:
+                done.acquire(timeout=1)  # Takes that long if the signal came before the thread.
             raise
     if errors:
         raise errors.pop()

@@ -13,7 +13,7 @@ from gcx._checks import flag_of, whole
 from gcx._errors import InvalidContextError, InvalidValueError, NotInitializedError
 from gcx._order import Ordered
 from gcx._resource import SMResource, WorkqueueResource
-from gcx._stream import Stream, priority_of, stream_of
+from gcx._stream import Stream, empty_stream, priority_of
 
 _Resources = Union[SMResource, Iterable[Union[SMResource, WorkqueueResource]]]
 
@@ -37,7 +37,6 @@ class Context(Ordered):
     """
 
     __slots__ = ()
-    _destroy = staticmethod(_gcx.gcx_context_destroy)
     _get_info = staticmethod(_gcx.gcx_context_get_info)
     _get_resource = staticmethod(_gcx.gcx_context_get_resource)
     _synchronize = staticmethod(_gcx.gcx_context_synchronize)
@@ -46,7 +45,7 @@ class Context(Ordered):
 
     def __init__(self, resources: _Resources, *, private: bool = False) -> None:
         flags = _gcx.GCX_CONTEXT_PRIVATE if flag_of(private, "private") else 0
-        self._handle = _gcx.gcx_context_create(_values_of(resources), flags)
+        _gcx.gcx_context_create(_values_of(resources), flags, self)
 
     @classmethod
     def from_native(cls, native: int) -> Context:
@@ -55,9 +54,8 @@ class Context(Ordered):
         Raises:
             NotFoundError: It isn't one of gcx's.
         """
-        self = cls.__new__(cls)
-        self._handle = _gcx.gcx_context_from_native(whole(native, "native", 1, (1 << 64) - 1))
-        return self
+        pointer = whole(native, "native", 1, (1 << 64) - 1)
+        return _gcx.gcx_context_from_native(pointer, cls.__new__(cls))
 
     @property
     def native(self) -> int:
@@ -112,7 +110,7 @@ class Context(Ordered):
                 "a green context has no blocking streams, which wait for the default stream; "
                 "leave nonblocking True, and order streams by wait()"
             )
-        return stream_of(_gcx.gcx_stream_create(self._live(), priority_of(priority)))
+        return _gcx.gcx_stream_create(self._live(), priority_of(priority), empty_stream())
 
     def push(self) -> None:
         """Makes it current in the calling thread, on top of CUDA's stack; kept until pop."""

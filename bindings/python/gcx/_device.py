@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gcx import _gcx
 from gcx._checks import DeviceLike, chosen, ordinal_of
+from gcx._errors import InvalidDeviceError
 from gcx._request import FAMILIES, Family
 from gcx._resources import Resources
 
 
 class Device:
-    """A GPU.
+    """A GPU. Pickled, it is the device with the same UUID in the process that unpickles it, whose
+    ordinal may be another.
 
     Args:
         ordinal: CUDA's number of it, after CUDA_VISIBLE_DEVICES; or what else names a device, as a
@@ -92,6 +96,9 @@ class Device:
         """
         return _gcx.gcx_device_get_shared_sms(self._ordinal)
 
+    def __reduce__(self) -> tuple[Callable[[str], Device], tuple[str]]:
+        return _device_with, (self.uuid,)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Device):
             return NotImplemented
@@ -114,6 +121,19 @@ def devices() -> list[Device]:
         NoDeviceError, DriverNotFoundError, NotSupportedError: As opening the driver.
     """
     return [Device(ordinal) for ordinal in range(_gcx.gcx_device_get_count())]
+
+
+def _device_with(uuid: str) -> Device:
+    """The device of this process that has the UUID."""
+    found = devices()
+    for device in found:
+        if device.uuid == uuid:
+            return device
+    there = ", ".join(f"{device.uuid} ({device.name})" for device in found)
+    raise InvalidDeviceError(
+        f"unpickling a gcx.Device: this process has no device {uuid}; it has {there}. Check "
+        "CUDA_VISIBLE_DEVICES and GCX_DRIVER"
+    )
 
 
 def uuid_text(value: bytes) -> str:

@@ -23,7 +23,6 @@ class Event(Owned):
 
     __slots__ = ("_foreign",)
     _foreign: object
-    _destroy = staticmethod(_gcx.gcx_event_destroy)
 
     def __init__(
         self, device: DeviceLike = 0, *, timing: bool = False, blocking: bool = False
@@ -31,7 +30,7 @@ class Event(Owned):
         flags = _gcx.GCX_EVENT_TIMING if flag_of(timing, "timing") else 0
         flags |= _gcx.GCX_EVENT_BLOCKING_SYNC if flag_of(blocking, "blocking") else 0
         self._foreign = None
-        self._handle = _gcx.gcx_event_create(ordinal_of(device), flags)
+        _gcx.gcx_event_create(ordinal_of(device), flags, self)
 
     @classmethod
     def from_native(cls, event: EventLike) -> Event:
@@ -49,8 +48,7 @@ class Event(Owned):
         pointer = native_event_of(event)
         self = cls.__new__(cls)
         self._foreign = event
-        self._handle = _gcx.gcx_event_from_native(pointer)
-        return self
+        return _gcx.gcx_event_from_native(pointer, self)
 
     @property
     def native(self) -> int:

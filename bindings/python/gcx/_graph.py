@@ -9,12 +9,12 @@ from gcx import _gcx
 from gcx._checks import flag_of, items_of, whole
 from gcx._context import Context
 from gcx._errors import InvalidValueError
-from gcx._foreign import GraphLike, StreamLike, native_graph_of, native_of
-from gcx._lease import Claim, Lease
+from gcx._foreign import GraphLike, StreamLike, native_graph_of
+from gcx._lease import Lease
 from gcx._owned import Owned
 from gcx._partition import Partition
 from gcx._resource import SMResource
-from gcx._stream import Stream
+from gcx._stream import Claim, Stream
 
 _KINDS = {
     _gcx.GCX_GRAPH_NODE_KERNEL: "kernel",
@@ -125,7 +125,6 @@ class Graph(Owned):
 
     __slots__ = ("_captured",)
     _captured: object
-    _destroy = staticmethod(_gcx.gcx_graph_destroy)
 
     def __init__(
         self,
@@ -134,11 +133,10 @@ class Graph(Owned):
         max_executables: SupportsIndex | None = None,
         node_priorities: bool = False,
     ) -> None:
-        self._handle = 0
         most = 0 if max_executables is None else whole(max_executables, "max_executables", 1)
         flags = _gcx.GCX_GRAPH_NODE_PRIORITIES if flag_of(node_priorities, "node_priorities") else 0
         self._captured = captured
-        self._handle = _gcx.gcx_graph_create(native_graph_of(captured), flags, most)
+        _gcx.gcx_graph_create(native_graph_of(captured), flags, most, self)
 
     def launch(self, stream: Launched | Sequence[Launched]) -> None:
         """Launches it in the stream, on the SMs that the stream has now. The first launch on a set
@@ -163,16 +161,12 @@ class Graph(Owned):
             _gcx.gcx_graph_launch(handle, stream._live())
             return
         several = None if _is_one_stream(stream) else items_of(stream)
-        borrowed: list[int] = []
-        try:
-            if several is None:
-                _gcx.gcx_graph_launch(handle, _stream_handle(stream, borrowed))
-            else:
-                handles = [_stream_handle(one, borrowed) for one in several]
-                _gcx.gcx_graph_launch_parts(handle, handles)
-        finally:
-            for theirs in borrowed:
-                _gcx.gcx_stream_destroy(theirs)
+        if several is None:
+            one = _stream_of(stream)
+            _gcx.gcx_graph_launch(handle, one._live())
+        else:
+            streams = [_stream_of(one) for one in several]
+            _gcx.gcx_graph_launch_parts(handle, [one._live() for one in streams])
 
     def prepare(self, where: Place | Sequence[Place]) -> None:
         """Makes the executable for those SMs ahead of time, 1.3 to 2 us a node, and their context
@@ -326,13 +320,10 @@ def _is_one_stream(value: object) -> bool:
     return isinstance(value, (Stream, Partition, Lease)) or items_of(value) is None
 
 
-def _stream_handle(value: Any, borrowed: list[int]) -> int:
-    """The handle of a stream; one of another library's is noted, to be given back."""
+def _stream_of(value: Any) -> Stream:
+    """The stream of what a graph is launched in, to be kept during the launch."""
     stream = value.stream if isinstance(value, (Partition, Lease)) else value
-    if isinstance(stream, Stream):
-        return stream._live()
-    borrowed.append(_gcx.gcx_stream_from_native(native_of(stream)))
-    return borrowed[-1]
+    return stream if isinstance(stream, Stream) else Stream.from_native(stream)
 
 
 def _place(where: Any) -> tuple[bytes, bool]:

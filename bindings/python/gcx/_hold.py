@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from os import PathLike
 from typing import Any, NamedTuple, SupportsIndex, Union
 
@@ -10,12 +11,13 @@ from gcx._acquire import take
 from gcx._cancel import Cancel
 from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, text_of, whole
 from gcx._device import uuid_text
-from gcx._lease import Claim, Lease, count_or_rest, lease_of, sm_count_of
+from gcx._errors import InvalidValueError, NotInitializedError
+from gcx._lease import Lease, count_or_rest, lease_of, sm_count_of
 from gcx._owned import Owned
 from gcx._publish import atoms_in
 from gcx._request import FAMILIES, Count, Family
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
-from gcx._stream import priority_of
+from gcx._stream import Claim, priority_of
 
 Path = Union[str, bytes, "PathLike[str]", "PathLike[bytes]"]
 
@@ -27,16 +29,24 @@ class Hold(Owned):
     made by gcx.hold or gcx.join_hold.
 
     It is given up by `with`, by close, when it is collected, or when the process ends, however it
-    ends. A forked child has no part in it. Close contexts and leases on its SMs first: a lease that
-    acquire gave keeps the hold, a context of its resource doesn't.
+    ends. A forked child has no part in it: there it raises NotInitializedError. Close contexts and
+    leases on its SMs first: a lease that acquire gave keeps the hold, a context of its resource
+    doesn't.
     """
 
-    __slots__ = ()
-    _destroy = staticmethod(_gcx.gcx_hold_destroy)
+    __slots__ = ("_pid",)
+    _pid: int
 
     def __init__(self) -> None:
-        self._handle = 0
         raise TypeError("a gcx.Hold is made by gcx.hold or gcx.join_hold")
+
+    def _live(self) -> int:
+        if self._pid != os.getpid():
+            raise NotInitializedError(
+                "this gcx.Hold is of the process that this one was forked from, and a forked child "
+                "has no part in it; give the child its token, for gcx.join_hold"
+            )
+        return super()._live()
 
     def _info(self) -> tuple[Any, ...]:
         return _gcx.gcx_hold_get_info(self._live())
@@ -155,7 +165,7 @@ class Hold(Owned):
         text = text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1)
 
         def ask(for_so_long: int, giving_up: int) -> None:
-            claim._handle = _gcx.gcx_hold_acquire_lease(hold, *wanted, for_so_long, giving_up, text)
+            _gcx.gcx_hold_acquire_lease(hold, *wanted, for_so_long, giving_up, text, claim)
 
         take(ask, claim, timeout, cancel)
         return lease
@@ -212,10 +222,10 @@ def hold(
         InvalidValueError, TypeError: A count of 0, min_sm_count above sm_count, a name that is too
             long, a negative time-out.
     """
-    held = _hold_of(0)
+    held = _empty_hold()
     wanted = (
         ordinal_of(device),
-        sm_count_of(sm_count),
+        _sm_count_of(sm_count),
         _gcx.GCX_HOLD_INHERIT if flag_of(inherit, "inherit") else 0,
         _gcx.GCX_SM_FAMILY_NONE if family is None else chosen(family, "family", FAMILIES),
         0 if min_sm_count is None else whole(min_sm_count, "min_sm_count", 1),
@@ -224,7 +234,7 @@ def hold(
     )
 
     def ask(for_so_long: int, giving_up: int) -> None:
-        held._handle = _gcx.gcx_hold_create(*wanted, for_so_long, giving_up)
+        _gcx.gcx_hold_create(*wanted, for_so_long, giving_up, held)
 
     take(ask, held, timeout, cancel)
     return held
@@ -244,7 +254,26 @@ def join_hold(token: Path) -> Hold:
         InvalidValueError: It is no token.
         NotPermittedError: The folder is another user's, or too many may enter it.
     """
-    return _hold_of(_gcx.gcx_hold_join(token))
+    return _gcx.gcx_hold_join(token, _empty_hold())
+
+
+def _sm_count_of(value: object) -> int:
+    """A reservation's SM count for C."""
+    if value is None:
+        return _gcx.GCX_REST
+    count = whole(value, "a reservation's count")
+    if count == 0:
+        raise InvalidValueError(
+            "a reservation's count must be at least 1, not 0; None asks for the rest"
+        )
+    return count
+
+
+def _empty_hold() -> Hold:
+    """A hold without a handle yet."""
+    held = Hold.__new__(Hold)
+    held._pid = os.getpid()
+    return held
 
 
 class LiveHold(NamedTuple):
@@ -340,9 +369,3 @@ def mps_info(device: DeviceLike = 0) -> MPSInfo:
     """
     state, percentage = _gcx.gcx_mps_get_info(ordinal_of(device))
     return MPSInfo(_MPS[state], percentage)
-
-
-def _hold_of(handle: int) -> Hold:
-    made = Hold.__new__(Hold)
-    made._handle = handle
-    return made

@@ -10,24 +10,10 @@ from gcx import _gcx
 from gcx._checks import flag_of, whole
 from gcx._errors import InvalidValueError, described
 from gcx._order import Waitable
-from gcx._owned import Closing, Owned, closed
+from gcx._owned import Closing
 from gcx._request import Count
 from gcx._resource import FAMILY_NAMES, SMResource, sm_resource
-from gcx._stream import Stream, priority_of, stream_of
-
-
-class Claim(Owned):
-    """The handle of a lease. The lease and its streams keep it, and the streams don't keep the
-    lease, so that no cycle holds SMs until Python's collector runs."""
-
-    __slots__ = ()
-    _destroy = staticmethod(_gcx.gcx_lease_release)
-
-    def __init__(self) -> None:
-        self._handle = 0
-
-    def _raise_closed(self) -> NoReturn:
-        raise closed("Lease")
+from gcx._stream import Claim, Stream, empty_stream, priority_of
 
 
 class Lease(Closing):
@@ -127,8 +113,9 @@ class Lease(Closing):
         Args:
             priority: Lower is more urgent; clamped to what the device has.
         """
-        handle = _gcx.gcx_lease_stream_create(self._claim._live(), priority_of(priority))
-        return stream_of(handle, self._claim)
+        claim = self._claim
+        stream = empty_stream(claim)
+        return _gcx.gcx_lease_stream_create(claim._live(), priority_of(priority), stream)
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol's version, 0, and the native stream of its stream, as it is now."""
@@ -158,7 +145,7 @@ class Lease(Closing):
             raise InvalidValueError("a lease can't be handed over to itself")
         claim = self._claim
         _gcx.gcx_lease_hand_over(claim._live(), to._claim._live(), _change_flags(at_once))
-        claim._handle = 0
+        claim._forget()
         self.close()
 
     def synchronize(self) -> None:

@@ -5,8 +5,8 @@ GCX_LOG, where it is set, sends them to standard error instead, as from any prog
 
 from __future__ import annotations
 
+import atexit
 import os
-import sys
 
 from gcx import _gcx
 from gcx._errors import in_python
@@ -16,9 +16,8 @@ _LEVELS = (50, 40, 30, 20, 10)
 
 
 def _receive(level: int, message: str) -> None:
-    logging = sys.modules.get("logging")
-    if logging is None:
-        return  # Nobody can have asked for it, and importing it takes as long as all of gcx.
+    import logging  # Importing it takes as long as all of gcx. It was, or this isn't called.
+
     logger = logging.getLogger("gcx")
     if not logger.handlers:
         # As a library should: without it logging prints what nobody asked for.
@@ -29,3 +28,4 @@ def _receive(level: int, message: str) -> None:
 
 if not os.environ.get("GCX_LOG"):
     _gcx.set_log_receiver(_receive)
+    atexit.register(_gcx.flush_messages)

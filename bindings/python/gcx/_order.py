@@ -77,10 +77,7 @@ Waitable = Union[Event, Ordered, StreamLike]
 
 def _recorded(stream: StreamLike) -> Event:
     """A new event with what was submitted so far to another library's stream."""
-    handle = _gcx.gcx_stream_from_native(native_of(stream))
-    try:
-        event = Event(_gcx.gcx_stream_get_info(handle)[0])
-        _gcx.gcx_stream_record(handle, event._live())
+    with _gcx.gcx_stream_from_native(native_of(stream), Owned()) as theirs:
+        event = Event(_gcx.gcx_stream_get_info(theirs._live())[0])
+        _gcx.gcx_stream_record(theirs._live(), event._live())
         return event
-    finally:
-        _gcx.gcx_stream_destroy(handle)

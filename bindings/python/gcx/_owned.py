@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from gcx import _gcx
-from gcx._errors import Error, InvalidHandleError, NotInitializedError, described
+from gcx._errors import Error, InvalidHandleError, described
+
+if TYPE_CHECKING:
+    from gcx._gcx import Owner
+else:
+    Owner = _gcx.make_owner_type()
 
 _Self = TypeVar("_Self", bound="Owned")
 
@@ -29,14 +34,15 @@ class Closing:
         self.close()
 
 
-class Owned(Closing):
-    """An object with a handle of its own, which refuses to be used once it is closed."""
+class Owned(Closing, Owner):
+    """An object with a handle of its own, which refuses to be used once it is closed.
 
-    __slots__ = ("__weakref__", "_handle")
+    The handle is stored and released in C, so that a signal's handler that raises, as Ctrl-C's
+    does, can't come between and lose it. A function of _gcx that creates a handle takes the object
+    as its last argument and returns it.
+    """
 
-    _handle: int
-    # As an attribute: while the interpreter exits a module's names may be gone already.
-    _destroy: Callable[[int], None]
+    __slots__ = ("__weakref__",)
 
     def _live(self) -> int:
         """The handle, or InvalidHandleError."""
@@ -61,22 +67,7 @@ class Owned(Closing):
 
     def close(self) -> None:
         """Gives it up. Work that was submitted finishes. Closing again does nothing."""
-        handle = self._handle
-        if handle:
-            try:  # noqa: SIM105 - suppress takes as long as the whole call
-                self._destroy(handle)
-            except (InvalidHandleError, NotInitializedError):
-                pass  # Another thread closed it meanwhile; in a forked child nothing is held.
-            self._handle = 0
-
-    def __del__(self) -> None:
-        try:
-            handle = self._handle
-            if handle:
-                self._handle = 0
-                self._destroy(handle)
-        except Exception:
-            pass  # Never made; or there is nobody to tell: after a fork, at exit.
+        self._release()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a gcx.{type(self).__name__} can't be pickled: it lives in this process")

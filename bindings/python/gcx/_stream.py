@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
 
 from gcx import _gcx
 from gcx._checks import whole
+from gcx._errors import ContextDestroyedError
 from gcx._foreign import KernelLike, StreamLike, native_function_of, native_of
 from gcx._order import Ordered, Waitable
+from gcx._owned import Owned, closed
 
 # What PyTorch looks for in a stream. It takes such objects half, and ends the process in the other
 # half, so a gcx.Stream has none of them.
@@ -19,6 +21,16 @@ _OF_TORCH = (
 # cudaStreamLegacy and cudaStreamPerThread are 1 and 2.
 _DEFAULT_STREAMS = (0, 1, 2)
 _INT32 = 0x7FFFFFFF
+
+
+class Claim(Owned):
+    """The handle of a lease. The lease and its streams keep it, and the streams don't keep the
+    lease, so that no cycle holds SMs until Python's collector runs."""
+
+    __slots__ = ()
+
+    def _raise_closed(self) -> NoReturn:
+        raise closed("Lease")
 
 
 class KernelFit(NamedTuple):
@@ -54,7 +66,6 @@ class Stream(Ordered):
 
     __slots__ = ("_keeps",)
     _keeps: object
-    _destroy = staticmethod(_gcx.gcx_stream_destroy)
     _get_info = staticmethod(_gcx.gcx_stream_get_info)
     _get_resource = staticmethod(_gcx.gcx_stream_get_resource)
     _synchronize = staticmethod(_gcx.gcx_stream_synchronize)
@@ -62,10 +73,16 @@ class Stream(Ordered):
     _wait = staticmethod(_gcx.gcx_stream_wait)
 
     def __init__(self) -> None:
-        self._handle = 0
         raise TypeError(
             "a gcx.Stream is made by Context.stream, Lease.create_stream or Stream.from_native"
         )
+
+    def _raise_closed(self) -> NoReturn:
+        if isinstance(self._keeps, Claim) and self._keeps.closed:
+            raise ContextDestroyedError(
+                "the lease of this gcx.Stream was closed or handed over; take a stream of another"
+            )
+        super()._raise_closed()
 
     @classmethod
     def from_native(cls, stream: StreamLike) -> Stream:
@@ -80,7 +97,7 @@ class Stream(Ordered):
             InvalidValueError: It is one of CUDA's default streams, which have no context of their
                 own.
         """
-        return stream_of(_gcx.gcx_stream_from_native(native_of(stream)), stream)
+        return _gcx.gcx_stream_from_native(native_of(stream), empty_stream(stream))
 
     @property
     def native(self) -> int:
@@ -233,11 +250,10 @@ def priority_of(value: object) -> int:
     return whole(value, "priority", -_INT32 - 1, _INT32)
 
 
-def stream_of(handle: int, keeps: object = None) -> Stream:
-    """A stream of what the C API gave, which keeps the object that it stands for."""
+def empty_stream(keeps: object = None) -> Stream:
+    """A stream without a handle yet, which keeps the object that it stands for."""
     stream = Stream.__new__(Stream)
     stream._keeps = keeps
-    stream._handle = handle
     return stream
 
 

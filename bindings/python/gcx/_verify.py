@@ -29,12 +29,14 @@ class VerifiedGroup(NamedTuple):
         sm_count: SMs that were promised.
         seen: Numbers of the SMs that its kernels ran on, ascending.
         asked: The count that verify was given for it; None if it was given none.
+        shared: Whether it is a shared lease's, whose SMs other shared leases may have too.
     """
 
     name: str
     sm_count: int
     seen: tuple[int, ...]
     asked: int | None = None
+    shared: bool = False
 
     def legend(self) -> str:
         """The group in words."""
@@ -83,8 +85,8 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether each stream ran on as many SMs as promised, and no SM is in two groups; of
-        virtual numbers the first alone."""
+        """Whether each stream ran on as many SMs as promised, and no SM is in two groups, unless
+        both are shared leases'; of virtual numbers the first alone."""
         return not self.problems
 
     @property
@@ -111,8 +113,11 @@ class Verification:
                     text += "; if other work keeps the GPU busy, stop it and verify again"
                 found.append(text)
         shared: dict[str, list[int]] = {}
+        exclusive = {group.name for group in self.groups if not group.shared}
         for number in set(self.overlap).difference(self.shared_by_all):
-            shared.setdefault(" and ".join(self._map().owners[number]), []).append(number)
+            owners = self._map().owners[number]
+            if exclusive.intersection(owners):
+                shared.setdefault(" and ".join(owners), []).append(number)
         found += [
             f"partitions {names} share {count_of(len(ids), 'SM')}: {ranges(ids)}"
             for names, ids in sorted(shared.items())
@@ -144,6 +149,11 @@ class Verification:
                 "ok, as far as can be seen: each partition ran on as many SMs as promised. Under "
                 "MPS SM numbers\nare virtual, each partition's from 0: they don't tell which SMs "
                 "those are, nor whether another\npartition or process has them"
+            )
+        if not problems and self.overlap:
+            return (
+                "ok: each partition ran on as many SMs as promised; leases that are shared have "
+                f"{count_of(len(self.overlap), 'SM')} in common: {ranges(self.overlap)}"
             )
         if not problems:
             return "ok: each partition ran on as many SMs as promised, and no SM is in two"
@@ -244,6 +254,7 @@ def _probe(items: Sequence[Any], asked: Sequence[int | None] | None = None) -> V
             stream.sm_count,
             stream.sm_ids(),
             None if asked is None else asked[index],
+            isinstance(items[index], Lease) and items[index].shared,
         )
         for index, stream in enumerate(streams)
     )

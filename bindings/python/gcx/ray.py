@@ -36,8 +36,9 @@ RESOURCE = "gcx_sms"
 _PER_UNIT = 10_000  # Ray counts in ten-thousandths.
 _NAME_BYTES = 63
 
-_lock = threading.Lock()
+_lock = threading.Lock()  # Guards the two, and is never held while something is waited for.
 _of_actor: gcx.Hold | None = None  # An actor's, so that it lasts as long as the process.
+_taker: object = None  # The call that takes the actor's hold now.
 _forked = False
 
 
@@ -125,11 +126,11 @@ def hold(
         RuntimeError: This is no actor and no task; it asked for no gcx_sms; it has or sees several
             GPUs and device is None.
         AlreadyAcquiredError: Others have the SMs after the time-out; the message says who. Or the
-            actor has its hold already.
+            actor has its hold already, or another of its threads waits for it.
         InvalidValueError: It asked for a part of an SM.
         As gcx.hold.
     """
-    global _of_actor
+    global _of_actor, _taker
     context = _context()
     wanted = _wanted(context)
     if device is None:
@@ -137,14 +138,25 @@ def hold(
     text = _name(context) if name is None else name
     if context.get_actor_id() is None:
         return _take(context, wanted, text, device, family, timeout, cancel, folder)
-    with _lock:
-        if _of_actor is not None and not _of_actor.closed:
-            raise gcx.AlreadyAcquiredError(
-                f"this actor has its hold already, {_of_actor!r}; close it first. Processes that "
-                "the actor starts share it by gcx.join_hold(token)"
-            )
+    this = object()
+    try:
+        with _lock:
+            if _of_actor is not None and not _of_actor.closed:
+                raise gcx.AlreadyAcquiredError(
+                    f"this actor has its hold already, {_of_actor!r}; close it first. Processes "
+                    "that the actor starts share it by gcx.join_hold(token)"
+                )
+            if _taker is not None:
+                raise gcx.AlreadyAcquiredError(
+                    "another thread of this actor waits for the actor's hold; call gcx.ray.hold "
+                    "in one thread alone"
+                )
+            _taker = this
         _of_actor = _take(context, wanted, text, device, family, timeout, cancel, folder)
         return _of_actor
+    finally:
+        if _taker is this:
+            _taker = None
 
 
 def _take(

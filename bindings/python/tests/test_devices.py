@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,40 @@ def test_driver_info(version: tuple[int, int]) -> None:
     assert info.capabilities["green contexts"]
     assert info.capabilities["structured split"] == (version >= (13, 1))
     assert info.capabilities["locality domains"] == (version >= (13, 4))
+
+
+def test_device_pickled_is_the_one_with_its_uuid(script: Any) -> None:
+    version = ".".join(map(str, gcx.driver_info().version))
+    devices = f"sim:h100,a100@{version}"
+    pickled = script(
+        "import gcx, pickle; print(pickle.dumps(gcx.Device(1)).hex())", devices
+    ).strip()
+    assert pickle.loads(pickle.dumps(gcx.Device(0))) == gcx.Device(0)
+    code = f"""
+import gcx, pickle
+try:
+    device = pickle.loads(bytes.fromhex("{pickled}"))
+    print(device.ordinal, device.sm_count, device == gcx.Device(device.ordinal))
+except gcx.InvalidDeviceError as error:
+    print(error)
+"""
+    assert script(code, devices) == "1 108 True\n"
+    missing = script(code, f"sim:b200@{version}")
+    assert missing.startswith("unpickling a gcx.Device: this process has no device GPU-")
+    assert "it has GPU-" in missing
+    assert "B200" in missing
+
+
+def test_free_threaded_build_is_refused_in_words(script: Any) -> None:
+    said = script("""
+import sys
+sys.abiflags = "t"
+try:
+    import gcx
+except ImportError as error:
+    print(error)
+""")
+    assert said.startswith("gcx: this is a free-threaded build of Python")
 
 
 def test_info_is_the_dict_of_the_command(version: tuple[int, int]) -> None:

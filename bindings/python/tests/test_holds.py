@@ -135,6 +135,14 @@ held = gcx.hold(24)
 token = held.token
 child = os.fork()
 if child == 0:
+    for use in (lambda: held.token, lambda: held.sm_count, lambda: held.acquire(8)):
+        try:
+            use()
+        except gcx.NotInitializedError as error:
+            assert "forked" in str(error) and "gcx.join_hold" in str(error), error
+        else:
+            os._exit(1)
+    assert "NOT_INITIALIZED" in repr(held)
     held.close()
     assert gcx.join_hold(token).sm_count == 24
     os._exit(0)
@@ -161,8 +169,9 @@ def test_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(gcx.AlreadyAcquiredError):
             gcx.hold(64)
     named.chmod(0o777)
-    with pytest.raises(gcx.NotPermittedError, match="anybody may enter it"):
+    with pytest.raises(gcx.NotPermittedError, match="anybody may enter it") as caught:
         gcx.hold(8)
+    assert "chmod" not in str(caught.value)  # It may be /tmp.
     with pytest.raises(gcx.Error, match="OPERATING_SYSTEM"):
         gcx.hold(8, folder=folder / "missing")
 
@@ -170,7 +179,7 @@ def test_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_arguments() -> None:
     with pytest.raises(TypeError, match="is made by"):
         gcx.Hold()
-    with pytest.raises(gcx.InvalidValueError):
+    with pytest.raises(gcx.InvalidValueError, match="a reservation's count must be at least 1"):
         gcx.hold(0)
     with pytest.raises(gcx.InvalidValueError):
         gcx.hold(8, min_sm_count=16)

@@ -498,6 +498,27 @@ def test_a_partition_stands_for_its_stream(part: gcx.Partition, torch: Any) -> N
         part.wait(other)
 
 
+@pytest.mark.parametrize(
+    ("major", "expected"), [(6, (1, 1)), (7, (2, 2)), (8, (4, 2)), (9, (8, 8)), (12, (8, 8))]
+)
+def test_flashinfer_count_constraint_is_that_of_the_capability(
+    major: int, expected: tuple[int, int]
+) -> None:
+    assert flashinfer.get_sm_count_constraint(major, 0) == expected
+
+
+def test_flashinfer_capability_is_the_device_s() -> None:
+    cuda = types.SimpleNamespace(type="cuda", index=0)
+    assert flashinfer.get_compute_capability(cuda) == gcx.Device(0).compute_capability
+    least, step = flashinfer.get_sm_count_constraint(*flashinfer.get_compute_capability(cuda))
+    sms = gcx.Device(0).resources.sm
+    assert (least, step) == (sms.min_partition_size, sms.coscheduled_alignment)
+    with pytest.raises(ValueError, match="CUDA device"):
+        flashinfer.get_compute_capability(types.SimpleNamespace(type="cpu", index=None))
+    with pytest.raises(ValueError, match=r"5\.2"):
+        flashinfer.get_sm_count_constraint(5, 2)
+
+
 def test_verify_takes_streams_of_other_libraries(part: gcx.Partition, torch: Any) -> None:
     (other,) = gcx.split([None])
     theirs = part.stream.torch()

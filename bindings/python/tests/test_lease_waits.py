@@ -88,7 +88,9 @@ def test_a_time_out_in_the_main_thread_and_in_another(
 ) -> None:
     for call in (gcx.acquire, lambda *a, **k: threads.submit(gcx.acquire, *a, **k).result(60)):
         start = time.monotonic()
-        with pytest.raises(gcx.AlreadyAcquiredError, match="timed out after 50 ms waiting for 64 SMs"):
+        with pytest.raises(
+            gcx.AlreadyAcquiredError, match="timed out after 50 ms waiting for 64 SMs"
+        ):
             call(64, timeout=0.05)
         assert time.monotonic() - start >= 0.05
         call(32, timeout=None).close()  # What is free is given at once.

@@ -182,6 +182,8 @@ def test_handed_over(work: Work, pair: tuple[gcx.Lease, gcx.Lease]) -> None:
     decode.hand_over(prefill)
     assert decode.closed
     assert own.closed
+    with pytest.raises(gcx.ContextDestroyedError, match="handed over"):
+        _ = own.native
     assert prefill.sm_count == 132
     assert work.free_at(prefill.stream) >= 3
     with pytest.raises(gcx.ContextDestroyedError, match='"decode" was released'):
@@ -221,6 +223,9 @@ def test_a_released_lease_and_its_streams(work: Work) -> None:
         with pytest.raises(gcx.ContextDestroyedError, match="released"):
             use()
     assert own.closed
+    for use in (lambda: own.native, own.query, own.synchronize, lambda: own.sm_count):
+        with pytest.raises(gcx.ContextDestroyedError, match="lease of this"):
+            use()
     calls: list[Any] = [
         *(lambda name=name: getattr(lease, name) for name in ("stream", "sm_count", "resource")),
         *(lease.create_stream, lease.synchronize, lease.query, lease.__enter__),

@@ -127,6 +127,24 @@ def test_beyond_4_verify_finds_an_overlap(sms: gcx.SMResource) -> None:
         assert "108 SMs, seen in no partition" in str(proof)
 
 
+def test_verify_shared_leases_may_share() -> None:
+    with (
+        gcx.acquire(64, shared=True) as one,
+        gcx.acquire(None, shared=True) as other,
+    ):
+        found = gcx.verify([one, other])
+        assert found.ok
+        assert found.problems == []
+        assert len(found.overlap) == one.resource.overlap(other.resource) > 0
+        assert [group.shared for group in found.groups] == [True, True]
+        assert "ok" in repr(found)
+        assert f"have {len(found.overlap)} SMs in common" in str(found)
+        with gcx.Context(one.resource) as context, context.stream() as stream:
+            mixed = gcx.verify([one, stream])
+            assert not mixed.ok
+            assert mixed.problems[0].startswith("partitions A and B share")
+
+
 def test_verify_claims_nothing_by_virtual_numbers(
     script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

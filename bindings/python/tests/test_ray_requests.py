@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+import threading
 import types
 from fractions import Fraction
 from pathlib import Path
@@ -121,6 +122,32 @@ def test_shares_fit_as_counts_do(total: int) -> None:
         assert share[count] + share[total - count] <= 1
         assert share[count] + share[total - count + 2] > 1
     assert share[2] * (total // 2) <= 1 < share[2] * (total // 2 + 1)
+
+
+@pytest.mark.usefixtures("_mps")
+def test_second_call_does_not_wait_behind_another_thread(worker: Any) -> None:
+    worker(name="decode")
+    others = gcx.hold(132)
+    errors: list[gcx.Error] = []
+
+    def wait() -> None:
+        try:
+            gcx.ray.hold(timeout=60, cancel=cancel)
+        except gcx.NotPermittedError as error:
+            errors.append(error)
+
+    with gcx.Cancel() as cancel:
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while not any(hold.waiting for hold in gcx.holds()):
+            assert thread.is_alive()
+        with pytest.raises(gcx.AlreadyAcquiredError, match="another thread of this actor"):
+            gcx.ray.hold(timeout=0)
+        cancel.signal()
+        thread.join()
+    assert len(errors) == 1
+    others.close()
+    gcx.ray.hold(timeout=0).close()
 
 
 @pytest.mark.usefixtures("_mps")

@@ -25,10 +25,47 @@ from gcx.compat._rounding import driver_counts
 from gcx.compat._streams import current_device, torch_stream
 
 __all__ = [
+    "get_compute_capability",
+    "get_sm_count_constraint",
     "split_device_green_ctx",
     "split_device_green_ctx_by_locality_domain",
     "split_device_green_ctx_by_sm_count",
 ]
+
+
+# The least SM count of a partition and the step of counts, by compute capability's major number.
+_CONSTRAINTS = {6: (1, 1), 7: (2, 2), 8: (4, 2)}
+_CONSTRAINT_FROM_9 = (8, 8)
+
+
+def get_compute_capability(device: Any) -> tuple[int, int]:
+    """The major and minor number of a device's compute capability: (9, 0) for an H100.
+
+    Args:
+        device: A torch.device.
+
+    Raises:
+        ValueError: It is no CUDA device.
+    """
+    if getattr(device, "type", "cuda") != "cuda":
+        raise ValueError(f"the device must be a CUDA device, not {device}")
+    return _device(device).compute_capability
+
+
+def get_sm_count_constraint(major: int, minor: int) -> tuple[int, int]:
+    """The least SM count of a partition and the step of counts, as the driver's own split by count
+    has them on a compute capability: (8, 8) from 9.0 on. gcx can give other counts as well.
+
+    Raises:
+        ValueError: The compute capability is less than 6.0.
+    """
+    if major >= 9:
+        return _CONSTRAINT_FROM_9
+    if major not in _CONSTRAINTS:
+        raise ValueError(
+            f"there are no partitions on compute capability {major}.{minor}; 6.0 is the least"
+        )
+    return _CONSTRAINTS[major]
 
 
 class SmFields:

@@ -14,6 +14,7 @@ The arguments, results and exceptions of all versions that have them, with these
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -44,13 +45,14 @@ def create_greenctx_stream_by_value(
         SM_a: SMs of the first, in SGLang prefill's, rounded up to what the device can give.
         SM_b: SMs of the second, decode's, likewise. Where both don't fit when they are rounded, it
             has what the first leaves of the device, which can be less: 66 and 66 of an H100's 132
-            are 68 and 64.
+            are 68 and 64. Where the first leaves nothing then, the second is rounded up and the
+            first has what that leaves: 130 and 2 are 124 and 8.
         device_id: The device's number; None: PyTorch's current device.
 
     Raises:
         RuntimeError: "SM counts must be positive"; "Not enough SMs available for the requested
-            configuration", where together they are more than the device has, or the first leaves
-            nothing; or what the driver refuses, a gcx.Error.
+            configuration", where together they are more than the device has; or what the driver
+            refuses, a gcx.Error.
     """
     first, second = _count(SM_a, "SM_a"), _count(SM_b, "SM_b")
     if first <= 0 or second <= 0:
@@ -125,10 +127,15 @@ def _sms(device_id: int | None) -> gcx.SMResource:
 
 
 def _split_in_two(sms: gcx.SMResource, first: int, second: int) -> tuple[gcx.SMResource, ...]:
-    try:
-        return sms.split(driver_counts(sms, [first, second])).groups
-    except gcx.ResourceConfigurationError:
-        return sms.split([first, None]).groups
+    choices: tuple[list[int | None], ...] = (
+        [*driver_counts(sms, [first, second])],
+        [first, None],
+        [None, second],
+    )
+    for counts in choices[:-1]:
+        with suppress(gcx.ResourceConfigurationError):
+            return sms.split(counts).groups
+    return sms.split(choices[-1]).groups
 
 
 def _overlapped(prefill_sm: object, decode_sm: object, device_id: int | None) -> _Overlapped:
