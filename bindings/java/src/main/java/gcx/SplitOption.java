@@ -12,7 +12,7 @@ public enum SplitOption {
   EXACT,
   /** Of the SMs only what no {@link Lease} has. */
   UNLEASED,
-  /** Of the SMs only atoms that hold none of {@link Device#sharedSms}; after {@link Device#mapSms}. */
+  /** Of the SMs only atoms that hold none of {@link Device#sharedSms}; wants mapped families. */
   EXCLUDE_SHARED;
 
   static int flags(SplitOption... options) {
