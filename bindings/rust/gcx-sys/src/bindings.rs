@@ -5,6 +5,7 @@ pub const GCX_VERSION_MAJOR: u32 = 0;
 pub const GCX_VERSION_MINOR: u32 = 2;
 pub const GCX_VERSION_PATCH: u32 = 0;
 pub const GCX_VERSION: u32 = 200;
+pub const GCX_REST: u32 = 4294967295;
 pub const GCX_SM_REQUEST_BACKFILL: u32 = 1;
 pub const GCX_SM_REQUEST_LOCALITY_DOMAIN_ID: u32 = 2;
 pub const GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS: u32 = 4;
@@ -18,7 +19,6 @@ pub const GCX_CONTEXT_PRIVATE: u32 = 1;
 pub const GCX_EVENT_TIMING: u32 = 1;
 pub const GCX_EVENT_BLOCKING_SYNC: u32 = 2;
 pub const GCX_PREPARE_FOR_LEASES: u32 = 1;
-pub const GCX_REST: u32 = 4294967295;
 pub const GCX_FOREVER: u32 = 4294967295;
 pub const GCX_MAX_LEASE_NAME: u32 = 64;
 pub const GCX_LEASE_SHARED: u32 = 1;
@@ -523,7 +523,7 @@ extern "C" {
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_sm_request {
-    /// SMs; 0: what the other groups leave
+    /// SMs, or GCX_REST: what the other groups leave
     pub sm_count: u32,
     /// [13.1+] SMs that are coscheduled; 0: the default
     pub coscheduled_sm_count: u32,
@@ -605,7 +605,7 @@ extern "C" {
    - Groups are filled in the order of the requests from the first atoms on, so that a larger
      first group contains the smaller one of another split: growing moves nothing. A group with
      the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.
-   - Count 0 takes what the counted groups leave; several share it as evenly as atoms allow, by
+   - GCX_REST takes what the counted groups leave; several share it as evenly as atoms allow, by
      their order, the last with the odd atom. A group has one atom at least.
    - input may be a whole device, a group, a remainder, or any union: splits of splits need no
      context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
@@ -617,9 +617,9 @@ extern "C" {
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups don't fit, or a group would be empty; with
        GCX_SPLIT_EXACT a count can't be met; another family than input's
    GCX_ERROR_INVALID_RESOURCE_TYPE           input isn't an SM resource
-   GCX_ERROR_INVALID_VALUE                   request_count is 0; unknown flags; both families at
-       once; a structured split that breaks one of CUDA's rules, for which the driver may answer
-       GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
+   GCX_ERROR_INVALID_VALUE                   request_count or a request's sm_count is 0; unknown
+       flags; both families at once; a structured split that breaks one of CUDA's rules, for which
+       the driver may answer GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
    GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
        domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a
        small MIG slice)*/
@@ -1875,8 +1875,8 @@ extern "C" {
        atoms hold isn't known: call gcx_device_map_sms for both
    GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_OWN_QUEUES on a driver before 13.1
    GCX_ERROR_INVALID_DEVICE    no such device
-   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no leases, a name that is too
-       long; min_sm_count or exclusive_sm_count is more than sm_count*/
+   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no leases, a name
+       that is too long; min_sm_count or exclusive_sm_count is more than sm_count*/
     pub fn gcx_lease_acquire(
         device: i32,
         sm_count: u32,
@@ -1951,7 +1951,7 @@ extern "C" {
        or others wait for them; the message says who
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; one is to
        have more SMs than the device has, or less than its exclusive_sm_count
-   GCX_ERROR_INVALID_VALUE     count is 0, a lease is there twice, unknown flags*/
+   GCX_ERROR_INVALID_VALUE     count or an sm_count is 0, a lease is there twice, unknown flags*/
     pub fn gcx_lease_resize(
         sizes: *const gcx_lease_size,
         count: u32,
@@ -2358,7 +2358,7 @@ pub struct gcx_published_lease {
     pub flags: u32,
     /// 1: it has nothing yet, and waits in gcx_lease_acquire
     pub waits: u32,
-    /// of one that waits: those it asked for, 0 for GCX_REST
+    /// of one that waits: those it asked for, or GCX_REST
     pub sm_count: u32,
     pub exclusive_sm_count: u32,
     pub stream_count: u32,
@@ -2692,8 +2692,8 @@ extern "C" {
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
    GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none
    GCX_ERROR_INVALID_DEVICE    no such device
-   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no holds, a name or path that is
-       too long, a path that is not absolute; min_sm_count is more than sm_count*/
+   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no holds, a name or
+       path that is too long, a path that is not absolute; min_sm_count is more than sm_count*/
     pub fn gcx_hold_create(
         device: i32,
         sm_count: u32,
@@ -2917,7 +2917,7 @@ pub struct gcx_live_hold {
     /// 1: it has nothing yet, and waits in gcx_hold_create
     pub waits: u32,
     pub family: gcx_sm_family,
-    /// of one that waits: those it asked for, 0 for GCX_REST
+    /// of one that waits: those it asked for, or GCX_REST
     pub sm_count: u32,
     pub device_sm_count: u32,
     /// of the family, on that device
