@@ -236,7 +236,7 @@ class Lease:
     def __init__(
         self, library: Library, device: int, sms: int, name: str = "", timeout_ms: int = 0
     ) -> None:
-        """Acquires SMs, or REST: all that are free. ctypes lets other threads run while it waits."""
+        """Acquires SMs, or REST: all that are free. ctypes lets other threads run meanwhile."""
         self.library = library
         self.handle, self.stream = Handle(), Handle()
         params = LeaseParams(ctypes.sizeof(LeaseParams), timeout_ms=timeout_ms, name=name.encode())

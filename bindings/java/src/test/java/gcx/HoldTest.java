@@ -114,7 +114,7 @@ class HoldTest {
               true,
               false,
               SmFamily.COSCHEDULED,
-              24,
+              OptionalInt.of(24),
               132,
               16,
               8,

@@ -12,8 +12,9 @@ final class VectorLeases {
     switch (operation) {
       case "lease" -> acquire(step);
       case "resize" -> {
-        List<LeaseSize> sizes = sizes(step);
+        String list = step.text();
         String flags = step.text();
+        List<LeaseSize> sizes = sizes(step, list);
         if (VectorWords.isNumber(flags)) {
           Functions.gcx_lease_resize(sizes, Integer.parseUnsignedInt(flags));
         } else {
@@ -22,7 +23,7 @@ final class VectorLeases {
         step.give(
             VectorWords.list(sizes.stream().map(size -> String.valueOf(size.lease().smCount()))));
       }
-      case "prepare" -> Lease.prepare(sizes(step));
+      case "prepare" -> Lease.prepare(sizes(step, step.text()));
       case "hand-over" -> {
         Lease from = (Lease) step.object();
         Lease to = (Lease) step.object();
@@ -104,9 +105,9 @@ final class VectorLeases {
     step.keep(name, made);
   }
 
-  private static List<LeaseSize> sizes(VectorStep step) {
+  private static List<LeaseSize> sizes(VectorStep step, String list) {
     List<LeaseSize> sizes = new ArrayList<>();
-    for (String item : VectorWords.items(step.text())) {
+    for (String item : VectorWords.items(list)) {
       String[] parts = item.split("/");
       sizes.add(new LeaseSize((Lease) step.find(parts[0]), VectorWords.count(parts[1])));
     }

@@ -228,8 +228,9 @@ final class VectorStep {
   private void split() throws Exception {
     SmResource of = sms();
     String flags = text();
-    List<SmRequest> requests = VectorWords.requests(text());
+    String list = text();
     String name = text();
+    List<SmRequest> requests = VectorWords.requests(list);
     if (VectorWords.isNumber(flags)) {
       Functions.gcx_sm_split(of, requests, Integer.parseUnsignedInt(flags));
       throw new Vectors.Different("a split with flags that nobody knows was made");
