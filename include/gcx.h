@@ -648,9 +648,9 @@ typedef struct gcx_cancel_s* gcx_cancel;
 
 /* One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
  * all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
- * gcx_cancel_signal returns, requests for leases that wait with it are out of their queue: none is
- * granted SMs any more, and none holds up others. One that was granted SMs before returns them. The
- * handle is the caller's; destroying it cancels no wait. */
+ * gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
+ * or is out of the queue, of leases and of holds: it is never granted any, and holds up no other
+ * request. The handle is the caller's; destroying it cancels no wait. */
 GCX_API gcx_result gcx_cancel_create(gcx_cancel* cancel);
 GCX_API gcx_result gcx_cancel_signal(gcx_cancel cancel);
 GCX_API gcx_result gcx_cancel_destroy(gcx_cancel cancel);
@@ -827,7 +827,8 @@ typedef struct gcx_lease_params {
  * Errors: those of gcx_context_create;
  *   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
  *       did; the message says who
- *   GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal
+ *   GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal; another copy of gcx in
+ *       this process has acquired leases, and the message has the paths of both
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the hold, has fewer SMs than requested
  *   GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
  *       atoms hold isn't known: call gcx_device_map_sms for both
@@ -1102,9 +1103,11 @@ typedef struct gcx_hold_params {
 
 /* Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
  * folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
- * gcx_hold_destroy. Waiting is a look every 20 ms at most, and no thread. Errors:
+ * gcx_hold_destroy. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds all
+ * waiting; but if other processes have the folder locked, which takes them less than a millisecond,
+ * the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
  *   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
- *       did; the message says who
+ *       did; the message says who. Or others changed the folder all that time
  *   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
  *       user's, or too many may enter it
  *   GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
@@ -1128,6 +1131,7 @@ GCX_API gcx_result gcx_hold_get_token(gcx_hold hold, char* token, uint32_t capac
  * gcx_hold_destroy. Errors:
  *   GCX_ERROR_NOT_FOUND         the hold has ended, or was never there
  *   GCX_ERROR_INVALID_VALUE     the token is none
+ *   GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder all the time for 5 s
  *   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as of gcx_hold_create */
 GCX_API gcx_result gcx_hold_join(const char* token, gcx_hold* hold);
 
@@ -1623,7 +1627,7 @@ GCX_API const char* gcx_simulator_path(void);
  * Errors: GCX_ERROR_NOT_PERMITTED libcuda.so.1 is loaded already; GCX_ERROR_FILE_NOT_FOUND
  * libgcx-counts.so, or the simulated driver that GCX_DRIVER names, isn't installed;
  * GCX_ERROR_SHARED_OBJECT_INIT_FAILED there is no driver library, or it can't be loaded;
- * GCX_ERROR_OPERATING_SYSTEM no file or pipe can be made. */
+ * GCX_ERROR_OPERATING_SYSTEM no file can be made. */
 GCX_API gcx_result gcx_report_partition_counts(void);
 
 /* *reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0. Opens no

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
@@ -133,12 +135,15 @@ def own_environment() -> dict[str, str]:
 def execute(
     command: list[str | Path], env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
+    """Runs a command that sees none of the user's holds and published leases."""
     words = [str(part) for part in command]
+    runtime = tempfile.mkdtemp(prefix="gcx-run-")
+    own = {"XDG_RUNTIME_DIR": runtime, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         return subprocess.run(
             words,
             cwd=ROOT,
-            env={**own_environment(), **CCACHE, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+            env={**own_environment(), **CCACHE, **own, **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -153,6 +158,8 @@ def execute(
         return subprocess.CompletedProcess(
             words, 1, f"{text}\nended after {LONGEST} s: {' '.join(words)}\n"
         )
+    finally:
+        shutil.rmtree(runtime, ignore_errors=True)
 
 
 def tracked(*patterns: str) -> list[Path]:
