@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/family.hpp"
-#include "core/memory_gauge.hpp"
 #include "core/resource.hpp"
 
 #include <array>
@@ -27,7 +26,6 @@ class Device {
     uint32_t sm_count() const { return sm_count_; }
     uint32_t locality_domain_count() const { return locality_domains_; }
     bool has_clusters() const { return major_ >= 9; }
-    MemoryGauge& gauge() { return gauge_; }
     void get_info(gcx_device_info& info) const;
 
     // The family of a kind; asks the driver for its atoms the first time. Not of the structured.
@@ -66,8 +64,9 @@ class Device {
         CUcontext context_ = nullptr;
     };
     PrimaryHold hold_primary();
-    // Its memory that is free, by the driver. Breaks no capture.
-    MemoryGauge::Bytes free_memory(const PrimaryHold& primary) const;
+    // Returns the bytes of its memory that are free; nothing if the driver refuses to say. Breaks
+    // no capture.
+    std::optional<uint64_t> free_memory(const PrimaryHold& primary) const;
 
     // The priorities that streams can have: lower numbers are more urgent. Asked of the driver
     // once, which wants the primary context for it.
@@ -99,7 +98,6 @@ class Device {
     uint32_t locality_domains_ = 1;
     std::string name_;
     CUuuid uuid_{};
-    MemoryGauge gauge_;
 
     std::mutex mutex_;
     std::array<std::shared_ptr<Family>, GCX_SM_FAMILY_STRUCTURED> families_; // by kind; kept
