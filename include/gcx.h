@@ -407,7 +407,7 @@ typedef struct gcx_live_context {
 } gcx_live_context;
 
 /* The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
- * has current by gcx_context_push, or that a lease or an executable of a gcx_graph keeps: in
+ * has current by gcx_context_push, or that a lease or a gcx_graph keeps: in
  * contexts[0 .. *count - 1], in the order in which they were made. Not the kept ones. capacity is
  * the room in contexts, which may be NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such
  * device; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed. */
@@ -1292,7 +1292,8 @@ GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);
  *
  * Threads. One graph is launched from any number of threads. Launches of one executable run one
  *   after the other, as CUDA orders them; those of different sets of SMs run side by side, on the
- *   same memory.
+ *   same memory. A graph may be changed while it is launched: each launch runs the graph as it was
+ *   before a change or after it.
  * ---------------------------------------------------------------------------------------- */
 
 struct CUgraph_st;
@@ -1318,11 +1319,13 @@ typedef struct gcx_graph_params {
 
 /* Takes a copy of a captured graph, a CUgraph or cudaGraph_t. captured stays the caller's, can be
  * destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
- * node once. The handle is the caller's, to be given to gcx_graph_destroy.
- * Errors: GCX_ERROR_NOT_SUPPORTED a node can't be moved; the message has its kind and number;
+ * node once. The handle is the caller's, to be given to gcx_graph_destroy. The green contexts of
+ * gcx that kernels were captured in must still exist, and stay as long as the graph does. Errors:
+ * GCX_ERROR_NOT_SUPPORTED a node can't be moved; the message has its kind and number;
  * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION kernels of two devices, or of more than
  * GCX_MAX_GRAPH_PARTS contexts; GCX_ERROR_INVALID_CONTEXT the graph has no kernels, and no context
- * is current that would tell its device; GCX_ERROR_INVALID_VALUE unknown flags. */
+ * is current that would tell its device; GCX_ERROR_CONTEXT_IS_DESTROYED a context that kernels were
+ * captured in was destroyed; GCX_ERROR_INVALID_VALUE unknown flags. */
 GCX_API gcx_result gcx_graph_create(struct CUgraph_st* captured, const gcx_graph_params* params,
                                     gcx_graph* graph);
 
@@ -1337,8 +1340,9 @@ GCX_API gcx_result gcx_graph_destroy(gcx_graph graph);
  * The first launch on a set of SMs makes the executable, see gcx_graph_prepare; later ones cost
  * what cuGraphLaunch does.
  * Errors: those of gcx_graph_prepare; GCX_ERROR_INVALID_DEVICE the stream is of another device;
- * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph: add the captured graph to
- * that as a child node instead. */
+ * GCX_ERROR_CONTEXT_IS_DESTROYED the graph was captured in a context that someone else made and has
+ * destroyed, and is to run there; GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a
+ * graph: add the captured graph to that as a child node instead. */
 GCX_API gcx_result gcx_graph_launch(gcx_graph graph, gcx_stream stream);
 
 /* The same of a graph with several parts: part i runs on the SMs of streams[i], for
