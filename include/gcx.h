@@ -1320,8 +1320,8 @@ typedef struct gcx_graph_params {
 /* Takes a copy of a captured graph, a CUgraph or cudaGraph_t. captured stays the caller's, can be
  * destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
  * node once. The handle is the caller's, to be given to gcx_graph_destroy. The green contexts of
- * gcx that kernels were captured in must still exist, and stay as long as the graph does. Errors:
- * GCX_ERROR_NOT_SUPPORTED a node can't be moved; the message has its kind and number;
+ * gcx that kernels were captured in must still exist; they stay as long as the graph does.
+ * Errors: GCX_ERROR_NOT_SUPPORTED a node can't be moved; the message has its kind and number;
  * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION kernels of two devices, or of more than
  * GCX_MAX_GRAPH_PARTS contexts; GCX_ERROR_INVALID_CONTEXT the graph has no kernels, and no context
  * is current that would tell its device; GCX_ERROR_CONTEXT_IS_DESTROYED a context that kernels were
