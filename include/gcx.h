@@ -395,7 +395,6 @@ typedef struct gcx_context_info {
     uint32_t stream_count; /* live gcx streams of the green context, those of other handles too */
     uint64_t id;           /* the same for two handles exactly if they share a green context; never
                               used twice in a process. gcx's own, not cuGreenCtxGetId's */
-    uint64_t bytes;        /* device memory that it holds, as measured, see Kept contexts */
 } gcx_context_info;
 #define GCX_CONTEXT_INFO_INIT GCX_STRUCT_INIT(gcx_context_info)
 
@@ -411,12 +410,11 @@ typedef struct gcx_live_context {
     uint32_t stream_count; /* gcx_stream handles */
     uint32_t flags;        /* GCX_CONTEXT_PRIVATE */
     uint32_t reserved[3];  /* 0 */
-    uint64_t bytes;        /* as in gcx_context_info */
     gcx_resource resource; /* its SMs */
 } gcx_live_context;
 
 /* The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
- * has current by gcx_context_push, or that a lease or an executable of a gcx_graph keeps: in
+ * has current by gcx_context_push, or that a lease or a gcx_graph keeps: in
  * contexts[0 .. *count - 1], in the order in which they were made. Not the kept ones. capacity is
  * the room in contexts, which may be NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such
  * device; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed. */
@@ -658,23 +656,20 @@ GCX_API gcx_result gcx_cancel_destroy(gcx_cancel cancel);
 /* ------------------------------------------------------------------------------------------
  * Kept contexts
  *
- * What a green context holds is measured: the device memory that is free before the driver makes it
- * and after, 4 to 6 MiB on an H100, whatever its SMs. What others allocate or free at that moment
- * is in it too: so no figure is below 0, and one that is far from those of the device's other
- * contexts, 0 or more than four times their median, is told as that median once three were
- * measured. Its streams come on top, about 0.02 MiB each.
+ * A green context holds 4 to 6 MiB of device memory on an H100, whatever its SMs. Its streams come
+ * on top, about 0.02 MiB each.
  * ---------------------------------------------------------------------------------------- */
 
-/* How many green contexts without handle or stream gcx keeps, over all devices: 64 at first. Those
- * beyond are destroyed, the longest unused first, with those of their streams that were given up,
- * but not while such a stream captures a graph. 0 keeps none. The driver gives little of their
- * memory back (about 1 MiB of 5, or nothing before the next is made) and loses the rest for good,
- * so that a limit which is too small costs more memory than it saves. */
+/* Sets how many green contexts without handle or stream gcx keeps on each device: 64 at first.
+ * Those beyond are destroyed, the longest unused first, with those of their streams that were given
+ * up, but not while such a stream captures a graph. 0 keeps none. The driver gives little of their
+ * memory back (about 1 MiB of 5, or nothing before the next is made) and loses the rest
+ * permanently, so that a limit which is too small costs more memory than it saves.
+ *
+ * Contexts that gcx_cache_prepare or gcx_lease_prepare made or found count towards the limit, but
+ * only this function and gcx_cache_trim destroy them. A limit below their number destroys the
+ * others first; no more contexts than the limit stay prepared, those in use and used last. */
 GCX_API gcx_result gcx_cache_set_limit(uint32_t kept_contexts);
-
-/* How much device memory the kept contexts may hold on each device, as measured, beside the limit
- * of their number: at first UINT64_MAX, which is no limit. Those beyond are destroyed as above. */
-GCX_API gcx_result gcx_cache_set_memory_limit(uint64_t bytes);
 
 /* Told how far a call is, in the thread that made it, with no lock of gcx held: it may call gcx,
  * also to give the call up. It must not throw. */
@@ -700,12 +695,13 @@ typedef struct gcx_prepare_params {
  * it before the work starts, or from a thread that has nothing else to do. Of sets whose context is
  * there already none is made, and it counts as used now. params may be NULL. The layouts of leases
  * that live are made by gcx_lease_prepare.
- * After a failure what was made stays kept.
+ * The contexts are prepared from then on: other contexts never push them out of the cache, see
+ * gcx_cache_set_limit. A reset of the device destroys them as all others.
+ * After a failure what was made stays prepared.
  * Errors: those of gcx_context_create;
  *   GCX_ERROR_NOT_PERMITTED  given up by gcx_cancel_signal, which is looked at before each one
- *   GCX_ERROR_INVALID_VALUE  count is 0; unknown flags; the limits are too small to keep them all
- *       beside each other, which is said before the first is made, and again once the first ones
- *       were measured
+ *   GCX_ERROR_INVALID_VALUE  count is 0; unknown flags; a device would have more prepared contexts
+ *       than its limit, those in use among them: nothing was made
  *   GCX_ERROR_INVALID_RESOURCE_TYPE  one isn't an SM resource; with GCX_PREPARE_FOR_LEASES one is
  * of a structured split, which has no leases */
 GCX_API gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
@@ -724,9 +720,10 @@ typedef struct gcx_cache_trimmed {
 } gcx_cache_trimmed;
 #define GCX_CACHE_TRIMMED_INIT GCX_STRUCT_INIT(gcx_cache_trimmed)
 
-/* Destroys the kept contexts beyond that number now, the longest unused first, and the given-up
- * streams of all that stay, but those at work. The limits stay as they are. Never while a library
- * may still name a stream that was given up, as PyTorch's allocator does (gcx_stream_destroy).
+/* Destroys the kept contexts beyond that number, all devices together, now: the longest unused
+ * first, prepared or not, and the given-up streams of all that stay, but those at work. The limit
+ * stays as it is. Never while a library may still name a stream that was given up, as PyTorch's
+ * allocator does (gcx_stream_destroy).
  * *trimmed, if not NULL, says what was done, and what could not be.
  * Errors: what the driver says if it refuses to destroy something; the rest was trimmed then, and
  * the message has the numbers. */
@@ -734,21 +731,18 @@ GCX_API gcx_result gcx_cache_trim(uint32_t kept_contexts, gcx_cache_trimmed* tri
 
 typedef struct gcx_cache_stats {
     uint32_t struct_size;
-    uint32_t limit;
+    uint32_t limit;             /* of each device */
     uint32_t in_use;            /* green contexts with a handle or stream */
     uint32_t kept;              /* without */
     uint64_t hits;              /* contexts given from kept ones or from ones in use */
     uint64_t misses;            /* green contexts made */
-    uint64_t evicted;           /* destroyed by the limits and by gcx_cache_trim */
+    uint64_t evicted;           /* destroyed by the limit and by gcx_cache_trim */
     uint64_t lost;              /* dead by a reset of the device */
     uint64_t prepared;          /* made ahead of time, of those made */
     uint64_t making_ns;         /* nanoseconds in the driver making them, all together */
     uint64_t longest_making_ns; /* of the one that took longest */
-    uint64_t bytes_in_use;      /* device memory that those in use hold, all devices together */
-    uint64_t bytes_kept;        /* and the kept ones */
-    uint64_t memory_limit;
-    uint32_t kept_streams; /* streams that were given up, of all contexts */
-    uint32_t reserved;     /* 0 */
+    uint32_t kept_streams;      /* streams that were given up, of all contexts */
+    uint32_t reserved;          /* 0 */
 } gcx_cache_stats;
 #define GCX_CACHE_STATS_INIT GCX_STRUCT_INIT(gcx_cache_stats)
 
@@ -879,10 +873,11 @@ GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count,
  * nothing. Until one of the leases is released, each change of the same leases that comes to the
  * same numbers of SMs brings these sets back, as long as no other lease has their SMs (of a device,
  * the last 1,024 layouts). For a thread of the caller's that makes ahead of time what is to be
- * changed in microseconds later, one call for each layout, between which the caller tells its
- * progress and may give up. Before there are leases it is gcx_cache_prepare with
- * GCX_PREPARE_FOR_LEASES. Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limits are
- * too small to keep them, as at gcx_cache_prepare. */
+ * changed in microseconds later, one call for each layout, between which the caller reports its
+ * progress and may stop. Before there are leases it is gcx_cache_prepare with
+ * GCX_PREPARE_FOR_LEASES. The contexts are prepared from then on, as after gcx_cache_prepare.
+ * Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limit is too small, as at
+ * gcx_cache_prepare. */
 GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
 
 /* Releases from and gives all its SMs to the lease to, past those who wait. flags as above.
@@ -1314,7 +1309,8 @@ GCX_API gcx_result gcx_queue_request_connections(uint32_t connections);
  *
  * Threads. One graph is launched from any number of threads. Launches of one executable run one
  *   after the other, as CUDA orders them; those of different sets of SMs run side by side, on the
- *   same memory.
+ *   same memory. A graph may be changed while it is launched: each launch runs the graph as it was
+ *   before a change or after it.
  * ---------------------------------------------------------------------------------------- */
 
 struct CUgraph_st;
@@ -1340,11 +1336,13 @@ typedef struct gcx_graph_params {
 
 /* Takes a copy of a captured graph, a CUgraph or cudaGraph_t. captured stays the caller's, can be
  * destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
- * node once. The handle is the caller's, to be given to gcx_graph_destroy.
+ * node once. The handle is the caller's, to be given to gcx_graph_destroy. The green contexts of
+ * gcx that kernels were captured in must still exist; they stay as long as the graph does.
  * Errors: GCX_ERROR_NOT_SUPPORTED a node can't be moved; the message has its kind and number;
  * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION kernels of two devices, or of more than
  * GCX_MAX_GRAPH_PARTS contexts; GCX_ERROR_INVALID_CONTEXT the graph has no kernels, and no context
- * is current that would tell its device; GCX_ERROR_INVALID_VALUE unknown flags. */
+ * is current that would tell its device; GCX_ERROR_CONTEXT_IS_DESTROYED a context that kernels were
+ * captured in was destroyed; GCX_ERROR_INVALID_VALUE unknown flags. */
 GCX_API gcx_result gcx_graph_create(struct CUgraph_st* captured, const gcx_graph_params* params,
                                     gcx_graph* graph);
 
@@ -1359,8 +1357,9 @@ GCX_API gcx_result gcx_graph_destroy(gcx_graph graph);
  * The first launch on a set of SMs makes the executable, see gcx_graph_prepare; later ones cost
  * what cuGraphLaunch does.
  * Errors: those of gcx_graph_prepare; GCX_ERROR_INVALID_DEVICE the stream is of another device;
- * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph: add the captured graph to
- * that as a child node instead. */
+ * GCX_ERROR_CONTEXT_IS_DESTROYED the graph was captured in a context that someone else made and has
+ * destroyed, and is to run there; GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a
+ * graph: add the captured graph to that as a child node instead. */
 GCX_API gcx_result gcx_graph_launch(gcx_graph graph, gcx_stream stream);
 
 /* The same of a graph with several parts: part i runs on the SMs of streams[i], for

@@ -67,7 +67,6 @@ FILLED_STRUCT(gcx_context_info, info)
     UNSIGNED($1->sm_count);
     UNSIGNED($1->stream_count);
     UNSIGNED($1->id);
-    UNSIGNED($1->bytes);
     GIVES(STRUCT_END(gcx_context_info))
 }
 FILLED_STRUCT(gcx_stream_info, info)
@@ -131,9 +130,6 @@ FILLED_STRUCT(gcx_cache_stats, stats)
     UNSIGNED($1->prepared);
     UNSIGNED($1->making_ns);
     UNSIGNED($1->longest_making_ns);
-    UNSIGNED($1->bytes_in_use);
-    UNSIGNED($1->bytes_kept);
-    UNSIGNED($1->memory_limit);
     UNSIGNED($1->kept_streams);
     GIVES(STRUCT_END(gcx_cache_stats))
 }
@@ -206,7 +202,6 @@ FILLED_STRUCT(gcx_kernel_fit, fit)
         UNSIGNED(context->handle_count);
         UNSIGNED(context->stream_count);
         UNSIGNED(context->flags);
-        UNSIGNED(context->bytes);
         SMS(&context->resource);
         LIST_ADD(i, STRUCT_END(gcx_live_context));
     }

@@ -41,9 +41,6 @@ koffi.struct("gcx_cache_stats", {
   prepared: "uint64_t",
   making_ns: "uint64_t",
   longest_making_ns: "uint64_t",
-  bytes_in_use: "uint64_t",
-  bytes_kept: "uint64_t",
-  memory_limit: "uint64_t",
   kept_streams: "uint32_t",
   reserved: "uint32_t",
 });

@@ -71,9 +71,6 @@ class CacheStats(ctypes.Structure):
         ("prepared", c_uint64),
         ("making_ns", c_uint64),
         ("longest_making_ns", c_uint64),
-        ("bytes_in_use", c_uint64),
-        ("bytes_kept", c_uint64),
-        ("memory_limit", c_uint64),
         ("kept_streams", c_uint32),
         ("reserved", c_uint32),
     )

@@ -1,7 +1,7 @@
 // Part of gcx.hpp: the green contexts that are kept, and those that are made ahead of time.
 //
 //     gcx::prepare_contexts(layouts);                  // before the work starts
-//     gcx::set_cache_memory_limit(256u << 20);         // of each device
+//     gcx::set_cache_limit(100);                       // of each device
 #pragma once
 
 #include "cancel.hpp"
@@ -16,13 +16,9 @@
 
 namespace gcx {
 
-// gcx_cache_set_limit, _set_memory_limit and _get_stats.
+// gcx_cache_set_limit and gcx_cache_get_stats.
 inline void set_cache_limit(uint32_t kept_contexts) {
     check(gcx_cache_set_limit(kept_contexts));
-}
-inline constexpr uint64_t no_memory_limit = UINT64_MAX;
-inline void set_cache_memory_limit(uint64_t bytes) {
-    check(gcx_cache_set_memory_limit(bytes));
 }
 inline gcx_cache_stats cache_stats() {
     gcx_cache_stats stats = GCX_CACHE_STATS_INIT;

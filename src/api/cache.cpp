@@ -43,14 +43,6 @@ gcx_result gcx_cache_set_limit(uint32_t kept_contexts) {
     });
 }
 
-gcx_result gcx_cache_set_memory_limit(uint64_t bytes) {
-    GCX_BODY({
-        Library& lib = library();
-        lib.leases.tidy();
-        lib.cache.set_memory_limit(bytes);
-    });
-}
-
 gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
                              const gcx_prepare_params* params) {
     GCX_BODY({

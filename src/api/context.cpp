@@ -62,7 +62,6 @@ gcx_live_context describe_live(const ContextCache::Live& live) {
     described.handle_count = live.handles;
     described.stream_count = live.streams;
     described.flags = live.is_private ? GCX_CONTEXT_PRIVATE : 0;
-    described.bytes = live.bytes;
     described.resource = seal(live.sms);
     return described;
 }
@@ -101,7 +100,7 @@ gcx_result gcx_context_destroy(gcx_context context) {
 
 gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info) {
     GCX_BODY({
-        const auto size = check_size(info, "info", offsetof(gcx_context_info, bytes));
+        check_size(info, "info");
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
         const GreenContext& green = *pin->green;
@@ -109,8 +108,6 @@ gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info) {
         info->sm_count = green.sm_count();
         info->stream_count = lib.cache.stream_count(green);
         info->id = green.id;
-        if (size == sizeof *info)
-            info->bytes = green.bytes();
     });
 }
 

@@ -46,6 +46,8 @@ ContextCache::Ref ContextCache::obtain(const ContextKey& key, Sharing sharing, U
         if (alive(*found)) {
             stats_.hits += purpose == Purpose::now ? 1 : 0;
             found->private_ = exclusive;
+            if (purpose == Purpose::later)
+                mark_prepared(*found);
             count(*found, use, 1);
             return Ref(*this, *found, use);
         }
@@ -68,7 +70,10 @@ ContextCache::Ref ContextCache::obtain(const ContextKey& key, Sharing sharing, U
     lock.lock();
     context.made_ = true;
     stats_.misses++;
-    stats_.prepared += purpose == Purpose::later ? 1 : 0;
+    if (purpose == Purpose::later) {
+        stats_.prepared++;
+        mark_prepared(context);
+    }
     stats_.making_ns += static_cast<uint64_t>(took.count());
     stats_.longest_making_ns =
         std::max(stats_.longest_making_ns, static_cast<uint64_t>(took.count()));
@@ -141,7 +146,7 @@ std::vector<ContextCache::Live> ContextCache::live(const Device* device) {
     for (GreenContext* context : used) {
         if (alive(*context))
             found.push_back({context->id, context->sms(), context->handles_, context->streams_,
-                             context->private_, context->bytes()});
+                             context->private_});
         else
             bury(*context);
     }
@@ -182,6 +187,16 @@ bool ContextCache::alive(GreenContext& context) {
            driver_.context_has_id(context.native, context.native_id_);
 }
 
+// The same, for callers that must not throw: false if the driver does not say.
+bool ContextCache::found_dead(GreenContext& context) {
+    try {
+        return !alive(context);
+    } catch (const Error& error) {
+        log::write(GCX_LOG_DEBUG, error.message);
+        return false;
+    }
+}
+
 void ContextCache::count(GreenContext& context, Use use, int step) {
     const auto add = [step](uint32_t& number) { number += static_cast<uint32_t>(step); };
     add(context.users_);
@@ -198,12 +213,13 @@ void ContextCache::release(GreenContext& context, Use use) {
         return;
     context.private_ = false; // the next one may be given it
     context.last_used_ = ++clock_;
-    if (const auto failed = evict())
+    if (const auto failed = evict(context.key.device))
         log::write(GCX_LOG_WARNING, driver_.describe(failed->result, failed->function) +
                                         "; the context is destroyed later");
 }
 
-// One in use before one that is kept: those who share a context have the same one.
+// Prefers a context in use over a cached one, so that sharers get the same one, and of the cached
+// ones one that was prepared.
 GreenContext* ContextCache::fitting(const ContextKey& key, Sharing sharing) {
     GreenContext* found = nullptr;
     const auto [begin, end] = entries_.equal_range(key);
@@ -211,7 +227,7 @@ GreenContext* ContextCache::fitting(const ContextKey& key, Sharing sharing) {
         GreenContext& context = *it->second;
         const bool unused = context.made_ && context.users_ == 0;
         if (unused)
-            found = &context;
+            found = found != nullptr && found->prepared_ ? found : &context;
         else if (sharing == Sharing::shared && !context.private_)
             return &context;
     }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <span>
 #include <vector>
@@ -34,8 +35,6 @@ class GreenContext {
     const Driver& driver() const { return key.device->driver(); }
     uint32_t sm_count() const { return key.family->sm_count(key.set); }
     SmResource sms() const { return {key.device, key.family, key.set}; }
-    // Device memory that it holds, as measured, its streams aside.
-    uint64_t bytes() const { return key.device->gauge().told(measured_); }
     // A stream that was given up, or a new one, to be given to streams.give_up. user as there.
     CUstream obtain_stream(int priority, uint64_t user = 0);
 
@@ -43,12 +42,12 @@ class GreenContext {
     friend class ContextCache;
     Device::PrimaryHold primary_;
     unsigned long long native_id_ = 0;
-    MemoryGauge::Bytes measured_;
     std::atomic<bool> dead_{false};
     // The rest is the cache's, under its mutex.
     bool made_ = false;
-    bool private_ = false; // while it is used, nobody else is given it
-    uint64_t queue_ = 0;   // the number of the workqueue that it is known to have
+    bool private_ = false;  // while it is used, nobody else is given it
+    bool prepared_ = false; // automatic eviction never takes it
+    uint64_t queue_ = 0;    // the number of the workqueue that it is known to have
     std::array<std::byte, 40> native_queue_{}; // what names that queue to the driver
     uint32_t users_ = 0;
     uint32_t handles_ = 0;
@@ -122,7 +121,6 @@ class ContextCache {
         uint32_t handles;
         uint32_t streams;
         bool is_private;
-        uint64_t bytes;
     };
     // Those of a device, or of all (null), that somebody uses, in the order in which they were
     // made.
@@ -133,11 +131,13 @@ class ContextCache {
     // The number of a context's workqueue: one for each queue, as long as a context has it.
     uint64_t queue_of(GreenContext& context);
 
+    // Sets how many contexts that nobody uses are kept on each device, and destroys those beyond:
+    // prepared ones last. At most that many contexts of a device stay prepared.
     void set_limit(uint32_t limit);
-    void set_memory_limit(uint64_t bytes); // of each device
-    gcx_cache_stats stats();               // all but struct_size
-    // Makes the contexts of these keys that aren't there, and keeps them. before and after are
-    // called at each, without locks. Throws if the limits keep fewer.
+    gcx_cache_stats stats(); // all but struct_size
+    // Makes the contexts of these keys that do not exist yet, and marks all of them as prepared.
+    // Calls before and after for each key, without locks. Throws, before it makes any, if more
+    // contexts of a device would be prepared than its limit.
     void prepare(std::span<const ContextKey> keys, const std::function<void()>& before,
                  const std::function<void()>& after);
 
@@ -164,7 +164,8 @@ class ContextCache {
     enum class Purpose { now, later };
 
     Ref obtain(const ContextKey& key, Sharing sharing, Use use, Purpose purpose);
-    void check_room(std::span<const ContextKey> keys);
+    using Keys = std::multiset<ContextKey>;
+    class Reservation;
     std::set<Device*> devices();
     std::optional<Refusal> trim_contexts(uint32_t keep, Trimmed& done);
     std::optional<Refusal> trim_streams(Trimmed& done);
@@ -174,17 +175,27 @@ class ContextCache {
     // A use of a context that has the queue, so that it lasts. Throws if there is none.
     Ref holder_of(uint64_t queue);
     bool alive(GreenContext& context);
+    bool found_dead(GreenContext& context);
     void release(GreenContext& context, Use use);
     static void count(GreenContext& context, Use use, int step);
     // These want the mutex.
     GreenContext* fitting(const ContextKey& key, Sharing sharing);
     Entries::iterator find_entry(const GreenContext& context);
     void bury(GreenContext& context);
-    std::optional<Refusal> evict();
-    std::optional<Refusal> evict(Entries::iterator entry);
-    std::optional<Refusal> evict_by_memory();
-    Entries::iterator longest_unused(const Device* device);
-    uint32_t kept() const;
+    std::optional<Refusal> evict(const Device* device);
+    std::optional<Refusal> evict_surplus(const Device& device);
+    void bury_dead(const Device& device);
+    // The entries of a device; of all devices for null.
+    std::ranges::subrange<Entries::iterator> entries_of(const Device* device);
+    enum class Prepared { spared, included };
+    Entries::iterator longest_unused(const Device* device, Prepared prepared);
+    uint32_t kept(const Device* device);
+    uint32_t prepared(const Device& device);
+    void mark_prepared(GreenContext& context);
+    void unmark_surplus(const Device& device);
+    // Throws if the limit of a device is too small for what is prepared, with these keys.
+    void check_room(const Keys& keys);
+    uint32_t prepared_with(const Device& device, const Keys& keys);
     std::optional<Refusal> destroy(GreenContext& context) const;
 
     const Driver& driver_;
@@ -193,8 +204,8 @@ class ContextCache {
     Entries entries_;
     std::list<Entry> apart_; // dead, or made for once: gone when their last user is
     uint64_t next_queue_ = 1;
-    uint32_t limit_ = 64;
-    uint64_t memory_limit_ = UINT64_MAX;
+    uint32_t limit_ = 64; // of each device
+    Keys preparing_;      // what prepare is making contexts for; counts as prepared already
     uint64_t next_id_ = 1;
     uint64_t clock_ = 0;
     gcx_cache_stats stats_{};

@@ -34,13 +34,8 @@ void ContextCache::make(GreenContext& context) {
                     "atom only together with the last ones",
                     version_text(driver.version()).c_str(), context.sm_count()));
     driver.check(described, "cuDevResourceGenerateDesc");
-    Device& device = *context.key.device;
-    context.measured_ =
-        device.gauge().around([&] { return device.free_memory(context.primary_); },
-                              [&] {
-                                  GCX_CALL(driver, cuGreenCtxCreate, &context.green, descriptor,
-                                           device.native(), cu::kGreenCtxDefaultStream);
-                              });
+    GCX_CALL(driver, cuGreenCtxCreate, &context.green, descriptor, context.key.device->native(),
+             cu::kGreenCtxDefaultStream);
     try {
         GCX_CALL(driver, cuCtxFromGreenCtx, &context.native, context.green);
         GCX_CALL(driver, cuCtxGetId, context.native, &context.native_id_);

@@ -189,7 +189,7 @@ Device::PrimaryHold Device::hold_primary() {
     return hold;
 }
 
-MemoryGauge::Bytes Device::free_memory(const PrimaryHold& primary) const {
+std::optional<uint64_t> Device::free_memory(const PrimaryHold& primary) const {
     const RelaxedCapture relaxed(driver_);
     try {
         const ScopedCurrent current(driver_, primary.context());

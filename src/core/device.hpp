@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/family.hpp"
-#include "core/memory_gauge.hpp"
 #include "core/resource.hpp"
 
 #include <array>
@@ -38,7 +37,6 @@ class Device {
     // Takes in the SMs that a partition's kernels were seen on, kSharedSms more than it has. The
     // shared ones are in each such list, and two disjoint partitions have nothing else in common.
     void note_extra_sms(const std::vector<uint32_t>& seen);
-    MemoryGauge& gauge() { return gauge_; }
     void get_info(gcx_device_info& info) const;
 
     // The family of a kind; asks the driver for its atoms the first time. Not of the structured.
@@ -77,8 +75,9 @@ class Device {
         CUcontext context_ = nullptr;
     };
     PrimaryHold hold_primary();
-    // Its memory that is free, by the driver. Breaks no capture.
-    MemoryGauge::Bytes free_memory(const PrimaryHold& primary) const;
+    // Returns the bytes of its memory that are free; nothing if the driver refuses to say. Breaks
+    // no capture.
+    std::optional<uint64_t> free_memory(const PrimaryHold& primary) const;
 
     // The priorities that streams can have: lower numbers are more urgent. Asked of the driver
     // once, which wants the primary context for it.
@@ -110,7 +109,6 @@ class Device {
     uint32_t locality_domains_ = 1;
     std::string name_;
     CUuuid uuid_{};
-    MemoryGauge gauge_;
 
     std::mutex mutex_;
     std::array<std::shared_ptr<Family>, GCX_SM_FAMILY_STRUCTURED> families_; // by kind; kept

@@ -4,9 +4,23 @@
 
 namespace gcx {
 
-Executable::Executable(Device& device, const PlaceKey& its_key, Places its_places)
-    : key(its_key), places(std::move(its_places)), driver_(device.driver()),
-      primary_(device.hold_primary()) {
+Executable::Executable(Device& device, const PlaceKey& its_key, Places its_places,
+                       std::vector<CapturedContext> its_captured)
+    : key(its_key), places(std::move(its_places)), captured(std::move(its_captured)),
+      driver_(device.driver()), primary_(device.hold_primary()) {
+}
+
+bool Executable::captured_alive() const {
+    return std::all_of(captured.begin(), captured.end(),
+                       [&](const CapturedContext& one) { return one.alive(driver_); });
+}
+
+bool Executable::alive() const {
+    return captured_alive() &&
+           std::all_of(places.begin(), places.end(), [&](const PartPlace& place) {
+               return (place.id & PartPlace::kForeign) == 0 ||
+                      driver_.context_has_id(place.context, place.id & ~PartPlace::kForeign);
+           });
 }
 
 Executable::~Executable() {
@@ -23,12 +37,10 @@ Executable::~Executable() {
 }
 
 void Executable::launch(CUstream stream) {
-    const std::lock_guard lock(mutex_);
     GCX_CALL(driver_, cuGraphLaunch, native_, stream);
 }
 
 CUresult Executable::set_kernel(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2& params) {
-    const std::lock_guard lock(mutex_);
     return driver_.cuGraphExecKernelNodeSetParams(native_, node, &params);
 }
 

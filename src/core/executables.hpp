@@ -1,7 +1,7 @@
 // The executables of a graph, one for each set of SMs, kept as long as they are used.
 #pragma once
 
-#include "core/context_cache.hpp"
+#include "core/graph_nodes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -46,18 +46,29 @@ class PlaceKey {
 
 class Executable {
   public:
-    Executable(Device& device, const PlaceKey& its_key, Places its_places);
+    Executable(Device& device, const PlaceKey& its_key, Places its_places,
+               std::vector<CapturedContext> its_captured);
     ~Executable();
     Executable(const Executable&) = delete;
     Executable& operator=(const Executable&) = delete;
 
     const PlaceKey key;
     const Places places; // one for each part, or one for all
+    // Those that parts run in which run where they were captured.
+    const std::vector<CapturedContext> captured;
 
+    // Whether those that are not gcx's still exist.
+    bool captured_alive() const;
+    // The same of all contexts that it runs in.
+    bool alive() const;
     const PartPlace& place_of(uint32_t part) const { return places[places.size() == 1 ? 0 : part]; }
     // What the driver made is this one's now.
     void take(CUgraphExec native) { native_ = native; }
-    // CUDA wants one thread at a time.
+    // CUDA wants one thread at a time: the caller of the next three holds this lock. A change of
+    // several kernels holds it from the first to the last, so that no launch sees half of them.
+    std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+    // One that a change has left incomplete is not launched any more.
+    bool usable = true;
     void launch(CUstream stream);
     CUresult set_kernel(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2& params);
     // Gives it back. Throws, and changes nothing, if the driver refuses.

@@ -17,7 +17,7 @@ constexpr uint32_t kDefaultExecutables = 16;
 Graph::Graph(ContextCache& cache, const Driver& driver, CUgraph captured,
              const gcx_graph_params& params, const DeviceOf& device_of)
     : cache_(cache), driver_(driver), flags_(params.flags),
-      movable_(std::make_unique<MovableGraph>(driver, captured, device_of)),
+      movable_(std::make_unique<MovableGraph>(cache, driver, captured, device_of)),
       device_(movable_->all().device()), primary_(device_.hold_primary()), events_(device_),
       executables_(params.max_executables == 0 ? kDefaultExecutables : params.max_executables),
       part_count_(movable_->all().part_count()) {
@@ -39,8 +39,8 @@ void Graph::close() {
 }
 
 void Graph::launch(std::span<Stream* const> streams) {
-    // An executable is made outside of the gate, which changes of leases wait for. Where it is gone
-    // again, or the lease went elsewhere meanwhile, within.
+    // An executable is made outside of the gate, which changes of leases wait for. If it is gone
+    // again, or the lease went elsewhere in the meantime, it is made within.
     for (bool make_now = false;; make_now = true) {
         auto wanted = try_launch(streams, make_now);
         if (!wanted)
@@ -75,8 +75,9 @@ std::optional<Graph::Wanted> Graph::try_launch(std::span<Stream* const> streams,
             return wanted;
         executable = make(wanted.key, std::move(wanted.places));
     }
-    submit(*executable, lanes);
-    return std::nullopt;
+    if (submit(*executable, lanes))
+        return std::nullopt;
+    return wanted_for(lanes, streams); // A change has replaced it.
 }
 
 void Graph::find_lane(Lanes& lanes, Stream& stream) const {
@@ -119,8 +120,21 @@ Graph::Wanted Graph::wanted_for(const Lanes& lanes, std::span<Stream* const> str
     return wanted;
 }
 
+// Launches the executable unless a change has left it incomplete; says whether it did.
+bool Graph::submit(Executable& executable, const Lanes& lanes) {
+    const auto lock = executable.lock();
+    if (!executable.usable)
+        return false;
+    if (!executable.captured_alive())
+        fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
+             "a context that the graph was captured in, and runs in with this stream, has been "
+             "destroyed; launch the graph in a stream of a partition, or capture it again");
+    launch_in(executable, lanes);
+    return true;
+}
+
 // In the first stream, behind what the others have, which go on behind it.
-void Graph::submit(Executable& executable, const Lanes& lanes) {
+void Graph::launch_in(Executable& executable, const Lanes& lanes) {
     CUstream const first = lanes.at[0].native;
     if (lanes.count == 1) {
         executable.launch(first);
@@ -180,22 +194,56 @@ Graph::Pointer Graph::make(const PlaceKey& key, Places places) {
     if (Pointer made = executables_.find(key)) // by another thread, or before
         return made;
     check_alive();
+    if (key.count() != 1)
+        check_count(key.count()); // Parts may have been added since the caller's was checked.
     Pointer made = build(*movable_, key, std::move(places));
     executables_.add(made);
     return made;
 }
 
-Graph::Targets Graph::targets_of(const Executable& executable) {
+Graph::Targets Graph::targets_of(const Places& places) {
     Targets targets;
-    for (const PartPlace& place : executable.places)
+    for (const PartPlace& place : places)
         targets.push_back({place.context, place.sm_count});
     return targets;
 }
 
+// The contexts that an executable with these targets has from the capture. The primary context is
+// the graph's own.
+std::vector<CapturedContext> Graph::captured_for(const MovableGraph& movable,
+                                                 const Targets& targets) {
+    std::vector<CapturedContext> captured;
+    for (uint32_t i = 0; i < movable.nodes().size(); i++) {
+        const GraphNode& node = movable.nodes()[i];
+        if (!node.has_place() || node.captured == primary_.context() ||
+            MovableGraph::context_for(node, targets) != node.captured)
+            continue;
+        const auto is_it = [&](const CapturedContext& one) { return one.native == node.captured; };
+        if (std::any_of(captured.begin(), captured.end(), is_it))
+            continue;
+        const auto& contexts = movable.captured_in();
+        const auto found = std::find_if(contexts.begin(), contexts.end(), is_it);
+        if (found == contexts.end())
+            continue;
+        if (!found->alive(driver_))
+            fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
+                 describe_node(movable.nodes(), i) +
+                     ", was captured in a context that has been destroyed since; launch the graph "
+                     "in a stream of a partition, or capture it again");
+        CapturedContext& one = captured.emplace_back();
+        one.native = found->native;
+        one.id = found->id;
+        if (found->keep)
+            one.keep = cache_.share(*found->keep, ContextCache::Use::graph);
+    }
+    return captured;
+}
+
 Graph::Pointer Graph::build(MovableGraph& movable, const PlaceKey& key, Places places) {
-    auto made = std::make_shared<Executable>(device_, key, std::move(places));
-    const Targets targets = targets_of(*made);
+    const Targets targets = targets_of(places);
     movable.check_grids(targets);
+    auto made = std::make_shared<Executable>(device_, key, std::move(places),
+                                             captured_for(movable, targets));
     const ScopedCurrent current(driver_, primary_.context()); // instantiating asks for one
     made->take(movable.instantiate(targets, (flags_ & GCX_GRAPH_NODE_PRIORITIES) != 0));
     made_.fetch_add(1, std::memory_order_relaxed);

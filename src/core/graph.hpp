@@ -58,10 +58,12 @@ class Graph {
     void find_lane(Lanes& lanes, Stream& stream) const;
     uint64_t id_of(const Stream::Place& place) const;
     Wanted wanted_for(const Lanes& lanes, std::span<Stream* const> streams);
-    void submit(Executable& executable, const Lanes& lanes);
+    bool submit(Executable& executable, const Lanes& lanes);
+    void launch_in(Executable& executable, const Lanes& lanes);
     Pointer make(const PlaceKey& key, Places places);
     // These want building_.
-    static Targets targets_of(const Executable& executable);
+    static Targets targets_of(const Places& places);
+    std::vector<CapturedContext> captured_for(const MovableGraph& movable, const Targets& targets);
     Pointer build(MovableGraph& movable, const PlaceKey& key, Places places);
     std::vector<Pointer> build_all(MovableGraph& movable, const std::vector<Pointer>& like);
     std::vector<Pointer> alive_ones();

@@ -112,7 +112,7 @@ void Graph::set_kernel(uint32_t number, const gcx_kernel_params& params) {
 
 void Graph::update(CUgraph captured, const DeviceOf& device_of) {
     const std::lock_guard lock(building_);
-    auto other = std::make_unique<MovableGraph>(driver_, captured, device_of);
+    auto other = std::make_unique<MovableGraph>(cache_, driver_, captured, device_of);
     GraphNodes& now = movable_->all();
     check_same_shape(now, other->all());
     if (differs_in_parameters_alone(now, other->all())) {
@@ -131,15 +131,11 @@ void Graph::update(CUgraph captured, const DeviceOf& device_of) {
     std::swap(movable_, other);
 }
 
-// Without those in contexts that somebody else made, and has destroyed.
+// Drops those with a context that is not gcx's and has been destroyed.
 std::vector<Graph::Pointer> Graph::alive_ones() {
     std::vector<Pointer> all = executables_.all();
     std::erase_if(all, [&](const Pointer& executable) {
-        const bool alive = std::all_of(
-            executable->places.begin(), executable->places.end(), [&](const PartPlace& place) {
-                return (place.id & PartPlace::kForeign) == 0 ||
-                       driver_.context_has_id(place.context, place.id & ~PartPlace::kForeign);
-            });
+        const bool alive = executable->alive();
         if (!alive)
             executables_.remove(executable);
         return !alive;
@@ -177,7 +173,7 @@ void Graph::apply(std::vector<Change> changes) {
     try {
         const std::vector<Pointer> executables = alive_ones();
         for (const Pointer& executable : executables)
-            movable_->check_grids(targets_of(*executable));
+            movable_->check_grids(targets_of(executable->places));
         if (!set_in_place(executables, changes, touched))
             executables_.replace(build_all(*movable_, executables));
     } catch (...) {
@@ -199,10 +195,15 @@ bool Graph::set_in_place(const std::vector<Pointer>& executables,
             return false;
     }
     KernelParams params;
+    std::vector<std::unique_lock<std::mutex>> locks; // until all are changed
+    locks.reserve(executables.size());
+    for (const Pointer& executable : executables)
+        locks.push_back(executable->lock());
     for (const Pointer& executable : executables) {
         touched.push_back(executable);
+        executable->usable = false;
         CUresult result = CUDA_SUCCESS;
-        const Targets targets = targets_of(*executable);
+        const Targets targets = targets_of(executable->places);
         std::vector<MovableGraph::Placed> placed;
         placed.reserve(changes.size());
         for (const Change& change : changes)
@@ -220,6 +221,8 @@ bool Graph::set_in_place(const std::vector<Pointer>& executables,
                                           "; the executables are made anew");
         return false;
     }
+    for (const Pointer& executable : executables)
+        executable->usable = true;
     return true;
 }
 

@@ -22,7 +22,7 @@ constexpr unsigned long long kUseNodePriority = 8;
 
 } // namespace
 
-MovableGraph::MovableGraph(const Driver& driver, CUgraph captured,
+MovableGraph::MovableGraph(ContextCache& cache, const Driver& driver, CUgraph captured,
                            const std::function<Device&(int32_t)>& device_of)
     : driver_(driver) {
     const RelaxedCapture relaxed(driver);
@@ -33,7 +33,7 @@ MovableGraph::MovableGraph(const Driver& driver, CUgraph captured,
         driver.check(result, "cuGraphClone");
     }
     try {
-        nodes_ = std::make_unique<GraphNodes>(driver, graph_, device_of);
+        nodes_ = std::make_unique<GraphNodes>(cache, driver, graph_, device_of);
     } catch (...) {
         give_back([&] { return driver.cuGraphDestroy(graph_); });
         throw;

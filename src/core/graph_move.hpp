@@ -10,7 +10,7 @@ namespace gcx {
 class MovableGraph {
   public:
     // Copies a captured graph.
-    MovableGraph(const Driver& driver, CUgraph captured,
+    MovableGraph(ContextCache& cache, const Driver& driver, CUgraph captured,
                  const std::function<Device&(int32_t)>& device_of);
     ~MovableGraph();
     MovableGraph(const MovableGraph&) = delete;
@@ -18,6 +18,7 @@ class MovableGraph {
 
     GraphNodes& all() { return *nodes_; }
     const std::vector<GraphNode>& nodes() const { return nodes_->nodes; }
+    const std::vector<CapturedContext>& captured_in() const { return nodes_->captured_in; }
 
     // Where parts are to run: by part, or one for all.
     struct Target {

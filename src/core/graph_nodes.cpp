@@ -167,9 +167,9 @@ void refuse_unmovable(const Driver& driver, CUgraph graph) {
     }
 }
 
-GraphNodes::GraphNodes(const Driver& driver, CUgraph graph,
+GraphNodes::GraphNodes(ContextCache& cache, const Driver& driver, CUgraph graph,
                        const std::function<Device&(int32_t)>& device_of)
-    : driver_(driver) {
+    : cache_(cache), driver_(driver) {
     told_.assign(std::begin(cu::kNodeAttributes), std::end(cu::kNodeAttributes));
     read_level(graph, GCX_NO_NODE);
     find_device(device_of);
@@ -230,6 +230,8 @@ void GraphNodes::read_node(GraphNode& node, uint32_t number) {
 void GraphNodes::read_kernel(GraphNode& node, uint32_t number) {
     CUDA_KERNEL_NODE_PARAMS_v2 params{};
     GCX_CALL(driver_, cuGraphKernelNodeGetParams, node.native, &params);
+    if (params.ctx != nullptr)
+        keep_context(params.ctx, number);
     KernelLaunch& launch = node.kernel;
     launch.func = params.func;
     launch.kern = params.kern;
@@ -240,6 +242,26 @@ void GraphNodes::read_kernel(GraphNode& node, uint32_t number) {
     node.at = params.ctx;
     read_arguments(launch, params, number);
     read_attributes(node, number);
+}
+
+// Before anything is asked of the context: one of gcx's may be cached, where others push it out.
+void GraphNodes::keep_context(CUcontext context, uint32_t number) {
+    const auto is_it = [&](const CapturedContext& one) { return one.native == context; };
+    if (std::any_of(captured_in.begin(), captured_in.end(), is_it))
+        return;
+    CapturedContext one;
+    one.native = context;
+    one.keep = cache_.find(context, ContextCache::Use::graph);
+    if (!one.keep) {
+        const CUresult result = driver_.cuCtxGetId(context, &one.id);
+        if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT)
+            fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
+                 format("node %u, a kernel node, was captured in a context that does not exist any "
+                        "more; capture the graph again, and keep the context until gcx has read it",
+                        number));
+        driver_.check(result, "cuCtxGetId");
+    }
+    captured_in.push_back(std::move(one));
 }
 
 void GraphNodes::read_arguments(KernelLaunch& launch, const CUDA_KERNEL_NODE_PARAMS_v2& params,

@@ -1,6 +1,7 @@
 // What the nodes of a captured graph are, read once.
 #pragma once
 
+#include "core/context_cache.hpp"
 #include "core/device.hpp"
 
 #include <array>
@@ -96,14 +97,24 @@ struct GraphLevel {
     std::vector<Edge> edges; // sorted
 };
 
+// A context that kernels were captured in.
+struct CapturedContext {
+    CUcontext native = nullptr;
+    unsigned long long id = 0; // of one that is not gcx's
+    ContextCache::Ref keep;    // of one of gcx's, so that the cache does not destroy it
+
+    bool alive(const Driver& driver) const { return keep || driver.context_has_id(native, id); }
+};
+
 // "node 3, a kernel node of gemm": for messages.
 std::string describe_node(const std::vector<GraphNode>& nodes, uint32_t number);
 
 // The nodes of a graph, those of child graphs behind their own.
 class GraphNodes {
   public:
-    // Reads them. Throws for what can't be moved.
-    GraphNodes(const Driver& driver, CUgraph graph,
+    // Reads them. Throws for what can't be moved, and if a context that kernels were captured in
+    // does not exist any more.
+    GraphNodes(ContextCache& cache, const Driver& driver, CUgraph graph,
                const std::function<Device&(int32_t)>& device_of);
 
     Device& device() const { return *device_; }
@@ -115,6 +126,7 @@ class GraphNodes {
 
     std::vector<GraphNode> nodes;
     std::vector<GraphLevel> levels;
+    std::vector<CapturedContext> captured_in;
 
     // How many blocks of a launch an SM holds. Wants a current context.
     uint32_t blocks_per_sm(const KernelLaunch& launch);
@@ -128,10 +140,12 @@ class GraphNodes {
     void read_attributes(GraphNode& node, uint32_t number);
     void read_edges(GraphLevel& level);
     std::shared_ptr<const KernelLayout> layout_of(const CUDA_KERNEL_NODE_PARAMS_v2& params);
+    void keep_context(CUcontext context, uint32_t number);
     void find_device(const std::function<Device&(int32_t)>& device_of);
     void find_parts();
     void place_copies();
 
+    ContextCache& cache_;
     const Driver& driver_;
     Device* device_ = nullptr;
     uint32_t part_count_ = 0;

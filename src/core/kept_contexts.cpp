@@ -2,14 +2,12 @@
 #include "core/context_cache.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <utility>
 
 namespace gcx {
 namespace {
-
-std::string mebibytes(uint64_t bytes) {
-    return format("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-}
 
 // The devices whose memory a trim may give back, and what is free on them.
 class Watched {
@@ -34,82 +32,142 @@ class Watched {
     struct Row {
         Device::PrimaryHold hold;
         Device* device;
-        MemoryGauge::Bytes before;
+        std::optional<uint64_t> before;
     };
     std::vector<Row> holds_;
 };
 
 } // namespace
 
+// Counts the keys of a call as prepared until their contexts are made and marked, so that calls of
+// several threads do not all count on the same room.
+class ContextCache::Reservation {
+  public:
+    // Throws if the limit of a device is too small for them.
+    Reservation(ContextCache& cache, std::span<const ContextKey> keys) : cache_(cache) {
+        Keys reserved(keys.begin(), keys.end());
+        const std::lock_guard lock(cache.mutex_);
+        cache.check_room(reserved);
+        places_.reserve(reserved.size());
+        while (!reserved.empty())
+            places_.push_back(cache.preparing_.insert(reserved.extract(reserved.begin())));
+    }
+    ~Reservation() {
+        const std::lock_guard lock(cache_.mutex_);
+        for (const Keys::iterator& place : places_)
+            cache_.preparing_.erase(place);
+    }
+    Reservation(const Reservation&) = delete;
+    Reservation& operator=(const Reservation&) = delete;
+
+  private:
+    ContextCache& cache_;
+    std::vector<Keys::iterator> places_;
+};
+
 void ContextCache::set_limit(uint32_t limit) {
     const std::lock_guard lock(mutex_);
     limit_ = limit;
-    if (const auto failed = evict())
-        driver_.check(failed->result, failed->function);
-}
-
-void ContextCache::set_memory_limit(uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
-    memory_limit_ = bytes;
-    if (const auto failed = evict())
-        driver_.check(failed->result, failed->function);
+    std::optional<Refusal> refusal = evict(nullptr); // spares the prepared ones
+    std::set<const Device*> devices;
+    for (const auto& [key, context] : entries_)
+        devices.insert(key.device);
+    for (const Device* device : devices)
+        unmark_surplus(*device);
+    if (!refusal)
+        refusal = evict(nullptr);
+    if (refusal)
+        driver_.check(refusal->result, refusal->function);
 }
 
 gcx_cache_stats ContextCache::stats() {
     const std::lock_guard lock(mutex_);
     gcx_cache_stats stats = stats_;
     stats.limit = limit_;
-    stats.memory_limit = memory_limit_;
-    stats.kept = kept();
+    stats.kept = kept(nullptr);
     stats.in_use = static_cast<uint32_t>(entries_.size()) - stats.kept;
     for (const auto& [key, context] : entries_) {
-        if (!context->made_)
-            continue;
-        (context->users_ == 0 ? stats.bytes_kept : stats.bytes_in_use) += context->bytes();
-        stats.kept_streams += static_cast<uint32_t>(context->streams.idle_count());
+        if (context->made_)
+            stats.kept_streams += static_cast<uint32_t>(context->streams.idle_count());
     }
     return stats;
 }
 
 void ContextCache::prepare(std::span<const ContextKey> keys, const std::function<void()>& before,
                            const std::function<void()>& after) {
+    const Reservation reservation(*this, keys);
     for (const ContextKey& key : keys) {
         before();
-        check_room(keys); // again each time: what they hold is known once some were made
+        {
+            const std::lock_guard lock(mutex_);
+            check_room({}); // The limit may have been lowered since.
+        }
         obtain(key, Sharing::shared, Use::current, Purpose::later);
         after();
     }
 }
 
-// Of those that somebody uses, the limits say nothing.
-void ContextCache::check_room(std::span<const ContextKey> keys) {
-    const std::lock_guard lock(mutex_);
-    const std::set<ContextKey> all(keys.begin(), keys.end());
-    uint32_t count = 0;
-    std::map<const Device*, uint64_t> bytes;
-    for (const ContextKey& key : all) {
-        const GreenContext* const found = fitting(key, Sharing::shared);
-        if (found != nullptr && found->users_ != 0)
-            continue;
-        count++;
-        bytes[key.device] +=
-            found != nullptr && found->made_ ? found->bytes() : key.device->gauge().expected();
+void ContextCache::check_room(const Keys& keys) {
+    std::set<const Device*> devices;
+    for (const Keys* all : {&keys, &std::as_const(preparing_)}) {
+        for (const ContextKey& key : *all)
+            devices.insert(key.device);
     }
-    if (count > limit_)
-        fail(GCX_ERROR_INVALID_VALUE,
-             format(
-                 "%u sets that nobody uses are to be kept at once, and the limit of kept contexts "
-                 "is %u; gcx_cache_set_limit raises it",
-                 count, limit_));
-    for (const auto& [device, needed] : bytes) {
-        if (needed > memory_limit_)
+    for (const Device* device : devices) {
+        uint32_t count = prepared_with(*device, keys);
+        if (count <= limit_)
+            continue;
+        bury_dead(*device);
+        count = prepared_with(*device, keys);
+        if (count > limit_)
             fail(GCX_ERROR_INVALID_VALUE,
-                 format(
-                     "the contexts that are to be kept at once hold about %s on %s, and the limit "
-                     "of what kept ones may hold there is %s; gcx_cache_set_memory_limit raises "
-                     "it",
-                     mebibytes(needed).c_str(), device->label().c_str(),
-                     mebibytes(memory_limit_).c_str()));
+                 format("%s would have %u prepared context%s, it has %u now, and its limit of "
+                        "cached contexts is %u; raise the limit with gcx_cache_set_limit, or "
+                        "destroy contexts that are no longer needed with gcx_cache_trim",
+                        device->label().c_str(), count, count == 1 ? "" : "s", prepared(*device),
+                        limit_));
+    }
+}
+
+// Returns how many contexts of a device are prepared once those of these keys are too.
+uint32_t ContextCache::prepared_with(const Device& device, const Keys& keys) {
+    std::set<ContextKey> wanted;
+    for (const Keys* all : {&keys, &std::as_const(preparing_)}) {
+        for (const ContextKey& key : *all) {
+            if (key.device != &device)
+                continue;
+            const GreenContext* const found = fitting(key, Sharing::shared);
+            if (found == nullptr || !found->prepared_)
+                wanted.insert(key);
+        }
+    }
+    return prepared(device) + static_cast<uint32_t>(wanted.size());
+}
+
+uint32_t ContextCache::prepared(const Device& device) {
+    return static_cast<uint32_t>(std::ranges::count_if(
+        entries_of(&device), [](const auto& entry) { return entry.second->prepared_; }));
+}
+
+// Keeps to the limit, which another thread may have lowered while the context was made.
+void ContextCache::mark_prepared(GreenContext& context) {
+    if (!context.prepared_ && prepared(*context.key.device) < limit_)
+        context.prepared_ = true;
+}
+
+// Leaves no more contexts prepared than the limit. The longest unused are the first that are not
+// prepared any more; those in use are the last.
+void ContextCache::unmark_surplus(const Device& device) {
+    for (uint32_t count = prepared(device); count > limit_; count--) {
+        GreenContext* next = nullptr;
+        const auto rank = [](const GreenContext& context) {
+            return std::pair(context.users_ != 0, context.last_used_);
+        };
+        for (const auto& [key, context] : entries_of(&device)) {
+            if (context->prepared_ && (next == nullptr || rank(*context) < rank(*next)))
+                next = context.get();
+        }
+        next->prepared_ = false;
     }
 }
 
@@ -154,26 +212,30 @@ std::set<Device*> ContextCache::devices() {
 std::optional<ContextCache::Refusal> ContextCache::trim_contexts(uint32_t keep, Trimmed& done) {
     std::vector<Entries::node_type> taken;
     std::unique_lock lock(mutex_);
-    if (const auto refusal = evict())
+    if (const auto refusal = evict(nullptr))
         return refusal;
-    taken.reserve(kept());
-    while (kept() > keep) {
-        const auto oldest = longest_unused(nullptr);
+    taken.reserve(kept(nullptr));
+    while (kept(nullptr) > keep) {
+        const auto oldest = longest_unused(nullptr, Prepared::included);
         if (oldest == entries_.end())
             break;
         taken.push_back(entries_.extract(oldest));
     }
-    done.contexts_left = kept() > keep ? kept() - keep : 0;
+    const uint32_t left = kept(nullptr);
+    done.contexts_left = left > keep ? left - keep : 0;
     lock.unlock();
     std::optional<Refusal> refusal;
     for (Entries::node_type& node : taken) {
         GreenContext& context = *node.mapped();
+        const bool was_prepared = std::exchange(context.prepared_, false);
         const std::size_t streams = context.streams.idle_count();
         if (!refusal)
             refusal = destroy(context);
         lock.lock();
         if (refusal) {
             entries_.insert(std::move(node));
+            if (was_prepared)
+                mark_prepared(context);
         } else {
             stats_.evicted++;
             done.contexts++;
@@ -207,10 +269,10 @@ std::optional<ContextCache::Refusal> ContextCache::trim_streams(Trimmed& done) {
     }
 }
 
-// Destroys what nobody uses: contexts that stand apart, and kept ones beyond the limits, the
-// longest unused first. Stops at the first that the driver refuses to destroy; the next call tries
-// again.
-std::optional<ContextCache::Refusal> ContextCache::evict() {
+// Destroys what nobody uses: contexts that stand apart, and cached ones of a device, or of all for
+// null, beyond the limit. Stops at the first that the driver refuses to destroy; the next call
+// tries again.
+std::optional<ContextCache::Refusal> ContextCache::evict(const Device* device) {
     for (auto it = apart_.begin(); it != apart_.end();) {
         if ((*it)->users_ != 0) {
             ++it;
@@ -221,51 +283,58 @@ std::optional<ContextCache::Refusal> ContextCache::evict() {
         it = apart_.erase(it);
     }
     // They are counted only where there can be too many.
-    for (uint32_t surplus = entries_.size() > limit_ ? kept() : 0; surplus > limit_; surplus--) {
-        const auto oldest = longest_unused(nullptr);
-        if (oldest == entries_.end())
-            break;
-        if (const auto refusal = evict(oldest))
+    if (entries_.size() <= limit_)
+        return std::nullopt;
+    if (device != nullptr)
+        return evict_surplus(*device);
+    std::set<const Device*> devices;
+    for (const auto& [key, context] : entries_)
+        devices.insert(key.device);
+    for (const Device* each : devices) {
+        if (const auto refusal = evict_surplus(*each))
             return refusal;
     }
-    return memory_limit_ == UINT64_MAX ? std::nullopt : evict_by_memory();
+    return std::nullopt;
 }
 
-std::optional<ContextCache::Refusal> ContextCache::evict_by_memory() {
-    std::map<const Device*, uint64_t> bytes;
-    for (const auto& [key, context] : entries_) {
-        if (context->made_ && context->users_ == 0)
-            bytes[key.device] += context->bytes();
-    }
-    for (auto& [device, held] : bytes) {
-        while (held > memory_limit_) {
-            const auto oldest = longest_unused(device);
-            if (oldest == entries_.end())
-                break;
-            held -= std::min(held, oldest->second->bytes());
-            if (const auto refusal = evict(oldest))
-                return refusal;
-        }
+// Destroys the longest unused first, and none that was prepared: there are at most as many of those
+// as the limit allows.
+std::optional<ContextCache::Refusal> ContextCache::evict_surplus(const Device& device) {
+    if (kept(&device) <= limit_)
+        return std::nullopt;
+    bury_dead(device);
+    for (uint32_t count = kept(&device); count > limit_; count--) {
+        const auto oldest = longest_unused(&device, Prepared::spared);
+        if (oldest == entries_.end())
+            break;
+        if (const auto refusal = destroy(*oldest->second))
+            return refusal;
+        stats_.evicted++;
+        entries_.erase(oldest);
     }
     return std::nullopt;
 }
 
-std::optional<ContextCache::Refusal> ContextCache::evict(Entries::iterator entry) {
-    if (const auto refusal = destroy(*entry->second))
-        return refusal;
-    stats_.evicted++;
-    entries_.erase(entry);
-    return std::nullopt;
+// After a reset those that nobody has noticed yet would take the room of others.
+void ContextCache::bury_dead(const Device& device) {
+    const auto entries = entries_of(&device);
+    for (auto it = entries.begin(); it != entries.end();) {
+        GreenContext& context = *(it++)->second;
+        if (context.made_ && found_dead(context))
+            bury(context);
+    }
 }
 
-// Of the kept ones of a device, or of all (null). Not one with a stream that was given up while it
-// captured a graph: with the context that capture would end.
-ContextCache::Entries::iterator ContextCache::longest_unused(const Device* device) {
+// Of the cached ones of a device, or of all for null. Not one with a stream that was given up while
+// it captured a graph: with the context that capture would end.
+ContextCache::Entries::iterator ContextCache::longest_unused(const Device* device,
+                                                             Prepared prepared) {
     auto found = entries_.end();
-    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    const auto entries = entries_of(device);
+    for (auto it = entries.begin(); it != entries.end(); ++it) {
         GreenContext& context = *it->second;
         if (context.made_ && context.users_ == 0 &&
-            (device == nullptr || context.key.device == device) &&
+            (prepared == Prepared::included || !context.prepared_) &&
             (found == entries_.end() || context.last_used_ < found->second->last_used_) &&
             !context.streams.capturing(driver_))
             found = it;
@@ -273,11 +342,24 @@ ContextCache::Entries::iterator ContextCache::longest_unused(const Device* devic
     return found;
 }
 
-uint32_t ContextCache::kept() const {
-    return static_cast<uint32_t>(
-        std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
-            return entry.second->made_ && entry.second->users_ == 0;
-        }));
+std::ranges::subrange<ContextCache::Entries::iterator>
+ContextCache::entries_of(const Device* device) {
+    if (device == nullptr)
+        return {entries_.begin(), entries_.end()};
+    // Keys are ordered by device first.
+    const auto is_before = [&](const auto& entry) {
+        return std::less<const Device*>()(entry.first.device, device);
+    };
+    const auto begin = std::find_if_not(entries_.begin(), entries_.end(), is_before);
+    const auto end = std::find_if(begin, entries_.end(),
+                                  [&](const auto& entry) { return entry.first.device != device; });
+    return {begin, end};
+}
+
+uint32_t ContextCache::kept(const Device* device) {
+    return static_cast<uint32_t>(std::ranges::count_if(entries_of(device), [](const auto& entry) {
+        return entry.second->made_ && entry.second->users_ == 0;
+    }));
 }
 
 std::optional<ContextCache::Refusal> ContextCache::destroy(GreenContext& context) const {

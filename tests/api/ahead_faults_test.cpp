@@ -93,7 +93,7 @@ const Named kOperations[] = {
     {"prepare for leases", three_sets,
      [](State& state) { return prepare(state, GCX_PREPARE_FOR_LEASES); }},
     {"trim", some_kept, [](State&) { return trim(); }},
-    {"memory limit 0", some_kept, [](State&) { return gcx_cache_set_memory_limit(0); }},
+    {"limit 0", some_kept, [](State&) { return gcx_cache_set_limit(0); }},
     {"kernel fit", stream_and_kernel,
      [](State& state) {
          gcx_kernel_fit_params params = GCX_KERNEL_FIT_PARAMS_INIT;

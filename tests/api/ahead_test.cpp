@@ -1,4 +1,4 @@
-// Contexts made ahead of time, what they hold, the limits of what is kept, and trimming.
+// Contexts that are prepared, and the limit of cached contexts.
 
 #include "support.hpp"
 #include "work.hpp"
@@ -6,13 +6,12 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <thread>
 
 using namespace support;
 
 namespace {
-
-constexpr uint64_t kMebibyte = 1 << 20;
 
 // One for each size: the first atoms.
 std::vector<gcx_resource> sets(const std::vector<uint32_t>& sizes, int32_t device = 0) {
@@ -190,30 +189,28 @@ void the_limits_are_asked_first() {
     const auto layouts = sets(kLayouts);
     CHECK_OK(gcx_cache_set_limit(7));
     CHECK_REFUSED(prepare(layouts), GCX_ERROR_INVALID_VALUE);
-    CHECK(message_has("8 sets") && message_has("limit of kept contexts is 7"));
+    CHECK(message_has("device 0 would have 8 prepared contexts, it has 0 now"));
+    CHECK(message_has("limit of cached contexts is 7"));
+    CHECK(message_has("gcx_cache_set_limit") && message_has("gcx_cache_trim"));
     CHECK_EQ(made(), 0U);
-    // One that is in use needs no room, and what is there twice only one.
+    // One that is in use comes back to the cache, so that it counts too; what is there twice counts
+    // once.
     const gcx_context used = make_context(layouts[0]);
-    CHECK_OK(prepare(layouts));
-    CHECK_OK(gcx_cache_set_limit(2));
+    CHECK_REFUSED(prepare(layouts), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(made(), 1U);
+    CHECK_OK(gcx_cache_set_limit(3));
     CHECK_OK(prepare({layouts[1], layouts[2], layouts[1], layouts[0]}));
     CHECK_OK(gcx_context_destroy(used));
+    CHECK_EQ(cache_stats().kept, 3U);
     CHECK_OK(gcx_cache_set_limit(0));
     CHECK_REFUSED(prepare({layouts[1]}), GCX_ERROR_INVALID_VALUE);
     CHECK_EQ(cache_stats().kept, 0U);
-    // By memory.
-    CHECK_OK(gcx_cache_set_limit(64));
-    CHECK_OK(gcx_cache_set_memory_limit(20 * kMebibyte));
-    const uint64_t before = made();
-    CHECK_REFUSED(prepare(layouts), GCX_ERROR_INVALID_VALUE);
-    CHECK(message_has("20.0 MiB") && message_has("device 0"));
-    CHECK_EQ(made(), before);
-    CHECK_OK(prepare({layouts[0], layouts[1]}));
     // A lease's layouts too.
     gcx_lease lease = acquire(8);
     const gcx_lease_size size = {lease, 48, 0};
-    CHECK_OK(gcx_cache_set_memory_limit(kMebibyte));
+    const uint64_t before = made();
     CHECK_REFUSED(gcx_lease_prepare(&size, 1), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(made(), before);
     CHECK_OK(gcx_lease_release(lease));
 }
 
@@ -248,45 +245,9 @@ void what_can_t_be_prepared() {
     CHECK(progress.done.empty());
 }
 
-// The simulated driver takes 4 MiB for each, and 1.5 MiB more unless it has them from one before.
-void what_they_hold() {
-    gcx_event primary = nullptr; // holds the primary context, which takes more
-    CHECK_OK(gcx_event_create(0, 0, &primary));
-    const uint64_t before = sim::counts().device_bytes_used;
-    const auto layouts = sets(kLayouts);
-    CHECK_OK(prepare(layouts));
-    CHECK_EQ(cache_stats().bytes_kept, sim::counts().device_bytes_used - before);
-    CHECK_EQ(cache_stats().bytes_kept, 44 * kMebibyte);
-    const gcx_context context = make_context(layouts[2]);
-    gcx_context_info info = GCX_CONTEXT_INFO_INIT;
-    CHECK_OK(gcx_context_get_info(context, &info));
-    CHECK_EQ(info.bytes, 11 * kMebibyte / 2);
-    gcx_live_context live{};
-    uint32_t count = 0;
-    CHECK_OK(gcx_context_list(0, &live, 1, &count));
-    CHECK_EQ(live.bytes, info.bytes);
-    CHECK_EQ(cache_stats().bytes_in_use, info.bytes);
-    CHECK_EQ(cache_stats().bytes_kept, 7 * info.bytes);
-    // One that takes over what another left.
-    CHECK_EQ(trim(0).contexts, 7U);
-    const gcx_context next = make_context(layouts[0]);
-    CHECK_OK(gcx_context_get_info(next, &info));
-    CHECK_EQ(info.bytes, 4 * kMebibyte);
-    for (const gcx_context one : {context, next})
-        CHECK_OK(gcx_context_destroy(one));
-    CHECK_OK(gcx_event_destroy(primary));
-}
-
 // Programs that were built with gcx 0.1.
 void structs_of_before() {
     const gcx_context context = make_context(sets({24})[0]);
-    gcx_context_info info;
-    std::memset(&info, 0x77, sizeof info);
-    info.struct_size = offsetof(gcx_context_info, bytes);
-    CHECK_OK(gcx_context_get_info(context, &info));
-    CHECK_EQ(info.sm_count, 24U);
-    CHECK_EQ(info.struct_size, 24U);
-    CHECK_EQ(info.bytes, 0x7777777777777777U);
     gcx_cache_stats stats;
     std::memset(&stats, 0x77, sizeof stats);
     stats.struct_size = offsetof(gcx_cache_stats, prepared);
@@ -298,25 +259,23 @@ void structs_of_before() {
     CHECK_OK(gcx_context_destroy(context));
 }
 
-void the_longest_unused_go_first() {
+void lower_limit_takes_the_longest_unused_first() {
     const auto layouts = sets(kLayouts);
-    CHECK_OK(prepare(layouts));
+    for (const gcx_resource& layout : layouts)
+        CHECK_OK(gcx_context_destroy(make_context(layout)));
     CHECK_OK(gcx_context_destroy(make_context(layouts[0])));
-    CHECK_OK(prepare({layouts[1]})); // counts as used too
-    CHECK_EQ(cache_stats().memory_limit, UINT64_MAX);
-    CHECK_OK(gcx_cache_set_memory_limit(17 * kMebibyte));
+    CHECK_OK(gcx_cache_set_limit(3));
     gcx_cache_stats stats = cache_stats();
     CHECK_EQ(stats.kept, 3U);
     CHECK_EQ(stats.evicted, 5U);
-    CHECK_EQ(stats.memory_limit, 17 * kMebibyte);
     const uint64_t before = made();
-    for (const std::size_t i : {7U, 0U, 1U})
+    for (const std::size_t i : {6U, 7U, 0U})
         CHECK_OK(gcx_context_destroy(make_context(layouts[i])));
     CHECK_EQ(made(), before);
-    // The limit holds for what is given up later.
+    // The limit holds for what is released later.
     CHECK_OK(gcx_context_destroy(make_context(layouts[4])));
-    CHECK(cache_stats().bytes_kept <= 17 * kMebibyte);
-    CHECK_OK(gcx_cache_set_memory_limit(0));
+    CHECK_EQ(cache_stats().kept, 3U);
+    CHECK_OK(gcx_cache_set_limit(0));
     CHECK_EQ(cache_stats().kept, 0U);
     const gcx_context used = make_context(layouts[0]);
     CHECK_EQ(cache_stats().in_use, 1U);
@@ -324,17 +283,213 @@ void the_longest_unused_go_first() {
     CHECK_EQ(cache_stats().kept, 0U);
 }
 
-// What one device keeps is not on another's account.
-void a_memory_limit_is_of_each_device() {
+void limit_holds_for_each_device() {
+    CHECK_OK(gcx_cache_set_limit(3));
+    for (int32_t device = 0; device < 2; device++) {
+        for (const gcx_resource& layout : sets({8, 16, 24, 32}, device))
+            CHECK_OK(gcx_context_destroy(make_context(layout)));
+    }
+    CHECK_EQ(cache_stats().kept, 6U);
+    CHECK_OK(gcx_cache_set_limit(0));
+    CHECK_OK(gcx_cache_set_limit(3));
+    const uint64_t before = made();
     CHECK_OK(prepare(sets({8, 16, 24}, 0)));
     CHECK_OK(prepare(sets({8, 16, 24}, 1)));
-    CHECK_OK(gcx_cache_set_memory_limit(12 * kMebibyte));
+    CHECK_EQ(cache_stats().kept, 6U);
+    CHECK_REFUSED(prepare(sets({32}, 1)), GCX_ERROR_INVALID_VALUE);
+    CHECK(message_has("device 1 would have 4 prepared contexts"));
+    CHECK_OK(gcx_cache_set_limit(2));
     CHECK_EQ(cache_stats().kept, 4U);
     CHECK_OK(prepare(sets({16, 24}, 0)));
     CHECK_OK(prepare(sets({16, 24}, 1)));
-    CHECK_EQ(made(), 6U);
-    CHECK_REFUSED(prepare(sets({8, 16, 24}, 1)), GCX_ERROR_INVALID_VALUE);
-    CHECK(message_has("device 1"));
+    CHECK_EQ(made(), before + 6);
+}
+
+// The start of a server as the documentation describes it: one call for each layout.
+struct Layouts {
+    static constexpr uint32_t kStep = 8;
+    static constexpr uint32_t kLargest = 120;
+
+    explicit Layouts(int32_t device) {
+        CHECK_OK(gcx_lease_acquire(device, 24, nullptr, &first));
+        CHECK_OK(gcx_lease_acquire(device, GCX_REST, nullptr, &second));
+    }
+    ~Layouts() {
+        CHECK_OK(gcx_lease_release(first));
+        CHECK_OK(gcx_lease_release(second));
+    }
+    Layouts(const Layouts&) = delete;
+    Layouts& operator=(const Layouts&) = delete;
+
+    void each(gcx_result (*call)(const gcx_lease_size*)) const {
+        for (uint32_t sms = kStep; sms <= kLargest; sms += kStep) {
+            const gcx_lease_size sizes[] = {{first, sms, 0}, {second, GCX_REST, 0}};
+            CHECK_OK(call(sizes));
+        }
+    }
+
+    gcx_lease first = nullptr;
+    gcx_lease second = nullptr;
+};
+
+void prepared_layouts_of_four_devices_are_not_made_again() {
+    std::vector<std::unique_ptr<Layouts>> devices;
+    for (int32_t device = 0; device < 4; device++)
+        devices.push_back(std::make_unique<Layouts>(device));
+    for (const auto& device : devices)
+        device->each([](const gcx_lease_size* sizes) { return gcx_lease_prepare(sizes, 2); });
+    const uint64_t before = made();
+    for (const auto& device : devices)
+        device->each([](const gcx_lease_size* sizes) { return gcx_lease_resize(sizes, 2, 0); });
+    CHECK_EQ(made(), before);
+    CHECK_EQ(cache_stats().evicted, 0U);
+}
+
+// More layouts than the limit: 64 contexts are prepared and stay, and the next call says so.
+void prepare_in_a_loop_is_refused_at_the_limit() {
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.family = GCX_SM_FAMILY_FINE;
+    gcx_lease first = nullptr;
+    gcx_lease second = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, 24, &params, &first));
+    CHECK_OK(gcx_lease_acquire(0, GCX_REST, &params, &second));
+    uint32_t refused_at = 0;
+    for (uint32_t sms = 2; sms <= 130 && refused_at == 0; sms += 2) {
+        const gcx_lease_size sizes[] = {{first, sms, 0}, {second, GCX_REST, 0}};
+        const uint64_t before = made();
+        const gcx_result result = gcx_lease_prepare(sizes, 2);
+        if (result == GCX_SUCCESS)
+            continue;
+        refused_at = sms;
+        CHECK_REFUSED(result, GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has("device 0 would have 66 prepared contexts, it has 64 now"));
+        CHECK_EQ(made(), before);
+    }
+    CHECK_EQ(refused_at, 66U);
+    const uint64_t before = made();
+    for (uint32_t sms = 2; sms < refused_at; sms += 2) {
+        const gcx_lease_size sizes[] = {{first, sms, 0}, {second, GCX_REST, 0}};
+        CHECK_OK(gcx_lease_resize(sizes, 2, 0));
+    }
+    CHECK_EQ(made(), before);
+    CHECK_EQ(cache_stats().evicted, 0U);
+    CHECK_OK(gcx_lease_release(first));
+    CHECK_OK(gcx_lease_release(second));
+}
+
+void prepared_contexts_outlast_others() {
+    CHECK_OK(gcx_cache_set_limit(4));
+    const auto prepared = sets({8, 16, 24});
+    CHECK_OK(prepare(prepared));
+    CHECK_OK(prepare(prepared)); // counts once
+    for (const uint32_t size : {32U, 40U, 48U, 56U, 64U})
+        CHECK_OK(gcx_context_destroy(make_context(sets({size})[0])));
+    CHECK_EQ(cache_stats().kept, 4U);
+    CHECK_EQ(cache_stats().evicted, 4U);
+    const uint64_t before = made();
+    std::vector<gcx_context> used;
+    for (const gcx_resource& layout : prepared)
+        used.push_back(make_context(layout));
+    CHECK_EQ(made(), before);
+    // While they are used others have their room, and give it back.
+    for (const uint32_t size : {72U, 80U, 88U})
+        CHECK_OK(gcx_context_destroy(make_context(sets({size})[0])));
+    CHECK_EQ(cache_stats().kept, 4U);
+    for (const gcx_context context : used)
+        CHECK_OK(gcx_context_destroy(context));
+    CHECK_EQ(cache_stats().kept, 4U);
+    const uint64_t then = made();
+    CHECK_OK(prepare(prepared));
+    CHECK_EQ(made(), then);
+}
+
+void lower_limit_takes_prepared_contexts_last() {
+    const auto layouts = sets(kLayouts);
+    CHECK_OK(prepare({layouts[0], layouts[1], layouts[2]}));
+    for (const std::size_t i : {3U, 4U, 5U})
+        CHECK_OK(gcx_context_destroy(make_context(layouts[i])));
+    CHECK_OK(gcx_cache_set_limit(3));
+    uint64_t before = made();
+    CHECK_OK(prepare({layouts[0], layouts[1], layouts[2]}));
+    CHECK_EQ(made(), before);
+    // Below their number: the one used last stays, the others are not prepared any more.
+    const gcx_context used = make_context(layouts[0]);
+    CHECK_OK(gcx_cache_set_limit(1));
+    CHECK_EQ(cache_stats().kept, 1U);
+    CHECK_OK(gcx_cache_set_limit(3));
+    CHECK_OK(gcx_context_destroy(used)); // stays prepared
+    before = made();
+    CHECK_OK(prepare({layouts[3], layouts[4]}));
+    CHECK_EQ(made(), before + 2);
+    CHECK_REFUSED(prepare({layouts[5]}), GCX_ERROR_INVALID_VALUE);
+    CHECK_OK(gcx_context_destroy(make_context(layouts[0])));
+    CHECK_EQ(made(), before + 2);
+}
+
+void trim_makes_room_for_other_layouts() {
+    const auto layouts = sets(kLayouts);
+    CHECK_OK(gcx_cache_set_limit(4));
+    CHECK_OK(prepare({layouts[0], layouts[1], layouts[2], layouts[3]}));
+    CHECK_REFUSED(prepare({layouts[4]}), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(trim(1).contexts, 3U);
+    CHECK_OK(prepare({layouts[4], layouts[5], layouts[6]}));
+    CHECK_REFUSED(prepare({layouts[7]}), GCX_ERROR_INVALID_VALUE);
+    const uint64_t before = made();
+    CHECK_OK(prepare({layouts[3]}));
+    CHECK_EQ(made(), before);
+}
+
+// The limit is lowered while contexts are made: it wins.
+void limit_lowered_in_between_is_kept() {
+    const auto layouts = sets(kLayouts);
+    Progress progress;
+    progress.at = [&](uint32_t done) {
+        if (done == 5)
+            CHECK_OK(gcx_cache_set_limit(2));
+    };
+    CHECK_REFUSED(prepare(layouts, &progress), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(made(), 5U);
+    CHECK_EQ(cache_stats().kept, 2U);
+    // What the call was to make is not counted any more.
+    CHECK_OK(prepare({layouts[3], layouts[4]}));
+    CHECK_EQ(made(), 5U);
+}
+
+// What one call is about to make counts for a call of another thread.
+void concurrent_prepares_keep_to_the_limit() {
+    CHECK_OK(gcx_cache_set_limit(8));
+    const auto others = sets({48, 56, 64, 72});
+    Progress progress;
+    progress.at = [&](uint32_t done) {
+        if (done != 1)
+            return;
+        std::thread([&] {
+            CHECK_REFUSED(prepare(others), GCX_ERROR_INVALID_VALUE);
+            CHECK_OK(prepare({others[0], others[1], others[2]}));
+        }).join();
+    };
+    CHECK_OK(prepare(sets({8, 16, 24, 32, 40}), &progress));
+    CHECK_EQ(made(), 8U);
+    CHECK_EQ(cache_stats().kept, 8U);
+}
+
+// A reset destroys prepared contexts: they have no part in the limit any more, and what comes after
+// them is cached again.
+void reset_destroys_prepared_contexts() {
+    const auto layouts = sets(kLayouts);
+    CHECK_OK(gcx_cache_set_limit(3));
+    CHECK_OK(prepare({layouts[0], layouts[1], layouts[2]}));
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_OK(gcx_context_destroy(make_context(layouts[3])));
+    CHECK_EQ(cache_stats().kept, 1U);
+    CHECK_EQ(cache_stats().lost, 3U);
+    const uint64_t before = made();
+    CHECK_OK(gcx_context_destroy(make_context(layouts[3])));
+    CHECK_EQ(made(), before);
+    CHECK_OK(prepare({layouts[4], layouts[5], layouts[6]}));
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_OK(prepare({layouts[5], layouts[6], layouts[7]}));
+    CHECK_EQ(cache_stats().kept, 3U);
 }
 
 } // namespace
@@ -349,10 +504,17 @@ int main() {
         on_machine(h100, progress_may_call_gcx);
         on_machine(h100, the_limits_are_asked_first);
         on_machine(h100, what_can_t_be_prepared);
-        on_machine(h100, what_they_hold);
         on_machine(h100, structs_of_before);
-        on_machine(h100, the_longest_unused_go_first);
-        on_machine("2x" + h100, a_memory_limit_is_of_each_device);
+        on_machine(h100, lower_limit_takes_the_longest_unused_first);
+        on_machine(h100, prepared_contexts_outlast_others);
+        on_machine(h100, lower_limit_takes_prepared_contexts_last);
+        on_machine(h100, trim_makes_room_for_other_layouts);
+        on_machine(h100, limit_lowered_in_between_is_kept);
+        on_machine(h100, concurrent_prepares_keep_to_the_limit);
+        on_machine(h100, prepare_in_a_loop_is_refused_at_the_limit);
+        on_machine("2x" + h100, limit_holds_for_each_device);
     }
+    on_machine("4xh100@13.0", prepared_layouts_of_four_devices_are_not_made_again);
+    on_machine("h100@12.4", reset_destroys_prepared_contexts); // later drivers refuse the reset
     return support::summary("ahead");
 }

@@ -317,7 +317,6 @@ int wrong_calls_after_fork(const Live& live, const gcx_resource& resource) {
     expect(gcx_stream_destroy(live.stream));
     expect(gcx_context_destroy(live.context));
     expect(gcx_cache_set_limit(0));
-    expect(gcx_cache_set_memory_limit(0));
     expect(gcx_cache_prepare(&resource, 1, nullptr));
     expect(gcx_cache_trim(0, nullptr));
     expect(gcx_cache_get_stats(&stats));

@@ -10,8 +10,6 @@
 
 namespace {
 
-constexpr uint64_t kMebibyte = 1 << 20;
-
 std::vector<gcx::resource> layouts() {
     std::vector<gcx::resource> found;
     for (const uint32_t sms : {8u, 16u, 24u, 32u, 40u, 48u})
@@ -33,7 +31,6 @@ uint64_t made() {
 
 void begin_anew() {
     gcx::set_cache_limit(64);
-    gcx::set_cache_memory_limit(gcx::no_memory_limit);
     gcx::trim_cache(0);
 }
 
@@ -51,7 +48,7 @@ void prepared_ones_are_kept() {
     CHECK(told == std::vector<uint32_t>({1, 2, 3, 4, 5, 6}));
     CHECK(made() == before.misses + 6 && gcx::cache_stats().prepared == before.prepared + 6);
     for (const gcx::resource& one : all)
-        CHECK(gcx::context(one).info().bytes >= 4 * kMebibyte);
+        CHECK(gcx::context(one).info().sm_count >= 8);
     gcx::prepare_contexts(all[0]);
     gcx::prepare_contexts({all[1], all[2]});
     CHECK_EQ(made(), before.misses + 6);
@@ -154,14 +151,10 @@ void limits() {
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::prepare_contexts(all));
     CHECK_EQ(made(), before);
     gcx::set_cache_limit(64);
-    CHECK_EQ(gcx::cache_stats().memory_limit, gcx::no_memory_limit);
     gcx::prepare_contexts(all);
-    gcx::set_cache_memory_limit(12 * kMebibyte);
-    const gcx_cache_stats stats = gcx::cache_stats();
-    CHECK(stats.memory_limit == 12 * kMebibyte && stats.bytes_kept <= 12 * kMebibyte);
-    CHECK(stats.kept >= 2 && stats.kept <= 3);
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::prepare_contexts(all));
-    gcx::set_cache_memory_limit(0);
+    gcx::set_cache_limit(2);
+    CHECK_EQ(gcx::cache_stats().kept, 2u);
+    gcx::set_cache_limit(0);
     CHECK_EQ(gcx::cache_stats().kept, 0u);
 }
 
@@ -196,7 +189,7 @@ void prepared_in_threads() {
     std::thread trimmer([&] {
         while (!stop) {
             gcx::trim_cache(1);
-            gcx::set_cache_memory_limit(gcx::no_memory_limit);
+            gcx::set_cache_limit(64);
         }
     });
     for (int round = 0; round < 30; round++) {

@@ -77,8 +77,7 @@ void prepare(Bytes& bytes, Shared& shared) {
 
 void trim(Bytes& bytes, Shared&) {
     if (bytes.flag())
-        CALL(
-            gcx_cache_set_memory_limit(bytes.flag() ? UINT64_MAX : uint64_t{bytes.number()} << 16));
+        CALL(gcx_cache_set_limit(bytes.flag() ? 64 : bytes.number() % 8));
     auto trimmed = sized<gcx_cache_trimmed>(bytes);
     CALL_OUT(trimmed, gcx_cache_trim(bytes.number(), &trimmed.value));
     CALL(gcx_cache_trim(bytes.number(), nullptr));

@@ -43,7 +43,6 @@ from gcx._cache import (
     live_contexts,
     prewarm,
     set_cache_limit,
-    set_cache_memory_limit,
     trim_cache,
 )
 from gcx._cancel import Cancel
@@ -193,7 +192,6 @@ __all__ = [
     "request_connections",
     "resize",
     "set_cache_limit",
-    "set_cache_memory_limit",
     "split",
     "stop_publishing",
     "trim_cache",

@@ -12,26 +12,21 @@ from gcx._errors import InvalidValueError
 from gcx._partition import Partition
 from gcx._resource import SMResource, sm_resource
 
-_NO_LIMIT = 0xFFFFFFFF_FFFFFFFF
-
 
 class CacheStats(NamedTuple):
     """Counters of green contexts, since the driver was opened.
 
     Attributes:
-        limit: How many are kept without context or stream, see set_cache_limit.
+        limit: How many are kept without context or stream on each device, see set_cache_limit.
         in_use: Those with a context or stream.
         kept: Those without.
         hits: Contexts given from kept ones or from ones in use.
         misses: Green contexts made.
-        evicted: Destroyed by the limits and by trim_cache.
+        evicted: Destroyed by the limit and by trim_cache.
         lost: Dead by a reset of the device.
         prepared: Made ahead of time, of those made.
         making_ns: Nanoseconds in the driver making them, all together.
         longest_making_ns: Of the one that took longest.
-        bytes_in_use: Device memory that those in use hold, as measured, on all devices together.
-        bytes_kept: What the kept ones hold.
-        memory_limit: How much the kept ones may hold on each device; None: no limit.
         kept_streams: Streams that were given up, of all contexts.
     """
 
@@ -45,33 +40,24 @@ class CacheStats(NamedTuple):
     prepared: int
     making_ns: int
     longest_making_ns: int
-    bytes_in_use: int
-    bytes_kept: int
-    memory_limit: int | None
     kept_streams: int
 
 
 def cache_stats() -> CacheStats:
     """What is kept, how often that helped, and what it costs."""
-    stats = CacheStats(*_gcx.gcx_cache_get_stats())
-    return stats._replace(memory_limit=None) if stats.memory_limit == _NO_LIMIT else stats
+    return CacheStats(*_gcx.gcx_cache_get_stats())
 
 
 def set_cache_limit(kept_contexts: int) -> None:
-    """How many green contexts without context or stream are kept, over all devices; 64 at first.
+    """Sets how many green contexts without context or stream are kept on each device; 64 at first.
 
     Those beyond are destroyed, the longest unused first. The driver gives little of their memory
     back, about 1 MiB of 5, so that a limit which is too small costs more than it saves.
+
+    Contexts made by gcx.prewarm and gcx.prepare count towards the limit, but only this function and
+    gcx.trim_cache destroy them: a limit below their number destroys the others first.
     """
     _gcx.gcx_cache_set_limit(whole(kept_contexts, "kept_contexts"))
-
-
-def set_cache_memory_limit(bytes: int | None) -> None:
-    """How much device memory the kept ones may hold on each device, as measured, beside the limit
-    of their number; None, as at first: no limit."""
-    _gcx.gcx_cache_set_memory_limit(
-        _NO_LIMIT if bytes is None else whole(bytes, "bytes", 0, _NO_LIMIT)
-    )
 
 
 class CacheTrimmed(NamedTuple):
@@ -95,7 +81,7 @@ class CacheTrimmed(NamedTuple):
 
 def trim_cache(kept_contexts: int) -> CacheTrimmed:
     """Destroys the kept green contexts beyond that number now, the longest unused first, and the
-    streams that were given up of all that stay, but those at work. The limits stay as they are.
+    streams that were given up of all that stay, but those at work. The limit stays as it is.
 
     Never while a library may still name such a stream, as PyTorch's allocator does by the tensors
     that were used in it.
@@ -136,7 +122,8 @@ def prewarm(
 
     Raises:
         NotPermittedError: Given up by Cancel.signal.
-        InvalidValueError: There are none; the limits are too small to keep them all.
+        InvalidValueError: There are none; a device would have more prepared contexts than its
+            limit, see gcx.set_cache_limit. None was made then.
         InvalidResourceTypeError: Of a structured split, for leases.
         As gcx.Context. What was made before stays kept.
     """
@@ -178,7 +165,6 @@ class LiveContext(NamedTuple):
         stream_count: Streams in it.
         private: Whether it is shared with no others.
         resource: Which SMs it has.
-        bytes: Device memory that it holds, as measured.
     """
 
     id: int
@@ -188,7 +174,6 @@ class LiveContext(NamedTuple):
     stream_count: int
     private: bool
     resource: SMResource
-    bytes: int
 
 
 def live_contexts(device: DeviceLike | None = None) -> list[LiveContext]:
@@ -199,8 +184,6 @@ def live_contexts(device: DeviceLike | None = None) -> list[LiveContext]:
     """
     found = _gcx.gcx_context_list(-1 if device is None else ordinal_of(device))
     return [
-        LiveContext(
-            *live[:5], bool(live[5] & _gcx.GCX_CONTEXT_PRIVATE), sm_resource(live[7]), live[6]
-        )
+        LiveContext(*live[:5], bool(live[5] & _gcx.GCX_CONTEXT_PRIVATE), sm_resource(live[6]))
         for live in found
     ]

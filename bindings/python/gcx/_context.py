@@ -84,12 +84,6 @@ class Context(Ordered):
         return self._get_info(self._live())[2]
 
     @property
-    def bytes(self) -> int:
-        """Device memory that the green context holds, as measured: what was free before it was made
-        and no longer after. Its streams come on top, about 0.02 MiB each."""
-        return self._get_info(self._live())[4]
-
-    @property
     def id(self) -> int:
         """The same for two contexts exactly if they share a green context, as those over equal
         resources do."""

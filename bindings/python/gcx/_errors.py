@@ -12,7 +12,6 @@ _PYTHON_NAMES = {
     "gcx_cache_get_stats": "gcx.cache_stats",
     "gcx_cache_prepare": "gcx.prewarm",
     "gcx_cache_set_limit": "gcx.set_cache_limit",
-    "gcx_cache_set_memory_limit": "gcx.set_cache_memory_limit",
     "gcx_cache_trim": "gcx.trim_cache",
     "gcx_cancel_create": "gcx.Cancel",
     "gcx_cancel_destroy": "Cancel.close",

@@ -32,10 +32,8 @@ func nothingKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, err := range []error{SetCacheLimit(before.Limit), SetCacheMemoryLimit(before.MemoryLimit)} {
-			if err != nil {
-				t.Error(err)
-			}
+		if err := SetCacheLimit(before.Limit); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -65,7 +63,7 @@ func TestContextsAheadOfTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := kept(t)
-	if len(told) != 6 || after.Prepared != before.Prepared+6 || after.BytesKept == 0 {
+	if len(told) != 6 || after.Prepared != before.Prepared+6 {
 		t.Errorf("told %v, %+v", told, after)
 	}
 	context, err := NewContext(0, all[3])
@@ -73,14 +71,11 @@ func TestContextsAheadOfTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := context.Info()
-	if err != nil || info.Bytes == 0 {
+	if err != nil || info.SMCount == 0 {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if live, err := Contexts(0); err != nil || len(live) != 1 || live[0].Bytes != info.Bytes {
+	if live, err := Contexts(0); err != nil || len(live) != 1 || live[0].ID != info.ID {
 		t.Errorf("%+v, %v", live, err)
-	}
-	if stats := kept(t); stats.BytesInUse != info.Bytes || stats.BytesKept != after.BytesKept-info.Bytes {
-		t.Errorf("%d bytes in use of %d, %+v", info.Bytes, after.BytesKept, stats)
 	}
 	if err := context.Close(); err != nil {
 		t.Error(err)
@@ -88,14 +83,13 @@ func TestContextsAheadOfTime(t *testing.T) {
 	if stats := kept(t); stats.Misses != after.Misses || stats.Hits != after.Hits+1 {
 		t.Errorf("it was made anew: %+v", stats)
 	}
-	half := after.BytesKept / 2
-	if err := SetCacheMemoryLimit(half); err != nil {
+	if err := SetCacheLimit(3); err != nil {
 		t.Fatal(err)
 	}
-	if stats := kept(t); stats.Kept == 0 || stats.BytesKept > half {
+	if stats := kept(t); stats.Kept != 3 {
 		t.Errorf("%+v", stats)
 	}
-	refused(t, "more than the memory limit keeps", PrepareContexts(PrepareParams{}, all...), InvalidValue)
+	refused(t, "more than the limit keeps", PrepareContexts(PrepareParams{}, all...), InvalidValue)
 	trimmed, err := TrimCache(1)
 	if err != nil || trimmed.Contexts < 1 || kept(t).Kept != 1 {
 		t.Errorf("%+v, %v", trimmed, err)

@@ -13,8 +13,6 @@ type CacheStats struct {
 	Hits, Misses, Evicted, Lost uint64
 	Prepared                    uint64 // made ahead of time, of those made
 	MakingNS, LongestMakingNS   uint64 // in the driver making them: all together, and the longest
-	BytesInUse, BytesKept       uint64 // device memory, as measured
-	MemoryLimit                 uint64
 	KeptStreams                 uint32
 	reserved                    uint32
 }
@@ -27,17 +25,9 @@ func Cache() (CacheStats, error) {
 	return stats, err
 }
 
-// SetCacheLimit bounds how many green contexts without handle or stream are kept.
+// SetCacheLimit bounds how many green contexts without handle or stream are kept on each device.
 func SetCacheLimit(contexts uint32) error {
 	return check(func() Result { return c.CacheSetLimit(contexts) })
-}
-
-// NoMemoryLimit is the limit that there is at first.
-const NoMemoryLimit uint64 = 0xffffffffffffffff
-
-// SetCacheMemoryLimit bounds the device memory that they hold, on each device.
-func SetCacheMemoryLimit(bytes uint64) error {
-	return check(func() Result { return c.CacheSetMemoryLimit(bytes) })
 }
 
 // CacheTrimmed is what a trim came to.

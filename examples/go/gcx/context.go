@@ -15,7 +15,6 @@ type ContextInfo struct {
 	SMCount     uint32
 	StreamCount uint32
 	ID          uint64 // the same for two contexts exactly if they share a green context
-	Bytes       uint64 // device memory, as measured
 }
 
 // LiveContext is a green context that is in use.
@@ -27,7 +26,6 @@ type LiveContext struct {
 	StreamCount uint32
 	Flags       uint32
 	_           [3]uint32
-	Bytes       uint64 // device memory, as measured
 	Resource    Resource
 }
 

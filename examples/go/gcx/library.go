@@ -117,11 +117,10 @@ var c struct {
 	EventQuery       func(uintptr) Result                    `c:"gcx_event_query"`
 	EventGetElapsed  func(uintptr, uintptr, *float32) Result `c:"gcx_event_get_elapsed"`
 
-	CacheSetLimit       func(uint32) Result                            `c:"gcx_cache_set_limit"`
-	CacheSetMemoryLimit func(uint64) Result                            `c:"gcx_cache_set_memory_limit"`
-	CachePrepare        func(*Resource, uint32, *prepareParams) Result `c:"gcx_cache_prepare"`
-	CacheTrim           func(uint32, *CacheTrimmed) Result             `c:"gcx_cache_trim"`
-	CacheGetStats       func(*CacheStats) Result                       `c:"gcx_cache_get_stats"`
+	CacheSetLimit func(uint32) Result                            `c:"gcx_cache_set_limit"`
+	CachePrepare  func(*Resource, uint32, *prepareParams) Result `c:"gcx_cache_prepare"`
+	CacheTrim     func(uint32, *CacheTrimmed) Result             `c:"gcx_cache_trim"`
+	CacheGetStats func(*CacheStats) Result                       `c:"gcx_cache_get_stats"`
 
 	LeaseAcquire      func(int32, uint32, *leaseParams, *uintptr) Result `c:"gcx_lease_acquire"`
 	LeaseRelease      func(uintptr) Result                               `c:"gcx_lease_release"`

@@ -808,8 +808,6 @@ pub struct gcx_context_info {
     /** the same for two handles exactly if they share a green context; never
 used twice in a process. gcx's own, not cuGreenCtxGetId's*/
     pub id: u64,
-    /// device memory that it holds, as measured, see Kept contexts
-    pub bytes: u64,
 }
 #[test]
 fn bindgen_test_layout_gcx_context_info() {
@@ -817,7 +815,7 @@ fn bindgen_test_layout_gcx_context_info() {
     let ptr = UNINIT.as_ptr();
     assert_eq!(
         ::core::mem::size_of::<gcx_context_info>(),
-        32usize,
+        24usize,
         "Size of gcx_context_info",
     );
     assert_eq!(
@@ -850,11 +848,6 @@ fn bindgen_test_layout_gcx_context_info() {
         16usize,
         "Offset of field: gcx_context_info::id",
     );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).bytes) as usize - ptr as usize },
-        24usize,
-        "Offset of field: gcx_context_info::bytes",
-    );
 }
 extern "C" {
     /// Fills *info. Errors: GCX_ERROR_CONTEXT_IS_DESTROYED (below).
@@ -879,8 +872,6 @@ pub struct gcx_live_context {
     pub flags: u32,
     /// 0
     pub reserved: [u32; 3usize],
-    /// as in gcx_context_info
-    pub bytes: u64,
     /// its SMs
     pub resource: gcx_resource,
 }
@@ -890,7 +881,7 @@ fn bindgen_test_layout_gcx_live_context() {
     let ptr = UNINIT.as_ptr();
     assert_eq!(
         ::core::mem::size_of::<gcx_live_context>(),
-        176usize,
+        168usize,
         "Size of gcx_live_context",
     );
     assert_eq!(
@@ -934,19 +925,14 @@ fn bindgen_test_layout_gcx_live_context() {
         "Offset of field: gcx_live_context::reserved",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).bytes) as usize - ptr as usize },
-        40usize,
-        "Offset of field: gcx_live_context::bytes",
-    );
-    assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).resource) as usize - ptr as usize },
-        48usize,
+        40usize,
         "Offset of field: gcx_live_context::resource",
     );
 }
 extern "C" {
     /** The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
- has current by gcx_context_push, or that a lease or an executable of a gcx_graph keeps: in
+ has current by gcx_context_push, or that a lease or a gcx_graph keeps: in
  contexts[0 .. *count - 1], in the order in which they were made. Not the kept ones. capacity is
  the room in contexts, which may be NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such
  device; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed.*/
@@ -1421,17 +1407,16 @@ extern "C" {
     pub fn gcx_cancel_destroy(cancel: gcx_cancel) -> gcx_result;
 }
 extern "C" {
-    /** How many green contexts without handle or stream gcx keeps, over all devices: 64 at first. Those
- beyond are destroyed, the longest unused first, with those of their streams that were given up,
- but not while such a stream captures a graph. 0 keeps none. The driver gives little of their
- memory back (about 1 MiB of 5, or nothing before the next is made) and loses the rest for good,
- so that a limit which is too small costs more memory than it saves.*/
+    /** Sets how many green contexts without handle or stream gcx keeps on each device: 64 at first.
+ Those beyond are destroyed, the longest unused first, with those of their streams that were given
+ up, but not while such a stream captures a graph. 0 keeps none. The driver gives little of their
+ memory back (about 1 MiB of 5, or nothing before the next is made) and loses the rest
+ permanently, so that a limit which is too small costs more memory than it saves.
+
+ Contexts that gcx_cache_prepare or gcx_lease_prepare made or found count towards the limit, but
+ only this function and gcx_cache_trim destroy them. A limit below their number destroys the
+ others first; no more contexts than the limit stay prepared, those in use and used last.*/
     pub fn gcx_cache_set_limit(kept_contexts: u32) -> gcx_result;
-}
-extern "C" {
-    /** How much device memory the kept contexts may hold on each device, as measured, beside the limit
- of their number: at first UINT64_MAX, which is no limit. Those beyond are destroyed as above.*/
-    pub fn gcx_cache_set_memory_limit(bytes: u64) -> gcx_result;
 }
 /** Told how far a call is, in the thread that made it, with no lock of gcx held: it may call gcx,
  also to give the call up. It must not throw.*/
@@ -1506,12 +1491,13 @@ extern "C" {
  it before the work starts, or from a thread that has nothing else to do. Of sets whose context is
  there already none is made, and it counts as used now. params may be NULL. The layouts of leases
  that live are made by gcx_lease_prepare.
- After a failure what was made stays kept.
+ The contexts are prepared from then on: other contexts never push them out of the cache, see
+ gcx_cache_set_limit. A reset of the device destroys them as all others.
+ After a failure what was made stays prepared.
  Errors: those of gcx_context_create;
    GCX_ERROR_NOT_PERMITTED  given up by gcx_cancel_signal, which is looked at before each one
-   GCX_ERROR_INVALID_VALUE  count is 0; unknown flags; the limits are too small to keep them all
-       beside each other, which is said before the first is made, and again once the first ones
-       were measured
+   GCX_ERROR_INVALID_VALUE  count is 0; unknown flags; a device would have more prepared contexts
+       than its limit, those in use among them: nothing was made
    GCX_ERROR_INVALID_RESOURCE_TYPE  one isn't an SM resource; with GCX_PREPARE_FOR_LEASES one is
  of a structured split, which has no leases*/
     pub fn gcx_cache_prepare(
@@ -1590,9 +1576,10 @@ fn bindgen_test_layout_gcx_cache_trimmed() {
     );
 }
 extern "C" {
-    /** Destroys the kept contexts beyond that number now, the longest unused first, and the given-up
- streams of all that stay, but those at work. The limits stay as they are. Never while a library
- may still name a stream that was given up, as PyTorch's allocator does (gcx_stream_destroy).
+    /** Destroys the kept contexts beyond that number, all devices together, now: the longest unused
+ first, prepared or not, and the given-up streams of all that stay, but those at work. The limit
+ stays as it is. Never while a library may still name a stream that was given up, as PyTorch's
+ allocator does (gcx_stream_destroy).
  *trimmed, if not NULL, says what was done, and what could not be.
  Errors: what the driver says if it refuses to destroy something; the rest was trimmed then, and
  the message has the numbers.*/
@@ -1605,6 +1592,7 @@ extern "C" {
 #[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct gcx_cache_stats {
     pub struct_size: u32,
+    /// of each device
     pub limit: u32,
     /// green contexts with a handle or stream
     pub in_use: u32,
@@ -1614,7 +1602,7 @@ pub struct gcx_cache_stats {
     pub hits: u64,
     /// green contexts made
     pub misses: u64,
-    /// destroyed by the limits and by gcx_cache_trim
+    /// destroyed by the limit and by gcx_cache_trim
     pub evicted: u64,
     /// dead by a reset of the device
     pub lost: u64,
@@ -1624,11 +1612,6 @@ pub struct gcx_cache_stats {
     pub making_ns: u64,
     /// of the one that took longest
     pub longest_making_ns: u64,
-    /// device memory that those in use hold, all devices together
-    pub bytes_in_use: u64,
-    /// and the kept ones
-    pub bytes_kept: u64,
-    pub memory_limit: u64,
     /// streams that were given up, of all contexts
     pub kept_streams: u32,
     /// 0
@@ -1640,7 +1623,7 @@ fn bindgen_test_layout_gcx_cache_stats() {
     let ptr = UNINIT.as_ptr();
     assert_eq!(
         ::core::mem::size_of::<gcx_cache_stats>(),
-        104usize,
+        80usize,
         "Size of gcx_cache_stats",
     );
     assert_eq!(
@@ -1706,28 +1689,13 @@ fn bindgen_test_layout_gcx_cache_stats() {
         "Offset of field: gcx_cache_stats::longest_making_ns",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).bytes_in_use) as usize - ptr as usize },
-        72usize,
-        "Offset of field: gcx_cache_stats::bytes_in_use",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).bytes_kept) as usize - ptr as usize },
-        80usize,
-        "Offset of field: gcx_cache_stats::bytes_kept",
-    );
-    assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).memory_limit) as usize - ptr as usize },
-        88usize,
-        "Offset of field: gcx_cache_stats::memory_limit",
-    );
-    assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).kept_streams) as usize - ptr as usize },
-        96usize,
+        72usize,
         "Offset of field: gcx_cache_stats::kept_streams",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
-        100usize,
+        76usize,
         "Offset of field: gcx_cache_stats::reserved",
     );
 }
@@ -1970,8 +1938,9 @@ extern "C" {
  nothing: for a thread of the caller's that makes ahead of time what is to be changed in
  microseconds later, one call for each layout, between which the caller tells its progress and may
  give up. Before there are leases it is gcx_cache_prepare with GCX_PREPARE_FOR_LEASES.
- Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limits are too small to keep them,
- as at gcx_cache_prepare.*/
+ The contexts are prepared from then on, as after gcx_cache_prepare.
+ Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limit is too small, as at
+ gcx_cache_prepare.*/
     pub fn gcx_lease_prepare(sizes: *const gcx_lease_size, count: u32) -> gcx_result;
 }
 extern "C" {
@@ -3284,7 +3253,8 @@ extern "C" {
 
  Threads. One graph is launched from any number of threads. Launches of one executable run one
    after the other, as CUDA orders them; those of different sets of SMs run side by side, on the
-   same memory.
+   same memory. A graph may be changed while it is launched: each launch runs the graph as it was
+   before a change or after it.
  ----------------------------------------------------------------------------------------*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -3340,11 +3310,13 @@ fn bindgen_test_layout_gcx_graph_params() {
 extern "C" {
     /** Takes a copy of a captured graph, a CUgraph or cudaGraph_t. captured stays the caller's, can be
  destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
- node once. The handle is the caller's, to be given to gcx_graph_destroy.
+ node once. The handle is the caller's, to be given to gcx_graph_destroy. The green contexts of
+ gcx that kernels were captured in must still exist; they stay as long as the graph does.
  Errors: GCX_ERROR_NOT_SUPPORTED a node can't be moved; the message has its kind and number;
  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION kernels of two devices, or of more than
  GCX_MAX_GRAPH_PARTS contexts; GCX_ERROR_INVALID_CONTEXT the graph has no kernels, and no context
- is current that would tell its device; GCX_ERROR_INVALID_VALUE unknown flags.*/
+ is current that would tell its device; GCX_ERROR_CONTEXT_IS_DESTROYED a context that kernels were
+ captured in was destroyed; GCX_ERROR_INVALID_VALUE unknown flags.*/
     pub fn gcx_graph_create(
         captured: *mut CUgraph_st,
         params: *const gcx_graph_params,
@@ -3364,8 +3336,9 @@ extern "C" {
  The first launch on a set of SMs makes the executable, see gcx_graph_prepare; later ones cost
  what cuGraphLaunch does.
  Errors: those of gcx_graph_prepare; GCX_ERROR_INVALID_DEVICE the stream is of another device;
- GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph: add the captured graph to
- that as a child node instead.*/
+ GCX_ERROR_CONTEXT_IS_DESTROYED the graph was captured in a context that someone else made and has
+ destroyed, and is to run there; GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a
+ graph: add the captured graph to that as a child node instead.*/
     pub fn gcx_graph_launch(graph: gcx_graph, stream: gcx_stream) -> gcx_result;
 }
 extern "C" {

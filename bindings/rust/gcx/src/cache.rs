@@ -5,7 +5,7 @@
 //! let layouts = [24, 32, 64].map(|count| sms.split([count]).map(|split| split[0]));
 //! let layouts = layouts.into_iter().collect::<gcx::Result<Vec<_>>>()?;
 //! gcx::cache::prepare(&layouts)?; // before the work starts
-//! gcx::cache::set_memory_limit(Some(256 << 20))?; // of each device
+//! gcx::cache::set_limit(100)?; // of each device
 //!
 //! let made = gcx::cache::stats()?.misses;
 //! gcx::Context::new(&layouts[2])?; // takes microseconds
@@ -13,8 +13,7 @@
 //! # Ok::<(), gcx::Error>(())
 //! ```
 //!
-//! What a green context holds is measured: the device memory that is free before the driver makes it
-//! and after. Tested on the simulated driver alone so far.
+//! Tested on the simulated driver alone so far.
 
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ pub use crate::prepare::{prepare, prepare_with, PrepareOptions};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// How many are kept without context or stream, see [`set_limit`].
+    /// How many are kept without context or stream on each device, see [`set_limit`].
     pub limit: u32,
     /// Those with a context or stream.
     pub in_use: u32,
@@ -37,7 +36,7 @@ pub struct CacheStats {
     pub hits: u64,
     /// Green contexts made.
     pub misses: u64,
-    /// Destroyed by the limits and by [`trim`].
+    /// Destroyed by the limit and by [`trim`].
     pub evicted: u64,
     /// Dead by a reset of the device.
     pub lost: u64,
@@ -47,12 +46,6 @@ pub struct CacheStats {
     pub making: Duration,
     /// That of the one that took longest.
     pub longest_making: Duration,
-    /// Device memory that those in use hold, all devices together.
-    pub bytes_in_use: u64,
-    /// And the kept ones.
-    pub bytes_kept: u64,
-    /// [`set_memory_limit`]; `None` is no limit.
-    pub memory_limit: Option<u64>,
     /// Streams that were given up, of all contexts.
     pub kept_streams: u32,
 }
@@ -77,17 +70,17 @@ pub fn stats() -> Result<CacheStats> {
         prepared: stats.prepared,
         making: Duration::from_nanos(stats.making_ns),
         longest_making: Duration::from_nanos(stats.longest_making_ns),
-        bytes_in_use: stats.bytes_in_use,
-        bytes_kept: stats.bytes_kept,
-        memory_limit: if stats.memory_limit == u64::MAX { None } else { Some(stats.memory_limit) },
         kept_streams: stats.kept_streams,
     })
 }
 
-/// How many green contexts without context or stream are kept, over all devices; 64 at first. Each
+/// Sets how many green contexts without context or stream are kept on each device; 64 at first. Each
 /// holds about 5 MiB of device memory. Those beyond are destroyed, the longest unused first. The
-/// driver gives little of their memory back and loses the rest for good, so that a limit which is too
-/// small costs more memory than it saves.
+/// driver gives little of their memory back and loses the rest permanently, so that a limit which is
+/// too small costs more memory than it saves.
+///
+/// Prepared contexts count towards the limit, but only this function and [`trim`] destroy them: a
+/// limit below their number destroys the others first.
 ///
 /// # Errors
 ///
@@ -95,17 +88,6 @@ pub fn stats() -> Result<CacheStats> {
 pub fn set_limit(kept_contexts: u32) -> Result<()> {
     // SAFETY: a number is passed.
     check(unsafe { sys::gcx_cache_set_limit(kept_contexts) })
-}
-
-/// How many bytes of device memory the kept ones may hold on each device, as measured, beside the
-/// limit of their number. `None`, as it is at first, is no limit.
-///
-/// # Errors
-///
-/// What the driver says.
-pub fn set_memory_limit(bytes: Option<u64>) -> Result<()> {
-    // SAFETY: a number is passed.
-    check(unsafe { sys::gcx_cache_set_memory_limit(bytes.unwrap_or(u64::MAX)) })
 }
 
 /// What a [`trim`] came to.
@@ -126,7 +108,7 @@ pub struct Trimmed {
 }
 
 /// Destroys the kept contexts beyond that number now, the longest unused first, and the given-up
-/// streams of all that stay, but those at work. The limits stay as they are.
+/// streams of all that stay, but those at work. The limit stays as it is.
 ///
 /// # Safety
 ///

@@ -140,7 +140,6 @@ impl Context {
             sm_count: info.sm_count,
             stream_count: info.stream_count,
             id: info.id,
-            bytes: info.bytes,
         })
     }
 
@@ -336,8 +335,6 @@ pub struct ContextInfo {
     pub stream_count: u32,
     /// The same for two contexts exactly if they share a green context.
     pub id: u64,
-    /// Device memory that it holds, as measured, see [`cache`](crate::cache).
-    pub bytes: u64,
 }
 
 /// The context that the calling thread made current last, if it is current.

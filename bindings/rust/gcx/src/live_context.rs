@@ -22,8 +22,6 @@ pub struct LiveContext {
     pub stream_count: u32,
     /// Whether it is shared with no others.
     pub private: bool,
-    /// [`ContextInfo::bytes`](crate::ContextInfo).
-    pub bytes: u64,
     /// Which SMs it has.
     pub sms: SmResource,
 }
@@ -78,7 +76,6 @@ fn live_context(live: &sys::gcx_live_context) -> Result<LiveContext> {
         handle_count: live.handle_count,
         stream_count: live.stream_count,
         private: live.flags & sys::GCX_CONTEXT_PRIVATE != 0,
-        bytes: live.bytes,
         sms: SmResource::from_raw(live.resource)?,
     })
 }

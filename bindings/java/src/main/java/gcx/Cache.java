@@ -10,9 +10,6 @@ import java.util.Objects;
  * so far.
  */
 public final class Cache {
-  /** As a limit of memory: none. */
-  public static final long NO_MEMORY_LIMIT = Long.MAX_VALUE;
-
   private Cache() {}
 
   /**
@@ -62,9 +59,10 @@ public final class Cache {
   }
 
   /**
-   * How many green contexts without context or stream are kept, over all devices: 64 at first. 0
-   * keeps none. Those beyond are destroyed, the longest unused first; the driver gives little of
-   * their memory back, so that a limit which is too small costs more than it saves.
+   * How many green contexts without context or stream are kept on each device: 64 at first. 0 keeps
+   * none. Those beyond are destroyed, the longest unused first, and prepared ones only if the limit
+   * is below their number; the driver gives little of their memory back, so that a limit which is
+   * too small costs more than it saves.
    *
    * @param keptContexts the limit
    */
@@ -73,21 +71,8 @@ public final class Cache {
   }
 
   /**
-   * How much device memory the kept ones may hold on each device, as measured, beside the limit of
-   * their number.
-   *
-   * @param bytes the limit; {@link #NO_MEMORY_LIMIT}, as at first, is none
-   */
-  public static void setMemoryLimit(long bytes) {
-    if (bytes < 0) {
-      throw new GcxException.InvalidValue(bytes + " is no number of bytes");
-    }
-    Functions.gcx_cache_set_memory_limit(bytes == NO_MEMORY_LIMIT ? -1 : bytes);
-  }
-
-  /**
    * Destroys the kept ones beyond a number now, the longest unused first, and the streams that were
-   * given up of all that stay, but those at work. The limits stay as they are.
+   * given up of all that stay, but those at work. The limit stays as it is.
    *
    * <p>Never while a library may still name a stream that was closed, as PyTorch's allocator does.
    *

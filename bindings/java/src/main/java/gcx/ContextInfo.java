@@ -7,6 +7,5 @@ package gcx;
  * @param smCount its SMs
  * @param streamCount live streams of its green context, those of other contexts over it too
  * @param id the same of two contexts exactly if they share a green context; never used twice
- * @param bytes device memory that it holds, as measured
  */
-public record ContextInfo(int device, int smCount, int streamCount, long id, long bytes) {}
+public record ContextInfo(int device, int smCount, int streamCount, long id) {}

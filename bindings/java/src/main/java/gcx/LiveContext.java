@@ -9,7 +9,6 @@ package gcx;
  * @param handleCount contexts over it
  * @param streamCount its streams
  * @param isPrivate whether nobody shares it
- * @param bytes device memory that it holds, as measured
  * @param sms its SMs
  */
 public record LiveContext(
@@ -19,5 +18,4 @@ public record LiveContext(
     int handleCount,
     int streamCount,
     boolean isPrivate,
-    long bytes,
     SmResource sms) {}

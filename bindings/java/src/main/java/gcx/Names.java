@@ -12,7 +12,6 @@ final class Names {
           entry("gcx_cache_get_stats", "Cache.stats"),
           entry("gcx_cache_prepare", "Cache.prepare"),
           entry("gcx_cache_set_limit", "Cache.setLimit"),
-          entry("gcx_cache_set_memory_limit", "Cache.setMemoryLimit"),
           entry("gcx_cache_trim", "Cache.trim"),
           entry("gcx_cancel_create", "Device.acquire"),
           entry("gcx_cancel_destroy", "Device.acquire"),

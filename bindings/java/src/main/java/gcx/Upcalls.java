@@ -92,8 +92,8 @@ abstract class Upcalls extends ProcessUpcalls {
         (int) limit);
   }
 
-  static ContextInfo contextInfo(long device, long sms, long streams, long id, long bytes) {
-    return new ContextInfo((int) device, (int) sms, (int) streams, id, bytes);
+  static ContextInfo contextInfo(long device, long sms, long streams, long id) {
+    return new ContextInfo((int) device, (int) sms, (int) streams, id);
   }
 
   static StreamInfo streamInfo(long device, long priority, long sms, long contextId) {
@@ -111,9 +111,6 @@ abstract class Upcalls extends ProcessUpcalls {
       long prepared,
       long makingNs,
       long longestMakingNs,
-      long bytesInUse,
-      long bytesKept,
-      long memoryLimit,
       long keptStreams) {
     return new CacheStats(
         (int) limit,
@@ -126,9 +123,6 @@ abstract class Upcalls extends ProcessUpcalls {
         prepared,
         Duration.ofNanos(makingNs),
         Duration.ofNanos(longestMakingNs),
-        bytesInUse,
-        bytesKept,
-        memoryLimit < 0 ? Cache.NO_MEMORY_LIMIT : memoryLimit,
         (int) keptStreams);
   }
 
@@ -209,7 +203,6 @@ abstract class Upcalls extends ProcessUpcalls {
       long handles,
       long streams,
       long flags,
-      long bytes,
       byte[] resource) {
     return new LiveContext(
         id,
@@ -218,7 +211,6 @@ abstract class Upcalls extends ProcessUpcalls {
         (int) handles,
         (int) streams,
         (flags & Functions.GCX_CONTEXT_PRIVATE) != 0,
-        bytes,
         new SmResource(resource));
   }
 

@@ -59,9 +59,7 @@ class LifetimeTest {
       assertEquals(24, seen.length);
       assertEquals(24, Arrays.stream(seen).distinct().count());
       LiveContext live = Context.live(device).get(0);
-      assertEquals(
-          new LiveContext(context.info().id(), 0, 24, 1, 1, false, context.info().bytes(), part),
-          live);
+      assertEquals(new LiveContext(context.info().id(), 0, 24, 1, 1, false, part), live);
       assertEquals(24, part.liveOverlap());
       assertEquals(List.of(), Context.live(new Device(1)));
     }

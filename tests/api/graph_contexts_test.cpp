@@ -1,0 +1,261 @@
+// The contexts that a graph was captured in: those of gcx stay while the graph lives; one of others
+// that was destroyed is an error, and never used.
+
+#include "graph_kernels.hpp"
+
+#include <memory>
+
+using namespace support;
+using From = GraphKernels::From;
+
+namespace {
+
+CUgraph capture_one(const GraphKernels& kernels, CUstream stream, uint32_t place = 0) {
+    return capture(stream, [&] {
+        kernels.probe(stream, From::library, place);
+        kernels.clear(stream, 2);
+    });
+}
+
+// Makes a graph of what was captured, and destroys that.
+gcx_graph make(CUgraph captured) {
+    gcx_graph graph = nullptr;
+    CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    return graph;
+}
+
+uint32_t trim_all() {
+    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
+    CHECK_OK(gcx_cache_trim(0, &trimmed));
+    return trimmed.contexts;
+}
+
+gcx_result write_elsewhere(const GraphKernels& kernels, gcx_graph graph, uint32_t place) {
+    struct {
+        CUdeviceptr counts;
+        uint32_t max_sms;
+        uint32_t nanoseconds;
+    } arguments = {kernels.at(place), GraphKernels::kMaxSms, 1000};
+    gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+    params.grid[0] = 1024;
+    params.block[0] = 64;
+    params.grid[1] = params.grid[2] = params.block[1] = params.block[2] = 1;
+    params.arguments = &arguments;
+    params.argument_bytes = sizeof arguments;
+    return gcx_graph_set_kernel(graph, 0, &params);
+}
+
+void captured_context_stays_while_its_graph_lives() {
+    const GraphKernels kernels;
+    gcx_stream plain = nullptr;
+    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    const gcx_resource resource = split(whole_device(), {24}).groups[0];
+    auto partition = std::make_unique<Partition>(resource);
+    const SmIds sms = partition->probe();
+    gcx_graph graph = make(capture_one(kernels, gcx_stream_native(partition->stream)));
+    partition.reset();
+    CHECK_EQ(trim_all(), 0U);
+    CHECK_EQ(cache_stats().in_use, 1U);
+    CHECK_OK(gcx_graph_launch(graph, plain)); // as it was captured
+    CHECK(kernels.take_sms(0) == sms);
+    CHECK_EQ(trim_all(), 0U);
+    CHECK_OK(write_elsewhere(kernels, graph, 3));
+    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK(kernels.take_sms(3) == sms);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_EQ(trim_all(), 1U);
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+void captured_context_is_not_evicted_for_others() {
+    const GraphKernels kernels;
+    gcx_stream plain = nullptr;
+    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    CHECK_OK(gcx_cache_set_limit(2));
+    gcx_lease lease = nullptr;
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
+    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+    gcx_graph graph = make(capture_one(kernels, gcx_stream_native(stream)));
+    CHECK_OK(gcx_graph_launch(graph, plain));
+    const SmIds sms = kernels.take_sms(0);
+    CHECK_EQ(sms.size(), 24U);
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_OK(gcx_lease_release(lease));
+    for (uint32_t size = 8; size <= 120; size += 8)
+        const Partition other(split(whole_device(), {size}).groups[0]);
+    CHECK_OK(write_elsewhere(kernels, graph, 3));
+    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK(kernels.take_sms(3) == sms);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+// Each of two parts, and after an update those of the new capture alone.
+void update_keeps_the_contexts_of_the_new_capture() {
+    const GraphKernels kernels;
+    gcx_stream plain = nullptr;
+    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    const Split parts = split(whole_device(), {24, 32, 40});
+    std::vector<std::unique_ptr<Partition>> partitions;
+    std::vector<SmIds> sms;
+    for (const gcx_resource& part : parts.groups) {
+        partitions.push_back(std::make_unique<Partition>(part));
+        sms.push_back(partitions.back()->probe());
+    }
+    const auto capture_in = [&](std::size_t a, std::size_t b) {
+        CUstream first = gcx_stream_native(partitions[a]->stream);
+        CUstream second = gcx_stream_native(partitions[b]->stream);
+        CUevent event = nullptr;
+        CHECK_EQ(NATIVE(cuCtxPushCurrent)(kernels.primary), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+        CUgraph graph = capture(first, [&] {
+            kernels.probe(first, From::library, 0);
+            CHECK_EQ(NATIVE(cuEventRecord)(event, first), CUDA_SUCCESS);
+            CHECK_EQ(NATIVE(cuStreamWaitEvent)(second, event, 0), CUDA_SUCCESS);
+            kernels.probe(second, From::library, 1);
+            CHECK_EQ(NATIVE(cuEventRecord)(event, second), CUDA_SUCCESS);
+            CHECK_EQ(NATIVE(cuStreamWaitEvent)(first, event, 0), CUDA_SUCCESS);
+        });
+        CHECK_EQ(NATIVE(cuEventDestroy)(event), CUDA_SUCCESS);
+        CUcontext popped = nullptr;
+        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+        return graph;
+    };
+    const auto check = [&](gcx_graph graph, std::size_t a, std::size_t b) {
+        CHECK_OK(gcx_graph_launch(graph, plain));
+        CHECK(kernels.take_sms(0) == sms[a]);
+        CHECK(kernels.take_sms(1) == sms[b]);
+    };
+    gcx_graph graph = make(capture_in(0, 1));
+    check(graph, 0, 1);
+    CUgraph other = capture_in(1, 2);
+    partitions.clear();
+    CHECK_EQ(trim_all(), 1U); // the third
+    check(graph, 0, 1);
+    // The capture's own context is gone: the driver may give its address to another one.
+    CHECK_REFUSED(gcx_graph_update(graph, other), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_EQ(NATIVE(cuGraphDestroy)(other), CUDA_SUCCESS);
+    check(graph, 0, 1);
+    for (const gcx_resource& part : parts.groups)
+        partitions.push_back(std::make_unique<Partition>(part));
+    other = capture_in(1, 2);
+    CHECK_OK(gcx_graph_update(graph, other));
+    CHECK_EQ(NATIVE(cuGraphDestroy)(other), CUDA_SUCCESS);
+    partitions.clear();
+    CHECK_EQ(trim_all(), 1U); // the first
+    check(graph, 1, 2);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_EQ(trim_all(), 2U);
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+void create_after_the_context_is_gone_is_refused() {
+    const GraphKernels kernels;
+    auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
+    CUgraph captured = capture_one(kernels, gcx_stream_native(partition->stream));
+    partition.reset();
+    CHECK_EQ(trim_all(), 1U);
+    gcx_graph graph = nullptr;
+    CHECK_REFUSED(gcx_graph_create(captured, nullptr, &graph), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(message_has("node 0, a kernel node"));
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+}
+
+// A green context that other code made.
+class External {
+  public:
+    explicit External(uint32_t sm_count) {
+        CUdevResource whole{};
+        CUdevResource group{};
+        CUdevResourceDesc descriptor = nullptr;
+        unsigned groups = 1;
+        CHECK_EQ(NATIVE(cuDeviceGetDevResource)(0, &whole, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuDevSmResourceSplitByCount)(&group, &groups, &whole, nullptr, 0, sm_count),
+                 CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuDevResourceGenerateDesc)(&descriptor, &group, 1), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuGreenCtxCreate)(&green_, descriptor, 0, CU_GREEN_CTX_DEFAULT_STREAM),
+                 CUDA_SUCCESS);
+        CUcontext context = nullptr;
+        CHECK_EQ(NATIVE(cuCtxFromGreenCtx)(&context, green_), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuCtxPushCurrent)(context), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuCtxPopCurrent)(&context), CUDA_SUCCESS);
+    }
+    ~External() {
+        CHECK_EQ(NATIVE(cuStreamDestroy)(stream), CUDA_SUCCESS);
+        CHECK_EQ(NATIVE(cuGreenCtxDestroy)(green_), CUDA_SUCCESS);
+    }
+    External(const External&) = delete;
+    External& operator=(const External&) = delete;
+
+    CUstream stream = nullptr;
+
+  private:
+    CUgreenCtx green_ = nullptr;
+};
+
+void destroyed_external_context_is_an_error() {
+    const GraphKernels kernels;
+    gcx_stream plain = nullptr;
+    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    auto external = std::make_unique<External>(24);
+    gcx_graph graph = make(capture_one(kernels, external->stream));
+    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_EQ(kernels.count_sms(0), 24U);
+    external.reset();
+    const Partition partition(split(whole_device(), {40}).groups[0]);
+    CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(message_has("has been destroyed"));
+    // Elsewhere it runs, and changes are not held up by the executable that cannot.
+    CHECK_OK(gcx_graph_launch(graph, partition.stream));
+    CHECK_EQ(kernels.count_sms(0), 40U);
+    CHECK_OK(write_elsewhere(kernels, graph, 3));
+    CHECK_EQ(info_of(graph).executables, 1U);
+    CHECK_OK(gcx_graph_launch(graph, partition.stream));
+    CHECK_EQ(kernels.count_sms(3), 40U);
+    CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(gcx_stream_destroy(plain));
+}
+
+void reset_under_a_captured_context_is_an_error() {
+    // What it made goes with the device.
+    static const GraphKernels& kernels = *new GraphKernels;
+    gcx_stream plain = nullptr;
+    CHECK_OK(gcx_stream_from_native(kernels.plain, &plain));
+    auto partition = std::make_unique<Partition>(split(whole_device(), {24}).groups[0]);
+    gcx_graph graph = make(capture_one(kernels, gcx_stream_native(partition->stream)));
+    partition.reset();
+    CHECK_OK(gcx_graph_launch(graph, plain));
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
+    CHECK_REFUSED(gcx_graph_launch(graph, plain), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_REFUSED(write_elsewhere(kernels, graph, 3), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    const Partition fresh(split(whole_device(), {24}).groups[0]);
+    CHECK_REFUSED(gcx_graph_launch(graph, fresh.stream), GCX_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_OK(gcx_graph_destroy(graph));
+    CHECK_OK(gcx_stream_destroy(plain));
+    CHECK_EQ(cache_stats().in_use, 1U);
+}
+
+} // namespace
+
+int main() {
+    for (const auto body :
+         {captured_context_stays_while_its_graph_lives, captured_context_is_not_evicted_for_others,
+          update_keeps_the_contexts_of_the_new_capture, create_after_the_context_is_gone_is_refused,
+          destroyed_external_context_is_an_error}) {
+        for (const char* driver : drivers())
+            on_machine(std::string("h100@") + driver, [&] {
+                const gcx_sim_counts before = sim::counts();
+                body();
+                CHECK_OK(gcx_cache_set_limit(0));
+                CHECK_EQ(cache_stats().in_use, 0U);
+                CHECK_EQ(left_behind(before, sim::counts()), std::string());
+            });
+    }
+    // Later drivers refuse the reset.
+    on_machine("h100@12.4", reset_under_a_captured_context_is_an_error);
+    return support::summary("graph-contexts");
+}

@@ -1,0 +1,176 @@
+// One graph, changed by some threads while others launch it: each launch sees the graph as it was
+// before a change or after it.
+
+#include "graph_kernels.hpp"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+
+using namespace support;
+using From = GraphKernels::From;
+
+namespace {
+
+constexpr uint32_t kNodes = 60;
+
+// Calls the body in a thread of its own until it is over.
+class Repeated {
+  public:
+    explicit Repeated(std::function<void(unsigned)> body)
+        : thread_([this, body = std::move(body)] {
+              for (unsigned round = 0; !over_.load(); round++)
+                  body(round);
+          }) {}
+    ~Repeated() {
+        over_ = true;
+        thread_.join();
+    }
+    Repeated(const Repeated&) = delete;
+    Repeated& operator=(const Repeated&) = delete;
+
+  private:
+    std::atomic<bool> over_{false};
+    std::thread thread_;
+};
+
+CUgraph capture_many(const GraphKernels& kernels, uint32_t nanoseconds) {
+    return capture(kernels.plain, [&] {
+        for (uint32_t i = 0; i < kNodes; i++)
+            kernels.probe(kernels.plain, From::library, 0, nanoseconds, false, 8);
+    });
+}
+
+bool done_or_refused(gcx_result result) {
+    return result == GCX_SUCCESS || result == GCX_ERROR_INVALID_VALUE;
+}
+
+// The number of parts grows between a call's look at it and the making of its executable.
+void parts_added_during_launches_are_seen_or_refused() {
+    const GraphKernels kernels;
+    std::vector<std::unique_ptr<Partition>> partitions;
+    std::vector<gcx_resource> resources =
+        split(whole_device(), std::vector<uint32_t>(15, 8)).groups;
+    resources.push_back(resources[0]);
+    std::vector<gcx_stream> streams;
+    for (const gcx_resource& resource : resources)
+        streams.push_back(partitions.emplace_back(std::make_unique<Partition>(resource))->stream);
+    gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
+    params.max_executables = 1; // so that the calls make executables all the time
+    for (int round = 0; round < 40; round++) {
+        CUgraph captured = capture_many(kernels, 1000);
+        gcx_graph graph = nullptr;
+        CHECK_OK(gcx_graph_create(captured, &params, &graph));
+        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        {
+            const Repeated one([&](unsigned number) {
+                CHECK_OK(gcx_graph_prepare(graph, &resources[number % 15], 1, 0));
+            });
+            const Repeated launching([&](unsigned) {
+                CHECK(done_or_refused(
+                    gcx_graph_launch_parts(graph, streams.data(), info_of(graph).part_count)));
+            });
+            const Repeated preparing([&](unsigned) {
+                CHECK(done_or_refused(
+                    gcx_graph_prepare(graph, resources.data(), info_of(graph).part_count, 0)));
+            });
+            for (uint32_t part = 1; part < GCX_MAX_GRAPH_PARTS; part++) {
+                CHECK_OK(gcx_graph_set_part(graph, &part, 1, part));
+                const auto nodes = nodes_of(graph);
+                CHECK_EQ(nodes[part].part, part);
+            }
+        }
+        CHECK_EQ(info_of(graph).part_count, GCX_MAX_GRAPH_PARTS);
+        CHECK_OK(gcx_graph_launch_parts(graph, streams.data(), GCX_MAX_GRAPH_PARTS));
+        CHECK_OK(gcx_graph_destroy(graph));
+    }
+}
+
+// All kernels of a launch have the parameters of the same capture.
+void update_during_launches_is_seen_as_a_whole() {
+    const GraphKernels kernels;
+    const Split parts = split(whole_device(), {24, 32, 40});
+    CUgraph slow = capture_many(kernels, 9000);
+    CUgraph fast = capture_many(kernels, 2000);
+    gcx_graph graph = nullptr;
+    CHECK_OK(gcx_graph_create(slow, nullptr, &graph));
+    const Partition partition(parts.groups[0]);
+    for (const gcx_resource& resource : parts.groups)
+        CHECK_OK(gcx_graph_prepare(graph, &resource, 1, 0));
+    const auto note = sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs");
+    const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
+    const auto time_of = [](const gcx_sim_run& run) { return run.end_ns - run.begin_ns; };
+    std::size_t mixed = 0;
+    for (int round = 0; round < 40; round++) {
+        note(200'000);
+        {
+            const Repeated launching(
+                [&](unsigned) { CHECK_OK(gcx_graph_launch(graph, partition.stream)); });
+            for (int i = 0; i < 10; i++)
+                CHECK_OK(gcx_graph_update(graph, i % 2 == 0 ? fast : slow));
+        }
+        std::vector<gcx_sim_run> runs(get(nullptr, 0));
+        get(runs.data(), runs.size());
+        note(0);
+        for (std::size_t i = 0; i < runs.size(); i++) {
+            if (time_of(runs[i]) != time_of(runs[i - i % kNodes]))
+                mixed++;
+        }
+    }
+    CHECK_EQ(mixed, 0U);
+    for (CUgraph captured : {slow, fast})
+        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    CHECK_OK(gcx_graph_destroy(graph));
+}
+
+// A handle that is destroyed while it is used answers GCX_ERROR_INVALID_HANDLE from then on.
+void destroy_during_calls_waits_for_them() {
+    const GraphKernels kernels;
+    const Partition partition(split(whole_device(), {24}).groups[0]);
+    CUgraph captured = capture_many(kernels, 1000);
+    for (int round = 0; round < 60; round++) {
+        gcx_graph graph = nullptr;
+        CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
+        const auto allowed = [](gcx_result result) {
+            return result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE;
+        };
+        std::atomic<int> started{0};
+        const auto until_destroyed = [&](const std::function<gcx_result()>& call) {
+            gcx_result result = GCX_SUCCESS;
+            for (started++; result == GCX_SUCCESS;)
+                result = call();
+            CHECK(allowed(result));
+        };
+        std::vector<std::thread> threads;
+        threads.emplace_back(until_destroyed,
+                             [&] { return gcx_graph_launch(graph, partition.stream); });
+        threads.emplace_back(until_destroyed, [&] { return gcx_graph_update(graph, captured); });
+        threads.emplace_back(until_destroyed, [&] {
+            gcx_graph_info info = GCX_GRAPH_INFO_INIT;
+            return gcx_graph_get_info(graph, &info);
+        });
+        while (started.load() != 3)
+            std::this_thread::yield();
+        CHECK_OK(gcx_graph_destroy(graph));
+        for (std::thread& thread : threads)
+            thread.join();
+    }
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+}
+
+} // namespace
+
+int main() {
+    for (const auto body :
+         {parts_added_during_launches_are_seen_or_refused,
+          update_during_launches_is_seen_as_a_whole, destroy_during_calls_waits_for_them})
+        on_machine("h100@13.0", [&] {
+            const gcx_sim_counts before = sim::counts();
+            body();
+            CHECK_OK(gcx_cache_set_limit(0));
+            CHECK_EQ(cache_stats().in_use, 0U);
+            CHECK_EQ(left_behind(before, sim::counts()), std::string());
+        });
+    return check::summary("graph-threads");
+}
