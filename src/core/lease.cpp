@@ -10,6 +10,9 @@ namespace {
 
 constinit std::atomic<uint64_t> next_stream{1};
 
+// What has passed is dropped when it is swept or waited for. Only of more entries than this, which
+// newer work of others may have replaced, one is asked about at each change.
+constexpr std::size_t kUnasked = 8;
 // So many closed streams of a lease may have unfinished work before the next ones are put in line.
 constexpr std::size_t kMostClosed = 16;
 
@@ -37,6 +40,11 @@ void Lease::count_streams(int more) {
 void Lease::check_alive() const {
     const std::lock_guard lock(mutex_);
     check_alive_locked();
+}
+
+void Lease::check_unreleased() const {
+    const std::lock_guard lock(mutex_);
+    check_unreleased_locked();
 }
 
 void Lease::check_alive_locked() const {
@@ -120,7 +128,7 @@ void Lease::record_work() {
     std::shared_ptr<PendingWork> asked;
     {
         const std::lock_guard lock(mutex_);
-        if (!awaited_.empty())
+        if (awaited_.size() > kUnasked)
             asked = awaited_[look_at_++ % awaited_.size()].work;
     }
     const std::lock_guard following(following_);
@@ -131,7 +139,6 @@ void Lease::record_work() {
     const RelaxedCapture relaxed(device.driver());
     for (LeaseStream* stream : own_streams_)
         stream->record_work(relaxed);
-    // One each time, in turn: what has passed is dropped, and the cost stays the same.
     if (asked != nullptr)
         asked->passed(device.driver(), relaxed);
 }
@@ -262,27 +269,27 @@ LeaseStream::At LeaseStream::at() {
     if (followed_ != lease_->placement_.load(std::memory_order_acquire) ||
         lease_->deferred_.load(std::memory_order_acquire))
         follow();
-    context_.check_alive();
+    else
+        context_.check_alive();
     uses_++;
     return {native_, cache_.share(*context_, ContextCache::Use::current)};
 }
 
 void LeaseStream::follow() {
     const Driver& driver = lease_->device.driver();
-    lease_->check_alive();
+    lease_->check_unreleased(); // whether the device was reset was asked with the handle
     if (is_capturing(driver, native_) == true)
         return;
+    const RelaxedCapture relaxed(driver);
     Lease::Target target = lease_->target(cache_, followed_);
-    move_to(std::move(target.context), target.behind);
+    move_to(std::move(target.context), target.behind, relaxed);
     followed_ = target.placement;
 }
 
-void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& behind) {
+void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& behind,
+                          const RelaxedCapture& relaxed) {
     const Driver& driver = lease_->device.driver();
     const auto wait = [&](CUstream stream) {
-        if (behind.empty())
-            return;
-        const RelaxedCapture relaxed(driver);
         for (const auto& work : behind) {
             if (!work->passed(driver, relaxed))
                 work->make_wait(driver, stream);
@@ -295,10 +302,7 @@ void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& behind)
     CUstream const next = context->obtain_stream(priority_, number_);
     std::shared_ptr<PendingWork> left;
     try {
-        {
-            const RelaxedCapture relaxed(driver);
-            left = unfinished(relaxed);
-        }
+        left = unfinished(relaxed);
         if (left != nullptr)
             left->make_wait(driver, next);
         wait(next);

@@ -103,6 +103,7 @@ class Lease {
     // Unfinished work of closed streams, and some that may have finished.
     PendingWorks closed();
 
+    void check_unreleased() const;
     ContextKey key(const AtomSet& set) const;
     // These want the mutex.
     void check_alive_locked() const;
@@ -156,7 +157,8 @@ class LeaseStream {
     friend class Lease;
     // These want the lease's following_.
     void follow();
-    void move_to(ContextCache::Ref context, const PendingWorks& behind);
+    void move_to(ContextCache::Ref context, const PendingWorks& behind,
+                 const RelaxedCapture& relaxed);
     // Whether its native stream, which may capture, has work in flight.
     bool is_busy() const;
     // What its native stream, which doesn't capture, has in flight; null if nothing.

@@ -229,6 +229,7 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
                                             ContextCache::Use::lease);
         }
         closed = close_gates(members);
+        const RelaxedCapture relaxed(shelf.device.driver());
         // If a later step fails, what is recorded here is registered by the next change.
         for (const Member& member : members)
             member.lease->record_work();
@@ -260,7 +261,7 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
 
 // Cannot fail but for memory.
 void Leases::commit(Shelf& shelf, Members& members, bool at_once, Dropped& dropped) {
-    sweep(shelf, kSwept * members.size(), dropped);
+    sweep(shelf, kSwept, dropped);
     for (const Member& member : members) {
         Lease& lease = *member.lease;
         const std::lock_guard state(lease.mutex_);

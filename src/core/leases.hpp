@@ -120,7 +120,7 @@ class Leases {
     };
     // So many entries of pending work are asked about at each change, so that its cost does not
     // depend on how many there are.
-    static constexpr std::size_t kSwept = 2;
+    static constexpr std::size_t kSwept = 1;
     using Members = Few<Member, 2>;
     using Lock = std::unique_lock<std::mutex>;
 
