@@ -103,6 +103,21 @@ void two_changed(State& state) {
     CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
 }
 
+// Decode's stream stays where it is until prefill's work on the new SMs is done.
+void two_deferred(State& state) {
+    two_at_work(state);
+    const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
+    CHECK_OK(gcx_lease_prepare(sizes, 2));
+    state.work->spin(gcx_stream_native(state.heavy), 5'000'000);
+    CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_AT_ONCE));
+}
+
+void two_deferred_and_free(State& state) {
+    two_deferred(state);
+    state.work->spin(gcx_stream_native(state.fast), 9'000'000);
+    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(6'000'000);
+}
+
 // What is asked after the operation is not to fail.
 void no_more_failures() {
     sim::fail(nullptr, 0, CUDA_SUCCESS);
@@ -178,6 +193,10 @@ const Named kOperations[] = {
     {"a stream follows", two_changed, [](State& state) { return native(state.fast); }},
     {"a stream follows, the one that gave", two_changed,
      [](State& state) { return native(state.heavy); }},
+    {"a stream stays", two_deferred, [](State& state) { return native(state.fast); }},
+    {"a stream follows when the SMs are free", two_deferred_and_free,
+     [](State& state) { return native(state.fast); }},
+    {"release of a deferred one", two_deferred, [](State& state) { return release(state.decode); }},
     {"stream info after a change", two_changed,
      [](State& state) {
          gcx_stream_info info = GCX_STREAM_INFO_INIT;

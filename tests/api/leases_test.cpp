@@ -283,6 +283,232 @@ void what_began_at_once_is_waited_for() {
     give_up({heavy, stream}, {prefill, next});
 }
 
+uint32_t sms_at(gcx_stream stream) {
+    gcx_stream_info info = GCX_STREAM_INFO_INIT;
+    CHECK_OK(gcx_stream_get_info(stream, &info));
+    return info.sm_count;
+}
+
+// Decode is to grow by what prefill gives, whose work is in flight there.
+struct Growing {
+    const Work work;
+    const gcx_lease decode = acquire(32, "decode");
+    const gcx_lease prefill = acquire(GCX_REST, "prefill");
+    const gcx_stream fast = stream_of(decode);
+    const gcx_stream heavy = stream_of(prefill);
+
+    Growing() {
+        // Contexts first: making one waits for all that runs.
+        for (const uint32_t count : {48U, 64U, 32U}) {
+            CHECK_OK(resize({{decode, count, 0}, {prefill, GCX_REST, 0}}));
+            CHECK(gcx_stream_native(fast) != nullptr && gcx_stream_native(heavy) != nullptr);
+        }
+        work.spin(gcx_stream_native(heavy), 90'000'000);
+    }
+    static constexpr float kEnd = 90; // of prefill's work at the earliest
+    void finish() { give_up({fast, heavy}, {decode, prefill}); }
+};
+
+void deferred_growth_gives_new_streams_the_old_sms() {
+    Growing it;
+    CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+    CHECK_EQ(sms_of(it.decode), 64U);
+    const gcx_stream later = stream_of(it.decode);
+    for (gcx_stream stream : {it.fast, later}) {
+        CHECK_EQ(sms_at(stream), 32U);
+        CHECK_EQ(gcx_stream_query(stream), GCX_SUCCESS);
+    }
+    CHECK_EQ(gcx_lease_query(it.decode), GCX_SUCCESS);
+    // The one that gave SMs moved at once.
+    CHECK_EQ(sms_at(it.heavy), 68U);
+    CHECK_OK(gcx_stream_synchronize(it.heavy));
+    for (gcx_stream stream : {it.fast, later})
+        CHECK_EQ(sms_at(stream), 64U);
+    CHECK_OK(gcx_stream_destroy(later));
+    it.finish();
+}
+
+// All or nothing: SMs that are free already are not used before the others, though a context of
+// just those is cached.
+void deferred_growth_waits_for_all_new_sms() {
+    Growing it;
+    CHECK_OK(gcx_stream_synchronize(it.heavy));
+    CHECK_OK(resize({{it.prefill, 84, 0}})); // 16 are free
+    CHECK_OK(resize({{it.decode, 48, 0}}));
+    CHECK_EQ(sms_at(it.fast), 48U);
+    CHECK_OK(resize({{it.decode, 32, 0}}));
+    CHECK_EQ(sms_at(it.fast), 32U);
+    CHECK_EQ(sms_at(it.heavy), 84U);
+    it.work.spin(gcx_stream_native(it.heavy), 90'000'000);
+    CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, 68, 0}}, GCX_RESIZE_AT_ONCE));
+    CHECK_EQ(sms_at(it.fast), 32U);
+    CHECK_OK(gcx_stream_synchronize(it.heavy));
+    CHECK_EQ(sms_at(it.fast), 64U);
+    it.finish();
+}
+
+// A second growth before the first one is over defers both.
+void deferred_growth_twice_stays_on_the_first_sms() {
+    Growing it;
+    for (const uint32_t count : {48U, 64U}) {
+        CHECK_OK(resize({{it.decode, count, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+        CHECK_EQ(sms_at(it.fast), 32U);
+        it.work.spin(gcx_stream_native(it.fast), 1'000);
+    }
+    CHECK_OK(gcx_stream_synchronize(it.heavy));
+    CHECK_EQ(sms_at(it.fast), 64U);
+    it.finish();
+}
+
+// A change without the flag ends the deferral: the streams move, and wait on the device.
+void deferred_growth_ended_by_a_change_waits_on_the_device() {
+    for (const uint32_t count : {48U, 64U}) {
+        Growing it;
+        CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+        it.work.spin(gcx_stream_native(it.fast), 1'000);
+        if (count == 64) // of the same size, beside a change of another lease
+            CHECK_OK(resize({{it.prefill, 24, 0}}));
+        CHECK_OK(resize({{it.decode, count == 64 ? 72U : count, 0}}));
+        CHECK_EQ(sms_at(it.fast), sms_of(it.decode));
+        CHECK(it.work.free_at(gcx_stream_native(it.fast)) >= Growing::kEnd);
+        it.finish();
+    }
+}
+
+// Back to the SMs that the streams never left: there is nothing to wait for.
+void deferred_growth_taken_back_waits_for_nothing() {
+    Growing it;
+    CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+    CUstream before = gcx_stream_native(it.fast);
+    CHECK_OK(resize({{it.decode, 32, 0}}));
+    CHECK_EQ(gcx_stream_native(it.fast), before);
+    CHECK_EQ(gcx_stream_query(it.fast), GCX_SUCCESS);
+    it.finish();
+}
+
+// Who gets the SMs after a deferred lease waits for the work of both.
+void released_while_deferred_is_waited_for() {
+    for (const uint64_t spin : {1'000ULL, 200'000'000ULL}) {
+        Growing it;
+        CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+        it.work.spin(gcx_stream_native(it.fast), spin);
+        CHECK_OK(gcx_lease_release(it.decode));
+        const gcx_lease next = acquire(64, "next");
+        const gcx_stream stream = stream_of(next);
+        const float free = it.work.free_at(gcx_stream_native(stream));
+        CHECK(free >= std::max(Growing::kEnd, static_cast<float>(spin) / 1e6F));
+        give_up({it.fast, it.heavy, stream}, {it.prefill, next});
+    }
+}
+
+// All leases are busy all the time, and change with the flag: each gets to its new SMs, though each
+// waits for others.
+void busy_leases_reach_their_sms(const std::vector<std::vector<uint32_t>>& layouts) {
+    const Work work;
+    std::vector<gcx_lease> leases;
+    std::vector<gcx_stream> streams;
+    for (const uint32_t count : layouts.front()) {
+        leases.push_back(acquire(count));
+        streams.push_back(stream_of(leases.back()));
+    }
+    const auto sizes_of = [&](const std::vector<uint32_t>& counts) {
+        std::vector<gcx_lease_size> sizes;
+        for (std::size_t i = 0; i < counts.size(); i++)
+            sizes.push_back({leases[i], counts[i], 0});
+        return sizes;
+    };
+    const auto all_busy = [&] {
+        for (gcx_stream stream : streams)
+            work.spin(gcx_stream_native(stream), 1'000'000);
+    };
+    for (int round = 0; round < 30; round++) {
+        const auto& counts = layouts[static_cast<std::size_t>(round + 1) % layouts.size()];
+        all_busy();
+        all_busy();
+        std::vector<gcx_resource> before;
+        for (gcx_lease lease : leases)
+            before.push_back(resource_of(lease));
+        CHECK_OK(resize(sizes_of(counts), GCX_RESIZE_AT_ONCE));
+        for (std::size_t i = 0; i < counts.size(); i++) {
+            if (overlap(before[i], resource_of(leases[i])) != sms(before[i]))
+                CHECK_EQ(sms_at(streams[i]), counts[i]); // one that lost SMs
+        }
+        const auto arrived = [&] {
+            for (std::size_t i = 0; i < counts.size(); i++) {
+                if (sms_at(streams[i]) != counts[i])
+                    return false;
+            }
+            return true;
+        };
+        int steps = 0;
+        for (; steps < 50 && !arrived(); steps++) {
+            all_busy();
+            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000);
+        }
+        CHECK(steps < 50);
+        for (gcx_lease lease : leases)
+            CHECK_OK(gcx_lease_synchronize(lease));
+    }
+    give_up(streams, leases);
+}
+
+void deferred_swaps_and_cycles_make_progress() {
+    busy_leases_reach_their_sms({{32, 100}, {100, 32}});
+    busy_leases_reach_their_sms({{64, 68}, {24, 108}, {108, 24}});
+    busy_leases_reach_their_sms({{24, 40, 68}, {68, 24, 40}, {40, 68, 24}});
+    busy_leases_reach_their_sms({{24, 40, 68}, {8, 40, 84}});
+}
+
+// Only the lease's own streams count: not other contexts over the same SMs, nor former holders.
+void query_asks_only_the_own_streams() {
+    const Work work;
+    const auto waits = [] { return sim::calls("cuEventSynchronize"); };
+    const gcx_lease lease = acquire(64, "lease");
+    const gcx_resource sms = resource_of(lease);
+    {
+        const Partition other(sms);
+        work.spin(gcx_stream_native(other.stream), 5'000'000);
+        CHECK_EQ(gcx_lease_query(lease), GCX_SUCCESS);
+        const uint64_t waited = waits();
+        CHECK_OK(gcx_lease_synchronize(lease));
+        CHECK_EQ(waits(), waited);
+        CHECK_EQ(gcx_stream_query(other.stream), GCX_ERROR_NOT_READY);
+        CHECK_OK(gcx_stream_synchronize(other.stream));
+    }
+    const gcx_stream stream = stream_of(lease);
+    work.spin(gcx_stream_native(stream), 5'000'000);
+    CHECK_EQ(gcx_lease_query(lease), GCX_ERROR_NOT_READY);
+    // Also that of a stream which was destroyed.
+    CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_EQ(gcx_lease_query(lease), GCX_ERROR_NOT_READY);
+    CHECK_OK(gcx_lease_release(lease));
+    const gcx_lease next = acquire(64, "next");
+    const gcx_stream unused = stream_of(next);
+    CHECK_EQ(overlap(resource_of(next), sms), 64U);
+    CHECK_EQ(gcx_lease_query(next), GCX_SUCCESS);
+    const uint64_t waited = waits();
+    CHECK_OK(gcx_lease_synchronize(next));
+    CHECK_EQ(waits(), waited);
+    // Its own work is behind that.
+    const float free = work.free_at(gcx_stream_native(unused));
+    CHECK(free >= 10.0F);
+    give_up({unused}, {next});
+}
+
+void synchronize_waits_for_destroyed_streams() {
+    const Work work;
+    const gcx_lease lease = acquire(64);
+    for (int i = 0; i < 20; i++) {
+        const gcx_stream stream = stream_of(lease);
+        work.spin(gcx_stream_native(stream), 5'000'000);
+        CHECK_OK(gcx_stream_destroy(stream));
+    }
+    CHECK_EQ(gcx_lease_query(lease), GCX_ERROR_NOT_READY);
+    CHECK_OK(gcx_lease_synchronize(lease));
+    CHECK_EQ(gcx_lease_query(lease), GCX_SUCCESS);
+    CHECK_OK(gcx_lease_release(lease));
+}
+
 // Free at once, with their last work still on them.
 void released_sms_are_waited_for() {
     const Work work;
@@ -578,6 +804,17 @@ int main() {
             wrong_arguments();
             a_reset_ends_them();
             wait_for_rest_is_listed_as_rest();
+        });
+        on_machine(std::string("h100@") + driver, [] {
+            deferred_growth_gives_new_streams_the_old_sms();
+            deferred_growth_waits_for_all_new_sms();
+            deferred_growth_twice_stays_on_the_first_sms();
+            deferred_growth_ended_by_a_change_waits_on_the_device();
+            deferred_growth_taken_back_waits_for_nothing();
+            released_while_deferred_is_waited_for();
+            deferred_swaps_and_cycles_make_progress();
+            query_asks_only_the_own_streams();
+            synchronize_waits_for_destroyed_streams();
         });
         on_machine(std::string("h100@") + driver, work_of_another_family);
         on_machine(std::string("l40s@") + driver, odd_atoms_of_one_alignment);

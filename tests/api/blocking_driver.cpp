@@ -1,0 +1,88 @@
+// The simulated driver, with one function that takes as long as a test wants: as a call that waits
+// for a kernel does.
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+namespace {
+
+std::mutex mutex;
+std::condition_variable changed;
+std::string blocked;
+int inside = 0;
+
+void pass(const char* function) {
+    std::unique_lock lock(mutex);
+    if (blocked != function)
+        return;
+    inside++;
+    changed.notify_all();
+    changed.wait(lock, [&] { return blocked != function; });
+    inside--;
+}
+
+// One of the simulated driver's functions, and one in its place.
+template <class Result, class... Args>
+struct Stand {
+    static inline Result (*real)(Args...) = nullptr;
+    static inline const char* name = nullptr;
+
+    static Result call(Args... args) {
+        pass(name);
+        return real(args...);
+    }
+};
+
+template <class Result, class... Args>
+void put_in_place(const char* wanted, const char* name, Result (*)(Args...), void** found) {
+    using Its = Stand<Result, Args...>;
+    if (std::strcmp(wanted, name) != 0)
+        return;
+    Its::name = name;
+    Its::real = reinterpret_cast<Result (*)(Args...)>(*found);
+    *found = reinterpret_cast<void*>(&Its::call);
+}
+
+} // namespace
+
+extern "C" {
+
+// From now on calls of the function, or of none if that is null, wait until it is another one.
+__attribute__((visibility("default"))) void block_calls(const char* function) {
+    const std::lock_guard lock(mutex);
+    blocked = function == nullptr ? "" : function;
+    changed.notify_all();
+}
+
+// Waits until a call waits there.
+__attribute__((visibility("default"))) void await_blocked_call() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [] { return inside != 0; });
+}
+
+// All other functions are found in the simulated driver, which a reference keeps linked.
+[[gnu::used]] const void* simulated_driver = reinterpret_cast<const void*>(&cuDriverGetVersion);
+
+#undef cuGetProcAddress
+__attribute__((visibility("default"))) CUresult
+cuGetProcAddress_v2(const char* name, void** found, int version, cuuint64_t flags,
+                    CUdriverProcAddressQueryResult* status) {
+    static const auto next = reinterpret_cast<CUresult (*)(const char*, void**, int, cuuint64_t,
+                                                           CUdriverProcAddressQueryResult*)>(
+        dlsym(RTLD_NEXT, "cuGetProcAddress_v2"));
+    const CUresult result = next(name, found, version, flags, status);
+    if (result != CUDA_SUCCESS || *found == nullptr)
+        return result;
+    put_in_place(name, "cuEventSynchronize", &cuEventSynchronize, found);
+    put_in_place(name, "cuStreamWaitEvent", &cuStreamWaitEvent, found);
+    put_in_place(name, "cuEventRecord", &cuEventRecord, found);
+    put_in_place(name, "cuLaunchKernel", &cuLaunchKernel, found);
+    return result;
+}
+
+} // extern "C"

@@ -1,0 +1,296 @@
+// Leases that change in one thread while another one is in the middle of a call: on a driver whose
+// functions take as long as a test wants.
+
+#include "work.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+using namespace support;
+
+namespace {
+
+std::string blocking_driver; // its path
+
+template <class Function>
+Function* control(const char* name) {
+    void* const library = dlopen(blocking_driver.c_str(), RTLD_NOW);
+    CHECK(library != nullptr);
+    return reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+// A call in another thread that is inside of a driver function as long as this lives.
+class BlockedCall {
+  public:
+    BlockedCall(const char* function, std::function<gcx_result()> call) {
+        control<void(const char*)>("block_calls")(function);
+        thread_ = std::thread([this, call = std::move(call)] { result_ = call(); });
+        control<void()>("await_blocked_call")();
+    }
+    gcx_result finish() {
+        control<void(const char*)>("block_calls")(nullptr);
+        thread_.join();
+        return result_;
+    }
+
+  private:
+    gcx_result result_ = GCX_SUCCESS;
+    std::thread thread_;
+};
+
+gcx_lease acquire(uint32_t sm_count) {
+    gcx_lease lease = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &lease));
+    return lease;
+}
+
+gcx_stream stream_of(gcx_lease lease) {
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+    return stream;
+}
+
+gcx_result resize(gcx_lease lease, uint32_t sm_count) {
+    const gcx_lease_size size = {lease, sm_count, 0};
+    return gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT);
+}
+
+uint32_t sms_of(gcx_lease lease) {
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    CHECK_OK(gcx_lease_get_info(lease, &info));
+    return info.sm_count;
+}
+
+void give_up(const std::vector<gcx_stream>& streams, const std::vector<gcx_lease>& leases) {
+    for (gcx_stream stream : streams)
+        CHECK_OK(gcx_stream_destroy(stream));
+    for (gcx_lease lease : leases)
+        CHECK_OK(gcx_lease_release(lease));
+}
+
+gcx_result probe(gcx_stream stream) {
+    SmIds ids(GCX_MAX_SMS);
+    uint32_t count = 0;
+    return gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count);
+}
+
+void release_during_synchronize_frees_sms() {
+    const Work work;
+    const gcx_lease lease = acquire(GCX_REST);
+    const gcx_stream stream = stream_of(lease);
+    work.spin(gcx_stream_native(stream), 1'000'000'000);
+    BlockedCall call("cuEventSynchronize", [&] { return gcx_lease_synchronize(lease); });
+    CHECK_OK(gcx_lease_release(lease));
+    const gcx_lease next = acquire(24);
+    CHECK_REFUSED(gcx_lease_release(lease), GCX_ERROR_INVALID_HANDLE);
+    CHECK_OK(call.finish());
+    give_up({stream}, {next});
+}
+
+// A probe waits for work, too: neither a change nor a release may wait for the probe.
+void release_during_probe_frees_sms() {
+    const gcx_lease lease = acquire(GCX_REST);
+    const gcx_stream stream = stream_of(lease);
+    BlockedCall call("cuEventSynchronize", [&] { return probe(stream); });
+    CHECK_OK(resize(lease, 64));
+    CHECK_OK(gcx_lease_release(lease));
+    const gcx_lease next = acquire(132);
+    const gcx_result result = call.finish();
+    CHECK(result == GCX_SUCCESS || result == GCX_ERROR_CONTEXT_IS_DESTROYED);
+    give_up({stream}, {next});
+}
+
+void probe_of_moved_stream_sees_new_sms() {
+    const gcx_lease lease = acquire(24);
+    const gcx_stream stream = stream_of(lease);
+    SmIds ids(GCX_MAX_SMS);
+    uint32_t count = 0;
+    // The first kernel is launched, and its end is awaited on 24 SMs.
+    BlockedCall call("cuEventSynchronize",
+                     [&] { return gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count); });
+    CHECK_OK(resize(lease, 64));
+    CHECK_OK(call.finish());
+    CHECK(count == 24 || count == 64);
+    CHECK_OK(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count));
+    CHECK_EQ(count, 64U);
+    give_up({stream}, {lease});
+}
+
+// A change that another thread makes comes after the call that is under way.
+void change_waits_for(const char* function, const std::function<gcx_result(gcx_stream)>& act) {
+    const gcx_lease lease = acquire(64);
+    const gcx_stream stream = stream_of(lease);
+    CHECK(gcx_stream_native(stream) != nullptr);
+    BlockedCall call(function, [&] { return act(stream); });
+    std::atomic<bool> changed{false};
+    std::thread other([&] {
+        CHECK_OK(resize(lease, 32));
+        changed = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK(!changed);
+    CHECK_OK(call.finish());
+    other.join();
+    CHECK_EQ(sms_of(lease), 32U);
+    give_up({stream}, {lease});
+}
+
+void change_waits_for_submissions() {
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_create(0, 0, &event));
+    change_waits_for("cuStreamWaitEvent",
+                     [&](gcx_stream stream) { return gcx_stream_wait(stream, event); });
+    change_waits_for("cuEventRecord",
+                     [&](gcx_stream stream) { return gcx_stream_record(stream, event); });
+    change_waits_for("cuLaunchKernel", probe);
+    CHECK_OK(gcx_event_destroy(event));
+}
+
+void wait_during_change_holds_later_work() {
+    const Work work;
+    const gcx_lease lease = acquire(64);
+    const gcx_lease beside = acquire(24);
+    const gcx_stream stream = stream_of(lease);
+    const gcx_stream other = stream_of(beside);
+    // The contexts first: making one waits for all that runs.
+    for (const uint32_t count : {32U, 64U}) {
+        CHECK_OK(resize(lease, count));
+        CHECK(gcx_stream_native(stream) != nullptr);
+    }
+    gcx_event event = nullptr;
+    CHECK_OK(gcx_event_create(0, 0, &event));
+    work.spin(gcx_stream_native(other), 5'000'000'000);
+    CHECK_OK(gcx_stream_record(other, event));
+    BlockedCall call("cuStreamWaitEvent", [&] { return gcx_stream_wait(stream, event); });
+    std::thread change([&] {
+        CHECK_OK(resize(lease, 32));
+        CHECK(gcx_stream_native(stream) != nullptr);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // enough for a change that is wrong
+    CHECK_OK(call.finish());
+    change.join();
+    CHECK(work.free_at(gcx_stream_native(stream)) >= 5'000.0F);
+    CHECK_OK(gcx_event_destroy(event));
+    give_up({stream, other}, {lease, beside});
+}
+
+// Whoever looks at a lease meanwhile, what was released can be acquired.
+void release_beside_a_monitor_frees_sms() {
+    std::atomic<gcx_lease> watched{nullptr};
+    std::atomic<bool> over{false};
+    std::thread monitor([&] {
+        while (!over) {
+            gcx_lease lease = watched.load();
+            gcx_lease_info info = GCX_LEASE_INFO_INIT;
+            if (lease != nullptr)
+                gcx_lease_get_info(lease, &info);
+        }
+    });
+    for (int i = 0; i < (check::slow ? 5'000 : 50'000); i++) {
+        const gcx_lease lease = acquire(GCX_REST);
+        watched = lease;
+        CHECK_OK(gcx_lease_release(lease));
+    }
+    over = true;
+    monitor.join();
+}
+
+// Either the one or the other, and all of it.
+void hand_over_beside_release_is_all_or_nothing() {
+    std::atomic<int> turn{0};
+    std::atomic<int> done{0};
+    gcx_lease from = nullptr;
+    gcx_result released = GCX_SUCCESS;
+    const int rounds = check::slow ? 300 : 3'000;
+    std::thread other([&] {
+        for (int i = 1; i <= rounds; i++) {
+            while (turn != i)
+                std::this_thread::yield();
+            released = gcx_lease_release(from);
+            done = i;
+        }
+    });
+    for (int i = 1; i <= rounds; i++) {
+        from = acquire(24);
+        const gcx_lease to = acquire(32);
+        turn = i;
+        for (std::atomic<int> wait{i % 300}; wait > 0; wait--) {
+        }
+        const gcx_result handed = gcx_lease_hand_over(from, to, GCX_RESIZE_DEFAULT);
+        while (done != i)
+            std::this_thread::yield();
+        CHECK((handed == GCX_SUCCESS) != (released == GCX_SUCCESS));
+        CHECK_EQ(sms_of(to), handed == GCX_SUCCESS ? 56U : 32U);
+        for (const gcx_result result : {handed, released})
+            CHECK(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE ||
+                  result == GCX_ERROR_CONTEXT_IS_DESTROYED);
+        CHECK_OK(gcx_lease_release(to));
+    }
+    other.join();
+}
+
+// One of two threads that release the same lease succeeds.
+void release_twice_succeeds_once() {
+    for (int i = 0; i < (check::slow ? 200 : 2'000); i++) {
+        const gcx_lease lease = acquire(24);
+        std::atomic<bool> go{false};
+        gcx_result first = GCX_SUCCESS;
+        std::thread other([&] {
+            while (!go)
+                std::this_thread::yield();
+            first = gcx_lease_release(lease);
+        });
+        go = true;
+        const gcx_result second = gcx_lease_release(lease);
+        other.join();
+        CHECK((first == GCX_SUCCESS) != (second == GCX_SUCCESS));
+        CHECK(first == GCX_SUCCESS || first == GCX_ERROR_INVALID_HANDLE);
+        CHECK(second == GCX_SUCCESS || second == GCX_ERROR_INVALID_HANDLE);
+    }
+}
+
+// A release that the driver refuses, because it can't tell when the work is done, leaves the lease
+// as it was, and works later.
+void refused_release_can_be_repeated() {
+    const Work work;
+    const gcx_lease lease = acquire(GCX_REST);
+    const gcx_stream stream = stream_of(lease);
+    work.spin(gcx_stream_native(stream), 1'000'000);
+    BlockedCall call("cuEventSynchronize", [&] { return gcx_lease_synchronize(lease); });
+    sim::fail("cuEventRecord", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_REFUSED(gcx_lease_release(lease), GCX_ERROR_OUT_OF_MEMORY);
+    CHECK_EQ(sms_of(lease), 132U);
+    CHECK_OK(gcx_lease_release(lease));
+    give_up({}, {acquire(GCX_REST)});
+    CHECK_OK(call.finish());
+    give_up({stream}, {});
+}
+
+} // namespace
+
+int main(int, char** argv) {
+    blocking_driver = argv[1];
+    for (void (*body)() : {release_during_synchronize_frees_sms, release_during_probe_frees_sms,
+                           probe_of_moved_stream_sees_new_sms, change_waits_for_submissions,
+                           wait_during_change_holds_later_work, release_beside_a_monitor_frees_sms,
+                           hand_over_beside_release_is_all_or_nothing, release_twice_succeeds_once,
+                           refused_release_can_be_repeated}) {
+        in_child("leases in threads", [&] {
+            if (!CHECK_OK(gcx_driver_open(blocking_driver.c_str())))
+                return;
+            const gcx_sim_counts before = sim::counts();
+            body();
+            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(10'000'000'000);
+            CHECK_OK(gcx_cache_set_limit(0));
+            CHECK_EQ(cache_stats().in_use, 0U);
+            gcx_sim_counts after = sim::counts();
+            after.modules = before.modules; // the probe's kernel is kept
+            CHECK_EQ(left_behind(before, after), std::string());
+        });
+    }
+    return check::summary("lease threads");
+}
