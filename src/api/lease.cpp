@@ -157,8 +157,16 @@ gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_
 
 gcx_result gcx_lease_release(gcx_lease lease) {
     GCX_BODY({
-        if (Library* const lib = library_to_destroy_in(); lib != nullptr)
-            lib->lease_holds.close(lib->lease_holds.pin(lease));
+        Library* const lib = library_to_destroy_in();
+        if (lib == nullptr)
+            return;
+        auto pin = lib->lease_holds.pin(lease);
+        // Before the handle goes: other threads may use it for long, as in gcx_lease_synchronize.
+        if (!lib->leases.release(*pin->lease))
+            fail(GCX_ERROR_INVALID_HANDLE,
+                 format("%s was released or handed over by another thread",
+                        pin->lease->label().c_str()));
+        lib->lease_holds.close(std::move(pin));
     });
 }
 
@@ -255,19 +263,14 @@ gcx_result gcx_lease_synchronize(gcx_lease lease) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.lease_holds, lease);
-        for (const auto& fence : pin->lease->work(lib.cache, lib.leases.events(pin->lease->device)))
-            fence->synchronize(lib.driver);
+        pin->lease->synchronize(lib.leases.events(pin->lease->device));
     });
 }
 
 gcx_result gcx_lease_query(gcx_lease lease) {
     GCX_BODY({
-        Library& lib = library();
-        const auto pin = pin_alive(lib.lease_holds, lease);
-        const Fences work = pin->lease->work(lib.cache, lib.leases.events(pin->lease->device));
-        const bool passed = std::all_of(
-            work.begin(), work.end(), [&](const auto& fence) { return fence->passed(lib.driver); });
-        return passed ? GCX_SUCCESS : GCX_ERROR_NOT_READY;
+        const auto pin = pin_alive(library().lease_holds, lease);
+        return pin->lease->finished() ? GCX_SUCCESS : GCX_ERROR_NOT_READY;
     });
 }
 

@@ -148,9 +148,15 @@ gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t ca
         not_null(count, "count");
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
+        Device& device = lib.device(pin->device());
+        if (pin->gate() != nullptr) {
+            EventPool& events = lib.leases.events(device);
+            give_sm_ids(lib.probe.stream_sms(lib.cache, device, events, *pin), sm_ids, capacity,
+                        count);
+            return;
+        }
         const Stream::Place place = pin->place();
-        give_sm_ids(lib.probe.stream_sms(lib.device(pin->device()), place.context, place.native,
-                                         pin->sm_count(place)),
+        give_sm_ids(lib.probe.stream_sms(device, place.context, place.native, pin->sm_count(place)),
                     sm_ids, capacity, count);
     });
 }

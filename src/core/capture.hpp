@@ -7,21 +7,27 @@
 
 #include "driver/driver.hpp"
 
+#include <cstdint>
 #include <optional>
 
 namespace gcx {
 
-// The calling thread is in relaxed mode while this lives.
+// The calling thread is in relaxed mode while this lives. Inside another one it costs nothing.
 class RelaxedCapture {
   public:
     explicit RelaxedCapture(const Driver& driver) : driver_(driver) {
-        driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+        if (depth_++ == 0)
+            driver_.cuThreadExchangeStreamCaptureMode(&mode_);
     }
-    ~RelaxedCapture() { driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
+    ~RelaxedCapture() {
+        if (--depth_ == 0)
+            driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+    }
     RelaxedCapture(const RelaxedCapture&) = delete;
     RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
   private:
+    static constinit inline thread_local uint32_t depth_ = 0;
     const Driver& driver_;
     CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };

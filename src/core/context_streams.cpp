@@ -40,8 +40,7 @@ CUstream ContextStreams::take(const Driver& driver, int priority, uint64_t user)
     const RelaxedCapture relaxed(driver);
     const auto own = std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) {
         return user != 0 && idle.user == user && idle.priority == priority &&
-               is_capturing(driver, idle.stream()) == false &&
-               changed(driver, idle.stream(), priority) == false;
+               is_capturing(driver, idle.stream()) == false;
     });
     if (own != idle_.end())
         return give_out(own);

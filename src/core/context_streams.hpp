@@ -25,8 +25,8 @@ class ContextStreams {
     static constexpr std::size_t kMost = 32;
 
     // A kept stream of that priority whose work has finished, or first of all one that this user
-    // gave up, with work or not: later work of the same user belongs behind that. null if there is
-    // none. user: a number of its own, or 0.
+    // gave up, with work or not, and with the attributes that the user gave it: later work of the
+    // same user belongs behind that. null if there is none. user: a number of its own, or 0.
     CUstream take(const Driver& driver, int priority, uint64_t user = 0);
     // Takes in a stream of that priority that the driver just made, and is given out.
     void add(const Driver& driver, CUstream stream, int priority);

@@ -1,12 +1,16 @@
 #include "core/fence.hpp"
 
-#include "core/capture.hpp"
 #include "core/give_back.hpp"
 #include "core/scoped_current.hpp"
 
 #include <algorithm>
 
 namespace gcx {
+namespace {
+
+constinit std::atomic<uint64_t> next_work{1};
+
+} // namespace
 
 EventPool::Event EventPool::take() {
     const std::lock_guard lock(mutex_);
@@ -57,75 +61,64 @@ void EventPool::clear() {
         primary_ = Device::PrimaryHold();
 }
 
-bool Fence::meets(const std::shared_ptr<Family>& family, const AtomSet& atoms) const {
-    return !within(family, atoms).empty();
+PendingWork::PendingWork(const Source& its_source, ContextCache::Ref context_ref,
+                         EventPool::Event event)
+    : source(its_source), number(next_work++), family(context_ref->key.family),
+      atoms(context_ref->key.set), event_(std::make_shared<EventPool::Event>(std::move(event))),
+      frontier_(atoms) {
+    kept_.push_back({std::move(context_ref), event_});
 }
 
-AtomSet Fence::within(const std::shared_ptr<Family>& family, const AtomSet& atoms) const {
-    if (family == family_)
-        return atoms & atoms_;
-    const SmMap* const mine = family_->sm_map();
-    const SmMap* const theirs = family->sm_map();
-    if (mine == nullptr || theirs == nullptr)
-        return atoms;
-    std::vector<uint32_t> busy;
-    atoms_.for_each([&](std::size_t atom) {
-        busy.insert(busy.end(), (*mine)[atom].begin(), (*mine)[atom].end());
-    });
-    std::sort(busy.begin(), busy.end());
-    AtomSet found;
-    atoms.for_each([&](std::size_t atom) {
-        const std::vector<uint32_t>& sms = (*theirs)[atom];
-        if (std::any_of(sms.begin(), sms.end(), [&](uint32_t sm) {
-                return std::binary_search(busy.begin(), busy.end(), sm);
-            }))
-            found.add(atom);
-    });
-    return found;
-}
-
-bool Fence::passed(const Driver& driver) {
-    const std::lock_guard lock(mutex_);
-    if (events_.empty())
+bool PendingWork::passed(const Driver& driver, const RelaxedCapture& /*relaxed*/) {
+    if (known_to_have_passed())
         return true;
+    // Any other answer, as after a reset, means that there is nothing left to wait for.
+    if (driver.cuEventQuery(event_->native()) == CUDA_ERROR_NOT_READY)
+        return false;
+    passed_.store(true, std::memory_order_release);
+    return true;
+}
+
+void PendingWork::make_wait(const Driver& driver, CUstream stream) const {
+    GCX_CALL(driver, cuStreamWaitEvent, stream, event_->native(), CU_EVENT_WAIT_DEFAULT);
+}
+
+void PendingWork::synchronize(const Driver& driver) const {
     const RelaxedCapture relaxed(driver);
-    // Whatever else the driver answers, as after a reset: there is nothing left to wait for.
-    const auto has_passed = [&](const EventPool::Event& event) {
-        return driver.cuEventQuery(event.native()) != CUDA_ERROR_NOT_READY;
-    };
-    if (waiting_ != 0)
-        return std::all_of(events_.begin(), events_.end(), has_passed);
-    std::erase_if(events_, has_passed);
-    return events_.empty();
+    GCX_CALL(driver, cuEventSynchronize, event_->native());
 }
 
-void Fence::hold(const Driver& driver, CUstream stream) {
-    const std::lock_guard lock(mutex_);
-    for (const EventPool::Event& event : events_)
-        GCX_CALL(driver, cuStreamWaitEvent, stream, event.native(), CU_EVENT_WAIT_DEFAULT);
-}
-
-void Fence::synchronize(const Driver& driver) {
-    std::vector<CUevent> natives;
-    {
-        const std::lock_guard lock(mutex_);
-        for (const EventPool::Event& event : events_)
-            natives.push_back(event.native());
-        waiting_++;
+void PendingWork::absorb(PendingWork& older) {
+    for (Kept& kept : older.kept_) {
+        const auto same = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& mine) {
+            return &*mine.context == &*kept.context;
+        });
+        if (same == kept_.end())
+            kept_.push_back(std::move(kept));
+        else
+            same->until = event_;
     }
-    CUresult result = CUDA_SUCCESS;
-    {
-        const RelaxedCapture relaxed(driver);
-        for (std::size_t i = 0; i < natives.size() && result == CUDA_SUCCESS; i++)
-            result = driver.cuEventSynchronize(natives[i]);
-    }
-    const std::lock_guard lock(mutex_);
-    waiting_--;
-    driver.check(result, "cuEventSynchronize");
+    older.kept_.clear();
 }
 
-void drop_passed(const Driver& driver, Fences& fences) {
-    std::erase_if(fences, [&](const auto& fence) { return fence->passed(driver); });
+void PendingWork::release_finished(const Driver& driver, const RelaxedCapture& /*relaxed*/,
+                                   std::vector<ContextCache::Ref>& released) {
+    const auto kept = std::find_if(kept_.begin(), kept_.end(),
+                                   [&](const Kept& mine) { return mine.until != event_; });
+    if (kept == kept_.end() || driver.cuEventQuery(kept->until->native()) == CUDA_ERROR_NOT_READY)
+        return;
+    released.push_back(std::move(kept->context));
+    kept_.erase(kept);
+}
+
+AtomSet atoms_touched(const std::shared_ptr<Family>& family, const AtomSet& atoms,
+                      const std::shared_ptr<Family>& other, const AtomSet& others) {
+    if (family == other)
+        return atoms & others;
+    if (others.empty())
+        return {};
+    const auto found = atoms_meeting(*family, *other, others);
+    return found ? atoms & *found : atoms;
 }
 
 } // namespace gcx

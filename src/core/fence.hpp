@@ -1,8 +1,10 @@
 // What later work waits for: the work that streams had in flight at a moment, as events.
 #pragma once
 
-#include "core/device.hpp"
+#include "core/capture.hpp"
+#include "core/context_cache.hpp"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -59,36 +61,66 @@ class EventPool {
     std::vector<CUevent> idle_;
 };
 
-// The work of some streams on some atoms.
-class Fence {
+// What a stream of a lease had not finished at some moment, as an event, and the context in which
+// it runs. A gcx stream's later work begins after its earlier work, wherever that was submitted, so
+// a newer entry of the same stream implies the older ones.
+class PendingWork {
   public:
-    Fence(const std::shared_ptr<Family>& family, const AtomSet& atoms,
-          std::vector<EventPool::Event> events)
-        : family_(family), atoms_(atoms), events_(std::move(events)) {}
+    // Where the work comes from.
+    struct Source {
+        uint64_t lease = 0;
+        uint64_t stream = 0;   // of a LeaseStream, never used twice
+        uint64_t followed = 0; // the placement of the lease that the stream had followed
+    };
+    PendingWork(const Source& its_source, ContextCache::Ref context, EventPool::Event event);
 
-    // Whether the work ran on any of these atoms; also if that isn't known, as between families
-    // whose atoms nobody has looked at.
-    bool meets(const std::shared_ptr<Family>& family, const AtomSet& atoms) const;
-    // The atoms of a family that it is about.
-    AtomSet within(const std::shared_ptr<Family>& family, const AtomSet& atoms) const;
-    // Whether all of the work has finished.
-    bool passed(const Driver& driver);
+    const Source source;
+    const uint64_t number; // ascending in the order of creation
+    const std::shared_ptr<Family> family;
+    const AtomSet atoms; // those of its context
+
+    // Whether the work has finished. Asks the driver, unless the answer is known, so the caller is
+    // in relaxed mode.
+    bool passed(const Driver& driver, const RelaxedCapture& relaxed);
+    // The same without asking the driver.
+    bool known_to_have_passed() const { return passed_.load(std::memory_order_acquire); }
     // Makes later work of the stream wait for it.
-    void hold(const Driver& driver, CUstream stream);
+    void make_wait(const Driver& driver, CUstream stream) const;
     // Waits for it in the calling thread.
-    void synchronize(const Driver& driver);
+    void synchronize(const Driver& driver) const;
 
   private:
-    const std::shared_ptr<Family> family_;
-    const AtomSet atoms_;
-    std::mutex mutex_;
-    std::vector<EventPool::Event> events_; // those that are not known to have passed
-    uint32_t waiting_ = 0;                 // threads that need the events as they are
+    friend class Leases;
+    friend class Lease;
+    // Keeps a context until an event: a program may still name the streams of a context whose work
+    // is unfinished, and destroying the context would take them away.
+    struct Kept {
+        ContextCache::Ref context;
+        std::shared_ptr<EventPool::Event> until;
+    };
+    // Takes over the contexts of an older entry that this one implies. A context that both keep is
+    // kept until this one has passed, so that there is one event for each context at most.
+    void absorb(PendingWork& older);
+    // Moves the contexts whose work has finished to released; asks about one event at most.
+    void release_finished(const Driver& driver, const RelaxedCapture& relaxed,
+                          std::vector<ContextCache::Ref>& released);
+
+    const std::shared_ptr<EventPool::Event> event_;
+    std::atomic<bool> passed_{false};
+    // The rest is guarded by the mutex of Leases once the entry is registered there, and by that of
+    // its lease before.
+    bool registered_ = false;
+    AtomSet frontier_;       // the atoms on which no newer entry implies it
+    std::vector<Kept> kept_; // its own context comes first
+    // Entries of other streams that this one implies, because the stream was made to wait for them.
+    std::vector<std::shared_ptr<PendingWork>> implies_;
 };
 
-using Fences = std::vector<std::shared_ptr<Fence>>;
+using PendingWorks = std::vector<std::shared_ptr<PendingWork>>;
 
-// Takes out those whose work has finished.
-void drop_passed(const Driver& driver, Fences& fences);
+// The atoms of a family that have SMs in common with these atoms of another; all if that isn't
+// known, as between families that were not mapped.
+AtomSet atoms_touched(const std::shared_ptr<Family>& family, const AtomSet& atoms,
+                      const std::shared_ptr<Family>& other, const AtomSet& others);
 
 } // namespace gcx

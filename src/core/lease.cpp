@@ -8,26 +8,19 @@
 namespace gcx {
 namespace {
 
-constinit std::atomic<uint64_t> next_user{1};
+constinit std::atomic<uint64_t> next_stream{1};
 
-bool is_busy(const Driver& driver, CUstream stream) {
-    const RelaxedCapture relaxed(driver);
-    return driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
+// What has passed is dropped when it is swept or waited for. Only of more entries than this, which
+// newer work of others may have replaced, one is asked about at each change.
+constexpr std::size_t kUnasked = 8;
+// So many closed streams of a lease may have unfinished work before the next ones are put in line.
+constexpr std::size_t kMostClosed = 16;
+
+void drop_passed(PendingWorks& works) {
+    std::erase_if(works, [](const auto& work) { return work->known_to_have_passed(); });
 }
 
 } // namespace
-
-std::shared_ptr<Fence> fence_of(GreenContext& context, EventPool& events) {
-    const Driver& driver = context.driver();
-    std::vector<EventPool::Event> recorded;
-    context.streams.each_busy(driver, [&](CUstream stream) {
-        recorded.push_back(events.take());
-        GCX_CALL(driver, cuEventRecord, recorded.back().native(), stream);
-    });
-    if (recorded.empty())
-        return nullptr;
-    return std::make_shared<Fence>(context.key.family, context.key.set, std::move(recorded));
-}
 
 std::string lease_label(uint64_t id, const std::string& name) {
     return name.empty() ? "lease " + std::to_string(id) : "\"" + name + "\"";
@@ -49,139 +42,274 @@ void Lease::check_alive() const {
     check_alive_locked();
 }
 
+void Lease::check_unreleased() const {
+    const std::lock_guard lock(mutex_);
+    check_unreleased_locked();
+}
+
 void Lease::check_alive_locked() const {
+    check_unreleased_locked();
+    context_.check_alive();
+}
+
+void Lease::check_unreleased_locked() const {
     if (released_)
         fail(GCX_ERROR_CONTEXT_IS_DESTROYED,
              format("%s was released, and its streams ended with it; destroy the handle",
                     label().c_str()));
-    context_.check_alive();
 }
 
 ContextKey Lease::key(const AtomSet& set) const {
     return {&device, family, set, workqueue_};
 }
 
-bool Lease::covers(const AtomSet& set) const {
-    return (set - holding_.all()).empty();
+Lease::Target Lease::target(ContextCache& cache, uint64_t followed) {
+    end_deferral();
+    const std::lock_guard lock(mutex_);
+    check_unreleased_locked();
+    const ContextCache::Ref& context = stays_ ? stays_ : context_;
+    Target target{placement_.load(), cache.share(*context, ContextCache::Use::stream), {}};
+    for (const Awaited& awaited : awaited_) {
+        if (awaited.since <= followed || awaited.work->known_to_have_passed() ||
+            (awaited.atoms & context->key.set).empty())
+            continue;
+        // The newest work of a stream implies what that stream was given before.
+        const auto same =
+            std::find_if(target.behind.begin(), target.behind.end(), [&](const auto& work) {
+                return work->source.stream == awaited.work->source.stream;
+            });
+        if (same == target.behind.end())
+            target.behind.push_back(awaited.work);
+        else if ((*same)->number < awaited.work->number)
+            *same = awaited.work;
+    }
+    return target;
 }
 
-void Lease::note_elsewhere(ContextCache& cache, GreenContext& context) {
-    const bool known = &*context_ == &context ||
-                       std::any_of(elsewhere_.begin(), elsewhere_.end(),
-                                   [&](const auto& other) { return &*other == &context; });
-    if (!known)
-        elsewhere_.push_back(cache.share(context, ContextCache::Use::lease));
-}
-
-Lease::Place Lease::place_for(ContextCache& cache, uint64_t changes_seen, GreenContext* now) {
+ContextCache::Ref Lease::start(ContextCache& cache) {
     const std::lock_guard lock(mutex_);
     check_alive_locked();
-    const Driver& driver = device.driver();
-    drop_passed(driver, behind_);
-    Place place;
-    place.changes = changes_seen;
-    if (at_once_ && !behind_.empty()) {
-        AtomSet busy;
-        for (const auto& fence : behind_)
-            busy = busy | fence->within(family, holding_.all());
-        const AtomSet start = holding_.all() - busy;
-        const bool is_there = now != nullptr && now->key.set == start;
-        if (!start.empty() && !is_there)
-            place.context = cache.find(key(start), ContextCache::Use::stream);
-        const bool may_stay =
-            now != nullptr && covers(now->key.set) && (now->key.set & busy).empty();
-        if (place.context || may_stay) {
-            note_elsewhere(cache, place.context ? *place.context : *now);
-            return place;
+    return cache.share(stays_ ? *stays_ : *context_, ContextCache::Use::stream);
+}
+
+void Lease::end_deferral() {
+    if (!deferred_.load(std::memory_order_acquire))
+        return;
+    PendingWorks in_the_way;
+    uint64_t placement = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!stays_)
+            return;
+        placement = placement_.load();
+        for (const Awaited& awaited : awaited_) {
+            if (!(awaited.atoms - stays_->key.set).empty())
+                in_the_way.push_back(awaited.work);
         }
     }
-    place.changes = changes_.load();
-    place.context = cache.share(*context_, ContextCache::Use::stream);
-    place.behind = behind_;
-    return place;
-}
-
-std::vector<Lease::Work> Lease::in_flight(ContextCache& cache, EventPool& events) const {
+    const Driver& driver = device.driver();
+    {
+        const RelaxedCapture relaxed(driver);
+        if (!std::all_of(in_the_way.begin(), in_the_way.end(),
+                         [&](const auto& work) { return work->passed(driver, relaxed); }))
+            return;
+    }
+    ContextCache::Ref former; // released without the mutex
     const std::lock_guard lock(mutex_);
-    return in_flight_locked(cache, events);
+    if (placement_.load() != placement)
+        return; // changed by another thread
+    former = std::move(stays_);
+    stays_ = ContextCache::Ref();
+    deferred_.store(false, std::memory_order_release);
+    placement_.fetch_add(1, std::memory_order_acq_rel);
 }
 
-std::vector<Lease::Work> Lease::in_flight_locked(ContextCache& cache, EventPool& events) const {
-    std::vector<Work> found;
-    const auto look = [&](const ContextCache::Ref& context) {
-        if (auto fence = fence_of(*context, events))
-            found.push_back({std::move(fence), cache.share(*context, ContextCache::Use::lease)});
-    };
-    if (context_)
-        look(context_);
-    std::for_each(elsewhere_.begin(), elsewhere_.end(), look);
-    return found;
+void Lease::record_work() {
+    std::shared_ptr<PendingWork> asked;
+    {
+        const std::lock_guard lock(mutex_);
+        if (awaited_.size() > kUnasked)
+            asked = awaited_[look_at_++ % awaited_.size()].work;
+    }
+    const std::lock_guard following(following_);
+    if (asked == nullptr &&
+        std::none_of(own_streams_.begin(), own_streams_.end(),
+                     [](const LeaseStream* stream) { return stream->uses_ != stream->recorded_; }))
+        return;
+    const RelaxedCapture relaxed(device.driver());
+    for (LeaseStream* stream : own_streams_)
+        stream->record_work(relaxed);
+    if (asked != nullptr)
+        asked->passed(device.driver(), relaxed);
 }
 
-Fences Lease::work(ContextCache& cache, EventPool& events) {
+void Lease::leave(std::shared_ptr<PendingWork> work) {
+    PendingWorks older; // released without the mutex
     const std::lock_guard lock(mutex_);
-    drop_passed(device.driver(), left_);
-    Fences all = left_;
-    for (Work& work : in_flight_locked(cache, events))
-        all.push_back(std::move(work.fence));
-    return all;
+    for (auto it = left_.begin(); it != left_.end();) {
+        if ((*it)->source.stream != work->source.stream || !((*it)->atoms - work->atoms).empty()) {
+            ++it;
+            continue;
+        }
+        work->absorb(**it);
+        work->implies_.insert(work->implies_.end(), (*it)->implies_.begin(), (*it)->implies_.end());
+        older.push_back(std::move(*it));
+        it = left_.erase(it);
+    }
+    left_.push_back(std::move(work));
+}
+
+std::shared_ptr<PendingWork> Lease::to_chain_behind(const GreenContext& context,
+                                                    const RelaxedCapture& relaxed) {
+    constexpr std::size_t kAsked = 4;
+    PendingWorks oldest;
+    {
+        const std::lock_guard lock(mutex_);
+        oldest.assign(closed_.begin(), closed_.begin() + static_cast<std::ptrdiff_t>(
+                                                             std::min(kAsked, closed_.size())));
+    }
+    for (const auto& work : oldest)
+        work->passed(device.driver(), relaxed);
+    const std::lock_guard lock(mutex_);
+    drop_passed(closed_); // oldest keeps them until the mutex is free
+    if (closed_.size() < kMostClosed)
+        return nullptr;
+    const auto found = std::find_if(closed_.rbegin(), closed_.rend(), [&](const auto& work) {
+        return work->atoms == context.key.set;
+    });
+    return found == closed_.rend() ? nullptr : *found;
+}
+
+void Lease::leave_closed(const std::shared_ptr<PendingWork>& work,
+                         const std::shared_ptr<PendingWork>& chained_behind) {
+    if (chained_behind != nullptr) {
+        const std::lock_guard lock(mutex_);
+        std::erase(closed_, chained_behind);
+        if (chained_behind->registered_) {
+            work->implies_.push_back(chained_behind);
+        } else {
+            std::erase(left_, chained_behind);
+            work->absorb(*chained_behind);
+            work->implies_ = std::move(chained_behind->implies_);
+        }
+    }
+    leave(work);
+    const std::lock_guard lock(mutex_);
+    closed_.push_back(work);
+}
+
+bool Lease::finished() {
+    const Driver& driver = device.driver();
+    const RelaxedCapture relaxed(driver);
+    {
+        const std::lock_guard following(following_);
+        for (const LeaseStream* stream : own_streams_) {
+            if (stream->is_busy())
+                return false;
+        }
+    }
+    for (const auto& work : closed()) {
+        if (!work->passed(driver, relaxed))
+            return false;
+    }
+    return true;
+}
+
+void Lease::synchronize(EventPool& events) {
+    const Driver& driver = device.driver();
+    const RelaxedCapture relaxed(driver);
+    std::vector<EventPool::Event> recorded;
+    {
+        const std::lock_guard following(following_);
+        for (const LeaseStream* stream : own_streams_) {
+            if (!stream->is_busy())
+                continue;
+            recorded.push_back(events.take());
+            GCX_CALL(driver, cuEventRecord, recorded.back().native(), stream->native_);
+        }
+    }
+    for (const EventPool::Event& event : recorded)
+        GCX_CALL(driver, cuEventSynchronize, event.native());
+    for (const auto& work : closed())
+        work->synchronize(driver);
+}
+
+PendingWorks Lease::closed() {
+    PendingWorks passed; // released without the mutex
+    const std::lock_guard lock(mutex_);
+    passed = closed_;
+    drop_passed(closed_);
+    return closed_;
 }
 
 LeaseStream::LeaseStream(ContextCache& cache, EventPool& events, std::shared_ptr<Lease> lease,
                          int priority)
     : cache_(cache), events_(events), lease_(std::move(lease)),
-      priority_(lease_->device.clamp_priority(priority)), user_(next_user++) {
-    // What it is to wait for it is told when it is used.
-    context_ = lease_->place_for(cache_, 0, nullptr).context;
+      priority_(lease_->device.clamp_priority(priority)), number_(next_stream++) {
+    // What its work waits for is settled when it is first used.
+    context_ = lease_->start(cache_);
     native_ = context_->obtain_stream(priority_);
+    {
+        const std::lock_guard following(lease_->following_);
+        lease_->own_streams_.push_back(this);
+    }
     lease_->count_streams(1);
 }
 
 LeaseStream::~LeaseStream() {
+    {
+        const std::lock_guard following(lease_->following_);
+        std::erase(lease_->own_streams_, this);
+    }
     lease_->count_streams(-1);
 }
 
 LeaseStream::At LeaseStream::at() {
-    const std::lock_guard lock(mutex_);
-    if (changes_ != lease_->changes())
+    const std::lock_guard following(lease_->following_);
+    if (followed_ != lease_->placement_.load(std::memory_order_acquire) ||
+        lease_->deferred_.load(std::memory_order_acquire))
         follow();
-    context_.check_alive();
+    else
+        context_.check_alive();
+    uses_++;
     return {native_, cache_.share(*context_, ContextCache::Use::current)};
 }
 
 void LeaseStream::follow() {
     const Driver& driver = lease_->device.driver();
-    lease_->check_alive();
+    lease_->check_unreleased(); // whether the device was reset was asked with the handle
     if (is_capturing(driver, native_) == true)
         return;
-    Lease::Place place = lease_->place_for(cache_, changes_, &*context_);
-    if (place.context)
-        move_to(std::move(place.context), place.behind);
-    changes_ = place.changes;
+    const RelaxedCapture relaxed(driver);
+    Lease::Target target = lease_->target(cache_, followed_);
+    move_to(std::move(target.context), target.behind, relaxed);
+    followed_ = target.placement;
 }
 
-void LeaseStream::move_to(ContextCache::Ref context, const Fences& behind) {
+void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& behind,
+                          const RelaxedCapture& relaxed) {
     const Driver& driver = lease_->device.driver();
     const auto wait = [&](CUstream stream) {
-        for (const auto& fence : behind)
-            fence->hold(driver, stream);
+        for (const auto& work : behind) {
+            if (!work->passed(driver, relaxed))
+                work->make_wait(driver, stream);
+        }
     };
     if (&*context == &*context_) {
         wait(native_);
         return;
     }
-    CUstream const next = context->obtain_stream(priority_, user_);
+    CUstream const next = context->obtain_stream(priority_, number_);
+    std::shared_ptr<PendingWork> left;
     try {
-        if (is_busy(driver, native_)) {
-            const EventPool::Event event = events_.take();
-            GCX_CALL(driver, cuEventRecord, event.native(), native_);
-            GCX_CALL(driver, cuStreamWaitEvent, next, event.native(), CU_EVENT_WAIT_DEFAULT);
-        }
+        left = unfinished(relaxed);
+        if (left != nullptr)
+            left->make_wait(driver, next);
         wait(next);
-        context_->streams.give_up(driver, native_, priority_, user_);
+        context_->streams.give_up(driver, native_, priority_, number_);
     } catch (...) {
         try {
-            context->streams.give_up(driver, next, priority_, user_);
+            context->streams.give_up(driver, next, priority_, number_);
         } catch (const Error& error) {
             log::write(GCX_LOG_ERROR, "a stream is left behind: " + error.message);
         }
@@ -194,14 +322,66 @@ void LeaseStream::move_to(ContextCache::Ref context, const Fences& behind) {
                           lease_->label().c_str(), context_->sm_count(), context->sm_count()));
     native_ = next;
     context_ = std::move(context);
+    // What was given to it since the last change is not recorded otherwise.
+    if (left != nullptr)
+        lease_->leave(std::move(left));
+}
+
+bool LeaseStream::is_busy() const {
+    const Driver& driver = lease_->device.driver();
+    if (is_capturing(driver, native_) == true)
+        return false; // asking would break the capture
+    const CUresult result = driver.cuStreamQuery(native_);
+    if (result == CUDA_ERROR_NOT_READY)
+        return true;
+    driver.check(result, "cuStreamQuery");
+    return false;
+}
+
+std::shared_ptr<PendingWork> LeaseStream::unfinished(const RelaxedCapture& /*relaxed*/) {
+    const Driver& driver = lease_->device.driver();
+    // Any other answer means that there is nothing that would be waited for.
+    if (driver.cuStreamQuery(native_) != CUDA_ERROR_NOT_READY)
+        return nullptr;
+    EventPool::Event event = events_.take();
+    GCX_CALL(driver, cuEventRecord, event.native(), native_);
+    return std::make_shared<PendingWork>(PendingWork::Source{lease_->id, number_, followed_},
+                                         cache_.share(*context_, ContextCache::Use::lease),
+                                         std::move(event));
+}
+
+void LeaseStream::record_work(const RelaxedCapture& relaxed) {
+    // What an unused stream left is recorded already, and what captures must not be asked.
+    if (uses_ == recorded_ || is_capturing(lease_->device.driver(), native_) == true)
+        return;
+    if (auto work = unfinished(relaxed))
+        lease_->leave(std::move(work));
+    recorded_ = uses_;
 }
 
 void LeaseStream::close() {
-    const std::lock_guard lock(mutex_);
-    if (native_ != nullptr && cache_.is_alive(*context_))
-        context_->streams.give_up(lease_->device.driver(), native_, priority_);
+    const Driver& driver = lease_->device.driver();
+    const std::lock_guard following(lease_->following_);
+    if (native_ != nullptr && cache_.is_alive(*context_)) {
+        std::shared_ptr<PendingWork> before;
+        std::shared_ptr<PendingWork> work;
+        // What the streams of a released lease have left is recorded.
+        if (uses_ != 0 && !lease_->state().released && is_capturing(driver, native_) != true) {
+            const RelaxedCapture relaxed(driver);
+            if (driver.cuStreamQuery(native_) == CUDA_ERROR_NOT_READY) {
+                before = lease_->to_chain_behind(*context_, relaxed);
+                if (before != nullptr)
+                    before->make_wait(driver, native_);
+                work = unfinished(relaxed);
+            }
+        }
+        context_->streams.give_up(driver, native_, priority_);
+        if (work != nullptr)
+            lease_->leave_closed(work, before);
+    }
     native_ = nullptr;
     context_ = ContextCache::Ref();
+    std::erase(lease_->own_streams_, this);
 }
 
 } // namespace gcx

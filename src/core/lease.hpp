@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace gcx {
 
@@ -26,6 +27,8 @@ struct LeaseTerms {
 
 // "decode", with its quotes, or "lease 3" for one without a name: for messages.
 std::string lease_label(uint64_t id, const std::string& name);
+
+class LeaseStream;
 
 class Lease {
   public:
@@ -53,55 +56,83 @@ class Lease {
     // Throws GCX_ERROR_CONTEXT_IS_DESTROYED if it was released, or the device was reset.
     void check_alive() const;
 
-    // Where a stream that has seen so many changes is to go.
-    struct Place {
-        uint64_t changes = 0;
-        ContextCache::Ref context; // none: where it is
-        Fences behind;             // what its work waits for
-    };
-    Place place_for(ContextCache& cache, uint64_t changes_seen, GreenContext* now);
     uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
-    // Work, and the context that it runs in.
-    struct Work {
-        std::shared_ptr<Fence> fence;
-        ContextCache::Ref context;
-    };
-    // What its streams were given since its last change and have in flight.
-    std::vector<Work> in_flight(ContextCache& cache, EventPool& events) const;
-    // The same and what is left of before.
-    Fences work(ContextCache& cache, EventPool& events);
-    // Whoever submits work of gcx's own to its streams passes here, so that it is before or after a
-    // change and never in between, where nobody would wait for it.
+    // Whether the work of its own streams has finished; those that capture a graph have none.
+    bool finished();
+    // Waits for that work.
+    void synchronize(EventPool& events);
+    // Everything that submits to its streams on behalf of gcx passes here, so that it comes before
+    // or after a change and never in between, where nothing would wait for it.
     Gate& gate() { return gate_; }
 
   private:
     friend class Leases;
     friend class LeaseStream;
+
+    // Work of a former holder that the streams wait for.
+    struct Awaited {
+        std::shared_ptr<PendingWork> work;
+        AtomSet atoms; // that both the work and the lease have
+        // Atoms that the lease had together with the work and lost since. Of use only when the
+        // lease is released: what waited for the work then implies it there.
+        AtomSet lost;
+        uint64_t since; // placement from which on streams wait for it
+    };
+    // Where a stream that has followed a placement is to go.
+    struct Target {
+        uint64_t placement = 0;
+        ContextCache::Ref context;
+        PendingWorks behind; // what its work waits for
+    };
+    Target target(ContextCache& cache, uint64_t followed);
+    // The context of a new stream.
+    ContextCache::Ref start(ContextCache& cache);
+    // Ends a deferred change once the gained SMs are free.
+    void end_deferral();
+    // Notes what the streams have in flight, as part of left_.
+    void record_work();
+    // Notes work that a stream leaves behind.
+    void leave(std::shared_ptr<PendingWork> work);
+    // The same of a stream that is closed.
+    void leave_closed(const std::shared_ptr<PendingWork>& work,
+                      const std::shared_ptr<PendingWork>& chained_behind);
+    // What a stream of this context waits for before it is closed, so that its work implies that;
+    // null: nothing, unless too many closed streams have unfinished work.
+    std::shared_ptr<PendingWork> to_chain_behind(const GreenContext& context,
+                                                 const RelaxedCapture& relaxed);
+    // Unfinished work of closed streams, and some that may have finished.
+    PendingWorks closed();
+
+    void check_unreleased() const;
     ContextKey key(const AtomSet& set) const;
     // These want the mutex.
     void check_alive_locked() const;
-    bool covers(const AtomSet& set) const;
-    void note_elsewhere(ContextCache& cache, GreenContext& context);
-    std::vector<Work> in_flight_locked(ContextCache& cache, EventPool& events) const;
+    void check_unreleased_locked() const;
 
     Publisher& publisher_;
     Gate gate_;
+    // Held while streams move and while their work is recorded. Comes before mutex_; never taken
+    // under the mutex of Leases, since the driver is called under it.
+    std::mutex following_;
+    std::vector<LeaseStream*> own_streams_;
+
     mutable std::mutex mutex_;
     std::atomic<uint64_t> changes_{0};
+    // Counts the moments from which on streams belong elsewhere: changes, and ends of deferrals.
+    std::atomic<uint64_t> placement_{0};
+    // Whether the streams stay in stays_ until the SMs of a deferred change are free.
+    std::atomic<bool> deferred_{false};
     Holding holding_;
     ContextCache::Ref context_;
+    ContextCache::Ref stays_;
     std::optional<Workqueue> workqueue_;
-    bool at_once_ = false;
     bool released_ = false;
     uint32_t streams_ = 0;
-    Fences behind_; // the former holders' work on its atoms
-    Fences left_;   // its own work on the contexts that it had
-    // Contexts of a part of its atoms where its streams start at once, since its last change.
-    std::vector<ContextCache::Ref> elsewhere_;
+    std::vector<Awaited> awaited_;
+    std::size_t look_at_ = 0; // in awaited_, which entry is to be asked about next
+    PendingWorks left_;       // what its streams left unfinished, not yet registered
+    PendingWorks closed_;     // unfinished work of closed streams, registered or not
 };
-
-// The work that the streams of a context have in flight.
-std::shared_ptr<Fence> fence_of(GreenContext& context, EventPool& events);
 
 // A stream that follows its lease: one native stream after the other.
 class LeaseStream {
@@ -115,28 +146,39 @@ class LeaseStream {
         CUstream native = nullptr;
         ContextCache::Ref context;
     };
-    // Where it is, after it has gone where its lease is now, unless it captures a graph.
+    // Where it is, after it has gone where its lease is now, unless it captures a graph or waits
+    // for the SMs of a deferred change.
     At at();
     // Gives the native stream up. Throws, and changes nothing, if the driver refuses.
     void close();
     Lease& lease() const { return *lease_; }
 
   private:
+    friend class Lease;
+    // These want the lease's following_.
     void follow();
-    void move_to(ContextCache::Ref context, const Fences& behind);
+    void move_to(ContextCache::Ref context, const PendingWorks& behind,
+                 const RelaxedCapture& relaxed);
+    // Whether its native stream, which may capture, has work in flight.
+    bool is_busy() const;
+    // What its native stream, which doesn't capture, has in flight; null if nothing.
+    std::shared_ptr<PendingWork> unfinished(const RelaxedCapture& relaxed);
+    void record_work(const RelaxedCapture& relaxed);
 
     ContextCache& cache_;
     EventPool& events_;
     const std::shared_ptr<Lease> lease_;
     const int priority_;
-    // By which it gets its own native streams back: as it comes and goes between the same contexts,
-    // work that waits is in as many streams as there are contexts, each of which holds one of the
-    // device's queues, and not in one for each move.
-    const uint64_t user_;
-    std::mutex mutex_;
+    // Names it in pending work. Also gets it its own native streams back: as it comes and goes
+    // between the same contexts, work that waits is in as many native streams as there are
+    // contexts, each of which occupies one of the device's queues, and not in one for each move.
+    const uint64_t number_;
+    // Guarded by the lease's following_.
     ContextCache::Ref context_;
     CUstream native_ = nullptr;
-    uint64_t changes_ = 0; // of the lease, those that it has followed
+    uint64_t followed_ = 0; // the lease's placement
+    uint64_t uses_ = 0;     // how often it was given out
+    uint64_t recorded_ = 0; // of these, those whose work is recorded
 };
 
 } // namespace gcx

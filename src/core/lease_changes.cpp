@@ -3,6 +3,7 @@
 #include "core/leases.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace gcx {
@@ -86,7 +87,7 @@ Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
     }
     Members members;
     for (std::size_t i = 0; i < sizes.size(); i++)
-        members.push_back({sizes[i].lease, ledger.of(sizes[i].lease->id), (*planned)[i], {}, {}});
+        members.push_back({sizes[i].lease, ledger.of(sizes[i].lease->id), (*planned)[i], {}});
     return members;
 }
 
@@ -149,21 +150,25 @@ void Leases::hand_over(Lease& from, Lease& to, bool at_once) {
                     "atoms that don't run up to the last can't go together there",
                     version_text(to.device.driver().version()).c_str()));
     Members members;
-    members.push_back({&from, before, {}, {}, {}});
-    members.push_back({&to, has, after, {}, {}});
+    members.push_back({&from, before, {}, {}});
+    members.push_back({&to, has, after, {}});
     change(lock, shelf, std::move(members), at_once, &from);
 }
 
-void Leases::release(Lease& lease) {
+bool Leases::release(Lease& lease) {
     Lock lock(mutex_);
     Shelf& shelf = this->shelf(lease.device);
-    if (!shelf.rows.contains(lease.id)) // handed over
-        return;
-    const Size one[] = {{&lease, kRest}};
-    settle(lock, shelf, one);
+    // Waits for a change of the lease in another thread: at most until its contexts are made.
+    changed_.wait(lock, [&] {
+        const auto row = shelf.rows.find(lease.id);
+        return row == shelf.rows.end() || !row->second.changing;
+    });
+    if (!shelf.rows.contains(lease.id))
+        return false;
     Members members;
-    members.push_back({&lease, ledger(shelf, lease.family).of(lease.id), {}, {}, {}});
+    members.push_back({&lease, ledger(shelf, lease.family).of(lease.id), {}, {}});
     change(lock, shelf, std::move(members), false, &lease);
+    return true;
 }
 
 // What nobody else is to get while a change is under way: what is free and is to be given, and what
@@ -224,57 +229,185 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
                                             ContextCache::Use::lease);
         }
         closed = close_gates(members);
-        for (Member& member : members)
-            member.work = member.lease->in_flight(cache_, shelf.events);
+        const RelaxedCapture relaxed(shelf.device.driver());
+        // If a later step fails, what is recorded here is registered by the next change.
+        for (const Member& member : members)
+            member.lease->record_work();
     } catch (...) {
         lock.lock();
         end();
         serve(shelf);
         throw;
     }
+    Dropped dropped;
     lock.lock();
     end();
     for (const Member& member : members)
         ledger.set(member.lease->id, member.after);
-    commit(shelf, members, at_once);
+    commit(shelf, members, at_once, dropped);
     publish_changes(members);
     closed.clear();
     if (released != nullptr)
         shelf.rows.erase(released->id);
     serve(shelf);
-    if (released != nullptr)
-        drop_passed_on(shelf);
+    const bool last = shelf.rows.empty();
+    if (last)
+        sweep(shelf, SIZE_MAX, dropped);
     lock.unlock(); // the former contexts are given up without it
+    dropped = Dropped();
+    if (last)
+        shelf.events.clear();
 }
 
 // Cannot fail but for memory.
-void Leases::commit(Shelf& shelf, Members& members, bool at_once) {
-    drop_passed_on(shelf); // before those that were seen at work just now
-    for (Member& member : members) {
-        for (Lease::Work& work : member.work)
-            shelf.left.push_back({member.lease->id, {work.fence, std::move(work.context)}});
+void Leases::commit(Shelf& shelf, Members& members, bool at_once, Dropped& dropped) {
+    sweep(shelf, kSwept, dropped);
+    for (const Member& member : members) {
+        Lease& lease = *member.lease;
+        const std::lock_guard state(lease.mutex_);
+        for (auto& work : lease.left_)
+            add_pending(shelf, std::move(work), dropped);
+        lease.left_.clear();
+        if (member.after.all().empty())
+            end_pending_of(shelf, lease, dropped);
     }
     for (Member& member : members) {
         Lease& lease = *member.lease;
+        const AtomSet had = member.before.all();
         const AtomSet has = member.after.all();
-        const Fences gained = fences_on(shelf, lease, has - member.before.all());
         const std::lock_guard state(lease.mutex_);
         lease.holding_ = member.after;
         lease.released_ = has.empty();
-        lease.at_once_ = at_once;
-        if (member.context || lease.released_)
-            std::swap(lease.context_, member.context);
-        drop_passed(shelf.device.driver(), lease.left_);
-        lease.elsewhere_.clear();
-        for (Lease::Work& work : member.work)
-            lease.left_.push_back(std::move(work.fence));
-        std::erase_if(lease.behind_,
-                      [&](const auto& fence) { return !fence->meets(lease.family, has); });
-        for (const auto& fence : gained) {
-            if (std::find(lease.behind_.begin(), lease.behind_.end(), fence) == lease.behind_.end())
-                lease.behind_.push_back(fence);
+        for (Lease::Awaited& awaited : lease.awaited_) {
+            awaited.lost = awaited.lost | (awaited.atoms - has);
+            awaited.atoms = awaited.atoms & has;
+            // Of use only while the work itself still counts there.
+            awaited.lost = awaited.work->family == lease.family
+                               ? awaited.lost & awaited.work->frontier_
+                               : AtomSet();
         }
+        std::erase_if(lease.awaited_, [&](const Lease::Awaited& awaited) {
+            const bool over = awaited.work->known_to_have_passed() ||
+                              (awaited.atoms.empty() && awaited.lost.empty());
+            if (over)
+                dropped.works.push_back(awaited.work);
+            return over;
+        });
+        await(shelf, lease, has - had, lease.placement_.load() + 1);
+        settle_streams(lease, member, at_once, dropped);
         lease.changes_.fetch_add(1, std::memory_order_acq_rel);
+        lease.placement_.fetch_add(1, std::memory_order_acq_rel);
+    }
+}
+
+// Where the streams of a lease go after a change: to the context of the new set, which may be that
+// of the old one, or, if the change is deferred, nowhere yet.
+void Leases::settle_streams(Lease& lease, Member& member, bool at_once, Dropped& dropped) {
+    if (member.context || lease.released_)
+        std::swap(lease.context_, member.context);
+    const auto is_waited_for = [&](const AtomSet& from) {
+        return std::any_of(lease.awaited_.begin(), lease.awaited_.end(),
+                           [&](const auto& awaited) { return !(awaited.atoms - from).empty(); });
+    };
+    const AtomSet had = member.before.all();
+    // One that loses SMs must not stay: others would wait for it, and it for them.
+    if (at_once && (had - member.after.all()).empty()) {
+        if (!lease.stays_ && member.context && is_waited_for(had)) {
+            lease.stays_ = std::move(member.context);
+            lease.deferred_.store(true, std::memory_order_release);
+        }
+        return;
+    }
+    if (!lease.stays_)
+        return;
+    // The streams have followed the deferred change without waiting for these.
+    for (Lease::Awaited& awaited : lease.awaited_) {
+        if (!(awaited.atoms - lease.stays_->key.set).empty())
+            awaited.since = lease.placement_.load() + 1;
+    }
+    dropped.contexts.push_back(std::move(lease.stays_));
+    lease.deferred_.store(false, std::memory_order_release);
+}
+
+// Lets a lease wait for what others left on atoms that it gained.
+void Leases::await(const Shelf& shelf, Lease& lease, const AtomSet& gained, uint64_t since) {
+    if (gained.empty())
+        return;
+    for (const auto& work : shelf.pending) {
+        if (work->source.lease == lease.id)
+            continue;
+        const AtomSet atoms = atoms_touched(lease.family, gained, work->family, work->frontier_);
+        if (!atoms.empty())
+            lease.awaited_.push_back({work, atoms, {}, since});
+    }
+}
+
+// Registers unfinished work. The older work of its stream no longer counts where this ran too.
+void Leases::add_pending(Shelf& shelf, std::shared_ptr<PendingWork> work, Dropped& dropped) {
+    work->registered_ = true;
+    for (const auto& older : shelf.pending) {
+        if (older->source.stream == work->source.stream)
+            older->frontier_ = older->frontier_ - work->atoms;
+    }
+    for (auto& older : work->implies_) {
+        older->frontier_ = older->frontier_ - work->atoms;
+        dropped.works.push_back(std::move(older));
+    }
+    work->implies_.clear();
+    shelf.pending.push_back(work);
+    absorb_implied(shelf, *work, dropped);
+}
+
+// Takes out what newer work, this one, implies everywhere.
+void Leases::absorb_implied(Shelf& shelf, PendingWork& work, Dropped& dropped) {
+    std::erase_if(shelf.pending, [&](const std::shared_ptr<PendingWork>& older) {
+        if (!older->frontier_.empty() || older.get() == &work)
+            return false;
+        work.absorb(*older);
+        dropped.works.push_back(older);
+        return true;
+    });
+}
+
+// A released lease never gets its SMs back, so that from now on its work can stand for the work
+// that its streams waited for. While it lived it could not: new streams of the same lease don't
+// wait for its own work, but have to wait for that of former holders.
+void Leases::end_pending_of(Shelf& shelf, Lease& lease, Dropped& dropped) {
+    const PendingWorks all = shelf.pending;
+    for (const auto& work : all) {
+        if (work->source.lease != lease.id)
+            continue;
+        for (const Lease::Awaited& awaited : lease.awaited_) {
+            if (awaited.since <= work->source.followed && awaited.work->family == work->family)
+                awaited.work->frontier_ =
+                    awaited.work->frontier_ - (work->atoms & (awaited.atoms | awaited.lost));
+        }
+        absorb_implied(shelf, *work, dropped);
+    }
+    for (Lease::Awaited& awaited : lease.awaited_)
+        dropped.works.push_back(std::move(awaited.work));
+    lease.awaited_.clear();
+    std::move(lease.closed_.begin(), lease.closed_.end(), std::back_inserter(dropped.works));
+    lease.closed_.clear();
+}
+
+// Drops pending work that has finished. Asks about so many entries at most, in turn.
+void Leases::sweep(Shelf& shelf, std::size_t most, Dropped& dropped) {
+    if (!shelf.pending.empty()) {
+        const Driver& driver = shelf.device.driver();
+        const RelaxedCapture relaxed(driver);
+        for (std::size_t left = std::min(most, shelf.pending.size()); left != 0; left--) {
+            if (shelf.sweep_at >= shelf.pending.size())
+                shelf.sweep_at = 0;
+            const auto work = shelf.pending.begin() + static_cast<std::ptrdiff_t>(shelf.sweep_at);
+            if ((*work)->passed(driver, relaxed)) {
+                dropped.works.push_back(std::move(*work));
+                shelf.pending.erase(work);
+            } else {
+                (*work)->release_finished(driver, relaxed, dropped.contexts);
+                shelf.sweep_at++;
+            }
+        }
     }
 }
 

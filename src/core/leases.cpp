@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -195,23 +196,6 @@ std::string Leases::holders(Shelf& shelf, const std::shared_ptr<Family>& family,
     return text;
 }
 
-void Leases::drop_passed_on(Shelf& shelf) {
-    const Driver& driver = shelf.device.driver();
-    std::erase_if(shelf.left, [&](const Left& left) { return left.work.fence->passed(driver); });
-    if (shelf.rows.empty())
-        shelf.events.clear();
-}
-
-// What others left on these atoms.
-Fences Leases::fences_on(const Shelf& shelf, const Lease& lease, const AtomSet& atoms) {
-    Fences found;
-    for (const Left& left : shelf.left) {
-        if (left.owner != lease.id && left.work.fence->meets(lease.family, atoms))
-            found.push_back(left.work.fence);
-    }
-    return found;
-}
-
 // The atoms that a lease can have, whoever has them.
 AtomSet Leases::within(const Family& family, const LeaseTerms& terms) {
     return terms.hold != nullptr ? terms.hold->record().set() : family.all();
@@ -348,10 +332,12 @@ std::shared_ptr<Lease> Leases::make(Shelf& shelf, const LeaseRequest& request,
         const AtomSet atoms = lease->holding_.all();
         lease->context_ =
             cache_.get(lease->key(atoms), ContextCache::Sharing::shared, ContextCache::Use::lease);
+        Dropped dropped;
         const Lock lock(mutex_);
-        drop_passed_on(shelf);
-        lease->behind_ = fences_on(shelf, *lease, atoms);
+        sweep(shelf, kSwept, dropped);
+        await(shelf, *lease, atoms, 1);
         lease->changes_ = 1;
+        lease->placement_ = 1;
         shelf.rows.at(id).lease = lease;
         if (publisher_.active())
             Publisher::Update(publisher_).put(row_of(*lease, lease->holding_));
@@ -404,9 +390,18 @@ EventPool& Leases::events(Device& device) {
 }
 
 void Leases::tidy() {
-    const Lock lock(mutex_);
-    for (const auto& [device, shelf] : shelves_)
-        drop_passed_on(*shelf);
+    std::vector<Shelf*> unused;
+    {
+        Dropped dropped;
+        const Lock lock(mutex_);
+        for (const auto& [device, shelf] : shelves_) {
+            sweep(*shelf, SIZE_MAX, dropped);
+            if (shelf->rows.empty())
+                unused.push_back(shelf.get());
+        }
+    }
+    for (Shelf* shelf : unused) // they live as long as this
+        shelf->events.clear();
 }
 
 void Leases::signal(Cancel& cancel) {

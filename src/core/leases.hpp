@@ -41,7 +41,9 @@ class Leases {
     explicit Leases(ContextCache& cache) : cache_(cache) {}
 
     std::shared_ptr<Lease> acquire(Device& device, const LeaseRequest& request);
-    void release(Lease& lease);
+    // Frees the SMs of a lease, whatever other threads do with it. False, and nothing was done, if
+    // another thread has released it or handed it over.
+    bool release(Lease& lease);
 
     struct Size {
         Lease* lease;
@@ -90,12 +92,6 @@ class Leases {
         std::shared_ptr<Lease> lease; // none yet: its context is being made
         bool changing = false;
     };
-    // What a lease left behind. The context is kept at least until the work is done, for somebody
-    // may name its streams still.
-    struct Left {
-        uint64_t owner;
-        Lease::Work work;
-    };
     struct Shelf {
         explicit Shelf(Device& its_device) : device(its_device), events(its_device) {}
         Device& device;
@@ -105,16 +101,26 @@ class Leases {
         // All queues, in the order of arrival: each reservation has a queue of its own, and so have
         // the leases outside of any. See queue_of.
         std::deque<Waiter*> waiters;
-        std::vector<Left> left;
+        // Unfinished work that leases left where they lost SMs or were released, in the order in
+        // which it was recorded.
+        PendingWorks pending;
+        std::size_t sweep_at = 0; // in pending, which is to be asked about next
+    };
+    // What is released once the mutex is free, since the driver may be called then.
+    struct Dropped {
+        PendingWorks works;
+        std::vector<ContextCache::Ref> contexts;
     };
     // One lease in a change.
     struct Member {
         Lease* lease;
         Holding before;
         Holding after;
-        ContextCache::Ref context;     // of after; none: it has the same as before, or no SMs
-        std::vector<Lease::Work> work; // in flight before
+        ContextCache::Ref context; // of after; none: it has the same as before, or no SMs
     };
+    // So many entries of pending work are asked about at each change, so that its cost does not
+    // depend on how many there are.
+    static constexpr std::size_t kSwept = 1;
     using Members = Few<Member, 2>;
     using Lock = std::unique_lock<std::mutex>;
 
@@ -144,11 +150,14 @@ class Leases {
     void take_out_waiters(Shelf& shelf, const Is& is);
     void take_out_expired(Shelf& shelf);
     void take_out(Shelf& shelf, uint64_t id);
-    static void drop_passed_on(Shelf& shelf);
+    static void sweep(Shelf& shelf, std::size_t most, Dropped& dropped);
     static bool is_cancelled(const LeaseRequest& request);
     static std::string holders(Shelf& shelf, const std::shared_ptr<Family>& family,
                                const LeaseTerms& terms);
-    static Fences fences_on(const Shelf& shelf, const Lease& lease, const AtomSet& atoms);
+    static void add_pending(Shelf& shelf, std::shared_ptr<PendingWork> work, Dropped& dropped);
+    static void absorb_implied(Shelf& shelf, PendingWork& work, Dropped& dropped);
+    static void end_pending_of(Shelf& shelf, Lease& lease, Dropped& dropped);
+    static void await(const Shelf& shelf, Lease& lease, const AtomSet& gained, uint64_t since);
     void wait(Lock& lock, Shelf& shelf, Waiter& waiter, const LeaseRequest& request);
     // Waits until nobody else changes one of the leases. Throws if one was released.
     void settle(Lock& lock, Shelf& shelf, std::span<const Size> sizes);
@@ -157,7 +166,8 @@ class Leases {
     static Wishes wishes_of(std::span<const Size> sizes);
     static Members plan(Shelf& shelf, std::span<const Size> sizes);
     static void check_together(std::span<const Size> sizes);
-    static void commit(Shelf& shelf, Members& members, bool at_once);
+    static void commit(Shelf& shelf, Members& members, bool at_once, Dropped& dropped);
+    static void settle_streams(Lease& lease, Member& member, bool at_once, Dropped& dropped);
     void publish_changes(const Members& members);
     static Few<Gate::Closed, 2> close_gates(const Members& members);
 
@@ -180,6 +190,8 @@ struct LeaseHold {
     std::shared_ptr<Lease> lease;
 
     void check_alive() const { lease->check_alive(); }
+    // A handle's object is closed once no thread uses it any more, which would be too late for the
+    // SMs: gcx_lease_release has released them before.
     void close() { leases.release(*lease); }
 };
 

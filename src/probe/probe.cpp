@@ -18,6 +18,7 @@ namespace {
 constexpr unsigned kThreads = 1024;
 constexpr unsigned kBlocksPerSm = 2;
 constexpr int kTries = 8;
+constexpr int kMoves = 64;
 constexpr uint32_t kFirstSpinNs = 20'000;
 constexpr uint32_t kMostSpinNs = 400'000;
 
@@ -121,13 +122,42 @@ CUkernel Probe::kernel() {
     return kernel_;
 }
 
-std::vector<uint32_t> Probe::sms_of(CUcontext context, CUstream stream, uint32_t expected) {
+void Probe::refuse_capturing(CUstream stream) {
     CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
     GCX_CALL(driver_, cuStreamIsCapturing, stream, &capturing);
     if (capturing != CU_STREAM_CAPTURE_STATUS_NONE)
         fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
              "the stream is capturing a graph, and a probe has to run now; end the capture first");
+}
 
+void Probe::launch(CUkernel probe, CUstream stream, CUdeviceptr counts, uint32_t expected,
+                   uint32_t spin_ns) {
+    uint32_t max_sms = GCX_MAX_SMS;
+    void* arguments[] = {&counts, &max_sms, &spin_ns};
+    // A CUkernel may be launched as a CUfunction; it runs in the stream's context.
+    GCX_CALL(driver_, cuLaunchKernel, reinterpret_cast<CUfunction>(probe), expected * kBlocksPerSm,
+             1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
+}
+
+// The SMs that were counted, once the stream's work has finished.
+std::vector<uint32_t> Probe::read(CUdeviceptr counts, CUstream stream) {
+    std::vector<uint32_t> blocks(GCX_MAX_SMS);
+    // An error must not return before the copy into blocks has ended.
+    const CUresult copied =
+        driver_.cuMemcpyDtoHAsync(blocks.data(), counts, Counts::kBytes, stream);
+    const CUresult done = driver_.cuStreamSynchronize(stream);
+    driver_.check(copied, "cuMemcpyDtoHAsync");
+    driver_.check(done, "cuStreamSynchronize");
+    std::vector<uint32_t> seen;
+    for (uint32_t sm = 0; sm < GCX_MAX_SMS; sm++) {
+        if (blocks[sm] != 0)
+            seen.push_back(sm);
+    }
+    return seen;
+}
+
+std::vector<uint32_t> Probe::sms_of(CUcontext context, CUstream stream, uint32_t expected) {
+    refuse_capturing(stream);
     const RelaxedCapture relaxed(driver_); // other streams may be captured
     const CUkernel probe = kernel();
     const ScopedCurrent current(driver_, context);
@@ -136,34 +166,76 @@ std::vector<uint32_t> Probe::sms_of(CUcontext context, CUstream stream, uint32_t
     std::vector<uint32_t> seen;
     uint32_t spin_ns = kFirstSpinNs;
     for (int i = 0; i < kTries && seen.size() < expected; i++) {
-        CUdeviceptr pointer = counts.pointer();
-        uint32_t max_sms = GCX_MAX_SMS;
-        void* arguments[] = {&pointer, &max_sms, &spin_ns};
-        // A CUkernel may be launched as a CUfunction; it runs in the stream's context.
-        GCX_CALL(driver_, cuLaunchKernel, reinterpret_cast<CUfunction>(probe),
-                 expected * kBlocksPerSm, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
-        std::vector<uint32_t> blocks(GCX_MAX_SMS);
-        // An error must not return before the copy into blocks has ended.
-        const CUresult copied =
-            driver_.cuMemcpyDtoHAsync(blocks.data(), counts.pointer(), Counts::kBytes, stream);
-        const CUresult done = driver_.cuStreamSynchronize(stream);
-        driver_.check(copied, "cuMemcpyDtoHAsync");
-        driver_.check(done, "cuStreamSynchronize");
-        seen.clear();
-        for (uint32_t sm = 0; sm < GCX_MAX_SMS; sm++) {
-            if (blocks[sm] != 0)
-                seen.push_back(sm);
-        }
+        launch(probe, stream, counts.pointer(), expected, spin_ns);
+        seen = read(counts.pointer(), stream);
         spin_ns = std::min(spin_ns * 2, kMostSpinNs);
     }
+    return seen;
+}
+
+std::vector<uint32_t> Probe::stream_sms(ContextCache& cache, Device& device, EventPool& events,
+                                        Stream& stream) {
+    for (int i = 0; i < kMoves; i++) {
+        if (auto seen = leased_sms(cache, device, events, stream))
+            return *std::move(seen);
+    }
+    fail(GCX_ERROR_NOT_READY, format("the lease's SMs changed %d times while its stream was being "
+                                     "probed; probe again when nothing changes them",
+                                     kMoves));
+}
+
+std::optional<std::vector<uint32_t>> Probe::leased_sms(ContextCache& cache, Device& device,
+                                                       EventPool& events, Stream& stream) {
+    const Stream::Place place = stream.place();
+    refuse_capturing(place.native);
+    const uint32_t expected = stream.sm_count(place);
+    const RelaxedCapture relaxed(driver_);
+    const CUkernel probe = kernel();
+    const ScopedCurrent current(driver_, place.context);
+    // Memory and copies are given to another stream of the context: the stream itself may be given
+    // up by a change, and be used by others, before they are done.
+    TemporaryStream helper(cache, *place.green);
+    const Counts counts(driver_, helper.native());
+    GCX_CALL(driver_, cuMemsetD32Async, counts.pointer(), 0, GCX_MAX_SMS, helper.native());
+    const EventPool::Event ready = events.take();
+    GCX_CALL(driver_, cuEventRecord, ready.native(), helper.native());
+    std::vector<uint32_t> seen;
+    uint32_t spin_ns = kFirstSpinNs;
+    for (int i = 0; i < kTries && seen.size() < expected; i++) {
+        const EventPool::Event done = events.take();
+        CUresult result = CUDA_SUCCESS;
+        {
+            Gate* gates[] = {stream.gate()};
+            const Gate::Passes pass(gates);
+            const Stream::Place now = stream.place();
+            if (now.green != place.green)
+                return std::nullopt;
+            refuse_capturing(now.native);
+            GCX_CALL(driver_, cuStreamWaitEvent, now.native, ready.native(), CU_EVENT_WAIT_DEFAULT);
+            launch(probe, now.native, counts.pointer(), expected, spin_ns);
+            result = driver_.cuEventRecord(done.native(), now.native);
+            if (result != CUDA_SUCCESS)
+                driver_.cuStreamSynchronize(now.native); // it still uses the buffer
+        }
+        driver_.check(result, "cuEventRecord");
+        GCX_CALL(driver_, cuEventSynchronize, done.native());
+        seen = read(counts.pointer(), helper.native());
+        spin_ns = std::min(spin_ns * 2, kMostSpinNs);
+    }
+    note_extra(device, seen, expected);
     return seen;
 }
 
 std::vector<uint32_t> Probe::stream_sms(Device& device, CUcontext context, CUstream stream,
                                         uint32_t promised) {
     std::vector<uint32_t> seen = sms_of(context, stream, promised);
+    note_extra(device, seen, promised);
+    return seen;
+}
+
+void Probe::note_extra(Device& device, const std::vector<uint32_t>& seen, uint32_t promised) {
     if (!device.may_share_sms() || seen.size() != promised + Device::kSharedSms)
-        return seen;
+        return;
     // Virtual numbers are each context's own, so that they have no SM in common.
     if (mps_of(driver_, device.native()).state != GCX_MPS_ON)
         device.note_extra_sms(seen);
@@ -173,7 +245,6 @@ std::vector<uint32_t> Probe::stream_sms(Device& device, CUcontext context, CUstr
                           "with dynamic parallelism is loaded, all partitions of a process share "
                           "%u SMs; gcx_device_get_shared_sms finds out which",
                           promised, device.label().c_str(), seen.size(), Device::kSharedSms));
-    return seen;
 }
 
 std::vector<uint32_t> Probe::shared_sms(ContextCache& cache, Device& device) {

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -23,6 +24,10 @@ class Probe {
     // Device::note_extra_sms.
     std::vector<uint32_t> stream_sms(Device& device, CUcontext context, CUstream stream,
                                      uint32_t promised);
+    // The same of a stream that follows a lease. Only what it submits to that stream is under the
+    // lease's gate, since a change must not wait for work.
+    std::vector<uint32_t> stream_sms(ContextCache& cache, Device& device, EventPool& events,
+                                     Stream& stream);
 
     // Returns Device::shared_sms. While they are not known, probes two disjoint partitions, whose
     // contexts the cache keeps. Empty: there are none.
@@ -39,6 +44,14 @@ class Probe {
   private:
     CUkernel kernel();
     std::vector<uint32_t> sms_of(CUcontext context, CUstream stream, uint32_t expected);
+    void note_extra(Device& device, const std::vector<uint32_t>& seen, uint32_t promised);
+    void launch(CUkernel probe, CUstream stream, CUdeviceptr counts, uint32_t expected,
+                uint32_t spin_ns);
+    std::vector<uint32_t> read(CUdeviceptr counts, CUstream stream);
+    void refuse_capturing(CUstream stream);
+    // Nothing if the stream moved to another context while it was probed.
+    std::optional<std::vector<uint32_t>> leased_sms(ContextCache& cache, Device& device,
+                                                    EventPool& events, Stream& stream);
     SmMap read_map(ContextCache& cache, Device& device, const std::shared_ptr<Family>& family);
 
     const Driver& driver_;
