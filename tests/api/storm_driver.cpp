@@ -10,8 +10,8 @@
 
 #include <cstring>
 
-// The driver functions that gcx calls, each wrapped by its type. What is asked for by any other name
-// is the simulated driver's own.
+// The driver functions that gcx calls, each wrapped by its type. What is asked for by any other
+// name is the simulated driver's own.
 namespace {
 
 namespace cu = gcx::cu;
@@ -51,9 +51,9 @@ bool is_waiting(const char* name) {
 // What describes an error, and what restores a thread's state. What asks whether work has finished
 // fails for good if at all, as the work does: gcx takes such work for finished.
 bool never_fails(const char* name) {
-    for (const char* certain : {"cuGetErrorName", "cuGetErrorString", "cuCtxPopCurrent",
-                                "cuThreadExchangeStreamCaptureMode", "cuEventQuery",
-                                "cuStreamQuery"}) {
+    for (const char* certain :
+         {"cuGetErrorName", "cuGetErrorString", "cuCtxPopCurrent",
+          "cuThreadExchangeStreamCaptureMode", "cuEventQuery", "cuStreamQuery"}) {
         if (std::strcmp(name, certain) == 0)
             return true;
     }
@@ -129,8 +129,8 @@ storm_driver::Thread* storm_driver_thread() {
 __attribute__((visibility("default"))) CUresult CUDAAPI
 cuGetProcAddress_v2(const char* name, void** address, int version, cuuint64_t flags,
                     CUdriverProcAddressQueryResult* status) {
-    using Next = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t,
-                                    CUdriverProcAddressQueryResult*);
+    using Next =
+        CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
     // The library that this one is linked to, whose function of this name this one hides.
     Dl_info simulator{};
     dladdr(reinterpret_cast<void*>(&gcx_sim_configure), &simulator);

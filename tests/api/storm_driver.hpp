@@ -8,12 +8,12 @@ namespace storm_driver {
 
 // What a thread wants of its driver calls, and what came of it.
 struct Thread {
-    uint64_t calls = 0;         // since the thread set it to 0
-    uint64_t contexts_made = 0; // of these, green contexts made
-    uint64_t fail_at = 0;       // the call that fails: 1 is the next; 0: none
-    int failure = 0;            // the CUresult that it answers
+    uint64_t calls = 0;           // since the thread set it to 0
+    uint64_t contexts_made = 0;   // of these, green contexts made
+    uint64_t fail_at = 0;         // the call that fails: 1 is the next; 0: none
+    int failure = 0;              // the CUresult that it answers
     const char* failed = nullptr; // the function that failed, since the thread set it to null
-    uint32_t jitter = 0; // one of so many calls loses time; 0: none
+    uint32_t jitter = 0;          // one of so many calls loses time; 0: none
     uint64_t random = 1;
 };
 
