@@ -748,11 +748,13 @@ void own_release(Worker& worker) {
 }
 
 void note_calls(Worker& worker, std::size_t leases, const char* function) {
+    if (is_off("calls"))
+        return;
     const uint64_t each = worker.calls / leases;
     for (uint64_t most = worker.storm.most_calls;
          each > most && !worker.storm.most_calls.compare_exchange_weak(most, each);) {
     }
-    if (!is_off("calls") && each > 20)
+    if (each > 20)
         worker.complain("%s of %zu leases made %llu driver calls", function, leases,
                         static_cast<unsigned long long>(worker.calls));
 }
@@ -1046,13 +1048,102 @@ void own_events(Worker& worker) {
     order_by_event(worker, a, b);
 }
 
-// Prepared layouts, and random changes among them: no context is made.
 void own_release_all(Worker& worker) {
     while (!worker.own.empty()) {
         const BundlePointer bundle = take_own(worker);
         release(worker, *bundle);
         destroy_parts(worker, *bundle);
     }
+    check_own(worker);
+}
+
+// Changes the leases of a thread's own device to these sizes, and notes what that cost.
+gcx_result change_own(Worker& worker, const std::vector<uint32_t>& counts) {
+    std::vector<gcx_lease_size> sizes;
+    for (std::size_t i = 0; i < counts.size(); i++)
+        sizes.push_back({worker.own[i]->lease, counts[i], 0});
+    const auto number = static_cast<uint32_t>(sizes.size());
+    const uint32_t flags = worker.random.below(2) * GCX_RESIZE_AT_ONCE;
+    const gcx_result result = [&] {
+        const SubmitLocks locks(worker.own);
+        return worker.call("gcx_lease_resize", {},
+                           [&] { return gcx_lease_resize(sizes.data(), number, flags); });
+    }();
+    if (worker.contexts_made == 0 && !worker.injected)
+        note_calls(worker, counts.size(), "gcx_lease_resize");
+    for (const BundlePointer& bundle : worker.own) {
+        bundle->gained = true;
+        read_set(worker, *bundle);
+    }
+    return result;
+}
+
+// However often leases change beside a kernel that runs on, a change costs the same.
+void own_persistent(Worker& worker) {
+    own_release_all(worker);
+    const BundlePointer a = own_acquire_of(worker, 64, 0, 0, 0);
+    const BundlePointer b = own_acquire_of(worker, GCX_REST, 0, 0, 0);
+    if (a == nullptr || b == nullptr)
+        return;
+    for (const uint32_t count : {32U, 64U})
+        change_own(worker, {count, GCX_REST});
+    launch(worker, *b, 0, 1'000'000'000);
+    for (unsigned i = 0; i < (check::slow ? 40 : 80) && check::failed == 0; i++) {
+        change_own(worker, {i % 2 == 0 ? 32U : 64U, GCX_REST});
+        for (Bundle* bundle : {a.get(), b.get()}) {
+            const std::size_t at = bundle == b.get() ? 1 : 0;
+            if (bundle->streams[at].load() != nullptr && launch(worker, *bundle, at, 0) != 0 &&
+                !worker.injected && worker.contexts_made == 0)
+                note_calls(worker, 1, "gcx_stream_native");
+        }
+        if (worker.storm.alone)
+            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000);
+    }
+    check_own(worker);
+}
+
+// Among layouts that were prepared once, no change makes a context.
+void own_layouts(Worker& worker) {
+    Random& random = worker.random;
+    own_release_all(worker);
+    const std::size_t leases = 2 + random.below(3);
+    std::vector<std::vector<uint32_t>> layouts(2 + random.below(6));
+    for (auto& layout : layouts) {
+        uint32_t left = 16 - static_cast<uint32_t>(leases); // atoms of 8, beside one for each
+        for (std::size_t i = 0; i < leases; i++) {
+            const uint32_t more = random.below(left + 1);
+            left -= more;
+            layout.push_back(8 * (1 + more));
+        }
+    }
+    for (std::size_t i = 0; i < leases; i++) {
+        if (own_acquire_of(worker, layouts[0][i] == 8 * 13 ? 96 : layouts[0][i], 0, 0, 0) ==
+            nullptr)
+            return;
+    }
+    for (const auto& layout : layouts) {
+        std::vector<gcx_lease_size> sizes;
+        for (std::size_t i = 0; i < leases; i++)
+            sizes.push_back({worker.own[i]->lease, layout[i], 0});
+        if (worker.call("gcx_lease_prepare",
+                        {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                         GCX_ERROR_INVALID_VALUE},
+                        [&] {
+                            return gcx_lease_prepare(sizes.data(), static_cast<uint32_t>(leases));
+                        }) != GCX_SUCCESS)
+            return;
+    }
+    uint64_t made = 0;
+    for (int i = 0; i < 20; i++) {
+        change_own(worker, layouts[random.below(static_cast<uint32_t>(layouts.size()))]);
+        made += worker.contexts_made;
+        if (random.one_in(3))
+            launch(worker, *worker.own[random.below(static_cast<uint32_t>(leases))], 0,
+                   some_length(random));
+    }
+    if (!is_off("layouts") && made != 0 && worker.storm.alone && !worker.storm.faulty)
+        worker.complain("20 changes of %zu leases among %zu prepared layouts made %llu contexts",
+                        leases, layouts.size(), static_cast<unsigned long long>(made));
     check_own(worker);
 }
 
@@ -1689,13 +1780,6 @@ void anyone_changes_the_cache(Worker& worker) {
                     [&] { return gcx_cache_prepare(groups, 2, &params); });
         break;
     }
-    case 4: {
-        const uint64_t bytes = random.one_in(3) ? uint64_t{random.below(200)} << 20 : UINT64_MAX;
-        if (!worker.storm.alone)
-            worker.call("gcx_cache_set_memory_limit", {},
-                        [&] { return gcx_cache_set_memory_limit(bytes); });
-        break;
-    }
     default:
         if (random.one_in(8))
             sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(random.below(100'000'000));
@@ -1796,6 +1880,8 @@ constexpr Operation kOperations[] = {
     {"own_cancel", 1, own_cancel},
     {"own_timeout", 1, own_timeout},
     {"own_hold", 1, own_hold},
+    {"own_persistent", 1, own_persistent},
+    {"own_layouts", 1, own_layouts},
     {"own_reset", 1, own_reset},
     {"common_acquire", 10, common_acquire},
     {"common_release", 5, common_release},
@@ -1898,7 +1984,6 @@ void check_end(Storm& storm, const gcx_sim_counts& before) {
             gcx_lease_release(all);
     }
     gcx_cache_set_limit(64);
-    gcx_cache_set_memory_limit(UINT64_MAX);
     sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(2'000'000'000'000'000'000);
     gcx_cache_stats stats = cache_stats();
     const uint64_t greens = sim::counts().green_contexts - before.green_contexts;
