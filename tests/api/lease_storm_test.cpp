@@ -1422,8 +1422,8 @@ void common_acquire(Worker& worker) {
                                      : GCX_SM_FAMILY_NONE;
     params.name = random.one_in(2) ? name : nullptr;
     params.cancel = some_cancel(worker);
-    params.timeout_ms = random.below(10);
-    if (params.cancel == storm.stop && !storm.alone && random.one_in(2))
+    params.timeout_ms = random.one_in(3) ? random.below(8) : 0;
+    if (params.cancel == storm.stop && !storm.alone && random.one_in(12))
         params.timeout_ms = GCX_FOREVER;
     if (storm.alone)
         params.timeout_ms = random.below(3);
@@ -1536,7 +1536,7 @@ void common_parts(Worker& worker) {
     Storm& storm = worker.storm;
     Random& random = worker.random;
     gcx_graph graph = storm.some(random, storm.graphs);
-    if (graph == nullptr || random.one_in(12)) {
+    if (graph == nullptr || random.one_in(8)) {
         const uint32_t tag = storm.new_tag(0, nullptr);
         graph = make_graph(worker, 0, {tag, tag, tag + kTagUnit, tag});
         destroy(worker, "gcx_graph_destroy", gcx_graph_destroy,
@@ -1908,21 +1908,28 @@ bool is_wanted(const Options& options, const char* name) {
                [&](const std::string& start) { return std::string(name).starts_with(start); });
 }
 
-void one_operation(Worker& worker) {
-    static const uint32_t sum = [] {
-        uint32_t all = 0;
-        for (const Operation& operation : kOperations)
-            all += operation.weight;
-        return all;
+// The operations that are wanted, each as often as its weight says.
+const std::vector<const Operation*>& wanted_operations(const Options& options) {
+    static const std::vector<const Operation*> wanted = [&] {
+        std::vector<const Operation*> found;
+        for (const Operation& operation : kOperations) {
+            if (is_wanted(options, operation.name))
+                found.insert(found.end(), operation.weight, &operation);
+        }
+        return found;
     }();
-    uint32_t choice = worker.random.below(sum);
-    const Operation* operation = kOperations;
-    for (; choice >= operation->weight; operation++)
-        choice -= operation->weight;
-    if (!is_wanted(worker.storm.options, operation->name))
-        return;
-    worker.operation = operation->name;
-    operation->run(worker);
+    return wanted;
+}
+
+const Operation& next_operation(const Options& options, Random& random) {
+    const auto& wanted = wanted_operations(options);
+    return *wanted[random.below(static_cast<uint32_t>(wanted.size()))];
+}
+
+void one_operation(Worker& worker) {
+    const Operation& operation = next_operation(worker.storm.options, worker.random);
+    worker.operation = operation.name;
+    operation.run(worker);
     worker.operations++;
     worker.storm.operations++;
 }
@@ -1931,16 +1938,8 @@ void one_operation(Worker& worker) {
 // Rounds
 // --------------------------------------------------------------------------------------------
 
-const char* step_name(unsigned seed, unsigned step) {
-    Random random(uint64_t{seed} * 100'003 + step);
-    uint32_t sum = 0;
-    for (const Operation& operation : kOperations)
-        sum += operation.weight;
-    uint32_t choice = random.below(sum);
-    const Operation* operation = kOperations;
-    for (; choice >= operation->weight; operation++)
-        choice -= operation->weight;
-    return operation->name;
+uint64_t seed_of_step(unsigned seed, unsigned step) {
+    return uint64_t{seed} * 100'003 + step;
 }
 
 void clean_up(Storm& storm) {
@@ -2097,7 +2096,7 @@ void storm_round(const Options& options, unsigned seed, const std::string& spec,
             Worker& worker = *each;
             worker.native = pthread_self();
             driver_thread() = storm_driver::Thread();
-            driver_thread().jitter = 3 + worker.random.below(60);
+            driver_thread().jitter = 4 + worker.random.below(100);
             driver_thread().random = worker.random.next() | 1;
             worker.runs = true;
             started++;
@@ -2151,7 +2150,7 @@ void history(const Options& options, unsigned seed, const std::string& spec,
         if (!steps.empty() && std::find(steps.begin(), steps.end(), step) == steps.end())
             continue;
         worker.step = step;
-        worker.random = Random(uint64_t{seed} * 100'003 + step);
+        worker.random = Random(seed_of_step(seed, step));
         one_operation(worker);
         check_list(worker, -1);
     }
@@ -2238,7 +2237,8 @@ void cut_down(const Options& options, unsigned seed) {
     }
     std::string numbers;
     for (const unsigned step : steps) {
-        std::fprintf(stderr, "    step %u: %s\n", step, step_name(seed, step));
+        Random random(seed_of_step(seed, step));
+        std::fprintf(stderr, "    step %u: %s\n", step, next_operation(options, random).name);
         numbers += (numbers.empty() ? "" : ",") + std::to_string(step);
     }
     std::fprintf(stderr, "    again by GCX_LEASE_STORM=0:%u GCX_LEASE_STORM_STEPS=%s %s\n", seed,

@@ -32,10 +32,10 @@ void lose_time(storm_driver::Thread& thread, bool waits) {
     if (thread.jitter == 0 || next_random(thread) % thread.jitter != 0)
         return;
     const uint64_t choice = next_random(thread) % 8;
-    if (choice < 4)
+    if (choice < 5)
         sched_yield();
     else
-        usleep(static_cast<useconds_t>(next_random(thread) % (waits ? 4000 : 150)));
+        usleep(static_cast<useconds_t>(next_random(thread) % (waits ? 2000 : 100)));
 }
 
 // The functions that wait for the device on a GPU, and so can take long.
