@@ -195,7 +195,8 @@ class Storm {
     int32_t devices = 0;
     int driver = 0;
     bool alone = false;  // a history
-    bool faulty = false; // driver calls fail
+    bool faulty = false; // driver calls fail, until the end
+    bool was_faulty = false;
     bool resets = false; // its threads reset their own devices
     std::vector<std::unique_ptr<Worker>> workers;
 
@@ -247,8 +248,9 @@ bool Worker::complain(const char* format, ...) {
     std::vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     char where[300];
-    std::snprintf(where, sizeof where, "seed %u on %s, thread %u, step %u, %s: ", storm.seed,
-                  storm.spec.c_str(), number, step, operation.load());
+    std::snprintf(where, sizeof where, "seed %u on %s%s, thread %u, step %u, %s: ", storm.seed,
+                  storm.spec.c_str(), storm.was_faulty ? ", driver calls fail" : "", number, step,
+                  operation.load());
     return check::count(false, "lease storm", 0, where + std::string(text));
 }
 
@@ -1048,6 +1050,52 @@ void own_events(Worker& worker) {
     order_by_event(worker, a, b);
 }
 
+void own_release_all(Worker& worker);
+
+// A wait for an event in one thread, while this one changes the lease and uses the stream: what is
+// launched after both is behind the event, wherever the stream is.
+void own_wait_race(Worker& worker) {
+    Random& random = worker.random;
+    own_release_all(worker);
+    const BundlePointer a = own_acquire_of(worker, 32, 0, 0, 0);
+    const BundlePointer b = own_acquire_of(worker, 64, 0, 0, 0);
+    if (a == nullptr || b == nullptr)
+        return;
+    for (int i = 0; i < 4 && check::failed == 0; i++) {
+        gcx_stream stream = b->streams[0];
+        gcx_event event = nullptr;
+        if (stream == nullptr || gcx_event_create(worker.device, 0, &event) != GCX_SUCCESS)
+            return;
+        const uint32_t first = launch(worker, *a, 0, 2000);
+        const bool recorded = first != 0 && gcx_stream_record(a->streams[0], event) == GCX_SUCCESS;
+        const uint32_t jitter = driver_thread().jitter;
+        const uint64_t seed = random.next();
+        const bool records = random.one_in(4);
+        gcx_result waited = GCX_ERROR_UNKNOWN;
+        std::thread waiting([&] {
+            driver_thread().jitter = jitter;
+            driver_thread().random = seed | 1;
+            waited = gcx_stream_wait(stream, event);
+            if (waited == GCX_SUCCESS && records)
+                waited = gcx_stream_record(stream, event);
+        });
+        for (int change = 0; change < 3; change++) {
+            const gcx_lease_size size = {b->lease, change % 2 == 0 ? 96U : 64U, 0};
+            worker.call("gcx_lease_resize", {}, [&] { return gcx_lease_resize(&size, 1, 0); });
+            worker.call("gcx_stream_query", {GCX_ERROR_NOT_READY},
+                        [&] { return gcx_stream_query(stream); });
+        }
+        waiting.join();
+        const uint32_t second = launch(worker, *b, 0, 0);
+        if (recorded && waited == GCX_SUCCESS && second != 0)
+            worker.order.emplace_back(first, second);
+        destroy(worker, "gcx_event_destroy", gcx_event_destroy, event);
+        read_set(worker, *b);
+        b->gained = true;
+    }
+    check_own(worker);
+}
+
 void own_release_all(Worker& worker) {
     while (!worker.own.empty()) {
         const BundlePointer bundle = take_own(worker);
@@ -1100,6 +1148,31 @@ void own_persistent(Worker& worker) {
             sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000);
     }
     check_own(worker);
+}
+
+// More streams with unfinished work than are kept once they are destroyed: their work is waited for
+// all the same.
+void own_many_streams(Worker& worker) {
+    Bundle* const bundle = some_own(worker);
+    if (bundle == nullptr)
+        return;
+    std::vector<gcx_stream> streams(30 + worker.random.below(12));
+    {
+        const std::lock_guard lock(bundle->submit);
+        bundle->graph_launched = true; // work that no stream of the bundle has
+        for (gcx_stream& stream : streams) {
+            if (worker.call("gcx_lease_stream_create", {}, [&] {
+                    return gcx_lease_stream_create(bundle->lease, nullptr, &stream);
+                }) != GCX_SUCCESS)
+                continue;
+            CUstream native = gcx_stream_native(stream);
+            const uint32_t tag = worker.storm.new_tag(worker.device, bundle);
+            if (native != nullptr)
+                spin(worker.storm, worker.device, native, tag + 20 * kTagUnit);
+        }
+    }
+    for (gcx_stream stream : streams)
+        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
 }
 
 // Among layouts that were prepared once, no change makes a context.
@@ -1882,6 +1955,8 @@ constexpr Operation kOperations[] = {
     {"own_hold", 1, own_hold},
     {"own_persistent", 1, own_persistent},
     {"own_layouts", 1, own_layouts},
+    {"own_many_streams", 1, own_many_streams},
+    {"own_wait_race", 1, own_wait_race},
     {"own_reset", 1, own_reset},
     {"common_acquire", 10, common_acquire},
     {"common_release", 5, common_release},
@@ -1902,6 +1977,8 @@ constexpr Operation kOperations[] = {
 };
 
 bool is_wanted(const Options& options, const char* name) {
+    if (is_off(name))
+        return false;
     return options.operations.empty() ||
            std::any_of(
                options.operations.begin(), options.operations.end(),
@@ -2019,7 +2096,7 @@ std::unique_ptr<Storm> begin_storm(const Options& options, unsigned seed, const 
     gcx_driver_get_info(&info);
     storm->driver = info.version;
     Random random(seed);
-    storm->faulty = random.one_in(3);
+    storm->faulty = storm->was_faulty = random.one_in(3);
     storm->resets = storm->driver < 13000 && random.one_in(3);
     const auto count = static_cast<std::size_t>(storm->devices);
     storm->primary.resize(count);
