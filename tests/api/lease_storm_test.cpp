@@ -1428,15 +1428,14 @@ void own_reset(Worker& worker) {
     Storm& storm = worker.storm;
     if (!storm.resets)
         return;
-    for (const BundlePointer& bundle : worker.own)
-        bundle->submit.lock();
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(worker.device), CUDA_SUCCESS);
-    begin_device(storm, worker.device);
-    // What was retained before is to be released still.
-    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(worker.device), CUDA_SUCCESS);
-    worker.plain = plain_stream(storm, worker.device);
-    for (const BundlePointer& bundle : worker.own)
-        bundle->submit.unlock();
+    {
+        const SubmitLocks locks(worker.own);
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(worker.device), CUDA_SUCCESS);
+        begin_device(storm, worker.device);
+        // What was retained before is to be released still.
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(worker.device), CUDA_SUCCESS);
+        worker.plain = plain_stream(storm, worker.device);
+    }
     for (const BundlePointer& bundle : worker.own) {
         gcx_lease_info info = GCX_LEASE_INFO_INIT;
         worker.call("gcx_lease_get_info", {GCX_ERROR_CONTEXT_IS_DESTROYED},
