@@ -100,12 +100,6 @@ class Random {
     uint64_t state_;
 };
 
-// DEVELOPMENT
-bool is_off(const char* check) {
-    static const std::vector<std::string> off = words_of(std::getenv("GCX_LEASE_STORM_WITHOUT"));
-    return std::find(off.begin(), off.end(), check) != off.end();
-}
-
 storm_driver::ThreadFunction driver_thread_function = nullptr;
 
 storm_driver::Thread& driver_thread() {
@@ -680,7 +674,7 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uin
     if (result != GCX_SUCCESS) {
         if (lease != nullptr)
             worker.complain("a failed acquire wrote a handle");
-        if (!is_off("release") && expected && !injected && worker.storm.exact())
+        if (expected && !injected && worker.storm.exact())
             worker.complain("%u SMs (at least %u, flags %u) were refused with %s, and %u are free",
                             count, least, flags, gcx_result_name(result), count_of(free));
         check_own(worker);
@@ -691,7 +685,7 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uin
     read_set(worker, *bundle);
     const uint32_t got = count_of(bundle->set);
     const uint32_t right = plan.empty() ? count_of(free) : plan[0];
-    if (!is_off("release") && exclusive && worker.storm.exact() && (!expected || got != right))
+    if (exclusive && worker.storm.exact() && (!expected || got != right))
         worker.complain("%u SMs (at least %u) gave %u, and %u would have been right", count, least,
                         got, expected ? right : 0);
     worker.own.push_back(bundle);
@@ -750,8 +744,6 @@ void own_release(Worker& worker) {
 }
 
 void note_calls(Worker& worker, std::size_t leases, const char* function) {
-    if (is_off("calls"))
-        return;
     const uint64_t each = worker.calls / leases;
     for (uint64_t most = worker.storm.most_calls;
          each > most && !worker.storm.most_calls.compare_exchange_weak(most, each);) {
@@ -800,7 +792,7 @@ void own_resize(Worker& worker) {
     const bool injected = worker.injected;
     if (worker.contexts_made == 0 && !injected)
         note_calls(worker, members.size(), "gcx_lease_resize");
-    if (!is_off("prepared") && prepared && worker.storm.alone && worker.contexts_made != 0)
+    if (prepared && worker.storm.alone && worker.contexts_made != 0)
         worker.complain("a prepared change made %llu contexts",
                         static_cast<unsigned long long>(worker.contexts_made));
     const std::vector<uint32_t> plan = shared ? std::vector<uint32_t>() : planned(usable, counts);
@@ -823,8 +815,7 @@ void own_resize(Worker& worker) {
         if (shared && counts[i] != GCX_REST && got < counts[i])
             worker.complain("lease %llu was to have %u SMs and has %u",
                             static_cast<unsigned long long>(members[i]->serial), counts[i], got);
-        if (!is_off("shared") && members[i]->shared && counts[i] != GCX_REST &&
-            got >= counts[i] + 24)
+        if (members[i]->shared && counts[i] != GCX_REST && got >= counts[i] + 24)
             worker.complain("shared lease %llu was to have %u SMs and has %u",
                             static_cast<unsigned long long>(members[i]->serial), counts[i], got);
     }
@@ -873,7 +864,7 @@ void own_launch(Worker& worker) {
         return;
     const uint32_t tag =
         launch(worker, *bundle, worker.random.below(2), some_length(worker.random));
-    if (!is_off("calls") && tag != 0 && worker.calls > 40 && !worker.injected)
+    if (tag != 0 && worker.calls > 40 && !worker.injected)
         worker.complain("gcx_stream_native made %llu driver calls",
                         static_cast<unsigned long long>(worker.calls));
 }
@@ -914,10 +905,10 @@ void own_query(Worker& worker) {
                                           [&] { return gcx_lease_query(bundle->lease); });
     if (worker.injected)
         return;
-    if (!is_off("query") && result == GCX_ERROR_NOT_READY && unused)
+    if (result == GCX_ERROR_NOT_READY && unused)
         worker.complain("lease %llu, whose streams were never used, has unfinished work",
                         static_cast<unsigned long long>(bundle->serial));
-    else if (!is_off("query") && result == GCX_ERROR_NOT_READY && all_done)
+    else if (result == GCX_ERROR_NOT_READY && all_done)
         worker.complain("lease %llu has unfinished work, and none of its streams has",
                         static_cast<unsigned long long>(bundle->serial));
     if (worker.storm.alone && result == GCX_SUCCESS && end[bundle->serial] > clock_ns())
@@ -946,7 +937,7 @@ void own_synchronize(Worker& worker) {
     if (end[bundle->serial] > after)
         worker.complain("lease %llu was waited for, and a kernel of it runs on",
                         static_cast<unsigned long long>(bundle->serial));
-    if (!is_off("query") && unused && after > before + 1'000'000)
+    if (unused && after > before + 1'000'000)
         worker.complain("waiting for lease %llu, whose streams were never used, took %.3f ms",
                         static_cast<unsigned long long>(bundle->serial),
                         static_cast<double>(after - before) / 1e6);
@@ -1214,7 +1205,7 @@ void own_layouts(Worker& worker) {
             launch(worker, *worker.own[random.below(static_cast<uint32_t>(leases))], 0,
                    some_length(random));
     }
-    if (!is_off("layouts") && made != 0 && worker.storm.alone && !worker.storm.faulty)
+    if (made != 0 && worker.storm.alone && !worker.storm.faulty)
         worker.complain("20 changes of %zu leases among %zu prepared layouts made %llu contexts",
                         leases, layouts.size(), static_cast<unsigned long long>(made));
     check_own(worker);
@@ -1287,8 +1278,6 @@ void give_back(Worker& worker, Waiting& waiting) {
 
 // A cancelled request never gets its SMs, and holds up nobody.
 void own_cancel(Worker& worker) {
-    if (is_off("cancel"))
-        return;
     Random& random = worker.random;
     own_release_all(worker);
     const uint32_t jitter = driver_thread().jitter;
@@ -1976,8 +1965,6 @@ constexpr Operation kOperations[] = {
 };
 
 bool is_wanted(const Options& options, const char* name) {
-    if (is_off(name))
-        return false;
     return options.operations.empty() ||
            std::any_of(
                options.operations.begin(), options.operations.end(),
