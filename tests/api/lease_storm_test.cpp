@@ -668,8 +668,11 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uin
     if (result == GCX_ERROR_ALREADY_ACQUIRED && !injected &&
         (waited < timeout || waited > timeout + (check::slow ? 8000 : 4000)))
         worker.complain("waited %.0f ms of a timeout of %u ms", waited, timeout);
+    const bool has_exclusive =
+        params.exclusive_sm_count == 0 || !planned(free, {params.exclusive_sm_count}).empty();
     const bool expected =
-        !plan.empty() || (least != 0 && count_of(free) >= least && count_of(free) != 0);
+        has_exclusive &&
+        (!plan.empty() || (least != 0 && count_of(free) >= least && count_of(free) != 0));
     const bool exclusive = (flags & GCX_LEASE_SHARED) == 0;
     if (result != GCX_SUCCESS) {
         if (lease != nullptr)

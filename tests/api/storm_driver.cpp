@@ -49,11 +49,13 @@ bool is_waiting(const char* name) {
 }
 
 // What describes an error, and what restores a thread's state. What asks for the state of a stream
-// or an event fails permanently if at all, and gcx then takes its work for finished.
+// or an event fails permanently if at all, and gcx then takes its work for finished. What lists a
+// kernel's parameters ends the list by failing.
 bool never_fails(const char* name) {
     for (const char* certain :
          {"cuGetErrorName", "cuGetErrorString", "cuCtxPopCurrent",
-          "cuThreadExchangeStreamCaptureMode", "cuEventQuery", "cuStreamQuery"}) {
+          "cuThreadExchangeStreamCaptureMode", "cuEventQuery", "cuStreamQuery",
+          "cuStreamIsCapturing", "cuFuncGetParamInfo", "cuKernelGetParamInfo"}) {
         if (std::strcmp(name, certain) == 0)
             return true;
     }
