@@ -671,8 +671,8 @@ BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uin
     const bool has_exclusive =
         params.exclusive_sm_count == 0 || !planned(free, {params.exclusive_sm_count}).empty();
     const bool expected =
-        has_exclusive &&
-        (!plan.empty() || (least != 0 && count_of(free) >= least && count_of(free) != 0));
+        has_exclusive && ((!plan.empty() && plan[0] >= least) ||
+                          (least != 0 && count_of(free) >= least && count_of(free) != 0));
     const bool exclusive = (flags & GCX_LEASE_SHARED) == 0;
     if (result != GCX_SUCCESS) {
         if (lease != nullptr)
