@@ -14,7 +14,7 @@ constinit std::atomic<uint64_t> next_stream{1};
 // newer work of others may have replaced, one is asked about at each change.
 constexpr std::size_t kUnasked = 8;
 // So many closed streams of a lease may have unfinished work before the next ones are put in line.
-constexpr std::size_t kMostClosed = 16;
+constexpr std::size_t kMostClosed = 8;
 
 void drop_passed(PendingWorks& works) {
     std::erase_if(works, [](const auto& work) { return work->known_to_have_passed(); });
@@ -161,17 +161,17 @@ void Lease::leave(std::shared_ptr<PendingWork> work) {
 
 std::shared_ptr<PendingWork> Lease::to_chain_behind(const GreenContext& context,
                                                     const RelaxedCapture& relaxed) {
-    constexpr std::size_t kAsked = 4;
-    PendingWorks oldest;
+    PendingWorks asked; // keeps them until the mutex is free
     {
         const std::lock_guard lock(mutex_);
-        oldest.assign(closed_.begin(), closed_.begin() + static_cast<std::ptrdiff_t>(
-                                                             std::min(kAsked, closed_.size())));
+        if (closed_.size() < kMostClosed)
+            return nullptr;
+        asked = closed_;
     }
-    for (const auto& work : oldest)
+    for (const auto& work : asked)
         work->passed(device.driver(), relaxed);
     const std::lock_guard lock(mutex_);
-    drop_passed(closed_); // oldest keeps them until the mutex is free
+    drop_passed(closed_);
     if (closed_.size() < kMostClosed)
         return nullptr;
     const auto found = std::find_if(closed_.rbegin(), closed_.rend(), [&](const auto& work) {

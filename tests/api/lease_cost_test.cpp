@@ -1,0 +1,327 @@
+// What a change of leases costs while work waits: as many driver calls after 10,000 changes as
+// after the first, and as many events and contexts.
+
+#include "work.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+
+using namespace support;
+
+namespace {
+
+constexpr uint64_t kForever = 100'000'000'000'000; // on the simulated clock
+constexpr uint64_t kMostCalls = 20;                // for each lease whose SMs change
+constexpr int kLast = 100;
+
+int changes() {
+    return check::slow ? 1'500 : 10'000;
+}
+
+void advance(uint64_t nanoseconds) {
+    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(nanoseconds);
+}
+
+gcx_lease acquire(uint32_t sm_count) {
+    gcx_lease lease = nullptr;
+    CHECK_OK(gcx_lease_acquire(0, sm_count, nullptr, &lease));
+    return lease;
+}
+
+gcx_stream stream_of(gcx_lease lease) {
+    gcx_stream stream = nullptr;
+    CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
+    return stream;
+}
+
+gcx_resource resource_of(gcx_lease lease) {
+    gcx_resource resource{};
+    CHECK_OK(gcx_lease_get_resource(lease, &resource));
+    return resource;
+}
+
+// The most driver calls of one step among the last ones, and what was alive when these began.
+class Cost {
+  public:
+    // leases: how many change their SMs in the step.
+    template <class Step>
+    void count(int step, uint64_t leases, const Step& act) {
+        if (step == changes() - kLast)
+            before_ = sim::counts();
+        const uint64_t calls = sim::calls();
+        act();
+        if (step >= changes() - kLast)
+            most_ = std::max(most_, (sim::calls() - calls + leases - 1) / leases);
+    }
+    void check(uint64_t most_events, uint64_t most_contexts,
+               uint64_t most_calls = kMostCalls) const {
+        const gcx_sim_counts now = sim::counts();
+        CHECK(most_ != 0);
+        if (!CHECK(most_ <= most_calls))
+            std::fprintf(stderr, "    %lu driver calls per lease\n", most_);
+        if (!CHECK(now.events <= most_events))
+            std::fprintf(stderr, "    %lu events\n", now.events);
+        if (!CHECK(now.green_contexts <= most_contexts))
+            std::fprintf(stderr, "    %lu contexts\n", now.green_contexts);
+        CHECK(now.streams <= before_.streams + 2);
+    }
+
+  private:
+    uint64_t most_ = 0;
+    gcx_sim_counts before_{};
+};
+
+// Two leases that trade SMs; each step ends with their streams at their new places.
+struct Pair {
+    gcx_lease a = acquire(64);
+    gcx_lease b = acquire(GCX_REST);
+    gcx_stream in_a = stream_of(a);
+    gcx_stream in_b = stream_of(b);
+
+    Pair() {
+        for (const int step : {0, 1})
+            change(step);
+    }
+    ~Pair() {
+        for (gcx_stream stream : {in_a, in_b})
+            CHECK_OK(gcx_stream_destroy(stream));
+        for (gcx_lease lease : {a, b})
+            CHECK_OK(gcx_lease_release(lease));
+    }
+    Pair(const Pair&) = delete;
+    Pair& operator=(const Pair&) = delete;
+
+    void change(int step) const {
+        const gcx_lease_size sizes[] = {{a, step % 2 == 0 ? 32U : 64U, 0}, {b, GCX_REST, 0}};
+        CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
+        CHECK(gcx_stream_native(in_a) != nullptr && gcx_stream_native(in_b) != nullptr);
+    }
+};
+
+void persistent_kernel_in_the_lease() {
+    const Work work;
+    const Pair pair;
+    const gcx_stream persistent = stream_of(pair.b);
+    work.spin(gcx_stream_native(persistent), kForever);
+    Cost cost;
+    for (int step = 0; step < changes(); step++) {
+        cost.count(step, 2, [&] { pair.change(step); });
+        work.spin(gcx_stream_native(pair.in_b), 1'000);
+        advance(1'000'000);
+    }
+    cost.check(16, 8);
+    CHECK_OK(gcx_stream_destroy(persistent));
+}
+
+// Either waits for the other, behind a kernel that never ends.
+void persistent_kernel_on_traded_sms() {
+    const Work work;
+    const Pair pair;
+    work.spin(gcx_stream_native(pair.in_a), kForever);
+    Cost cost;
+    for (int step = 0; step < changes(); step++) {
+        cost.count(step, 2, [&] { pair.change(step); });
+        work.spin(gcx_stream_native(pair.in_a), 1'000);
+        work.spin(gcx_stream_native(pair.in_b), 1'000);
+    }
+    cost.check(24, 8);
+}
+
+void persistent_kernel_beside_the_leases() {
+    const Work work;
+    const gcx_lease other = acquire(24);
+    const gcx_stream persistent = stream_of(other);
+    {
+        const Pair pair;
+        work.spin(gcx_stream_native(persistent), kForever);
+        Cost cost;
+        for (int step = 0; step < changes(); step++) {
+            cost.count(step, 2, [&] { pair.change(step); });
+            work.spin(gcx_stream_native(pair.in_a), 1'000);
+            work.spin(gcx_stream_native(pair.in_b), 1'000);
+            advance(step % 3 * 1'000);
+        }
+        cost.check(24, 8);
+    }
+    CHECK_OK(gcx_stream_destroy(persistent));
+    CHECK_OK(gcx_lease_release(other));
+}
+
+void host_thousand_steps_ahead() {
+    constexpr uint64_t kStep = 1'000'000;
+    const Work work;
+    const Pair pair;
+    Cost cost;
+    for (int step = 0; step < changes(); step++) {
+        cost.count(step, 2, [&] { pair.change(step); });
+        work.spin(gcx_stream_native(pair.in_a), kStep);
+        work.spin(gcx_stream_native(pair.in_b), kStep);
+        if (step >= 1'000)
+            advance(kStep);
+    }
+    CHECK_EQ(gcx_lease_query(pair.a), GCX_ERROR_NOT_READY);
+    cost.check(24, 8);
+}
+
+// A stream that was made, used and destroyed leaves work that is not finished.
+void streams_come_and_go() {
+    const Work work;
+    const Pair pair;
+    work.spin(gcx_stream_native(pair.in_b), kForever);
+    pair.change(0);
+    Cost cost;
+    for (int step = 0; step < changes(); step++) {
+        const gcx_stream stream = stream_of(pair.a);
+        work.spin(gcx_stream_native(stream), step % 2 == 0 ? kForever : 1'000);
+        CHECK_OK(gcx_stream_destroy(stream));
+        cost.count(step, 2, [&] { pair.change(step); });
+    }
+    // Work of 8 of them is waited for one by one, the others are in line behind each other; and a
+    // context keeps 32 streams, which are asked whether they are free.
+    cost.check(96, 8, kMostCalls + 2 * 8 + 2 * 32);
+}
+
+// Leases that come and go behind a kernel that never ends, each with work of its own.
+void leases_come_and_go(bool resized) {
+    const Work work;
+    const gcx_lease first = acquire(64);
+    const gcx_stream persistent = stream_of(first);
+    work.spin(gcx_stream_native(persistent), kForever);
+    CHECK_OK(gcx_stream_destroy(persistent));
+    CHECK_OK(gcx_lease_release(first));
+    Cost acquiring;
+    Cost releasing;
+    for (int step = 0; step < changes(); step++) {
+        const uint32_t count = 16 + 8 * static_cast<uint32_t>(step % 7);
+        gcx_lease lease = nullptr;
+        gcx_stream stream = nullptr;
+        acquiring.count(step, 1, [&] { lease = acquire(count); });
+        stream = stream_of(lease);
+        work.spin(gcx_stream_native(stream), 1'000);
+        if (resized) {
+            const gcx_lease_size size = {lease, 16 + 8 * static_cast<uint32_t>(step / 7 % 7), 0};
+            CHECK_OK(gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT));
+            work.spin(gcx_stream_native(stream), 1'000);
+        }
+        if (step % 2 == 0)
+            CHECK_OK(gcx_stream_destroy(stream));
+        releasing.count(step, 1, [&] { CHECK_OK(gcx_lease_release(lease)); });
+        if (step % 2 != 0)
+            CHECK_OK(gcx_stream_destroy(stream));
+    }
+    acquiring.check(40, 20);
+    releasing.check(40, 20);
+}
+
+// The order behind all of that still holds: the last waits for the first.
+void last_of_many_waits_for_the_first() {
+    const Work work;
+    constexpr uint64_t kLong = 50'000'000;
+    for (const uint32_t count : {64U, 32U}) {
+        gcx_lease lease = acquire(64);
+        gcx_stream stream = stream_of(lease);
+        work.spin(gcx_stream_native(stream), kLong);
+        const float free = work.free_at(gcx_stream_native(stream));
+        work.spin(gcx_stream_native(stream), kLong);
+        for (int i = 0; i < 50; i++) {
+            CHECK_OK(gcx_lease_release(lease));
+            CHECK_OK(gcx_stream_destroy(stream));
+            lease = acquire(i % 2 == 0 ? count : 64);
+            stream = stream_of(lease);
+            if (i % 3 == 0) // a lease without work doesn't hide what was before
+                work.spin(gcx_stream_native(stream), 1'000);
+        }
+        CHECK(work.free_at(gcx_stream_native(stream)) >= free + 50.0F);
+        CHECK_OK(gcx_lease_release(lease));
+        CHECK_OK(gcx_stream_destroy(stream));
+    }
+}
+
+// A stream that a lease gets later waits for former holders too, though the lease's other stream
+// has waited for them and left work of its own since.
+void new_stream_of_a_lease_waits_for_former_holders() {
+    const Work work;
+    const gcx_lease before = acquire(64);
+    const gcx_stream left = stream_of(before);
+    // Contexts first: making one waits for all that runs.
+    const gcx_lease_size sizes[] = {{before, 64, 0}};
+    CHECK_OK(gcx_lease_prepare(sizes, 1));
+    const gcx_resource sms = resource_of(before);
+    work.spin(gcx_stream_native(left), 50'000'000);
+    CHECK_OK(gcx_lease_release(before));
+    const gcx_lease lease = acquire(64);
+    CHECK_EQ(overlap(sms, resource_of(lease)), 64U);
+    const gcx_stream first = stream_of(lease);
+    work.spin(gcx_stream_native(first), 1'000);
+    // Loses the SMs and gets them back.
+    for (const uint32_t count : {8U, 64U, 8U, 64U}) {
+        const gcx_lease_size size = {lease, count, 0};
+        CHECK_OK(gcx_lease_resize(&size, 1, GCX_RESIZE_DEFAULT));
+    }
+    const gcx_stream second = stream_of(lease);
+    CHECK(work.free_at(gcx_stream_native(second)) >= 49.0F);
+    for (gcx_stream stream : {left, first, second})
+        CHECK_OK(gcx_stream_destroy(stream));
+    CHECK_OK(gcx_lease_release(lease));
+}
+
+// Random layouts of three leases while the host is ahead: contexts in use are given back as their
+// work finishes.
+void random_layouts_keep_few_contexts() {
+    constexpr uint64_t kStep = 100'000;
+    const Work work;
+    std::mt19937 random(20261123); // NOLINT(bugprone-random-generator-seed): repeatable
+    std::array<gcx_lease, 3> leases{};
+    std::array<gcx_stream, 3> streams{};
+    for (std::size_t i = 0; i < leases.size(); i++) {
+        leases[i] = acquire(24);
+        streams[i] = stream_of(leases[i]);
+    }
+    CHECK_OK(gcx_cache_set_limit(16));
+    uint32_t most = 0;
+    for (int step = 0; step < changes() / 4; step++) {
+        gcx_lease_size sizes[3];
+        for (std::size_t i = 0; i < leases.size(); i++)
+            sizes[i] = {leases[i], 8 + 8 * static_cast<uint32_t>(random() % 5), 0};
+        CHECK_OK(gcx_lease_resize(sizes, 3, GCX_RESIZE_DEFAULT));
+        for (gcx_stream stream : streams)
+            work.spin(gcx_stream_native(stream), kStep / 4);
+        if (step >= 20)
+            advance(kStep);
+        most = std::max(most, cache_stats().in_use);
+    }
+    if (!CHECK(most <= 96))
+        std::fprintf(stderr, "    %u contexts in use\n", most);
+    for (std::size_t i = 0; i < leases.size(); i++) {
+        CHECK_OK(gcx_stream_destroy(streams[i]));
+        CHECK_OK(gcx_lease_release(leases[i]));
+    }
+    CHECK_OK(gcx_cache_set_limit(64));
+}
+
+void nothing_is_left(void (*body)()) {
+    on_machine("h100@13.0", [&] {
+        const gcx_sim_counts before = sim::counts();
+        body();
+        advance(20'000 * kForever);
+        CHECK_OK(gcx_cache_set_limit(0));
+        CHECK_EQ(cache_stats().in_use, 0U);
+        CHECK_EQ(left_behind(before, sim::counts()), std::string());
+    });
+}
+
+} // namespace
+
+int main() {
+    for (void (*body)() :
+         {persistent_kernel_in_the_lease, persistent_kernel_on_traded_sms,
+          persistent_kernel_beside_the_leases, host_thousand_steps_ahead, streams_come_and_go,
+          last_of_many_waits_for_the_first, new_stream_of_a_lease_waits_for_former_holders,
+          random_layouts_keep_few_contexts})
+        nothing_is_left(body);
+    nothing_is_left([] { leases_come_and_go(false); });
+    nothing_is_left([] { leases_come_and_go(true); });
+    return check::summary("lease cost");
+}
