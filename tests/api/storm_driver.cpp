@@ -68,6 +68,8 @@ bool enter(const char* name, bool waits, CUresult* result) {
     thread.calls++;
     if (std::strcmp(name, "cuGreenCtxCreate") == 0)
         thread.contexts_made++;
+    if (std::strcmp(name, "cuGreenCtxDestroy") == 0 || std::strcmp(name, "cuStreamDestroy") == 0)
+        thread.evictions++;
     lose_time(thread, waits);
     if (thread.fail_at == 0 || --thread.fail_at != 0)
         return false;

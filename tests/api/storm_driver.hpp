@@ -10,6 +10,7 @@ namespace storm_driver {
 struct Thread {
     uint64_t calls = 0;           // since the thread set it to 0
     uint64_t contexts_made = 0;   // of these, green contexts made
+    uint64_t evictions = 0;       // contexts and streams that were destroyed
     uint64_t fail_at = 0;         // the call that fails: 1 is the next; 0: none
     int failure = 0;              // the CUresult that it answers
     const char* failed = nullptr; // the function that failed, since the thread set it to null
