@@ -16,13 +16,13 @@
     X(gcx_capability_info, "capabilityInfo", "(JJ[B)Lgcx/CapabilityInfo;")                         \
     X(gcx_device_info, "deviceInfo", "(JJJJJJ[B[B)Lgcx/DeviceInfo;")                               \
     X(gcx_resource_info, "resourceInfo", "(JJJJJJJJJJJ)Lgcx/ResourceInfo;")                        \
-    X(gcx_context_info, "contextInfo", "(JJJJJ)Lgcx/ContextInfo;")                                 \
+    X(gcx_context_info, "contextInfo", "(JJJJ)Lgcx/ContextInfo;")                                  \
     X(gcx_stream_info, "streamInfo", "(JJJJ)Lgcx/StreamInfo;")                                     \
-    X(gcx_cache_stats, "cacheStats", "(JJJJJJJJJJJJJJ)Lgcx/CacheStats;")                           \
+    X(gcx_cache_stats, "cacheStats", "(JJJJJJJJJJJ)Lgcx/CacheStats;")                              \
     X(gcx_cache_trimmed, "cacheTrimmed", "(JJJJJ)Lgcx/CacheTrimmed;")                              \
     X(gcx_kernel_fit, "kernelFit", "(JJJJJ)Lgcx/KernelFit;")                                       \
     X(gcx_queue_info, "queueInfo", "(JJJJJ)Lgcx/QueueInfo;")                                       \
-    X(gcx_live_context, "liveContext", "(JJJJJJJ[B)Lgcx/LiveContext;")                             \
+    X(gcx_live_context, "liveContext", "(JJJJJJ[B)Lgcx/LiveContext;")                              \
     X(gcx_lease_info, "leaseInfo", "(JJJJJJJJ[B)Lgcx/LeaseInfo;")                                  \
     X(gcx_live_lease, "liveLease", "(JJJJJJJJ[B[B)Lgcx/LiveLease;")                                \
     X(gcx_published_process, "publishedProcess", "(JJJJJJJJ[B)Lgcx/PublishedProcess;")             \

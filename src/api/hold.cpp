@@ -207,7 +207,8 @@ gcx_result gcx_hold_acquire_lease(gcx_hold hold, uint32_t sm_count, const gcx_le
                  format("params->family is %d; the hold is of the %s family (%d)", wanted.family,
                         family_name(resource.family->kind()), resource.family->kind()));
         LeaseRequest request = lease_request(sm_count, wanted);
-        request.terms.hold = pin->hold;
+        request.hold = pin->hold;
+        request.terms.reservation = std::make_shared<const holds::Record>(pin->hold->record());
         *lease = acquire_lease(lib, device, std::move(request), wanted.cancel);
     });
 }

@@ -20,9 +20,9 @@ namespace gcx {
 struct LeaseTerms {
     std::string name;
     bool shared = false;
-    uint32_t own_sm_count = 0;               // of a shared one: SMs that are to be its alone
-    bool own_queues = false;                 // [13.1+] refused where the driver has none
-    std::shared_ptr<const holds::Hold> hold; // whose SMs it has alone; null: any of the device
+    uint32_t own_sm_count = 0; // of a shared one: SMs that are to be its alone
+    bool own_queues = false;   // [13.1+] refused where the driver has none
+    std::shared_ptr<const holds::Record> reservation; // whose SMs it has; null: any of the device
 };
 
 // "decode", with its quotes, or "lease 3" for one without a name: for messages.
@@ -126,6 +126,9 @@ class Lease {
     ContextCache::Ref context_;
     ContextCache::Ref stays_;
     std::optional<Workqueue> workqueue_;
+    // Keeps the SMs from other processes until the lease is released, however long the object
+    // lives.
+    std::shared_ptr<const holds::Hold> hold_;
     bool released_ = false;
     uint32_t streams_ = 0;
     std::vector<Awaited> awaited_;

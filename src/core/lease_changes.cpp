@@ -35,7 +35,7 @@ void Leases::check_together(std::span<const Size> sizes) {
                         first.label().c_str(), first.device.label().c_str(),
                         family_name(first.family->kind()), lease.label().c_str(),
                         lease.device.label().c_str(), family_name(lease.family->kind())));
-        if (lease.terms.hold != first.terms.hold)
+        if (queue_of(lease.terms) != queue_of(first.terms))
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                  format("%s and %s are not of the same hold: SMs don't go from one to the other",
                         first.label().c_str(), lease.label().c_str()));
@@ -278,6 +278,8 @@ void Leases::commit(Shelf& shelf, Members& members, bool at_once, Dropped& dropp
         const std::lock_guard state(lease.mutex_);
         lease.holding_ = member.after;
         lease.released_ = has.empty();
+        if (lease.released_)
+            dropped.hold = std::move(lease.hold_);
         for (Lease::Awaited& awaited : lease.awaited_) {
             awaited.lost = awaited.lost | (awaited.atoms - has);
             awaited.atoms = awaited.atoms & has;

@@ -30,9 +30,9 @@ std::string request_text(const Wish& wish) {
 
 // "device 0", or "the reservation "train" of device 0": where a request's SMs come from.
 std::string reach_label(const Device& device, const LeaseTerms& terms) {
-    if (terms.hold == nullptr)
+    if (terms.reservation == nullptr)
         return device.label();
-    const char* const name = terms.hold->record().name;
+    const char* const name = terms.reservation->name;
     return "the reservation " + (*name != '\0' ? "\"" + std::string(name) + "\" " : "") + "of " +
            device.label();
 }
@@ -174,7 +174,7 @@ std::string Leases::holders(Shelf& shelf, const std::shared_ptr<Family>& family,
             if (row == shelf.rows.end())
                 continue;
             uint32_t has = its_family->sm_count(holding.all());
-            if (terms.hold != nullptr) { // of the reservation's
+            if (terms.reservation != nullptr) { // of the reservation's
                 const auto met = atoms_meeting(*family, *its_family, holding.all());
                 has = met ? family->sm_count(*met & within) : has;
             }
@@ -198,11 +198,11 @@ std::string Leases::holders(Shelf& shelf, const std::shared_ptr<Family>& family,
 
 // The atoms that a lease can have, whoever has them.
 AtomSet Leases::within(const Family& family, const LeaseTerms& terms) {
-    return terms.hold != nullptr ? terms.hold->record().set() : family.all();
+    return terms.reservation != nullptr ? terms.reservation->set() : family.all();
 }
 
 uint64_t Leases::queue_of(const LeaseTerms& terms) {
-    return terms.hold != nullptr ? terms.hold->record().id : 0;
+    return terms.reservation != nullptr ? terms.reservation->id : 0;
 }
 
 bool Leases::has_waiters(const Shelf& shelf, const LeaseTerms& terms) {
@@ -216,12 +216,12 @@ bool Leases::has_waiters(const Shelf& shelf, const LeaseTerms& terms) {
 AtomSet Leases::awaited(const Shelf& shelf, const Family& family, const LeaseTerms& terms,
                         const Waiter* before) {
     AtomSet atoms;
-    if (terms.hold != nullptr)
+    if (terms.reservation != nullptr)
         return atoms;
     for (const Waiter* waiter : shelf.waiters) {
         if (waiter == before)
             break;
-        if (waiter->terms->hold != nullptr)
+        if (waiter->terms->reservation != nullptr)
             atoms = atoms |
                     atoms_meeting(family, *waiter->family, within(*waiter->family, *waiter->terms))
                         .value_or(AtomSet());
@@ -329,6 +329,7 @@ std::shared_ptr<Lease> Leases::make(Shelf& shelf, const LeaseRequest& request,
         lease->workqueue_ = workqueue(shelf.device);
         // It was granted. NOLINTNEXTLINE(bugprone-unchecked-optional-access)
         lease->holding_ = waiter.granted.value();
+        lease->hold_ = request.hold;
         const AtomSet atoms = lease->holding_.all();
         lease->context_ =
             cache_.get(lease->key(atoms), ContextCache::Sharing::shared, ContextCache::Use::lease);

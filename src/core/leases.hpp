@@ -32,6 +32,7 @@ struct LeaseRequest {
     uint32_t least = 0; // SMs that will do; 0: sm_count
     gcx_sm_family family = GCX_SM_FAMILY_COSCHEDULED;
     LeaseTerms terms;
+    std::shared_ptr<const holds::Hold> hold; // that has terms.reservation; null: none
     uint32_t timeout_ms = 0;
     const Cancel* cancel = nullptr;
 };
@@ -110,6 +111,7 @@ class Leases {
     struct Dropped {
         PendingWorks works;
         std::vector<ContextCache::Ref> contexts;
+        std::shared_ptr<const holds::Hold> hold;
     };
     // One lease in a change.
     struct Member {

@@ -58,7 +58,7 @@ void parts_added_during_launches_are_seen_or_refused() {
         streams.push_back(partitions.emplace_back(std::make_unique<Partition>(resource))->stream);
     gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
     params.max_executables = 1; // so that the calls make executables all the time
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < (check::slow ? 10 : 40); round++) {
         CUgraph captured = capture_many(kernels, 1000);
         gcx_graph graph = nullptr;
         CHECK_OK(gcx_graph_create(captured, &params, &graph));
@@ -102,7 +102,7 @@ void update_during_launches_is_seen_as_a_whole() {
     const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
     const auto time_of = [](const gcx_sim_run& run) { return run.end_ns - run.begin_ns; };
     std::size_t mixed = 0;
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < (check::slow ? 10 : 40); round++) {
         note(200'000);
         {
             const Repeated launching(

@@ -52,6 +52,7 @@ void release(Leases& leases) {
     for (gcx_lease lease : leases)
         CHECK_OK(gcx_lease_release(lease));
     leases.clear();
+    CHECK_OK(gcx_cache_trim(0, nullptr)); // what was prepared for them counts towards the limit
 }
 
 // The counts that the leases have, and that no two have an SM in common.

@@ -232,6 +232,13 @@ void map_sms(Bytes& bytes, Shared& shared) {
     });
 }
 
+void shared_sms(Bytes& bytes, Shared& /*shared*/) {
+    const int32_t which = device(bytes);
+    list_sms(bytes, [&](uint32_t* ids, uint32_t capacity, uint32_t* count) {
+        return gcx_device_get_shared_sms(which, ids, capacity, count);
+    });
+}
+
 void probe(Bytes& bytes, Shared& shared) {
     const gcx_stream stream = shared.streams.pick(bytes);
     list_sms(bytes, [&](uint32_t* ids, uint32_t capacity, uint32_t* count) {
@@ -585,6 +592,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     join_hold,
     destroy_hold,
     hold_facts,
+    shared_sms,
 });
 
 void one_operation(Bytes& bytes, Shared& shared) {

@@ -32,7 +32,7 @@ trap 'exit 1' INT TERM
 library=$(find "$build/src" -maxdepth 1 -type f -name 'libgcx.so.*.*.*' | head -n 1)
 [ -n "$library" ] || { printf 'FAILED: %s/src has no libgcx.so\n' "$build" && exit 1; }
 ln -s "$library" "$folder/libgcx.so"
-ln -s "$library" "$folder/libgcx.so.0"
+ln -s "$library" "$folder/libgcx.so.1"
 export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 unset GCX_DRIVER CUDA_MODULE_LOADING CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_DEVICE_MAX_CONNECTIONS
 date -u '+%Y-%m-%d %H:%M:%S'

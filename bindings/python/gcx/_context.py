@@ -137,7 +137,7 @@ class Context(Ordered):
         return _Current(self)
 
     def _describe(self) -> str:
-        device, sm_count, _, number, _ = _gcx.gcx_context_get_info(self._handle)
+        device, sm_count, _, number = _gcx.gcx_context_get_info(self._handle)
         return f" {number}: {sm_count} SMs of device {device}"
 
 

@@ -33,7 +33,7 @@ with gcx.acquire(100) as lease:
     try:
         gcx.acquire(64, timeout=0.01)
     except gcx.AlreadyAcquiredError as error:
-        assert "waited 10 ms" in str(error)
+        assert "timed out after 10 ms" in str(error)
     else:
         raise SystemExit("no error")
 '''

@@ -70,7 +70,7 @@ def test_those_who_wait_are_served_in_their_order(
     # 32 are free, but others were first.
     with pytest.raises(gcx.AlreadyAcquiredError, match="2 wait, the first for 64 SMs"):
         gcx.acquire(8)
-    with pytest.raises(gcx.AlreadyAcquiredError, match="waited 1 ms"):
+    with pytest.raises(gcx.AlreadyAcquiredError, match="timed out after 1 ms"):
         gcx.acquire(8, timeout=0.0005)
     with pytest.raises(gcx.AlreadyAcquiredError, match="wait"):
         held.resize(112)

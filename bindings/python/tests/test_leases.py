@@ -86,7 +86,7 @@ def test_shared_ones() -> None:
     with gcx.acquire(64, shared=True) as one, two:
         assert two.exclusive_sm_count == 24
         assert one.resource.overlap(two.resource) == 64
-        with pytest.raises(gcx.ResourceConfigurationError, match="its alone"):
+        with pytest.raises(gcx.ResourceConfigurationError, match="exclusive_sm_count"):
             two.resize(16)
         two.resize(40)
         assert one.resource.overlap(two.resource) == 16

@@ -621,9 +621,9 @@ extern "C" {
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups don't fit, or a group would be empty; with
        GCX_SPLIT_EXACT a count can't be met; another family than input's
    GCX_ERROR_INVALID_RESOURCE_TYPE           input isn't an SM resource
-   GCX_ERROR_INVALID_VALUE                   request_count is 0; unknown flags; both families at
-       once; a structured split that breaks one of CUDA's rules, for which the driver may answer
-       GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
+   GCX_ERROR_INVALID_VALUE                   request_count or a request's sm_count is 0; unknown
+       flags; both families at once; a structured split that breaks one of CUDA's rules, for which
+       the driver may answer GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
    GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs aren't
        known, call gcx_device_get_shared_sms after the module is loaded; or which atom holds them
        isn't, call gcx_device_map_sms
@@ -1396,8 +1396,10 @@ pub struct gcx_cancel_s {
 pub type gcx_cancel = *mut gcx_cancel_s;
 extern "C" {
     /** One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
- all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. The handle
- is the caller's; destroying it gives up no wait.*/
+ all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
+ gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
+ or is out of the queue, of leases and of holds: it is never granted any, and holds up no other
+ request. The handle is the caller's; destroying it cancels no wait.*/
     pub fn gcx_cancel_create(cancel: *mut gcx_cancel) -> gcx_result;
 }
 extern "C" {
@@ -1717,22 +1719,23 @@ pub struct gcx_lease_s {
  with GCX_SPLIT_UNLEASED keeps clear of leases, gcx_context_list shows both.
 
  Which SMs. A lease is atoms of one family, counted and rounded as gcx_sm_split divides what can
- be had: what is free, and in a change also what its leases have. Where less will do
- (min_sm_count) it is all that is free. A new lease has the atoms of a split's group: the first
- ones. In a change, the odd atom goes where that split has it, and leases are served in the order
- of their first atoms. Who grows keeps its other atoms and takes one by one, of what is free or
-   given up, the first after its own first atom, or if there is none the last before it. Who
-   shrinks gives up what the growing ones take of it, then its last ones. A lease with the odd
- atom takes the last that can be had, and gives up its first ones. A shared lease takes those
- atoms that the most leases share and gives up those that the fewest do, of several the first and
- the last; its exclusive SMs stay. So nothing is lost between leases, the same changes come to the
- same sets, whose contexts are kept, and what is free stays together at the device's end, where
- the largest clusters are. [13.1+] Where no context can be made with the odd atom
- (gcx_context_create), a lease goes without it.
+ be had: what is free, and in a change also what its leases have. If min_sm_count allows less, a
+ lease gets all that is free. Placement promises this:
+   - It is deterministic.
+   - A lease that grows keeps its SMs, and a lease that shrinks gets no new ones. Exempt is the
+     family's remainder atom, which goes where a split has it. [13.1+] Where the driver would
+     make no context of a set with the remainder atom (gcx_context_create), the leases of the
+     change move, or do without that atom.
+   - A layout that was prepared (gcx_lease_prepare) comes back to the same SMs, whose contexts are
+     cached. A lease may move then, and its work waits on the device as after any change.
+ A shared lease prefers the SMs that most leases share. Its exclusive SMs stay unless it is to
+ have fewer SMs than those.
 
- Who is first. Requests that wait are served in the order in which they came, and while one waits
-   nobody who came later is given what is free: neither another request nor a lease that grows.
-   So none starves, however large.
+ Who is first. Requests that wait are served in the order of arrival, and while one waits nobody
+   who came later is given what is free: neither another request nor a lease that grows. So none
+   starves, however large. Each hold has a queue of its own, and so have the leases outside of
+   holds: a request that waits in a hold keeps only the hold's free SMs from leases outside. A
+   request that was cancelled or has timed out is out of its queue at that moment.
 
  Streams follow. A gcx_stream of a lease stands for the lease: gcx_stream_native, and every
    function that takes the stream, uses a CUstream of the SMs that the lease has at that call,
@@ -1844,14 +1847,15 @@ extern "C" {
  Errors: those of gcx_context_create;
    GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
        did; the message says who
-   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
+   GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal; another copy of gcx in
+       this process has acquired leases, and the message has the paths of both
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the hold, has fewer SMs than requested
    GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
        atoms hold isn't known: call gcx_device_map_sms for both
    GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_OWN_QUEUES on a driver before 13.1
    GCX_ERROR_INVALID_DEVICE    no such device
-   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no leases, a name that is too
-       long; min_sm_count or exclusive_sm_count is more than sm_count*/
+   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no leases, a name
+       that is too long; min_sm_count or exclusive_sm_count is more than sm_count*/
     pub fn gcx_lease_acquire(
         device: i32,
         sm_count: u32,
@@ -1924,9 +1928,10 @@ extern "C" {
  Errors: those of gcx_context_create;
    GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
        or others wait for them; the message says who
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; one is to
-       have more SMs than the device has, or less than its exclusive_sm_count
-   GCX_ERROR_INVALID_VALUE     count is 0, a lease is there twice, unknown flags*/
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes,
+       rounded to whole atoms, never fit on the device or in the hold, even if all SMs were free;
+       one is less than its lease's exclusive_sm_count
+   GCX_ERROR_INVALID_VALUE     count or an sm_count is 0, a lease is there twice, unknown flags*/
     pub fn gcx_lease_resize(
         sizes: *const gcx_lease_size,
         count: u32,
@@ -1935,10 +1940,12 @@ extern "C" {
 }
 extern "C" {
     /** Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
- nothing: for a thread of the caller's that makes ahead of time what is to be changed in
- microseconds later, one call for each layout, between which the caller tells its progress and may
- give up. Before there are leases it is gcx_cache_prepare with GCX_PREPARE_FOR_LEASES.
- The contexts are prepared from then on, as after gcx_cache_prepare.
+ nothing. Until one of the leases is released, each change of the same leases that comes to the
+ same numbers of SMs brings these sets back, as long as no other lease has their SMs (of a device,
+ the last 1,024 layouts). For a thread of the caller's that makes ahead of time what is to be
+ changed in microseconds later, one call for each layout, between which the caller reports its
+ progress and may stop. Before there are leases it is gcx_cache_prepare with
+ GCX_PREPARE_FOR_LEASES. The contexts are prepared from then on, as after gcx_cache_prepare.
  Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limit is too small, as at
  gcx_cache_prepare.*/
     pub fn gcx_lease_prepare(sizes: *const gcx_lease_size, count: u32) -> gcx_result;
@@ -2658,9 +2665,11 @@ impl Default for gcx_hold_params {
 extern "C" {
     /** Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
  folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
- gcx_hold_destroy. Waiting is a look every 20 ms at most, and no thread. Errors:
+ gcx_hold_destroy. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds all
+ waiting; but if other processes have the folder locked, which takes them less than a millisecond,
+ the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
    GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
-       did; the message says who
+       did; the message says who. Or others changed the folder all that time
    GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
        user's, or too many may enter it
    GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
@@ -2668,8 +2677,8 @@ extern "C" {
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
    GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none
    GCX_ERROR_INVALID_DEVICE    no such device
-   GCX_ERROR_INVALID_VALUE     unknown flags, a family that has no holds, a name or path that is
-       too long, a path that is not absolute; min_sm_count is more than sm_count*/
+   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no holds, a name or
+       path that is too long, a path that is not absolute; min_sm_count is more than sm_count*/
     pub fn gcx_hold_create(
         device: i32,
         sm_count: u32,
@@ -2694,6 +2703,7 @@ extern "C" {
  gcx_hold_destroy. Errors:
    GCX_ERROR_NOT_FOUND         the hold has ended, or was never there
    GCX_ERROR_INVALID_VALUE     the token is none
+   GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder all the time for 5 s
    GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as of gcx_hold_create*/
     pub fn gcx_hold_join(
         token: *const ::std::os::raw::c_char,
@@ -3957,7 +3967,7 @@ extern "C" {
  Errors: GCX_ERROR_NOT_PERMITTED libcuda.so.1 is loaded already; GCX_ERROR_FILE_NOT_FOUND
  libgcx-counts.so, or the simulated driver that GCX_DRIVER names, isn't installed;
  GCX_ERROR_SHARED_OBJECT_INIT_FAILED there is no driver library, or it can't be loaded;
- GCX_ERROR_OPERATING_SYSTEM no file or pipe can be made.*/
+ GCX_ERROR_OPERATING_SYSTEM no file can be made.*/
     pub fn gcx_report_partition_counts() -> gcx_result;
 }
 extern "C" {

@@ -7,8 +7,7 @@ import java.util.Objects;
 /**
  * Which SMs a hold is to have, and how long to wait for them.
  *
- * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} takes all that are
- *     free
+ * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} takes all that are free
  * @param minSmCount so many will do if those asked for can't be had; 0: no less than asked for, and
  *     of the rest one atom
  * @param family the family of its atoms: coscheduled, fine or max-cluster
@@ -42,8 +41,8 @@ public record HoldRequest(
    * @param cancel what gives the wait up, or null
    * @param name the name, or empty
    * @param folder the folder, or null
-   * @throws GcxException.InvalidValue smCount is 0; a count is negative or doesn't fit into 32 bits;
-   *     the timeout is negative
+   * @throws GcxException.InvalidValue smCount is 0; a count is negative or doesn't fit into 32
+   *     bits; the timeout is negative
    */
   public HoldRequest {
     SmRequest.checkWanted(smCount, "HoldRequest.rest()");

@@ -6,8 +6,7 @@ import java.util.Objects;
 /**
  * Which SMs a lease is to have, and how long to wait for them.
  *
- * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} takes all that are
- *     free
+ * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} takes all that are free
  * @param minSmCount so many will do if those asked for can't be had; 0: no less than asked for, and
  *     of the rest one atom
  * @param isShared whether others that are shared may have its SMs too
@@ -47,8 +46,8 @@ public record LeaseRequest(
    * @param timeout how long to wait
    * @param cancel what gives the wait up, or null
    * @param name the name, or empty
-   * @throws GcxException.InvalidValue smCount is 0; a count is negative or doesn't fit into 32 bits;
-   *     the timeout is negative
+   * @throws GcxException.InvalidValue smCount is 0; a count is negative or doesn't fit into 32
+   *     bits; the timeout is negative
    */
   public LeaseRequest {
     SmRequest.checkWanted(smCount, "LeaseRequest.rest()");

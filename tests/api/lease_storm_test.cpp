@@ -1,0 +1,2407 @@
+// Random operations on leases, streams, events, graphs and the cache in four threads, checked
+// against what gcx.h promises. Each thread has a device of its own, where what happens is known
+// exactly although other threads call functions on the same leases, and one device is everybody's.
+//
+//   api-lease_storm MODE      storm: four threads; signals: the same while signals interrupt them;
+//                             history: one thread, each step of which depends on its number alone
+//   GCX_LEASE_STORM=SECONDS[:SEED]   how long, and the first seed; 2 seconds and a random one else
+//   GCX_LEASE_STORM_STEPS=3,17,40    history: these steps of that one seed alone. A history that
+//                                    fails is cut down to the steps that it needs, and printed so
+//   GCX_LEASE_STORM_OPERATIONS=a,b   only the operations whose names begin so
+#include "storm_driver.hpp"
+#include "support.hpp"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdarg>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+
+using namespace support;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// --------------------------------------------------------------------------------------------
+// What to run
+// --------------------------------------------------------------------------------------------
+
+enum class Mode { storm, signals, history };
+
+struct Options {
+    Mode mode = Mode::storm;
+    double seconds = 2;
+    unsigned seed = 0;
+    bool one_seed = false;
+    std::vector<unsigned> steps; // of a history; empty: all
+    std::vector<std::string> operations;
+};
+
+constexpr unsigned kThreads = 4;
+constexpr unsigned kSteps = 120; // of a history
+
+std::vector<std::string> words_of(const char* text) {
+    std::vector<std::string> words;
+    std::istringstream stream(text == nullptr ? "" : text);
+    for (std::string word; std::getline(stream, word, ',');)
+        words.push_back(word);
+    return words;
+}
+
+Options options_of(int count, char** arguments) {
+    Options options;
+    const std::string mode = count > 1 ? arguments[1] : "storm";
+    options.mode =
+        mode == "history" ? Mode::history : (mode == "signals" ? Mode::signals : Mode::storm);
+    options.seed = std::random_device{}() % 1'000'000'000;
+    if (const char* const text = std::getenv("GCX_LEASE_STORM")) {
+        const int read = std::sscanf(text, "%lf:%u", &options.seconds, &options.seed);
+        CHECK(read >= 1);
+        options.one_seed = read == 2 && options.seconds == 0;
+    }
+    for (const std::string& word : words_of(std::getenv("GCX_LEASE_STORM_STEPS")))
+        options.steps.push_back(static_cast<unsigned>(std::stoul(word)));
+    options.operations = words_of(std::getenv("GCX_LEASE_STORM_OPERATIONS"));
+    return options;
+}
+
+// The same on every machine for one seed, whatever was drawn before.
+class Random {
+  public:
+    explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 0x1234567) {
+        for (int i = 0; i < 4; i++)
+            next();
+    }
+    uint32_t below(uint32_t bound) { return static_cast<uint32_t>(next() % bound); }
+    bool one_in(uint32_t bound) { return below(bound) == 0; }
+    uint64_t next() {
+        state_ += 0x9e3779b97f4a7c15U;
+        uint64_t z = state_;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+        return z ^ (z >> 31);
+    }
+
+  private:
+    uint64_t state_;
+};
+
+storm_driver::ThreadFunction driver_thread_function = nullptr;
+
+storm_driver::Thread& driver_thread() {
+    return *driver_thread_function();
+}
+
+// What the simulated kernels of one launch are known by: the length of a kernel is its tag and a
+// multiple of kTagUnit.
+// Of one lease and change. lease_cost_test.cpp has the bound of a change that was made before; here
+// events are created, and several streams have unfinished work.
+constexpr uint64_t kMostCalls = 40;
+// Of a stream that comes to a context for the first time: it asks whether one of the up to 32
+// streams that the context keeps is idle.
+constexpr uint64_t kMostToFollow = 128;
+constexpr uint32_t kTags = 1U << 20;
+constexpr uint64_t kTagUnit = kTags;
+
+struct Launch {
+    int32_t device = 0;
+    uint64_t owner = 0; // the lease's serial number; 0: no lease's
+    bool shared = false;
+};
+
+// A lease and what goes with it. Handles are never used twice, so that whoever keeps a bundle can
+// go on calling with them after somebody else has released the lease.
+struct Bundle {
+    int32_t device = 0;
+    gcx_lease lease = nullptr;
+    uint64_t serial = 0;
+    bool shared = false;
+    uint32_t exclusive = 0;
+    std::mutex submit; // held by whoever submits work natively, and by whoever changes the lease
+    std::array<std::atomic<gcx_stream>, 3> streams{};
+    std::array<uint32_t, 3> last{}; // the last native launch's tag
+    std::array<bool, 3> used{};
+    bool graph_launched = false; // whose end is not followed
+    bool left = false;   // work in streams that were destroyed, which the lease may wait for
+    bool ended = false;  // its parts are destroyed: it gets no new ones
+    bool gained = false; // it may have to wait for others' work
+    std::atomic<gcx_graph> graph{nullptr};
+    // Of a thread's own device: what the model knows.
+    gcx_resource set{};
+};
+using BundlePointer = std::shared_ptr<Bundle>;
+
+class Storm;
+
+struct Worker {
+    Worker(Storm& its_storm, unsigned its_number, uint64_t seed)
+        : storm(its_storm), number(its_number), random(seed) {}
+
+    Storm& storm;
+    const unsigned number;
+    Random random;
+    int32_t device = 0; // its own
+    std::vector<BundlePointer> own;
+    gcx_cancel cancel = nullptr;
+    std::vector<std::pair<uint32_t, uint32_t>> order; // tags: the first ends before the second
+    CUstream plain = nullptr;
+    bool many = false;     // so many streams were at work that each costs calls
+    bool injected = false; // the last call had a failing driver call
+    uint64_t calls = 0;    // driver calls of the last call
+    uint64_t contexts_made = 0;
+    uint64_t evictions = 0;
+    // For who watches.
+    std::atomic<const char*> operation{"nothing"};
+    std::atomic<const char*> function{"nothing"};
+    std::atomic<int64_t> since{0};
+    std::atomic<uint64_t> operations{0};
+    std::atomic<bool> runs{false};
+    pthread_t native{};
+    unsigned step = 0;
+
+    template <class Function>
+    gcx_result call(const char* name, std::initializer_list<gcx_result> allowed,
+                    const Function& function_to_call);
+    bool complain(const char* format, ...) __attribute__((format(printf, 2, 3)));
+};
+
+// What a handle that somebody else may have destroyed answers.
+#define STALE GCX_ERROR_INVALID_HANDLE, GCX_ERROR_CONTEXT_IS_DESTROYED
+
+int64_t milliseconds_now() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch())
+        .count();
+}
+
+class Storm {
+  public:
+    Storm(const Options& its_options, unsigned its_seed, std::string its_spec)
+        : options(its_options), seed(its_seed), spec(std::move(its_spec)) {}
+
+    const Options& options;
+    const unsigned seed;
+    const std::string spec;
+    int32_t devices = 0;
+    int driver = 0;
+    bool alone = false;  // a history
+    bool faulty = false; // driver calls fail, until the end
+    bool was_faulty = false;
+    bool resets = false; // its threads reset their own devices
+    std::vector<std::unique_ptr<Worker>> workers;
+
+    std::vector<CUcontext> primary;
+    std::vector<CUmodule> modules;
+    std::vector<CUfunction> spinners;
+    std::vector<Launch> launches = std::vector<Launch>(kTags);
+    std::atomic<uint32_t> next_tag{1};
+    std::atomic<uint64_t> next_serial{1};
+
+    // What all threads use.
+    std::mutex mutex;
+    std::array<BundlePointer, 8> common;
+    std::array<BundlePointer, 8> published; // leases of threads' own devices, two each
+    std::array<gcx_graph, 3> graphs{};      // with parts
+    std::array<gcx_event, 4> events{};
+    std::array<gcx_cancel, 3> cancels{};
+    gcx_cancel stop = nullptr; // signalled at the end
+    std::atomic<bool> over{false};
+    std::atomic<uint64_t> operations{0};
+    std::atomic<uint64_t> granted{0};
+    std::atomic<uint64_t> changed{0};
+    std::atomic<uint64_t> most_calls{0}; // driver calls of a change, for each of its leases
+
+    bool exact() const { return driver < 13010; }
+
+    uint32_t new_tag(int32_t device, const Bundle* owner) {
+        const uint32_t tag = 1 + next_tag++ % (kTags - 1);
+        launches[tag] = {device, owner == nullptr ? 0 : owner->serial,
+                         owner != nullptr && owner->shared};
+        return tag;
+    }
+    template <class Handle, std::size_t size>
+    Handle some(Random& random, const std::array<Handle, size>& of) {
+        const std::lock_guard lock(mutex);
+        return of[random.below(size)];
+    }
+    template <class Handle, std::size_t size>
+    Handle put(Random& random, std::array<Handle, size>& into, Handle what) {
+        const std::lock_guard lock(mutex);
+        return std::exchange(into[random.below(size)], std::move(what));
+    }
+};
+
+bool Worker::complain(const char* format, ...) {
+    char text[1500];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    char where[300];
+    std::snprintf(where, sizeof where, "seed %u on %s%s, thread %u, step %u, %s: ", storm.seed,
+                  storm.spec.c_str(), storm.was_faulty ? ", driver calls fail" : "", number, step,
+                  operation.load());
+    return check::count(false, "lease storm", 0, where + std::string(text));
+}
+
+template <class Function>
+gcx_result Worker::call(const char* name, std::initializer_list<gcx_result> allowed,
+                        const Function& function_to_call) {
+    storm_driver::Thread& driver = driver_thread();
+    driver.calls = driver.contexts_made = driver.evictions = 0;
+    driver.failed = nullptr;
+    const CUresult failures[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,
+                                 CUDA_ERROR_LAUNCH_FAILED};
+    driver.failure = failures[random.below(3)];
+    driver.fail_at = storm.faulty && random.one_in(12) ? 1 + random.below(14) : 0;
+    function = name;
+    since = milliseconds_now();
+    const gcx_result result = function_to_call();
+    driver.fail_at = 0;
+    injected = driver.failed != nullptr;
+    calls = driver.calls;
+    contexts_made = driver.contexts_made;
+    evictions = driver.evictions;
+    if (result == GCX_SUCCESS) {
+        check::passed++;
+        return result;
+    }
+    const bool is_allowed = std::find(allowed.begin(), allowed.end(), result) != allowed.end() ||
+                            (injected && result != GCX_ERROR_UNKNOWN);
+    if (!is_allowed)
+        complain("%s answered %s%s%s", name, gcx_result_name(result),
+                 injected ? " after a failing " : "", injected ? driver.failed : "");
+    else if (result != GCX_ERROR_NOT_READY && *gcx_last_error_message() == '\0')
+        complain("%s answered %s without a message", name, gcx_result_name(result));
+    else
+        check::passed++;
+    return result;
+}
+
+// Gives a handle up, however often its driver calls fail.
+template <class Handle>
+void destroy(Worker& worker, const char* name, gcx_result (*function)(Handle), Handle handle,
+             bool may_be_stale = false) {
+    if (handle == nullptr)
+        return;
+    for (int attempt = 0; attempt < 5; attempt++) {
+        const gcx_result result =
+            worker.call(name, {GCX_ERROR_INVALID_HANDLE}, [&] { return function(handle); });
+        const bool gone = result == GCX_ERROR_INVALID_HANDLE && (may_be_stale || attempt != 0);
+        if (result == GCX_SUCCESS || gone)
+            return;
+        if (!worker.injected) {
+            worker.complain("%s answered %s", name, gcx_result_name(result));
+            return;
+        }
+    }
+}
+
+// --------------------------------------------------------------------------------------------
+// Work
+// --------------------------------------------------------------------------------------------
+
+constexpr char kPtx[] = R"(
+.version 6.3
+.target sm_70
+.address_size 64
+.visible .entry gcx_spin(.param .u64 nanoseconds)
+{ ret; }
+)";
+
+void begin_device(Storm& storm, int32_t device) {
+    const auto at = static_cast<std::size_t>(device);
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&storm.primary[at], device), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(storm.primary[at]), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuModuleLoadData)(&storm.modules[at], kPtx), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuModuleGetFunction)(&storm.spinners[at], storm.modules[at], "gcx_spin"),
+             CUDA_SUCCESS);
+    CUcontext popped = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+}
+
+void end_device(Storm& storm, int32_t device) {
+    const auto at = static_cast<std::size_t>(device);
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(storm.primary[at]), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuModuleUnload)(storm.modules[at]), CUDA_SUCCESS);
+    CUcontext popped = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(device), CUDA_SUCCESS);
+}
+
+CUstream plain_stream(Storm& storm, int32_t device) {
+    CUstream stream = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPushCurrent)(storm.primary[static_cast<std::size_t>(device)]),
+             CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    CUcontext popped = nullptr;
+    CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
+    return stream;
+}
+
+CUresult spin(Storm& storm, int32_t device, CUstream stream, uint64_t nanoseconds) {
+    void* arguments[] = {&nanoseconds};
+    return NATIVE(cuLaunchKernel)(storm.spinners[static_cast<std::size_t>(device)], 1, 1, 1, 1, 1,
+                                  1, 0, stream, arguments, nullptr);
+}
+
+// Mostly shorter than what is done meanwhile, at times much longer, rarely a persistent kernel.
+uint64_t some_length(Random& random) {
+    const uint32_t choice = random.below(40);
+    if (choice == 0)
+        return 1'000'000'000; // times kTagUnit: 12 days
+    return choice < 6 ? 50 + random.below(1000) : random.below(3);
+}
+
+uint64_t clock_ns() {
+    return sim::counts().clock_ns;
+}
+
+std::vector<gcx_sim_run> runs_so_far() {
+    static const auto get = sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs");
+    std::vector<gcx_sim_run> runs(get(nullptr, 0));
+    runs.resize(std::min(runs.size(), get(runs.data(), runs.size())));
+    return runs;
+}
+
+uint32_t tag_of(const gcx_sim_run& run) {
+    return static_cast<uint32_t>((run.end_ns - run.begin_ns) % kTagUnit);
+}
+
+// Launches a kernel in a stream of a lease. Returns its tag, 0 if the stream has ended.
+uint32_t launch(Worker& worker, Bundle& bundle, std::size_t index, uint64_t length) {
+    const std::lock_guard lock(bundle.submit);
+    gcx_stream stream = bundle.streams[index];
+    if (stream == nullptr)
+        return 0;
+    CUstream native = nullptr;
+    worker.call("gcx_stream_native", {STALE}, [&] {
+        native = gcx_stream_native(stream);
+        return native != nullptr ? GCX_SUCCESS : GCX_ERROR_INVALID_HANDLE;
+    });
+    bundle.used[index] = true;
+    if (native == nullptr)
+        return 0;
+    const uint32_t tag = worker.storm.new_tag(bundle.device, &bundle);
+    const CUresult result = spin(worker.storm, bundle.device, native, tag + length * kTagUnit);
+    if (result != CUDA_SUCCESS) {
+        worker.complain("a launch in a stream of a lease answered %d", static_cast<int>(result));
+        return 0;
+    }
+    if (bundle.last[index] != 0)
+        worker.order.emplace_back(bundle.last[index], tag);
+    bundle.last[index] = tag;
+    return tag;
+}
+
+struct Bits {
+    uint64_t words[6];
+    bool meets(const Bits& other) const {
+        for (int i = 0; i < 6; i++) {
+            if ((words[i] & other.words[i]) != 0)
+                return true;
+        }
+        return false;
+    }
+};
+
+// No two leases' kernels on one SM at one time, unless both are shared; and work in the order that
+// streams and events give it.
+void check_runs(Storm& storm) {
+    struct Open {
+        uint64_t end;
+        uint32_t tag;
+        Bits sms;
+        uint64_t begin;
+    };
+    std::vector<gcx_sim_run> runs = runs_so_far();
+    std::erase_if(runs, [](const auto& run) { return run.kind != GCX_SIM_RUN_KERNEL; });
+    std::sort(runs.begin(), runs.end(),
+              [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+    std::map<int32_t, std::vector<Open>> open;
+    std::map<uint32_t, std::pair<uint64_t, uint64_t>> times; // of native launches, by tag
+    int complaints = 0;
+    Worker& worker = *storm.workers[0];
+    worker.operation = "the order of the kernels";
+    for (const gcx_sim_run& run : runs) {
+        const uint32_t tag = tag_of(run);
+        const Launch& its = storm.launches[tag];
+        if (run.launch == 0)
+            times[tag] = {run.begin_ns, run.end_ns};
+        if (tag == 0 || its.owner == 0)
+            continue;
+        Open now{run.end_ns, tag, {}, run.begin_ns};
+        std::copy_n(run.sms, 6, now.sms.words);
+        auto& here = open[its.device];
+        std::erase_if(here, [&](const Open& other) { return other.end <= run.begin_ns; });
+        for (const Open& other : here) {
+            const Launch& theirs = storm.launches[other.tag];
+            if (theirs.owner == its.owner || (theirs.shared && its.shared) ||
+                !other.sms.meets(now.sms) || complaints++ >= 3)
+                continue;
+            worker.complain("kernel %u of lease %llu runs from %llu to %llu on SMs of device %d "
+                            "where kernel %u of lease %llu runs from %llu to %llu%s",
+                            tag, static_cast<unsigned long long>(its.owner),
+                            static_cast<unsigned long long>(run.begin_ns),
+                            static_cast<unsigned long long>(run.end_ns), its.device, other.tag,
+                            static_cast<unsigned long long>(theirs.owner),
+                            static_cast<unsigned long long>(other.begin),
+                            static_cast<unsigned long long>(other.end),
+                            run.launch != 0 ? " (a graph)" : "");
+        }
+        here.push_back(now);
+    }
+    for (const auto& each : storm.workers) {
+        for (const auto& [first, second] : each->order) {
+            const auto a = times.find(first);
+            const auto b = times.find(second);
+            if (a == times.end() || b == times.end() || b->second.first >= a->second.second ||
+                complaints++ >= 3)
+                continue;
+            worker.complain("kernel %u of lease %llu begins at %llu, before kernel %u of lease "
+                            "%llu, which is before it in its stream or by an event, ends at %llu "
+                            "(thread %u)",
+                            second, static_cast<unsigned long long>(storm.launches[second].owner),
+                            static_cast<unsigned long long>(b->second.first), first,
+                            static_cast<unsigned long long>(storm.launches[first].owner),
+                            static_cast<unsigned long long>(a->second.second), each->number);
+        }
+    }
+}
+
+// --------------------------------------------------------------------------------------------
+// Leases of anybody
+// --------------------------------------------------------------------------------------------
+
+// A captured graph of kernels with these tags, one after the other.
+CUgraph captured_graph(Worker& worker, int32_t device, const std::vector<uint64_t>& lengths) {
+    CUgraph graph = nullptr;
+    CUstream stream = worker.plain;
+    if (device != worker.device)
+        stream = plain_stream(worker.storm, device);
+    CHECK_EQ(NATIVE(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+    for (const uint64_t length : lengths)
+        CHECK_EQ(spin(worker.storm, device, stream, length), CUDA_SUCCESS);
+    CHECK_EQ(NATIVE(cuStreamEndCapture)(stream, &graph), CUDA_SUCCESS);
+    if (stream != worker.plain)
+        CHECK_EQ(NATIVE(cuStreamDestroy)(stream), CUDA_SUCCESS);
+    return graph;
+}
+
+gcx_graph make_graph(Worker& worker, int32_t device, const std::vector<uint64_t>& lengths) {
+    CUgraph captured = captured_graph(worker, device, lengths);
+    gcx_graph_params params = GCX_GRAPH_PARAMS_INIT;
+    params.max_executables = 1 + worker.random.below(3);
+    gcx_graph graph = nullptr;
+    worker.call("gcx_graph_create", {},
+                [&] { return gcx_graph_create(captured, &params, &graph); });
+    CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+    return graph;
+}
+
+BundlePointer bundle_of(Worker& worker, int32_t device, gcx_lease lease,
+                        const gcx_lease_params& params) {
+    auto bundle = std::make_shared<Bundle>();
+    bundle->device = device;
+    bundle->lease = lease;
+    bundle->serial = worker.storm.next_serial++;
+    bundle->shared = (params.flags & GCX_LEASE_SHARED) != 0;
+    bundle->exclusive = params.exclusive_sm_count;
+    bundle->gained = true;
+    for (std::size_t i = 0; i < 1 + worker.random.below(2); i++) {
+        gcx_stream stream = nullptr;
+        worker.call("gcx_lease_stream_create", {},
+                    [&] { return gcx_lease_stream_create(lease, nullptr, &stream); });
+        bundle->streams[i] = stream;
+    }
+    return bundle;
+}
+
+// Its streams and its graph, before or after the lease itself.
+void destroy_parts(Worker& worker, Bundle& bundle) {
+    for (auto& stream : bundle.streams) {
+        const std::lock_guard lock(bundle.submit);
+        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream.exchange(nullptr));
+    }
+    destroy(worker, "gcx_graph_destroy", gcx_graph_destroy, bundle.graph.exchange(nullptr));
+}
+
+void release(Worker& worker, Bundle& bundle) {
+    const std::lock_guard lock(bundle.submit);
+    destroy(worker, "gcx_lease_release", gcx_lease_release, bundle.lease);
+}
+
+struct SubmitLocks {
+    explicit SubmitLocks(std::vector<BundlePointer> bundles) : bundles_(std::move(bundles)) {
+        std::sort(bundles_.begin(), bundles_.end());
+        bundles_.erase(std::unique(bundles_.begin(), bundles_.end()), bundles_.end());
+        for (const BundlePointer& bundle : bundles_)
+            bundle->submit.lock();
+    }
+    ~SubmitLocks() {
+        for (const BundlePointer& bundle : bundles_)
+            bundle->submit.unlock();
+    }
+    SubmitLocks(const SubmitLocks&) = delete;
+    SubmitLocks& operator=(const SubmitLocks&) = delete;
+
+  private:
+    std::vector<BundlePointer> bundles_;
+};
+
+// At no moment do two leases have an SM in common, unless both are shared.
+void check_list(Worker& worker, int32_t device) {
+    std::vector<gcx_live_lease> live(96);
+    uint32_t count = 0;
+    if (worker.call("gcx_lease_list", {},
+                    [&] { return gcx_lease_list(device, live.data(), 96, &count); }) != GCX_SUCCESS)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+        if (live[i].waits == 0 && (gcx_resource_get_info(&live[i].resource, &info) != GCX_SUCCESS ||
+                                   info.sm_count != live[i].sm_count || info.sm_count == 0))
+            worker.complain("lease %llu has %u SMs by the list, and %u by its resource",
+                            static_cast<unsigned long long>(live[i].id), live[i].sm_count,
+                            info.sm_count);
+        for (uint32_t j = 0; j < i; j++) {
+            if (live[i].device != live[j].device || live[i].waits != 0 || live[j].waits != 0 ||
+                (live[i].flags & live[j].flags & GCX_LEASE_SHARED) != 0)
+                continue;
+            uint32_t common = 0;
+            if (gcx_resource_get_overlap(&live[i].resource, &live[j].resource, &common) ==
+                    GCX_SUCCESS &&
+                common != 0)
+                worker.complain("leases %llu and %llu have %u SMs in common",
+                                static_cast<unsigned long long>(live[i].id),
+                                static_cast<unsigned long long>(live[j].id), common);
+        }
+    }
+}
+
+uint32_t some_count(Random& random) {
+    switch (random.below(8)) {
+    case 0:
+        return GCX_REST;
+    case 1:
+        return 1 + random.below(140);
+    default:
+        return 8 * (1 + random.below(8));
+    }
+}
+
+// --------------------------------------------------------------------------------------------
+// A thread's own device, where nobody else acquires, changes or releases
+// --------------------------------------------------------------------------------------------
+
+gcx_resource free_of(Worker& worker) {
+    gcx_resource free{};
+    gcx_device_get_resource(worker.device, GCX_RESOURCE_SM, &free);
+    for (const BundlePointer& bundle : worker.own)
+        gcx_resource_subtract(&free, &bundle->set, &free);
+    return free;
+}
+
+uint32_t count_of(const gcx_resource& resource) {
+    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+    return gcx_resource_get_info(&resource, &info) == GCX_SUCCESS ? info.sm_count : 0;
+}
+
+// The SMs that a split of the resource has for these counts; empty if there are none.
+std::vector<uint32_t> planned(const gcx_resource& from, const std::vector<uint32_t>& counts) {
+    std::vector<uint32_t> result(counts.size());
+    const std::vector<gcx_sm_request> requests = requests_for(counts);
+    if (count_of(from) == 0 ||
+        gcx_sm_plan(&from, requests.data(), static_cast<uint32_t>(counts.size()), 0, result.data(),
+                    nullptr) != GCX_SUCCESS)
+        return {};
+    return result;
+}
+
+void read_set(Worker& worker, Bundle& bundle) {
+    if (gcx_lease_get_resource(bundle.lease, &bundle.set) != GCX_SUCCESS)
+        worker.complain("a lease of the thread's own answers nothing");
+}
+
+// All its leases have what the model says.
+void check_own(Worker& worker) {
+    for (const BundlePointer& bundle : worker.own) {
+        gcx_resource now{};
+        if (gcx_lease_get_resource(bundle->lease, &now) != GCX_SUCCESS ||
+            std::memcmp(&now, &bundle->set, sizeof now) != 0)
+            worker.complain("lease %llu has %u SMs, not those %u that it had",
+                            static_cast<unsigned long long>(bundle->serial), count_of(now),
+                            count_of(bundle->set));
+    }
+    for (const BundlePointer& a : worker.own) {
+        for (const BundlePointer& b : worker.own) {
+            uint32_t common = 0;
+            if (a != b && !(a->shared && b->shared) &&
+                gcx_resource_get_overlap(&a->set, &b->set, &common) == GCX_SUCCESS && common != 0)
+                worker.complain("leases %llu and %llu have %u SMs in common",
+                                static_cast<unsigned long long>(a->serial),
+                                static_cast<unsigned long long>(b->serial), common);
+        }
+    }
+}
+
+BundlePointer own_acquire_of(Worker& worker, uint32_t count, uint32_t least, uint32_t flags,
+                             uint32_t timeout) {
+    const gcx_resource free = free_of(worker);
+    const std::vector<uint32_t> plan = planned(free, {count});
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.flags = flags;
+    params.min_sm_count = least;
+    params.timeout_ms = timeout;
+    params.name = worker.random.one_in(2) ? "own" : nullptr;
+    if ((flags & GCX_LEASE_SHARED) != 0 && worker.random.one_in(3))
+        params.exclusive_sm_count = count == GCX_REST ? 8 : count / 2;
+    gcx_lease lease = nullptr;
+    const auto begin = Clock::now();
+    const gcx_result result = worker.call(
+        "gcx_lease_acquire", {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
+        [&] { return gcx_lease_acquire(worker.device, count, &params, &lease); });
+    const double waited = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    const bool injected = worker.injected;
+    if (result == GCX_ERROR_ALREADY_ACQUIRED && !injected &&
+        (waited < timeout || waited > timeout + (check::slow ? 8000 : 4000)))
+        worker.complain("waited %.0f ms of a timeout of %u ms", waited, timeout);
+    const bool has_exclusive =
+        params.exclusive_sm_count == 0 || !planned(free, {params.exclusive_sm_count}).empty();
+    const bool expected =
+        has_exclusive && ((!plan.empty() && plan[0] >= least) ||
+                          (least != 0 && count_of(free) >= least && count_of(free) != 0));
+    const bool exclusive = (flags & GCX_LEASE_SHARED) == 0;
+    if (result != GCX_SUCCESS) {
+        if (lease != nullptr)
+            worker.complain("a failed acquire wrote a handle");
+        if (expected && !injected && worker.storm.exact())
+            worker.complain("%u SMs (at least %u, flags %u) were refused with %s, and %u are free",
+                            count, least, flags, gcx_result_name(result), count_of(free));
+        check_own(worker);
+        return nullptr;
+    }
+    worker.storm.granted++;
+    BundlePointer bundle = bundle_of(worker, worker.device, lease, params);
+    read_set(worker, *bundle);
+    const uint32_t got = count_of(bundle->set);
+    const uint32_t right = plan.empty() ? count_of(free) : plan[0];
+    if (exclusive && worker.storm.exact() && (!expected || got != right))
+        worker.complain("%u SMs (at least %u) gave %u, and %u would have been right", count, least,
+                        got, expected ? right : 0);
+    worker.own.push_back(bundle);
+    check_own(worker);
+    const std::lock_guard lock(worker.storm.mutex);
+    worker.storm.published[worker.number * 2 + worker.random.below(2)] = bundle;
+    return bundle;
+}
+
+uint32_t some_timeout(Worker& worker) {
+    return worker.random.one_in(4) ? worker.random.below(12) : 0;
+}
+
+void own_acquire(Worker& worker) {
+    Random& random = worker.random;
+    if (worker.own.size() >= 4)
+        return;
+    const uint32_t count = some_count(random);
+    uint32_t least = random.one_in(4) ? 8 * (1 + random.below(3)) : 0;
+    if (least > count)
+        least = 0;
+    own_acquire_of(worker, count, least, random.one_in(4) ? GCX_LEASE_SHARED : 0,
+                   some_timeout(worker));
+}
+
+BundlePointer take_own(Worker& worker) {
+    if (worker.own.empty())
+        return nullptr;
+    const std::size_t at = worker.random.below(static_cast<uint32_t>(worker.own.size()));
+    BundlePointer bundle = worker.own[at];
+    worker.own.erase(worker.own.begin() + static_cast<std::ptrdiff_t>(at));
+    return bundle;
+}
+
+Bundle* some_own(Worker& worker) {
+    return worker.own.empty()
+               ? nullptr
+               : worker.own[worker.random.below(static_cast<uint32_t>(worker.own.size()))].get();
+}
+
+// SMs are free when release returns, whatever others do with the lease.
+void own_release(Worker& worker) {
+    const BundlePointer bundle = take_own(worker);
+    if (bundle == nullptr)
+        return;
+    const bool parts_first = worker.random.one_in(2);
+    const bool acquire_again = worker.random.one_in(2);
+    if (parts_first)
+        destroy_parts(worker, *bundle);
+    release(worker, *bundle);
+    check_own(worker);
+    if (acquire_again && !bundle->shared)
+        own_acquire_of(worker, count_of(bundle->set), 0, 0, 0);
+    if (!parts_first)
+        destroy_parts(worker, *bundle);
+}
+
+void note_calls(Worker& worker, std::size_t leases, const char* function) {
+    // A call that fails inside is repeated and undone.
+    if (worker.many || worker.injected || worker.evictions != 0)
+        return;
+    const uint64_t each = worker.calls / leases;
+    for (uint64_t most = worker.storm.most_calls;
+         each > most && !worker.storm.most_calls.compare_exchange_weak(most, each);) {
+    }
+    if (each > kMostCalls)
+        worker.complain("%s of %zu leases made %llu driver calls", function, leases,
+                        static_cast<unsigned long long>(worker.calls));
+}
+
+void own_resize(Worker& worker) {
+    Random& random = worker.random;
+    std::vector<gcx_lease_size> sizes;
+    std::vector<BundlePointer> members;
+    std::vector<uint32_t> counts;
+    bool shared = false;
+    gcx_resource usable = free_of(worker);
+    for (const BundlePointer& bundle : worker.own) {
+        if (!sizes.empty() && random.one_in(2))
+            continue;
+        const uint32_t count = some_count(random);
+        sizes.push_back({bundle->lease, count, 0});
+        counts.push_back(count);
+        members.push_back(bundle);
+        shared = shared || bundle->shared;
+        gcx_resource_union(&usable, &bundle->set, &usable);
+    }
+    if (sizes.empty())
+        return;
+    const auto number = static_cast<uint32_t>(sizes.size());
+    const uint32_t flags = random.one_in(3) ? GCX_RESIZE_AT_ONCE : GCX_RESIZE_DEFAULT;
+    bool prepared = false;
+    if (random.one_in(3)) {
+        prepared =
+            worker.call("gcx_lease_prepare",
+                        {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_VALUE,
+                         GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
+                        [&] { return gcx_lease_prepare(sizes.data(), number); }) == GCX_SUCCESS;
+        check_own(worker);
+    }
+    const gcx_result result = [&] {
+        const SubmitLocks locks(members);
+        return worker.call("gcx_lease_resize",
+                           {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
+                           [&] { return gcx_lease_resize(sizes.data(), number, flags); });
+    }();
+    const bool injected = worker.injected;
+    if (worker.contexts_made == 0 && !injected)
+        note_calls(worker, members.size(), "gcx_lease_resize");
+    if (prepared && worker.storm.alone && worker.contexts_made != 0)
+        worker.complain("a prepared change made %llu contexts",
+                        static_cast<unsigned long long>(worker.contexts_made));
+    const std::vector<uint32_t> plan = shared ? std::vector<uint32_t>() : planned(usable, counts);
+    if (result != GCX_SUCCESS) {
+        if (!plan.empty() && !injected && worker.storm.exact())
+            worker.complain("a change that a split of the SMs allows was refused with %s",
+                            gcx_result_name(result));
+        check_own(worker);
+        return;
+    }
+    worker.storm.changed++;
+    for (std::size_t i = 0; i < members.size(); i++) {
+        read_set(worker, *members[i]);
+        members[i]->gained = true;
+        const uint32_t got = count_of(members[i]->set);
+        if (!shared && worker.storm.exact() && (plan.empty() || got != plan[i]))
+            worker.complain("lease %llu was to have %u SMs and has %u; the split has %u",
+                            static_cast<unsigned long long>(members[i]->serial), counts[i], got,
+                            plan.empty() ? 0 : plan[i]);
+        if (shared && counts[i] != GCX_REST && got < counts[i])
+            worker.complain("lease %llu was to have %u SMs and has %u",
+                            static_cast<unsigned long long>(members[i]->serial), counts[i], got);
+        if (members[i]->shared && counts[i] != GCX_REST && got >= counts[i] + 24)
+            worker.complain("shared lease %llu was to have %u SMs and has %u",
+                            static_cast<unsigned long long>(members[i]->serial), counts[i], got);
+    }
+    check_own(worker);
+}
+
+void own_hand_over(Worker& worker) {
+    if (worker.own.size() < 2)
+        return;
+    const BundlePointer from = take_own(worker);
+    const BundlePointer to = take_own(worker);
+    const uint32_t flags = worker.random.below(2);
+    const gcx_result result = [&] {
+        const SubmitLocks locks({from, to});
+        return worker.call("gcx_lease_hand_over",
+                           {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED},
+                           [&] { return gcx_lease_hand_over(from->lease, to->lease, flags); });
+    }();
+    worker.own.push_back(to);
+    if (result != GCX_SUCCESS) {
+        if (!worker.injected && worker.storm.exact() && !(from->shared && !to->shared))
+            worker.complain("a hand-over was refused with %s", gcx_result_name(result));
+        worker.own.push_back(from);
+        check_own(worker);
+        return;
+    }
+    worker.storm.changed++;
+    gcx_resource both{};
+    gcx_resource_union(&from->set, &to->set, &both);
+    read_set(worker, *to);
+    if (std::memcmp(&both, &to->set, sizeof both) != 0)
+        worker.complain("a hand-over of %u SMs to %u came to %u", count_of(from->set),
+                        count_of(both) - count_of(from->set), count_of(to->set));
+    to->gained = true;
+    check_own(worker);
+    // The handle has ended with it.
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    if (gcx_lease_get_info(from->lease, &info) != GCX_ERROR_INVALID_HANDLE)
+        worker.complain("the lease that was handed over still answers");
+    destroy_parts(worker, *from);
+}
+
+void own_launch(Worker& worker) {
+    Bundle* const bundle = some_own(worker);
+    if (bundle == nullptr)
+        return;
+    const uint32_t tag =
+        launch(worker, *bundle, worker.random.below(2), some_length(worker.random));
+    if (tag != 0 && worker.calls > kMostToFollow && !worker.many && !worker.injected)
+        worker.complain("gcx_stream_native made %llu driver calls",
+                        static_cast<unsigned long long>(worker.calls));
+}
+
+// Everybody's kernels' end, by the owner's serial number.
+std::map<uint64_t, uint64_t> ends(const Storm& storm) {
+    std::map<uint64_t, uint64_t> found;
+    for (const gcx_sim_run& run : runs_so_far()) {
+        const Launch& its = storm.launches[tag_of(run)];
+        uint64_t& end = found[its.owner];
+        end = std::max(end, run.end_ns);
+    }
+    return found;
+}
+
+// The work of the lease's streams, and nobody else's.
+void own_query(Worker& worker) {
+    Bundle* const bundle = some_own(worker);
+    if (bundle == nullptr)
+        return;
+    const bool unused =
+        std::none_of(bundle->used.begin(), bundle->used.end(), [](bool used) { return used; }) &&
+        !bundle->graph_launched;
+    const auto all_done = [&] {
+        bool done = true;
+        for (auto& stream : bundle->streams) {
+            if (stream.load() != nullptr &&
+                worker.call("gcx_stream_query", {GCX_ERROR_NOT_READY},
+                            [&] { return gcx_stream_query(stream); }) != GCX_SUCCESS)
+                done = false;
+        }
+        return done;
+    };
+    // Both times: other threads record and wait in these streams too.
+    const bool done_before = unused || all_done();
+    std::map<uint64_t, uint64_t> end;
+    if (worker.storm.alone)
+        end = ends(worker.storm);
+    const uint64_t now = worker.storm.alone ? clock_ns() : 0;
+    const gcx_result result = worker.call("gcx_lease_query", {GCX_ERROR_NOT_READY},
+                                          [&] { return gcx_lease_query(bundle->lease); });
+    if (worker.injected)
+        return;
+    // Other threads record and wait in these streams too.
+    if (result == GCX_ERROR_NOT_READY && unused && worker.storm.alone)
+        worker.complain("lease %llu, whose streams were never used, has unfinished work",
+                        static_cast<unsigned long long>(bundle->serial));
+    else if (worker.storm.alone && result == GCX_ERROR_NOT_READY && done_before && !bundle->left &&
+             all_done() && gcx_lease_query(bundle->lease) == GCX_ERROR_NOT_READY && all_done())
+        worker.complain("lease %llu has unfinished work, and none of its streams has",
+                        static_cast<unsigned long long>(bundle->serial));
+    if (worker.storm.alone && result == GCX_SUCCESS && end[bundle->serial] > clock_ns())
+        worker.complain("lease %llu is finished, and a kernel of it runs until %llu; it is %llu",
+                        static_cast<unsigned long long>(bundle->serial),
+                        static_cast<unsigned long long>(end[bundle->serial]),
+                        static_cast<unsigned long long>(now));
+}
+
+void own_synchronize(Worker& worker) {
+    Bundle* const bundle = some_own(worker);
+    if (bundle == nullptr)
+        return;
+    std::map<uint64_t, uint64_t> end;
+    if (worker.storm.alone)
+        end = ends(worker.storm);
+    const uint64_t before = clock_ns();
+    const bool unused =
+        std::none_of(bundle->used.begin(), bundle->used.end(), [](bool used) { return used; }) &&
+        !bundle->graph_launched;
+    const gcx_result result = worker.call("gcx_lease_synchronize", {},
+                                          [&] { return gcx_lease_synchronize(bundle->lease); });
+    if (result != GCX_SUCCESS || !worker.storm.alone)
+        return;
+    const uint64_t after = clock_ns();
+    if (end[bundle->serial] > after)
+        worker.complain("lease %llu was waited for, and a kernel of it runs on",
+                        static_cast<unsigned long long>(bundle->serial));
+    if (unused && after > before + 1'000'000)
+        worker.complain("waiting for lease %llu, whose streams were never used, took %.3f ms",
+                        static_cast<unsigned long long>(bundle->serial),
+                        static_cast<double>(after - before) / 1e6);
+}
+
+void own_stream(Worker& worker) {
+    Bundle* const bundle = some_own(worker);
+    if (bundle == nullptr)
+        return;
+    const std::lock_guard lock(bundle->submit);
+    const std::size_t at = worker.random.below(3);
+    gcx_stream stream = bundle->streams[at];
+    if (stream == nullptr) {
+        gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
+        params.priority = -static_cast<int32_t>(worker.random.below(3));
+        worker.call("gcx_lease_stream_create", {},
+                    [&] { return gcx_lease_stream_create(bundle->lease, &params, &stream); });
+        bundle->streams[at] = stream;
+    } else if (!bundle->used[at]) { // one with work would leave what nobody can follow
+        bundle->streams[at] = nullptr;
+        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
+    }
+}
+
+void own_graph(Worker& worker) {
+    Bundle* const bundle = some_own(worker);
+    if (bundle == nullptr)
+        return;
+    Random& random = worker.random;
+    gcx_graph graph = bundle->graph;
+    if (graph == nullptr) {
+        const uint32_t tag = worker.storm.new_tag(bundle->device, bundle);
+        graph = make_graph(worker, bundle->device, {tag + kTagUnit * random.below(3), tag});
+        bundle->graph = graph;
+        return;
+    }
+    gcx_stream stream = bundle->streams[random.below(2)];
+    if (random.one_in(8)) {
+        destroy(worker, "gcx_graph_destroy", gcx_graph_destroy, bundle->graph.exchange(nullptr));
+    } else if (random.one_in(6)) {
+        worker.call("gcx_graph_prepare", {}, [&] {
+            return gcx_graph_prepare(graph, &bundle->set, 1, GCX_PREPARE_FOR_LEASES);
+        });
+    } else if (stream != nullptr) {
+        bundle->graph_launched = true;
+        worker.call("gcx_graph_launch", {}, [&] { return gcx_graph_launch(graph, stream); });
+    }
+}
+
+// A plain context over a lease's SMs is nobody's lease: its work isn't the lease's.
+void own_plain_context(Worker& worker) {
+    Bundle* const bundle = some_own(worker);
+    if (bundle == nullptr)
+        return;
+    gcx_context context = nullptr;
+    gcx_stream stream = nullptr;
+    if (worker.call("gcx_context_create", {},
+                    [&] { return gcx_context_create(&bundle->set, 1, nullptr, &context); }) ==
+            GCX_SUCCESS &&
+        worker.call("gcx_stream_create", {},
+                    [&] { return gcx_stream_create(context, nullptr, &stream); }) == GCX_SUCCESS)
+        spin(worker.storm, worker.device, gcx_stream_native(stream),
+             worker.storm.new_tag(worker.device, nullptr) + kTagUnit * some_length(worker.random));
+    own_query(worker);
+    destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
+    destroy(worker, "gcx_context_destroy", gcx_context_destroy, context);
+}
+
+// A launch, an event behind it, another stream that waits for that, a launch there.
+void order_by_event(Worker& worker, const BundlePointer& a, const BundlePointer& b) {
+    Random& random = worker.random;
+    const std::size_t at_a = random.below(2);
+    const std::size_t at_b = random.below(2);
+    gcx_stream stream_a = a->streams[at_a];
+    gcx_stream stream_b = b->streams[at_b];
+    gcx_event event = nullptr;
+    if (worker.call("gcx_event_create", {},
+                    [&] { return gcx_event_create(a->device, 0, &event); }) != GCX_SUCCESS)
+        return;
+    const uint32_t first = launch(worker, *a, at_a, random.below(50));
+    const bool ordered =
+        first != 0 && stream_a != nullptr && stream_b != nullptr &&
+        worker.call("gcx_stream_record", {STALE},
+                    [&] { return gcx_stream_record(stream_a, event); }) == GCX_SUCCESS &&
+        worker.call("gcx_stream_wait", {STALE}, [&] { return gcx_stream_wait(stream_b, event); }) ==
+            GCX_SUCCESS;
+    if (ordered) {
+        const uint32_t second = launch(worker, *b, at_b, 0);
+        if (second != 0 && b->streams[at_b].load() == stream_b)
+            worker.order.emplace_back(first, second);
+    }
+    destroy(worker, "gcx_event_destroy", gcx_event_destroy, event);
+}
+
+void own_events(Worker& worker) {
+    if (worker.own.empty())
+        return;
+    const auto count = static_cast<uint32_t>(worker.own.size());
+    const BundlePointer a = worker.own[worker.random.below(count)];
+    const BundlePointer b = worker.own[worker.random.below(count)];
+    order_by_event(worker, a, b);
+}
+
+void own_release_all(Worker& worker);
+
+// A wait for an event in one thread, while this one changes the lease and uses the stream: what is
+// launched after both is behind the event, wherever the stream is.
+void own_wait_race(Worker& worker) {
+    Random& random = worker.random;
+    own_release_all(worker);
+    const BundlePointer a = own_acquire_of(worker, 32, 0, 0, 0);
+    const BundlePointer b = own_acquire_of(worker, 64, 0, 0, 0);
+    if (a == nullptr || b == nullptr)
+        return;
+    for (int i = 0; i < 4 && check::failed == 0; i++) {
+        gcx_stream stream = b->streams[0];
+        gcx_event event = nullptr;
+        if (stream == nullptr || gcx_event_create(worker.device, 0, &event) != GCX_SUCCESS)
+            return;
+        const uint32_t first = launch(worker, *a, 0, 2000);
+        const bool recorded = first != 0 && gcx_stream_record(a->streams[0], event) == GCX_SUCCESS;
+        const uint32_t jitter = driver_thread().jitter;
+        const uint64_t seed = random.next();
+        const bool records = random.one_in(4);
+        gcx_result waited = GCX_ERROR_UNKNOWN;
+        std::thread waiting([&] {
+            driver_thread().jitter = jitter;
+            driver_thread().random = seed | 1;
+            waited = gcx_stream_wait(stream, event);
+            if (waited == GCX_SUCCESS && records)
+                waited = gcx_stream_record(stream, event);
+        });
+        for (int change = 0; change < 3; change++) {
+            const gcx_lease_size size = {b->lease, change % 2 == 0 ? 96U : 64U, 0};
+            worker.call("gcx_lease_resize", {}, [&] { return gcx_lease_resize(&size, 1, 0); });
+            worker.call("gcx_stream_query", {GCX_ERROR_NOT_READY},
+                        [&] { return gcx_stream_query(stream); });
+        }
+        waiting.join();
+        const uint32_t second = launch(worker, *b, 0, 0);
+        if (recorded && waited == GCX_SUCCESS && second != 0)
+            worker.order.emplace_back(first, second);
+        destroy(worker, "gcx_event_destroy", gcx_event_destroy, event);
+        read_set(worker, *b);
+        b->gained = true;
+    }
+    check_own(worker);
+}
+
+void own_release_all(Worker& worker) {
+    while (!worker.own.empty()) {
+        const BundlePointer bundle = take_own(worker);
+        release(worker, *bundle);
+        destroy_parts(worker, *bundle);
+    }
+    check_own(worker);
+}
+
+// Changes the leases of a thread's own device to these sizes, and notes what that cost.
+gcx_result change_own(Worker& worker, const std::vector<uint32_t>& counts) {
+    std::vector<gcx_lease_size> sizes;
+    for (std::size_t i = 0; i < counts.size(); i++)
+        sizes.push_back({worker.own[i]->lease, counts[i], 0});
+    const auto number = static_cast<uint32_t>(sizes.size());
+    const uint32_t flags = worker.random.below(2) * GCX_RESIZE_AT_ONCE;
+    const gcx_result result = [&] {
+        const SubmitLocks locks(worker.own);
+        return worker.call("gcx_lease_resize", {},
+                           [&] { return gcx_lease_resize(sizes.data(), number, flags); });
+    }();
+    if (worker.contexts_made == 0 && !worker.injected)
+        note_calls(worker, counts.size(), "gcx_lease_resize");
+    for (const BundlePointer& bundle : worker.own) {
+        bundle->gained = true;
+        read_set(worker, *bundle);
+    }
+    return result;
+}
+
+// However often leases change beside a kernel that runs on, a change costs the same.
+void own_persistent(Worker& worker) {
+    own_release_all(worker);
+    const BundlePointer a = own_acquire_of(worker, 64, 0, 0, 0);
+    const BundlePointer b = own_acquire_of(worker, GCX_REST, 0, 0, 0);
+    if (a == nullptr || b == nullptr)
+        return;
+    for (const uint32_t count : {32U, 64U})
+        change_own(worker, {count, GCX_REST});
+    launch(worker, *b, 0, 1'000'000'000);
+    for (unsigned i = 0; i < (check::slow ? 40 : 80) && check::failed == 0; i++) {
+        change_own(worker, {i % 2 == 0 ? 32U : 64U, GCX_REST});
+        for (Bundle* bundle : {a.get(), b.get()}) {
+            const std::size_t at = bundle == b.get() ? 1 : 0;
+            if (bundle->streams[at].load() != nullptr && launch(worker, *bundle, at, 0) != 0 &&
+                !worker.injected && worker.contexts_made == 0)
+                note_calls(worker, 1, "gcx_stream_native");
+        }
+        if (worker.storm.alone)
+            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(1'000'000);
+    }
+    check_own(worker);
+}
+
+// More streams with unfinished work than are kept once they are destroyed: their work is waited for
+// all the same.
+void own_many_streams(Worker& worker) {
+    Bundle* const bundle = some_own(worker);
+    if (bundle == nullptr)
+        return;
+    std::vector<gcx_stream> streams(30 + worker.random.below(12));
+    {
+        const std::lock_guard lock(bundle->submit);
+        bundle->graph_launched = bundle->left = worker.many = true;
+        for (gcx_stream& stream : streams) {
+            if (worker.call("gcx_lease_stream_create", {}, [&] {
+                    return gcx_lease_stream_create(bundle->lease, nullptr, &stream);
+                }) != GCX_SUCCESS)
+                continue;
+            CUstream native = gcx_stream_native(stream);
+            const uint32_t tag = worker.storm.new_tag(worker.device, bundle);
+            if (native != nullptr)
+                spin(worker.storm, worker.device, native, tag + 20 * kTagUnit);
+        }
+    }
+    for (gcx_stream stream : streams)
+        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, stream);
+}
+
+// Among layouts that were prepared once, no change makes a context.
+void own_layouts(Worker& worker) {
+    Random& random = worker.random;
+    own_release_all(worker);
+    const std::size_t leases = 2 + random.below(3);
+    std::vector<std::vector<uint32_t>> layouts(2 + random.below(6));
+    for (auto& layout : layouts) {
+        uint32_t left = 16 - static_cast<uint32_t>(leases); // atoms of 8, beside one for each
+        for (std::size_t i = 0; i < leases; i++) {
+            const uint32_t more = random.below(left + 1);
+            left -= more;
+            layout.push_back(8 * (1 + more));
+        }
+    }
+    for (std::size_t i = 0; i < leases; i++) {
+        if (own_acquire_of(worker, layouts[0][i] == 8 * 13 ? 96 : layouts[0][i], 0, 0, 0) ==
+            nullptr)
+            return;
+    }
+    for (const auto& layout : layouts) {
+        std::vector<gcx_lease_size> sizes;
+        for (std::size_t i = 0; i < leases; i++)
+            sizes.push_back({worker.own[i]->lease, layout[i], 0});
+        if (worker.call("gcx_lease_prepare",
+                        {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                         GCX_ERROR_INVALID_VALUE},
+                        [&] {
+                            return gcx_lease_prepare(sizes.data(), static_cast<uint32_t>(leases));
+                        }) != GCX_SUCCESS)
+            return;
+    }
+    uint64_t made = 0;
+    for (int i = 0; i < 20; i++) {
+        change_own(worker, layouts[random.below(static_cast<uint32_t>(layouts.size()))]);
+        made += worker.contexts_made;
+        if (random.one_in(3))
+            launch(worker, *worker.own[random.below(static_cast<uint32_t>(leases))], 0,
+                   some_length(random));
+    }
+    if (made != 0 && worker.storm.alone && !worker.storm.faulty)
+        worker.complain("20 changes of %zu leases among %zu prepared layouts made %llu contexts",
+                        leases, layouts.size(), static_cast<unsigned long long>(made));
+    check_own(worker);
+}
+
+// A thread that waits for SMs.
+struct Waiting {
+    Waiting(int32_t device, uint32_t count, uint32_t timeout, gcx_cancel cancel, uint32_t jitter,
+            uint64_t seed)
+        : thread_([=, this] {
+              driver_thread().jitter = jitter;
+              driver_thread().random = seed | 1;
+              gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+              params.timeout_ms = timeout;
+              params.cancel = cancel;
+              const gcx_result got = gcx_lease_acquire(device, count, &params, &lease);
+              message = gcx_last_error_message();
+              result = got;
+          }) {}
+    ~Waiting() { join(); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    void join() {
+        if (thread_.joinable())
+            thread_.join();
+    }
+    // Whether it ends soon.
+    bool ends() const {
+        const auto end = Clock::now() + std::chrono::seconds(check::slow ? 20 : 8);
+        while (result.load() < 0 && Clock::now() < end)
+            usleep(200);
+        return result.load() >= 0;
+    }
+    gcx_result outcome() {
+        join();
+        return static_cast<gcx_result>(result.load());
+    }
+
+    gcx_lease lease = nullptr;
+    std::string message;
+    std::atomic<int> result{-1};
+
+  private:
+    std::thread thread_;
+};
+
+uint32_t waiters_on(int32_t device) {
+    std::vector<gcx_live_lease> live(64);
+    uint32_t count = 0;
+    if (gcx_lease_list(device, live.data(), 64, &count) != GCX_SUCCESS)
+        return 0;
+    return static_cast<uint32_t>(std::count_if(live.begin(), live.begin() + count,
+                                               [](const auto& lease) { return lease.waits != 0; }));
+}
+
+bool wait_for_waiters(Worker& worker, uint32_t count) {
+    const auto end = Clock::now() + std::chrono::seconds(check::slow ? 20 : 8);
+    while (waiters_on(worker.device) != count) {
+        if (Clock::now() > end)
+            return worker.complain("a request that has to wait isn't listed as waiting");
+        usleep(100);
+    }
+    return true;
+}
+
+void give_back(Worker& worker, Waiting& waiting) {
+    waiting.join();
+    destroy(worker, "gcx_lease_release", gcx_lease_release, waiting.lease);
+}
+
+// A cancelled request never gets its SMs, and holds up nobody.
+void own_cancel(Worker& worker) {
+    Random& random = worker.random;
+    own_release_all(worker);
+    const uint32_t jitter = driver_thread().jitter;
+    gcx_cancel first = nullptr;
+    gcx_cancel second = nullptr;
+    if (worker.call("gcx_cancel_create", {}, [&] { return gcx_cancel_create(&first); }) !=
+            GCX_SUCCESS ||
+        worker.call("gcx_cancel_create", {}, [&] { return gcx_cancel_create(&second); }) !=
+            GCX_SUCCESS)
+        return;
+    const uint32_t choice = random.below(6);
+    const uint32_t held = choice == 1 || choice == 5 ? 64 : GCX_REST;
+    const uint32_t timeout = random.one_in(2) ? GCX_FOREVER : 100'000;
+    const auto signal_first = [&] {
+        worker.call("gcx_cancel_signal", {}, [&] { return gcx_cancel_signal(first); });
+    };
+    const BundlePointer holder = own_acquire_of(worker, held, 0, 0, 0);
+    const auto expect = [&](Waiting& waiting, gcx_result result) {
+        if (waiting.outcome() != result)
+            worker.complain("a wait (case %u) ended in %s instead of %s: %s", choice,
+                            gcx_result_name(waiting.outcome()), gcx_result_name(result),
+                            waiting.message.c_str());
+    };
+    const auto take_all = [&] { // everything is free: the model says so
+        const BundlePointer all = own_acquire_of(worker, GCX_REST, 0, 0, 0);
+        if (all != nullptr && count_of(all->set) != 132)
+            worker.complain("all SMs are %u (case %u)", count_of(all->set), choice);
+    };
+    if (holder != nullptr && choice == 0) {
+        Waiting waiting(worker.device, 8 * (1 + random.below(16)), timeout, first, jitter,
+                        random.next());
+        if (random.one_in(4) || wait_for_waiters(worker, 1)) {
+            signal_first();
+            if (waiters_on(worker.device) != 0 && random.one_in(2))
+                worker.complain("a request is in the queue after gcx_cancel_signal has returned");
+            own_release_all(worker);
+            take_all();
+        }
+        expect(waiting, GCX_ERROR_NOT_PERMITTED);
+        give_back(worker, waiting);
+    } else if (holder != nullptr && choice == 1) {
+        Waiting large(worker.device, 132, timeout, first, jitter, random.next());
+        wait_for_waiters(worker, 1);
+        Waiting small(worker.device, 8, timeout, second, jitter, random.next());
+        wait_for_waiters(worker, 2);
+        signal_first();
+        if (!small.ends())
+            worker.complain("a request behind a cancelled one waits on");
+        gcx_cancel_signal(second);
+        expect(small, GCX_SUCCESS);
+        expect(large, GCX_ERROR_NOT_PERMITTED);
+        give_back(worker, small);
+        give_back(worker, large);
+    } else if (holder != nullptr && choice == 2) {
+        Waiting waiting(worker.device, 132, timeout, first, jitter, random.next());
+        wait_for_waiters(worker, 1);
+        std::thread signaller([&] { gcx_cancel_signal(first); });
+        if (random.one_in(2))
+            sched_yield();
+        own_release_all(worker);
+        signaller.join();
+        if (waiting.outcome() == GCX_SUCCESS)
+            give_back(worker, waiting);
+        else
+            expect(waiting, GCX_ERROR_NOT_PERMITTED);
+        take_all();
+    } else if (holder != nullptr && choice == 3) {
+        Waiting waiting(worker.device, 132, timeout, first, jitter, random.next());
+        wait_for_waiters(worker, 1);
+        destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy, first);
+        first = nullptr;
+        own_release_all(worker);
+        if (!waiting.ends())
+            worker.complain("a wait whose cancel was destroyed does not end");
+        expect(waiting, GCX_SUCCESS);
+        give_back(worker, waiting);
+        take_all();
+    } else if (choice == 4) {
+        own_release_all(worker);
+        signal_first();
+        Waiting waiting(worker.device, 8, random.below(2) * 50, first, jitter, random.next());
+        expect(waiting, GCX_ERROR_NOT_PERMITTED);
+        take_all();
+    } else if (holder != nullptr) {
+        Waiting large(worker.device, 132, 30 + random.below(30), first, jitter, random.next());
+        if (waiters_on(worker.device) == 0)
+            usleep(2000);
+        Waiting small(worker.device, 8, timeout, second, jitter, random.next());
+        if (!small.ends())
+            worker.complain("a request behind one that has timed out waits on");
+        gcx_cancel_signal(second);
+        expect(small, GCX_SUCCESS);
+        expect(large, GCX_ERROR_ALREADY_ACQUIRED);
+        give_back(worker, small);
+    }
+    destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy, first);
+    destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy, second);
+    own_release_all(worker);
+}
+
+// SMs that aren't there: the wait ends at its timeout.
+void own_timeout(Worker& worker) {
+    const uint32_t free = count_of(free_of(worker));
+    if (free == 132)
+        return;
+    own_acquire_of(worker, free + 12, 0, 0, worker.random.below(25));
+}
+
+// A reservation among processes, and a lease out of it.
+void own_hold(Worker& worker) {
+    Random& random = worker.random;
+    own_release_all(worker);
+    gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
+    params.timeout_ms = random.one_in(3) ? random.below(40) : 0;
+    gcx_hold hold = nullptr;
+    if (worker.call("gcx_hold_create", {}, [&] {
+            return gcx_hold_create(worker.device, 64, &params, &hold);
+        }) != GCX_SUCCESS)
+        return;
+    gcx_lease_params lease_params = GCX_LEASE_PARAMS_INIT;
+    gcx_lease lease = nullptr;
+    worker.call("gcx_hold_acquire_lease", {},
+                [&] { return gcx_hold_acquire_lease(hold, GCX_REST, &lease_params, &lease); });
+    gcx_hold other = nullptr;
+    params.timeout_ms = random.below(30);
+    worker.call("gcx_hold_create", {GCX_ERROR_ALREADY_ACQUIRED},
+                [&] { return gcx_hold_create(worker.device, 96, &params, &other); });
+    if (other != nullptr)
+        worker.complain("96 SMs were reserved beside 64 of 132");
+    destroy(worker, "gcx_hold_destroy", gcx_hold_destroy, other);
+    destroy(worker, "gcx_hold_destroy", gcx_hold_destroy, hold);
+    destroy(worker, "gcx_lease_release", gcx_lease_release, lease);
+}
+
+// The device loses everything; what is acquired afterwards works.
+void own_reset(Worker& worker) {
+    Storm& storm = worker.storm;
+    if (!storm.resets)
+        return;
+    {
+        const SubmitLocks locks(worker.own);
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(worker.device), CUDA_SUCCESS);
+        begin_device(storm, worker.device);
+        // What was retained before is to be released still.
+        CHECK_EQ(NATIVE(cuDevicePrimaryCtxRelease)(worker.device), CUDA_SUCCESS);
+        worker.plain = plain_stream(storm, worker.device);
+    }
+    for (const BundlePointer& bundle : worker.own) {
+        gcx_lease_info info = GCX_LEASE_INFO_INIT;
+        worker.call("gcx_lease_get_info", {GCX_ERROR_CONTEXT_IS_DESTROYED},
+                    [&] { return gcx_lease_get_info(bundle->lease, &info); });
+    }
+    own_release_all(worker);
+    own_acquire_of(worker, GCX_REST, 0, 0, 0);
+}
+
+// --------------------------------------------------------------------------------------------
+// The device of all threads
+// --------------------------------------------------------------------------------------------
+
+gcx_cancel some_cancel(Worker& worker) {
+    switch (worker.random.below(3)) {
+    case 0:
+        return worker.storm.some(worker.random, worker.storm.cancels);
+    case 1:
+        return worker.storm.stop;
+    default:
+        return nullptr;
+    }
+}
+
+void drop(Worker& worker, const BundlePointer& bundle) {
+    if (bundle == nullptr)
+        return;
+    const bool parts_first = worker.random.one_in(2);
+    {
+        const std::lock_guard lock(bundle->submit);
+        bundle->ended = true;
+    }
+    if (parts_first)
+        destroy_parts(worker, *bundle);
+    {
+        const std::lock_guard lock(bundle->submit);
+        // Somebody may have handed it over.
+        destroy(worker, "gcx_lease_release", gcx_lease_release, bundle->lease, true);
+    }
+    if (!parts_first)
+        destroy_parts(worker, *bundle);
+}
+
+void common_acquire(Worker& worker) {
+    Storm& storm = worker.storm;
+    Random& random = worker.random;
+    char name[80] = {};
+    std::memset(name, 'n', random.below(70));
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.flags = random.one_in(3) ? GCX_LEASE_SHARED : 0;
+    const uint32_t count = some_count(random);
+    params.min_sm_count = random.one_in(3) ? random.below(40) : 0;
+    if (params.flags != 0 && random.one_in(3))
+        params.exclusive_sm_count = random.below(24);
+    params.family = random.one_in(8) ? static_cast<gcx_sm_family>(static_cast<int>(random.below(6)))
+                                     : GCX_SM_FAMILY_NONE;
+    params.name = random.one_in(2) ? name : nullptr;
+    params.cancel = some_cancel(worker);
+    params.timeout_ms = random.one_in(3) ? random.below(8) : 0;
+    if (params.cancel == storm.stop && !storm.alone && random.one_in(12))
+        params.timeout_ms = GCX_FOREVER;
+    if (storm.alone)
+        params.timeout_ms = random.below(3);
+    gcx_lease lease = nullptr;
+    const auto begin = Clock::now();
+    const gcx_result result =
+        worker.call("gcx_lease_acquire",
+                    {GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_NOT_PERMITTED, GCX_ERROR_NOT_READY,
+                     GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_INVALID_VALUE,
+                     GCX_ERROR_NOT_SUPPORTED, GCX_ERROR_INVALID_HANDLE},
+                    [&] { return gcx_lease_acquire(0, count, &params, &lease); });
+    const double waited = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    if (result == GCX_ERROR_ALREADY_ACQUIRED && params.timeout_ms != GCX_FOREVER &&
+        !worker.injected &&
+        (waited < params.timeout_ms || waited > params.timeout_ms + (check::slow ? 8000 : 4000)))
+        worker.complain("waited %.0f ms of a timeout of %u ms", waited, params.timeout_ms);
+    if (result == GCX_ERROR_NOT_PERMITTED && params.cancel == nullptr && !worker.injected)
+        worker.complain("cancelled without a cancel");
+    if (result == GCX_ERROR_INVALID_HANDLE && params.cancel == nullptr && !worker.injected)
+        worker.complain("an invalid handle, and none was given");
+    if (result != GCX_SUCCESS)
+        return;
+    storm.granted++;
+    drop(worker, storm.put(random, storm.common, bundle_of(worker, 0, lease, params)));
+}
+
+void common_release(Worker& worker) {
+    drop(worker, worker.storm.put(worker.random, worker.storm.common, BundlePointer()));
+}
+
+void common_resize(Worker& worker) {
+    Storm& storm = worker.storm;
+    Random& random = worker.random;
+    std::vector<gcx_lease_size> sizes;
+    std::vector<BundlePointer> members;
+    for (uint32_t left = 1 + random.below(4); left != 0; left--) {
+        const BundlePointer bundle = storm.some(random, storm.common);
+        if (bundle == nullptr)
+            continue;
+        members.push_back(bundle);
+        sizes.push_back({bundle->lease, random.one_in(20) ? 0U : some_count(random),
+                         random.one_in(50) ? 1U : 0U});
+    }
+    const auto count = static_cast<uint32_t>(sizes.size());
+    if (random.one_in(4))
+        worker.call("gcx_lease_prepare",
+                    {STALE, GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                     GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY},
+                    [&] { return gcx_lease_prepare(sizes.data(), count); });
+    const SubmitLocks locks(members);
+    if (worker.call("gcx_lease_resize",
+                    {STALE, GCX_ERROR_ALREADY_ACQUIRED, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                     GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY},
+                    [&] { return gcx_lease_resize(sizes.data(), count, random.below(9) % 3); }) ==
+        GCX_SUCCESS)
+        storm.changed++;
+}
+
+void common_hand_over(Worker& worker) {
+    Storm& storm = worker.storm;
+    const BundlePointer from = storm.some(worker.random, storm.common);
+    const BundlePointer to = storm.some(worker.random, storm.common);
+    if (from == nullptr || to == nullptr)
+        return;
+    const SubmitLocks locks({from, to});
+    const gcx_result result = worker.call(
+        "gcx_lease_hand_over",
+        {STALE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_SUPPORTED,
+         GCX_ERROR_INVALID_VALUE, GCX_ERROR_NOT_READY},
+        [&] { return gcx_lease_hand_over(from->lease, to->lease, worker.random.below(2)); });
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    if (result == GCX_SUCCESS && gcx_lease_get_info(from->lease, &info) == GCX_SUCCESS)
+        worker.complain("the lease that was handed over still answers");
+}
+
+void common_launch(Worker& worker) {
+    const BundlePointer bundle = worker.storm.some(worker.random, worker.storm.common);
+    if (bundle != nullptr)
+        launch(worker, *bundle, worker.random.below(2), some_length(worker.random));
+}
+
+void common_events(Worker& worker) {
+    const BundlePointer a = worker.storm.some(worker.random, worker.storm.common);
+    const BundlePointer b = worker.storm.some(worker.random, worker.storm.common);
+    if (a != nullptr && b != nullptr)
+        order_by_event(worker, a, b);
+}
+
+void common_graph(Worker& worker) {
+    const BundlePointer bundle = worker.storm.some(worker.random, worker.storm.common);
+    if (bundle == nullptr)
+        return;
+    gcx_graph graph = bundle->graph;
+    if (graph == nullptr) {
+        const uint32_t tag = worker.storm.new_tag(0, bundle.get());
+        graph = make_graph(worker, 0, {tag + kTagUnit * worker.random.below(3), tag});
+        const std::lock_guard lock(bundle->submit);
+        gcx_graph none = nullptr;
+        if (bundle->ended || !bundle->graph.compare_exchange_strong(none, graph))
+            destroy(worker, "gcx_graph_destroy", gcx_graph_destroy, graph);
+        return;
+    }
+    gcx_stream stream = bundle->streams[worker.random.below(2)];
+    if (stream != nullptr)
+        worker.call("gcx_graph_launch", {STALE}, [&] { return gcx_graph_launch(graph, stream); });
+}
+
+// Graphs with parts, changed while they are launched.
+void common_parts(Worker& worker) {
+    Storm& storm = worker.storm;
+    Random& random = worker.random;
+    gcx_graph graph = storm.some(random, storm.graphs);
+    if (graph == nullptr || random.one_in(8)) {
+        const uint32_t tag = storm.new_tag(0, nullptr);
+        graph = make_graph(worker, 0, {tag, tag, tag + kTagUnit, tag});
+        destroy(worker, "gcx_graph_destroy", gcx_graph_destroy,
+                storm.put(random, storm.graphs, graph));
+        return;
+    }
+    std::vector<gcx_stream> streams;
+    std::vector<gcx_resource> sets;
+    for (uint32_t left = 1 + random.below(3); left != 0; left--) {
+        const BundlePointer bundle = storm.some(random, storm.common);
+        if (bundle == nullptr)
+            return;
+        gcx_resource set{};
+        if (gcx_lease_get_resource(bundle->lease, &set) != GCX_SUCCESS ||
+            bundle->streams[0] == nullptr)
+            return;
+        sets.push_back(set);
+        streams.push_back(bundle->streams[0]);
+    }
+    const auto count = static_cast<uint32_t>(streams.size());
+    switch (random.below(8)) {
+    case 0: {
+        const uint32_t nodes[] = {random.below(5), random.below(4)};
+        worker.call("gcx_graph_set_part", {STALE, GCX_ERROR_INVALID_VALUE},
+                    [&] { return gcx_graph_set_part(graph, nodes, 2, random.below(4)); });
+        break;
+    }
+    case 1:
+        worker.call("gcx_graph_prepare",
+                    {STALE, GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_RESOURCE_CONFIGURATION},
+                    [&] {
+                        return gcx_graph_prepare(graph, sets.data(), count,
+                                                 random.below(2) * GCX_PREPARE_FOR_LEASES);
+                    });
+        break;
+    case 2: {
+        gcx_graph_info info = GCX_GRAPH_INFO_INIT;
+        gcx_graph_node nodes[8];
+        uint32_t found = 0;
+        if (worker.call("gcx_graph_get_info", {STALE},
+                        [&] { return gcx_graph_get_info(graph, &info); }) == GCX_SUCCESS &&
+            (info.node_count != 4 || info.part_count == 0 || info.part_count > 4 ||
+             info.executables > info.max_executables))
+            worker.complain("a graph of 4 nodes has %u, %u parts, %u of %u executables",
+                            info.node_count, info.part_count, info.executables,
+                            info.max_executables);
+        worker.call("gcx_graph_get_nodes", {STALE},
+                    [&] { return gcx_graph_get_nodes(graph, nodes, 8, &found); });
+        break;
+    }
+    case 3: {
+        const uint64_t length = storm.new_tag(0, nullptr);
+        gcx_kernel_params params = GCX_KERNEL_PARAMS_INIT;
+        std::fill_n(params.grid, 3, 1U);
+        std::fill_n(params.block, 3, 1U);
+        params.arguments = &length;
+        params.argument_bytes = sizeof length;
+        worker.call("gcx_graph_set_kernel", {STALE},
+                    [&] { return gcx_graph_set_kernel(graph, random.below(4), &params); });
+        break;
+    }
+    case 4: {
+        const uint32_t tag = storm.new_tag(0, nullptr);
+        CUgraph captured = captured_graph(worker, 0, {tag, tag, tag, tag});
+        worker.call("gcx_graph_update", {STALE}, [&] { return gcx_graph_update(graph, captured); });
+        CHECK_EQ(NATIVE(cuGraphDestroy)(captured), CUDA_SUCCESS);
+        break;
+    }
+    default:
+        worker.call("gcx_graph_launch_parts", {STALE, GCX_ERROR_INVALID_VALUE},
+                    [&] { return gcx_graph_launch_parts(graph, streams.data(), count); });
+    }
+}
+
+// Another thread's lease, also of its own device.
+BundlePointer some_lease(Worker& worker) {
+    return worker.random.one_in(2) ? worker.storm.some(worker.random, worker.storm.common)
+                                   : worker.storm.some(worker.random, worker.storm.published);
+}
+
+// Calls on a lease that its owner releases or changes at the same time.
+void anyone_asks(Worker& worker) {
+    const BundlePointer bundle = some_lease(worker);
+    if (bundle == nullptr)
+        return;
+    gcx_stream stream = bundle->streams[worker.random.below(2)];
+    switch (worker.random.below(8)) {
+    case 0:
+        worker.call("gcx_lease_query", {STALE, GCX_ERROR_NOT_READY},
+                    [&] { return gcx_lease_query(bundle->lease); });
+        break;
+    case 1:
+    case 2:
+        if (!worker.storm.alone)
+            worker.call("gcx_lease_synchronize", {STALE},
+                        [&] { return gcx_lease_synchronize(bundle->lease); });
+        break;
+    case 3: {
+        gcx_lease_info info = GCX_LEASE_INFO_INIT;
+        worker.call("gcx_lease_get_info", {STALE},
+                    [&] { return gcx_lease_get_info(bundle->lease, &info); });
+        gcx_resource set{};
+        worker.call("gcx_lease_get_resource", {STALE},
+                    [&] { return gcx_lease_get_resource(bundle->lease, &set); });
+        break;
+    }
+    case 4: {
+        gcx_stream made = nullptr;
+        worker.call("gcx_lease_stream_create", {STALE},
+                    [&] { return gcx_lease_stream_create(bundle->lease, nullptr, &made); });
+        if (made != nullptr) {
+            gcx_stream_info info = GCX_STREAM_INFO_INIT;
+            worker.call("gcx_stream_get_info", {STALE},
+                        [&] { return gcx_stream_get_info(made, &info); });
+        }
+        destroy(worker, "gcx_stream_destroy", gcx_stream_destroy, made);
+        break;
+    }
+    case 5:
+        if (stream != nullptr)
+            worker.call("gcx_stream_query", {STALE, GCX_ERROR_NOT_READY},
+                        [&] { return gcx_stream_query(stream); });
+        break;
+    case 6: {
+        gcx_resource set{};
+        if (stream != nullptr)
+            worker.call("gcx_stream_get_resource", {STALE},
+                        [&] { return gcx_stream_get_resource(stream, GCX_RESOURCE_SM, &set); });
+        break;
+    }
+    default: {
+        uint32_t blocks = 0;
+        if (stream != nullptr)
+            worker.call("gcx_stream_get_max_cluster_size", {STALE},
+                        [&] { return gcx_stream_get_max_cluster_size(stream, &blocks); });
+    }
+    }
+}
+
+void anyone_synchronizes(Worker& worker) {
+    const BundlePointer bundle = some_lease(worker);
+    if (bundle == nullptr || worker.storm.alone)
+        return;
+    gcx_stream stream = bundle->streams[worker.random.below(2)];
+    if (stream != nullptr)
+        worker.call("gcx_stream_synchronize", {STALE},
+                    [&] { return gcx_stream_synchronize(stream); });
+}
+
+void anyone_lists(Worker& worker) {
+    check_list(worker, worker.random.one_in(2) ? -1 : 0);
+    gcx_live_context contexts[8];
+    uint32_t count = 0;
+    worker.call("gcx_context_list", {GCX_ERROR_INVALID_VALUE},
+                [&] { return gcx_context_list(-1, contexts, 8, &count); });
+    gcx_resource whole{};
+    gcx_resource group{};
+    gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole);
+    const gcx_sm_request request = {GCX_REST, 0, 0, 0, 0, {}};
+    worker.call(
+        "gcx_sm_split", {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY},
+        [&] { return gcx_sm_split(&whole, &request, 1, GCX_SPLIT_UNLEASED, &group, nullptr); });
+}
+
+void anyone_cancels(Worker& worker) {
+    Storm& storm = worker.storm;
+    gcx_cancel cancel = storm.some(worker.random, storm.cancels);
+    if (cancel != nullptr && worker.random.one_in(2))
+        worker.call("gcx_cancel_signal", {GCX_ERROR_INVALID_HANDLE},
+                    [&] { return gcx_cancel_signal(cancel); });
+    gcx_cancel made = nullptr;
+    if (worker.random.one_in(2))
+        worker.call("gcx_cancel_create", {}, [&] { return gcx_cancel_create(&made); });
+    destroy(worker, "gcx_cancel_destroy", gcx_cancel_destroy,
+            storm.put(worker.random, storm.cancels, made));
+}
+
+void anyone_records(Worker& worker) {
+    Storm& storm = worker.storm;
+    Random& random = worker.random;
+    gcx_event event = storm.some(random, storm.events);
+    const BundlePointer bundle = storm.some(random, storm.common);
+    gcx_stream stream = bundle != nullptr ? bundle->streams[random.below(2)].load() : nullptr;
+    switch (random.below(6)) {
+    case 0: {
+        gcx_event made = nullptr;
+        worker.call("gcx_event_create", {},
+                    [&] { return gcx_event_create(0, random.below(4), &made); });
+        destroy(worker, "gcx_event_destroy", gcx_event_destroy,
+                storm.put(random, storm.events, made));
+        break;
+    }
+    case 1:
+        worker.call("gcx_event_query", {STALE, GCX_ERROR_NOT_READY},
+                    [&] { return gcx_event_query(event); });
+        break;
+    case 2:
+        if (!storm.alone)
+            worker.call("gcx_event_synchronize", {STALE},
+                        [&] { return gcx_event_synchronize(event); });
+        break;
+    case 3:
+        worker.call("gcx_stream_wait", {STALE}, [&] { return gcx_stream_wait(stream, event); });
+        break;
+    default:
+        worker.call("gcx_stream_record", {STALE}, [&] { return gcx_stream_record(stream, event); });
+    }
+}
+
+void anyone_changes_the_cache(Worker& worker) {
+    Random& random = worker.random;
+    switch (random.below(6)) {
+    case 0:
+        worker.call("gcx_cache_trim", {}, [&] {
+            gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
+            return gcx_cache_trim(random.below(20), random.one_in(2) ? &trimmed : nullptr);
+        });
+        break;
+    case 1:
+        if (!worker.storm.alone) // what was prepared is to stay in a history
+            worker.call("gcx_cache_set_limit", {},
+                        [&] { return gcx_cache_set_limit(random.below(80)); });
+        break;
+    case 2: {
+        gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
+        worker.call("gcx_cache_get_stats", {}, [&] { return gcx_cache_get_stats(&stats); });
+        break;
+    }
+    case 3: {
+        gcx_resource whole{};
+        gcx_device_get_resource(static_cast<int32_t>(random.below(2)), GCX_RESOURCE_SM, &whole);
+        const gcx_sm_request requests[] = {{8 + random.below(40), 0, 0, 0, 0, {}},
+                                           {8 + random.below(40), 0, 0, 0, 0, {}}};
+        gcx_resource groups[2] = {};
+        gcx_sm_split(&whole, requests, 2, 0, groups, nullptr);
+        gcx_prepare_params params = GCX_PREPARE_PARAMS_INIT;
+        params.flags = random.below(2) * GCX_PREPARE_FOR_LEASES;
+        params.cancel = worker.storm.some(random, worker.storm.cancels);
+        worker.call("gcx_cache_prepare",
+                    {GCX_ERROR_NOT_PERMITTED, GCX_ERROR_INVALID_VALUE, GCX_ERROR_INVALID_HANDLE},
+                    [&] { return gcx_cache_prepare(groups, 2, &params); });
+        break;
+    }
+    default:
+        if (random.one_in(8))
+            sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(random.below(100'000'000));
+    }
+}
+
+void anyone_publishes(Worker& worker) {
+    gcx_published_lease leases[4];
+    uint32_t count = 0;
+    switch (worker.random.below(3)) {
+    case 0:
+        worker.call("gcx_publish_start", {}, [] { return gcx_publish_start("storm"); });
+        break;
+    case 1:
+        worker.call("gcx_publish_stop", {}, [] { return gcx_publish_stop(); });
+        break;
+    default:
+        worker.call("gcx_published_lease_list", {GCX_ERROR_INVALID_VALUE},
+                    [&] { return gcx_published_lease_list(leases, 4, &count); });
+    }
+}
+
+// What was never a handle, no longer is one, or is far too much.
+void anyone_forges(Worker& worker) {
+    Random& random = worker.random;
+    uint64_t bits = random.one_in(3) ? 0 : random.next();
+    const BundlePointer bundle = some_lease(worker);
+    if (bundle != nullptr && random.one_in(2))
+        bits = reinterpret_cast<uint64_t>(bundle->lease) ^ (uint64_t{1} << random.below(64));
+    const auto lease = forged<gcx_lease>(bits);
+    const gcx_lease_size size = {lease, 8, 0};
+    const auto refuse = [&](const char* name, const auto& function) {
+        if (worker.call(name, {GCX_ERROR_INVALID_HANDLE, GCX_ERROR_INVALID_VALUE}, function) ==
+            GCX_SUCCESS)
+            worker.complain("%s took a forged handle, %#llx", name,
+                            static_cast<unsigned long long>(bits));
+    };
+    gcx_lease made = nullptr;
+    switch (random.below(9)) {
+    case 0:
+        refuse("gcx_lease_release", [&] { return gcx_lease_release(lease); });
+        break;
+    case 1:
+        refuse("gcx_lease_resize", [&] { return gcx_lease_resize(&size, 1, 0); });
+        break;
+    case 2:
+        refuse("gcx_lease_resize", [&] { return gcx_lease_resize(nullptr, UINT32_MAX, 0); });
+        break;
+    case 3:
+        refuse("gcx_lease_hand_over", [&] { return gcx_lease_hand_over(lease, lease, 0); });
+        break;
+    case 4:
+        refuse("gcx_stream_destroy", [&] { return gcx_stream_destroy(forged<gcx_stream>(bits)); });
+        break;
+    case 5:
+        refuse("gcx_graph_launch",
+               [&] { return gcx_graph_launch(forged<gcx_graph>(bits), nullptr); });
+        break;
+    case 6:
+        refuse("gcx_lease_acquire", [&] { return gcx_lease_acquire(0, 0, nullptr, &made); });
+        break;
+    case 7: {
+        const uint32_t counts[] = {GCX_REST - 1, 1025, 133, 0x80000000U};
+        if (worker.call("gcx_lease_acquire",
+                        {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY}, [&] {
+                            return gcx_lease_acquire(0, counts[random.below(4)], nullptr, &made);
+                        }) == GCX_SUCCESS)
+            worker.complain("more SMs than there are");
+        break;
+    }
+    default:
+        refuse("gcx_cancel_signal", [&] { return gcx_cancel_signal(forged<gcx_cancel>(bits)); });
+    }
+}
+
+// --------------------------------------------------------------------------------------------
+// The operations
+// --------------------------------------------------------------------------------------------
+
+struct Operation {
+    const char* name;
+    uint32_t weight;
+    void (*run)(Worker& worker);
+};
+
+constexpr Operation kOperations[] = {
+    {"own_acquire", 14, own_acquire},
+    {"own_release", 10, own_release},
+    {"own_resize", 14, own_resize},
+    {"own_hand_over", 3, own_hand_over},
+    {"own_launch", 20, own_launch},
+    {"own_query", 8, own_query},
+    {"own_synchronize", 1, own_synchronize},
+    {"own_stream", 4, own_stream},
+    {"own_graph", 6, own_graph},
+    {"own_plain_context", 2, own_plain_context},
+    {"own_events", 4, own_events},
+    {"own_cancel", 1, own_cancel},
+    {"own_timeout", 1, own_timeout},
+    {"own_hold", 1, own_hold},
+    {"own_persistent", 1, own_persistent},
+    {"own_layouts", 1, own_layouts},
+    {"own_many_streams", 1, own_many_streams},
+    {"own_wait_race", 1, own_wait_race},
+    {"own_reset", 1, own_reset},
+    {"common_acquire", 10, common_acquire},
+    {"common_release", 5, common_release},
+    {"common_resize", 8, common_resize},
+    {"common_hand_over", 2, common_hand_over},
+    {"common_launch", 12, common_launch},
+    {"common_events", 6, common_events},
+    {"common_graph", 8, common_graph},
+    {"common_parts", 10, common_parts},
+    {"anyone_asks", 16, anyone_asks},
+    {"anyone_synchronizes", 2, anyone_synchronizes},
+    {"anyone_lists", 6, anyone_lists},
+    {"anyone_cancels", 3, anyone_cancels},
+    {"anyone_records", 8, anyone_records},
+    {"anyone_changes_the_cache", 3, anyone_changes_the_cache},
+    {"anyone_publishes", 2, anyone_publishes},
+    {"anyone_forges", 4, anyone_forges},
+};
+
+bool is_wanted(const Options& options, const char* name) {
+    return options.operations.empty() ||
+           std::any_of(
+               options.operations.begin(), options.operations.end(),
+               [&](const std::string& start) { return std::string(name).starts_with(start); });
+}
+
+// The operations that are wanted, each as often as its weight says.
+const std::vector<const Operation*>& wanted_operations(const Options& options) {
+    static const std::vector<const Operation*> wanted = [&] {
+        std::vector<const Operation*> found;
+        for (const Operation& operation : kOperations) {
+            if (is_wanted(options, operation.name))
+                found.insert(found.end(), operation.weight, &operation);
+        }
+        return found;
+    }();
+    return wanted;
+}
+
+const Operation& next_operation(const Options& options, Random& random) {
+    const auto& wanted = wanted_operations(options);
+    return *wanted[random.below(static_cast<uint32_t>(wanted.size()))];
+}
+
+void one_operation(Worker& worker) {
+    const Operation& operation = next_operation(worker.storm.options, worker.random);
+    worker.operation = operation.name;
+    operation.run(worker);
+    worker.operations++;
+    worker.storm.operations++;
+}
+
+// --------------------------------------------------------------------------------------------
+// Rounds
+// --------------------------------------------------------------------------------------------
+
+uint64_t seed_of_step(unsigned seed, unsigned step) {
+    return uint64_t{seed} * 100'003 + step;
+}
+
+void clean_up(Storm& storm) {
+    Worker& last = *storm.workers[0];
+    last.operation = "the end";
+    storm.faulty = false;
+    for (const auto& worker : storm.workers) {
+        worker->operation = "the end";
+        own_release_all(*worker);
+    }
+    for (BundlePointer& bundle : storm.common) {
+        drop(last, bundle);
+        bundle.reset();
+    }
+    storm.published = {};
+    for (gcx_graph graph : storm.graphs)
+        destroy(last, "gcx_graph_destroy", gcx_graph_destroy, graph);
+    for (gcx_event event : storm.events)
+        destroy(last, "gcx_event_destroy", gcx_event_destroy, event);
+    for (gcx_cancel cancel : storm.cancels)
+        destroy(last, "gcx_cancel_destroy", gcx_cancel_destroy, cancel);
+    destroy(last, "gcx_cancel_destroy", gcx_cancel_destroy, storm.stop);
+}
+
+// What must be as it was before the round.
+void check_end(Storm& storm, const gcx_sim_counts& before) {
+    Worker& worker = *storm.workers[0];
+    worker.operation = "the end";
+    uint32_t count = 0;
+    gcx_live_lease lease{};
+    if (gcx_lease_list(-1, &lease, 1, &count) != GCX_SUCCESS || count != 0)
+        worker.complain("%u leases are left, the first with %u SMs of device %d, waits %u", count,
+                        lease.sm_count, lease.device, lease.waits);
+    for (int32_t device = 0; device < storm.devices; device++) {
+        gcx_lease all = nullptr;
+        gcx_lease_info info = GCX_LEASE_INFO_INIT;
+        if (gcx_lease_acquire(device, GCX_REST, nullptr, &all) != GCX_SUCCESS ||
+            gcx_lease_get_info(all, &info) != GCX_SUCCESS || info.sm_count != 132)
+            worker.complain("device %d has %u free SMs", device, info.sm_count);
+        if (all != nullptr)
+            gcx_lease_release(all);
+    }
+    gcx_cache_set_limit(64);
+    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(2'000'000'000'000'000'000);
+    gcx_cache_stats stats = cache_stats();
+    const uint64_t greens = sim::counts().green_contexts - before.green_contexts;
+    // Contexts that a reset has ended are noticed when their device is next used.
+    if ((storm.resets ? greens > stats.in_use + stats.kept : stats.in_use + stats.kept != greens) ||
+        stats.in_use != 0)
+        worker.complain("%u contexts in use and %u kept of %llu that there are", stats.in_use,
+                        stats.kept, static_cast<unsigned long long>(greens));
+    gcx_cache_set_limit(0);
+    stats = cache_stats();
+    if (stats.in_use + stats.kept != 0)
+        worker.complain("%u contexts in use and %u kept with a limit of 0", stats.in_use,
+                        stats.kept);
+    gcx_sim_counts after = sim::counts();
+    if (storm.resets) { // what ended with a primary context is not given back to the driver
+        after.primary_retains = before.primary_retains;
+        after.graphs = before.graphs;
+    }
+    const std::string left = left_behind(before, after);
+    if (!left.empty())
+        worker.complain("left behind: %s", left.c_str());
+    gcx_cache_set_limit(64);
+}
+
+void note_runs(std::size_t most) {
+    sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs")(most);
+}
+
+std::unique_ptr<Storm> begin_storm(const Options& options, unsigned seed, const std::string& spec,
+                                   unsigned threads) {
+    auto storm = std::make_unique<Storm>(options, seed, spec);
+    gcx_device_get_count(&storm->devices);
+    gcx_driver_info info = GCX_DRIVER_INFO_INIT;
+    gcx_driver_get_info(&info);
+    storm->driver = info.version;
+    Random random(seed);
+    storm->faulty = storm->was_faulty = random.one_in(3);
+    storm->resets = storm->driver < 13000 && random.one_in(3);
+    const auto count = static_cast<std::size_t>(storm->devices);
+    storm->primary.resize(count);
+    storm->modules.resize(count);
+    storm->spinners.resize(count);
+    for (int32_t device = 0; device < storm->devices; device++)
+        begin_device(*storm, device);
+    for (unsigned i = 0; i < threads; i++) {
+        storm->workers.push_back(std::make_unique<Worker>(*storm, i, seed * 31U + i));
+        storm->workers[i]->device = static_cast<int32_t>(i) + 1;
+        storm->workers[i]->plain = plain_stream(*storm, storm->workers[i]->device);
+    }
+    CHECK_OK(gcx_cancel_create(&storm->stop));
+    note_runs(200'000);
+    return storm;
+}
+
+void end_storm(Storm& storm, const gcx_sim_counts& before) {
+    driver_thread().jitter = 0;
+    clean_up(storm);
+    check_runs(storm);
+    note_runs(0);
+    for (const auto& worker : storm.workers)
+        CHECK_EQ(NATIVE(cuStreamDestroy)(worker->plain), CUDA_SUCCESS);
+    for (int32_t device = 0; device < storm.devices; device++)
+        end_device(storm, device);
+    check_end(storm, before);
+}
+
+void on_signal(int) {
+}
+
+// Ends the process if a call doesn't, and says which.
+void watch(Storm& storm) {
+    const int64_t most = check::slow ? 90'000 : 40'000;
+    for (const auto& worker : storm.workers) {
+        if (!worker->runs || milliseconds_now() - worker->since < most)
+            continue;
+        for (const auto& each : storm.workers)
+            std::fprintf(stderr, "seed %u on %s: thread %u is in %s, %s for %lld ms\n", storm.seed,
+                         storm.spec.c_str(), each->number, each->operation.load(),
+                         each->function.load(),
+                         static_cast<long long>(milliseconds_now() - each->since));
+        std::abort();
+    }
+}
+
+struct Sums {
+    uint64_t operations = 0;
+    uint64_t granted = 0;
+    uint64_t changed = 0;
+    uint64_t most_calls = 0;
+    unsigned rounds = 0;
+};
+
+void add(Sums& sums, const Storm& storm) {
+    sums.operations += storm.operations;
+    sums.granted += storm.granted;
+    sums.changed += storm.changed;
+    sums.most_calls = std::max(sums.most_calls, storm.most_calls.load());
+    sums.rounds++;
+}
+
+void storm_round(const Options& options, unsigned seed, const std::string& spec, double seconds,
+                 Sums& sums) {
+    const gcx_sim_counts before = sim::counts();
+    const auto storm = begin_storm(options, seed, spec, kThreads);
+    for (const auto& worker : storm->workers)
+        worker->since = milliseconds_now();
+    std::vector<std::thread> threads;
+    std::atomic<unsigned> started{0};
+    for (const auto& each : storm->workers) {
+        threads.emplace_back([&] {
+            Worker& worker = *each;
+            worker.native = pthread_self();
+            driver_thread() = storm_driver::Thread();
+            driver_thread().jitter = 4 + worker.random.below(100);
+            driver_thread().random = worker.random.next() | 1;
+            worker.runs = true;
+            started++;
+            while (!storm->over && check::failed == 0) {
+                worker.step++;
+                one_operation(worker);
+            }
+            worker.runs = false;
+            driver_thread().jitter = 0;
+            while (options.mode == Mode::signals && started != 0) // it may be sent one still
+                usleep(100);
+        });
+    }
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    Random random(seed + 17);
+    while (started != kThreads)
+        usleep(100);
+    const auto all_ended = [&] {
+        return std::none_of(storm->workers.begin(), storm->workers.end(),
+                            [](const auto& worker) { return worker->runs.load(); });
+    };
+    while (!all_ended()) {
+        if (Clock::now() > end || check::failed != 0) {
+            if (!storm->over)
+                gcx_cancel_signal(storm->stop);
+            storm->over = true;
+        }
+        if (options.mode == Mode::signals) {
+            pthread_kill(storm->workers[random.below(kThreads)]->native, SIGUSR1);
+            usleep(random.below(300));
+        } else {
+            usleep(1000);
+        }
+        watch(*storm);
+    }
+    started = 0;
+    for (std::thread& thread : threads)
+        thread.join();
+    end_storm(*storm, before);
+    add(sums, *storm);
+}
+
+void history(const Options& options, unsigned seed, const std::string& spec,
+             const std::vector<unsigned>& steps, Sums& sums) {
+    const gcx_sim_counts before = sim::counts();
+    const auto storm = begin_storm(options, seed, spec, 1);
+    storm->alone = true;
+    Worker& worker = *storm->workers[0];
+    driver_thread() = storm_driver::Thread();
+    for (unsigned step = 0; step < kSteps && check::failed == 0; step++) {
+        if (!steps.empty() && std::find(steps.begin(), steps.end(), step) == steps.end())
+            continue;
+        worker.step = step;
+        worker.random = Random(seed_of_step(seed, step));
+        one_operation(worker);
+        check_list(worker, -1);
+    }
+    end_storm(*storm, before);
+    add(sums, *storm);
+}
+
+// --------------------------------------------------------------------------------------------
+// Machines
+// --------------------------------------------------------------------------------------------
+
+std::string spec_of(const Options& options, unsigned seed) {
+    const char* const versions[] = {"13.0", "12.4", "13.5", "13.0", "12.8"};
+    return std::string(options.mode == Mode::history ? "2xh100@" : "5xh100@") + versions[seed % 5];
+}
+
+// The simulated driver behind one that counts each thread's calls.
+void open_driver(const Options& options, const std::string& spec) {
+    const char* const path = std::getenv("GCX_STORM_DRIVER");
+    void* const driver = path == nullptr ? nullptr : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (driver == nullptr) {
+        std::fprintf(stderr, "GCX_STORM_DRIVER names no libapi-storm-driver.so\n");
+        std::exit(2);
+    }
+    driver_thread_function =
+        reinterpret_cast<storm_driver::ThreadFunction>(dlsym(driver, "storm_driver_thread"));
+    CHECK_EQ(sim_function<decltype(&gcx_sim_configure)>("gcx_sim_configure")(spec.c_str()), 0);
+    if (options.mode == Mode::signals) {
+        struct sigaction action{};
+        action.sa_handler = on_signal; // without SA_RESTART
+        sigaction(SIGUSR1, &action, nullptr);
+    }
+    CHECK_OK(gcx_driver_open(path));
+}
+
+void print_sums(const Options& options, const Sums& sums) {
+    std::printf("%s: %u rounds, %llu operations, %llu leases, %llu changes, at most %llu driver "
+                "calls a lease and change\n",
+                options.mode == Mode::history ? "history" : "storm", sums.rounds,
+                static_cast<unsigned long long>(sums.operations),
+                static_cast<unsigned long long>(sums.granted),
+                static_cast<unsigned long long>(sums.changed),
+                static_cast<unsigned long long>(sums.most_calls));
+}
+
+// Whether a history of these steps fails.
+bool fails(const Options& options, unsigned seed, const std::vector<unsigned>& steps) {
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        if (freopen("/dev/null", "w", stderr) == nullptr)
+            _exit(3);
+        Sums sums;
+        const std::string spec = spec_of(options, seed);
+        check::failed = 0;
+        open_driver(options, spec);
+        history(options, seed, spec, steps, sums);
+        std::exit(check::failed == 0 ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+// Prints the steps that a failing history needs.
+void cut_down(const Options& options, unsigned seed) {
+    std::vector<unsigned> steps(kSteps);
+    for (unsigned i = 0; i < kSteps; i++)
+        steps[i] = i;
+    if (!options.steps.empty())
+        steps = options.steps;
+    for (std::size_t chunk = steps.size() / 2; chunk != 0; chunk /= 2) {
+        for (std::size_t at = 0; at < steps.size() && steps.size() > 1;) {
+            std::vector<unsigned> fewer = steps;
+            const auto begin = fewer.begin() + static_cast<std::ptrdiff_t>(at);
+            fewer.erase(begin,
+                        begin + static_cast<std::ptrdiff_t>(std::min(chunk, fewer.size() - at)));
+            if (!fewer.empty() && fails(options, seed, fewer))
+                steps = fewer;
+            else
+                at += chunk;
+        }
+    }
+    std::string numbers;
+    for (const unsigned step : steps) {
+        Random random(seed_of_step(seed, step));
+        std::fprintf(stderr, "    step %u: %s\n", step, next_operation(options, random).name);
+        numbers += (numbers.empty() ? "" : ",") + std::to_string(step);
+    }
+    std::fprintf(stderr, "    again by GCX_LEASE_STORM=0:%u GCX_LEASE_STORM_STEPS=%s %s\n", seed,
+                 numbers.c_str(), "api-lease_storm history");
+}
+
+// Histories, each in a process of its own, until the time is over or one has failed.
+void run_histories(const Options& options) {
+    Sums sums;
+    const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
+    unsigned seed = options.seed;
+    do {
+        const int failed_before = check::failed;
+        const unsigned last = options.one_seed ? seed : seed + 7;
+        const std::string spec = spec_of(options, seed);
+        for (; seed <= last && check::failed == failed_before; seed++) {
+            in_child(spec_of(options, seed) + ", seed " + std::to_string(seed), [&] {
+                open_driver(options, spec_of(options, seed));
+                history(options, seed, spec_of(options, seed), options.steps, sums);
+            });
+            sums.rounds++;
+        }
+        if (check::failed != failed_before) {
+            cut_down(options, seed - 1);
+            break;
+        }
+    } while (Clock::now() < end && !options.one_seed);
+    std::printf("history: %u histories of %u steps, seeds %u to %u\n", sums.rounds, kSteps,
+                options.seed, seed - 1);
+}
+
+// Rounds of some 0.3 s, some of them in one process, until the time is over or one has failed.
+void run_storms(const Options& options) {
+    const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
+    unsigned seed = options.seed;
+    do {
+        const int failed_before = check::failed;
+        const double left = std::chrono::duration<double>(end - Clock::now()).count();
+        const double time = options.one_seed ? 0.5 : std::clamp(left, 0.3, check::slow ? 2.0 : 1.0);
+        const std::string spec = spec_of(options, seed);
+        in_child(
+            spec + ", seed " + std::to_string(seed),
+            [&] {
+                open_driver(options, spec);
+                Sums sums;
+                const double round = 0.3;
+                const int rounds = std::max(1, static_cast<int>(time / round));
+                for (int i = 0; i < rounds && check::failed == 0; i++)
+                    storm_round(options, seed + static_cast<unsigned>(i) * 5, spec, round, sums);
+                print_sums(options, sums);
+            },
+            300);
+        if (check::failed != failed_before)
+            std::fprintf(stderr, "    a round of seeds %u, %u, ... on %s failed\n", seed, seed + 5,
+                         spec.c_str());
+        if (check::failed != failed_before)
+            break;
+        seed += 21;
+    } while (Clock::now() < end && !options.one_seed);
+    std::printf("storm: seeds %u to %u\n", options.seed, seed - 1);
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+    const Options options = options_of(count, arguments);
+    std::string folder = "/tmp/gcx-lease-storm-XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr || setenv("XDG_RUNTIME_DIR", folder.c_str(), 1) != 0)
+        return 2;
+    unsetenv("GCX_DRIVER");
+    std::printf("seed %u\n", options.seed);
+    std::fflush(stdout);
+    if (const char* const path = gcx_simulator_path(); path != nullptr)
+        setenv("GCX_SIM_LIBRARY", path, 1);
+    if (options.mode == Mode::history)
+        run_histories(options);
+    else
+        run_storms(options);
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+    return check::summary("lease storm");
+}

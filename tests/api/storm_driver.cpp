@@ -1,0 +1,149 @@
+#include "storm_driver.hpp"
+
+#include "driver/driver.hpp"
+
+#include <gcx_sim.h>
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstring>
+
+// The driver functions that gcx calls, each wrapped by its type. What is asked for by any other
+// name is the simulated driver's own.
+namespace {
+
+namespace cu = gcx::cu;
+
+storm_driver::Thread& thread_state() {
+    static thread_local storm_driver::Thread state;
+    return state;
+}
+
+uint64_t next_random(storm_driver::Thread& thread) {
+    thread.random ^= thread.random << 13;
+    thread.random ^= thread.random >> 7;
+    thread.random ^= thread.random << 17;
+    return thread.random;
+}
+
+void lose_time(storm_driver::Thread& thread, bool waits) {
+    if (thread.jitter == 0 || next_random(thread) % thread.jitter != 0)
+        return;
+    const uint64_t choice = next_random(thread) % 8;
+    if (choice < 5)
+        sched_yield();
+    else
+        usleep(static_cast<useconds_t>(next_random(thread) % (waits ? 2000 : 100)));
+}
+
+// The functions that wait for the device on a GPU, and so can take long.
+bool is_waiting(const char* name) {
+    for (const char* waiting : {"cuStreamSynchronize", "cuEventSynchronize", "cuCtxSynchronize",
+                                "cuGreenCtxCreate", "cuGraphInstantiateWithFlags"}) {
+        if (std::strcmp(name, waiting) == 0)
+            return true;
+    }
+    return false;
+}
+
+// What describes an error, and what restores a thread's state. What asks for the state of a stream
+// or an event fails permanently if at all, and gcx then takes its work for finished. What lists a
+// kernel's parameters ends the list by failing.
+bool never_fails(const char* name) {
+    for (const char* certain :
+         {"cuGetErrorName", "cuGetErrorString", "cuCtxPopCurrent",
+          "cuThreadExchangeStreamCaptureMode", "cuEventQuery", "cuStreamQuery",
+          "cuStreamIsCapturing", "cuFuncGetParamInfo", "cuKernelGetParamInfo"}) {
+        if (std::strcmp(name, certain) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Whether the call is to fail, with the answer in *result.
+bool enter(const char* name, bool waits, CUresult* result) {
+    storm_driver::Thread& thread = thread_state();
+    thread.calls++;
+    if (std::strcmp(name, "cuGreenCtxCreate") == 0)
+        thread.contexts_made++;
+    if (std::strcmp(name, "cuGreenCtxDestroy") == 0 || std::strcmp(name, "cuStreamDestroy") == 0)
+        thread.evictions++;
+    lose_time(thread, waits);
+    if (thread.fail_at == 0 || --thread.fail_at != 0)
+        return false;
+    if (never_fails(name)) {
+        thread.fail_at = 1;
+        return false;
+    }
+    thread.failed = name;
+    *result = static_cast<CUresult>(thread.failure);
+    return true;
+}
+
+enum Function {
+#define STORM_NUMBER(name, since, type) kNumberOf_##name,
+    GCX_DRIVER_FUNCTIONS(STORM_NUMBER)
+#undef STORM_NUMBER
+        kFunctions
+};
+const char* const kNames[] = {
+#define STORM_NAME(name, since, type) #name,
+    GCX_DRIVER_FUNCTIONS(STORM_NAME)
+#undef STORM_NAME
+};
+void* real[kFunctions]; // written while gcx opens the driver, which is before it calls it
+
+template <int number, class Type>
+struct Wrapped;
+template <int number, class... Arguments>
+struct Wrapped<number, CUresult(CUDAAPI*)(Arguments...)> {
+    static CUresult CUDAAPI call(Arguments... arguments) {
+        static const bool waits = is_waiting(kNames[number]);
+        CUresult result = CUDA_SUCCESS;
+        if (enter(kNames[number], waits, &result))
+            return result;
+        result = reinterpret_cast<CUresult(CUDAAPI*)(Arguments...)>(real[number])(arguments...);
+        lose_time(thread_state(), false);
+        return result;
+    }
+};
+
+void* wrapper_of(const char* name, void* address) {
+#define STORM_WRAP(function, since, type)                                                          \
+    if (std::strcmp(name, #function) == 0) {                                                       \
+        real[kNumberOf_##function] = address;                                                      \
+        return reinterpret_cast<void*>(&Wrapped<kNumberOf_##function, type>::call);                \
+    }
+    GCX_DRIVER_FUNCTIONS(STORM_WRAP)
+#undef STORM_WRAP
+    return address;
+}
+
+} // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"))) storm_driver::Thread* storm_driver_thread();
+storm_driver::Thread* storm_driver_thread() {
+    return &thread_state();
+}
+
+__attribute__((visibility("default"))) CUresult CUDAAPI
+cuGetProcAddress_v2(const char* name, void** address, int version, cuuint64_t flags,
+                    CUdriverProcAddressQueryResult* status) {
+    using Next =
+        CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+    // The library that this one is linked to, whose function of this name this one hides.
+    Dl_info simulator{};
+    dladdr(reinterpret_cast<void*>(&gcx_sim_configure), &simulator);
+    static void* const library = dlopen(simulator.dli_fname, RTLD_NOW | RTLD_LOCAL);
+    const auto next = reinterpret_cast<Next>(dlsym(library, "cuGetProcAddress_v2"));
+    const CUresult result = next(name, address, version, flags, status);
+    if (result == CUDA_SUCCESS && address != nullptr && *address != nullptr)
+        *address = wrapper_of(name, *address);
+    return result;
+}
+
+} // extern "C"
