@@ -783,10 +783,12 @@ GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
  *   each step, and submit nothing to it while another thread changes the lease. A stream that
  *   captures a graph moves once the capture has ended; the graph stays on the SMs of its capture.
  *
- * SMs that change hands. Their new holder's work waits on the device for the work that the streams
- *   of gcx were given before the change and that runs on them, so that leases are disjoint in time
- *   too. No host thread waits. A stream is told to wait when it is next used, if there is anything
- *   to wait for: one that is not used occupies none of the device's queues.
+ * SMs that change hands. Their new holder's work waits on the device for the work that their former
+ *   holders' streams were given before the change and that runs on them, so that leases are disjoint
+ *   in time too. No host thread waits. A stream is told to wait when it is next used, if there is
+ *   anything to wait for: one that is not used occupies none of the device's queues. Functions of
+ *   gcx that submit to a lease's stream in another thread come before or after a change, never in
+ *   between. A change takes as many driver calls whatever waits.
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct gcx_lease_s* gcx_lease;
@@ -833,9 +835,11 @@ typedef struct gcx_lease_params {
 GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
                                      const gcx_lease_params* params, gcx_lease* lease);
 
-/* Gives the lease up. Its SMs are free at once, its work finishes, and the work of who has them
- * next waits for that. Its streams end with it: they answer GCX_ERROR_CONTEXT_IS_DESTROYED to
- * everything but gcx_stream_destroy. Never waits for work. */
+/* Releases the lease. Its SMs are free when this returns, whatever other threads do with the lease:
+ * their calls finish, or fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its
+ * work finishes, and the work of the SMs' next holder waits for that. Its streams end with it: they
+ * answer GCX_ERROR_CONTEXT_IS_DESTROYED to everything but gcx_stream_destroy. Never waits for work;
+ * waits for a change of the lease that another thread is making. */
 GCX_API gcx_result gcx_lease_release(gcx_lease lease);
 
 /* What a lease is to have. */
@@ -849,11 +853,11 @@ typedef struct gcx_lease_size {
 /* Flags of a change. */
 #define GCX_RESIZE_DEFAULT 0x0u /* later work waits for the former holders' on SMs that are new */
 #define GCX_RESIZE_AT_ONCE                                                                         \
-    0x1u /* later work starts at once on those SMs of the new ones that are                        \
-            free by then, where a context of those is kept, else on those                          \
-            that the lease had; each stream joins the others when they are                         \
-            free and it is used again. Of use only once gcx_lease_prepare made                     \
-            the contexts: making them waits for running kernels */
+    0x1u /* a lease whose new SMs contain its old ones doesn't wait: its streams                   \
+            stay on the old SMs until all new ones are free, and move when they                    \
+            are used after that. A lease that loses SMs moves at once, as by                       \
+            default. Of use only once gcx_lease_prepare made the contexts: making                  \
+            them waits for running kernels */
 
 /* Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can grow
  * by what another gives.
@@ -880,7 +884,8 @@ GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count,
  * gcx_cache_prepare. */
 GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
 
-/* Releases from and gives all its SMs to the lease to, past those who wait. flags as above.
+/* Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also if
+ * another thread releases one of them. flags as above.
  * Errors: those of gcx_lease_resize; GCX_ERROR_NOT_SUPPORTED [13.1+] the SMs of both can't go
  * together, see gcx_context_create. */
 GCX_API gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags);
@@ -933,9 +938,10 @@ GCX_API gcx_result gcx_lease_list(int32_t device, gcx_live_lease* leases, uint32
 GCX_API gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* params,
                                            gcx_stream* stream);
 
-/* Waits until the work of the lease's streams has finished, on whatever SMs it was submitted.
- * Blocks the calling thread. Errors of that work appear here with the driver's code. A stream that
- * captures a graph is not waited for. */
+/* Waits until the work of the lease's streams has finished, those that were destroyed among them, on
+ * whatever SMs it was submitted. Other work on the lease's SMs doesn't count, that of former holders
+ * only where work of these streams is behind it. Blocks the calling thread. Errors of that work
+ * appear here with the driver's code. A stream that captures a graph is not waited for. */
 GCX_API gcx_result gcx_lease_synchronize(gcx_lease lease);
 
 /* GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message. */
@@ -1488,7 +1494,8 @@ GCX_API gcx_result gcx_graph_get_nodes(gcx_graph graph, gcx_graph_node* nodes, u
  * than promised were seen, a few times: other work may have held them. More SMs than promised are
  * reported as seen, and a warning logged: see gcx_device_get_shared_sms.
  * Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
- * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph. */
+ * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph; GCX_ERROR_NOT_READY other
+ * threads changed the stream's lease all the time. */
 GCX_API gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t capacity,
                                         uint32_t* count);
 

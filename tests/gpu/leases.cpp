@@ -376,7 +376,7 @@ void test_leases(bool quick) {
     CHECK_OK(gcx_cache_set_limit(512));
     section("leases: 1,000 random changes while all work");
     random_changes(quick ? 50 : 1000, GCX_RESIZE_DEFAULT);
-    section("leases: the same, at once on what is free");
+    section("leases: the same, where growing leases stay until all SMs are free");
     random_changes(quick ? 50 : 300, GCX_RESIZE_AT_ONCE);
     if (!quick) { // compute-sanitizer lets no kernel run beside the host
         section("leases: nobody is held up");

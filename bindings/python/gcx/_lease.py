@@ -211,9 +211,9 @@ def resize(sizes: Mapping[Lease, Count], *, at_once: bool = False) -> None:
     Args:
         sizes: Leases of one device and family with their counts, rounded up to what the device can
             give. None: what the others here and all other leases leave; several share it.
-        at_once: Don't wait for the former holders' work: later work starts on those of the new SMs
-            that are free by then, where a context of those is kept, else on those that the lease
-            had. Each stream joins the others when they are free and it is used again.
+        at_once: Don't wait for the former holders' work where a lease only grows: its streams stay
+            on the old SMs until all new ones are free, and move when they are used after that. A
+            lease that loses SMs moves now, as without this.
 
     Raises:
         AlreadyAcquiredError: What the leases have and what is free doesn't suffice, or others wait

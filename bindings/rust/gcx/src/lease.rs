@@ -308,9 +308,9 @@ impl Resize {
         Self::default()
     }
 
-    /// Later work starts at once on those SMs of the new ones that are free by then, where a context
-    /// of those is kept, else on those that the lease had; each stream joins the others when they are
-    /// free and it is used again.
+    /// A lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
+    /// all new ones are free, and move when they are used after that. A lease that loses SMs moves
+    /// now, as without this.
     pub fn at_once(mut self) -> Self {
         self.flags |= sys::GCX_RESIZE_AT_ONCE;
         self

@@ -5,10 +5,9 @@ import java.util.List;
 /** How a change is made. */
 public enum ResizeOption {
   /**
-   * Later work starts at once: on those of the new SMs that are free by then, where a context of
-   * those is kept, else on those that the lease had. A stream joins the others when they are free
-   * and it is used again. Without this, later work waits for the former holders' on SMs that are
-   * new.
+   * A lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
+   * all new ones are free, and move when they are used after that. A lease that loses SMs moves
+   * now. Without this, later work waits for the former holders' on SMs that are new.
    */
   AT_ONCE;
 
