@@ -783,12 +783,12 @@ GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
  *   each step, and submit nothing to it while another thread changes the lease. A stream that
  *   captures a graph moves once the capture has ended; the graph stays on the SMs of its capture.
  *
- * SMs that change hands. Their new holder's work waits on the device for the work that their former
- *   holders' streams were given before the change and that runs on them, so that leases are disjoint
- *   in time too. No host thread waits. A stream is told to wait when it is next used, if there is
- *   anything to wait for: one that is not used occupies none of the device's queues. Functions of
- *   gcx that submit to a lease's stream in another thread come before or after a change, never in
- *   between. A change takes as many driver calls whatever waits.
+ * SMs that change hands. Their new holder's work waits on the device for the work that the former
+ *   holders' streams were given before the change and that runs on them, so that leases are
+ *   disjoint in time too. No host thread waits. A stream is told to wait when it is next used, if
+ *   there is anything to wait for: one that is not used occupies none of the device's queues.
+ *   Functions of gcx that submit to a lease's stream in another thread come before or after a
+ *   change, never in between. A change takes as many driver calls whatever waits.
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct gcx_lease_s* gcx_lease;
@@ -884,8 +884,8 @@ GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count,
  * gcx_cache_prepare. */
 GCX_API gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
 
-/* Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also if
- * another thread releases one of them. flags as above.
+/* Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also
+ * if another thread releases one of them. flags as above.
  * Errors: those of gcx_lease_resize; GCX_ERROR_NOT_SUPPORTED [13.1+] the SMs of both can't go
  * together, see gcx_context_create. */
 GCX_API gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags);
@@ -938,10 +938,10 @@ GCX_API gcx_result gcx_lease_list(int32_t device, gcx_live_lease* leases, uint32
 GCX_API gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* params,
                                            gcx_stream* stream);
 
-/* Waits until the work of the lease's streams has finished, those that were destroyed among them, on
- * whatever SMs it was submitted. Other work on the lease's SMs doesn't count, that of former holders
- * only where work of these streams is behind it. Blocks the calling thread. Errors of that work
- * appear here with the driver's code. A stream that captures a graph is not waited for. */
+/* Waits until the work of the lease's streams has finished, those that were destroyed among them,
+ * on whatever SMs it was submitted. Other work on the lease's SMs doesn't count, that of former
+ * holders only where work of these streams is behind it. Blocks the calling thread. Errors of that
+ * work appear here with the driver's code. A stream that captures a graph is not waited for. */
 GCX_API gcx_result gcx_lease_synchronize(gcx_lease lease);
 
 /* GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message. */
