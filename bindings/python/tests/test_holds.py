@@ -72,7 +72,9 @@ def test_leases_within_a_hold() -> None:
                 held.acquire(8, timeout=0.01)
             gcx.resize({part: 24, rest: 8})
             assert part.resource.overlap(held.resource) == 24
-        with pytest.raises(gcx.ResourceConfigurationError, match="the reservation of device 0 has 32"):
+        with pytest.raises(
+            gcx.ResourceConfigurationError, match="the reservation of device 0 has 32"
+        ):
             held.acquire(64)
         kept = held.acquire(8)
     assert len(gcx.holds()) == 1  # by the lease
