@@ -39,6 +39,7 @@ class Green:
     sms: Sms
     number: int
     private: bool = False
+    prepared: bool = False
     handles: set[str] = field(default_factory=set)
     streams: set[str] = field(default_factory=set)
 
@@ -110,9 +111,20 @@ class Machine(Resources):
         self._evict()
 
     def _evict(self) -> None:
-        while len(self.kept) > self.limit_kept:
-            self.greens.remove(self.kept.pop(0))
-            self.evicted += 1
+        """Destroys cached contexts of each device beyond the limit, but none that was prepared."""
+        for device in {green.sms.device for green in self.kept}:
+            kept = [green for green in self.kept if green.sms.device == device]
+            surplus = max(len(kept) - self.limit_kept, 0)
+            for green in [green for green in kept if not green.prepared][:surplus]:
+                self.kept.remove(green)
+                self.greens.remove(green)
+                self.evicted += 1
+
+    def _prepared(self, device: int) -> list[Green]:
+        """The prepared contexts of a device: first the cached ones, the longest unused first."""
+        cached = [green for green in self.kept if green.prepared and green.sms.device == device]
+        in_use = [green for green in self.greens if green.prepared and green.sms.device == device]
+        return cached + [green for green in in_use if green not in self.kept]
 
     def context(self, names: Sequence[str], flags: str, out: str) -> Answer:
         if flags not in ("-", "private") or not names:
@@ -288,6 +300,11 @@ class Machine(Resources):
     def limit(self, number: int) -> Answer:
         self.limit_kept = number
         self._evict()
+        for device in {green.sms.device for green in self.greens}:
+            prepared = self._prepared(device)
+            for green in prepared[: max(len(prepared) - number, 0)]:
+                green.prepared = False
+        self._evict()
         return Answer(OK)
 
     def ahead(self, names: Sequence[str]) -> Answer:
@@ -303,22 +320,24 @@ class Machine(Resources):
         if any(self._undescribable(sms) for sms in sets):
             return refused(NOT_SUPPORTED)
         keys: list[frozenset[Resource]] = [frozenset({sms}) for sms in sets]
-        needed = {key for key in keys if self._shared_one(key) is None}
-        if len(needed) > self.limit_kept:
-            return refused(VALUE, f"limit of kept contexts is {self.limit_kept}")
-        there = {green.resources for green in self.kept}
-        room = self.limit_kept - len(self.kept) - len(needed - there)
-        assert room >= 0 or not needed & there, "not said: one that is kept may go before its turn"
+        for device in {sms.device for sms in sets}:
+            there = {green.resources for green in self._prepared(device)}
+            new = {key for key, sms in zip(keys, sets) if sms.device == device} - there
+            if len(self._prepared(device)) + len(new) > self.limit_kept:
+                return refused(VALUE, f"limit of cached contexts is {self.limit_kept}")
         for key, sms in zip(keys, sets):
-            kept = next((green for green in self.kept if green.resources == key), None)
-            if kept is not None:
-                self.kept.remove(kept)
-                self.kept.append(kept)
-            elif self._shared_one(key) is None:
-                self.made += 1
-                self.misses += 1
-                self.greens.append(Green(key, sms, self.made))
-                self._give_up(self.greens[-1])
+            green = self._shared_one(key)
+            if green is None:
+                green = next((kept for kept in self.kept if kept.resources == key), None)
+                if green is not None:
+                    self.kept.remove(green)
+                else:
+                    self.made += 1
+                    self.misses += 1
+                    green = Green(key, sms, self.made)
+                    self.greens.append(green)
+            green.prepared = True
+            self._give_up(green)
         return Answer(OK)
 
     def _shared_one(self, key: frozenset[Resource]) -> Green | None:
