@@ -197,13 +197,7 @@ abstract class Upcalls extends ProcessUpcalls {
   }
 
   static LiveContext liveContext(
-      long id,
-      long device,
-      long sms,
-      long handles,
-      long streams,
-      long flags,
-      byte[] resource) {
+      long id, long device, long sms, long handles, long streams, long flags, byte[] resource) {
     return new LiveContext(
         id,
         (int) device,
