@@ -30,6 +30,9 @@ abstract class Upcalls extends ProcessUpcalls {
 
   /** The receiver may be of another class loader. */
   static void message(ObjIntConsumer<byte[]> receiver, int level, byte[] text) {
+    if (WaitThread.keeps(receiver, level, text)) {
+      return;
+    }
     try {
       receiver.accept(text, level);
     } catch (Throwable thrown) {
