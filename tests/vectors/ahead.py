@@ -59,7 +59,7 @@ def limits(w: Writer) -> None:
     w("limit", 3)
     w("ahead", names)
     w("cache")
-    # Twice the same is one, and what is in use needs no room.
+    # Twice the same is one; one that is in use counts too.
     w("ahead", [*names[:3], names[0]])
     w("context", names[3], "-", "c")
     w("ahead", names)

@@ -39,6 +39,8 @@ class Green:
     sms: Sms
     number: int
     private: bool = False
+    prepared: bool = False
+    """It was made ahead of time: only trimming and a lower limit take it."""
     handles: set[str] = field(default_factory=set)
     streams: set[str] = field(default_factory=set)
 
@@ -91,12 +93,12 @@ class Machine(Resources):
                 if green.resources == key and green.in_use and not green.private:
                     self.hits += 1
                     return green
-        for green in self.kept:
-            if green.resources == key:
-                self.kept.remove(green)
-                green.private = private
-                self.hits += 1
-                return green
+        cached = self._cached_one(key)
+        if cached is not None:
+            self.kept.remove(cached)
+            cached.private = private
+            self.hits += 1
+            return cached
         self.made += 1
         self.misses += 1
         green = Green(key, sms, self.made, private)
@@ -110,9 +112,20 @@ class Machine(Resources):
         self._evict()
 
     def _evict(self) -> None:
-        while len(self.kept) > self.limit_kept:
-            self.greens.remove(self.kept.pop(0))
-            self.evicted += 1
+        for device in range(len(self.gpus)):
+            cached = [green for green in self.kept if green.sms.device == device]
+            surplus = max(0, len(cached) - self.limit_kept)
+            for green in [green for green in cached if not green.prepared][:surplus]:
+                self.kept.remove(green)
+                self.greens.remove(green)
+                self.evicted += 1
+
+    def _prepared(self, device: int) -> list[Green]:
+        return [green for green in self.greens if green.prepared and green.sms.device == device]
+
+    def _prepare(self, green: Green) -> None:
+        if len(self._prepared(green.sms.device)) < self.limit_kept:
+            green.prepared = True
 
     def context(self, names: Sequence[str], flags: str, out: str) -> Answer:
         if flags not in ("-", "private") or not names:
@@ -288,6 +301,13 @@ class Machine(Resources):
     def limit(self, number: int) -> Answer:
         self.limit_kept = number
         self._evict()
+        for device in range(len(self.gpus)):
+            prepared = self._prepared(device)
+            cached = [green for green in self.kept if green in prepared]
+            in_use = [green for green in prepared if green.in_use]
+            for green in (cached + in_use)[: max(0, len(prepared) - number)]:
+                green.prepared = False
+        self._evict()
         return Answer(OK)
 
     def ahead(self, names: Sequence[str]) -> Answer:
@@ -304,22 +324,35 @@ class Machine(Resources):
             return refused(NOT_SUPPORTED)
         keys: list[frozenset[Resource]] = [frozenset({sms}) for sms in sets]
         needed = {key for key in keys if self._shared_one(key) is None}
-        if len(needed) > self.limit_kept:
-            return refused(VALUE, f"limit of kept contexts is {self.limit_kept}")
+        for device in {sms.device for sms in sets}:
+            further = {key for key, sms in zip(keys, sets) if sms.device == device}
+            further -= {key for key in further if self._is_prepared(key)}
+            if len(self._prepared(device)) + len(further) > self.limit_kept:
+                return refused(VALUE, f"limit of cached contexts is {self.limit_kept}")
         there = {green.resources for green in self.kept}
         room = self.limit_kept - len(self.kept) - len(needed - there)
         assert room >= 0 or not needed & there, "not said: one that is kept may go before its turn"
         for key, sms in zip(keys, sets):
-            kept = next((green for green in self.kept if green.resources == key), None)
-            if kept is not None:
-                self.kept.remove(kept)
-                self.kept.append(kept)
-            elif self._shared_one(key) is None:
+            green = self._shared_one(key) or self._cached_one(key)
+            if green is None:
                 self.made += 1
                 self.misses += 1
-                self.greens.append(Green(key, sms, self.made))
-                self._give_up(self.greens[-1])
+                green = Green(key, sms, self.made)
+                self.greens.append(green)
+            self._prepare(green)
+            if green in self.kept:
+                self.kept.remove(green)
+            self._give_up(green)
         return Answer(OK)
+
+    def _is_prepared(self, key: frozenset[Resource]) -> bool:
+        green = self._shared_one(key) or self._cached_one(key)
+        return green is not None and green.prepared
+
+    def _cached_one(self, key: frozenset[Resource]) -> Green | None:
+        """One that is cached, rather one that was prepared."""
+        cached = [green for green in self.kept if green.resources == key]
+        return next((green for green in cached if green.prepared), cached[-1] if cached else None)
 
     def _shared_one(self, key: frozenset[Resource]) -> Green | None:
         """The one in use that others are given too."""
