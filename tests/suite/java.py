@@ -40,7 +40,8 @@ def maven(suite: Suite, name: str, *words: str) -> None:
         skipped = case.find("skipped")
         if skipped is not None:
             label = f"{name}: {case.get('classname')}.{case.get('name')}"
-            suite.say(f"skipped: {label}: {skipped.get('message')}")
+            reason = (skipped.text or "").partition("\n")[0].rpartition("failed: ")[2]
+            suite.say(f"skipped: {label}: {reason}")
             continue
         bad = case.find("failure") is not None or case.find("error") is not None
         suite.count(f"{name}: {case.get('classname')}.{case.get('name')}", not bad)
