@@ -64,8 +64,7 @@ def newest_java() -> tuple[int, Path] | None:
 
 
 def part_java(suite: Suite) -> None:
-    """The Java package: its jar, its tests on three simulated drivers and on the newest JVM, a
-    runtime for GPUs."""
+    """The Java package: its jar, its tests on three drivers and the newest JVM, a runtime."""
     maven(suite, "java-13.0", "verify")
     version = ElementTree.parse(BINDING / "pom.xml").findtext("{*}version")
     jar = MAVEN / f"gcx-{version}.jar"
