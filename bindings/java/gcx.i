@@ -7,7 +7,7 @@
  *   structs     records, made by gcx.Upcalls from their fields in the header's order
  *   text        UTF-8 in byte[], since JNI's own strings are in another form of it
  *   results     an exception, made by gcx.Upcalls
- *   messages    diagnostics, given to gcx.Upcalls when the call that caused them returns
+ *   messages    diagnostics, given to gcx.Upcalls when the call that caused them returns; see log.h
  *
  * Functions.java has the functions as the package calls them, Natives.java JNI's, and
  * FunctionsConstants.java the constants.
@@ -230,8 +230,10 @@ GIVES_INTS(gcx_stream_probe_sms)
 GIVES_INTS(gcx_device_get_shared_sms)
 GIVES_INTS(gcx_resource_get_sm_ids)
 
-/* Diagnostics go to gcx.Upcalls or, where they aren't wanted there, where they go by themselves. */
-AS(jboolean, boolean, int wanted)
+/* Diagnostics go to the receiver or, if it is null, where they go by default. */
+AS(jobject, java.util.function.ObjIntConsumer<byte[]>, jobject receiver)
+%typemap(in) jobject receiver { $1 = $input; }
+%typemap(in, numinputs=0) JNIEnv* log_environment { $1 = jenv; }
 %ignore gcx_log_callback;
 %rename("$ignore", fullname=1) gcx_log_set_callback;
 
@@ -264,8 +266,9 @@ AS(jobject, Preparing, jobject preparing)
 
 %rename(gcx_log_set_callback) log_set_callback;
 %inline %{
-static gcx_result log_set_callback(gcx_log_level level, int wanted) {
-    return gcx_log_set_callback(level, wanted ? note_message : NULL, NULL);
+static gcx_result log_set_callback(gcx_log_level level, jobject receiver,
+                                   JNIEnv* log_environment) {
+    return gcx_java_log_set(log_environment, level, receiver, methods);
 }
 %}
 

@@ -4,6 +4,7 @@
 #ifndef GCX_JAVA_VALUES_H
 #define GCX_JAVA_VALUES_H
 
+#include "log.h"
 #include "messages.h"
 
 #include <jni.h>
@@ -34,7 +35,7 @@
     X(gcx_graph_node, "graphNode", "(JJJJJJJJJJJJJJJ[B)Lgcx/GraphNode;")                           \
     X(progress, "progress", "(Lgcx/Preparing;II)V")                                                \
     X(error, "error", "(I[B[B)Lgcx/GcxException;")                                                 \
-    X(message, "message", "(I[B)V")
+    X(message, "message", "(Ljava/util/function/ObjIntConsumer;I[B)V")
 
 #define UPCALL_NUMBER(name, method, signature) UPCALL_##name,
 #define UPCALL_ENTRY(name, method, signature) {method, signature},
@@ -64,6 +65,14 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void* reserved) {
             return JNI_ERR;
     }
     return JNI_VERSION_10;
+}
+
+/* Once the class loader is collected. No thread is in this library any more. */
+JNIEXPORT void JNICALL JNI_OnUnload(JavaVM* vm, void* reserved) {
+    JNIEnv* jenv = NULL;
+    (void)reserved;
+    if ((*vm)->GetEnv(vm, (void**)&jenv, JNI_VERSION_10) == JNI_OK)
+        gcx_java_log_forget(jenv, methods);
 }
 
 /* NULL with an OutOfMemoryError, this one's or that of a field before; so are the other arrays. */
@@ -100,12 +109,13 @@ static jbyteArray split_of(JNIEnv* jenv, gcx_resource* groups, uint32_t count,
 
 /* After a call, without an exception. What is called may call gcx again. */
 static void deliver_messages(JNIEnv* jenv, jclass owner) {
-    message* next = take_messages();
+    message* next = gcx_java_log_take();
+    const jobject receiver = next != NULL ? gcx_java_log_receiver(jenv) : NULL;
     while (next != NULL) {
         message* const current = next;
-        jbyteArray text = text_of(jenv, current->text);
+        jbyteArray text = receiver != NULL ? text_of(jenv, current->text) : NULL;
         if (text != NULL) {
-            (*jenv)->CallStaticVoidMethod(jenv, owner, methods[UPCALL_message],
+            (*jenv)->CallStaticVoidMethod(jenv, owner, methods[UPCALL_message], receiver,
                                           (jint)current->level, text);
             (*jenv)->DeleteLocalRef(jenv, text);
         }
@@ -115,6 +125,8 @@ static void deliver_messages(JNIEnv* jenv, jclass owner) {
         next = current->next;
         free(current);
     }
+    if (receiver != NULL)
+        (*jenv)->DeleteLocalRef(jenv, receiver);
 }
 
 static void throw_result(JNIEnv* jenv, jclass owner, gcx_result result) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -18,6 +19,9 @@ SIMULATED = {"GCX_DRIVER": "sim:h100@13.0"}
 # Of short runs, most of the time is the compiler's that makes long ones fast.
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CHECKED = f"-Xmx512m -Xcheck:jni {BRIEF}"
+# As in containers. What needs a locale says so itself.
+NO_LOCALE = {"LANG": "", "LC_ALL": "", "LC_CTYPE": ""}
+JVMS = Path("/usr/lib/jvm")
 
 
 def maven(suite: Suite, name: str, *words: str) -> None:
@@ -26,12 +30,19 @@ def maven(suite: Suite, name: str, *words: str) -> None:
     shutil.rmtree(reports, ignore_errors=True)
     # How long the test under load takes, if someone asks for more than a few seconds.
     env = {key: os.environ[key] for key in ("GCX_LOAD_SECONDS",) if key in os.environ}
+    env |= NO_LOCALE
     env["MAVEN_OPTS"] = f"{os.environ.get('MAVEN_OPTS', '')} {BRIEF}".strip()
     command: list[str | Path] = ["mvn", "-B", "-ntp", "-f", BINDING, f"-Dgcx.build={MAVEN}"]
     done = suite.timed(name, [*command, *words], env)
     trees = [ElementTree.parse(file) for file in sorted(reports.glob("TEST-*.xml"))]
     cases = [case for tree in trees for case in tree.iter("testcase")]
     for case in cases:
+        skipped = case.find("skipped")
+        if skipped is not None:
+            label = f"{name}: {case.get('classname')}.{case.get('name')}"
+            reason = (skipped.text or "").partition("\n")[0].rpartition("failed: ")[2]
+            suite.say(f"skipped: {label}: {reason}")
+            continue
         bad = case.find("failure") is not None or case.find("error") is not None
         suite.count(f"{name}: {case.get('classname')}.{case.get('name')}", not bad)
     # Such a line is a warning of -Xcheck:jni.
@@ -41,8 +52,19 @@ def maven(suite: Suite, name: str, *words: str) -> None:
     suite.count(f"{name}: has tests", bool(cases))
 
 
+def newest_java() -> tuple[int, Path] | None:
+    """The newest JVM of those that have virtual threads, with its version."""
+    found = []
+    for release in JVMS.glob("*/release"):
+        version = re.search(r'JAVA_VERSION="(\d+)', release.read_text())
+        java = release.parent / "bin" / "java"
+        if version is not None and int(version[1]) >= 21 and java.exists():
+            found.append((int(version[1]), java))
+    return max(found, default=None)
+
+
 def part_java(suite: Suite) -> None:
-    """The Java package: its jar, its tests on three simulated drivers, a runtime for GPUs."""
+    """The Java package: its jar, its tests on three drivers and the newest JVM, a runtime."""
     maven(suite, "java-13.0", "verify")
     version = ElementTree.parse(BINDING / "pom.xml").findtext("{*}version")
     jar = MAVEN / f"gcx-{version}.jar"
@@ -53,6 +75,13 @@ def part_java(suite: Suite) -> None:
     again = ("-o", "surefire:test", "-Dtest=!VectorsTest", f"-Dgcx.jvm={CHECKED}")
     for driver in ("12.4", "13.5"):
         maven(suite, f"java-{driver}", *again, f"-Dgcx.driver=sim:2xh100@{driver}")
+    newest = newest_java()
+    if newest is None:
+        suite.say(f"skipped: java: virtual threads: no JDK 21 or newer in {JVMS}")
+    else:
+        options = f"-Xmx512m --enable-native-access=ALL-UNNAMED {BRIEF}"
+        words = ("-o", "surefire:test", "-Dtest=!VectorsTest", f"-Dgcx.jvm={options}")
+        maven(suite, f"java-jdk{newest[0]}", *words, f"-Djvm={newest[1]}")
     if suite.run("java: a runtime of its own", [BINDING / "runtime.sh", RUNTIME, MAVEN]):
         java = RUNTIME / "runtime" / "bin" / "java"
         program: list[str | Path] = ["-cp", f"{RUNTIME}/gcx.jar:{RUNTIME}/programs", "Scenario"]

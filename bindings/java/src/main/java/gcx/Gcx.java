@@ -1,11 +1,16 @@
 package gcx;
 
+import java.util.function.ObjIntConsumer;
+
 /**
  * What concerns the whole process: the driver, the queues, the log. Every method may be called from
  * any thread.
  */
 public final class Gcx {
   private static final Object LOG = new Object();
+
+  /** The receiver, which the library refers to weakly: it lives as long as this class. */
+  private static ObjIntConsumer<byte[]> log;
 
   private Gcx() {}
 
@@ -140,13 +145,19 @@ public final class Gcx {
    * <p>To System.Logger: {@code Gcx.setLog(LogLevel.INFO, (level, text) ->
    * System.getLogger("gcx").log(System.Logger.Level.INFO, text))}.
    *
+   * <p>The log is the process's: the last receiver that was set gets the messages of the calls of
+   * all class loaders that have this package. It does not keep its class loader alive, and goes
+   * with it.
+   *
    * @param level the last level that is sent
-   * @param receiver who is given the messages; null for the default
+   * @param receiver is given the messages; null for the default
    */
   public static void setLog(LogLevel level, LogReceiver receiver) {
+    ObjIntConsumer<byte[]> next = receiver == null ? null : Upcalls.shared(receiver);
+    int number = level.number;
     synchronized (LOG) {
-      Upcalls.receiver = receiver;
-      Functions.gcx_log_set_callback(level.number, receiver != null);
+      Functions.gcx_log_set_callback(number, next);
+      log = next;
     }
   }
 

@@ -1,6 +1,7 @@
 package gcx;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.List;
 
 /**
@@ -119,9 +120,10 @@ public final class Graph extends Owned {
    * @param block threads
    * @param sharedBytes dynamic shared memory of a block
    * @param arguments from position to limit each argument at its place, as in a C struct, so in
-   *     {@link java.nio.ByteOrder#nativeOrder}; copied; null: those that it has
+   *     {@link ByteOrder#nativeOrder}, which is not a buffer's order at first; copied; null: those
+   *     that it has
    * @throws GcxException.InvalidValue there is no such node, or it is not a kernel's; the arguments
-   *     are too short; what the driver says of the parameters
+   *     are too short, or of the other byte order; what the driver says of the parameters
    */
   public void setKernel(int node, Dim grid, Dim block, int sharedBytes, ByteBuffer arguments) {
     Functions.gcx_graph_set_kernel(
@@ -148,6 +150,14 @@ public final class Graph extends Owned {
   private static byte[] bytesOf(ByteBuffer arguments) {
     if (arguments == null) {
       return null;
+    }
+    if (arguments.hasRemaining() && arguments.order() != ByteOrder.nativeOrder()) {
+      throw new GcxException.InvalidValue(
+          "Graph.setKernel: arguments.order() is "
+              + arguments.order()
+              + ", but a kernel reads "
+              + ByteOrder.nativeOrder()
+              + "; call arguments.order(ByteOrder.nativeOrder()) before the first value is put");
     }
     byte[] bytes = new byte[arguments.remaining()];
     arguments.duplicate().get(bytes);

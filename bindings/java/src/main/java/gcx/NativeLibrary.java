@@ -4,9 +4,12 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Loads the libraries that the jar holds.
@@ -20,6 +23,7 @@ final class NativeLibrary {
   static final String FOLDER_PROPERTY = "gcx.library.path";
 
   private static final String LIBRARY = "libgcx.so.1";
+  private static final String LOG = "libgcx-java-log.so.1";
   private static final String BRIDGE = "libgcx-java.so";
   private static final String SIMULATION = "gcx/libgcx-sim.so";
   private static final String COUNTS = "gcx/libgcx-counts.so";
@@ -46,6 +50,7 @@ final class NativeLibrary {
       folder.toFile().deleteOnExit();
       identity = identityOf(folder);
       copy(LIBRARY);
+      copy(LOG);
       copy(BRIDGE);
     } catch (IOException problem) {
       throw failed(
@@ -59,6 +64,11 @@ final class NativeLibrary {
           problem);
     }
     try {
+      if (isSimulated(System.getenv("GCX_DRIVER"))) {
+        // Before the library: another class loader, which has the same library, may call it at
+        // once.
+        provideSimulation();
+      }
       System.load(folder.resolve(BRIDGE).toString());
     } catch (UnsatisfiedLinkError problem) {
       throw failed(
@@ -71,11 +81,8 @@ final class NativeLibrary {
           problem);
     } finally {
       delete(LIBRARY);
+      delete(LOG);
       delete(BRIDGE);
-    }
-    String driver = System.getenv("GCX_DRIVER");
-    if (isSimulated(driver)) {
-      provideSimulation();
     }
   }
 
@@ -114,10 +121,50 @@ final class NativeLibrary {
   }
 
   private static void loadFrom(Path chosen) {
-    if (!Files.isRegularFile(chosen.resolve(BRIDGE))) {
+    Path bridge = chosen.resolve(BRIDGE);
+    if (!Files.isRegularFile(bridge)) {
       throw failed("-D" + FOLDER_PROPERTY + "=" + chosen + ": there is no " + BRIDGE, null);
     }
-    System.load(chosen.resolve(BRIDGE).toString());
+    try {
+      System.load(bridge.toString());
+    } catch (UnsatisfiedLinkError refused) {
+      loadCopyOf(bridge, refused);
+    }
+  }
+
+  /**
+   * Loads a copy of the bridge, since the JVM gives a file to one class loader only. The libraries
+   * that the bridge needs are in the process already.
+   */
+  private static void loadCopyOf(Path bridge, UnsatisfiedLinkError refused) {
+    Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
+    List<Throwable> problems = new ArrayList<>();
+    for (Path parent : List.of(temporary, bridge.getParent())) {
+      Path copy = null;
+      try {
+        copy = Files.createTempFile(parent, "gcx-java-", ".so");
+        Files.write(copy, Files.readAllBytes(bridge));
+        System.load(copy.toString());
+        return;
+      } catch (IOException | UnsatisfiedLinkError problem) {
+        problems.add(problem);
+      } finally {
+        if (copy != null && !copy.toFile().delete()) {
+          copy.toFile().deleteOnExit();
+        }
+      }
+    }
+    UnsatisfiedLinkError error =
+        failed(
+            refused.getMessage()
+                + "; a copy of it for this class loader can't be loaded from "
+                + temporary
+                + " or "
+                + bridge.getParent()
+                + "; -Djava.io.tmpdir=FOLDER names a folder from which programs can be run",
+            refused);
+    problems.forEach(error::addSuppressed);
+    throw error;
   }
 
   private static Object identityOf(Path path) throws IOException {
@@ -130,7 +177,11 @@ final class NativeLibrary {
       if (library == null) {
         throw new IOException("the jar has no " + resource + ": it is built for other machines");
       }
-      Files.copy(library, folder.resolve(name));
+      // Whole or not at all: another class loader's call may look for it at any time.
+      Path whole = folder.resolve(name);
+      Path part = whole.resolveSibling(whole.getFileName() + ".part");
+      Files.copy(library, part);
+      Files.move(part, whole, StandardCopyOption.ATOMIC_MOVE);
     }
   }
 

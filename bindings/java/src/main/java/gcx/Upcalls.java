@@ -2,14 +2,13 @@ package gcx;
 
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.function.ObjIntConsumer;
 
 /**
  * What the library calls: it makes values of structs and exceptions of results, and gives out
  * diagnostics. Whole numbers come as long, text as UTF-8.
  */
 abstract class Upcalls extends ProcessUpcalls {
-  static volatile LogReceiver receiver;
-
   static byte[] bytes(String text) {
     if (text == null) {
       return null;
@@ -24,13 +23,18 @@ abstract class Upcalls extends ProcessUpcalls {
     return GcxException.of(code, text(name), text(detail));
   }
 
-  static void message(int level, byte[] text) {
-    LogReceiver wanted = receiver;
-    if (wanted == null) {
+  /** A receiver as the classes of another class loader can call it. */
+  static ObjIntConsumer<byte[]> shared(LogReceiver receiver) {
+    return (text, level) -> receiver.log(LogLevel.of(level), text(text));
+  }
+
+  /** The receiver may be of another class loader. */
+  static void message(ObjIntConsumer<byte[]> receiver, int level, byte[] text) {
+    if (WaitThread.keeps(receiver, level, text)) {
       return;
     }
     try {
-      wanted.log(LogLevel.of(level), text(text));
+      receiver.accept(text, level);
     } catch (Throwable thrown) {
       // The call in which this came has succeeded, or fails with an exception of its own.
       Thread thread = Thread.currentThread();
@@ -197,13 +201,7 @@ abstract class Upcalls extends ProcessUpcalls {
   }
 
   static LiveContext liveContext(
-      long id,
-      long device,
-      long sms,
-      long handles,
-      long streams,
-      long flags,
-      byte[] resource) {
+      long id, long device, long sms, long handles, long streams, long flags, byte[] resource) {
     return new LiveContext(
         id,
         (int) device,

@@ -55,7 +55,9 @@ final class Wait extends AbstractInterruptibleChannel {
       return take.applyAsLong(null);
     }
     try (Token token = new Token()) {
-      return new Wait(token).in(cancel, waits, () -> take.applyAsLong(token));
+      LongSupplier call = () -> take.applyAsLong(token);
+      boolean elsewhere = waits && VirtualThreads.isCurrent();
+      return new Wait(token).in(cancel, waits, elsewhere ? () -> WaitThread.call(call) : call);
     }
   }
 

@@ -173,7 +173,9 @@ class CacheTest {
     assertThrows(NullPointerException.class, () -> Cache.prepare(parts, null, (Cancel) null));
     Cache.setLimit(2);
     refused(
-        GcxException.InvalidValue.class, "raise the limit with Cache.setLimit", () -> Cache.prepare(parts));
+        GcxException.InvalidValue.class,
+        "raise the limit with Cache.setLimit",
+        () -> Cache.prepare(parts));
     assertEquals(0, Cache.stats().kept());
     assertThrows(GcxException.InvalidValue.class, () -> Cache.setLimit(-1));
     assertThrows(GcxException.InvalidValue.class, () -> Cache.trim(-1));

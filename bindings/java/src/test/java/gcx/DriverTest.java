@@ -88,4 +88,21 @@ class DriverTest {
     assertThrows(GcxException.InvalidDevice.class, () -> new Device(7).sms());
     assertEquals(count, seen.size());
   }
+
+  @Test
+  void setLog_nullLevel_keepsTheReceiver() {
+    List<String> first = new ArrayList<>();
+    List<String> second = new ArrayList<>();
+    Gcx.setLog(LogLevel.DEBUG, (level, message) -> first.add(message));
+    try {
+      assertThrows(
+          NullPointerException.class,
+          () -> Gcx.setLog(null, (level, message) -> second.add(message)));
+      assertThrows(GcxException.InvalidDevice.class, () -> new Device(7).sms());
+    } finally {
+      Gcx.setLog(LogLevel.NONE, null);
+    }
+    assertEquals(1, first.size(), first.toString());
+    assertEquals(List.of(), second);
+  }
 }

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
@@ -164,7 +165,8 @@ class GraphTest {
       assertEquals(3, Work.blocks(1));
       ByteBuffer part = ByteBuffer.allocate(20);
       part.position(4).put(Work.arguments(2)).position(4);
-      graph.setKernel(0, Dim.of(5), Dim.of(Work.BLOCK), 0, part.asReadOnlyBuffer());
+      ByteBuffer readOnly = part.asReadOnlyBuffer().order(ByteOrder.nativeOrder());
+      graph.setKernel(0, Dim.of(5), Dim.of(Work.BLOCK), 0, readOnly);
       graph.launch(stream);
       stream.synchronize();
       assertEquals(5, Work.blocks(2));
@@ -181,7 +183,7 @@ class GraphTest {
       refused(
           GcxException.InvalidValue.class,
           "Graph.setKernel: arguments.remaining() is 3",
-          () -> graph.setKernel(0, Dim.of(1), block, 0, ByteBuffer.allocate(3)));
+          () -> graph.setKernel(0, Dim.of(1), block, 0, nativeBuffer(3)));
       refused(
           GcxException.InvalidValue.class,
           "arguments.remaining() is 0",
@@ -208,6 +210,31 @@ class GraphTest {
       graph.launch(stream);
       stream.synchronize();
       assertEquals(BLOCKS, Work.blocks(0));
+    }
+  }
+
+  private static ByteBuffer nativeBuffer(int bytes) {
+    return ByteBuffer.allocate(bytes).order(ByteOrder.nativeOrder());
+  }
+
+  @Test
+  void setKernel_otherByteOrder_isRefused() {
+    ByteOrder other =
+        ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN
+            ? ByteOrder.BIG_ENDIAN
+            : ByteOrder.LITTLE_ENDIAN;
+    try (Context context = Context.create(split.groups().get(0));
+        Stream stream = context.createStream();
+        Graph graph = graph(stream)) {
+      ByteBuffer arguments = Work.arguments(1).order(other);
+      refused(
+          GcxException.InvalidValue.class,
+          "Graph.setKernel: arguments.order() is " + other,
+          () -> graph.setKernel(0, Dim.of(2), Dim.of(Work.BLOCK), 0, arguments));
+      graph.launch(stream);
+      stream.synchronize();
+      assertEquals(BLOCKS, Work.blocks(0));
+      assertEquals(0, Work.blocks(1));
     }
   }
 

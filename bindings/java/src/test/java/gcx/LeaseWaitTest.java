@@ -4,6 +4,7 @@ import static gcx.LeaseTest.refused;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.time.Duration;
 import java.util.List;
@@ -141,9 +142,7 @@ class LeaseWaitTest {
 
   @Test
   void virtualThreadsAreInterruptedToo() throws Exception {
-    if (Runtime.version().feature() < 21) {
-      return;
-    }
+    assumeTrue(Runtime.version().feature() >= 21, "Java has virtual threads from 21 on");
     CompletableFuture<Outcome> outcome = new CompletableFuture<>();
     Runnable wait =
         () -> {

@@ -82,7 +82,8 @@ class LoadingTest {
   @Test
   void aPropertyNamesAFolder() throws Exception {
     Path folder = Files.createDirectories(temporary.resolve("of its own/gcx")).getParent();
-    for (String name : List.of("libgcx.so.1", "libgcx-java.so", "gcx/libgcx-sim.so")) {
+    for (String name :
+        List.of("libgcx.so.1", "libgcx-java-log.so.1", "libgcx-java.so", "gcx/libgcx-sim.so")) {
       try (InputStream library = Gcx.class.getResourceAsStream(NATIVE + name)) {
         Files.copy(library, folder.resolve(name));
       }
