@@ -54,7 +54,7 @@ function tests() {
     for (const wrong of [-1, 7.5, 2 ** 32, NaN, "24", 24n, null, undefined]) {
       assert.throws(() => device.split([wrong]), RangeError, String(wrong));
     }
-    assert.throws(() => device.split([]), refused("GCX_ERROR_INVALID_VALUE"));
+    assert.throws(() => device.split([]), /^GcxError: GCX_ERROR_INVALID_VALUE: .*no requests/);
     assert.throws(() => gcx.Resource.ofDevice(2), refused("GCX_ERROR_INVALID_DEVICE"));
     const none = new gcx.Resource(Buffer.alloc(128));
     assert.throws(() => none.split([24]), refused("GCX_ERROR_INVALID_RESOURCE_TYPE"));
