@@ -77,8 +77,52 @@ local gcx = {}
 gcx.REST = 2 ^ 32 - 1
 local C -- the library, once it is open
 
+-- Every argument is checked before it crosses to C: ffi makes an int32_t or uint32_t of any number,
+-- and C reads a string up to its first 0 byte.
+
+local function counted(count, level)
+    if type(count) ~= "number" or count % 1 ~= 0 or count < 0 or count >= 2 ^ 32 then
+        error(tostring(count) .. " is no number of SMs", level + 1)
+    end
+    return count
+end
+
+local function ordinal(device, level)
+    if type(device) ~= "number" or device % 1 ~= 0 or device < -2 ^ 31 or device >= 2 ^ 31 then
+        error(tostring(device) .. " is no device; a device is a whole number from 0 on", level + 1)
+    end
+    return device
+end
+
+local function milliseconds(timeout, level)
+    if type(timeout) ~= "number" or timeout % 1 ~= 0 or timeout < 0 or timeout >= 2 ^ 32 then
+        error(tostring(timeout) .. " is no timeout in whole milliseconds", level + 1)
+    end
+    return timeout
+end
+
+local function text(what, value, level)
+    if type(value) ~= "string" then
+        error(what .. " is a string, not of type " .. type(value), level + 1)
+    end
+    if value:find("\0", 1, true) then
+        error(what .. " has a 0 byte in it", level + 1)
+    end
+    return value
+end
+
+local function listed(what, value, level)
+    if type(value) ~= "table" then
+        error(what .. " is a table, not of type " .. type(value), level + 1)
+    end
+    return value
+end
+
 -- Loads libgcx from a path, or by a name that the loader looks up. Comes first, once.
 function gcx.open(library)
+    if library ~= nil then
+        text("the library", library, 2)
+    end
     C = ffi.load(library or "libgcx.so.1")
 end
 
@@ -108,7 +152,7 @@ end
 
 function gcx.device_info(device)
     local info = sized("gcx_device_info")
-    check(C.gcx_device_get_info(device, info))
+    check(C.gcx_device_get_info(ordinal(device, 2), info))
     return { name = ffi.string(info.name), sm_count = info.sm_count }
 end
 
@@ -122,28 +166,21 @@ end
 -- All SMs of a device: a value, with nothing to close.
 function gcx.device(device)
     local resource = ffi.new("gcx_resource")
-    check(C.gcx_device_get_resource(device, RESOURCE_SM, resource))
+    check(C.gcx_device_get_resource(ordinal(device, 2), RESOURCE_SM, resource))
     return resource
-end
-
--- ffi would make some uint32_t of any number.
-local function counted(count, level)
-    if type(count) ~= "number" or count % 1 ~= 0 or count < 0 or count >= 2 ^ 32 then
-        error(tostring(count) .. " is no number of SMs", level + 1)
-    end
-    return count
 end
 
 -- The disjoint groups of a resource, one for each count; gcx.REST takes what the others leave.
 function gcx.split(resource, counts)
-    local requests = ffi.new("gcx_sm_request[?]", #counts)
-    for i, count in ipairs(counts) do
-        requests[i - 1].sm_count = counted(count, 2)
+    local wanted = #listed("counts", counts, 2)
+    local requests = ffi.new("gcx_sm_request[?]", wanted)
+    for i = 1, wanted do
+        requests[i - 1].sm_count = counted(counts[i], 2)
     end
-    local groups = ffi.new("gcx_resource[?]", #counts)
-    check(C.gcx_sm_split(resource, requests, #counts, 0, groups, nil))
+    local groups = ffi.new("gcx_resource[?]", wanted)
+    check(C.gcx_sm_split(resource, requests, wanted, 0, groups, nil))
     local copies = {}
-    for i = 1, #counts do
+    for i = 1, wanted do
         -- A copy: a reference into the array would not keep it alive.
         copies[i] = ffi.new("gcx_resource", groups[i - 1])
     end
@@ -208,19 +245,24 @@ Lease.__index = Lease
 -- them up to a time-out in milliseconds, and holds up the interpreter meanwhile.
 function gcx.acquire(device, sms, name, timeout_ms)
     local params = sized("gcx_lease_params")
-    params.name, params.timeout_ms = name, timeout_ms or 0
+    params.timeout_ms = milliseconds(timeout_ms or 0, 2)
+    if name ~= nil then
+        params.name = text("a lease's name", name, 2)
+    end
     local handle = ffi.new("gcx_lease[1]")
-    check(C.gcx_lease_acquire(device, counted(sms, 2), params, handle))
+    check(C.gcx_lease_acquire(ordinal(device, 2), counted(sms, 2), params, handle))
     return setmetatable({ handle = handle[0] }, Lease)
 end
 
 -- Gives leases other sizes, all in one operation or none: { { lease, sms }, ... }.
 function gcx.resize(changes)
-    local sizes = ffi.new("gcx_lease_size[?]", #changes)
-    for i, change in ipairs(changes) do
+    local count = #listed("changes", changes, 2)
+    local sizes = ffi.new("gcx_lease_size[?]", count)
+    for i = 1, count do
+        local change = listed("a change", changes[i], 2)
         sizes[i - 1].lease, sizes[i - 1].sm_count = change[1].handle, counted(change[2], 2)
     end
-    check(C.gcx_lease_resize(sizes, #changes, 0))
+    check(C.gcx_lease_resize(sizes, count, 0))
 end
 
 function Lease:sm_count()

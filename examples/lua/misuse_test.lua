@@ -63,6 +63,32 @@ assert(lease:sm_count() == 24)
 lease:close()
 assert(#gcx.split(device, { gcx.REST, 24 }) == 2)
 
+-- Devices, names, timeouts and lists of another type or range.
+for _, wrong in ipairs({ 2 ^ 32, -2 ^ 32, 2 ^ 31, 0 / 0, 1 / 0, 1.5, "0", {} }) do
+    refused("is no device", gcx.device, wrong)
+    refused("is no device", gcx.device_info, wrong)
+    refused("is no device", gcx.acquire, wrong, 8)
+end
+refused("is no device", gcx.device, nil)
+refused("GCX_ERROR_INVALID_DEVICE", gcx.device, -1)
+for _, wrong in ipairs({ 5, {}, true, ffi.new("char[2]") }) do
+    refused("a lease's name is a string", gcx.acquire, 0, 8, wrong)
+end
+for _, wrong in ipairs({ "a\0b", "\0", "a\0" }) do
+    refused("a lease's name has a 0 byte in it", gcx.acquire, 0, 8, wrong)
+end
+for _, wrong in ipairs({ -1, 0.5, 2 ^ 32, 0 / 0, "5" }) do
+    refused("is no timeout", gcx.acquire, 0, 8, "name", wrong)
+end
+for _, wrong in ipairs({ "24", 24, true }) do
+    refused("is a table", gcx.split, device, wrong)
+    refused("is a table", gcx.resize, wrong)
+    refused("is a table", gcx.resize, { wrong })
+end
+refused("the library is a string", gcx.open, 5)
+refused("the library has a 0 byte in it", gcx.open, "libgcx.so\0.1")
+gcx.acquire(0, gcx.REST):close()
+
 refused("GCX_ERROR_INVALID_RESOURCE_TYPE", gcx.context, ffi.new("gcx_resource"))
 local changed = ffi.new("gcx_resource", device)
 changed.opaque[3] = changed.opaque[3] + 1
@@ -78,7 +104,9 @@ local before = steps:native()
 gcx.resize({ { decode, 64 }, { prefill, gcx.REST } })
 assert(decode:sm_count() == 64 and prefill:sm_count() == 68)
 assert(steps:native() ~= before and #steps:probe() == 64)
-refused("GCX_ERROR_INVALID_RESOURCE_CONFIGURATION", gcx.resize, { { decode, 72 }, { prefill, 68 } })
+local never = { { decode, 72 }, { prefill, 68 } }
+refused("GCX_ERROR_INVALID_RESOURCE_CONFIGURATION", gcx.resize, never)
+refused("GCX_ERROR_ALREADY_ACQUIRED", gcx.resize, { { decode, 72 } })
 refused("GCX_ERROR_ALREADY_ACQUIRED", gcx.acquire, 0, 8, nil, 2)
 refused("is no number of SMs", gcx.resize, { { decode, -8 } })
 refused("is no number of SMs", gcx.acquire, 0, 7.5)

@@ -10,7 +10,17 @@ const RESOURCE_SM = 1;
 const MAX_SMS = 1024;
 const RESOURCE_BYTES = 128; // a gcx_resource, which is a value: here a Buffer with a copy of it
 
-koffi.struct("gcx_device_info", {
+// koffi keeps one table of type names for all modules of a thread, so types with names could be
+// declared only once: by the first of several imports of this file, or copies of it.
+const pointer = (type) => koffi.pointer(type);
+const out = (type) => koffi.out(koffi.pointer(type));
+const inout = (type) => koffi.inout(koffi.pointer(type));
+const handle = () => koffi.pointer(koffi.opaque());
+
+const gcx_context = handle();
+const gcx_stream = handle();
+const gcx_lease = handle();
+const gcx_device_info = koffi.struct({
   struct_size: "uint32_t",
   compute_capability_major: "int32_t",
   compute_capability_minor: "int32_t",
@@ -21,7 +31,7 @@ koffi.struct("gcx_device_info", {
   name: koffi.array("char", 128, "String"),
   uuid: koffi.array("uint8_t", 16),
 });
-koffi.struct("gcx_sm_request", {
+const gcx_sm_request = koffi.struct({
   sm_count: "uint32_t",
   coscheduled_sm_count: "uint32_t",
   preferred_coscheduled_sm_count: "uint32_t",
@@ -29,7 +39,7 @@ koffi.struct("gcx_sm_request", {
   locality_domain_id: "uint32_t",
   reserved: koffi.array("uint32_t", 11),
 });
-koffi.struct("gcx_cache_stats", {
+const gcx_cache_stats = koffi.struct({
   struct_size: "uint32_t",
   limit: "uint32_t",
   in_use: "uint32_t",
@@ -44,10 +54,7 @@ koffi.struct("gcx_cache_stats", {
   kept_streams: "uint32_t",
   reserved: "uint32_t",
 });
-koffi.pointer("gcx_context", koffi.opaque());
-koffi.pointer("gcx_stream", koffi.opaque());
-koffi.pointer("gcx_lease", koffi.opaque());
-koffi.struct("gcx_lease_params", {
+const gcx_lease_params = koffi.struct({
   struct_size: "uint32_t",
   flags: "uint32_t",
   family: "int",
@@ -57,8 +64,12 @@ koffi.struct("gcx_lease_params", {
   cancel: "void*",
   name: "const char*",
 });
-koffi.struct("gcx_lease_size", { lease: "gcx_lease", sm_count: "uint32_t", reserved: "uint32_t" });
-koffi.struct("gcx_lease_info", {
+const gcx_lease_size = koffi.struct({
+  lease: gcx_lease,
+  sm_count: "uint32_t",
+  reserved: "uint32_t",
+});
+const gcx_lease_info = koffi.struct({
   struct_size: "uint32_t",
   device: "int32_t",
   family: "int",
@@ -72,40 +83,64 @@ koffi.struct("gcx_lease_info", {
   name: koffi.array("char", 64, "String"),
 });
 
-// The functions as gcx.h declares them, with koffi's words for what is written to.
-const DECLARATIONS = [
-  "const char* gcx_result_name(int result)",
-  "const char* gcx_last_error_message(void)",
-  "int gcx_device_get_info(int32_t device, _Inout_ gcx_device_info* info)",
-  "int gcx_device_get_resource(int32_t device, int type, _Out_ uint8_t* resource)",
-  "int gcx_sm_split(const uint8_t* input, const gcx_sm_request* requests, uint32_t request_count," +
-    " uint32_t flags, _Out_ uint8_t* groups, _Out_ uint8_t* remainder)",
-  "int gcx_context_create(const uint8_t* resources, uint32_t resource_count, const void* params," +
-    " _Out_ gcx_context* context)",
-  "int gcx_context_destroy(gcx_context context)",
-  "int gcx_stream_create(gcx_context context, const void* params, _Out_ gcx_stream* stream)",
-  "int gcx_stream_destroy(gcx_stream stream)",
-  "void* gcx_stream_native(gcx_stream stream)",
-  "int gcx_stream_query(gcx_stream stream)",
-  "int gcx_stream_probe_sms(gcx_stream stream, _Out_ uint32_t* sm_ids, uint32_t capacity," +
-    " _Out_ uint32_t* count)",
-  "int gcx_cache_get_stats(_Inout_ gcx_cache_stats* stats)",
-  "int gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_params* params," +
-    " _Out_ gcx_lease* lease)",
-  "int gcx_lease_release(gcx_lease lease)",
-  "int gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags)",
-  "int gcx_lease_get_info(gcx_lease lease, _Inout_ gcx_lease_info* info)",
-  "int gcx_lease_stream_create(gcx_lease lease, const void* params, _Out_ gcx_stream* stream)",
-];
+/** The types of gcx.h under their names, for koffi. */
+export const types = {
+  gcx_context,
+  gcx_stream,
+  gcx_lease,
+  gcx_device_info,
+  gcx_sm_request,
+  gcx_cache_stats,
+  gcx_lease_params,
+  gcx_lease_size,
+  gcx_lease_info,
+};
+
+// The functions as gcx.h declares them: what each returns, and what it takes.
+const resource = "const uint8_t*";
+const FUNCTIONS = {
+  gcx_result_name: ["const char*", "int"],
+  gcx_last_error_message: ["const char*"],
+  gcx_device_get_info: ["int", "int32_t", inout(gcx_device_info)],
+  gcx_device_get_resource: ["int", "int32_t", "int", out("uint8_t")],
+  gcx_sm_split: [
+    "int",
+    resource,
+    pointer(gcx_sm_request),
+    "uint32_t",
+    "uint32_t",
+    out("uint8_t"),
+    out("uint8_t"),
+  ],
+  gcx_context_create: ["int", resource, "uint32_t", "const void*", out(gcx_context)],
+  gcx_context_destroy: ["int", gcx_context],
+  gcx_stream_create: ["int", gcx_context, "const void*", out(gcx_stream)],
+  gcx_stream_destroy: ["int", gcx_stream],
+  gcx_stream_native: ["void*", gcx_stream],
+  gcx_stream_query: ["int", gcx_stream],
+  gcx_stream_probe_sms: ["int", gcx_stream, out("uint32_t"), "uint32_t", out("uint32_t")],
+  gcx_cache_get_stats: ["int", inout(gcx_cache_stats)],
+  gcx_lease_acquire: ["int", "int32_t", "uint32_t", pointer(gcx_lease_params), out(gcx_lease)],
+  gcx_lease_release: ["int", gcx_lease],
+  gcx_lease_resize: ["int", pointer(gcx_lease_size), "uint32_t", "uint32_t"],
+  gcx_lease_get_info: ["int", gcx_lease, inout(gcx_lease_info)],
+  gcx_lease_stream_create: ["int", gcx_lease, "const void*", out(gcx_stream)],
+};
 
 const c = {};
+for (const name of Object.keys(FUNCTIONS)) {
+  c[name] = () => {
+    throw new Error(`${name}: the library is not open; call open() first`);
+  };
+}
 
 /** Loads libgcx from a path, or by a name that the loader looks up. Comes first, once. */
 export function open(library = "libgcx.so.1") {
+  text("open: the library", library);
   try {
     const loaded = koffi.load(library);
-    for (const declaration of DECLARATIONS) {
-      c[declaration.match(/gcx_\w+(?=\()/)[0]] = loaded.func(declaration);
+    for (const [name, [result, ...parameters]] of Object.entries(FUNCTIONS)) {
+      c[name] = loaded.func(name, result, parameters);
     }
   } catch (error) {
     throw new Error(`${library} can't be used: ${error.message}`, { cause: error });
@@ -127,30 +162,62 @@ function check(result) {
   if (result !== 0) throw new GcxError(result);
 }
 
-/** koffi would make some uint32_t of anything. */
+// Every argument is checked before it crosses to C: koffi makes an int32_t or uint32_t of any
+// number, some pointer of anything, and reads a string up to its first 0 byte.
+
 function count(value) {
   if (!Number.isInteger(value) || value < 0 || value > 0xffffffff) {
-    throw new RangeError(`a number of SMs is a whole number from 1 on, not ${value}`);
+    throw new RangeError(`a number of SMs is a whole number from 1 on, not ${String(value)}`);
   }
   return value;
 }
 
+function ordinal(value) {
+  if (typeof value !== "number") {
+    throw new TypeError(`a device is a number, not of type ${typeof value}`);
+  }
+  if (!Number.isInteger(value) || value < -(2 ** 31) || value >= 2 ** 31) {
+    throw new RangeError(`a device is a whole number from 0 on, not ${value}`);
+  }
+  return value;
+}
+
+function text(what, value) {
+  if (typeof value !== "string") {
+    throw new TypeError(`${what} is a string, not of type ${typeof value}`);
+  }
+  if (value.includes("\0")) throw new RangeError(`${what} has a 0 byte in it`);
+  return value;
+}
+
 export function deviceInfo(device) {
-  const info = { struct_size: koffi.sizeof("gcx_device_info") };
-  check(c.gcx_device_get_info(device, info));
+  const info = { struct_size: koffi.sizeof(gcx_device_info) };
+  check(c.gcx_device_get_info(ordinal(device), info));
   return info;
 }
 
 /** How many green contexts are in use, and what else gcx keeps. */
 export function cacheStats() {
-  const stats = { struct_size: koffi.sizeof("gcx_cache_stats") };
+  const stats = { struct_size: koffi.sizeof(gcx_cache_stats) };
   check(c.gcx_cache_get_stats(stats));
   return stats;
 }
 
+let bytesOf; // a Resource's bytes, whatever a subclass answers as .bytes
+
 /** SMs of a device: a value, with nothing to close. */
 export class Resource {
   #bytes;
+
+  static {
+    bytesOf = (resource) => {
+      // A Buffer loses its bytes if another thread is given its memory.
+      if (resource.#bytes.length !== RESOURCE_BYTES) {
+        throw new TypeError("the resource's Buffer was detached or resized");
+      }
+      return resource.#bytes;
+    };
+  }
 
   constructor(bytes) {
     if (!Buffer.isBuffer(bytes) || bytes.length !== RESOURCE_BYTES) {
@@ -166,16 +233,17 @@ export class Resource {
 
   static ofDevice(device) {
     const bytes = Buffer.alloc(RESOURCE_BYTES);
-    check(c.gcx_device_get_resource(device, RESOURCE_SM, bytes));
+    check(c.gcx_device_get_resource(ordinal(device), RESOURCE_SM, bytes));
     return new Resource(bytes);
   }
 
   /** A disjoint group for each count; REST takes what the others leave. */
   split(counts) {
-    const requests = counts.map((sms) => ({ sm_count: count(sms) }));
-    const groups = Buffer.alloc(counts.length * RESOURCE_BYTES);
-    check(c.gcx_sm_split(this.bytes, requests, counts.length, 0, groups, null));
-    return counts.map((_, i) => {
+    if (!Array.isArray(counts)) throw new TypeError("counts is an array of numbers of SMs");
+    const requests = Array.from(counts, (sms) => ({ sm_count: count(sms) }));
+    const groups = Buffer.alloc(requests.length * RESOURCE_BYTES);
+    check(c.gcx_sm_split(bytesOf(this), requests, requests.length, 0, groups, null));
+    return requests.map((_, i) => {
       return new Resource(groups.subarray(i * RESOURCE_BYTES, (i + 1) * RESOURCE_BYTES));
     });
   }
@@ -187,7 +255,7 @@ export class Context {
   constructor(resource) {
     if (!(resource instanceof Resource)) throw new TypeError("a context is made of a Resource");
     const handle = [null];
-    check(c.gcx_context_create(resource.bytes, 1, null, handle));
+    check(c.gcx_context_create(bytesOf(resource), 1, null, handle));
     this.#handle = handle[0];
   }
 
@@ -207,6 +275,9 @@ export class Stream {
   #handle;
 
   constructor(handle) {
+    if (typeof handle !== "bigint") {
+      throw new TypeError("a stream is made by stream() of a Context or a Lease");
+    }
     this.#handle = handle;
   }
 
@@ -244,9 +315,10 @@ export class Lease {
    * JavaScript's thread, in which they would be given back.
    */
   constructor(device, sms, name = null) {
-    const params = { struct_size: koffi.sizeof("gcx_lease_params"), name };
+    const params = { struct_size: koffi.sizeof(gcx_lease_params) };
+    if (name !== null && name !== undefined) params.name = text("a lease's name", name);
     const handle = [null];
-    check(c.gcx_lease_acquire(device, count(sms), params, handle));
+    check(c.gcx_lease_acquire(ordinal(device), count(sms), params, handle));
     this.#handle = handle[0];
   }
 
@@ -257,7 +329,7 @@ export class Lease {
   }
 
   get smCount() {
-    const info = { struct_size: koffi.sizeof("gcx_lease_info") };
+    const info = { struct_size: koffi.sizeof(gcx_lease_info) };
     check(c.gcx_lease_get_info(this.#handle, info));
     return info.sm_count;
   }

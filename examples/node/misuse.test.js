@@ -1,7 +1,9 @@
 // What is wrong is an error of JavaScript's, never a crash. GCX_LIBRARY names the library.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
@@ -52,7 +54,7 @@ function tests() {
     for (const wrong of [-1, 7.5, 2 ** 32, NaN, "24", 24n, null, undefined]) {
       assert.throws(() => device.split([wrong]), RangeError, String(wrong));
     }
-    assert.throws(() => device.split([]), refused("GCX_ERROR_INVALID_VALUE"));
+    assert.throws(() => device.split([]), /^GcxError: GCX_ERROR_INVALID_VALUE: .*no requests/);
     assert.throws(() => gcx.Resource.ofDevice(2), refused("GCX_ERROR_INVALID_DEVICE"));
     const none = new gcx.Resource(Buffer.alloc(128));
     assert.throws(() => none.split([24]), refused("GCX_ERROR_INVALID_RESOURCE_TYPE"));
@@ -77,9 +79,10 @@ function tests() {
     assert.deepEqual([decode.smCount, prefill.smCount], [64, 68]);
     assert.notEqual(stream.native, before);
     assert.equal(stream.probe().length, 64);
-    const impossible = refused("GCX_ERROR_INVALID_RESOURCE_CONFIGURATION");
-    assert.throws(() => gcx.Lease.resize([decode, 72], [prefill, 68]), impossible);
     const taken = refused("GCX_ERROR_ALREADY_ACQUIRED");
+    const never = refused("GCX_ERROR_INVALID_RESOURCE_CONFIGURATION");
+    assert.throws(() => gcx.Lease.resize([decode, 72], [prefill, 68]), never);
+    assert.throws(() => gcx.Lease.resize([decode, 72]), taken);
     assert.throws(() => new gcx.Lease(0, 8), taken);
     assert.equal(decode.smCount, 64);
     for (const lease of [decode, prefill]) lease.close();
@@ -108,6 +111,96 @@ function tests() {
     assert.throws(() => lease.smCount, closed);
     assert.throws(() => lease.stream(), closed);
     assert.throws(() => gcx.Lease.resize([lease, 8]), closed);
+  });
+
+  test("lease_name_not_a_string_is_refused", () => {
+    for (const wrong of [5, 0, 5n, true, {}, [], Buffer.from("name"), Symbol("name"), () => "n"]) {
+      assert.throws(() => new gcx.Lease(0, 8, wrong), TypeError, String(typeof wrong));
+    }
+    for (const wrong of ["a\0b", "\0", "a\0"]) {
+      assert.throws(() => new gcx.Lease(0, 8, wrong), RangeError);
+    }
+    for (const none of [null, undefined]) new gcx.Lease(0, 8, none).close();
+    new gcx.Lease(0, gcx.REST, "decode").close();
+  });
+
+  test("device_not_a_whole_number_is_refused", () => {
+    const calls = [
+      (device) => gcx.deviceInfo(device),
+      (device) => gcx.Resource.ofDevice(device),
+      (device) => new gcx.Lease(device, 8),
+    ];
+    for (const call of calls) {
+      for (const wrong of [2 ** 32, -(2 ** 32), 2 ** 31, NaN, Infinity, 1.5, -0.5]) {
+        assert.throws(() => call(wrong), RangeError, String(wrong));
+      }
+      for (const wrong of ["0", 0n, null, undefined, {}, [], true, Symbol("0")]) {
+        assert.throws(() => call(wrong), TypeError, typeof wrong);
+      }
+      for (const wrong of [2, -1, 2 ** 31 - 1]) {
+        assert.throws(() => call(wrong), refused("GCX_ERROR_INVALID_DEVICE"));
+      }
+    }
+    assert.equal(gcx.deviceInfo(1).sm_count, 132);
+  });
+
+  test("argument_of_another_type_is_refused", () => {
+    const device = gcx.Resource.ofDevice(0);
+    for (const wrong of [null, undefined, 24, "24", { length: 1, map: () => [{}] }]) {
+      assert.throws(() => device.split(wrong), TypeError);
+    }
+    assert.throws(() => device.split(new Array(3)), RangeError); // three holes
+    assert.throws(() => device.split([8, Symbol("8")]), RangeError);
+    // C would read 128 bytes of these 8.
+    const short = { bytes: Buffer.alloc(8) };
+    assert.throws(() => gcx.Resource.prototype.split.call(short, [8]), TypeError);
+    class Short extends gcx.Resource {
+      get bytes() {
+        return Buffer.alloc(8);
+      }
+    }
+    new gcx.Context(new Short(Buffer.from(device.bytes))).close();
+    if (typeof ArrayBuffer.prototype.resize === "function") {
+      const memory = new ArrayBuffer(128, { maxByteLength: 128 });
+      const shrunk = new gcx.Resource(Buffer.from(memory));
+      memory.resize(8);
+      assert.throws(() => shrunk.split([8]), TypeError);
+      assert.throws(() => new gcx.Context(shrunk), TypeError);
+    }
+    for (const wrong of ["stream", 1234, {}, [1n], Buffer.alloc(8), null, undefined]) {
+      assert.throws(() => new gcx.Stream(wrong), TypeError);
+    }
+    assert.throws(() => new gcx.Stream(1234n).native, closed);
+    assert.throws(() => new gcx.Stream(0n).probe(), closed);
+    for (const wrong of [[[null, 8]], [[{}, 8]], [8], [null]]) {
+      assert.throws(() => gcx.Lease.resize(...wrong), TypeError);
+    }
+    for (const wrong of [5, null, {}, Buffer.from("libgcx.so")]) {
+      assert.throws(() => gcx.open(wrong), TypeError);
+    }
+    assert.throws(() => gcx.open(`${process.env.GCX_LIBRARY}\0.so`), RangeError);
+  });
+
+  test("module_imported_again_works", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "gcx-node-"));
+    try {
+      // The same file once more, and a copy through two paths, all with one koffi.
+      symlinkSync(join(dirname(HERE), "node_modules"), join(folder, "node_modules"));
+      copyFileSync(new URL("gcx.js", import.meta.url), join(folder, "gcx.mjs"));
+      symlinkSync("gcx.mjs", join(folder, "link.mjs"));
+      for (const path of ["./gcx.js?again", `${folder}/gcx.mjs`, `${folder}/link.mjs?again`]) {
+        const again = await import(path);
+        assert.notEqual(again.Lease, gcx.Lease);
+        assert.throws(() => new again.Lease(0, 8), /call open\(\) first/);
+        again.open(process.env.GCX_LIBRARY);
+        const lease = new again.Lease(0, 24, "again");
+        assert.equal(lease.stream().probe().length, 24);
+        assert.throws(() => gcx.Lease.resize([lease, 8]), TypeError); // of another copy
+        lease.close();
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test("a count of 0 is refused", () => {
@@ -157,13 +250,14 @@ function tests() {
     const mirrored =
       /^gcx_(device_info|sm_request|cache_stats|lease_params|lease_size|lease_info)$/;
     for (const struct of api.structs.filter(({ name }) => mirrored.test(name))) {
-      assert.equal(koffi.sizeof(struct.name), struct.size, struct.name);
+      const type = gcx.types[struct.name];
+      assert.equal(koffi.sizeof(type), struct.size, struct.name);
       assert.deepEqual(
-        Object.keys(koffi.type(struct.name).members),
+        Object.keys(koffi.type(type).members),
         struct.fields.map(({ name }) => name),
       );
       for (const { name, offset } of struct.fields) {
-        assert.equal(koffi.offsetof(struct.name, name), offset, `${struct.name}.${name}`);
+        assert.equal(koffi.offsetof(type, name), offset, `${struct.name}.${name}`);
       }
     }
     const resource = api.structs.find(({ name }) => name === "gcx_resource");

@@ -29,17 +29,20 @@ function round(device) {
  * by itself. C doesn't mind arguments that a function doesn't read.
  */
 function bridged(libc, device) {
-  const bind = (parameters) => libc.func(`int abs(${parameters})`);
+  const { gcx_context, gcx_stream, gcx_sm_request } = gcx.types;
+  const bind = (...parameters) => libc.func("abs", "int", parameters);
+  const out = (type) => koffi.out(koffi.pointer(type));
   const split = bind(
-    "const uint8_t* input, const gcx_sm_request* requests, uint32_t request_count," +
-      " uint32_t flags, _Out_ uint8_t* groups, _Out_ uint8_t* remainder",
+    "const uint8_t*",
+    koffi.pointer(gcx_sm_request),
+    "uint32_t",
+    "uint32_t",
+    out("uint8_t"),
+    out("uint8_t"),
   );
-  const create = bind(
-    "const uint8_t* resources, uint32_t resource_count, const void* params," +
-      " _Out_ gcx_context* context",
-  );
-  const stream = bind("gcx_context context, const void* params, _Out_ gcx_stream* stream");
-  const destroy = bind("gcx_context context");
+  const create = bind("const uint8_t*", "uint32_t", "const void*", out(gcx_context));
+  const stream = bind(gcx_context, "const void*", out(gcx_stream));
+  const destroy = bind(gcx_context);
   return () => {
     const groups = Buffer.alloc(256);
     split(device.bytes, [{ sm_count: 108 }, { sm_count: 24 }], 2, 0, groups, null);

@@ -70,6 +70,14 @@ class hold : public detail::owner<gcx_hold, gcx_hold_destroy> {
         check(gcx_hold_join(detail::text("gcx::hold::join: the token", token), joined.receive()));
         return joined;
     }
+    // The same with what std::getenv returns: GCX_ERROR_INVALID_VALUE if that is nullptr.
+    static hold join(const char* token) {
+        if (token == nullptr)
+            throw error(GCX_ERROR_INVALID_VALUE,
+                        "gcx::hold::join: the token is nullptr; if it comes from std::getenv, set "
+                        "that variable to the hold's token() before this process starts");
+        return join(std::string(token));
+    }
     // A handle of gcx.h, which becomes this one's.
     static hold adopt(gcx_hold owned) noexcept {
         hold adopted;

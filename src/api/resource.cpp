@@ -191,7 +191,8 @@ gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request* request
                         uint32_t request_count, uint32_t flags, gcx_resource* groups,
                         gcx_resource* remainder) {
     GCX_BODY({
-        not_null(groups, "groups");
+        if (request_count != 0) // the message of an empty list is about the list
+            not_null(groups, "groups");
         const SplitResult result = split_checked(input, requests, request_count, flags);
         std::vector<gcx_resource> sealed;
         sealed.reserve(result.groups.size());

@@ -28,6 +28,15 @@ constinit char own_path[2 * PATH_MAX] = "";
     std::snprintf(own_path, sizeof own_path, "%s%s%s", folder, relative ? "/" : "", info.dli_fname);
 }
 
+// A program that Cargo built this library into has no installed gcx beside it.
+#ifdef GCX_BUILT_BY_CARGO
+constexpr char kSimulatorHint[] =
+    "; enable the feature `simulator` of the crate gcx, which builds it, or set GCX_SIM_LIBRARY to "
+    "the path of an installed one";
+#else
+constexpr char kSimulatorHint[] = "; GCX_SIM_LIBRARY can name it";
+#endif
+
 std::string own_folder() {
     const std::string path = own_path;
     const std::size_t slash = path.rfind('/');
@@ -57,8 +66,11 @@ std::string simulator_path() {
                  format("GCX_SIM_LIBRARY=%s: there is no such file", chosen));
         return chosen;
     }
-    return companion_path(
-        {"the simulated driver", "libgcx-sim.so", "sim", "; GCX_SIM_LIBRARY can name it"});
+#ifdef GCX_BUILT_SIMULATOR
+    if (access(GCX_BUILT_SIMULATOR, R_OK) == 0)
+        return GCX_BUILT_SIMULATOR;
+#endif
+    return companion_path({"the simulated driver", "libgcx-sim.so", "sim", kSimulatorHint});
 }
 
 } // namespace gcx

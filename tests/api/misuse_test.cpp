@@ -67,6 +67,9 @@ void null_pointers() {
     CHECK_REFUSED(gcx_sm_split(&r, &request, 1, 0, nullptr, &out), kNull);
     CHECK_REFUSED(gcx_sm_split(&r, nullptr, 0, 0, &out, &out), kNull);
     CHECK_REFUSED(gcx_sm_split(&r, &request, 0, 0, &out, &out), kNull);
+    // As vectors give an empty list: the message is about the list.
+    CHECK_REFUSED(gcx_sm_split(&r, nullptr, 0, 0, nullptr, nullptr), kNull);
+    CHECK(std::string(gcx_last_error_message()).find("no requests") != std::string::npos);
     CHECK_OK(gcx_sm_split(&r, &request, 1, 0, &out, nullptr)); // may be
     CHECK_REFUSED(gcx_sm_plan(nullptr, &request, 1, 0, &number, &number), kNull);
     CHECK_REFUSED(gcx_sm_plan(&r, nullptr, 1, 0, &number, &number), kNull);

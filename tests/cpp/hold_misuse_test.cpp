@@ -77,6 +77,23 @@ void wrong_holds() {
     CHECK_EQ(gcx::live_holds().size(), 1u);
 }
 
+// As in hold.hpp's example: the variable may be missing in the process that joins.
+void hold_join_of_unset_variable_is_refused() {
+    unsetenv("GCX_TEST_NO_SUCH_HOLD");
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold::join(std::getenv("GCX_TEST_NO_SUCH_HOLD")));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold::join(nullptr));
+    try {
+        (void)gcx::hold::join(std::getenv("GCX_TEST_NO_SUCH_HOLD"));
+    } catch (const gcx::error& error) {
+        CHECK(std::string(error.what()).find("std::getenv") != std::string::npos);
+    }
+    const gcx::hold there(0, 8);
+    setenv("GCX_TEST_HOLD", there.token().c_str(), 1);
+    CHECK_EQ(gcx::hold::join(std::getenv("GCX_TEST_HOLD")).id(), there.id());
+    CHECK_EQ(gcx::hold::join(there.token()).id(), there.id());
+    unsetenv("GCX_TEST_HOLD");
+}
+
 void wrong_folders() {
     const Folder open("GCX_HOLD_OPEN_FOLDER");
     CHECK_EQ(chmod(open.path, 0755), 0);
@@ -172,6 +189,7 @@ void test_hold_misuse() {
     on_each_driver([] {
         empty_holds();
         wrong_holds();
+        hold_join_of_unset_variable_is_refused();
         wrong_folders();
         a_file_is_removed();
         forked_with_a_hold();

@@ -87,6 +87,36 @@ void wrong_values() {
                  gcx::context::from_native(support::forged<CUctx_st*>(0x1234)));
 }
 
+// A message about the list that the caller gave, not about a pointer that C++ made of it.
+void empty_list_message_names_the_list() {
+    const auto says = [](const char* expected, const auto& call) {
+        try {
+            call();
+            CHECK(false);
+        } catch (const gcx::error& error) {
+            const std::string message = error.what();
+            CHECK_EQ(error.result(), GCX_ERROR_INVALID_VALUE);
+            if (!CHECK(message.find(expected) != std::string::npos &&
+                       message.find("NULL") == std::string::npos))
+                std::fprintf(stderr, "%s\n", message.c_str());
+        }
+    };
+    const gcx::resource sms = gcx::device(0).sms();
+    const std::vector<int> counts;
+    const std::vector<gcx::request> requests;
+    const std::vector<gcx::resource> resources;
+    says("there are no requests", [&] { (void)sms.split(counts); });
+    says("there are no requests", [&] { (void)sms.split(requests); });
+    says("there are no requests", [&] { (void)sms.plan(counts); });
+    says("there are no requests", [&] { (void)sms.plan(requests); });
+    says("there are no resources", [&] { (void)gcx::context(resources); });
+    says("there is nothing to prepare", [&] { gcx::prepare_contexts(resources); });
+    says("there is no lease", [&] { gcx::resize(std::vector<gcx::lease_size>()); });
+    says("there is no lease", [&] { gcx::prepare(std::vector<gcx::lease_size>()); });
+    says("count is 0", [&] { gcx::graph().launch_parts(std::vector<gcx::part_stream>()); });
+    says("count is 0", [&] { gcx::graph().prepare(resources); });
+}
+
 void resources_that_are_none() {
     const gcx::resource zero;
     gcx_resource changed = part(24).value();
@@ -198,6 +228,7 @@ void test_misuse() {
         empty_ones();
         closing();
         wrong_values();
+        empty_list_message_names_the_list();
         resources_that_are_none();
         other_devices();
         threads();

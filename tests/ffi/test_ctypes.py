@@ -132,6 +132,8 @@ def test_a_lease_grows_by_what_another_gives(gcx: Any) -> None:
             by_ctypes.Lease(gcx, 0, 8, timeout_ms=2)
         with pytest.raises(by_ctypes.GcxError, match="INVALID_RESOURCE_CONFIGURATION"):
             gcx.resize([(decode, 72), (prefill, 68)])
+        with pytest.raises(by_ctypes.GcxError, match="ALREADY_ACQUIRED"):
+            gcx.resize([(decode, 72)])
         decode.close()
     for misuse in (decode.close, decode.sm_count, decode.probe, lambda: gcx.resize([(decode, 8)])):
         with pytest.raises(by_ctypes.GcxError, match="INVALID_HANDLE"):

@@ -158,6 +158,39 @@ def test_package(suite: Suite) -> None:
     suite.run("cargo package", package, {**env, "PKG_CONFIG_PATH": "", "PKG_CONFIG_LIBDIR": ""})
     bundled = ["--no-default-features", "--features", "bundled", "--test", "contexts"]
     test(suite, "bundled", cargo("test", "--locked", "-p", "gcx", *bundled), env)
+    # It calls what the others leave to the linker to drop.
+    counts = ["--no-default-features", "--features", "bundled", "--test", "counts", "--no-run"]
+    suite.run("bundled links counts", cargo("test", "--locked", "-p", "gcx", *counts), env)
+    test_static(suite, env)
+    test_simulator(suite, env)
+
+
+def test_static(suite: Suite, env: dict[str, str]) -> None:
+    """A folder with libgcx.a alone, as GCX_LIB_DIR names it: that of the bundled library."""
+    built = (BUILD / "rust" / "debug" / "build").glob("gcx-sys-*/out/libgcx.a")
+    newest = max(built, key=lambda path: path.stat().st_mtime, default=None)
+    if not suite.count("the bundled build makes a libgcx.a", newest is not None):
+        return
+    assert newest is not None
+    folder = BUILD / "rust-static"
+    folder.mkdir(exist_ok=True)
+    shutil.copyfile(newest, folder / "libgcx.a")
+    plain = cargo("test", "--locked", "-p", "gcx", "--no-default-features", "--test", "contexts")
+    test(suite, "libgcx.a alone", plain, {**env, "GCX_LIB_DIR": str(folder)})
+
+
+def test_simulator(suite: Suite, env: dict[str, str]) -> None:
+    """The simulated driver without an installed gcx: by the feature, or an error that names it."""
+    env = {name: value for name, value in env.items() if name != "GCX_SIM_LIBRARY"}
+    env["GCX_DRIVER"] = "sim:h100@13.0"
+    plain = ["--locked", "-p", "gcx", "--no-default-features"]
+    with_it = [*plain, "--features", "simulator", "--test", "contexts"]
+    test(suite, "bundled with its simulator", cargo("test", *with_it), env)
+    without = [*plain, "--features", "bundled", "--example", "scenario"]
+    done = suite.timed("bundled without a simulator", cargo("run", "-q", *without), env)
+    holds = done.returncode != 0 and "the feature `simulator` of the crate gcx" in done.stdout
+    if not suite.count("a bundled library says how to get a simulator", holds):
+        suite.say(done.stdout)
 
 
 def test_cudarc(suite: Suite) -> None:
@@ -223,6 +256,49 @@ def test_oldest(suite: Suite) -> None:
     for features in ("bundled", "dlopen"):
         check: Words = ["env", "-C", WORKSPACE, old, "check", *sources, "--features", features]
         suite.run(f"{version} compiles {features}", check, env)
+    test_fresh(suite, env, old)
+
+
+def test_fresh(suite: Suite, env: dict[str, str], old: Path) -> None:
+    """A program of a user's on the oldest Rust, with whatever versions Cargo resolves today: its
+    lock file is new. The newest Cargo resolves and fetches, as the oldest can't, but takes no heed
+    of the versions of Rust that packages name, as the oldest would not."""
+    user = BUILD / "rust-oldest" / "user"
+    shutil.rmtree(user, ignore_errors=True)
+    (user / "src").mkdir(parents=True)
+    (user / "src" / "main.rs").write_text(
+        'fn main() { println!("{} SMs", gcx::Device::new(0).unwrap().sm_count().unwrap()); }\n'
+    )
+    (user / "Cargo.toml").write_text(
+        '[package]\nname = "user"\nversion = "0.1.0"\nedition = "2021"\nrust-version = "1.63"\n'
+        f'[workspace]\n[dependencies]\ngcx = {{ path = "{WORKSPACE / "gcx"}" }}\n'
+        '[features]\ndlopen = ["gcx/dlopen"]\nsimulator = ["gcx/simulator"]\n'
+    )
+    newest = environment(CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS="allow")
+    if not suite.run("resolve anew", cargo("generate-lockfile", folder=user), newest):
+        return
+    vendor = user / "vendor"
+    if not suite.run("fetch what that needs", cargo("vendor", "-q", vendor, folder=user), newest):
+        return
+    (user / ".cargo").mkdir()
+    (user / ".cargo" / "config.toml").write_text(
+        '[source.crates-io]\nreplace-with = "vendored"\n'
+        f'[source.vendored]\ndirectory = "{vendor}"\n'
+    )
+    run: Words = ["env", "-C", user, old, "run", "-q", "--offline"]
+    own = ("GCX_LIB_DIR", "GCX_SIM_LIBRARY")  # of which it finds none
+    bundled = {name: value for name, value in env.items() if name not in own}
+    bundled |= {"PKG_CONFIG_PATH": "", "PKG_CONFIG_LIBDIR": ""}
+    library = {**env, "GCX_LIBRARY": str(LIBRARY / "libgcx.so")}
+    for name, options, its_env in (
+        ("GCX_LIB_DIR", [], env),
+        ("bundled with its simulator", ["--features", "simulator"], bundled),
+        ("dlopen", ["--features", "dlopen"], library),
+    ):
+        done = suite.timed(f"fresh, {name}", [*run, *options], its_env)
+        holds = done.returncode == 0 and "132 SMs" in done.stdout
+        if not suite.count(f"the oldest Rust, resolved anew, {name}", holds):
+            suite.say(done.stdout)
 
 
 def part_rust(suite: Suite) -> None:

@@ -47,12 +47,22 @@ type Error struct {
 	Message string
 }
 
-func (e *Error) Error() string { return e.Result.Error() + ": " + e.Message }
+func (e *Error) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
+	return e.Result.Error() + ": " + e.Message
+}
 
 // Unwrap lets errors.Is compare with a Result.
-func (e *Error) Unwrap() error { return e.Result }
+func (e *Error) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Result
+}
 
-// c has the functions of gcx.h, which Open finds by the tags' names.
+// c has the functions of gcx.h, which Open finds by the tags' names. Before Open they return errors.
 var c struct {
 	ResultName       func(Result) string                 `c:"gcx_result_name"`
 	LastErrorMessage func() string                       `c:"gcx_last_error_message"`
@@ -173,20 +183,43 @@ var c struct {
 // DefaultLibrary is the name under which the loader finds an installed libgcx.
 const DefaultLibrary = "libgcx.so.1"
 
+func init() {
+	functions := reflect.ValueOf(&c).Elem()
+	for i := 0; i < functions.NumField(); i++ {
+		function := functions.Field(i).Type()
+		functions.Field(i).Set(reflect.MakeFunc(function, func([]reflect.Value) []reflect.Value {
+			if function.Out(0) == reflect.TypeOf(Success) {
+				return []reflect.Value{reflect.ValueOf(SharedObjectInitFailed)}
+			}
+			return []reflect.Value{reflect.Zero(function.Out(0))}
+		}))
+	}
+	c.LastErrorMessage = func() string { return "gcx: the library is not open; call gcx.Open first" }
+	c.ResultName = func(result Result) string {
+		if result == SharedObjectInitFailed {
+			return "GCX_ERROR_SHARED_OBJECT_INIT_FAILED"
+		}
+		return fmt.Sprintf("gcx result %d", int32(result)) // its name is in the library
+	}
+}
+
 // Open loads libgcx from a path, or by a name that the loader looks up. It comes before every other
-// function, once; the CUDA driver is opened by the first call that needs it.
+// function, once: until then all answer SharedObjectInitFailed. The CUDA driver is opened by the
+// first call that needs it.
 func Open(library string) error {
 	handle, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return fmt.Errorf("gcx: %w", err)
 	}
 	functions := reflect.ValueOf(&c).Elem()
-	for i := 0; i < functions.NumField(); i++ {
-		name := functions.Type().Field(i).Tag.Get("c")
-		address, err := purego.Dlsym(handle, name)
+	addresses := make([]uintptr, functions.NumField()) // all of them, or the library isn't used
+	for i := range addresses {
+		addresses[i], err = purego.Dlsym(handle, functions.Type().Field(i).Tag.Get("c"))
 		if err != nil {
 			return fmt.Errorf("gcx: %s is no libgcx that this package can use: %w", library, err)
 		}
+	}
+	for i, address := range addresses {
 		purego.RegisterFunc(functions.Field(i).Addr().Interface(), address)
 	}
 	return nil

@@ -1,15 +1,17 @@
-//! Builds the C++ of the library, which is part of the package, into a static library.
+//! Builds the C++ of the library, which is part of the package, into a static library, and if the
+//! feature `simulator` asks for it the simulated driver too.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use crate::fail;
+use crate::compiler::{archive, Compiler};
+use crate::{fail, link, required};
 
 /// The folders of src/ that make the library; the others are the simulated driver and the command.
 const FOLDERS: [&str; 5] = ["base", "driver", "core", "probe", "api"];
 
 /// What the library has of exec/, whose other files are those of `gcx exec`.
-const OF_EXEC: [&str; 2] = ["counting.cpp", "facade.cpp"];
+const OF_EXEC: [&str; 3] = ["counting.cpp", "facade.cpp", "library_search.cpp"];
 
 const SOURCES_OF_UNIT: usize = 12;
 
@@ -18,48 +20,102 @@ const SOURCES_OF_UNIT: usize = 12;
 pub fn library(include: &Path) {
     let source = crate::folder().join("vendor").join("src");
     println!("cargo:rerun-if-changed=vendor/src");
-    let mut build = cc::Build::new();
-    build
-        .cpp(true)
-        .std("c++20")
-        .include(include)
-        .include(&source)
-        .include(cuda_include())
-        .flag("-fvisibility=hidden")
-        .flag_if_supported("-Wno-missing-field-initializers")
-        // GCC 12 sees overlaps in std::string's own code that aren't there (GCC bug 105651).
-        .flag_if_supported("-Wno-restrict")
-        .files(units(&source));
-    build.compile("gcx");
-    println!("cargo:rustc-link-lib=dylib=dl");
-    println!("cargo:rustc-link-lib=dylib=pthread");
+    let cuda = cuda_include();
+    let mut compiler = Compiler::new(&[include, &source, &cuda]);
+    let out = PathBuf::from(required("OUT_DIR"));
+    #[cfg(feature = "simulator")]
+    {
+        let simulator = simulator(&compiler, &source, &out);
+        println!("cargo:simulator={}", simulator.display());
+        compiler.option(format!("-DGCX_BUILT_SIMULATOR={:?}", simulator.to_string_lossy()));
+    }
+    compiler.option("-DGCX_BUILT_BY_CARGO");
+    let mut of_library: Vec<PathBuf> =
+        FOLDERS.iter().flat_map(|folder| sources(&source.join(folder))).collect();
+    of_library.extend(OF_EXEC.iter().map(|file| source.join("exec").join(file)));
+    let objects = compiler.objects(&units("unit", &of_library, &out), &out);
+    archive(&objects, &out.join("libgcx.a"));
+    link::statically(&out);
+}
+
+/// Builds libgcx-sim.so as src/sim/meson.build does, and returns its path.
+#[cfg(feature = "simulator")]
+fn simulator(compiler: &Compiler, source: &Path, out: &Path) -> PathBuf {
+    let folder = source.join("sim");
+    let mut found = vec![folder.join("machine.cpp")];
+    for part in ["edge", "profiles", "device", "partition", "work", "graph"] {
+        found.extend(sources(&folder.join(part)));
+    }
+    // It declares cuda.h's functions otherwise than cuda.h does: no other file is in its unit.
+    let (apart, found): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|path| path.ends_with("edge/functions.cpp"));
+    let mut units = units("simulator", &found, out);
+    units.extend(apart);
+    units.push(profiles(&folder.join("profiles"), out));
+    let objects = compiler.objects(&units, out);
+    let library = out.join("libgcx-sim.so");
+    let mut script = std::ffi::OsString::from("-Wl,--version-script=");
+    script.push(folder.join("libgcx-sim.map"));
+    let options = ["-Wl,-Bsymbolic-functions", "-static-libstdc++", "-static-libgcc"];
+    let options: Vec<_> = options.iter().map(Into::into).chain([script]).collect();
+    compiler.shared_library(&objects, &options, &library);
+    library
+}
+
+/// The profiles as C++ strings, as embed_profiles.py writes them.
+#[cfg(feature = "simulator")]
+fn profiles(folder: &Path, out: &Path) -> PathBuf {
+    let files = files(folder, "profile");
+    let row = |path: &PathBuf| {
+        let name = path.file_stem().expect("a profile has a name").to_string_lossy();
+        let text = fs::read_to_string(path)
+            .unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
+        format!("    {{\"{name}\", R\"profile({text})profile\"}},\n")
+    };
+    let rows: String = files.iter().map(row).collect();
+    let path = out.join("embedded_profiles.cpp");
+    write(
+        &path,
+        &format!(
+            "#include \"sim/profiles/profile.hpp\"\n\nnamespace gcx::sim {{\n\n\
+             const EmbeddedProfile kEmbeddedProfiles[] = {{\n{rows}}};\n\
+             const std::size_t kEmbeddedProfileCount = {};\n\n}} // namespace gcx::sim\n",
+            files.len()
+        ),
+    );
+    path
 }
 
 /// Files that include some sources each: most of a compiler's time goes into their headers.
-fn units(source: &Path) -> Vec<PathBuf> {
-    let mut sources: Vec<PathBuf> =
-        FOLDERS.iter().flat_map(|folder| sources(&source.join(folder))).collect();
-    sources.extend(OF_EXEC.iter().map(|file| source.join("exec").join(file)));
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+fn units(name: &str, sources: &[PathBuf], out: &Path) -> Vec<PathBuf> {
     let unit = |(number, sources): (usize, &[PathBuf])| {
-        let path = out.join(format!("unit{number}.cpp"));
+        let path = out.join(format!("{name}{number}.cpp"));
         let lines = sources.iter().map(|source| format!("#include \"{}\"\n", source.display()));
-        if let Err(error) = fs::write(&path, lines.collect::<String>()) {
-            fail(&format!("{}: {error}", path.display()));
-        }
+        write(&path, &lines.collect::<String>());
         path
     };
     sources.chunks(SOURCES_OF_UNIT).enumerate().map(unit).collect()
 }
 
+fn write(path: &Path, text: &str) {
+    if let Err(error) = fs::write(path, text) {
+        fail(&format!("{}: {error}", path.display()));
+    }
+}
+
 fn sources(folder: &Path) -> Vec<PathBuf> {
+    files(folder, "cpp")
+}
+
+/// The files of a folder with an extension, sorted.
+fn files(folder: &Path, with: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
         .unwrap_or_else(|error| {
             let folder = folder.display();
             fail(&format!("{folder}: {error}; the C++ sources are part of the package"))
         })
         .map(|entry| entry.expect("a folder can be read").path())
-        .filter(|path| path.extension().map_or(false, |extension| extension == "cpp"))
+        .filter(|path| path.extension().map_or(false, |extension| extension == with))
         .collect();
     found.sort();
     found

@@ -2,20 +2,30 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "pkg-config")]
+use std::process::Command;
 
-use crate::fail;
+#[cfg(feature = "pkg-config")]
+use crate::required;
+use crate::{fail, variable};
 
 /// Tells cargo what to link: the library in `GCX_LIB_DIR`, else the one that pkg-config knows, else
 /// the one that is built here.
 pub fn library(include: &Path) {
     println!("cargo:rerun-if-env-changed=GCX_LIB_DIR");
     if let Some(folder) = env::var_os("GCX_LIB_DIR").map(PathBuf::from) {
-        if !["libgcx.so", "libgcx.a"].iter().any(|name| folder.join(name).is_file()) {
+        for name in ["libgcx.so", "libgcx.a"] {
+            println!("cargo:rerun-if-changed={}", folder.join(name).display());
+        }
+        if folder.join("libgcx.so").is_file() {
+            println!("cargo:rustc-link-search=native={}", folder.display());
+            println!("cargo:rustc-link-lib=dylib=gcx");
+        } else if folder.join("libgcx.a").is_file() {
+            statically(&folder);
+        } else {
             let folder = folder.display();
             fail(&format!("GCX_LIB_DIR: there is no libgcx.so and no libgcx.a in {folder}"));
         }
-        println!("cargo:rustc-link-search=native={}", folder.display());
-        println!("cargo:rustc-link-lib=gcx");
         return;
     }
     let mut tried = Vec::new();
@@ -29,6 +39,17 @@ pub fn library(include: &Path) {
     ));
 }
 
+/// Links libgcx.a in a folder, and what a static library doesn't bring: the C++ runtime and libc's
+/// parts.
+pub fn statically(folder: &Path) {
+    println!("cargo:rustc-link-search=native={}", folder.display());
+    println!("cargo:rustc-link-lib=static=gcx");
+    let runtime = variable("CXXSTDLIB").unwrap_or_else(|| "stdc++".to_owned());
+    for library in [runtime.as_str(), "dl", "pthread"] {
+        println!("cargo:rustc-link-lib=dylib={library}");
+    }
+}
+
 #[cfg(feature = "pkg-config")]
 fn installed(tried: &mut Vec<String>) -> bool {
     // Versions from 0.2 on have the ABI of libgcx.so.1, and newer ones declare all that older ones do.
@@ -40,15 +61,66 @@ fn installed(tried: &mut Vec<String>) -> bool {
         ".",
         env!("CARGO_PKG_VERSION_PATCH"),
     );
-    match pkg_config::Config::new().atleast_version(least).probe("gcx") {
-        Ok(_) => true,
-        Err(error) => {
-            let said = error.to_string();
-            let line = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("failed");
-            tried.push(format!("pkg-config: {line}"));
+    match asked_pkg_config(&format!("gcx >= {least}")) {
+        Ok(said) => {
+            for word in words(&said) {
+                if let Some(folder) = word.strip_prefix("-L") {
+                    println!("cargo:rustc-link-search=native={folder}");
+                } else if let Some(library) = word.strip_prefix("-l") {
+                    println!("cargo:rustc-link-lib={library}");
+                }
+            }
+            true
+        }
+        Err(reason) => {
+            tried.push(format!("pkg-config: {reason}"));
             false
         }
     }
+}
+
+/// What pkg-config says to link for a package. By itself, not by the crate `pkg-config`: see
+/// compiler.rs.
+#[cfg(feature = "pkg-config")]
+fn asked_pkg_config(package: &str) -> Result<String, String> {
+    for name in ["PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "PKG_CONFIG_SYSROOT_DIR"] {
+        println!("cargo:rerun-if-env-changed={name}");
+    }
+    let chosen = variable("PKG_CONFIG");
+    let cross = required("TARGET") != required("HOST");
+    if cross && chosen.is_none() && variable("PKG_CONFIG_ALLOW_CROSS").is_none() {
+        return Err("it may know this machine's libraries alone; PKG_CONFIG names one for the \
+                    target, or PKG_CONFIG_ALLOW_CROSS=1 says that it may be asked"
+            .to_owned());
+    }
+    let program = chosen.unwrap_or_else(|| "pkg-config".to_owned());
+    let mut command = Command::new(&program);
+    match command.args(["--print-errors", "--libs", package]).output() {
+        Ok(done) if done.status.success() => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+        Ok(done) => {
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            let line = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
+            Err(line.to_owned())
+        }
+        Err(error) => Err(format!("{program} can't be run: {error}")),
+    }
+}
+
+/// The words of a line, in which a backslash keeps the next character.
+#[cfg(feature = "pkg-config")]
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        let last = words.last_mut().expect("there is one at least");
+        match character {
+            '\\' => last.extend(characters.next()),
+            _ if character.is_whitespace() => words.push(String::new()),
+            _ => last.push(character),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 #[cfg(not(feature = "pkg-config"))]

@@ -5,6 +5,8 @@
 mod anew;
 #[cfg(feature = "bundled")]
 mod bundled;
+#[cfg(feature = "bundled")]
+mod compiler;
 mod link;
 mod loaded;
 
@@ -32,19 +34,40 @@ fn main() {
 }
 
 /// Ends the build with a message for the person who started it.
-#[allow(dead_code)] // With `dlopen` there is little to fail.
 fn fail(message: &str) -> ! {
     eprintln!("gcx-sys: {message}");
     process::exit(1)
 }
 
+/// A variable of the build's environment, of the target or of all: `CXX_aarch64_unknown_linux_gnu`,
+/// `TARGET_CXX` (`HOST_CXX` where both are the same), `CXX`.
+#[allow(dead_code)] // With `dlopen` nothing is looked for.
+fn variable(name: &str) -> Option<String> {
+    let target = required("TARGET");
+    let kind = if target == required("HOST") { "HOST" } else { "TARGET" };
+    let names = [
+        format!("{name}_{target}"),
+        format!("{name}_{}", target.replace('-', "_")),
+        format!("{kind}_{name}"),
+        name.to_owned(),
+    ];
+    for name in &names {
+        println!("cargo:rerun-if-env-changed={name}");
+    }
+    names.iter().find_map(|name| env::var(name).ok())
+}
+
+/// A variable that Cargo sets.
+fn required(name: &str) -> String {
+    env::var(name).unwrap_or_else(|error| fail(&format!("{name}: {error}; Cargo sets it")))
+}
+
 /// The folder of the package.
 fn folder() -> PathBuf {
-    PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"))
+    PathBuf::from(required("CARGO_MANIFEST_DIR"))
 }
 
 fn write(name: &str, text: &str) {
-    let out = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
-    let file = Path::new(&out).join(name);
+    let file = Path::new(&required("OUT_DIR")).join(name);
     fs::write(&file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }

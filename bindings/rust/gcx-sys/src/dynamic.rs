@@ -59,10 +59,16 @@ impl std::error::Error for NotOpened {}
 /// Opens the C library, unless it is open: the file that is named; else the one that the
 /// environment's `GCX_LIBRARY` names; else `libgcx.so.1`, as the system finds libraries.
 ///
+/// # Safety
+///
+/// The library that is named is gcx's: its initialization runs whatever code is in it, and its functions
+/// are called as gcx.h declares them. The one that the environment names is as trusted as the rest of
+/// what starts a process, so that the functions open it by themselves.
+///
 /// # Errors
 ///
 /// There is no such library, or it is older than these bindings and lacks a function of theirs.
-pub fn open(file: Option<&OsStr>) -> Result<(), NotOpened> {
+pub unsafe fn open(file: Option<&OsStr>) -> Result<(), NotOpened> {
     let _one_at_a_time = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if OPENED.load(Ordering::Acquire) {
         return Ok(());
@@ -71,9 +77,7 @@ pub fn open(file: Option<&OsStr>) -> Result<(), NotOpened> {
     let chosen = chosen.unwrap_or_else(|| DEFAULT.into());
     let name = CString::new(chosen.as_bytes())
         .map_err(|_| NotOpened("the library's name has a zero byte in it".to_owned()))?;
-    // SAFETY: the name ends with a zero byte. What the library's own initialization does is as
-    // trusted as the library.
-    let library = unsafe { dlopen(name.as_ptr(), RTLD_NOW) };
+    let library = dlopen(name.as_ptr(), RTLD_NOW);
     if library.is_null() {
         return Err(NotOpened(format!(
             "gcx's library could not be opened: {}. Install gcx, or set {VARIABLE} to the path of \
@@ -83,11 +87,9 @@ pub fn open(file: Option<&OsStr>) -> Result<(), NotOpened> {
     }
     let mut found = [ptr::null_mut(); FUNCTIONS.len()];
     for (address, function) in found.iter_mut().zip(FUNCTIONS) {
-        // SAFETY: the library is open, and the names in the list end with a zero byte.
-        *address = unsafe { dlsym(library, function.as_ptr().cast()) };
+        *address = dlsym(library, function.as_ptr().cast());
         if address.is_null() {
-            // SAFETY: nothing of the library is in use.
-            unsafe { dlclose(library) };
+            dlclose(library); // nothing of it is in use
             return Err(NotOpened(format!(
                 "{} has no function {}: it is older than these bindings, of gcx {}",
                 chosen.to_string_lossy(),
@@ -126,7 +128,8 @@ pub fn address(index: usize) -> Option<*mut c_void> {
 
 #[cold]
 fn address_in_opened(index: usize) -> Option<*mut c_void> {
-    match open(None) {
+    // SAFETY: whoever set the environment, or installed libgcx.so.1, answers for it.
+    match unsafe { open(None) } {
         Ok(()) => Some(ADDRESSES[index].load(Ordering::Acquire)),
         Err(NotOpened(reason)) => {
             let reason = CString::new(reason).unwrap_or_default();

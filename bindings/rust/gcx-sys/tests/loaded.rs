@@ -34,9 +34,11 @@ fn the_library_is_opened_at_first_use() {
         assert!(gcx_context_native(ptr::null_mut()).is_null());
     }
     // A library that is none of gcx's.
-    let error = open(Some("libc.so.6".as_ref())).unwrap_err().to_string();
+    // SAFETY: libc is harmless, and is in the process already.
+    let error = unsafe { open(Some("libc.so.6".as_ref())) }.unwrap_err().to_string();
     assert!(error.contains("libc.so.6 has no function gcx_"), "{error}");
-    assert!(open(Some("a\0b".as_ref())).is_err());
+    // SAFETY: the name is refused.
+    assert!(unsafe { open(Some("a\0b".as_ref())) }.is_err());
 
     // Several threads want it at once.
     env::set_var("GCX_LIBRARY", &library);
@@ -49,7 +51,8 @@ fn the_library_is_opened_at_first_use() {
     for thread in threads {
         assert_eq!(thread.join().unwrap(), GCX_VERSION);
     }
-    open(Some("/nowhere/it-is-open-already".as_ref())).unwrap();
+    // SAFETY: nothing is opened.
+    unsafe { open(Some("/nowhere/it-is-open-already".as_ref())) }.unwrap();
     // SAFETY: the name ends with a zero byte.
     unsafe {
         assert_eq!(gcx_driver_open(b"sim:h100@13.0\0".as_ptr().cast()), GCX_SUCCESS);

@@ -5,7 +5,8 @@
 //! let layouts = [24, 32, 64].map(|count| sms.split([count]).map(|split| split[0]));
 //! let layouts = layouts.into_iter().collect::<gcx::Result<Vec<_>>>()?;
 //! gcx::cache::prepare(&layouts)?; // before the work starts
-//! gcx::cache::set_limit(100)?; // of each device
+//! // SAFETY: no other library names a stream of gcx's that was given up.
+//! unsafe { gcx::cache::set_limit(100) }?; // of each device
 //!
 //! let made = gcx::cache::stats()?.misses;
 //! gcx::Context::new(&layouts[2])?; // takes microseconds
@@ -82,12 +83,16 @@ pub fn stats() -> Result<CacheStats> {
 /// Prepared contexts count towards the limit, but only this function and [`trim`] destroy them: a
 /// limit below their number destroys the others first.
 ///
+/// # Safety
+///
+/// As for [`trim`]: destroying a context destroys its given-up streams, and no library names one of them
+/// any more, as `PyTorch`'s allocator does.
+///
 /// # Errors
 ///
 /// What the driver says.
-pub fn set_limit(kept_contexts: u32) -> Result<()> {
-    // SAFETY: a number is passed.
-    check(unsafe { sys::gcx_cache_set_limit(kept_contexts) })
+pub unsafe fn set_limit(kept_contexts: u32) -> Result<()> {
+    check(sys::gcx_cache_set_limit(kept_contexts))
 }
 
 /// What a [`trim`] came to.

@@ -13,18 +13,30 @@ use crate::sys;
 ///
 /// Calling it is optional: the first function that needs the driver opens it as with `""`.
 ///
+/// ```
+/// // SAFETY: the simulated driver is part of gcx.
+/// unsafe { gcx::open_driver("sim:h100@13.0") }?;
+/// # Ok::<(), gcx::Error>(())
+/// ```
+///
+/// # Safety
+///
+/// What is opened is a CUDA driver. As for `Library::new` of the crate `libloading`, no type can tell:
+/// the library's initialization runs whatever code is in it, and its functions are called as cuda.h
+/// declares them. The safe functions open what the environment names, which is as trusted as the rest
+/// of what starts a process.
+///
 /// # Errors
 ///
 /// [`ErrorKind::AlreadyAcquired`](crate::ErrorKind) another driver is open, for the rest of the
 /// process; `DriverNotFound` there is no driver library; `FileNotFound` the simulated one isn't
 /// there; `NotSupported` the driver is older than CUDA 12.4; `NoDevice` it has no device.
-pub fn open_driver(driver: &str) -> Result<()> {
+pub unsafe fn open_driver(driver: &str) -> Result<()> {
     let driver = CString::new(driver).map_err(|_| {
         let message = "the driver's name has a zero byte in it";
         Error::of(sys::GCX_ERROR_INVALID_VALUE, message)
     })?;
-    // SAFETY: the name ends with a zero byte.
-    check(unsafe { sys::gcx_driver_open(driver.as_ptr()) })
+    check(sys::gcx_driver_open(driver.as_ptr()))
 }
 
 /// What is known of the driver.

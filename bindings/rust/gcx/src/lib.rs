@@ -26,7 +26,8 @@
 //! [`Hold`] has SMs that none of them has.
 //!
 //! **Without a GPU** ask for a simulated one: `GCX_DRIVER=sim:h100@13.0` in the environment, or
-//! first of all [`open_driver`]`("sim:h100@13.0")`. The examples of this documentation are tested on
+//! first of all [`open_driver`]`("sim:h100@13.0")`. An installed gcx has it; the library that the crate
+//! builds has it with the feature `simulator`. The examples of this documentation are tested on
 //! it.
 //!
 //! **Threads.** Everything but [`cache::PrepareOptions`] is [`Send`] and [`Sync`], and may be used from
@@ -114,3 +115,27 @@ pub use stream::{Stream, StreamInfo};
 pub use taking::HoldBuilder;
 pub use verify::{verify, Verification, VerifiedGroup};
 pub use workqueue::{WorkqueueResource, WorkqueueScope};
+
+/// Tests that what runs another library's code, or destroys what it may name, is unsafe to call. Each
+/// has the same line in `unsafe` beside it, so that nothing else keeps the first from compiling.
+///
+/// ```compile_fail,E0133
+/// let _ = gcx::open_driver("/any/library.so");
+/// ```
+/// ```no_run
+/// let _ = unsafe { gcx::open_driver("/any/library.so") };
+/// ```
+/// ```compile_fail,E0133
+/// let _ = gcx::cache::set_limit(0);
+/// ```
+/// ```no_run
+/// let _ = unsafe { gcx::cache::set_limit(0) };
+/// ```
+/// ```compile_fail,E0133
+/// let _ = gcx::set_cache_limit(0);
+/// ```
+/// ```no_run
+/// let _ = unsafe { gcx::set_cache_limit(0) };
+/// ```
+#[cfg(doctest)]
+mod unsafe_calls {}

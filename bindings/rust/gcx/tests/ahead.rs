@@ -149,11 +149,13 @@ fn progress_that_panics() {
 fn limits_and_trimming() {
     alone("limits_and_trimming", || {
         let layouts = layouts(&[8, 16, 24, 32]);
-        set_limit(2).unwrap();
+        // SAFETY: nobody names a stream that was given up.
+        unsafe { set_limit(2) }.unwrap();
         let refused = prepare(&layouts).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::InvalidValue);
         assert_eq!(stats().unwrap().misses, 0);
-        set_limit(64).unwrap();
+        // SAFETY: as above.
+        unsafe { set_limit(64) }.unwrap();
         prepare(&layouts).unwrap();
 
         let used = Context::new(&layouts[3]).unwrap();

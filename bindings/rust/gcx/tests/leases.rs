@@ -187,7 +187,10 @@ fn sms_change_hands() -> Result<()> {
     let refused = gcx::resize(&too_much, Resize::new()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidResourceConfiguration);
     assert!(refused.message().contains("72 for \"decode\", 100 for \"prefill\""), "{refused}");
-    assert_eq!(gcx::prepare(&too_much).unwrap_err().kind(), ErrorKind::InvalidResourceConfiguration);
+    assert_eq!(
+        gcx::prepare(&too_much).unwrap_err().kind(),
+        ErrorKind::InvalidResourceConfiguration
+    );
     assert_eq!((decode.sm_count()?, prefill.sm_count()?), (64, 68));
     Ok(())
 }

@@ -27,7 +27,8 @@ pub fn alone(test: &str, body: impl FnOnce()) {
 
 pub fn alone_on(spec: &str, test: &str, body: impl FnOnce()) {
     alone_with(&[], test, || {
-        gcx::open_driver(spec).unwrap();
+        // SAFETY: it is the simulated driver, or a GPU's.
+        unsafe { gcx::open_driver(spec) }.unwrap();
         body();
     });
 }
