@@ -1074,6 +1074,10 @@ GCX_API gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_
  * may differ. Members of a group can keep SMs from each other, and without the sticky bit of
  * mode 3770 also remove each other's files, after which others are given those SMs.
  *
+ * Inside gcx exec. The SMs of a gcx exec are a hold, and what its programs request is a part of
+ * that hold: within it, disjoint from other parts, of its family, in its folder, and with a queue
+ * of its own. For all others the hold has its SMs, whatever parts of it there are.
+ *
  * What lies there and can't be believed, but is kept locked by a live process, is an error that
  * names the file: gcx never guesses which SMs it means. What nobody keeps locked is removed.
  * ---------------------------------------------------------------------------------------- */
@@ -1090,7 +1094,8 @@ typedef struct gcx_hold_s* gcx_hold;
 typedef struct gcx_hold_params {
     uint32_t struct_size;
     uint32_t flags;        /* GCX_HOLD_ */
-    gcx_sm_family family;  /* GCX_SM_FAMILY_NONE: coscheduled; not the structured family */
+    gcx_sm_family family;  /* GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not
+                              the structured family */
     uint32_t min_sm_count; /* SMs: so many will do if those asked for can't be had; 0: no less than
                               asked for, and of GCX_REST one atom */
     uint32_t timeout_ms;   /* milliseconds to wait for the SMs; 0: don't; GCX_FOREVER */
@@ -1113,8 +1118,11 @@ typedef struct gcx_hold_params {
  *       user's, or too many may enter it
  *   GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
  *       file there can't be believed; a process stopped in the middle of a change
- *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
- *   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
+ *       inside gcx exec, the partition has not, or is of another family
+ *   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,
+ *       the driver divides the partition into no atoms of the device
+ *   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's hold has ended
  *   GCX_ERROR_INVALID_DEVICE    no such device
  *   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no holds, a name or
  *       path that is too long, a path that is not absolute; min_sm_count is more than sm_count */
@@ -1202,7 +1210,9 @@ typedef struct gcx_live_hold {
     uint32_t last_atom_sm_count; /* SMs of the last atom */
     gcx_mps_state mps;           /* as the process saw it that took the hold */
     float mps_thread_percentage; /* the same, as in gcx_mps_info */
-    uint32_t reserved[8];        /* 0 */
+    uint64_t parent;             /* the id of the reservation that it is a part of, which may have
+                                    ended; 0: of the device */
+    uint32_t reserved[6];        /* 0 */
     uint64_t atoms[8];           /* it has atom n: bit n % 64 of word n / 64 */
     uint8_t device_uuid[16];
     char name[64];         /* any bytes: escape them where they are shown */

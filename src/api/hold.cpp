@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 
 using namespace gcx;
 
@@ -48,6 +49,37 @@ holds::Request hold_request(uint32_t sm_count, const gcx_hold_params& params) {
     return request;
 }
 
+// Makes it a part of the reservation around, on one device.
+void put_inside(holds::Request& request, const gcx_hold_params& params, const Around::Part& part,
+                const Device& device) {
+    const std::string folder = holds::folder_of_token(part.plan->token);
+    std::error_code error;
+    if (params.folder != nullptr && !std::filesystem::equivalent(request.folder, folder, error))
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->folder is %s; gcx exec reserved the SMs of this process in %s, and "
+                    "reservations in it are kept there",
+                    request.folder.c_str(), folder.c_str()));
+    const gcx_sm_family family = part.plan->family;
+    if (params.family != GCX_SM_FAMILY_NONE && params.family != family)
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("the %s family was requested; gcx exec reserved the SMs of this process in the "
+                    "%s family, and parts are of the same",
+                    family_name(params.family), family_name(family)));
+    if (part.usable().empty())
+        fail(GCX_ERROR_NOT_SUPPORTED,
+             format("the driver divides the partition of this process on %s into other atoms of "
+                    "the %s family than the device; start programs with gcx exec in the partition "
+                    "to divide it",
+                    device.label().c_str(), family_name(family)));
+    request.folder = folder;
+    request.family = family;
+    request.parent = part.plan->token;
+    request.usable = part.usable();
+    request.legal = [&part](const AtomSet& atoms) {
+        return part.inside->can_realise(part.to_inside(atoms));
+    };
+}
+
 Device& device_of_hold(Library& lib, const holds::Record& record) {
     for (int32_t ordinal = 0; ordinal < lib.device_count(); ordinal++) {
         gcx_device_info info = GCX_DEVICE_INFO_INIT;
@@ -62,6 +94,21 @@ Device& device_of_hold(Library& lib, const holds::Record& record) {
                 holds::prefix_of(record.uuid, record.simulated != 0).c_str(), lib.device_count()));
 }
 
+// Its SMs among the atoms of this process.
+SmResource resource_of_hold(Library& lib, const holds::Record& record) {
+    Device& device = device_of_hold(lib, record);
+    const Around::Part* const part = lib.around.find(device);
+    if (part == nullptr || part->whole == &device)
+        return holds::resource_of(device, record);
+    const SmResource whole = holds::resource_of(*part->whole, record);
+    if (whole.family != part->outside || !part->is_usable(whole.set))
+        fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+             format("the hold has SMs of %s that are outside the partition of this process, or "
+                    "are divided otherwise in it",
+                    device.label().c_str()));
+    return {&device, part->inside, part->to_inside(whole.set)};
+}
+
 gcx_live_hold describe_hold(const holds::Entry& entry) {
     const holds::Record& record = entry.record;
     gcx_live_hold live{};
@@ -72,6 +119,7 @@ gcx_live_hold describe_hold(const holds::Entry& entry) {
     live.user = entry.user;
     live.simulated = static_cast<int32_t>(record.simulated);
     live.waits = record.waits;
+    live.parent = record.parent;
     // What is read was checked.
     // NOLINTBEGIN(clang-analyzer-optin.core.EnumCastOutOfRange)
     live.family = static_cast<gcx_sm_family>(record.family);
@@ -124,7 +172,10 @@ gcx_result gcx_hold_create(int32_t device, uint32_t sm_count, const gcx_hold_par
             cancel.emplace(lib.cancels.pin(wanted.cancel));
         request.given_up = [&] { return cancel && (*cancel)->signalled(); };
         request.cancel = cancel ? &(*cancel)->waits : nullptr;
-        *hold = give_out_hold(holds::take(its_device, request));
+        const Around::Part* const part = lib.around.find(its_device);
+        if (part != nullptr)
+            put_inside(request, wanted, *part, its_device);
+        *hold = give_out_hold(holds::take(part != nullptr ? *part->whole : its_device, request));
     });
 }
 
@@ -182,7 +233,7 @@ gcx_result gcx_hold_get_resource(gcx_hold hold, gcx_resource* resource) {
         not_null(resource, "resource");
         const auto pin = hold_parts().pin(hold);
         const holds::Record& record = pin->hold->record();
-        *resource = seal(holds::resource_of(device_of_hold(library(), record), record));
+        *resource = seal(resource_of_hold(library(), record));
     });
 }
 
@@ -193,8 +244,7 @@ gcx_result gcx_hold_acquire_lease(gcx_hold hold, uint32_t sm_count, const gcx_le
         const auto pin = hold_parts().pin(hold);
         const holds::Record& record = pin->hold->record();
         Library& lib = library();
-        Device& device = device_of_hold(lib, record);
-        const SmResource resource = holds::resource_of(device, record);
+        const SmResource resource = resource_of_hold(lib, record);
         gcx_lease_params wanted = GCX_LEASE_PARAMS_INIT;
         if (params != nullptr) {
             check_size(params, "params");
@@ -209,7 +259,8 @@ gcx_result gcx_hold_acquire_lease(gcx_hold hold, uint32_t sm_count, const gcx_le
         LeaseRequest request = lease_request(sm_count, wanted);
         request.hold = pin->hold;
         request.terms.reservation = std::make_shared<const holds::Record>(pin->hold->record());
-        *lease = acquire_lease(lib, device, std::move(request), wanted.cancel);
+        request.terms.hold_atoms = resource.set;
+        *lease = acquire_lease(lib, *resource.device, std::move(request), wanted.cancel);
     });
 }
 

@@ -120,9 +120,12 @@ LeaseRequest gcx::lease_request(uint32_t sm_count, const gcx_lease_params& param
     request.sm_count = sm_count;
     request.least = params.min_sm_count;
     request.family = leasable_family(params.family);
-    request.terms = {lease_name(params.name), (params.flags & GCX_LEASE_SHARED) != 0,
-                     params.exclusive_sm_count, (params.flags & GCX_LEASE_OWN_QUEUES) != 0,
-                     nullptr};
+    request.terms = {lease_name(params.name),
+                     (params.flags & GCX_LEASE_SHARED) != 0,
+                     params.exclusive_sm_count,
+                     (params.flags & GCX_LEASE_OWN_QUEUES) != 0,
+                     nullptr,
+                     {}};
     request.timeout_ms = params.timeout_ms;
     return request;
 }

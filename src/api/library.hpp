@@ -1,6 +1,7 @@
 // Everything that lives while a driver is open.
 #pragma once
 
+#include "api/around.hpp"
 #include "core/context_cache.hpp"
 #include "core/graph.hpp"
 #include "core/handle_table.hpp"
@@ -42,6 +43,7 @@ class Library {
     std::vector<std::unique_ptr<Device>> devices_;
 
   public:
+    Around around{driver};
     ContextCache cache;
     Leases leases{cache};
     Probe probe;

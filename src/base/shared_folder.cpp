@@ -302,4 +302,14 @@ void SharedFolder::remove(const std::string& name) const noexcept {
     unlinkat(folder_.get(), name.c_str(), 0);
 }
 
+bool SharedFolder::remove_dead(const std::string& name) const {
+    // A member of a group may not write the files of others, and removes them without the lock.
+    const UnforkedFile file(folder_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    struct flock lock = whole_file(F_WRLCK);
+    if (file && fcntl(file.get(), F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES))
+        return false;
+    remove(name);
+    return true;
+}
+
 } // namespace gcx

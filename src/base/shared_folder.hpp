@@ -56,6 +56,9 @@ class SharedFolder {
     static constexpr std::string_view kUnfinished = ".new";
     UnforkedFile create(const std::string& name, std::string_view bytes) const;
     void remove(const std::string& name) const noexcept;
+    // Removes a file that no process keeps alive. Returns false if one does: a process may begin to
+    // without the folder's lock, and is kept from it here while the file is removed.
+    [[nodiscard]] bool remove_dead(const std::string& name) const;
 
     // Of an open file: writes all of it anew.
     void write(const UnforkedFile& file, std::string_view bytes) const;

@@ -13,6 +13,8 @@ struct Variable {
     const char* effect;
 };
 constexpr std::array kVariables = {
+    Variable{"GCX_EXEC_PLAN",
+             "a gcx exec around this command gives it the SMs that are shown above, and no others"},
     Variable{"CUDA_VISIBLE_DEVICES",
              "which devices the driver shows and in which order; ordinals count within it"},
     Variable{"NVIDIA_VISIBLE_DEVICES", "which GPUs the container runtime gives to this container"},

@@ -23,10 +23,12 @@ namespace {
 constexpr uint32_t kMostSeconds = 4000000; // in milliseconds it fits a number
 constexpr char kExample[] = "e.g. gcx exec --sms 24 -- python serve.py";
 
-// One of two words.
+// Whether the option is the other of two words. Without the option it is what the gcx exec around
+// this one chose, or false.
 bool chosen(const Arguments& arguments, std::string_view option, std::string_view otherwise,
-            std::string_view other) {
-    const std::string given = arguments.get(option).value_or(std::string(otherwise));
+            std::string_view other, bool inherited) {
+    const std::string given =
+        arguments.get(option).value_or(std::string(inherited ? other : otherwise));
     if (given != otherwise && given != other)
         throw UsageError(format("%s %s: it takes %s or %s", std::string(option).c_str(),
                                 given.c_str(), std::string(otherwise).c_str(),
@@ -34,8 +36,8 @@ bool chosen(const Arguments& arguments, std::string_view option, std::string_vie
     return given == other;
 }
 
-exec::Told told(const Arguments& arguments) {
-    exec::Told told = exec::Told::kAuto;
+exec::Told told(const Arguments& arguments, exec::Told inherited) {
+    exec::Told told = inherited;
     const auto given = arguments.get("--report");
     if (given && !exec::read_told(*given, told))
         throw UsageError(format("--report %s: it takes auto, partition or device", given->c_str()));
@@ -143,6 +145,15 @@ std::string beside(const std::vector<ExecPart>& parts) {
     return "; no other hold has them";
 }
 
+// A device that this command does not name stays as the gcx exec around it left it.
+void keep_unnamed_devices(const exec::Plan& outer, exec::Plan& plan) {
+    for (const exec::DevicePart& part : outer.devices) {
+        const auto same = [&](const exec::DevicePart& named) { return named.uuid == part.uuid; };
+        if (std::none_of(plan.devices.begin(), plan.devices.end(), same))
+            plan.devices.push_back(part);
+    }
+}
+
 void announce(const std::string& command, const std::vector<ExecPart>& parts) {
     std::string text;
     for (const ExecPart& part : parts)
@@ -159,20 +170,26 @@ Report run_exec(const Arguments& arguments) {
     const std::string& command = arguments.operands[0];
     const ExecLayout layout = read_exec_layout(arguments);
     const FamilyName* const family = arguments.has("--family") ? read_family(arguments) : nullptr;
-    exec::Plan plan;
-    plan.told = told(arguments);
-    plan.own_contexts = chosen(arguments, "--contexts", "refuse", "device");
-    const HoldWish hold = hold_wish(arguments);
     const auto around = plan_around();
     const exec::Plan* const outer = around ? &*around : nullptr;
+    exec::Plan plan;
+    plan.told = told(arguments, outer != nullptr ? outer->told : exec::Told::kAuto);
+    plan.own_contexts = chosen(arguments, "--contexts", "refuse", "device",
+                               outer != nullptr && outer->own_contexts);
+    const HoldWish hold = hold_wish(arguments);
 
     const gcx_driver_info driver = open_driver_of(arguments, outer);
+    // Before SMs are reserved for it.
+    if (const int reason = why_not_found(command); reason != 0)
+        return cannot_run(command, reason, is_simulated());
     const std::vector<ExecPart> parts = find_parts(layout, family, outer, hold);
     const ExecLibraries libraries = find_exec_libraries();
     plan.driver = open_driver_path(driver);
     plan.shim = libraries.shim;
     for (const ExecPart& part : parts)
         plan.devices.push_back(part.plan);
+    if (outer != nullptr)
+        keep_unnamed_devices(*outer, plan);
     check_reach(command);
     warn_of_old_loader();
 

@@ -1,5 +1,6 @@
 #include "cli/exec_layout.hpp"
 
+#include "cli/checked.hpp"
 #include "cli/text.hpp"
 
 #include <gcx.h>
@@ -80,16 +81,23 @@ ExecLayout read_layout_option(const std::string& text) {
 
 } // namespace
 
-uint32_t SmShare::of(uint32_t sm_count) const {
+uint32_t SmShare::of(uint32_t sm_count, uint32_t atom_sm_count) const {
     switch (unit) {
     case Unit::kSms:
         return number;
     case Unit::kPercent:
-        return std::max(1u, (sm_count * number + 99) / 100);
-    case Unit::kRest:
         break;
+    case Unit::kRest:
+        return GCX_REST;
     }
-    return GCX_REST;
+    const uint32_t atoms = sm_count * number / 100 / atom_sm_count;
+    if (atoms == 0)
+        throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                      format("%u%% of %u SMs is less than the smallest part, %u SMs; give %u%% or "
+                             "more, or --sms %u",
+                             number, sm_count, atom_sm_count,
+                             (100 * atom_sm_count + sm_count - 1) / sm_count, atom_sm_count));
+    return atoms * atom_sm_count;
 }
 
 ExecLayout read_exec_layout(const Arguments& arguments) {

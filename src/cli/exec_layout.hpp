@@ -16,8 +16,10 @@ struct SmShare {
     Unit unit = Unit::kRest;
     uint32_t number = 0;
 
-    // The share in SMs of sm_count ones, or GCX_REST.
-    uint32_t of(uint32_t sm_count) const;
+    // In SMs, of so many that there are, in atoms of atom_sm_count; GCX_REST for the rest. A
+    // percentage is rounded down to whole atoms, so that shares which add up to 100 fit. Throws
+    // Failure for one that is less than an atom.
+    uint32_t of(uint32_t sm_count, uint32_t atom_sm_count) const;
 };
 
 struct DeviceShare {

@@ -3,12 +3,24 @@
 #include "cli/checked.hpp"
 #include "cli/chosen_driver.hpp"
 #include "cli/families.hpp"
+#include "cli/holds_view.hpp"
 #include "cli/text.hpp"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 namespace gcx::cli {
@@ -127,16 +139,136 @@ std::vector<uint32_t> atoms_of(const gcx_resource& sms, const Family& family) {
     return atoms;
 }
 
+// Where SMs are reserved: a device, or the partition of it that this command runs in.
+struct Reach {
+    std::string label;
+    gcx_device_info device;
+    uint32_t sm_count;
+    uint64_t parent = 0; // the id of the partition's reservation
+    std::optional<std::string> folder;
+};
+
+Reach reach_of(int32_t device, uint32_t sm_count, const exec::DevicePart* around) {
+    Reach reach{format("device %d", device), device_info(device), sm_count, 0, std::nullopt};
+    if (around == nullptr)
+        return reach;
+    reach.label = "this partition of " + reach.label;
+    const std::string& token = around->token;
+    reach.folder = token.substr(0, token.rfind('/'));
+    reach.parent = std::strtoull(token.c_str() + token.rfind('-') + 1, nullptr, 16);
+    return reach;
+}
+
+// "132 SMs, of which 68 are free; "train" of process 12 (python) has 64": of the reservations
+// there.
+std::string reservations_text(const Reach& reach) {
+    std::string text;
+    uint32_t reserved = 0;
+    uint32_t waiting = 0;
+    const std::vector<gcx_live_hold> holds =
+        read_holds(reach.folder ? reach.folder->c_str() : nullptr);
+    for (const gcx_live_hold& hold : holds) {
+        if (!std::equal(std::begin(hold.device_uuid), std::end(hold.device_uuid),
+                        reach.device.uuid) ||
+            (hold.parent != reach.parent && (reach.parent != 0 || has_parent(holds, hold))))
+            continue;
+        if (hold.waits != 0) {
+            waiting++;
+            continue;
+        }
+        reserved += hold.sm_count;
+        const std::string name = *hold.name != '\0' ? format("\"%s\" of ", hold.name) : "";
+        text += format("; %sprocess %d (%s) has %u", name.c_str(), hold.pid, hold.process_name,
+                       hold.sm_count);
+    }
+    if (waiting != 0)
+        text += format("; %u wait", waiting);
+    return format("%u SMs, of which %u are free", reach.sm_count,
+                  reach.sm_count - std::min(reserved, reach.sm_count)) +
+           visible(text);
+}
+
+// Says on standard error what gcx exec waits for, at once and every 10 s, until it ends.
+class WaitNotice {
+  public:
+    explicit WaitNotice(const Reach& reach)
+        : thread_([reach](const std::stop_token& stop) {
+              std::mutex mutex;
+              std::condition_variable_any ended;
+              std::unique_lock lock(mutex);
+              do {
+                  std::fprintf(stderr, "gcx exec: %swaiting for SMs of %s: it has %s\n",
+                               is_simulated() ? "SIMULATED: " : "", reach.label.c_str(),
+                               reservations_text(reach).c_str());
+              } while (!ended.wait_for(lock, stop, std::chrono::seconds(10),
+                                       [&] { return stop.stop_requested(); }));
+          }) {}
+
+  private:
+    std::jthread thread_;
+};
+
+// Ends the process at signals that end one. While it waits as a container's first process, which
+// has no default actions, nothing else would.
+class EndAtSignals {
+  public:
+    EndAtSignals() {
+        for (std::size_t i = 0; i < kSignals.size(); i++) {
+            sigaction(kSignals[i], nullptr, &before_[i]);
+            if (before_[i].sa_handler != SIG_DFL)
+                continue;
+            struct sigaction end{};
+            end.sa_handler = [](int signal) {
+                raise(signal); // its default action, which a first process has not
+                _exit(128 + signal);
+            };
+            end.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+            sigaction(kSignals[i], &end, nullptr);
+        }
+    }
+    ~EndAtSignals() {
+        for (std::size_t i = 0; i < kSignals.size(); i++)
+            sigaction(kSignals[i], &before_[i], nullptr);
+    }
+    EndAtSignals(const EndAtSignals&) = delete;
+    EndAtSignals& operator=(const EndAtSignals&) = delete;
+
+  private:
+    static constexpr std::array kSignals = {SIGTERM, SIGINT, SIGHUP};
+    std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+std::string refusal_text(const ExecPart& part, const HoldWish& wish, const Reach& reach) {
+    const std::string requested = part.asked == GCX_REST ? "the rest" : count_of(part.asked, "SM");
+    const std::string waited = wish.timeout.count() == 0
+                                   ? ""
+                                   : format("timed out after %lld s: ",
+                                            static_cast<long long>(wish.timeout.count() / 1000));
+    return format("%s%s of %s requested, which has %s; request fewer, %s, or take "
+                  "SMs that others may have as well with --shared",
+                  waited.c_str(), requested.c_str(), reach.label.c_str(),
+                  reservations_text(reach).c_str(),
+                  waited.empty() ? "wait for them with --wait SECONDS" : "wait longer");
+}
+
 // Takes the SMs from all processes that ask; they are the command's until its last process ends.
 gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wish,
-                      Clock::time_point wait_end) {
+                      const exec::DevicePart* around, Clock::time_point wait_end) {
     gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
     params.flags = GCX_HOLD_INHERIT;
     params.family = name.family;
-    params.timeout_ms = milliseconds_until(wait_end);
     params.name = wish.name.c_str();
+    const Reach reach = reach_of(part.device, part.available, around);
     gcx_hold hold = nullptr;
-    check(gcx_hold_create(part.device, part.asked, &params, &hold));
+    gcx_result result = gcx_hold_create(part.device, part.asked, &params, &hold);
+    if (result == GCX_ERROR_ALREADY_ACQUIRED && wish.timeout.count() != 0) {
+        const WaitNotice notice(reach);
+        params.timeout_ms = milliseconds_until(wait_end);
+        result = gcx_hold_create(part.device, part.asked, &params, &hold);
+    }
+    if (result == GCX_ERROR_ALREADY_ACQUIRED)
+        throw Failure(result, refusal_text(part, wish, reach));
+    check(result);
     gcx_resource sms;
     check(gcx_hold_get_resource(hold, &sms));
     std::string token(GCX_MAX_HOLD_TOKEN, '\0');
@@ -151,7 +283,8 @@ gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wi
 }
 
 gcx_resource split_off(const gcx_resource& all, uint32_t asked) {
-    const gcx_sm_request request{.sm_count = asked};
+    gcx_sm_request request{};
+    request.sm_count = asked;
     gcx_resource sms;
     check(gcx_sm_split(&all, &request, 1, GCX_SPLIT_DEFAULT, &sms, nullptr));
     return sms;
@@ -171,12 +304,13 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wante
     ExecPart part;
     part.device = device;
     part.available = resource_info(all).sm_count;
-    part.asked = share.of(part.available);
+    part.asked = share.of(part.available, family.sm_counts.front());
     if (around != nullptr)
         part.plan.token = around->token;
-    const bool own = around == nullptr && hold.wanted;
+    // Of what others may have as well nothing can be reserved.
+    const bool own = hold.wanted && (around == nullptr || !around->token.empty());
     const gcx_resource sms =
-        own ? hold_sms(part, name, hold, wait_end) : split_off(all, part.asked);
+        own ? hold_sms(part, name, hold, around, wait_end) : split_off(all, part.asked);
     part.plan.family = name.family;
     part.plan.sm_count = resource_info(sms).sm_count;
     part.plan.atoms = atoms_of(sms, family);
@@ -209,6 +343,7 @@ std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* fam
     std::map<std::string, std::pair<int32_t, SmShare>> by_uuid;
     for (const auto& [device, share] : shares_by_device(layout))
         by_uuid.try_emplace(hex_of(device_info(device)), device, share);
+    const EndAtSignals end_at_signals;
     const Clock::time_point wait_end = Clock::now() + hold.timeout;
     std::vector<ExecPart> parts;
     parts.reserve(by_uuid.size());
@@ -224,7 +359,7 @@ std::string describe(const ExecPart& part) {
                               count_of(part.available, "SM").c_str(), part.device,
                               plain_name(device_info(part.device)).c_str());
     if (part.asked != GCX_REST && part.asked != part.plan.sm_count)
-        text += format(", %u asked", part.asked);
+        text += format(", %u requested", part.asked);
     return text;
 }
 

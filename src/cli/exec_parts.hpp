@@ -14,7 +14,7 @@ namespace gcx::cli {
 struct ExecPart {
     int32_t device = 0;
     uint32_t available = 0; // SMs of the device, or of the partition around
-    uint32_t asked = 0;     // SMs, or GCX_REST
+    uint32_t asked = 0;     // or GCX_REST
     bool held = false;      // by this gcx exec: no other process that asks is given them
     gcx_mps_state mps = GCX_MPS_UNKNOWN;
     exec::DevicePart plan;
@@ -28,8 +28,8 @@ struct HoldWish {
 };
 
 // Of each device that the layout names, by ordinal. family may be null: coscheduled, or that of the
-// partition around. around is the plan in which gcx exec itself runs, null if none; what it holds
-// is held for its parts too.
+// partition around. around is the plan in which gcx exec itself runs, null if none: what is given
+// is a part of what that one has.
 std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family,
                                  const exec::Plan* around, const HoldWish& hold);
 

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -139,6 +140,16 @@ std::string why_not(const std::string& path, const ProgramFile& file) {
 }
 
 } // namespace
+
+int why_not_found(const std::string& name) {
+    const std::string path = found_in_path(name);
+    if (path.empty())
+        return ENOENT;
+    struct stat status{};
+    if (stat(path.c_str(), &status) != 0)
+        return errno;
+    return S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0 ? 0 : EACCES;
+}
 
 ProgramKind program_kind(const std::string& name) {
     std::string path = found_in_path(name);

@@ -16,6 +16,9 @@ struct ProgramKind {
     std::string why; // "uv is statically linked"; empty for kProgram
 };
 
+// Why execvp would not find a program of this name: ENOENT or EACCES. 0 if it finds one.
+int why_not_found(const std::string& name);
+
 // Of the file that execvp would run for this name; of a script's interpreter. What can't be found
 // or read is kProgram: running it tells.
 ProgramKind program_kind(const std::string& name);

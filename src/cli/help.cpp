@@ -43,8 +43,11 @@ std::string help_text(std::span<const Command> known) {
                        "       gcx help [COMMAND]\n"
                        "       gcx --version\n\n"
                        "commands:\n";
+    std::size_t width = 0;
     for (const Command& command : known)
-        text += "  " + padded(command.name, 10) + std::string(command.summary) + "\n";
+        width = std::max(width, command.name.size() + 2);
+    for (const Command& command : known)
+        text += "  " + padded(command.name, width) + std::string(command.summary) + "\n";
     text += "\noptions of every command:\n" + option_lines(global_options);
     text += "\nexit status: 0 what was asked holds; 2 the command line is wrong; 1 anything else.\n"
             "\nexample: gcx --driver sim:h100@13.0 verify --sms 108,24\n";

@@ -45,13 +45,14 @@ std::string mps_text(const gcx_live_hold& hold) {
     return text;
 }
 
-std::string row_text(const gcx_live_hold& hold) {
+std::string row_text(const gcx_live_hold& hold, std::size_t depth) {
     const std::string name = *hold.name != '\0'
                                  ? hold.name
                                  : format("%016llx", static_cast<unsigned long long>(hold.id));
     const std::string count = count_text(hold.sm_count);
-    return format("  %s %4s  %s %s %s %s %7d %10u  %s\n", name_column(name.c_str()).c_str(),
-                  count.c_str(), padded(family_text(hold.family), 14).c_str(),
+    return format("  %s %4s  %s %s %s %s %7d %10u  %s\n",
+                  name_column((std::string(2 * depth, ' ') + name).c_str()).c_str(), count.c_str(),
+                  padded(family_text(hold.family), 14).c_str(),
                   padded(hold.waits != 0 ? "waits" : ranges(bits_of(hold.atoms)), 13).c_str(),
                   padded(time_text(hold.since_ms), 7).c_str(),
                   name_column(hold.process_name).c_str(), hold.pid, hold.user,
@@ -63,7 +64,7 @@ std::string balance_text(const std::vector<gcx_live_hold>& holds, const gcx_live
     uint32_t held = 0;
     gcx_sm_family family = GCX_SM_FAMILY_NONE;
     for (const gcx_live_hold& hold : holds) {
-        if (hold.waits != 0 || !of_one_device(hold, device))
+        if (hold.waits != 0 || !of_one_device(hold, device) || has_parent(holds, hold))
             continue;
         if (family != GCX_SM_FAMILY_NONE && family != hold.family)
             return "";
@@ -73,6 +74,21 @@ std::string balance_text(const std::vector<gcx_live_hold>& holds, const gcx_live
     return held > device.device_sm_count
                ? ""
                : format(": %u held, %u free", held, device.device_sm_count - held);
+}
+
+// The parts of a reservation, each with its own; of 0 those that are no part of one in the list.
+std::string rows_text(const std::vector<gcx_live_hold>& holds, const gcx_live_hold& device,
+                      uint64_t parent, std::size_t depth) {
+    std::string text;
+    for (const gcx_live_hold& hold : holds) {
+        if (!of_one_device(hold, device) ||
+            (depth == 0 ? has_parent(holds, hold) : hold.parent != parent))
+            continue;
+        text += row_text(hold, depth);
+        if (depth < holds.size()) // those of forged files could be parts of each other
+            text += rows_text(holds, device, hold.id, depth + 1);
+    }
+    return text;
 }
 
 std::string device_text(const std::vector<gcx_live_hold>& holds, const gcx_live_hold& device) {
@@ -87,11 +103,9 @@ std::string device_text(const std::vector<gcx_live_hold>& holds, const gcx_live_
                    "atoms", "for", "process", "pid", "user", "MPS");
     bool without_mps = false;
     for (const gcx_live_hold& hold : holds) {
-        if (!of_one_device(hold, device))
-            continue;
-        text += row_text(hold);
-        without_mps = without_mps || hold.mps == GCX_MPS_OFF;
+        without_mps = without_mps || (of_one_device(hold, device) && hold.mps == GCX_MPS_OFF);
     }
+    text += rows_text(holds, device, 0, 0);
     if (without_mps)
         text += "  Without MPS, processes take turns on the device: holds change nothing there\n";
     return text;
@@ -104,6 +118,9 @@ const char* mps_name(gcx_mps_state state) {
 Json hold_json(const gcx_live_hold& hold) {
     return Json::object()
         .set("id", format("%016llx", static_cast<unsigned long long>(hold.id)))
+        .set("parent", hold.parent != 0
+                           ? Json(format("%016llx", static_cast<unsigned long long>(hold.parent)))
+                           : Json())
         .set("name", hold.name)
         .set("waits", hold.waits != 0)
         .set("sm_count", count_json(hold.sm_count))
@@ -129,6 +146,12 @@ std::vector<gcx_live_hold> read_holds(const char* folder) {
     return list_all<gcx_live_hold>([&](gcx_live_hold* holds, uint32_t capacity, uint32_t* count) {
         return gcx_hold_list(folder, holds, capacity, count);
     });
+}
+
+bool has_parent(const std::vector<gcx_live_hold>& holds, const gcx_live_hold& hold) {
+    return hold.parent != 0 &&
+           std::any_of(holds.begin(), holds.end(),
+                       [&](const gcx_live_hold& other) { return other.id == hold.parent; });
 }
 
 Json holds_json(const std::vector<gcx_live_hold>& holds) {

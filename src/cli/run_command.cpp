@@ -17,6 +17,18 @@ void set_environment(const char* name, const std::string& value) {
                       format("can't set %s: %s", name, std::strerror(errno)));
 }
 
+Report cannot_run(const std::string& command, int reason, bool on_simulation) {
+    Report report;
+    report.status = reason == ENOENT ? 127 : 126;
+    report.problems.push_back(format("can't run %s: %s", command.c_str(), std::strerror(reason)));
+    report.json.set("simulated", on_simulation)
+        .set("error", Json::object()
+                          .set("result", gcx_result_name(GCX_ERROR_OPERATING_SYSTEM))
+                          .set("code", static_cast<int>(GCX_ERROR_OPERATING_SYSTEM))
+                          .set("message", report.problems[0]));
+    return report;
+}
+
 Report become(const std::vector<std::string>& words, bool on_simulation) {
     std::vector<char*> arguments;
     arguments.reserve(words.size() + 1);
@@ -24,16 +36,7 @@ Report become(const std::vector<std::string>& words, bool on_simulation) {
         arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     execvp(arguments[0], arguments.data());
-    const int reason = errno;
-    Report report;
-    report.status = reason == ENOENT ? 127 : 126;
-    report.problems.push_back(format("can't run %s: %s", arguments[0], std::strerror(reason)));
-    report.json.set("simulated", on_simulation)
-        .set("error", Json::object()
-                          .set("result", gcx_result_name(GCX_ERROR_OPERATING_SYSTEM))
-                          .set("code", static_cast<int>(GCX_ERROR_OPERATING_SYSTEM))
-                          .set("message", report.problems[0]));
-    return report;
+    return cannot_run(words[0], errno, on_simulation);
 }
 
 } // namespace gcx::cli

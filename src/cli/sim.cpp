@@ -3,17 +3,20 @@
 #include "cli/report.hpp"
 #include "cli/run_command.hpp"
 #include "cli/text.hpp"
+#include "exec/words.hpp"
 
 #include <gcx_sim.h>
 
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 namespace gcx::cli {
 namespace {
@@ -114,6 +117,24 @@ void put_libcuda_first(const Simulator& simulator) {
     set_environment("LD_LIBRARY_PATH", any ? folder + ":" + before : folder);
 }
 
+// Takes the auditor of a gcx exec around this command out of the environment, which would put that
+// one's driver in the simulated driver's place.
+void leave_partition() {
+    if (std::getenv(exec::kPlanVariable) == nullptr)
+        return;
+    unsetenv(exec::kPlanVariable);
+    const char* const before = std::getenv("LD_AUDIT");
+    std::string others;
+    for (std::string_view rest = before != nullptr ? before : ""; !rest.empty();) {
+        const std::size_t end = std::min(rest.find(':'), rest.size());
+        const std::string_view auditor = rest.substr(0, end);
+        if (auditor.substr(auditor.rfind('/') + 1) != "libgcx-audit.so")
+            (others += others.empty() ? "" : ":") += auditor;
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    set_environment("LD_AUDIT", others);
+}
+
 } // namespace
 
 Report run_sim_list(const Arguments& /*arguments*/) {
@@ -139,6 +160,7 @@ Report run_sim_run(const Arguments& arguments) {
                          "gcx info");
     const Simulator simulator = open_simulator();
     const std::string spec = read_spec(arguments, simulator);
+    leave_partition();
     put_libcuda_first(simulator);
     if (std::getenv("GCX_SIM_LIBRARY") != nullptr)
         set_environment("GCX_SIM_LIBRARY", simulator.path); // it may be relative

@@ -287,6 +287,34 @@ bool Family::can_realise(const AtomSet& set) const {
     return set == all() - AtomSet::first(atom_count() - set.count());
 }
 
+std::vector<AtomSet> Family::find_in(const Family& part, const AtomSet& atoms) const {
+    std::vector<AtomSet> found(atoms_.size());
+    if (atoms.count() == 1 && part.sm_count(part.all()) == sm_count(atoms)) {
+        atoms.for_each([&](std::size_t atom) { found[atom] = part.all(); });
+        return found;
+    }
+    if (!masks_known_ || !part.masks_known_)
+        return found;
+    AtomSet unclear;
+    part.all().for_each([&](std::size_t piece) {
+        const Private mask(part.atoms_[piece]);
+        std::vector<std::size_t> met;
+        atoms.for_each([&](std::size_t atom) {
+            if (Private(atoms_[atom]).meets(mask))
+                met.push_back(atom);
+        });
+        if (met.size() == 1)
+            found[met.front()].add(piece);
+        else
+            std::for_each(met.begin(), met.end(), [&](std::size_t atom) { unclear.add(atom); });
+    });
+    atoms.for_each([&](std::size_t atom) {
+        if (unclear.contains(atom) || part.sm_count(found[atom]) != sms_of(atoms_[atom]))
+            found[atom] = {};
+    });
+    return found;
+}
+
 void Family::set_sm_map(SmMap map) {
     owned_map_ = std::make_unique<const SmMap>(std::move(map));
     sm_map_.store(owned_map_.get(), std::memory_order_release);

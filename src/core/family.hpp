@@ -54,6 +54,11 @@ class Family {
     // Whether the driver makes a context of a set, as far as its header says; of any, before 13.1.
     bool can_realise(const AtomSet& set) const;
 
+    // For each of these atoms the atoms of another family that are the same SMs, by atom; none
+    // where that isn't certain. part is what a green context of these atoms is split into: the
+    // driver may divide them in another order, or otherwise.
+    std::vector<AtomSet> find_in(const Family& part, const AtomSet& atoms) const;
+
     // Null until the probe has read it. Set once, never changed.
     const SmMap* sm_map() const { return sm_map_.load(std::memory_order_acquire); }
     void set_sm_map(SmMap map);

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <tuple>
 
 namespace gcx::holds {
@@ -21,6 +22,12 @@ using namespace std::chrono_literals;
 constexpr auto kTidying = 200ms;
 // How long a process that joins waits for the folder's lock.
 constexpr auto kLongestJoin = 5s;
+// Under `gcx exec` a program that becomes another one, or that was started without its starter's
+// descriptors, keeps its reservation by a mapping, which goes with the old program; the new one
+// makes its own before its first instruction. Between the two no process may have the file locked;
+// so one that is inherited is dead only if nobody has locked it for so long.
+constexpr auto kSecondLook = 50ms;
+constexpr auto kNextLook = 1ms; // from one look to the next
 
 bool never() {
     return false;
@@ -44,15 +51,32 @@ std::string problem_of_file(const UnforkedFile& file, const std::string& name, R
     }
 }
 
+// Whether a process may yet begin to keep a file alive that none keeps alive now.
+bool may_return(const UnforkedFile& file, const std::string& name) {
+    Record record{};
+    return problem_of_file(file, name, record).empty() && record.inherit != 0 && record.waits == 0;
+}
+
+// Files that nobody keeps alive.
+struct Dead {
+    std::vector<std::string> names;
+    bool may_return = false; // one of them
+
+    void add(const SharedFolder::Found& found, const std::string& name) {
+        names.push_back(name);
+        may_return = may_return || gcx::holds::may_return(found.file, name);
+    }
+};
+
 // Nothing: it is to be left out.
 std::optional<Entry> read_entry(const SharedFolder& folder, const std::string& name, Bad bad,
-                                bool remove_dead) {
+                                Dead* dead) {
     const SharedFolder::Found found = folder.look_at(name);
     if (!found.file && found.refused.empty())
         return std::nullopt;
     if (found.file && !found.alive) {
-        if (remove_dead)
-            folder.remove(name);
+        if (dead != nullptr)
+            dead->add(found, name);
         return std::nullopt;
     }
     Entry entry{name, found.user, {}};
@@ -91,6 +115,41 @@ TokenParts parts_of(const std::string& token) {
     return {token.substr(0, slash), token.substr(slash + 1)};
 }
 
+// Removes files that nobody keeps alive. Looks at them for a while if a process may yet begin to,
+// and adds those that turn out to be alive.
+void remove_dead(const SharedFolder& folder, Dead dead, Bad bad, std::vector<Entry>& alive) {
+    const auto end = SharedFolder::Clock::now() + kSecondLook;
+    while (dead.may_return && SharedFolder::Clock::now() < end) {
+        std::this_thread::sleep_for(kNextLook);
+        Dead still;
+        for (const std::string& name : dead.names) {
+            if (auto entry = read_entry(folder, name, bad, &still))
+                alive.push_back(std::move(*entry));
+        }
+        dead = std::move(still);
+    }
+    for (const std::string& name : dead.names) {
+        while (!folder.remove_dead(name)) { // its program may be becoming another one again
+            if (auto entry = read_entry(folder, name, bad, nullptr)) {
+                alive.push_back(std::move(*entry));
+                break;
+            }
+        }
+    }
+}
+
+// Looks at a file, and goes on for a while if nobody keeps it alive and that may change.
+SharedFolder::Found look_patiently(const SharedFolder& folder, const std::string& name) {
+    const auto end = SharedFolder::Clock::now() + kSecondLook;
+    while (true) {
+        SharedFolder::Found found = folder.look_at(name);
+        if (!found.file || found.alive || !may_return(found.file, name) ||
+            SharedFolder::Clock::now() >= end)
+            return found;
+        std::this_thread::sleep_for(kNextLook);
+    }
+}
+
 } // namespace
 
 Record read_record(const UnforkedFile& file) {
@@ -108,16 +167,22 @@ Record read_record(const UnforkedFile& file) {
 }
 
 std::vector<Entry> read_entries(const SharedFolder& folder, std::string_view prefix, Bad bad,
-                                bool remove_dead) {
+                                bool tidy) {
     std::vector<Entry> entries;
+    Dead dead;
     for (const std::string& name : folder.names(prefix)) {
-        if (remove_dead && is_unfinished(name))
+        if (tidy && is_unfinished(name))
             folder.remove(name);
         if (!is_file_name(name))
             continue;
-        if (auto entry = read_entry(folder, name, bad, remove_dead))
+        if (auto entry = read_entry(folder, name, bad, tidy ? &dead : nullptr))
             entries.push_back(std::move(*entry));
     }
+    const std::size_t seen = entries.size();
+    remove_dead(folder, std::move(dead), bad, entries);
+    if (entries.size() != seen)
+        std::sort(entries.begin(), entries.end(),
+                  [](const Entry& a, const Entry& b) { return a.name < b.name; });
     return entries;
 }
 
@@ -137,14 +202,16 @@ std::string folder_of(const char* named) {
 }
 
 Hold::~Hold() {
-    give_up(folder_, name_, std::move(file_));
+    // The processes of one that was joined may be becoming other programs.
+    give_up(folder_, name_, std::move(file_), joined_);
 }
 
 bool Hold::lost() const {
     return file_.left(token().c_str());
 }
 
-void give_up(const std::string& folder, const std::string& name, UnforkedFile file) noexcept {
+void give_up(const std::string& folder, const std::string& name, UnforkedFile file,
+             bool patient) noexcept {
     if (!file)
         return;                    // in the child of a fork, where it is the parent's
     gcx::give_up(std::move(file)); // from here on others may have what it held
@@ -152,24 +219,33 @@ void give_up(const std::string& folder, const std::string& name, UnforkedFile fi
         SharedFolder there = SharedFolder::open(folder);
         if (!there.lock(SharedFolder::Clock::now() + kTidying, never))
             return;
-        const SharedFolder::Found found = there.look_at(name);
+        const SharedFolder::Found found =
+            patient ? look_patiently(there, name) : there.look_at(name);
         if (found.file && !found.alive)
-            there.remove(name);
+            static_cast<void>(there.remove_dead(name));
     } catch (const Error&) {          // NOLINT(bugprone-empty-catch): who comes next removes it
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the same
     }
 }
 
 std::shared_ptr<Hold> join(const std::string& token) {
-    const auto [path, name] = parts_of(token);
-    SharedFolder folder = SharedFolder::open(path);
+    SharedFolder folder = SharedFolder::open(folder_of_token(token));
     static_cast<void>(folder.lock_or_fail(SharedFolder::Clock::now() + kLongestJoin, never));
-    SharedFolder::Found found = folder.look_at(name);
+    return join_in(folder, token);
+}
+
+std::string folder_of_token(const std::string& token) {
+    return parts_of(token).folder;
+}
+
+std::shared_ptr<Hold> join_in(const SharedFolder& folder, const std::string& token) {
+    const auto [path, name] = parts_of(token);
+    SharedFolder::Found found = look_patiently(folder, name);
     if (!found.refused.empty())
         refuse_file(folder, name, found.refused);
     if (!found.file || !found.alive) {
         if (found.file)
-            folder.remove(name);
+            static_cast<void>(folder.remove_dead(name));
         fail(GCX_ERROR_NOT_FOUND, format("the hold of the token %s has ended", token.c_str()));
     }
     Record record{};

@@ -22,9 +22,10 @@ struct Entry {
 // What to do with a file that is kept alive and can't be believed.
 enum class Bad : uint8_t { fail, leave_out };
 
-// Those whose names begin so, in the order of their names. remove_dead: the folder is locked.
+// Those whose names begin so, in the order of their names. tidy: the folder is locked, and what is
+// dead is removed. Whether one that was inherited is dead takes 50 ms to tell.
 std::vector<Entry> read_entries(const SharedFolder& folder, std::string_view prefix, Bad bad,
-                                bool remove_dead);
+                                bool tidy);
 // What an open file says now. Throws if that can't be read.
 Record read_record(const UnforkedFile& file);
 
@@ -34,10 +35,12 @@ std::string folder_of(const char* named);
 // A part in a hold: lives until it is destroyed, or the process ends.
 class Hold {
   public:
-    // Of a file in that folder that this process keeps alive.
-    Hold(std::string folder, UnforkedFile file, const Record& record, uint32_t flags, bool joined)
+    // Of a file in that folder that this process keeps alive. parent: the reservation that it is a
+    // part of, which is kept alive with it; null: none.
+    Hold(std::string folder, UnforkedFile file, const Record& record, uint32_t flags, bool joined,
+         std::shared_ptr<Hold> parent = nullptr)
         : folder_(std::move(folder)), name_(file_name(record)), file_(std::move(file)),
-          record_(record), flags_(flags), joined_(joined) {}
+          record_(record), flags_(flags), joined_(joined), parent_(std::move(parent)) {}
     ~Hold();
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -57,14 +60,21 @@ class Hold {
     const Record record_;
     const uint32_t flags_;
     const bool joined_;
+    const std::shared_ptr<Hold> parent_;
 };
 
 std::shared_ptr<Hold> join(const std::string& token);
+// The same, of a folder that the caller has locked, and which is the token's.
+std::shared_ptr<Hold> join_in(const SharedFolder& folder, const std::string& token);
+// The folder of a token. Throws if it is none.
+std::string folder_of_token(const std::string& token);
 
 // Those of a folder, by device, the holders before those who wait. named as folder_of takes it.
 std::vector<Entry> list(const char* named);
 
-// Gives up a file that was kept alive, and removes it if nobody else keeps it.
-void give_up(const std::string& folder, const std::string& name, UnforkedFile file) noexcept;
+// Gives up a file that was kept alive, and removes it if nobody else keeps it. patient: looks
+// twice.
+void give_up(const std::string& folder, const std::string& name, UnforkedFile file,
+             bool patient) noexcept;
 
 } // namespace gcx::holds

@@ -59,8 +59,9 @@ std::string problem_of(const Record& record, std::string_view name) {
         return "it is damaged: its sum is wrong";
     if (record.waits > 1 || record.simulated > 1 || record.mps > GCX_MPS_ON ||
         !(record.mps_thread_percentage >= 0 && record.mps_thread_percentage <= 100) ||
-        (record.wanted > GCX_MAX_SMS && record.wanted != GCX_REST) || record.reserved != 0 ||
-        !ends(record.name) || !ends(record.process_name) || !ends(record.device_name))
+        (record.wanted > GCX_MAX_SMS && record.wanted != GCX_REST) || record.inherit > 1 ||
+        record.parent == record.id || !ends(record.name) || !ends(record.process_name) ||
+        !ends(record.device_name))
         return "it has numbers that can't be";
     if (record.family < GCX_SM_FAMILY_COSCHEDULED || record.family > GCX_SM_FAMILY_MAX_CLUSTER)
         return "it is of no family that has holds";

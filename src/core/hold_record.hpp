@@ -14,7 +14,7 @@ namespace gcx::holds {
 
 constexpr uint64_t kMagic = 0x31646c6f68786367; // "gcxhold1"
 // Whoever changes the struct below counts it up.
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 struct Record {
     uint64_t magic;
@@ -37,19 +37,20 @@ struct Record {
     uint32_t odd_size;
     uint32_t mps; // gcx_mps_state
     float mps_thread_percentage;
-    uint32_t reserved;
+    uint32_t inherit; // 1: processes that its own ones start keep it too
     uint64_t atoms[AtomSet::kWords];
     uint8_t uuid[16];
     char name[GCX_MAX_LEASE_NAME];
     char process_name[GCX_MAX_PROCESS_NAME];
     char device_name[128];
+    uint64_t parent; // the id of the reservation whose SMs it is a part of; 0: of the device
 
     AtomShape shape() const { return {unit_count, unit_size, odd_size}; }
     AtomSet set() const { return AtomSet::of_words(atoms); }
     uint32_t sm_count() const { return shape().sm_count(set()); }
     std::string_view bytes() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
 };
-static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) == 440);
+static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) == 448);
 
 // Sets what tells a record from other bytes. To be called last.
 void seal(Record& record);

@@ -103,9 +103,12 @@ class Taking final : private CancelList::Wait {
             refuse(std::vector<Entry>());
         {
             const SharedFolder folder = locked_folder();
+            if (!request_.parent.empty())
+                join_parent(folder);
             const std::vector<Entry> entries = look(folder);
-            const bool anybody_waits = std::any_of(
-                entries.begin(), entries.end(), [](const Entry& e) { return e.record.waits != 0; });
+            const bool anybody_waits =
+                std::any_of(entries.begin(), entries.end(),
+                            [&](const Entry& e) { return waits_in_same_queue(e.record); });
             const auto granted = anybody_waits ? std::nullopt : plan(entries);
             if (granted)
                 become_holder(*granted, entries);
@@ -127,12 +130,13 @@ class Taking final : private CancelList::Wait {
                 const std::lock_guard lock(deciding_);
                 state_ = State::cancelled; // from here on cancel() leaves the file alone
             }
-            give_up(folder_, file_name(record_), std::move(file_));
+            give_up(folder_, file_name(record_), std::move(file_), false);
             throw;
         }
         if ((request_.flags & GCX_HOLD_INHERIT) != 0)
             file_.bequeath();
-        return std::make_shared<Hold>(folder_, std::move(file_), record_, request_.flags, false);
+        return std::make_shared<Hold>(folder_, std::move(file_), record_, request_.flags, false,
+                                      parent_);
     }
 
   private:
@@ -171,6 +175,7 @@ class Taking final : private CancelList::Wait {
         record_.odd_size = shape.odd_size;
         record_.mps = static_cast<uint32_t>(mps.state);
         record_.mps_thread_percentage = mps.thread_percentage;
+        record_.inherit = (request_.flags & GCX_HOLD_INHERIT) != 0 ? 1 : 0;
         std::memcpy(record_.uuid, info.uuid, sizeof record_.uuid);
         put(record_.name, request_.name.c_str());
         put(record_.process_name, program_invocation_short_name);
@@ -188,8 +193,78 @@ class Taking final : private CancelList::Wait {
         return folder;
     }
 
-    std::vector<Entry> look(const SharedFolder& folder) const {
-        return read_entries(folder, prefix_, Bad::fail, true);
+    // Keeps the reservation that this one is a part of alive, and takes its atoms for the device's.
+    void join_parent(const SharedFolder& folder) {
+        parent_ = join_in(folder, request_.parent);
+        const Record& outer = parent_->record();
+        if (!same_atoms(record_, outer))
+            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                 format("can't reserve a part of %s: %s", reach_text().c_str(),
+                        difference_of(record_, outer).c_str()));
+        record_.parent = outer.id;
+        within_ = within_ & outer.set();
+    }
+
+    // Reads the device's files, and finds out which reservations this one is a part of.
+    std::vector<Entry> look(const SharedFolder& folder) {
+        std::vector<Entry> entries = read_entries(folder, prefix_, Bad::fail, true);
+        around_.clear();
+        const Record* outer = nullptr;
+        for (uint64_t id = record_.parent; id != 0 && around_.size() <= entries.size();
+             id = outer != nullptr ? outer->parent : 0) {
+            around_.push_back(id);
+            outer = find(entries, id);
+        }
+        if (record_.parent != 0 && find(entries, record_.parent) == nullptr)
+            fail(GCX_ERROR_OPERATING_SYSTEM,
+                 format("can't reserve a part of %s: somebody removed its file, %s",
+                        reach_text().c_str(), request_.parent.c_str()));
+        return entries;
+    }
+
+    // Null: there is none.
+    static const Record* find(const std::vector<Entry>& entries, uint64_t id) {
+        const auto found = std::find_if(entries.begin(), entries.end(),
+                                        [&](const Entry& entry) { return entry.record.id == id; });
+        return found != entries.end() ? &found->record : nullptr;
+    }
+
+    bool waits_in_same_queue(const Record& other) const {
+        return other.waits != 0 && other.parent == record_.parent;
+    }
+
+    // Whether a reservation may have SMs that this request is about. Those around this one may not:
+    // it is a part of them. Nor may those that are not a part of the one around it. One whose own
+    // parent has ended counts by itself, wherever it is.
+    bool concerns(const Record& other, const std::vector<Entry>& entries) const {
+        if (std::find(around_.begin(), around_.end(), other.id) != around_.end())
+            return false;
+        const Record* record = &other;
+        for (std::size_t step = 0; step <= entries.size(); step++) {
+            if (record->parent == record_.parent)
+                return true;
+            if (record->parent == 0)
+                return false;
+            record = find(entries, record->parent);
+            if (record == nullptr)
+                return true;
+        }
+        return true; // a circle, which nobody but a forger makes
+    }
+
+    // Whether messages name it: parts of a reservation that is named itself are not.
+    bool is_named(const Record& other, const std::vector<Entry>& entries) const {
+        return concerns(other, entries) &&
+               (other.parent == record_.parent || find(entries, other.parent) == nullptr);
+    }
+
+    // "device 0", or "the reservation "job" of device 0": where the SMs come from.
+    std::string reach_text() const {
+        if (parent_ == nullptr)
+            return device_.label();
+        const char* const name = parent_->record().name;
+        return "the reservation " + (*name != '\0' ? "\"" + std::string(name) + "\" " : "") +
+               "of " + device_.label();
     }
 
     // The atoms that a hold takes away from this family.
@@ -225,8 +300,9 @@ class Taking final : private CancelList::Wait {
     }
 
     std::optional<AtomSet> plan_within(const AtomSet& usable) const {
-        const Ledger ledger(family_->shape(),
-                            [&](const AtomSet& set) { return family_->can_realise(set); });
+        const Ledger ledger(family_->shape(), [&](const AtomSet& set) {
+            return family_->can_realise(set) && (request_.legal == nullptr || request_.legal(set));
+        });
         const Wish wish{1, request_.sm_count, request_.least, false, 0};
         const auto planned = ledger.plan({&wish, 1}, usable);
         return planned ? std::optional(planned->front().own) : std::nullopt;
@@ -234,12 +310,16 @@ class Taking final : private CancelList::Wait {
 
     // What this one would get if it were its turn.
     std::optional<AtomSet> plan(const std::vector<Entry>& entries) const {
-        AtomSet usable = family_->all();
+        AtomSet usable = within_;
         for (const Entry& entry : entries) {
-            if (entry.record.waits == 0)
+            if (entry.record.waits == 0 && concerns(entry.record, entries))
                 usable = usable - taken_by(entry.record);
         }
         return plan_within(usable);
+    }
+
+    uint32_t reach_sm_count() const {
+        return parent_ == nullptr ? device_.sm_count() : family_->sm_count(within_);
     }
 
     void come_last(const std::vector<Entry>& entries) {
@@ -258,11 +338,11 @@ class Taking final : private CancelList::Wait {
     }
 
     void become_waiter(const std::vector<Entry>& entries) {
-        if (!plan_within(family_->all()))
+        if (!plan_within(within_))
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                  format("asked for %s; %s has %u SMs, whoever holds them",
-                        count_text(request_.sm_count).c_str(), device_.label().c_str(),
-                        device_.sm_count()));
+                        count_text(request_.sm_count).c_str(), reach_text().c_str(),
+                        reach_sm_count()));
         if (request_.timeout_ms == 0)
             refuse(entries);
         record_.waits = 1;
@@ -318,7 +398,7 @@ class Taking final : private CancelList::Wait {
         entries.erase(own);
         const Entry* ahead = nullptr;
         for (const Entry& entry : entries) {
-            if (entry.record.waits != 0 && turn_of(entry.record) < turn_of(record_) &&
+            if (waits_in_same_queue(entry.record) && turn_of(entry.record) < turn_of(record_) &&
                 (ahead == nullptr || turn_of(ahead->record) < turn_of(entry.record)))
                 ahead = &entry;
         }
@@ -338,17 +418,21 @@ class Taking final : private CancelList::Wait {
     // "device 0 has 132 SMs; "decode" of process 12 (python) has 64; 1 waits, the first for 24
     // SMs".
     std::string holders_text(const std::vector<Entry>& entries) const {
-        std::string text = format("%s has %u SMs", device_.label().c_str(), device_.sm_count());
+        std::string text = format("%s has %u SMs", reach_text().c_str(), reach_sm_count());
         const Entry* first = nullptr;
         std::size_t waiters = 0;
         for (const Entry& entry : entries) {
             if (entry.record.waits == 0) {
+                if (!is_named(entry.record, entries))
+                    continue;
                 text += format("; %s has %u", label_of(entry).c_str(), entry.record.sm_count());
                 if (!same_atoms(record_, entry.record) && taken_by(entry.record) == family_->all())
                     text += format(", so that nobody else has any here (%s)",
                                    difference_of(record_, entry.record).c_str());
                 continue;
             }
+            if (!waits_in_same_queue(entry.record))
+                continue;
             waiters++;
             if (first == nullptr || turn_of(entry.record) < turn_of(first->record))
                 first = &entry;
@@ -383,7 +467,10 @@ class Taking final : private CancelList::Wait {
     Record record_{};
     std::string prefix_;
     std::string folder_;
-    std::mutex deciding_; // guards what follows
+    std::shared_ptr<Hold> parent_; // null: none
+    AtomSet within_ = request_.usable.value_or(family_->all());
+    std::vector<uint64_t> around_; // the ids of the reservations that it is a part of
+    std::mutex deciding_;          // guards what follows
     State state_ = State::undecided;
     UnforkedFile file_;
 };

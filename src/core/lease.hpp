@@ -23,6 +23,7 @@ struct LeaseTerms {
     uint32_t own_sm_count = 0; // of a shared one: SMs that are to be its alone
     bool own_queues = false;   // [13.1+] refused where the driver has none
     std::shared_ptr<const holds::Record> reservation; // whose SMs it has; null: any of the device
+    AtomSet hold_atoms;                               // those SMs, in the lease's family
 };
 
 // "decode", with its quotes, or "lease 3" for one without a name: for messages.

@@ -198,7 +198,7 @@ std::string Leases::holders(Shelf& shelf, const std::shared_ptr<Family>& family,
 
 // The atoms that a lease can have, whoever has them.
 AtomSet Leases::within(const Family& family, const LeaseTerms& terms) {
-    return terms.reservation != nullptr ? terms.reservation->set() : family.all();
+    return terms.reservation != nullptr ? terms.hold_atoms : family.all();
 }
 
 uint64_t Leases::queue_of(const LeaseTerms& terms) {

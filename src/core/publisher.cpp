@@ -121,6 +121,23 @@ std::size_t Publisher::row_of(uint64_t id) const {
     return found == ids_.end() ? kNowhere : static_cast<std::size_t>(found - ids_.begin());
 }
 
+bool Publisher::has_room_for(const Row& row) const {
+    return ids_.size() < published::kMostRows &&
+           static_cast<uint32_t>(row.device) < file_->head.device_count;
+}
+
+// Allocates nothing: start() reserved the ids.
+void Publisher::list(const Row& row) {
+    file_->rows[ids_.size()] = row;
+    ids_.push_back(row.id);
+    file_->head.row_count = static_cast<uint32_t>(ids_.size());
+}
+
+std::vector<Row>::iterator Publisher::find_unlisted(uint64_t id) {
+    return std::find_if(unlisted_.begin(), unlisted_.end(),
+                        [id](const Row& row) { return row.id == id; });
+}
+
 void Publisher::count_unlisted() {
     file_->head.unlisted_count = static_cast<uint32_t>(unlisted_.size());
 }
@@ -142,54 +159,56 @@ Publisher::Update::~Update() {
 void Publisher::Update::put(const Row& row) noexcept {
     if (file_ == nullptr)
         return;
-    std::vector<uint64_t>& ids = publisher_.ids_;
-    std::size_t at = publisher_.row_of(row.id);
-    const bool listed = at != kNowhere;
-    const bool seen = static_cast<uint32_t>(row.device) < file_->head.device_count;
-    if (!listed && (ids.size() == published::kMostRows || !seen)) {
-        std::vector<uint64_t>& unlisted = publisher_.unlisted_;
-        try {
-            if (std::find(unlisted.begin(), unlisted.end(), row.id) == unlisted.end())
-                unlisted.push_back(row.id);
-        } catch (const std::bad_alloc&) {
-            return; // the count alone is wrong
-        }
-        publisher_.count_unlisted();
-        return;
+    const auto replace = [&](Row& old) {
+        const uint32_t streams = old.stream_count;
+        old = row;
+        old.stream_count = streams;
+    };
+    if (const std::size_t at = publisher_.row_of(row.id); at != kNowhere)
+        return replace(file_->rows[at]);
+    const auto unlisted = publisher_.find_unlisted(row.id);
+    if (unlisted != publisher_.unlisted_.end())
+        return replace(*unlisted);
+    if (publisher_.has_room_for(row))
+        return publisher_.list(row);
+    try {
+        publisher_.unlisted_.push_back(row);
+    } catch (const std::bad_alloc&) {
+        return; // the count alone is wrong
     }
-    if (!listed) {
-        at = ids.size();
-        ids.push_back(row.id); // there is room
-        std::erase(publisher_.unlisted_, row.id);
-        publisher_.count_unlisted();
-        file_->head.row_count = static_cast<uint32_t>(ids.size());
-    }
-    Row& to = file_->rows[at];
-    const uint32_t streams = listed ? to.stream_count : row.stream_count;
-    to = row;
-    to.stream_count = streams;
+    publisher_.count_unlisted();
 }
 
 void Publisher::Update::remove(uint64_t id) noexcept {
     if (file_ == nullptr)
         return;
+    std::vector<Row>& unlisted = publisher_.unlisted_;
     std::vector<uint64_t>& ids = publisher_.ids_;
-    const std::size_t at = publisher_.row_of(id);
-    if (at == kNowhere) {
-        std::erase(publisher_.unlisted_, id);
-        publisher_.count_unlisted();
-        return;
+    if (const std::size_t at = publisher_.row_of(id); at != kNowhere) {
+        file_->rows[at] = file_->rows[ids.size() - 1];
+        ids[at] = ids.back();
+        ids.pop_back();
+        file_->head.row_count = static_cast<uint32_t>(ids.size());
+        const auto next = std::find_if(unlisted.begin(), unlisted.end(), [&](const Row& row) {
+            return publisher_.has_room_for(row);
+        });
+        if (next == unlisted.end())
+            return;
+        publisher_.list(*next);
+        unlisted.erase(next);
+    } else if (const auto found = publisher_.find_unlisted(id); found != unlisted.end()) {
+        unlisted.erase(found);
     }
-    file_->rows[at] = file_->rows[ids.size() - 1];
-    ids[at] = ids.back();
-    ids.pop_back();
-    file_->head.row_count = static_cast<uint32_t>(ids.size());
+    publisher_.count_unlisted();
 }
 
 void Publisher::Update::set_streams(uint64_t id, uint32_t count) noexcept {
-    const std::size_t at = file_ == nullptr ? kNowhere : publisher_.row_of(id);
-    if (at != kNowhere)
+    if (file_ == nullptr)
+        return;
+    if (const std::size_t at = publisher_.row_of(id); at != kNowhere)
         file_->rows[at].stream_count = count;
+    else if (const auto found = publisher_.find_unlisted(id); found != publisher_.unlisted_.end())
+        found->stream_count = count;
 }
 
 } // namespace gcx

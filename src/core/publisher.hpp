@@ -54,6 +54,9 @@ class Publisher {
   private:
     static constexpr std::size_t kNowhere = ~std::size_t{0};
     std::size_t row_of(uint64_t id) const;
+    bool has_room_for(const published::Row& row) const;
+    void list(const published::Row& row);
+    std::vector<published::Row>::iterator find_unlisted(uint64_t id);
     void count_unlisted();
 
     // Held for no call of the driver's. Those of leases are taken before it.
@@ -62,8 +65,8 @@ class Publisher {
     published::File* file_ = nullptr;
     std::optional<PrivateFolder> folder_;
     OwnFile own_;
-    std::vector<uint64_t> ids_; // of the rows
-    std::vector<uint64_t> unlisted_;
+    std::vector<uint64_t> ids_;            // of the rows
+    std::vector<published::Row> unlisted_; // those that there was no room for, oldest first
 };
 
 } // namespace gcx

@@ -119,6 +119,8 @@ class Driver {
     const std::string& library() const { return library_; }
     // What was asked for: "sim:SPEC", a path or a name.
     const std::string& choice() const { return choice_; }
+    // As dlopen gave it.
+    void* handle() const { return handle_; }
     // Whether opening this would give this driver again.
     bool is(const std::string& choice) const;
     // Whether CUDA was initialized in this process, by any Driver.

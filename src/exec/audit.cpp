@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 namespace gcx::exec {
 namespace {
@@ -112,6 +113,36 @@ const char* kept(const char* text) {
     return copy != MAP_FAILED ? static_cast<const char*>(std::memcpy(copy, text, size)) : text;
 }
 
+// Keeps a reservation from the program's first instruction until its last process ends, without a
+// descriptor: programs close those that they know nothing of, and start others without them. The
+// mapping keeps the file open, and its lock with it; the children of a fork have both. What fails
+// here is reported when the program makes its partition.
+void keep_reservation(const char* token) {
+    constexpr int kAttempts = 50;
+    constexpr timespec kPause = {0, 1000000};
+    const int file = open(token, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0)
+        return;
+    struct flock lock{};
+    lock.l_type = F_RDLCK;
+    lock.l_whence = SEEK_SET;
+    // A process that found no lock has the file locked for a moment, and removes it.
+    bool locked = false;
+    for (int i = 0; i < kAttempts && !locked; i++) {
+        locked = fcntl(file, F_OFD_SETLK, &lock) == 0;
+        if (!locked && errno != EAGAIN && errno != EACCES)
+            break;
+        if (!locked)
+            nanosleep(&kPause, nullptr);
+    }
+    if (!locked || mmap(nullptr, 1, PROT_NONE, MAP_PRIVATE, file, 0) != MAP_FAILED) {
+        close(file);
+        return;
+    }
+    if (fcntl(file, F_DUPFD_CLOEXEC, kLeastDescriptor) >= 0) // where nothing can be mapped
+        close(file);
+}
+
 PlanState read_plan(const char* plan) {
     if (plan == nullptr)
         return PlanState::kAbsent;
@@ -127,6 +158,9 @@ PlanState read_plan(const char* plan) {
             driver = read_path(word.value, state.driver + kPrefixLength, PATH_MAX);
         else if (word.key == "shim")
             shim = read_path(word.value, state.shim, sizeof state.shim);
+        else if (char token[PATH_MAX];
+                 word.key == "token" && read_path(word.value, token, sizeof token))
+            keep_reservation(token);
     }
     return driver && shim ? PlanState::kRead : PlanState::kDamaged;
 }
@@ -148,10 +182,13 @@ bool is_libcuda(const char* path) {
            (*version == '.' && version[std::strspn(version, ".0123456789")] == '\0');
 }
 
-// A path that leads to the driver's file by another name, as a symbolic link does.
-bool leads_to_driver(const char* path) {
-    return std::strchr(path, '/') != nullptr && state.plan == PlanState::kRead &&
-           same(file_named(path), state.driver_file);
+// The driver's file by another name: a path that leads there, as a symbolic link does, or the name
+// of the file alone, as of a simulated driver that a program was linked with.
+bool leads_to_driver(const char* name) {
+    if (state.plan != PlanState::kRead)
+        return false;
+    return std::strchr(name, '/') != nullptr ? same(file_named(name), state.driver_file)
+                                             : std::strcmp(name, last_part(state.driver)) == 0;
 }
 
 // The facade's name for the loader; null, with a message, if there can be none.

@@ -2,7 +2,9 @@
 
 #include <elf.h>
 #include <link.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -133,6 +135,35 @@ class Writer {
     bool fits_ = true;
 };
 
+// RLIMIT_FSIZE counts for files in memory too, and the signal that comes with it would end the
+// program. Raises the limit as far as it may be raised, and keeps the signal away.
+class UnlimitedFileSize {
+  public:
+    UnlimitedFileSize() {
+        getrlimit(RLIMIT_FSIZE, &before_);
+        const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+        const rlimit most{before_.rlim_max, before_.rlim_max};
+        if (setrlimit(RLIMIT_FSIZE, &none) != 0)
+            setrlimit(RLIMIT_FSIZE, &most);
+        sigemptyset(&signal_);
+        sigaddset(&signal_, SIGXFSZ);
+        pthread_sigmask(SIG_BLOCK, &signal_, &mask_before_);
+    }
+    ~UnlimitedFileSize() {
+        const timespec none{};
+        sigtimedwait(&signal_, nullptr, &none);
+        pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+        setrlimit(RLIMIT_FSIZE, &before_);
+    }
+    UnlimitedFileSize(const UnlimitedFileSize&) = delete;
+    UnlimitedFileSize& operator=(const UnlimitedFileSize&) = delete;
+
+  private:
+    rlimit before_{};
+    sigset_t signal_{};
+    sigset_t mask_before_{};
+};
+
 bool write_all(int descriptor, const void* bytes, std::size_t size) {
     const ssize_t written = write(descriptor, bytes, size);
     if (written >= 0 && static_cast<std::size_t>(written) != size)
@@ -154,10 +185,14 @@ int make_facade(const char* shim, const char* driver, const char* plan) {
         descriptor = memfd_create("gcx-libcuda.so.1", MFD_CLOEXEC);
     if (descriptor < 0)
         return -1;
-    if (write_all(descriptor, &writer.image(), writer.size()) &&
-        write_all(descriptor, plan, plan_size))
-        return descriptor;
-    const int reason = errno;
+    int reason = 0;
+    {
+        const UnlimitedFileSize unlimited;
+        if (write_all(descriptor, &writer.image(), writer.size()) &&
+            write_all(descriptor, plan, plan_size))
+            return descriptor;
+        reason = errno;
+    }
     close(descriptor);
     errno = reason;
     return -1;

@@ -4,10 +4,20 @@
 #include "shim/real.hpp"
 #include "shim/thread_streams.hpp"
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+
 namespace gcx::shim {
 namespace {
 
-constinit std::atomic<uint32_t> program_greens{0};
+// The green contexts that the program made, and their devices. Never destroyed: threads may call
+// the driver while the process ends.
+constinit std::mutex greens_mutex;
+std::map<CUgreenCtx, CUdevice>& program_greens() {
+    static auto& greens = *new std::map<CUgreenCtx, CUdevice>;
+    return greens;
+}
 
 // The partition's SMs, which a program can split as it would a device's: the driver splits what a
 // green context has.
@@ -50,7 +60,19 @@ CUresult get_contexts_of_stream(CUstream stream, CUcontext* out, CUgreenCtx* gre
 } // namespace
 
 bool program_has_green_contexts() {
-    return program_greens.load() != 0;
+    const std::lock_guard lock(greens_mutex);
+    return !program_greens().empty();
+}
+
+bool program_has_green_contexts(CUdevice device) {
+    const std::lock_guard lock(greens_mutex);
+    return std::any_of(program_greens().begin(), program_greens().end(),
+                       [&](const auto& green) { return green.second == device; });
+}
+
+void forget_green_contexts(CUdevice device) {
+    const std::lock_guard lock(greens_mutex);
+    std::erase_if(program_greens(), [&](const auto& green) { return green.second == device; });
 }
 
 GCX_SHIM_API(cuDeviceGetDevResource, CUdevice device, CUdevResource* resource,
@@ -83,15 +105,19 @@ GCX_SHIM_API(cuGreenCtxCreate, CUgreenCtx* out, CUdevResourceDesc descriptor, CU
     }
     if (result == CUDA_SUCCESS)
         result = GCX_REAL(cuGreenCtxCreate)(out, descriptor, device, flags);
-    if (result == CUDA_SUCCESS)
-        program_greens++;
+    if (result == CUDA_SUCCESS) {
+        const std::lock_guard lock(greens_mutex);
+        program_greens()[*out] = device;
+    }
     return result;
 }
 
 GCX_SHIM_API(cuGreenCtxDestroy, CUgreenCtx context) {
     const CUresult result = GCX_REAL(cuGreenCtxDestroy)(context);
-    if (result == CUDA_SUCCESS && program_greens.load() > 0)
-        program_greens--;
+    if (result == CUDA_SUCCESS) {
+        const std::lock_guard lock(greens_mutex);
+        program_greens().erase(context);
+    }
     return result;
 }
 

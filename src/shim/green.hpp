@@ -4,6 +4,10 @@
 namespace gcx::shim {
 
 // Whether the program has any, on whatever device.
+// Whether the program made green contexts, of any device, or of this one.
 bool program_has_green_contexts();
+bool program_has_green_contexts(CUdevice device);
+// After a reset of the device, with which they went.
+void forget_green_contexts(CUdevice device);
 
 } // namespace gcx::shim

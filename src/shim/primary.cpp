@@ -10,8 +10,8 @@ namespace {
 
 // Whether the driver refused since the partition's green context is there, or one of before that it
 // didn't let go.
-bool is_in_the_way(const Partition& partition, CUresult refused) {
-    return refused == CUDA_ERROR_NOT_PERMITTED && !program_has_green_contexts() &&
+bool is_in_the_way(const Partition& partition, CUdevice device, CUresult refused) {
+    return refused == CUDA_ERROR_NOT_PERMITTED && !program_has_green_contexts(device) &&
            (partition.green.load() != nullptr || partition.former_count.load() != 0);
 }
 
@@ -42,7 +42,7 @@ CUresult reset(CUdevice device, Reset& real_reset) {
         return result;
     const std::lock_guard lock(partition->making);
     result = real_reset(device);
-    if (is_in_the_way(*partition, result)) {
+    if (is_in_the_way(*partition, device, result)) {
         result = give_way(*partition);
         return result == CUDA_SUCCESS ? real_reset(device) : result;
     }
@@ -50,6 +50,7 @@ CUresult reset(CUdevice device, Reset& real_reset) {
     if (result == CUDA_SUCCESS) {
         unmake(*partition);
         forget(*partition);
+        forget_green_contexts(device);
     }
     return result;
 }

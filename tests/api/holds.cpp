@@ -1,5 +1,7 @@
 #include "holds.hpp"
 
+#include <algorithm>
+
 namespace holds {
 namespace {
 
@@ -22,6 +24,35 @@ bool same_sms(const gcx_live_hold& a, const gcx_live_hold& b) {
     for (std::size_t word = 0; word < 8; word++)
         common |= a.atoms[word] & b.atoms[word];
     return common != 0;
+}
+
+// Whether one reservation is a part of the other, directly or not.
+bool is_part_of(const gcx_live_hold& part, const gcx_live_hold& whole,
+                const std::vector<gcx_live_hold>& found) {
+    uint64_t parent = part.parent;
+    for (std::size_t step = 0; parent != 0 && step <= found.size(); step++) {
+        if (parent == whole.id)
+            return true;
+        uint64_t next = 0;
+        for (const gcx_live_hold& hold : found)
+            next = hold.id == parent ? hold.parent : next;
+        parent = next;
+    }
+    return false;
+}
+
+bool is_within(const gcx_live_hold& part, const gcx_live_hold& whole) {
+    uint64_t beyond = 0;
+    for (std::size_t word = 0; word < 8; word++)
+        beyond |= part.atoms[word] & ~whole.atoms[word];
+    return beyond == 0;
+}
+
+bool agree(const gcx_live_hold& a, const gcx_live_hold& b,
+           const std::vector<gcx_live_hold>& found) {
+    if (is_part_of(a, b, found))
+        return is_within(a, b);
+    return is_part_of(b, a, found) || !same_sms(a, b);
 }
 
 } // namespace
@@ -71,7 +102,7 @@ std::vector<gcx_live_hold> listed(const char* folder) {
     for (const gcx_live_hold& hold : found) {
         right = right && (hold.waits != 0 ? sms_of(hold) == 0 : sms_of(hold) == hold.sm_count);
         for (const gcx_live_hold& other : found)
-            right = right && (&hold == &other || !same_sms(hold, other));
+            right = right && (&hold == &other || agree(hold, other, found));
     }
     CHECK(right);
     return found;
@@ -79,8 +110,13 @@ std::vector<gcx_live_hold> listed(const char* folder) {
 
 uint32_t held_sms(const std::vector<gcx_live_hold>& found) {
     uint32_t held = 0;
-    for (const gcx_live_hold& hold : found)
-        held += hold.waits != 0 ? 0 : hold.sm_count;
+    for (const gcx_live_hold& hold : found) {
+        const bool counted = hold.parent != 0 && std::any_of(found.begin(), found.end(),
+                                                             [&](const gcx_live_hold& other) {
+                                                                 return other.id == hold.parent;
+                                                             });
+        held += hold.waits != 0 || counted ? 0 : hold.sm_count;
+    }
     return held;
 }
 

@@ -26,9 +26,10 @@ void give_back(gcx_hold hold);
 gcx_hold_info info_of(gcx_hold hold);
 std::string token_of(gcx_hold hold);
 
-// All that are listed. Counts a check: that no two have an SM in common, and that each has what it
-// says.
+// All that are listed. Counts a check: that no two have an SM in common unless one is a part of the
+// other, that parts are within their parents, and that each has what it says.
 std::vector<gcx_live_hold> listed(const char* folder = nullptr);
+// Without what is counted by a parent.
 uint32_t held_sms(const std::vector<gcx_live_hold>& found);
 
 } // namespace holds

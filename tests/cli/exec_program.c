@@ -60,6 +60,22 @@ static void* tell(void* unused) {
     return unused;
 }
 
+/* Makes the partition, for which the process needs the reservation. */
+static void use(void) {
+    int (*const init)(unsigned) = (int (*)(unsigned))find("cuInit");
+    int (*const retain)(void**, int) = (int (*)(void**, int))find("cuDevicePrimaryCtxRetain");
+    void* context = NULL;
+    check(init(0), "cuInit");
+    check(retain(&context, 0), "cuDevicePrimaryCtxRetain");
+}
+
+static void wait_for(const char* file, const char* end) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s%s", file, end);
+    while (access(path, F_OK) != 0)
+        usleep(5000);
+}
+
 static void tell_and_exit(int signal_number) {
     (void)signal_number;
     tell(NULL);
@@ -67,20 +83,26 @@ static void tell_and_exit(int signal_number) {
 }
 
 /* Both forks, a session of its own, all descriptors closed but the one that the test reads. */
+static void close_descriptors(void);
+
 static void become_daemon(void) {
     if (fork() != 0)
         exit(0);
     setsid();
     if (fork() != 0)
         _exit(0);
+    close_descriptors();
+    if (chdir("/") != 0)
+        _exit(6);
+}
+
+static void close_descriptors(void) {
     const int highest = (int)sysconf(_SC_OPEN_MAX);
     for (int descriptor = 0; descriptor < (highest < 4096 ? highest : 4096); descriptor++) {
         if (descriptor != STDOUT_FILENO)
             close(descriptor);
     }
     open("/dev/null", O_RDWR);
-    if (chdir("/") != 0)
-        _exit(6);
 }
 
 int main(int argc, char** argv) {
@@ -115,6 +137,25 @@ int main(int argc, char** argv) {
         unsetenv("LD_AUDIT");
     } else if (strcmp(what, "daemon") == 0) {
         become_daemon();
+    } else if (strcmp(what, "server") == 0) { /* FILE HOW: uses the GPU when FILE.use is there, and
+                                                 ends when FILE.end is; HOW it begins */
+        const int times = argc > 4 ? atoi(argv[4]) : 0;
+        if (strcmp(argv[3], "daemon") == 0) {
+            become_daemon();
+        } else if (strcmp(argv[3], "becomes") == 0) { /* other programs, so many in turn */
+            char left[16];
+            if (times == 0)
+                become_daemon();
+            close_descriptors();
+            snprintf(left, sizeof left, "%d", times + 1);
+            if (times < 200)
+                execl("/proc/self/exe", argv[0], "server", argv[2], "becomes", left, (char*)NULL);
+        }
+        wait_for(argv[2], ".use");
+        use();
+        tell(NULL);
+        wait_for(argv[2], ".end");
+        return 0;
     } else if (strcmp(what, "signal") == 0) {
         signal(SIGUSR1, tell_and_exit);
         raise(SIGUSR1);

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from .command import Done, fail, gcx, program
+from .command import SM_COUNTS, Done, fail, gcx, program
 
 ENVIRONMENT = "import os, json; print(json.dumps(dict(os.environ)))"
 TWO = "sim:h100,a100@13.0"
@@ -79,8 +80,8 @@ def test_the_line(unaware: str) -> None:
         ("24", "coscheduled", 24),
         ("20", "coscheduled", 20),  # the odd atom
         ("21", "coscheduled", 24),
-        ("50%", "coscheduled", 68),
-        ("1%", "coscheduled", 8),
+        ("50%", "coscheduled", 64),
+        ("7%", "coscheduled", 8),
         ("100%", "coscheduled", 132),
         ("rest", "coscheduled", 132),
         ("21", "fine", 22),
@@ -92,7 +93,7 @@ def test_shares(unaware: str, sms: str, family: str, given: int) -> None:
     assert told(done) == str(given)
     assert f" has {given} of the 132 SMs" in done.stderr
     asked = sms.isdigit() and int(sms) != given
-    assert (f", {sms} asked" in done.stderr) == asked
+    assert (f", {sms} requested" in done.stderr) == asked
 
 
 def test_devices(unaware: str) -> None:
@@ -100,11 +101,11 @@ def test_devices(unaware: str) -> None:
         return told(gcx("exec", *options, "--", unaware, driver=TWO))
 
     assert counts("--sms", "24") == "24 24"
-    assert counts("--sms", "50%") == "68 56"
+    assert counts("--sms", "50%") == "64 52"
     assert counts("--sms", "24", "--device", "0") == "24 108"
     assert counts("--sms", "24", "--device", "1") == "132 24"
     assert counts("--sms", "24", "--device", "1,0") == "24 24"
-    assert counts("--layout", "0=24,1=50%") == "24 56"
+    assert counts("--layout", "0=24,1=50%") == "24 52"
     assert counts("--layout", "1=rest,0=8") == "8 108"
     listed = json.loads(gcx("info", "--json", driver=TWO).stdout)
     uuids = [device["uuid"] for device in listed["devices"]]
@@ -302,6 +303,126 @@ def test_two_at_once() -> None:
         assert printed("--sms", "100").returncode == 0
 
 
+PERCENTAGES = [
+    (50, 50), (25, 25, 25, 25), (20, 80), (80, 20), (75, 25), (30, 70), (70, 30), (33, 33, 34),
+    (10, 20, 30, 40), (40, 30, 20, 10), (99,), (15, 85), (20, 20, 20, 20, 20), (45, 10, 45),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("gpu", SM_COUNTS)
+@pytest.mark.parametrize("family", ["coscheduled", "fine"])
+def test_percentages_that_add_up_to_100_fit(gpu: str, family: str, tmp_path: Path) -> None:
+    """Each asks for its share while those before it have theirs."""
+    for driver in ("13.0", "13.5"):
+        for shares in PERCENTAGES:
+            # One shell: each command starts the next, outside its own partition.
+            given: list[str] = []
+            env = {"XDG_RUNTIME_DIR": str(tmp_path)}
+            with ExitStack() as stack:
+                for share in shares:
+                    process = stack.enter_context(
+                        subprocess.Popen(
+                            [program(), "exec", "--sms", f"{share}%", "--family", family,
+                             "--", "cat"],
+                            env={**os.environ, **env, "GCX_DRIVER": f"sim:{gpu}@{driver}"},
+                            stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                        )
+                    )  # fmt: skip
+                    stack.callback(process.kill)
+                    assert process.stderr is not None
+                    line = process.stderr.readline()
+                    if "less than the smallest part" in line:
+                        continue
+                    assert " has " in line, (gpu, driver, shares, given, line)
+                    given.append(line)
+
+
+def test_waiting_command_says_whom_it_waits_for() -> None:
+    with holder("--sms", "100", "--name", "first", "--", "cat"):
+        waiting = subprocess.Popen(
+            [program(), "exec", "--sms", "100", "--wait", "60", "--", "true"],
+            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"}, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert waiting.stderr is not None
+        line = waiting.stderr.readline()
+        assert "SIMULATED: waiting for SMs of device 0: it has 132 SMs, of which 32 are" in line
+        assert '"first" of process' in line
+        waiting.send_signal(signal.SIGTERM)
+        assert waiting.wait() == -signal.SIGTERM
+        waiting.stderr.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_waiting_first_process_ends_at_signals(number: signal.Signals) -> None:
+    """As a container's first process, for which signals have no default action."""
+    if (
+        gcx("ps").returncode != 0
+        or subprocess.run(
+            ["unshare", "--pid", "--fork", "true"], check=False, capture_output=True
+        ).returncode
+    ):
+        pytest.skip("this machine lets nobody make a PID namespace")
+    with holder("--sms", "132", "--", "cat"):
+        around = subprocess.Popen(
+            ["unshare", "--pid", "--fork", "--mount-proc",
+             program(), "exec", "--sms", "24", "--wait", "60", "--", "true"],
+            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"}, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert around.stderr is not None
+        assert "waiting for SMs" in around.stderr.readline()
+        children = Path(f"/proc/{around.pid}/task/{around.pid}/children").read_text().split()
+        os.kill(int(children[0]), number)
+        assert around.wait(timeout=30) == 128 + number
+        around.stderr.close()
+
+
+def test_nested_command_leaves_other_devices_as_they_are(unaware: str) -> None:
+    inner = [program(), "exec", "--device", "1", "--sms", "8", "--", unaware]
+    done = gcx("exec", "--layout", "0=24,1=48", "--", *inner, driver="sim:2xh100@13.0")
+    assert (done.returncode, done.stdout) == (0, "24 8\n"), done
+
+
+def test_nested_command_inherits_what_is_reported(unaware: str) -> None:
+    inner = [program(), "exec", "--sms", "24", "--", unaware]
+    assert gcx("exec", "--sms", "48", "--report", "device", "--", *inner).stdout == "132\n"
+
+
+def test_simulated_driver_inside_has_the_whole_device(unaware: str) -> None:
+    done = inside(program(), "sim", "run", "--gpu", "a100", "--", unaware)
+    assert (done.returncode, done.stdout) == (0, "108\n"), done
+
+
+def test_info_inside_names_the_partition() -> None:
+    text = inside(program(), "info").stdout
+    assert "GCX_EXEC_PLAN=" in text
+    assert "nothing that limits SMs is set" not in text
+
+
+def test_missing_command_reserves_nothing() -> None:
+    done = inside("no-such-program")
+    assert done.returncode == 127
+    assert " has " not in done.stderr
+
+
+def test_file_size_limit_does_not_end_the_program(unaware: str) -> None:
+    done = inside("sh", "-c", f"ulimit -S -f 0; {unaware}")
+    assert (done.returncode, done.stdout) == (0, "24\n"), done
+
+
+def test_program_linked_with_the_simulated_driver(tmp_path: Path) -> None:
+    source = tmp_path / "linked.c"
+    source.write_text(
+        "#include <stdio.h>\n"
+        "int cuInit(unsigned); int cuDeviceGetAttribute(int *, int, int);\n"
+        "int main(void) { int n = 0; cuInit(0); cuDeviceGetAttribute(&n, 16, 0);\n"
+        '    printf("%d\\n", n); return 0; }\n'
+    )
+    linked = str(tmp_path / "linked")
+    subprocess.run(["gcc", "-o", linked, str(source), f"{sim_folder()}/libcuda.so.1"], check=True)
+    assert gcx("sim", "run", "--", linked, driver=None).stdout == "132\n"
+    assert inside("env", f"LD_LIBRARY_PATH={sim_folder()}", linked).stdout == "24\n"
+
+
 def test_waiting() -> None:
     with holder("--sms", "100", "--", "cat") as first:
         assert gcx("exec", "--sms", "100", "--wait", "0", "--", "true").returncode == 125
@@ -390,6 +511,7 @@ WRONG = {
     "--sms 24 --device 1 -- true": "no device 1",
     "--sms 24 --device GPU-ffff0000 -- true": "none of this driver's devices",
     "--sms 140 -- true": "132",
+    "--sms 5% -- true": "give 7% or more, or --sms 8",
     "--sms 8 --shared --name x -- true": "leave one",
     "--sms 8 --shared --wait 3 -- true": "leave one",
     "--sms 8 --wait soon -- true": '"soon"',
@@ -490,3 +612,146 @@ def test_programs_out_of_reach(unaware: str, tmp_path: Path) -> None:
                 env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
             )  # fmt: skip
             assert told(done) == "24"
+
+
+class Takers:
+    """Commands that ask for SMs all the time, of which there are too few."""
+
+    def __init__(self, count: int, *words: str) -> None:
+        self.granted: list[str] = []
+        self.refused = 0
+        self.ended = threading.Event()
+        self.words = words
+        self.threads = [threading.Thread(target=self.ask) for _ in range(count)]
+
+    def ask(self) -> None:
+        while not self.ended.is_set():
+            done = gcx("exec", *self.words, "--", "true")
+            if done.returncode == 125 and "requested" in done.stderr:
+                self.refused += 1
+            else:
+                self.granted.append(done.stderr)
+
+    def __enter__(self) -> Takers:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+
+
+LAUNCHER = "import subprocess, sys; subprocess.Popen(sys.argv[1:], close_fds=True)"
+BEGINNINGS = {
+    "started by a launcher that ends": [sys.executable, "-c", LAUNCHER, "PROGRAM", "plain"],
+    "daemon that closes everything": ["PROGRAM", "daemon"],
+    "becomes other programs": ["PROGRAM", "becomes"],
+    "start-stop-daemon": ["start-stop-daemon", "PROGRAM", "plain"],
+}
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_program_keeps_its_sms_however_it_was_started(
+    unaware: str, tmp_path: Path, beginning: str
+) -> None:
+    """Nobody else gets them while it has not yet started CUDA, and it can then use them."""
+    file, output = tmp_path / "server", tmp_path / "output"
+    words = list(BEGINNINGS[beginning])
+    place = words.index("PROGRAM")
+    words[place : place + 1] = [unaware, "server", str(file)]
+    if words[0] == "start-stop-daemon":
+        starter = shutil.which(words[0], path="/usr/sbin:/sbin:/usr/bin:/bin")
+        if starter is None:
+            pytest.skip("this machine has no start-stop-daemon")
+        words = [starter, "--start", "--background", "--output", str(output), "--exec", unaware,
+                 "--", *words[2:]]  # fmt: skip
+    with output.open("w") as out:
+        launcher = subprocess.Popen(
+            [program(), "exec", "--sms", "24", "--name", "server", "--", *words],
+            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
+            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    try:
+        assert launcher.stderr is not None
+        assert "has 24" in launcher.stderr.readline()
+        with Takers(2, "--sms", "112") as takers:
+            assert launcher.wait(timeout=60) == 0
+            time.sleep(2)
+            file.with_suffix(".use").touch()
+            limit = time.monotonic() + 60
+            while not output.read_text().endswith("\n") and time.monotonic() < limit:
+                time.sleep(0.01)
+        said = output.read_text()
+        assert said == "24\n"
+        assert takers.granted == []
+        assert takers.refused > 5
+    finally:
+        for end in (".use", ".end"):
+            file.with_suffix(end).touch()
+        launcher.wait()
+        assert launcher.stderr is not None
+        launcher.stderr.close()
+    # It ends, and its SMs with it.
+    limit = time.monotonic() + 60
+    while printed("--sms", "132").returncode != 0:
+        assert time.monotonic() < limit
+
+
+NESTED = r"""
+trap "touch end" EXIT
+$GCX exec --sms 24 --name a -- \
+    sh -c 'touch a; while [ ! -e end ]; do sleep 0.01; done; touch ended' &
+while [ ! -e a ]; do sleep 0.01; done
+$GCX exec --sms 32 -- true && exit 1
+$GCX exec --sms rest --name b -- env > b
+$GCX ps --json > ps
+(sleep 0.3; touch end) &
+$GCX exec --sms 32 --name c --wait 60 -- sh -c 'ls ended; env' > c
+"""
+
+
+def plan_atoms(text: str) -> set[int]:
+    """Those of a printed environment."""
+    lines = [line for line in text.splitlines() if line.startswith("GCX_EXEC_PLAN=")]
+    found: set[int] = set()
+    for part in dict(word.split("=", 1) for word in lines[0].split()[1:])["atoms"].split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def test_nested_commands_have_disjoint_sms(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [program(), "exec", "--sms", "48", "--name", "outer", "--", "sh", "-c", NESTED],
+        env={**os.environ, "GCX_DRIVER": "sim:h100@13.0", "GCX": program()},
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    assert plan_atoms((tmp_path / "b").read_text()) == {3, 4, 5}
+    assert plan_atoms((tmp_path / "c").read_text()) == {0, 1, 2, 3}
+    assert (tmp_path / "c").read_text().startswith("ended\n")
+    assert "32 SMs of this partition of device 0 requested, which has 48 SMs" in done.stderr
+    assert "waiting for SMs of this partition of device 0: it has 48 SMs" in done.stderr
+    holds = {hold["name"]: hold for hold in json.loads((tmp_path / "ps").read_text())["holds"]}
+    assert holds["a"]["parent"] == holds["outer"]["id"]
+    assert holds["outer"]["parent"] is None
+
+
+def test_ps_shows_parts_under_their_reservation() -> None:
+    nested = [program(), "exec", "--sms", "8", "--name", "part", "--", program(), "ps"]
+    done = gcx("exec", "--sms", "24", "--name", "whole", "--", *nested)
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith(": 24 held, 108 free")
+    assert [line[:10] for line in lines[2:4]] == ["  whole   ", "    part  "], done
+
+
+def test_nested_command_of_shared_sms_reserves_nothing() -> None:
+    inner = [program(), "exec", "--sms", "8", "--", program(), "ps", "--json"]
+    assert json.loads(gcx("exec", "--sms", "24", "--shared", "--", *inner).stdout)["holds"] == []
+
+
+def test_ended_command_leaves_its_sms_to_the_next() -> None:
+    for _ in range(3):
+        assert atoms_of(printed("--sms", "24")) == {0, 1, 2}

@@ -112,7 +112,8 @@ void* libcuda = nullptr;
 
 void open_libcuda(const Inside& inside) {
     const int descriptor =
-        gcx::exec::make_facade(inside.plan.shim.c_str(), inside.plan.driver.c_str());
+        gcx::exec::make_facade(inside.plan.shim.c_str(), inside.plan.driver.c_str(),
+                               std::getenv(gcx::exec::kPlanVariable));
     void* const facade = dlopen(gcx::exec::facade_path(descriptor).text, RTLD_NOW | RTLD_LOCAL);
     if (facade == nullptr)
         std::fprintf(stderr, "%s\n", dlerror());

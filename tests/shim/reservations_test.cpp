@@ -1,0 +1,144 @@
+// Reservations of a program inside gcx exec, which sees its partition as the device: each is a part
+// of the partition's, and of the same SMs as its atoms are on the whole device.
+#include "../api/holds.hpp"
+#include "inside.hpp"
+
+#include <sys/mman.h>
+
+using namespace support;
+using inside::Inside;
+using inside::Wish;
+using publish::Folder;
+using publish::Other;
+
+namespace {
+
+struct Case {
+    const char* spec;
+    uint32_t sms;
+    uint32_t split_flags;
+    gcx_sm_family family;
+};
+
+// What processes of the test tell each other.
+struct Board {
+    char token[GCX_MAX_HOLD_TOKEN];
+    uint32_t atom_count;
+    uint64_t atoms[8];           // of a reservation
+    inside::Sms sms_of_atom[80]; // on the whole device
+};
+
+Board* make_board() {
+    void* const page =
+        mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED);
+    return static_cast<Board*>(page);
+}
+
+inside::Sms set_of(const SmIds& ids) {
+    inside::Sms set{};
+    for (const uint32_t id : ids)
+        set[id / 64] |= uint64_t{1} << id % 64;
+    return set;
+}
+
+void read_atoms(const Case& wanted, Board& board) {
+    on_machine(wanted.spec, [&] {
+        gcx_resource whole = whole_device();
+        gcx_resource family{};
+        const gcx_sm_request rest = {.sm_count = GCX_REST};
+        CHECK_OK(gcx_sm_split(&whole, &rest, 1, wanted.split_flags, &family, nullptr));
+        board.atom_count = info_of(family).atom_count;
+        CHECK(board.atom_count <= std::size(board.sms_of_atom));
+        CHECK_OK(gcx_device_map_sms(0, wanted.family));
+        for (uint32_t i = 0; i < board.atom_count; i++) {
+            gcx_resource atom{};
+            uint32_t ids[GCX_MAX_SMS];
+            uint32_t count = 0;
+            CHECK_OK(gcx_resource_get_atom(&family, i, &atom));
+            CHECK_OK(gcx_resource_get_sm_ids(&atom, ids, GCX_MAX_SMS, &count));
+            board.sms_of_atom[i] = set_of(SmIds(ids, ids + count));
+        }
+    });
+}
+
+// Checks that a reservation runs on the SMs that its file says.
+void check_sms(gcx_hold hold, const Board& board) {
+    const gcx_hold_info info = holds::info_of(hold);
+    gcx_resource resource{};
+    CHECK_OK(gcx_hold_get_resource(hold, &resource));
+    CHECK_EQ(sms(resource), info.sm_count);
+    inside::Sms expected{};
+    for (uint32_t atom = 0; atom < board.atom_count; atom++) {
+        for (std::size_t word = 0; word < expected.size(); word++)
+            if ((info.atoms[atom / 64] >> (atom % 64) & 1) != 0)
+                expected[word] |= board.sms_of_atom[atom][word];
+    }
+    const Partition partition(resource);
+    CHECK(set_of(partition.probe()) == expected);
+    gcx_lease lease = nullptr;
+    CHECK_OK(gcx_hold_acquire_lease(hold, GCX_REST, nullptr, &lease));
+    gcx_lease_info leased = GCX_LEASE_INFO_INIT;
+    CHECK_OK(gcx_lease_get_info(lease, &leased));
+    CHECK_EQ(leased.sm_count, info.sm_count);
+    CHECK_OK(gcx_lease_release(lease));
+}
+
+void parts_run_on_the_sms_of_their_atoms(const Case& wanted) {
+    const Folder folder;
+    Board& board = *make_board();
+    read_atoms(wanted, board);
+    Other owner([&](Other& other) {
+        CHECK_OK(gcx_driver_open(("sim:" + std::string(wanted.spec)).c_str()));
+        const gcx_hold hold = holds::taken(wanted.sms, {.family = wanted.family});
+        const std::string token = holds::token_of(hold);
+        std::memcpy(board.token, token.c_str(), token.size() + 1);
+        other.point();
+        holds::give_back(hold);
+    });
+    owner.arrived();
+    const Wish wish = {.spec = wanted.spec, .sms = {wanted.sms}, .split_flags = wanted.split_flags};
+    inside::run_damaged(
+        wish, [&](gcx::exec::Plan& plan) { plan.devices[0].token = board.token; },
+        [&](const Inside&) {
+            gcx_hold first = nullptr;
+            if (holds::take(8, {}, &first) == GCX_ERROR_NOT_SUPPORTED) {
+                CHECK(wanted.family == GCX_SM_FAMILY_MAX_CLUSTER); // the driver divides otherwise
+                return;
+            }
+            check_sms(first, board);
+            gcx_hold second = nullptr;
+            CHECK_OK(holds::take(GCX_REST, {}, &second));
+            check_sms(second, board);
+            const auto found = holds::listed();
+            CHECK_EQ(found.size(), 3U);
+            gcx_hold third = nullptr;
+            CHECK_EQ(holds::take(8, {}, &third), GCX_ERROR_ALREADY_ACQUIRED);
+            holds::give_back(second);
+            // One of the reservation around has the SMs of the partition.
+            CHECK_OK(gcx_hold_join(board.token, &third));
+            check_sms(third, board);
+            holds::give_back(third);
+            holds::give_back(first);
+        });
+    owner.next();
+    owner.ended();
+    CHECK(folder.files().empty());
+    munmap(&board, sizeof board);
+}
+
+} // namespace
+
+int main() {
+    for (const char* spec : {"h100@12.4", "h100@13.0", "h100@13.5", "a100@13.0"}) {
+        for (const uint32_t count : {24U, 48U, 60U}) {
+            parts_run_on_the_sms_of_their_atoms({spec, count, 0, GCX_SM_FAMILY_COSCHEDULED});
+            parts_run_on_the_sms_of_their_atoms(
+                {spec, count, GCX_SPLIT_IGNORE_SM_COSCHEDULING, GCX_SM_FAMILY_FINE});
+        }
+    }
+    parts_run_on_the_sms_of_their_atoms({"h100@13.0", 132, 0, GCX_SM_FAMILY_COSCHEDULED});
+    parts_run_on_the_sms_of_their_atoms(
+        {"h100@13.0", 48, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE, GCX_SM_FAMILY_MAX_CLUSTER});
+    return check::summary("reservations inside");
+}
