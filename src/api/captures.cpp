@@ -8,7 +8,8 @@ namespace {
 // Whether the stream that an event was recorded in captures still. One that was given up doesn't.
 bool captures_still(Library& lib, uint64_t stream) {
     try {
-        return is_capturing(lib.driver, lib.streams.pin(stream)->place().native) == true;
+        const auto pin = lib.streams.pin(stream);
+        return is_capturing(lib.driver, pin->place(Stream::Purpose::ask).native) == true;
     } catch (const Error&) {
         return false;
     }

@@ -82,7 +82,7 @@ gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
         not_null(resource, "resource");
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Place place = pin->place();
+        const Stream::Place place = pin->place(Stream::Purpose::ask);
         *resource = place.green != nullptr ? resource_of(lib, *place.green, type)
                                            : resource_of_foreign(lib, *pin, place, type);
     });
@@ -92,7 +92,7 @@ gcx_result gcx_stream_synchronize(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Place place = pin->place();
+        const Stream::Place place = pin->place(Stream::Purpose::ask);
         refuse_capturing(lib.driver, place.native);
         const RelaxedCapture relaxed(lib.driver);
         GCX_CALL(lib.driver, cuStreamSynchronize, place.native);
@@ -103,7 +103,7 @@ gcx_result gcx_stream_query(gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        const Stream::Place place = pin->place();
+        const Stream::Place place = pin->place(Stream::Purpose::ask);
         refuse_capturing(lib.driver, place.native);
         const RelaxedCapture relaxed(lib.driver);
         return ready_or_fail(lib.driver, lib.driver.cuStreamQuery(place.native), "cuStreamQuery");
@@ -116,7 +116,7 @@ gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks) 
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
         const Device& device = lib.device(pin->device());
-        const Stream::Place place = pin->place();
+        const Stream::Place place = pin->place(Stream::Purpose::ask);
         *blocks = device.has_clusters()
                       ? lib.probe.max_cluster_size(device, place.context, place.native)
                       : 1;
@@ -155,7 +155,7 @@ gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t ca
                         count);
             return;
         }
-        const Stream::Place place = pin->place();
+        const Stream::Place place = pin->place(Stream::Purpose::ask);
         give_sm_ids(lib.probe.stream_sms(device, place.context, place.native, pin->sm_count(place)),
                     sm_ids, capacity, count);
     });

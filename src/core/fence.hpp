@@ -69,8 +69,8 @@ class PendingWork {
     // Where the work comes from.
     struct Source {
         uint64_t lease = 0;
-        uint64_t stream = 0;   // of a LeaseStream, never used twice
-        uint64_t followed = 0; // the placement of the lease that the stream had followed
+        uint64_t stream = 0; // of a LeaseStream, never used twice
+        uint64_t waited = 0; // the placement of the lease whose former holders' work it waited for
     };
     PendingWork(const Source& its_source, ContextCache::Ref context, EventPool::Event event);
 

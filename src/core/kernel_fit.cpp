@@ -31,7 +31,7 @@ uint32_t active_clusters(const Driver& driver, CUfunction function, CUlaunchConf
 void get_kernel_fit(const Device& device, Stream& stream, CUfunction function,
                     const gcx_kernel_fit_params& params, gcx_kernel_fit& fit) {
     const Driver& driver = device.driver();
-    const Stream::Place place = stream.place();
+    const Stream::Place place = stream.place(Stream::Purpose::ask);
     fit.sm_count = stream.sm_count(place);
     const RelaxedCapture relaxed(driver);
     const ScopedCurrent current(driver, place.context);

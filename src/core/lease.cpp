@@ -63,14 +63,14 @@ ContextKey Lease::key(const AtomSet& set) const {
     return {&device, family, set, workqueue_};
 }
 
-Lease::Target Lease::target(ContextCache& cache, uint64_t followed) {
+Lease::Target Lease::target(ContextCache& cache, uint64_t waited) {
     end_deferral();
     const std::lock_guard lock(mutex_);
     check_unreleased_locked();
     const ContextCache::Ref& context = stays_ ? stays_ : context_;
     Target target{placement_.load(), cache.share(*context, ContextCache::Use::stream), {}};
     for (const Awaited& awaited : awaited_) {
-        if (awaited.since <= followed || awaited.work->known_to_have_passed() ||
+        if (awaited.since <= waited || awaited.work->known_to_have_passed() ||
             (awaited.atoms & context->key.set).empty())
             continue;
         // The newest work of a stream implies what that stream was given before.
@@ -264,26 +264,32 @@ LeaseStream::~LeaseStream() {
     lease_->count_streams(-1);
 }
 
-LeaseStream::At LeaseStream::at() {
+LeaseStream::At LeaseStream::at(Purpose purpose) {
     const std::lock_guard following(lease_->following_);
     if (followed_ != lease_->placement_.load(std::memory_order_acquire) ||
+        (purpose == Purpose::submit && waited_ != followed_) ||
         lease_->deferred_.load(std::memory_order_acquire))
-        follow();
+        follow(purpose);
     else
         context_.check_alive();
-    uses_++;
+    if (purpose == Purpose::submit)
+        uses_++;
     return {native_, cache_.share(*context_, ContextCache::Use::current)};
 }
 
-void LeaseStream::follow() {
+void LeaseStream::follow(Purpose purpose) {
     const Driver& driver = lease_->device.driver();
     lease_->check_unreleased(); // whether the device was reset was asked with the handle
     if (is_capturing(driver, native_) == true)
         return;
     const RelaxedCapture relaxed(driver);
-    Lease::Target target = lease_->target(cache_, followed_);
+    Lease::Target target = lease_->target(cache_, waited_);
+    if (purpose == Purpose::ask)
+        target.behind.clear();
     move_to(std::move(target.context), target.behind, relaxed);
     followed_ = target.placement;
+    if (purpose == Purpose::submit)
+        waited_ = target.placement;
 }
 
 void LeaseStream::move_to(ContextCache::Ref context, const PendingWorks& behind,
@@ -345,7 +351,7 @@ std::shared_ptr<PendingWork> LeaseStream::unfinished(const RelaxedCapture& /*rel
         return nullptr;
     EventPool::Event event = events_.take();
     GCX_CALL(driver, cuEventRecord, event.native(), native_);
-    return std::make_shared<PendingWork>(PendingWork::Source{lease_->id, number_, followed_},
+    return std::make_shared<PendingWork>(PendingWork::Source{lease_->id, number_, waited_},
                                          cache_.share(*context_, ContextCache::Use::lease),
                                          std::move(event));
 }

@@ -79,13 +79,13 @@ class Lease {
         AtomSet lost;
         uint64_t since; // placement from which on streams wait for it
     };
-    // Where a stream that has followed a placement is to go.
+    // Where a stream is to go that has waited for what was awaited up to a placement.
     struct Target {
         uint64_t placement = 0;
         ContextCache::Ref context;
         PendingWorks behind; // what its work waits for
     };
-    Target target(ContextCache& cache, uint64_t followed);
+    Target target(ContextCache& cache, uint64_t waited);
     // The context of a new stream.
     ContextCache::Ref start(ContextCache& cache);
     // Ends a deferred change once the gained SMs are free.
@@ -150,9 +150,12 @@ class LeaseStream {
         CUstream native = nullptr;
         ContextCache::Ref context;
     };
+    // What somebody wants of it. One that is only asked goes with its lease, but does not wait for
+    // former holders, since nothing of its own would be behind that.
+    enum class Purpose { submit, ask };
     // Where it is, after it has gone where its lease is now, unless it captures a graph or waits
     // for the SMs of a deferred change.
-    At at();
+    At at(Purpose purpose);
     // Gives the native stream up. Throws, and changes nothing, if the driver refuses.
     void close();
     Lease& lease() const { return *lease_; }
@@ -160,7 +163,7 @@ class LeaseStream {
   private:
     friend class Lease;
     // These want the lease's following_.
-    void follow();
+    void follow(Purpose purpose);
     void move_to(ContextCache::Ref context, const PendingWorks& behind,
                  const RelaxedCapture& relaxed);
     // Whether its native stream, which may capture, has work in flight.
@@ -181,7 +184,8 @@ class LeaseStream {
     ContextCache::Ref context_;
     CUstream native_ = nullptr;
     uint64_t followed_ = 0; // the lease's placement
-    uint64_t uses_ = 0;     // how often it was given out
+    uint64_t waited_ = 0;   // the placement whose former holders' work it has waited for
+    uint64_t uses_ = 0;     // how often it was given out to submit
     uint64_t recorded_ = 0; // of these, those whose work is recorded
 };
 

@@ -380,7 +380,7 @@ void Leases::end_pending_of(Shelf& shelf, Lease& lease, Dropped& dropped) {
         if (work->source.lease != lease.id)
             continue;
         for (const Lease::Awaited& awaited : lease.awaited_) {
-            if (awaited.since <= work->source.followed && awaited.work->family == work->family)
+            if (awaited.since <= work->source.waited && awaited.work->family == work->family)
                 awaited.work->frontier_ =
                     awaited.work->frontier_ - (work->atoms & (awaited.atoms | awaited.lost));
         }

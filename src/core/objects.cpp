@@ -42,10 +42,10 @@ void Stream::close() {
     green_ = ContextCache::Ref();
 }
 
-Stream::Place Stream::place() {
+Stream::Place Stream::place(Purpose purpose) {
     if (follower_ == nullptr)
         return {native_, green_ ? green_->native : foreign_, green_ ? &*green_ : nullptr, {}};
-    LeaseStream::At at = follower_->at();
+    LeaseStream::At at = follower_->at(purpose);
     GreenContext& green = *at.context;
     return {at.native, green.native, &green, std::move(at.context)};
 }
@@ -70,7 +70,7 @@ uint32_t Stream::sm_count(const Place& place) const {
 }
 
 void Stream::get_info(gcx_stream_info& info) {
-    const Place place = this->place();
+    const Place place = this->place(Purpose::ask);
     int priority = 0;
     GCX_CALL(driver_, cuStreamGetPriority, place.native, &priority);
     info.sm_count = sm_count(place);

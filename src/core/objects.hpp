@@ -38,7 +38,8 @@ class Stream {
         GreenContext* green = nullptr; // null if that isn't one of gcx's
         ContextCache::Ref hold;        // of one that follows a lease
     };
-    Place place();
+    using Purpose = LeaseStream::Purpose;
+    Place place(Purpose purpose = Purpose::submit);
     // To be passed by who submits work of gcx's own; null: there is nothing to pass.
     Gate* gate() const;
     void check_alive() const;

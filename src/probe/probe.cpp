@@ -186,7 +186,7 @@ std::vector<uint32_t> Probe::stream_sms(ContextCache& cache, Device& device, Eve
 
 std::optional<std::vector<uint32_t>> Probe::leased_sms(ContextCache& cache, Device& device,
                                                        EventPool& events, Stream& stream) {
-    const Stream::Place place = stream.place();
+    const Stream::Place place = stream.place(Stream::Purpose::ask);
     refuse_capturing(place.native);
     const uint32_t expected = stream.sm_count(place);
     const RelaxedCapture relaxed(driver_);

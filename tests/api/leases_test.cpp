@@ -489,6 +489,11 @@ void query_asks_only_the_own_streams() {
     const uint64_t waited = waits();
     CHECK_OK(gcx_lease_synchronize(next));
     CHECK_EQ(waits(), waited);
+    // Nor does asking make it wait.
+    gcx_stream_info asked = GCX_STREAM_INFO_INIT;
+    CHECK_OK(gcx_stream_get_info(unused, &asked));
+    CHECK_EQ(gcx_stream_query(unused), GCX_SUCCESS);
+    CHECK_EQ(gcx_lease_query(next), GCX_SUCCESS);
     // Its own work is behind that.
     const float free = work.free_at(gcx_stream_native(unused));
     CHECK(free >= 10.0F);
