@@ -1744,10 +1744,12 @@ pub struct gcx_lease_s {
    each step, and submit nothing to it while another thread changes the lease. A stream that
    captures a graph moves once the capture has ended; the graph stays on the SMs of its capture.
 
- SMs that change hands. Their new holder's work waits on the device for the work that the streams
-   of gcx were given before the change and that runs on them, so that leases are disjoint in time
-   too. No host thread waits. A stream is told to wait when it is next used, if there is anything
-   to wait for: one that is not used occupies none of the device's queues.
+ SMs that change hands. Their new holder's work waits on the device for the work that their former
+   holders' streams were given before the change and that runs on them, so that leases are disjoint
+   in time too. No host thread waits. A stream is told to wait when it is next used, if there is
+   anything to wait for: one that is not used occupies none of the device's queues. Functions of
+   gcx that submit to a lease's stream in another thread come before or after a change, never in
+   between. A change takes as many driver calls whatever waits.
  ----------------------------------------------------------------------------------------*/
 pub type gcx_lease = *mut gcx_lease_s;
 #[repr(C)]
@@ -1864,9 +1866,11 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Gives the lease up. Its SMs are free at once, its work finishes, and the work of who has them
- next waits for that. Its streams end with it: they answer GCX_ERROR_CONTEXT_IS_DESTROYED to
- everything but gcx_stream_destroy. Never waits for work.*/
+    /** Releases the lease. Its SMs are free when this returns, whatever other threads do with the lease:
+ their calls finish, or fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its
+ work finishes, and the work of the SMs' next holder waits for that. Its streams end with it: they
+ answer GCX_ERROR_CONTEXT_IS_DESTROYED to everything but gcx_stream_destroy. Never waits for work;
+ waits for a change of the lease that another thread is making.*/
     pub fn gcx_lease_release(lease: gcx_lease) -> gcx_result;
 }
 /// What a lease is to have.
@@ -1951,7 +1955,8 @@ extern "C" {
     pub fn gcx_lease_prepare(sizes: *const gcx_lease_size, count: u32) -> gcx_result;
 }
 extern "C" {
-    /** Releases from and gives all its SMs to the lease to, past those who wait. flags as above.
+    /** Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also if
+ another thread releases one of them. flags as above.
  Errors: those of gcx_lease_resize; GCX_ERROR_NOT_SUPPORTED [13.1+] the SMs of both can't go
  together, see gcx_context_create.*/
     pub fn gcx_lease_hand_over(from: gcx_lease, to: gcx_lease, flags: u32) -> gcx_result;
@@ -2192,9 +2197,10 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Waits until the work of the lease's streams has finished, on whatever SMs it was submitted.
- Blocks the calling thread. Errors of that work appear here with the driver's code. A stream that
- captures a graph is not waited for.*/
+    /** Waits until the work of the lease's streams has finished, those that were destroyed among them, on
+ whatever SMs it was submitted. Other work on the lease's SMs doesn't count, that of former holders
+ only where work of these streams is behind it. Blocks the calling thread. Errors of that work
+ appear here with the driver's code. A stream that captures a graph is not waited for.*/
     pub fn gcx_lease_synchronize(lease: gcx_lease) -> gcx_result;
 }
 extern "C" {
@@ -3717,7 +3723,8 @@ extern "C" {
  than promised were seen, a few times: other work may have held them. More SMs than promised are
  reported as seen, and a warning logged: see gcx_device_get_shared_sms.
  Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
- GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph.*/
+ GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph; GCX_ERROR_NOT_READY other
+ threads changed the stream's lease all the time.*/
     pub fn gcx_stream_probe_sms(
         stream: gcx_stream,
         sm_ids: *mut u32,
