@@ -111,6 +111,12 @@ void PendingWork::release_finished(const Driver& driver, const RelaxedCapture& /
     kept_.erase(kept);
 }
 
+void PendingWork::release_all(std::vector<ContextCache::Ref>& released) {
+    for (Kept& kept : kept_)
+        released.push_back(std::move(kept.context));
+    kept_.clear();
+}
+
 AtomSet atoms_touched(const std::shared_ptr<Family>& family, const AtomSet& atoms,
                       const std::shared_ptr<Family>& other, const AtomSet& others) {
     if (family == other)

@@ -105,6 +105,9 @@ class PendingWork {
     void release_finished(const Driver& driver, const RelaxedCapture& relaxed,
                           std::vector<ContextCache::Ref>& released);
 
+    // The same of all of them.
+    void release_all(std::vector<ContextCache::Ref>& released);
+
     const std::shared_ptr<EventPool::Event> event_;
     std::atomic<bool> passed_{false};
     // The rest is guarded by the mutex of Leases once the entry is registered there, and by that of

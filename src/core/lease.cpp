@@ -198,6 +198,21 @@ void Lease::leave_closed(const std::shared_ptr<PendingWork>& work,
     closed_.push_back(work);
 }
 
+void Lease::drop_finished(std::vector<ContextCache::Ref>& contexts) {
+    const std::lock_guard lock(mutex_);
+    if (left_.empty() && closed_.empty())
+        return;
+    const Driver& driver = device.driver();
+    const RelaxedCapture relaxed(driver);
+    std::erase_if(left_, [&](const auto& work) {
+        if (!work->passed(driver, relaxed))
+            return false;
+        work->release_all(contexts);
+        return true;
+    });
+    std::erase_if(closed_, [&](const auto& work) { return work->passed(driver, relaxed); });
+}
+
 bool Lease::finished() {
     const Driver& driver = device.driver();
     const RelaxedCapture relaxed(driver);

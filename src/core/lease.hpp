@@ -101,6 +101,9 @@ class Lease {
     // null: nothing, unless too many closed streams have unfinished work.
     std::shared_ptr<PendingWork> to_chain_behind(const GreenContext& context,
                                                  const RelaxedCapture& relaxed);
+    // Drops what of the work that the streams left has finished, and the contexts that were kept
+    // for it.
+    void drop_finished(std::vector<ContextCache::Ref>& contexts);
     // Unfinished work of closed streams, and some that may have finished.
     PendingWorks closed();
 

@@ -265,8 +265,8 @@ void Leases::commit(Shelf& shelf, Members& members, bool at_once, Dropped& dropp
     for (const Member& member : members) {
         Lease& lease = *member.lease;
         const std::lock_guard state(lease.mutex_);
-        for (auto& work : lease.left_)
-            add_pending(shelf, std::move(work), dropped);
+        for (const auto& work : lease.left_)
+            add_pending(shelf, work, dropped);
         lease.left_.clear();
         if (member.after.all().empty())
             end_pending_of(shelf, lease, dropped);
@@ -345,7 +345,7 @@ void Leases::await(const Shelf& shelf, Lease& lease, const AtomSet& gained, uint
 }
 
 // Registers unfinished work. The older work of its stream no longer counts where this ran too.
-void Leases::add_pending(Shelf& shelf, std::shared_ptr<PendingWork> work, Dropped& dropped) {
+void Leases::add_pending(Shelf& shelf, const std::shared_ptr<PendingWork>& work, Dropped& dropped) {
     work->registered_ = true;
     for (const auto& older : shelf.pending) {
         if (older->source.stream == work->source.stream)
@@ -403,6 +403,7 @@ void Leases::sweep(Shelf& shelf, std::size_t most, Dropped& dropped) {
                 shelf.sweep_at = 0;
             const auto work = shelf.pending.begin() + static_cast<std::ptrdiff_t>(shelf.sweep_at);
             if ((*work)->passed(driver, relaxed)) {
+                (*work)->release_all(dropped.contexts); // others may refer to it for longer
                 dropped.works.push_back(std::move(*work));
                 shelf.pending.erase(work);
             } else {

@@ -397,6 +397,10 @@ void Leases::tidy() {
         const Lock lock(mutex_);
         for (const auto& [device, shelf] : shelves_) {
             sweep(*shelf, SIZE_MAX, dropped);
+            for (const auto& [id, row] : shelf->rows) {
+                if (row.lease != nullptr)
+                    row.lease->drop_finished(dropped.contexts);
+            }
             if (shelf->rows.empty())
                 unused.push_back(shelf.get());
         }

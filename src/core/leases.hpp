@@ -156,7 +156,8 @@ class Leases {
     static bool is_cancelled(const LeaseRequest& request);
     static std::string holders(Shelf& shelf, const std::shared_ptr<Family>& family,
                                const LeaseTerms& terms);
-    static void add_pending(Shelf& shelf, std::shared_ptr<PendingWork> work, Dropped& dropped);
+    static void add_pending(Shelf& shelf, const std::shared_ptr<PendingWork>& work,
+                            Dropped& dropped);
     static void absorb_implied(Shelf& shelf, PendingWork& work, Dropped& dropped);
     static void end_pending_of(Shelf& shelf, Lease& lease, Dropped& dropped);
     static void await(const Shelf& shelf, Lease& lease, const AtomSet& gained, uint64_t since);

@@ -514,6 +514,30 @@ void synchronize_waits_for_destroyed_streams() {
     CHECK_OK(gcx_lease_release(lease));
 }
 
+// A context that the streams left is in use until their work there is done, and no longer.
+void left_contexts_are_kept_until_their_work_is_done() {
+    const Work work;
+    const gcx_lease lease = acquire(24);
+    const gcx_stream stream = stream_of(lease);
+    const gcx_stream closed = stream_of(lease);
+    for (const uint32_t count : {64U, 24U}) {
+        CHECK_OK(resize({{lease, count, 0}}));
+        CHECK(gcx_stream_native(stream) != nullptr);
+    }
+    for (gcx_stream one : {stream, closed})
+        work.spin(gcx_stream_native(one), 50'000'000);
+    CHECK_OK(gcx_stream_destroy(closed));
+    CHECK_OK(resize({{lease, 64, 0}}));
+    CHECK(gcx_stream_native(stream) != nullptr);
+    CHECK_OK(gcx_cache_set_limit(0));
+    CHECK_EQ(cache_stats().in_use, 2U);
+    sim_function<decltype(&gcx_sim_advance)>("gcx_sim_advance")(60'000'000);
+    CHECK_OK(gcx_cache_set_limit(0));
+    CHECK_EQ(cache_stats().in_use, 1U);
+    CHECK_OK(gcx_cache_set_limit(64));
+    give_up({stream}, {lease});
+}
+
 // Free at once, with their last work still on them.
 void released_sms_are_waited_for() {
     const Work work;
@@ -820,6 +844,7 @@ int main() {
             deferred_swaps_and_cycles_make_progress();
             query_asks_only_the_own_streams();
             synchronize_waits_for_destroyed_streams();
+            left_contexts_are_kept_until_their_work_is_done();
         });
         on_machine(std::string("h100@") + driver, work_of_another_family);
         on_machine(std::string("l40s@") + driver, odd_atoms_of_one_alignment);
