@@ -26,8 +26,8 @@ constexpr auto kLongestJoin = 5s;
 // descriptors, keeps its reservation by a mapping, which goes with the old program; the new one
 // makes its own before its first instruction. Between the two no process may have the file locked;
 // so one that is inherited is dead only if nobody has locked it for so long.
-constexpr auto kSecondLook = 50ms;
-constexpr auto kNextLook = 1ms; // from one look to the next
+constexpr auto kSecondLook = 100ms; // a busy machine starts a program late
+constexpr auto kNextLook = 1ms;     // from one look to the next
 
 bool never() {
     return false;

@@ -23,7 +23,7 @@ struct Entry {
 enum class Bad : uint8_t { fail, leave_out };
 
 // Those whose names begin so, in the order of their names. tidy: the folder is locked, and what is
-// dead is removed. Whether one that was inherited is dead takes 50 ms to tell.
+// dead is removed. Whether one that was inherited is dead takes 100 ms to tell.
 std::vector<Entry> read_entries(const SharedFolder& folder, std::string_view prefix, Bad bad,
                                 bool tidy);
 // What an open file says now. Throws if that can't be read.
