@@ -3,7 +3,7 @@
 #include "cli/report.hpp"
 #include "cli/run_command.hpp"
 #include "cli/text.hpp"
-#include "exec/words.hpp"
+#include "exec/plan.hpp"
 
 #include <gcx_sim.h>
 

@@ -110,10 +110,10 @@ const Inside& what_exec_says(const Wish& wish) {
 
 void* libcuda = nullptr;
 
-void open_libcuda(const Inside& inside) {
+void open_libcuda(const Inside& inside, bool plan_in_facade) {
     const int descriptor =
         gcx::exec::make_facade(inside.plan.shim.c_str(), inside.plan.driver.c_str(),
-                               std::getenv(gcx::exec::kPlanVariable));
+                               plan_in_facade ? std::getenv(gcx::exec::kPlanVariable) : nullptr);
     void* const facade = dlopen(gcx::exec::facade_path(descriptor).text, RTLD_NOW | RTLD_LOCAL);
     if (facade == nullptr)
         std::fprintf(stderr, "%s\n", dlerror());
@@ -137,7 +137,7 @@ void run_damaged(const Wish& wish, const std::function<void(gcx::exec::Plan&)>& 
     support::in_child(wish.spec, [&] {
         setenv(gcx::exec::kPlanVariable, write_plan(inside.plan).c_str(), 1);
         setenv("GCX_SIM", wish.spec.c_str(), 1);
-        open_libcuda(inside);
+        open_libcuda(inside, wish.plan_in_facade);
         body(inside);
     });
 }

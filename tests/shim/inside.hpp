@@ -21,6 +21,7 @@ struct Wish {
     uint32_t split_flags = 0;         // GCX_SPLIT_
     gcx::exec::Told told = gcx::exec::Told::kAuto;
     bool own_contexts = false;
+    bool plan_in_facade = false; // as the auditor puts it there; else it is read when CUDA starts
 };
 
 // What gcx exec would say for the wish, and which SMs these are.

@@ -97,7 +97,10 @@ void parts_run_on_the_sms_of_their_atoms(const Case& wanted) {
         holds::give_back(hold);
     });
     owner.arrived();
-    const Wish wish = {.spec = wanted.spec, .sms = {wanted.sms}, .split_flags = wanted.split_flags};
+    const Wish wish = {.spec = wanted.spec,
+                       .sms = {wanted.sms},
+                       .split_flags = wanted.split_flags,
+                       .plan_in_facade = true};
     inside::run_damaged(
         wish, [&](gcx::exec::Plan& plan) { plan.devices[0].token = board.token; },
         [&](const Inside&) {
