@@ -1744,12 +1744,12 @@ pub struct gcx_lease_s {
    each step, and submit nothing to it while another thread changes the lease. A stream that
    captures a graph moves once the capture has ended; the graph stays on the SMs of its capture.
 
- SMs that change hands. Their new holder's work waits on the device for the work that their former
-   holders' streams were given before the change and that runs on them, so that leases are disjoint
-   in time too. No host thread waits. A stream is told to wait when it is next used, if there is
-   anything to wait for: one that is not used occupies none of the device's queues. Functions of
-   gcx that submit to a lease's stream in another thread come before or after a change, never in
-   between. A change takes as many driver calls whatever waits.
+ SMs that change hands. Their new holder's work waits on the device for the work that the former
+   holders' streams were given before the change and that runs on them, so that leases are
+   disjoint in time too. No host thread waits. A stream is told to wait when it is next used, if
+   there is anything to wait for: one that is not used occupies none of the device's queues.
+   Functions of gcx that submit to a lease's stream in another thread come before or after a
+   change, never in between. A change takes as many driver calls whatever waits.
  ----------------------------------------------------------------------------------------*/
 pub type gcx_lease = *mut gcx_lease_s;
 #[repr(C)]
@@ -1955,8 +1955,8 @@ extern "C" {
     pub fn gcx_lease_prepare(sizes: *const gcx_lease_size, count: u32) -> gcx_result;
 }
 extern "C" {
-    /** Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also if
- another thread releases one of them. flags as above.
+    /** Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also
+ if another thread releases one of them. flags as above.
  Errors: those of gcx_lease_resize; GCX_ERROR_NOT_SUPPORTED [13.1+] the SMs of both can't go
  together, see gcx_context_create.*/
     pub fn gcx_lease_hand_over(from: gcx_lease, to: gcx_lease, flags: u32) -> gcx_result;
@@ -2197,10 +2197,10 @@ extern "C" {
     ) -> gcx_result;
 }
 extern "C" {
-    /** Waits until the work of the lease's streams has finished, those that were destroyed among them, on
- whatever SMs it was submitted. Other work on the lease's SMs doesn't count, that of former holders
- only where work of these streams is behind it. Blocks the calling thread. Errors of that work
- appear here with the driver's code. A stream that captures a graph is not waited for.*/
+    /** Waits until the work of the lease's streams has finished, those that were destroyed among them,
+ on whatever SMs it was submitted. Other work on the lease's SMs doesn't count, that of former
+ holders only where work of these streams is behind it. Blocks the calling thread. Errors of that
+ work appear here with the driver's code. A stream that captures a graph is not waited for.*/
     pub fn gcx_lease_synchronize(lease: gcx_lease) -> gcx_result;
 }
 extern "C" {
@@ -2572,6 +2572,10 @@ pub struct gcx_hold_s {
  may differ. Members of a group can keep SMs from each other, and without the sticky bit of
  mode 3770 also remove each other's files, after which others are given those SMs.
 
+ Inside gcx exec. The SMs of a gcx exec are a hold, and what its programs request is a part of
+ that hold: within it, disjoint from other parts, of its family, in its folder, and with a queue
+ of its own. For all others the hold has its SMs, whatever parts of it there are.
+
  What lies there and can't be believed, but is kept locked by a live process, is an error that
  names the file: gcx never guesses which SMs it means. What nobody keeps locked is removed.
  ----------------------------------------------------------------------------------------*/
@@ -2582,7 +2586,8 @@ pub struct gcx_hold_params {
     pub struct_size: u32,
     /// GCX_HOLD_
     pub flags: u32,
-    /// GCX_SM_FAMILY_NONE: coscheduled; not the structured family
+    /** GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not
+the structured family*/
     pub family: gcx_sm_family,
     /** SMs: so many will do if those asked for can't be had; 0: no less than
 asked for, and of GCX_REST one atom*/
@@ -2680,8 +2685,11 @@ extern "C" {
        user's, or too many may enter it
    GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
        file there can't be believed; a process stopped in the middle of a change
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them
-   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
+       inside gcx exec, the partition has not, or is of another family
+   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,
+       the driver divides the partition into no atoms of the device
+   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's hold has ended
    GCX_ERROR_INVALID_DEVICE    no such device
    GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no holds, a name or
        path that is too long, a path that is not absolute; min_sm_count is more than sm_count*/
@@ -2922,8 +2930,11 @@ pub struct gcx_live_hold {
     pub mps: gcx_mps_state,
     /// the same, as in gcx_mps_info
     pub mps_thread_percentage: f32,
+    /** the id of the reservation that it is a part of, which may have
+ended; 0: of the device*/
+    pub parent: u64,
     /// 0
-    pub reserved: [u32; 8usize],
+    pub reserved: [u32; 6usize],
     /// it has atom n: bit n % 64 of word n / 64
     pub atoms: [u64; 8usize],
     pub device_uuid: [u8; 16usize],
@@ -3028,8 +3039,13 @@ fn bindgen_test_layout_gcx_live_hold() {
         "Offset of field: gcx_live_hold::mps_thread_percentage",
     );
     assert_eq!(
-        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        unsafe { ::core::ptr::addr_of!((*ptr).parent) as usize - ptr as usize },
         72usize,
+        "Offset of field: gcx_live_hold::parent",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        80usize,
         "Offset of field: gcx_live_hold::reserved",
     );
     assert_eq!(
