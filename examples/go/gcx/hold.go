@@ -78,7 +78,8 @@ type LiveHold struct {
 	LastAtomSMCount     uint32
 	MPS                 MPSState
 	MPSThreadPercentage float32
-	_                   [8]uint32
+	Parent              uint64 // the ID of the reservation that it is a part of; 0: none
+	_                   [6]uint32
 	Atoms               [8]uint64 // atom n is bit n % 64 of word n / 64
 	DeviceUUID          [16]byte
 	name                [64]byte
