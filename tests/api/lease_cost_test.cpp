@@ -141,7 +141,7 @@ void persistent_kernel_beside_the_leases() {
             cost.count(step, 2, [&] { pair.change(step); });
             work.spin(gcx_stream_native(pair.in_a), 1'000);
             work.spin(gcx_stream_native(pair.in_b), 1'000);
-            advance(step % 3 * 1'000);
+            advance(static_cast<uint64_t>(step % 3) * 1'000);
         }
         cost.check(24, 8);
     }
