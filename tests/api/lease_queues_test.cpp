@@ -137,7 +137,6 @@ void cancel_racing_with_grant_is_either_before_or_after() {
     std::atomic<gcx_cancel> next{nullptr};
     std::atomic<uint32_t> done{0};
     std::atomic<bool> over{false};
-    std::atomic<bool> signalled{false};
     uint32_t granted = 0;
     uint32_t refused = 0;
     std::thread waiter([&] {
