@@ -59,12 +59,17 @@ bool visit_mappings(const Visit& visit) {
     char* line = nullptr;
     std::size_t room = 0;
     while (getline(&line, &room, file.get()) > 0) {
-        unsigned long begin = 0;
-        unsigned long end = 0;
-        int path = 0;
-        if (std::sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &begin, &end, &path) < 2 || path == 0)
+        // "begin-end permissions offset device inode path"
+        char* rest = nullptr;
+        const uintptr_t begin = std::strtoul(line, &rest, 16);
+        if (*rest != '-')
             continue;
-        std::string its_path = line + path;
+        const uintptr_t end = std::strtoul(rest + 1, &rest, 16);
+        for (int field = 0; field < 4; field++) {
+            rest += std::strspn(rest, " ");
+            rest += std::strcspn(rest, " ");
+        }
+        std::string its_path = rest + std::strspn(rest, " ");
         if (!its_path.empty() && its_path.back() == '\n')
             its_path.pop_back();
         if (visit(Mapping{begin, end, std::move(its_path)}))

@@ -41,7 +41,7 @@ std::string real_library(const std::string& choice) {
     const std::string name = library_of(choice);
     const bool searched = name.find('/') == std::string::npos;
     const std::string path = absolute(searched ? find_library(name) : name);
-    if (path.empty())
+    if (path.empty()) {
         fail(GCX_ERROR_SHARED_OBJECT_INIT_FAILED,
              format("no CUDA driver: there is no %s%s. Install NVIDIA's driver, set GCX_DRIVER to "
                     "the path of libcuda, or set GCX_DRIVER=sim:h100@13.0 to run on the simulated "
@@ -50,6 +50,7 @@ std::string real_library(const std::string& choice) {
                     searched ? " in the folders of LD_LIBRARY_PATH, the loader's cache or the "
                                "system's folders"
                              : ""));
+    }
     return path;
 }
 

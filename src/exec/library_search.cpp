@@ -146,8 +146,9 @@ std::string find_library(const std::string& name) {
             if (std::string path = find_in_cache(name); !path.empty())
                 return path;
         }
-        const std::string prefix = *folder.dls_name != '\0' ? folder.dls_name : ".";
-        if (std::string path = prefix + "/" + name; is_library(path))
+        std::string path = *folder.dls_name != '\0' ? folder.dls_name : ".";
+        path.append("/").append(name);
+        if (is_library(path))
             return path;
     }
     return cache_is_next ? find_in_cache(name) : "";
