@@ -285,8 +285,11 @@ void part_without_its_parent_counts_by_itself() {
         open_inside(shared, 0);
         const gcx_hold hold = taken(24, {.flags = GCX_HOLD_INHERIT});
         shared.note(1, hold);
+        const pid_t starting = getpid();
         const pid_t started = fork(); // it has the part's descriptor, and not the parent's
         if (started == 0) {
+            while (getppid() == starting) // which keeps the parent reservation until it has ended
+                usleep(1000);
             other.point();
             _exit(0);
         }
