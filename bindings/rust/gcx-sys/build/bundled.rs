@@ -11,7 +11,7 @@ use crate::{fail, link, required};
 const FOLDERS: [&str; 5] = ["base", "driver", "core", "probe", "api"];
 
 /// What the library has of exec/, whose other files are those of `gcx exec`.
-const OF_EXEC: [&str; 3] = ["counting.cpp", "facade.cpp", "library_search.cpp"];
+const OF_EXEC: [&str; 4] = ["counting.cpp", "facade.cpp", "library_search.cpp", "plan.cpp"];
 
 const SOURCES_OF_UNIT: usize = 12;
 
