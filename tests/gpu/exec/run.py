@@ -2,10 +2,10 @@
 
     python tests/gpu/exec/run.py BUILD [NAME...]
 
-BUILD is a build folder, NAME a step (nvcc torch products cupy numba jax nccl count mps tests); all
-if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with triton), cupy,
-numba and jax those whose steps shall not be skipped. nccl needs two GPUs. tests needs
-PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as
+BUILD is a build folder, NAME a step (nvcc torch products cupy numba jax nccl count mps shares
+tests); all if not given. Needs a GPU of 132 SMs, nvcc, and of the Python packages torch (with
+triton), cupy, numba and jax those whose steps shall not be skipped. nccl needs two GPUs. tests
+needs PYTORCH_TESTS, the folder test of PyTorch's source, and runs what is in PYTORCH_TEST_FILES, as
 test_cuda.py or test_cuda.py:-k:graph, or some files on streams, graphs and products. Prints figures
 as text, and last "N passed, N failed".
 """
@@ -299,6 +299,46 @@ def step_mps(suite: Suite) -> None:
     suite.check(kept >= 0.8, f"the big one keeps {kept:.2f} of its speed")
 
 
+def step_shares(suite: Suite) -> None:
+    """30 and 70 percent under MPS at the same time: each has its own SMs and right results."""
+    needs("torch", "triton")
+    import torch
+
+    shares = ("30%", "70%")
+    files = {name: str(suite.folder / f"shares-{name.strip('%')}.pt") for name in ("100%", *shares)}
+    suite.run(suite.python("torch_work.py", files["100%"]))
+    with mps(suite) as env:
+        env["GCX_HOLD_FOLDER"] = str(suite.folder)
+        running = {
+            share: subprocess.Popen(
+                [*suite.inside(share), *suite.python("torch_work.py", files[share])],
+                env={**suite.environment, **env},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for share in shares
+        }
+        together = 0
+        while together < 2 and all(process.poll() is None for process in running.values()):
+            together = len(json.loads(suite.run([suite.gcx, "ps", "--json"], env))["holds"])
+        answers = {}
+        for share, process in running.items():
+            output = process.communicate()[0]
+            suite.check(process.returncode == 0, f"{share}: it ends with {process.returncode}")
+            answers[share] = json.loads(output.splitlines()[-1])
+    suite.check(together == 2, "both have their SMs at the same time")
+    told = {share: int(answer["properties"]) for share, answer in answers.items()}
+    suite.check(sum(told.values()) <= SMS, f"30% is {told['30%']} SMs, 70% is {told['70%']}")
+    plain = torch.load(files["100%"])
+    for share in shares:
+        check_seen(suite, f"torch in {share}", told[share], answers[share])
+        inside = torch.load(files[share])
+        for name, value in plain.items():
+            close = torch.allclose(inside[name], value, rtol=2e-2, atol=2e-2)
+            suite.check(close, f"torch in {share}: {name} is as in the plain run")
+
+
 def summary_of(output: str) -> str:
     """The counts that unittest ends with; what a run took is left out."""
     ran = re.findall(r"^Ran (\d+) tests?", output, re.M)
@@ -351,6 +391,7 @@ STEPS: dict[str, Callable[[Suite], None]] = {
     "nccl": step_nccl,
     "count": step_count,
     "mps": step_mps,
+    "shares": step_shares,
     "tests": step_tests,
 }
 
