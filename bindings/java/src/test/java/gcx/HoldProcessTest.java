@@ -89,7 +89,10 @@ class HoldProcessTest {
       Gcx.openDriver("/./." + Gcx.simulatorPath());
       try (Hold part = new Device(0).hold(16)) {
         LiveHold listed =
-            Hold.live().stream().filter(one -> one.id() == part.info().id()).findAny().orElseThrow();
+            Hold.live().stream()
+                .filter(one -> one.id() == part.info().id())
+                .findAny()
+                .orElseThrow();
         System.out.println(listed.parent() + " " + listed.atoms());
       }
     }
