@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, SupportsIndex, Union
 from gcx import _gcx
 from gcx._acquire import take
 from gcx._cancel import Cancel
-from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, text_of, whole
+from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, sms_of, text_of, whole
 from gcx._device import uuid_text
-from gcx._errors import InvalidValueError, NotInitializedError
+from gcx._errors import NotInitializedError
 from gcx._lease import Lease, count_or_rest, lease_of, sm_count_of
 from gcx._owned import Owned
 from gcx._publish import atoms_in
@@ -261,12 +261,7 @@ def _sm_count_of(value: object) -> int:
     """A reservation's SM count for C."""
     if value is None:
         return _gcx.GCX_REST
-    count = whole(value, "a reservation's count")
-    if count == 0:
-        raise InvalidValueError(
-            "a reservation's count must be at least 1, not 0; None asks for the rest"
-        )
-    return count
+    return sms_of(value, "a reservation's count", "None asks for the rest")
 
 
 def _empty_hold() -> Hold:

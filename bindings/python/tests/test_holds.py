@@ -210,6 +210,11 @@ def test_wrong_arguments() -> None:
         gcx.Hold()
     with pytest.raises(gcx.InvalidValueError, match="a reservation's count must be at least 1"):
         gcx.hold(0)
+    with pytest.raises(gcx.InvalidValueError, match="at least 1, not -1; None"):
+        gcx.hold(-1)
+    # The number that means the rest to C.
+    with pytest.raises(gcx.InvalidValueError, match="at most 4294967294"):
+        gcx.hold(2**32 - 1)
     with pytest.raises(gcx.InvalidValueError):
         gcx.hold(8, min_sm_count=16)
     with pytest.raises(gcx.InvalidValueError):
