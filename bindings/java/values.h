@@ -29,7 +29,7 @@
     X(gcx_published_process, "publishedProcess", "(JJJJJJJJ[B)Lgcx/PublishedProcess;")             \
     X(gcx_published_lease, "publishedLease", "(JJJJJJJJJJJJJJJJ[B[B[B[B[B[B)Lgcx/PublishedLease;") \
     X(gcx_hold_info, "holdInfo", "(JJJJJJJJDJJ[B[B[B)Lgcx/HoldInfo;")                              \
-    X(gcx_live_hold, "liveHold", "(JJJJJJJJJJJJJJD[B[B[B[B[B)Lgcx/LiveHold;")                      \
+    X(gcx_live_hold, "liveHold", "(JJJJJJJJJJJJJJDJ[B[B[B[B[B)Lgcx/LiveHold;")                     \
     X(gcx_mps_info, "mpsInfo", "(JD)Lgcx/MpsInfo;")                                                \
     X(gcx_graph_info, "graphInfo", "(JJJJJJJJJJ)Lgcx/GraphInfo;")                                  \
     X(gcx_graph_node, "graphNode", "(JJJJJJJJJJJJJJJ[B)Lgcx/GraphNode;")                           \

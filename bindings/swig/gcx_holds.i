@@ -66,6 +66,7 @@ FILLED_STRUCT(gcx_mps_info, info)
         UNSIGNED(hold->last_atom_sm_count);
         SIGNED(hold->mps);
         REAL(hold->mps_thread_percentage);
+        UNSIGNED(hold->parent);
         BYTES(hold->atoms, sizeof(hold->atoms));
         BYTES(hold->device_uuid, sizeof(hold->device_uuid));
         TEXT(hold->name);

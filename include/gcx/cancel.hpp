@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #if __has_include(<version>)
 #include <version>
 #endif
@@ -29,6 +30,28 @@ class cancel : public detail::owner<gcx_cancel, gcx_cancel_destroy> {
 
   private:
     explicit cancel(gcx_cancel owned) noexcept { *receive() = owned; }
+};
+
+// A std::string for a name or a folder. A null pointer, as std::getenv returns it for a variable
+// that isn't set, is GCX_ERROR_INVALID_VALUE; a std::string would throw std::logic_error.
+class nonnull_string : public std::string {
+  public:
+    nonnull_string() = default;
+    template <class Text, class = std::enable_if_t<std::is_convertible_v<Text, std::string>>>
+    nonnull_string(Text&& value) : std::string(checked(std::forward<Text>(value))) {}
+
+  private:
+    template <class Text>
+    static Text&& checked(Text&& value) {
+        if constexpr (std::is_convertible_v<Text, const char*>) {
+            const char* const text = value;
+            if (text == nullptr)
+                throw error(GCX_ERROR_INVALID_VALUE,
+                            "gcx::nonnull_string: the name or folder is nullptr; if it comes from "
+                            "std::getenv, set that variable, or leave the name or folder out");
+        }
+        return std::forward<Text>(value);
+    }
 };
 
 // As a time-out: GCX_FOREVER.

@@ -36,13 +36,13 @@ enum class hold_flags : uint32_t {
 
 // gcx_hold_params. From C++20 on: {.name = "decode", .timeout = std::chrono::seconds(2)}.
 struct hold_params {
-    std::string name = {};
+    nonnull_string name = {};
     hold_flags flags = hold_flags::none;
     gcx_sm_family family = family::none;    // none: coscheduled
     uint32_t min_sm_count = 0;              // so many will do; 0: no less than asked for
     std::chrono::milliseconds timeout = {}; // to wait for the SMs; 0: don't; gcx::forever
     const gcx::cancel* cancel = nullptr;    // gives the wait up; stays the caller's
-    std::optional<std::string> folder =
+    std::optional<nonnull_string> folder =
         {}; // an absolute path; none: GCX_HOLD_FOLDER, or the user's
 };
 
@@ -132,7 +132,7 @@ class hold : public detail::owner<gcx_hold, gcx_hold_destroy> {
 // gcx_hold_list: who has SMs and who waits for some, of all processes that use the folder that
 // GCX_HOLD_FOLDER names or the user's own, or of those that use another. Names in it are any bytes:
 // escape them. Opens no driver.
-inline std::vector<gcx_live_hold> live_holds(const std::optional<std::string>& folder = {}) {
+inline std::vector<gcx_live_hold> live_holds(const std::optional<nonnull_string>& folder = {}) {
     const char* const path =
         folder ? detail::text("gcx::live_holds: the folder", *folder) : nullptr;
     return detail::listed<gcx_live_hold>(

@@ -37,7 +37,7 @@ enum class resize_flags : uint32_t { none = GCX_RESIZE_DEFAULT, at_once = GCX_RE
 
 // gcx_lease_params. From C++20 on: {.name = "decode", .timeout = std::chrono::seconds(2)}.
 struct lease_params {
-    std::string name = {};
+    nonnull_string name = {};
     lease_flags flags = lease_flags::none;
     gcx_sm_family family = family::none;    // none: coscheduled
     uint32_t min_sm_count = 0;              // so many will do; 0: no less than asked for

@@ -1,9 +1,14 @@
 #include "cli/environment.hpp"
 
+#include "cli/checked.hpp"
 #include "cli/text.hpp"
+#include "exec/plan.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
+#include <string_view>
 
 namespace gcx::cli {
 namespace {
@@ -13,7 +18,7 @@ struct Variable {
     const char* effect;
 };
 constexpr std::array kVariables = {
-    Variable{"GCX_EXEC_PLAN",
+    Variable{exec::kPlanVariable,
              "a gcx exec around this command gives it the SMs that are shown above, and no others"},
     Variable{"CUDA_VISIBLE_DEVICES",
              "which devices the driver shows and in which order; ordinals count within it"},
@@ -26,6 +31,41 @@ constexpr std::array kVariables = {
              "under MPS, 1 lets each context of a process have a share of the SMs of its own"},
 };
 
+// Whether the opened driver has the partition's SMs, and no others, of a device that the plan
+// names. It is another driver if --driver chose it, or if the auditor of gcx exec is no longer
+// loaded.
+bool has_partition(const exec::Plan& plan) {
+    int32_t count = 0;
+    check(gcx_device_get_count(&count));
+    bool any = false;
+    for (int32_t device = 0; device < count; device++) {
+        const gcx_device_info info = device_info(device);
+        const auto part = std::find_if(
+            plan.devices.begin(), plan.devices.end(), [&](const exec::DevicePart& named) {
+                return std::equal(named.uuid.begin(), named.uuid.end(), std::begin(info.uuid));
+            });
+        if (part == plan.devices.end())
+            continue;
+        if (part->sm_count != info.sm_count)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+// value: null if the variable isn't set.
+std::string effect_of(const Variable& variable, const char* value) {
+    if (value == nullptr || variable.name != std::string_view(exec::kPlanVariable))
+        return variable.effect;
+    try {
+        if (has_partition(exec::read_plan(value)))
+            return variable.effect;
+    } catch (const exec::PlanError& error) {
+        return "no partition: " + visible(error.what());
+    }
+    return "no partition: the driver that is shown above is not limited by it";
+}
+
 } // namespace
 
 Json environment_json() {
@@ -35,7 +75,7 @@ Json environment_json() {
         json.add(Json::object()
                      .set("name", variable.name)
                      .set("value", value != nullptr ? Json(value) : Json())
-                     .set("effect", variable.effect));
+                     .set("effect", effect_of(variable, value)));
     }
     return json;
 }
@@ -45,7 +85,7 @@ std::string environment_text() {
     for (const Variable& variable : kVariables) {
         if (const char* const value = std::getenv(variable.name); value != nullptr)
             text += std::string("  ") + variable.name + "=" + visible(value) + "\n      " +
-                    variable.effect + "\n";
+                    effect_of(variable, value) + "\n";
     }
     return text.empty() ? "  nothing that limits SMs is set\n" : text;
 }

@@ -64,6 +64,13 @@ void Graph::set_part(std::span<const uint32_t> numbers, uint32_t part) {
              format("part is %u; the graph has %u parts, counted from 0, so that the next is %u; "
                     "there can be %u",
                     part, nodes.part_count(), nodes.part_count(), GCX_MAX_GRAPH_PARTS));
+    if (numbers.empty() && part == nodes.part_count())
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("no nodes for part %u, which the graph doesn't have yet: give a new part at "
+                    "least one node",
+                    part));
+    if (numbers.empty())
+        return; // the executables stay
     nodes.set_part(numbers, part);
     part_count_.store(nodes.part_count(), std::memory_order_relaxed);
     for (const Pointer& executable : executables_.all()) {

@@ -303,6 +303,18 @@ void launches_make_no_more_and_more_events() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
+void set_part_of_no_nodes_makes_no_part(gcx_graph graph) {
+    const uint32_t parts = info_of(graph).part_count;
+    CHECK_REFUSED(gcx_graph_set_part(graph, nullptr, 0, parts), GCX_ERROR_INVALID_VALUE);
+    CHECK(std::string(gcx_last_error_message()).find("at least one node") != std::string::npos);
+    CHECK_REFUSED(gcx_graph_set_part(graph, nullptr, 0, parts + 1), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(info_of(graph).part_count, parts);
+    const uint32_t executables = info_of(graph).executables;
+    CHECK_OK(gcx_graph_set_part(graph, nullptr, 0, parts - 1)); // nothing changes
+    CHECK_EQ(info_of(graph).part_count, parts);
+    CHECK_EQ(info_of(graph).executables, executables);
+}
+
 void parts_are_chosen() {
     const GraphKernels kernels;
     const Two two;
@@ -316,11 +328,14 @@ void parts_are_chosen() {
     CHECK_REFUSED(gcx_graph_set_part(graph, &last, 1, 2), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_set_part(graph, &none, 1, 1), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_set_part(graph, nullptr, 1, 1), GCX_ERROR_INVALID_VALUE);
+    set_part_of_no_nodes_makes_no_part(graph);
     CHECK_OK(gcx_graph_set_part(graph, &last, 1, 1));
     CHECK_EQ(nodes_of(graph)[2].part, 1U);
     CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
     CHECK(kernels.take_sms(0) == two.small.probe());
     CHECK(kernels.take_sms(1) == two.large.probe());
+    CHECK_EQ(info_of(graph).executables, 1U);
+    set_part_of_no_nodes_makes_no_part(graph);
     CHECK_EQ(info_of(graph).executables, 1U);
     CHECK_OK(gcx_graph_set_part(graph, &last, 1, 0));
     CHECK_EQ(info_of(graph).executables, 0U);

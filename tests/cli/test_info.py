@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from .command import (
     H100,
     SM_COUNTS,
     WITHOUT_CLUSTERS,
+    Done,
     fail,
     fail_json,
+    gcx,
     succeed,
     succeed_json,
 )
@@ -119,6 +122,47 @@ def test_environment() -> None:
 def test_environment_in_text(name: str) -> None:
     assert name not in succeed("info")
     assert f"{name}=0" in succeed("info", env={name: "0"})
+
+
+PARTITION = "a gcx exec around this command gives it the SMs that are shown above, and no others"
+
+
+def plan_line(done: Done) -> str:
+    """What gcx info says of GCX_EXEC_PLAN, the last variable that it lists here."""
+    assert done.returncode == 0, done
+    name, effect = done.stdout.splitlines()[-2:]
+    assert name.startswith("  GCX_EXEC_PLAN=")
+    return effect.strip()
+
+
+def test_info_inside_gcx_exec_names_the_partition() -> None:
+    inside = ("exec", "--sms", "24", "--")
+    info = [os.environ["GCX_CLI"], "info"]
+    assert plan_line(gcx(*inside, *info)) == PARTITION
+    # Another driver is not the partition's.
+    other = plan_line(gcx(*inside, *info, "--driver", "sim:a100@13.0"))
+    assert other == "no partition: the driver that is shown above is not limited by it"
+    # Nor is the whole device, without the auditor.
+    other = plan_line(gcx(*inside, "env", "-u", "LD_AUDIT", *info))
+    assert other == "no partition: the driver that is shown above is not limited by it"
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        ("gcx-exec-9 x", "doesn't begin with gcx-exec-1"),
+        ("", "doesn't begin with gcx-exec-1"),
+        ("gcx-exec-1 driver=/x shim=/x", "names no device"),
+        ("gcx-exec-1 sms=\x1b[2J", "sms=\\x1b[2J means nothing here"),
+    ],
+)
+def test_info_with_a_damaged_plan_names_no_partition(plan: str, why: str) -> None:
+    env = {"GCX_EXEC_PLAN": plan}
+    effect = plan_line(gcx("info", env=env))
+    assert effect.startswith("no partition: GCX_EXEC_PLAN")
+    assert why in effect
+    listed = succeed_json("info", env=env)["environment"]
+    assert listed[0]["effect"].startswith("no partition: ")
 
 
 def test_queues() -> None:

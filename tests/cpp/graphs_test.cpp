@@ -150,6 +150,10 @@ void parts_of_a_graph() {
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_part(99, 0));
     const uint32_t most = gcx::max_graph_parts;
     CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_part(0, most));
+    const uint32_t next = graph.info().part_count;
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.set_part({}, next));
+    graph.set_part({}, 0); // nothing changes
+    CHECK_EQ(graph.info().part_count, next);
     // The other way round.
     graph.set_part({0}, 1);
     graph.set_part(1, 0);

@@ -94,6 +94,48 @@ void hold_join_of_unset_variable_is_refused() {
     unsetenv("GCX_TEST_HOLD");
 }
 
+// Where the variable is not set; a folder that is none means the default one only if it is left
+// out.
+void unset_variable_as_folder_or_name_is_refused() {
+    unsetenv("GCX_TEST_UNSET");
+    const auto unset = [] { return std::getenv("GCX_TEST_UNSET"); };
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::live_holds(unset()));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold(0, 8, {unset()}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::lease(0, 8, {unset()}));
+    gcx::hold_params params;
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, params.folder = unset());
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, params.name = unset());
+    CHECK(!params.folder && params.name.empty());
+    try {
+        (void)gcx::live_holds(unset());
+    } catch (const gcx::error& error) {
+        CHECK(std::string(error.what()).find("std::getenv") != std::string::npos);
+    }
+}
+
+// What a std::string is made of is taken as before.
+void names_and_folders_are_given_as_strings_are() {
+    gcx::hold_params params;
+    const std::string text = "a name";
+    const char* const pointer = text.c_str();
+    params.name = pointer;
+    CHECK(params.name == text);
+    params.name = text;
+    params.name = std::string("another");
+    CHECK(params.name == "another");
+    params.name = {};
+    CHECK(params.name.empty());
+    const std::optional<std::string> folder = "/a/folder";
+    params.folder = folder;
+    CHECK(params.folder == folder);
+    params.folder = std::nullopt;
+    params.folder = "/another";
+    params.folder = {};
+    CHECK(!params.folder);
+    CHECK_EQ(gcx::live_holds({}).size(), gcx::live_holds(std::nullopt).size());
+    CHECK_EQ(gcx::live_holds(std::optional<std::string>()).size(), gcx::live_holds().size());
+}
+
 void wrong_folders() {
     const Folder open("GCX_HOLD_OPEN_FOLDER");
     CHECK_EQ(chmod(open.path, 0755), 0);
@@ -190,6 +232,8 @@ void test_hold_misuse() {
         empty_holds();
         wrong_holds();
         hold_join_of_unset_variable_is_refused();
+        unset_variable_as_folder_or_name_is_refused();
+        names_and_folders_are_given_as_strings_are();
         wrong_folders();
         a_file_is_removed();
         forked_with_a_hold();

@@ -170,7 +170,10 @@ def _milliseconds(timeout: Any) -> int:
             f"timeout must be a number of seconds or None, not {type(timeout).__name__}: "
             f"{timeout!r}"
         )
-    seconds = float(timeout)
+    try:
+        seconds = float(timeout)
+    except OverflowError:  # An int that no float is as large as.
+        seconds = timeout = math.inf
     if not 0 <= seconds <= _LONGEST:  # So that not-a-number is refused too.
         raise InvalidValueError(
             f"timeout must be 0 to {_LONGEST:.0f} seconds, not {timeout}; None waits for ever"

@@ -10,6 +10,7 @@ from gcx._errors import InvalidDeviceError, InvalidValueError
 
 _Meaning = TypeVar("_Meaning")
 _MOST = 0xFFFFFFFF
+_MOST_SMS = _MOST - 1  # GCX_REST is no count.
 _MOST_DEVICES = 0x7FFFFFFF
 # These can be iterated, but the order or the items are not what was meant.
 _NO_LISTS = (str, bytes, bytearray, dict, set, frozenset)
@@ -47,6 +48,19 @@ def whole(value: object, what: str, least: int = 0, most: int = _MOST) -> int:
     if number > most:
         raise InvalidValueError(f"{what} must be at most {most}, not {number}")
     return number
+
+
+def sms_of(value: object, what: str, none: str) -> int:
+    """A count of SMs for C.
+
+    Args:
+        what: What it is a count of.
+        none: What the caller can write instead of 0.
+    """
+    number = _number(value)
+    if number is not None and number < 1:
+        raise InvalidValueError(f"{what} must be at least 1, not {number}; {none}")
+    return whole(value, what, 1, _MOST_SMS)
 
 
 def _number(value: Any) -> int | None:

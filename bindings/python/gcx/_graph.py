@@ -203,10 +203,12 @@ class Graph(Owned):
 
         Args:
             nodes: A GraphNode or its number, or several. A child graph's stands for all of its.
-            part: One that there is, or the next.
+                If there are none, nothing changes.
+            part: One that there is, or the next, which needs at least one node.
 
         Raises:
-            InvalidValueError: No such node; part is more than the number of parts, or than 15.
+            InvalidValueError: No such node; part is more than the number of parts, or than 15, or
+                is the next and there are no nodes.
         """
         several = None if isinstance(nodes, GraphNode) else items_of(nodes)
         numbers = [_number_of(node) for node in ([nodes] if several is None else several)]

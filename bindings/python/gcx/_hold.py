@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, SupportsIndex, Union
 from gcx import _gcx
 from gcx._acquire import take
 from gcx._cancel import Cancel
-from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, text_of, whole
+from gcx._checks import DeviceLike, chosen, flag_of, ordinal_of, sms_of, text_of, whole
 from gcx._device import uuid_text
-from gcx._errors import InvalidValueError, NotInitializedError
+from gcx._errors import NotInitializedError
 from gcx._lease import Lease, count_or_rest, lease_of, sm_count_of
 from gcx._owned import Owned
 from gcx._publish import atoms_in
@@ -261,12 +261,7 @@ def _sm_count_of(value: object) -> int:
     """A reservation's SM count for C."""
     if value is None:
         return _gcx.GCX_REST
-    count = whole(value, "a reservation's count")
-    if count == 0:
-        raise InvalidValueError(
-            "a reservation's count must be at least 1, not 0; None asks for the rest"
-        )
-    return count
+    return sms_of(value, "a reservation's count", "None asks for the rest")
 
 
 def _empty_hold() -> Hold:
@@ -296,6 +291,7 @@ class LiveHold(NamedTuple):
         last_atom_sm_count: SMs of the last atom.
         mps: Hold.mps.
         mps_thread_percentage: Hold.mps_thread_percentage.
+        parent: The id of the hold that it is a part of, which may have ended; None: of the device.
         atoms: The numbers of its atoms.
         device_uuid: Device.uuid, which tells the same device in all processes.
         name: Its name: any text, escape it where it is shown.
@@ -318,6 +314,7 @@ class LiveHold(NamedTuple):
     last_atom_sm_count: int
     mps: bool | None
     mps_thread_percentage: float
+    parent: int | None
     atoms: tuple[int, ...]
     device_uuid: str
     name: str
@@ -338,12 +335,13 @@ def holds(folder: Path | None = None) -> list[LiveHold]:
     found = []
     for fields in _gcx.gcx_hold_list(folder):
         (number, since, until, pid, user, simulated, waits, family, sms, of_device, atoms, size,
-         last, mps, percentage, words, uuid, name, process, device) = fields  # fmt: skip
+         last, mps, percentage, parent, words, uuid, name, process, device) = fields  # fmt: skip
         found.append(
             LiveHold(
                 number, since, until, pid, user, bool(simulated), bool(waits),
                 FAMILY_NAMES[family], count_or_rest(sms), of_device, atoms, size, last,
-                _MPS[mps], percentage, atoms_in(words), uuid_text(uuid), name, process, device,
+                _MPS[mps], percentage, parent or None, atoms_in(words), uuid_text(uuid), name,
+                process, device,
             )
         )  # fmt: skip
     return found

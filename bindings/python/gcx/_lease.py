@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from gcx import _gcx
-from gcx._checks import flag_of, whole
+from gcx._checks import flag_of, sms_of
 from gcx._errors import InvalidValueError, described
 from gcx._order import Waitable
 from gcx._owned import Closing
@@ -259,13 +259,8 @@ def sm_count_of(value: object) -> int:
     """A lease's SM count for C."""
     if value is None:
         return _gcx.GCX_REST
-    count = whole(value, "a lease's count", most=_gcx.GCX_REST - 1)
-    if count == 0:
-        raise InvalidValueError(
-            "a lease's count must be at least 1, not 0; None asks for the rest, and close() gives "
-            "the lease up"
-        )
-    return count
+    hint = "None asks for the rest, and close() gives the lease up"
+    return sms_of(value, "a lease's count", hint)
 
 
 def count_or_rest(sm_count: int) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn, Optional, SupportsIndex, Union
 
 from gcx import _gcx
-from gcx._checks import chosen, flag_of, items_of, whole
+from gcx._checks import chosen, flag_of, items_of, sms_of, whole
 from gcx._errors import InvalidValueError
 
 #: How the SMs of a split are taken, see SMResource.split.
@@ -176,12 +176,7 @@ def _count_of(value: object) -> int:
     """A group's SM count for C."""
     if value is None:
         return _gcx.GCX_REST
-    count = whole(value, "a group's count", most=_MOST - 1)
-    if count == 0:
-        raise InvalidValueError(
-            "a group's count must be at least 1, not 0; None asks for what the others leave"
-        )
-    return count
+    return sms_of(value, "a group's count", "None asks for what the others leave")
 
 
 def requests_of(wanted: Counts) -> Sequence[int | _Row]:

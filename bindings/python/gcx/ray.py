@@ -110,6 +110,9 @@ def hold(
     them. An actor has one hold, until it is closed or the process ends, whether or not anybody
     keeps the object. A task closes its own, by `with`: Ray goes on with the process.
 
+    In an actor that Ray starts inside gcx exec, the hold is a part of the SMs that gcx exec has, so
+    that no SM is reserved twice.
+
     Args:
         name: For messages and `gcx ps`. None: the actor's name, or its class and id.
         device: As gcx.hold, in this process's numbers. None: the GPU that Ray gave it, or the only
@@ -182,8 +185,10 @@ def _take(
     except gcx.AlreadyAcquiredError as error:
         if os.environ.get("GCX_EXEC_PLAN"):
             why = (
-                "This process runs inside gcx exec, which holds all the SMs that it sees: "
-                "gcx.acquire divides them, and gcx.ray.hold is for processes outside"
+                f"This process runs inside gcx exec, and gcx.ray.hold reserves {wanted} of the SMs "
+                "that gcx exec has, as many as Ray counts for this process. Other programs inside "
+                "the same gcx exec have reserved some of them, as `gcx ps` shows; wait longer by "
+                "timeout="
             )
         else:
             why = (
@@ -194,6 +199,14 @@ def _take(
                 "start --resources, or ask for a share of one GPU by device_sm_count="
             )
         raise gcx.AlreadyAcquiredError(f"{error.message} {why}") from error
+    except gcx.ResourceConfigurationError as error:
+        if not os.environ.get("GCX_EXEC_PLAN"):
+            raise
+        raise gcx.ResourceConfigurationError(
+            f"{error.message}. This process runs inside gcx exec, of whose SMs gcx.ray.hold "
+            f"reserves as many as Ray counts, {wanted}; give gcx exec --sms and {RESOURCE} the "
+            "same number"
+        ) from error
     if held.sm_count != wanted:
         warnings.warn(
             f"{name}: Ray counts {wanted} {RESOURCE}, and the device gives {held.sm_count}: an "

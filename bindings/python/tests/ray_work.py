@@ -70,12 +70,12 @@ class KnowsNothing:
     def sm_count(self) -> int:
         return gcx.Device(0).sm_count
 
-    def hold(self) -> str:
-        """What is said to one that asks for a hold all the same."""
+    def hold(self) -> dict[str, Any] | str:
+        """Asks for a hold all the same, and returns what it is, or the error."""
         try:
-            return repr(gcx.ray.hold(timeout=0))
-        except gcx.AlreadyAcquiredError as error:
-            return str(error)
+            return seen(gcx.ray.hold(timeout=0))
+        except gcx.Error as error:
+            return f"{type(error).__name__}: {error}"
 
 
 @ray.remote(num_cpus=0)  # type: ignore[misc]

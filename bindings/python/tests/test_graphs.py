@@ -128,6 +128,11 @@ def test_parts_have_sms_of_their_own(work: Work, parts: gcx.Partitions) -> None:
         assert {run.sms for run in work.runs()} == {others[2].stream.sm_ids()}
     with pytest.raises(gcx.InvalidValueError):
         graph.set_part(99, 0)
+    count = graph.info.part_count
+    with pytest.raises(gcx.InvalidValueError, match="at least one node"):
+        graph.set_part([], count)
+    graph.set_part([], 0)  # Nothing changes.
+    assert graph.info.part_count == count
     with pytest.raises(TypeError):
         graph.set_part("0", 0)  # type: ignore[arg-type]
 

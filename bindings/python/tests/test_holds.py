@@ -51,6 +51,7 @@ def test_a_hold_and_what_it_says(folder: Path) -> None:
         assert (first.atom_sm_count, first.last_atom_sm_count) == (8, 12)
         assert "H100" in first.device_name
         assert second.id == rest.id
+        assert (first.parent, second.parent) == (None, None)
         with pytest.raises(gcx.AlreadyAcquiredError, match='"decode" of process'):
             gcx.hold(8)
     assert held.closed
@@ -101,6 +102,32 @@ def test_other_processes(folder: Path) -> None:
         gcx.join_hold(token)
     with pytest.raises(gcx.InvalidValueError, match="no token"):
         gcx.join_hold("token")
+
+
+def test_hold_inside_gcx_exec_has_a_parent(folder: Path) -> None:
+    inside = """
+import sys, gcx
+with gcx.hold(16, name="part") as held:
+    print(held.id, flush=True)
+    sys.stdin.read()
+"""
+    words = ["exec", "--sms", "24", "--name", "around", "--", sys.executable, "-c", inside]
+    with subprocess.Popen(
+        [sys.executable, "-m", "gcx", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        number = int(program.stdout.readline())
+        listed = {hold.name: hold for hold in gcx.holds()}
+        program.communicate()
+    assert sorted(listed) == ["around", "part"]
+    assert listed["around"].parent is None
+    assert (listed["part"].id, listed["part"].parent) == (number, listed["around"].id)
+    assert set(listed["part"].atoms) < set(listed["around"].atoms)
+    assert program.returncode == 0
 
 
 def test_waiting() -> None:
@@ -183,6 +210,11 @@ def test_wrong_arguments() -> None:
         gcx.Hold()
     with pytest.raises(gcx.InvalidValueError, match="a reservation's count must be at least 1"):
         gcx.hold(0)
+    with pytest.raises(gcx.InvalidValueError, match="at least 1, not -1; None"):
+        gcx.hold(-1)
+    # The number that means the rest to C.
+    with pytest.raises(gcx.InvalidValueError, match="at most 4294967294"):
+        gcx.hold(2**32 - 1)
     with pytest.raises(gcx.InvalidValueError):
         gcx.hold(8, min_sm_count=16)
     with pytest.raises(gcx.InvalidValueError):

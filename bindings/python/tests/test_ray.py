@@ -82,10 +82,25 @@ def cluster(folders: tuple[Path, Path]) -> Iterator[Any]:
         nodes.shutdown()
 
 
+_started: list[Any] = []  # The actors of the running test.
+_groups: list[Any] = []  # Its placement groups.
+
+
+def start(actor: Any, *args: Any, **named: Any) -> Any:
+    """Starts an actor, which ends with the test however that ends."""
+    _started.append(actor.remote(*args, **named))
+    return _started[-1]
+
+
 @pytest.fixture(autouse=True)
 def _nothing_is_held(cluster: Any, folders: tuple[Path, Path]) -> Iterator[None]:
-    """After each test both folders are empty, and Ray has all SMs again."""
+    """After each test both folders are empty, and Ray has all SMs again. A failed test's actors are
+    killed too, so that the next one starts as if it had passed."""
     yield
+    while _started:
+        ray.kill(_started.pop())
+    while _groups:
+        remove_placement_group(_groups.pop())
     for folder in folders:
         until_free(folder)
     until(lambda: ray.available_resources().get(gcx.ray.RESOURCE) == 396)
@@ -150,18 +165,21 @@ def is_pending(actor: Any) -> bool:
 def test_decode_beside_prefill_and_both_restarted(cluster: Any, folders: tuple[Path, Path]) -> None:
     bundles = [{gcx.ray.RESOURCE: sms, "CPU": 0.1, **ONE_GPU} for sms in (24, 108)]
     group = placement_group(bundles, strategy="STRICT_PACK")
+    _groups.append(group)
     # By number: Ray would put 24 SMs into the bundle of 108 as well.
     to_bundle = [
         PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
         for index in range(2)
     ]
     odd = "decode, größer \N{ROCKET} " + "x" * 80
-    decode = Holder.options(
-        **gcx.ray.options(24), name=odd, num_cpus=0.1, scheduling_strategy=to_bundle[0]
-    ).remote()
-    prefill = Holder.options(
-        **gcx.ray.options(108), num_cpus=0.1, scheduling_strategy=to_bundle[1]
-    ).remote()
+    decode = start(
+        Holder.options(
+            **gcx.ray.options(24), name=odd, num_cpus=0.1, scheduling_strategy=to_bundle[0]
+        )
+    )
+    prefill = start(
+        Holder.options(**gcx.ray.options(108), num_cpus=0.1, scheduling_strategy=to_bundle[1])
+    )
     first, second = tell(decode), tell(prefill)
     assert (first["sm_count"], first["ran_on"]) == (24, 24)
     assert (second["sm_count"], second["ran_on"]) == (108, 108)
@@ -181,24 +199,19 @@ def test_decode_beside_prefill_and_both_restarted(cluster: Any, folders: tuple[P
     assert tell(prefill)["sm_count"] == 108
     assert {hold.sm_count for hold in gcx.holds(folders[0])} == {24, 108}
     assert gcx.holds(folders[1]) == []
-    for actor in (decode, prefill):
-        ray.kill(actor)
-    remove_placement_group(group)
 
 
 def test_shares_of_two_gpus(cluster: Any, folders: tuple[Path, Path]) -> None:
     wanted = gcx.ray.options(88, device_sm_count=132)
-    first, second = (Holder.options(**wanted).remote() for _ in range(2))
+    first, second = (start(Holder.options(**wanted)) for _ in range(2))
     had, other = tell(first), tell(second)
     assert had["uuid"] != other["uuid"]
     # 88 SMs are left, and no GPU has them: Ray waits, and the hold is never asked.
-    third = Holder.options(**wanted).remote()
+    third = start(Holder.options(**wanted))
     assert is_pending(third)
     assert len(gcx.holds(folders[1])) == 2
     ray.kill(first)
     assert tell(third)["uuid"] == had["uuid"]
-    for actor in (second, third):
-        ray.kill(actor)
 
 
 def test_somebody_outside_ray(
@@ -207,7 +220,7 @@ def test_somebody_outside_ray(
     asked = {"resources": {gcx.ray.RESOURCE: 24, **ONE_GPU}}
     one = folders[0]
     with gcx.hold(120, name="outside", folder=one):
-        refused = Holder.options(**asked).remote(timeout=0.1)
+        refused = start(Holder.options(**asked), timeout=0.1)
         with pytest.raises(ray.exceptions.ActorDiedError) as caught:
             ray.get(refused.tell.remote())
         said = str(caught.value)
@@ -215,9 +228,9 @@ def test_somebody_outside_ray(
         assert '"outside" of process' in said
         assert "Ray counts 24 gcx_sms of node" in said
 
-        patient = Holder.options(**asked).remote(timeout=None)
+        patient = start(Holder.options(**asked), timeout=None)
         until(lambda: any(hold.waiting for hold in gcx.holds(one)))
-        cancelled = Holder.options(**asked).remote(timeout=None)
+        cancelled = start(Holder.options(**asked), timeout=None)
         until(lambda: sum(hold.waiting for hold in gcx.holds(one)) == 2)
         ray.kill(cancelled)
         until(lambda: sum(hold.waiting for hold in gcx.holds(one)) == 1)
@@ -227,7 +240,6 @@ def test_somebody_outside_ray(
     for text in (again, in_thread):
         assert text.startswith("AlreadyAcquiredError: this actor has its hold already")
     assert in_child.startswith("NotInitializedError: this process is the child of a fork")
-    ray.kill(patient)
 
 
 def test_tasks(cluster: Any, folders: tuple[Path, Path]) -> None:
@@ -238,17 +250,51 @@ def test_tasks(cluster: Any, folders: tuple[Path, Path]) -> None:
     assert all("held_by_a_task" in each["name"] for each in said)
 
 
-def test_an_actor_inside_gcx_exec(cluster: Any, folders: tuple[Path, Path]) -> None:
-    """As docs/ray.md has it, for programs that know nothing of gcx."""
+def inside_gcx_exec(sm_count: int) -> Any:
+    """An actor for which Ray counts so many SMs, inside a gcx exec of 24, as docs/ray.md has it for
+    programs that know nothing of gcx."""
     python = f"{sys.executable} -m gcx exec --sms 24 --wait 60 --name served -- {sys.executable}"
-    actor = KnowsNothing.options(
-        resources={gcx.ray.RESOURCE: 24, **ONE_GPU}, runtime_env={"py_executable": python}
-    ).remote()
+    return start(
+        KnowsNothing.options(
+            resources={gcx.ray.RESOURCE: sm_count, **ONE_GPU},
+            runtime_env={"py_executable": python},
+        )
+    )
+
+
+def test_hold_inside_gcx_exec_is_a_part_of_its_sms(
+    cluster: Any, folders: tuple[Path, Path]
+) -> None:
+    actor = inside_gcx_exec(24)
     assert ray.get(actor.sm_count.remote()) == 24
-    (hold,) = gcx.holds(folders[0])
-    assert (hold.name, hold.sm_count) == ("served", 24)
-    assert "runs inside gcx exec" in ray.get(actor.hold.remote())
-    ray.kill(actor)
+    (outer,) = gcx.holds(folders[0])
+    assert (outer.name, outer.sm_count, outer.parent) == ("served", 24, None)
+
+    part = ray.get(actor.hold.remote())
+    assert not isinstance(part, str), part
+    assert (part["sm_count"], part["ran_on"]) == (24, 24)
+    assert part["atoms"] == outer.atoms
+    listed = {hold.id: hold for hold in gcx.holds(folders[0])}
+    assert set(listed) == {outer.id, part["id"]}
+    assert listed[part["id"]].parent == outer.id
+    # For everybody outside they are the same 24.
+    with gcx.hold(None, folder=folders[0]) as others:
+        assert others.sm_count == 108
+        assert not set(others.atoms) & set(outer.atoms)
+
+    assert ray.get(actor.hold.remote()).startswith("AlreadyAcquiredError: this actor has its hold")
+
+
+def test_hold_of_more_sms_than_gcx_exec_has_is_refused(
+    cluster: Any, folders: tuple[Path, Path]
+) -> None:
+    said = ray.get(inside_gcx_exec(32).hold.remote())
+    assert isinstance(said, str), said
+    assert said.startswith("ResourceConfigurationError: ")
+    assert 'the reservation "served" of device 0 has 24 SMs' in said
+    assert "give gcx exec --sms and gcx_sms the same number" in said
+    (outer,) = gcx.holds(folders[0])
+    assert outer.sm_count == 24
 
 
 def test_the_example(cluster: Any) -> None:

@@ -117,7 +117,8 @@ func (graph Graph) Prepare(flags uint32, resources ...Resource) error {
 	})
 }
 
-// SetPart says which part nodes are of: one that there is, or the next.
+// SetPart says which part nodes are of: one that there is, or the next, which needs at least one
+// node.
 func (graph Graph) SetPart(part uint32, nodes ...uint32) error {
 	return check(func() Result {
 		return c.GraphSetPart(graph.handle, first(nodes), uint32(len(nodes)), part)

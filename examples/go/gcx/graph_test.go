@@ -153,7 +153,8 @@ func TestGraphsAreMisused(t *testing.T) {
 	for what, err := range map[string]error{
 		"no graph": nothing, "unknown flags": flags, "no such node": graph.SetPart(0, 2),
 		"no such part": graph.SetPart(3, 0), "too many parts": graph.SetPart(MaxGraphParts, 0),
-		"no stream": graph.LaunchParts(), "two streams for one part": graph.LaunchParts(stream, stream),
+		"a part without nodes": graph.SetPart(1),
+		"no stream":            graph.LaunchParts(), "two streams for one part": graph.LaunchParts(stream, stream),
 		"no resource": graph.Prepare(0), "unknown flags of preparing": graph.Prepare(0x80, all[0]),
 		"two resources for one part": graph.Prepare(0, all...),
 		"no grid":                    graph.SetKernel(0, KernelParams{}),

@@ -3404,9 +3404,10 @@ extern "C" {
 }
 extern "C" {
     /** Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next. A child
- graph's node stands for all of its nodes. Executables for several sets of SMs are given up.
+ graph's node stands for all of its nodes. Executables for several sets of SMs are given up. If
+ count is 0, nothing changes. A part that has lost all of its nodes stays, and runs nothing.
  Errors: GCX_ERROR_INVALID_VALUE no such node; part is more than the number of parts, or
- GCX_MAX_GRAPH_PARTS.*/
+ GCX_MAX_GRAPH_PARTS; part is the next, and count is 0.*/
     pub fn gcx_graph_set_part(
         graph: gcx_graph,
         nodes: *const u32,

@@ -194,12 +194,13 @@ impl Graph {
     }
 
     /// Says which part these nodes are of: one that there is, or the next. The node of a child graph
-    /// stands for all of its nodes. Executables for several sets of SMs are given up.
+    /// stands for all of its nodes. Executables for several sets of SMs are given up. If there are no
+    /// nodes, nothing changes.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidValue`](crate::ErrorKind) there is no such node, or the part is beyond the
-    /// next, or the 17th.
+    /// next, or the 17th, or is the next and there are no nodes.
     pub fn set_part(&self, nodes: &[u32], part: u32) -> Result<()> {
         let count = counted(nodes.len())?;
         // SAFETY: the handle is alive; the array has `count` elements.

@@ -47,6 +47,9 @@ pub struct LiveHold {
     pub mps: MpsState,
     /// [`MpsInfo::thread_percentage`](crate::MpsInfo) of that process.
     pub mps_thread_percentage: Option<f32>,
+    /// The [`id`](Self::id) of the hold that it is a part of, which may have ended; `None`: of the
+    /// device.
+    pub parent: Option<u64>,
     /// The numbers of the atoms that it has, ascending.
     pub atoms: Vec<u32>,
     /// The 16 bytes of the device.
@@ -107,6 +110,7 @@ fn live_hold(told: &sys::gcx_live_hold) -> LiveHold {
         last_atom_sm_count: told.last_atom_sm_count,
         mps: MpsState::of(told.mps),
         mps_thread_percentage: percentage(told.mps_thread_percentage),
+        parent: Some(told.parent).filter(|id| *id != 0),
         atoms: numbers(&told.atoms),
         device_uuid: told.device_uuid,
         name: bytes(&told.name),

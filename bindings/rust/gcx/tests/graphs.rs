@@ -145,7 +145,11 @@ fn parts_have_sms_of_their_own() -> Result<()> {
     assert_eq!(kind(graph.prepare([later[0].sms(); 3])), ErrorKind::InvalidValue);
     assert_eq!(kind(graph.set_part(&[3], 0)), ErrorKind::InvalidValue);
     assert_eq!(kind(graph.set_part(&[0], 3)), ErrorKind::InvalidValue);
-    graph.set_part(&[], 0)
+    let parts = graph.info()?.part_count;
+    assert_eq!(kind(graph.set_part(&[], parts)), ErrorKind::InvalidValue);
+    graph.set_part(&[], 0)?;
+    assert_eq!(graph.info()?.part_count, parts);
+    Ok(())
 }
 
 #[test]

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use common::{holds_in_a_child, make_folder};
 use gcx::{
-    holds, Cancel, Device, ErrorKind, Family, Hold, HoldBuilder, Lease, MpsState, Resize, Sms,
+    holds, Cancel, Device, ErrorKind, Family, Hold, HoldBuilder, Lease, LiveHold, MpsState, Resize,
+    Sms,
 };
 
 /// The folder that the environment names.
@@ -83,6 +84,7 @@ fn nobody_else_has_them() {
         assert_eq!((first.device_sm_count, first.device_uuid), (132, info.device_uuid));
         assert_eq!((&first.name, &*first.device_name), (&info.name, OsStr::new(device().name())));
         assert!(!first.process_name.is_empty());
+        assert_eq!(first.parent, None);
         assert!(SystemTime::now().duration_since(first.since).unwrap() < Duration::from_secs(600));
         assert_eq!(held_counts(), [Some(24), Some(108)]);
 
@@ -172,6 +174,56 @@ fn another_process_joins() {
         child.wait().unwrap();
         assert_eq!(hold(Sms::Rest).take().unwrap().sm_count().unwrap(), 132);
         assert_eq!(kind(Hold::join(&token)), ErrorKind::NotFound);
+    });
+}
+
+/// What `gcx exec` tells its command about the SMs of this hold, as tests/api/hold_parts_test.cpp has
+/// it.
+fn plan_around(outer: &LiveHold, token: &OsStr) -> String {
+    let uuid: String = outer.device_uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let atoms: Vec<_> = outer.atoms.iter().map(u32::to_string).collect();
+    format!(
+        "gcx-exec-1 driver=/x shim=/x device={uuid} family=coscheduled sms={} of={} atoms={} token={}",
+        outer.sm_count.unwrap(),
+        outer.atom_count,
+        atoms.join(","),
+        token.to_str().unwrap(),
+    )
+}
+
+/// In the process that `plan_around` is for.
+fn take_a_part() {
+    // By this path, as a process in a partition opens the driver that is behind its stub.
+    let driver = format!("/./.{}", gcx::simulator_path().unwrap());
+    // SAFETY: it is the simulated driver.
+    unsafe { gcx::open_driver(&driver) }.unwrap();
+    let part = hold(16).name("part").take().unwrap();
+    let live = holds(None).unwrap();
+    let outer = live.iter().find(|live| live.name == OsStr::new("around")).unwrap();
+    let inner = live.iter().find(|live| live.name == OsStr::new("part")).unwrap();
+    assert_eq!((outer.parent, inner.parent), (None, Some(outer.id)));
+    assert_eq!(inner.id, part.info().unwrap().id);
+    assert!(inner.atoms.iter().all(|atom| outer.atoms.contains(atom)));
+}
+
+#[test]
+fn hold_inside_another_has_a_parent() {
+    if env::var_os("GCX_EXEC_PLAN").is_some() {
+        return take_a_part();
+    }
+    with_folder("hold_inside_another_has_a_parent", || {
+        let outer = hold(24).name("around").take().unwrap();
+        let plan = plan_around(&holds(None).unwrap()[0], &outer.token().unwrap());
+        let machine = env::var("GCX_DRIVER").unwrap();
+        let done = Command::new(env::current_exe().unwrap())
+            .args(["hold_inside_another_has_a_parent", "--exact", "--nocapture"])
+            .env("GCX_EXEC_PLAN", plan)
+            .env("GCX_SIM", machine.strip_prefix("sim:").unwrap())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stderr) + String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success() && said.contains("1 passed"), "{said}");
+        assert_eq!(held_counts(), [Some(24)]);
     });
 }
 

@@ -103,9 +103,11 @@ public final class Graph extends Owned {
    * Says which part nodes are of. At first there is one for each context that the kernels were
    * captured in. Executables for several sets of SMs are given up.
    *
-   * @param part one of those that there are, or the next; below 16
-   * @param nodes the numbers of nodes; a child graph's stands for all of its nodes
-   * @throws GcxException.InvalidValue there is no such node, or part
+   * @param part one of those that there are, or the next, which needs at least one node; below 16
+   * @param nodes the numbers of nodes; a child graph's stands for all of its nodes. If there are
+   *     none, nothing changes
+   * @throws GcxException.InvalidValue there is no such node, or part; the part is the next, and
+   *     there are no nodes
    */
   public void setPart(int part, int... nodes) {
     Functions.gcx_graph_set_part(this, nodes.clone(), part);

@@ -4,6 +4,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.UUID;
 
 /**
@@ -24,6 +25,8 @@ import java.util.UUID;
  * @param lastAtomSmCount SMs of the last atom
  * @param mps as the process saw it that took the hold
  * @param mpsThreadPercentage the same, as in {@link MpsInfo#threadPercentage}
+ * @param parent the {@link #id} of the hold that it is a part of, which may have ended; empty: of
+ *     the device
  * @param atoms the numbers of its atoms
  * @param deviceUuid the same of a device in all processes
  * @param name any text: escape it where it is shown
@@ -46,6 +49,7 @@ public record LiveHold(
     int lastAtomSmCount,
     MpsState mps,
     double mpsThreadPercentage,
+    OptionalLong parent,
     List<Integer> atoms,
     UUID deviceUuid,
     String name,

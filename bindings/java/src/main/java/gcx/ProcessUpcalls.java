@@ -8,6 +8,7 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.UUID;
 
 /** The part of {@link Upcalls} that makes values of what several processes see. */
@@ -150,6 +151,7 @@ abstract class ProcessUpcalls {
       long lastAtomSms,
       long mps,
       double mpsThreadPercentage,
+      long parent,
       byte[] atoms,
       byte[] deviceUuid,
       byte[] name,
@@ -171,6 +173,7 @@ abstract class ProcessUpcalls {
         (int) lastAtomSms,
         MpsState.of((int) mps),
         mpsThreadPercentage,
+        parent == 0 ? OptionalLong.empty() : OptionalLong.of(parent),
         atomsOf(atoms),
         uuid(deviceUuid),
         text(name),

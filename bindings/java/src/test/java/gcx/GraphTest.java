@@ -126,6 +126,9 @@ class GraphTest {
       refused(GcxException.InvalidValue.class, "Graph.setPart", () -> graph.setPart(-1, kernels));
       refused(GcxException.InvalidValue.class, "Graph.setPart", () -> graph.setPart(0, 99));
       graph.setPart(0); // of no nodes
+      int parts = graph.info().partCount();
+      refused(GcxException.InvalidValue.class, "at least one node", () -> graph.setPart(parts));
+      assertEquals(parts, graph.info().partCount());
     }
   }
 

@@ -8,8 +8,10 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -77,6 +79,54 @@ class HoldProcessTest {
       assertEquals(List.of(), Hold.live(folder));
     } finally {
       other.destroyForcibly().waitFor();
+    }
+  }
+
+  /** Holds 16 SMs out of a hold that another process has, and tells of its list entry. */
+  static final class Inside {
+    public static void main(String[] arguments) {
+      // By this path, as a process in a partition opens the driver that is behind its stub.
+      Gcx.openDriver("/./." + Gcx.simulatorPath());
+      try (Hold part = new Device(0).hold(16)) {
+        LiveHold listed =
+            Hold.live().stream()
+                .filter(one -> one.id() == part.info().id())
+                .findAny()
+                .orElseThrow();
+        System.out.println(listed.parent() + " " + listed.atoms());
+      }
+    }
+  }
+
+  /** What gcx exec tells its command about the SMs of a hold, as hold_parts_test.cpp has it. */
+  private static String planAround(LiveHold outer, String token) {
+    String atoms = outer.atoms().stream().map(String::valueOf).collect(Collectors.joining(","));
+    return "gcx-exec-1 driver=/x shim=/x device="
+        + outer.deviceUuid().toString().replace("-", "")
+        + " family=coscheduled sms="
+        + outer.smCount().getAsInt()
+        + " of="
+        + outer.atomCount()
+        + " atoms="
+        + atoms
+        + " token="
+        + token;
+  }
+
+  @Test
+  void holdInsideAnotherHasAParent() throws Exception {
+    HoldTest.setMode(folder, "rwx------");
+    try (Hold outer = device.hold(HoldRequest.of(24).withFolder(folder))) {
+      LiveHold listed = Hold.live(folder).get(0);
+      assertEquals(OptionalLong.empty(), listed.parent());
+      Child child = Child.of(Inside.class.getName(), "-ea");
+      child.environment().put("GCX_HOLD_FOLDER", folder.toString());
+      child.environment().put("GCX_EXEC_PLAN", planAround(listed, outer.token()));
+      child.environment().put("GCX_SIM", System.getenv("GCX_DRIVER").substring("sim:".length()));
+      assertEquals(
+          List.of(OptionalLong.of(outer.info().id()) + " " + listed.atoms().subList(0, 2)),
+          child.run(0));
+      assertEquals(1, Hold.live(folder).size());
     }
   }
 }

@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -121,6 +122,7 @@ class HoldTest {
               12,
               MpsState.OFF,
               0,
+              OptionalLong.empty(),
               List.of(0, 1, 2),
               device.info().uuid(),
               "one",
