@@ -186,7 +186,7 @@ void test_folders() {
             setenv("GCX_HOLD_FOLDER", (path + "//").c_str(), 1);
             CHECK_EQ(listed().size(), 1U);
             give_back(taken(108));
-            unsetenv("GCX_HOLD_FOLDER");
+            setenv("GCX_HOLD_FOLDER", folder.inner().c_str(), 1);
             give_back(hold);
             CHECK(fs::is_empty(path));
         }

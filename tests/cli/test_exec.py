@@ -27,7 +27,7 @@ def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Holds of this test, which meet nobody else's."""
     folder = tmp_path / "runtime"
     folder.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    monkeypatch.setenv("GCX_HOLD_FOLDER", str(folder))
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +317,7 @@ def test_percentages_that_add_up_to_100_fit(gpu: str, family: str, tmp_path: Pat
         for shares in PERCENTAGES:
             # One shell: each command starts the next, outside its own partition.
             given: list[str] = []
-            env = {"XDG_RUNTIME_DIR": str(tmp_path)}
+            env = {"GCX_HOLD_FOLDER": str(tmp_path)}
             with ExitStack() as stack:
                 for share in shares:
                     process = stack.enter_context(

@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ps(folder: Path, *words: str, command: str = "ps") -> Done:
-    return gcx(command, *words, driver=NO_DRIVER, env={"XDG_RUNTIME_DIR": str(folder)})
+    return gcx(command, *words, driver=NO_DRIVER, env={"GCX_HOLD_FOLDER": str(folder)})
 
 
 def shown(folder: Path, command: str = "ps") -> str:

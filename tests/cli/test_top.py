@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def top(folder: Path, *words: str) -> Done:
-    return gcx("top", *words, driver=NO_DRIVER, env={"XDG_RUNTIME_DIR": str(folder)})
+    return gcx("top", *words, driver=NO_DRIVER, env={"GCX_HOLD_FOLDER": str(folder)})
 
 
 def shown(folder: Path) -> str:
@@ -192,7 +192,7 @@ class Terminal:
 
         self.process = subprocess.Popen(
             [program(), "top", *words],
-            env=environment({"XDG_RUNTIME_DIR": str(folder), "TERM": "xterm", **(env or {})}),
+            env=environment({"GCX_HOLD_FOLDER": str(folder), "TERM": "xterm", **(env or {})}),
             stdin=slave,
             stdout=slave,
             stderr=slave,

@@ -25,7 +25,7 @@ time.sleep(100)
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("GCX_HOLD_FOLDER", str(tmp_path))
     return tmp_path
 
 

@@ -25,7 +25,7 @@ class PublishedTest {
   private Child program(Class<?> program) throws Exception {
     Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
     Child child = Child.of(program.getName(), "-ea");
-    child.environment().put("XDG_RUNTIME_DIR", folder.toString());
+    child.environment().put("GCX_HOLD_FOLDER", folder.toString());
     child.environment().remove("CUDA_DEVICE_MAX_CONNECTIONS");
     return child;
   }
