@@ -49,9 +49,10 @@ void make_folder(const std::string& path) {
     struct stat info{};
     if (lstat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
         fail(GCX_ERROR_NOT_PERMITTED,
-             format("the folder %s is %s; remove it, or set %s to a folder of your own with mode "
+             format("%s is %s; remove it, or set %s to a folder of your own with mode "
                     "700",
-                    path.c_str(), S_ISLNK(info.st_mode) ? "a symbolic link" : "not a folder",
+                    path.c_str(),
+                    S_ISLNK(info.st_mode) ? "a symbolic link and not a folder" : "not a folder",
                     kFolderVariable));
     fail_at("can't open the folder", path, error);
 }
