@@ -40,6 +40,7 @@ def comparable(text: str) -> str:
     """Without what differs from run to run and from build to build: times, columns, the path of
     the library, the headers."""
     text = re.sub(r"\S*/libgcx-sim\.so", "LIBRARY", text)
+    text = re.sub(r"(held in|Holds of) /\S+;", r"\1 FOLDER;", text)
     text = re.sub(r'(headers of CUDA|"header_version":) "?[\d.]+', r"\1 HEADERS", text)
     text = re.sub(r"\d+\.\d+", "NUMBER", text)
     text = re.sub(r"(engine|notebook) +\d+", r"\1 PID", text)

@@ -59,7 +59,7 @@ def test_a_hold_and_what_it_says(folder: Path) -> None:
         held.sm_count  # noqa: B018
     held.close()
     assert gcx.holds() == []
-    assert list((folder / "gcx").iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_leases_within_a_hold() -> None:

@@ -115,7 +115,8 @@ class PublishedTest {
   @Test
   void aFolderThatOthersMayEnterIsRefused() throws Exception {
     Child child = program(Publisher.class);
-    Path inner = Files.createDirectory(folder.resolve("gcx"));
+    Object user = Files.getAttribute(folder, "unix:uid");
+    Path inner = Files.createDirectory(folder.resolve("user-" + user));
     Files.setPosixFilePermissions(inner, PosixFilePermissions.fromString("rwxr-xr-x"));
     List<String> lines = child.run(1);
     assertTrue(
