@@ -12,16 +12,22 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
+#include <system_error>
 
 namespace gcx {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::size_t kDigits = 16;
 constexpr std::size_t kMostNames = 16384; // of a folder that somebody has filled
 constexpr int kMostNewNames = 16;
+constexpr std::size_t kLongestMapping = 512; // longer lines of /proc/PID/maps are of other files
 
 [[noreturn]] void fail_at(const char* what, const std::string& path, int error) {
     fail(GCX_ERROR_OPERATING_SYSTEM, format("%s %s: %s%s", what, path.c_str(), std::strerror(error),
@@ -30,6 +36,53 @@ constexpr int kMostNewNames = 16;
 
 std::string path_of_user(const std::string& shared) {
     return shared.empty() ? usual_folder() : format("%s/user-%u", shared.c_str(), geteuid());
+}
+
+bool is_removed_reservation(std::string_view path, const std::string& folder) {
+    return path.starts_with(folder + "/") && path.ends_with(" (deleted)") &&
+           path.find("hold-", folder.size()) != std::string_view::npos;
+}
+
+// process: its folder in /proc. Other users' can't be read, and keep nothing of this user.
+bool keeps_removed_reservation(const fs::path& process, const std::string& folder) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(
+        std::fopen((process / "maps").c_str(), "re"), std::fclose);
+    char line[kLongestMapping];
+    while (maps && std::fgets(line, sizeof line, maps.get()) != nullptr) {
+        std::string_view text(line);
+        text.remove_suffix(text.ends_with('\n') ? 1 : 0);
+        const std::size_t path = text.find('/');
+        if (path != std::string_view::npos && is_removed_reservation(text.substr(path), folder))
+            return true;
+    }
+    std::error_code error;
+    for (fs::directory_iterator file(process / "fd", error), end; !error && file != end;
+         file.increment(error)) {
+        std::error_code gone;
+        if (is_removed_reservation(fs::read_symlink(file->path(), gone).string(), folder))
+            return true;
+    }
+    return false;
+}
+
+// systemd's logind removes the files of a user in /dev/shm when the last session of that user ends
+// (RemoveIPC=yes). A new folder would then hide reservations that processes outside of sessions
+// still have.
+void refuse_if_removed(const std::string& path) {
+    if (struct stat info{}; lstat(path.c_str(), &info) == 0)
+        return;
+    std::error_code error;
+    for (fs::directory_iterator process("/proc", error), end; !error && process != end;
+         process.increment(error)) {
+        const std::string number = process->path().filename();
+        if (number.find_first_not_of("0123456789") == std::string::npos &&
+            keeps_removed_reservation(process->path(), path))
+            fail(GCX_ERROR_OPERATING_SYSTEM,
+                 format("the folder %s was removed while process %s had a reservation in it, as "
+                        "RemoveIPC=yes in systemd's logind.conf does at the end of a session; end "
+                        "that process, and set RemoveIPC=no, or %s to another folder",
+                        path.c_str(), number.c_str(), kFolderVariable));
+    }
 }
 
 void make_folder(const std::string& path) {
@@ -130,6 +183,8 @@ std::optional<PrivateFolder> PrivateFolder::open_at(std::string path) {
 
 PrivateFolder PrivateFolder::make(const std::string& shared) {
     const std::string path = path_of_user(shared);
+    if (shared.empty())
+        refuse_if_removed(path);
     make_folder(path);
     auto folder = open_at(path);
     if (!folder)

@@ -181,6 +181,37 @@ void folder_is_created_with_mode_700() {
     });
 }
 
+// As logind does at the end of a session.
+void folder_removed_under_a_live_hold_is_not_created_again() {
+    const Shm shm;
+    Other first([](Other& self) {
+        publish::open_machine();
+        const gcx_hold hold = taken(100);
+        CHECK_OK(gcx_publish_start("first"));
+        self.point();
+        CHECK_EQ(info_of(hold).lost, 1);
+    });
+    first.arrived();
+    fs::remove_all(usual_path());
+    in_child("a login", [&] {
+        publish::open_machine();
+        for (int round = 0; round < 2; round++) {
+            gcx_hold hold = nullptr;
+            CHECK_EQ(take(100, {}, &hold), GCX_ERROR_OPERATING_SYSTEM);
+            CHECK(message_has("process " + std::to_string(first.pid()) + " had a reservation"));
+            CHECK(message_has("RemoveIPC") && message_has("GCX_HOLD_FOLDER"));
+            CHECK_EQ(gcx_publish_start("x"), GCX_ERROR_OPERATING_SYSTEM);
+            CHECK(listed().empty());
+        }
+    });
+    first.next();
+    first.ended();
+    in_child("the next one", [] {
+        publish::open_machine();
+        give_back(taken(100));
+    });
+}
+
 void effective_user_has_the_folder() {
     if (geteuid() != 0)
         return;
@@ -331,6 +362,7 @@ int main() {
     sessions_of_one_user_have_disjoint_sms();
     sessions_of_one_user_see_published_leases();
     folder_is_created_with_mode_700();
+    folder_removed_under_a_live_hold_is_not_created_again();
     effective_user_has_the_folder();
     folder_that_others_can_change_is_refused();
     folder_that_cannot_be_created_is_named();
