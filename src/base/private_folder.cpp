@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -27,7 +26,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kDigits = 16;
 constexpr std::size_t kMostNames = 16384; // of a folder that somebody has filled
 constexpr int kMostNewNames = 16;
-constexpr std::size_t kLongestMapping = 512; // longer lines of /proc/PID/maps are of other files
 
 [[noreturn]] void fail_at(const char* what, const std::string& path, int error) {
     fail(GCX_ERROR_OPERATING_SYSTEM, format("%s %s: %s%s", what, path.c_str(), std::strerror(error),
@@ -43,16 +41,22 @@ bool is_removed_reservation(std::string_view path, const std::string& folder) {
            path.find("hold-", folder.size()) != std::string_view::npos;
 }
 
+std::string contents_of(const fs::path& path) {
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string text;
+    char part[4096];
+    for (ssize_t got = 0; (got = read(file.get(), part, sizeof part)) > 0;)
+        text.append(part, static_cast<std::size_t>(got));
+    return text;
+}
+
 // process: its folder in /proc. Other users' can't be read, and keep nothing of this user.
 bool keeps_removed_reservation(const fs::path& process, const std::string& folder) {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(
-        std::fopen((process / "maps").c_str(), "re"), std::fclose);
-    char line[kLongestMapping];
-    while (maps && std::fgets(line, sizeof line, maps.get()) != nullptr) {
-        std::string_view text(line);
-        text.remove_suffix(text.ends_with('\n') ? 1 : 0);
-        const std::size_t path = text.find('/');
-        if (path != std::string_view::npos && is_removed_reservation(text.substr(path), folder))
+    const std::string maps = contents_of(process / "maps");
+    for (std::size_t at = maps.find(folder); at != std::string::npos;
+         at = maps.find(folder, at + 1)) {
+        const std::string_view line = std::string_view(maps).substr(at);
+        if (is_removed_reservation(line.substr(0, line.find('\n')), folder))
             return true;
     }
     std::error_code error;
