@@ -955,8 +955,9 @@ GCX_API gcx_result gcx_lease_query(gcx_lease lease);
  * gcx_publish_start or by GCX_PUBLISH in the environment, which is 1 or a name, when the driver is
  * opened; where that can't be done the log has a warning, and all else works.
  *
- * It is a file in the folder gcx in $XDG_RUNTIME_DIR, or if that isn't set in /run/user/UID, or if
- * there is none /tmp/gcx-UID: mode 700, the user's own, or it is an error. A process that ends,
+ * Each process writes a file in /dev/shm/gcx-UID, where UID is the effective user, or, if the
+ * environment has GCX_HOLD_FOLDER, in the folder user-UID below that one. gcx creates the folder
+ * with mode 700; a link, another owner or a wider mode is an error. A process that ends,
  * however it ends, is seen no more. Containers see each other's leases if they share the folder
  * and the user's number. A change costs well under a microsecond, no system call and no thread.
  * The child of a fork publishes nothing. Reading opens no driver, needs no GPU, and works in a
@@ -969,10 +970,10 @@ GCX_API gcx_result gcx_lease_query(gcx_lease lease);
 /* From now on this process's leases are published, those that there are and those to come, up to
  * 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
  * already it changes the name. Opens the driver. Errors:
- *   GCX_ERROR_NOT_PERMITTED     the folder is another user's, or others may enter it, or
- *                               XDG_RUNTIME_DIR is no folder of the user's
- *   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: the disk is full, the folder read-only
- *   GCX_ERROR_INVALID_VALUE     name is too long */
+ *   GCX_ERROR_NOT_PERMITTED     the folder is a link or another user's, or others may enter it
+ *   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of GCX_HOLD_FOLDER
+ *                               is missing, full or read-only
+ *   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_HOLD_FOLDER is not an absolute path */
 GCX_API gcx_result gcx_publish_start(const char* name);
 
 /* No longer. Success also where nothing is published. Opens no driver. */
@@ -995,7 +996,7 @@ typedef struct gcx_published_process {
 /* The processes that publish, this one among them if it does. capacity is the room in processes,
  * which may be NULL if that is 0. Opens no driver. Errors: GCX_ERROR_INVALID_VALUE capacity is too
  * small: *count then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM
- * as of gcx_publish_start, but that a folder which is missing has no processes. */
+ * as of gcx_publish_start, but if the user's own folder is missing the list is empty. */
 GCX_API gcx_result gcx_published_process_list(gcx_published_process* processes, uint32_t capacity,
                                               uint32_t* count);
 
@@ -1066,7 +1067,8 @@ GCX_API gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_
  * never by ordinal; simulated ones are never taken for real ones.
  *
  * Where. In gcx_hold_params.folder, or if that is NULL in GCX_HOLD_FOLDER of the environment, or
- * if that isn't set in the user's own folder, that of published leases (above). A folder that was
+ * if that isn't set in /dev/shm/gcx-UID, which gcx creates with mode 700. UID is the effective
+ * user: neither login sessions nor sudo's environment change the folder. A folder that was
  * named is either the user's own of mode 700, or a group's: setgid, no rights for others (mode
  * 2770, or 3770 to keep members from removing each other's files), and only its members can open
  * it. It is never made, must be on a local disk or in memory, and holds in two folders know

@@ -17,7 +17,7 @@ LAYERS = {
     # What it wants of gcx it asks by gcx.h, as any program.
     "shim": ["driver/cuda_api.h", "exec/", "shim/"],
     "sim": ["sim/", "driver/cuda_api.h", "gcx_sim.h"],
-    "cli": ["cli/", "exec/plan.hpp"],
+    "cli": ["cli/", "exec/plan.hpp", "base/user_folder.hpp"],
 }
 # The rooms of src/sim, each above those before it, and what each may have of those above: what is
 # current and the streams are named in most calls, and a capture changes what other calls do.

@@ -1,6 +1,7 @@
 #include "base/private_folder.hpp"
 
 #include "base/error.hpp"
+#include "base/user_folder.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,63 +12,122 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
+#include <system_error>
 
 namespace gcx {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::size_t kDigits = 16;
 constexpr std::size_t kMostNames = 16384; // of a folder that somebody has filled
 constexpr int kMostNewNames = 16;
 
 [[noreturn]] void fail_at(const char* what, const std::string& path, int error) {
-    fail(GCX_ERROR_OPERATING_SYSTEM, format("%s %s: %s", what, path.c_str(), std::strerror(error)));
+    fail(GCX_ERROR_OPERATING_SYSTEM, format("%s %s: %s%s", what, path.c_str(), std::strerror(error),
+                                            folder_advice(error).c_str()));
 }
 
-struct Place {
-    std::string parent;
-    std::string name;
-};
-
-bool is_own_folder(const std::string& path) {
-    struct stat info{};
-    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+std::string path_of_user(const std::string& shared) {
+    return shared.empty() ? usual_folder() : format("%s/user-%u", shared.c_str(), geteuid());
 }
 
-Place place_of_user() {
-    // secure_getenv: who starts a program that has more rights doesn't choose where it writes.
-    if (const char* const chosen = secure_getenv("XDG_RUNTIME_DIR");
-        chosen != nullptr && *chosen != '\0') {
-        if (*chosen == '/' && is_own_folder(chosen))
-            return {chosen, "gcx"};
-        fail(GCX_ERROR_NOT_PERMITTED,
-             format("the environment's XDG_RUNTIME_DIR is %s, which is no folder of user %u, who "
-                    "runs this process; set it to one, or unset it",
-                    chosen, geteuid()));
+bool is_removed_reservation(std::string_view path, const std::string& folder) {
+    return path.starts_with(folder + "/") && path.ends_with(" (deleted)") &&
+           path.find("hold-", folder.size()) != std::string_view::npos;
+}
+
+std::string contents_of(const fs::path& path) {
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string text;
+    char part[4096];
+    for (ssize_t got = 0; (got = read(file.get(), part, sizeof part)) > 0;)
+        text.append(part, static_cast<std::size_t>(got));
+    return text;
+}
+
+// process: its folder in /proc. Other users' can't be read, and keep nothing of this user.
+bool keeps_removed_reservation(const fs::path& process, const std::string& folder) {
+    const std::string maps = contents_of(process / "maps");
+    for (std::size_t at = maps.find(folder); at != std::string::npos;
+         at = maps.find(folder, at + 1)) {
+        const std::string_view line = std::string_view(maps).substr(at);
+        if (is_removed_reservation(line.substr(0, line.find('\n')), folder))
+            return true;
     }
-    const std::string usual = format("/run/user/%u", geteuid());
-    if (is_own_folder(usual))
-        return {usual, "gcx"};
-    return {"/tmp", format("gcx-%u", geteuid())};
+    std::error_code error;
+    for (fs::directory_iterator file(process / "fd", error), end; !error && file != end;
+         file.increment(error)) {
+        std::error_code gone;
+        if (is_removed_reservation(fs::read_symlink(file->path(), gone).string(), folder))
+            return true;
+    }
+    return false;
+}
+
+// systemd's logind removes the files of a user in /dev/shm when the last session of that user ends
+// (RemoveIPC=yes). A new folder would then hide reservations that processes outside of sessions
+// still have.
+void refuse_if_removed(const std::string& path) {
+    if (struct stat info{}; lstat(path.c_str(), &info) == 0)
+        return;
+    std::error_code error;
+    for (fs::directory_iterator process("/proc", error), end; !error && process != end;
+         process.increment(error)) {
+        const std::string number = process->path().filename();
+        if (number.find_first_not_of("0123456789") == std::string::npos &&
+            keeps_removed_reservation(process->path(), path))
+            fail(GCX_ERROR_OPERATING_SYSTEM,
+                 format("the folder %s was removed while process %s had a reservation in it, as "
+                        "RemoveIPC=yes in systemd's logind.conf does at the end of a session; end "
+                        "that process, and set RemoveIPC=no, or %s to another folder",
+                        path.c_str(), number.c_str(), kFolderVariable));
+    }
+}
+
+void make_folder(const std::string& path) {
+    if (mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST)
+        return;
+    const int error = errno;
+    const std::string parent = path.substr(0, path.rfind('/'));
+    if (error == ENOENT)
+        fail(GCX_ERROR_OPERATING_SYSTEM,
+             format("can't create the folder %s: %s does not exist; create it, or set %s to a "
+                    "folder of your own with mode 700",
+                    path.c_str(), parent.c_str(), kFolderVariable));
+    fail_at("can't create the folder", path, error);
+}
+
+[[noreturn]] void fail_to_open(const std::string& path, int error) {
+    struct stat info{};
+    if (lstat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
+        fail(GCX_ERROR_NOT_PERMITTED,
+             format("%s is %s; remove it, or set %s to a folder of your own with mode "
+                    "700",
+                    path.c_str(),
+                    S_ISLNK(info.st_mode) ? "a symbolic link and not a folder" : "not a folder",
+                    kFolderVariable));
+    fail_at("can't open the folder", path, error);
 }
 
 void check_private(int folder, const std::string& path) {
     struct stat info{};
     if (fstat(folder, &info) != 0)
-        fail_at("can't look at the folder", path, errno);
+        fail_at("can't read the owner of the folder", path, errno);
     if (info.st_uid != geteuid())
         fail(GCX_ERROR_NOT_PERMITTED,
              format("the folder %s belongs to user %u, and this process runs as user %u; remove "
-                    "it, or set XDG_RUNTIME_DIR to a folder of your own",
-                    path.c_str(), info.st_uid, geteuid()));
+                    "it, or set %s to a folder of your own with mode 700",
+                    path.c_str(), info.st_uid, geteuid(), kFolderVariable));
     if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         fail(GCX_ERROR_NOT_PERMITTED,
-             format("the folder %s has mode %o, so that others may enter it; chmod 700 keeps them "
-                    "out",
-                    path.c_str(), info.st_mode & 07777));
+             format("the folder %s has mode %o, so other users can enter it; run chmod 700 on it, "
+                    "or set %s to another folder with mode 700",
+                    path.c_str(), info.st_mode & 07777, kFolderVariable));
 }
 
 // Of this open file, not of the process: closing another descriptor of it drops nothing.
@@ -106,30 +166,39 @@ Descriptor::~Descriptor() {
         close(number_);
 }
 
-std::optional<PrivateFolder> PrivateFolder::open_at(bool make) {
-    const Place place = place_of_user();
-    std::string path = place.parent + "/" + place.name;
-    if (make && mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST)
-        fail_at("can't make the folder", path, errno);
+std::string folder_advice(int error) {
+    const bool full = error == ENOSPC || error == EDQUOT;
+    const bool refused = error == EROFS || error == EACCES || error == EPERM;
+    return full || refused ? format("; %s, or set %s to another folder of your own with mode 700",
+                                    full ? "free some space there" : "give this user access to it",
+                                    kFolderVariable)
+                           : "";
+}
+
+std::optional<PrivateFolder> PrivateFolder::open_at(std::string path) {
     Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!folder && errno == ENOENT)
         return std::nullopt;
     if (!folder)
-        fail_at("can't open the folder", path, errno);
+        fail_to_open(path, errno);
     check_private(folder.get(), path);
     return PrivateFolder(std::move(folder), std::move(path));
 }
 
-PrivateFolder PrivateFolder::make() {
-    auto folder = open_at(true);
+PrivateFolder PrivateFolder::make(const std::string& shared) {
+    const std::string path = path_of_user(shared);
+    if (shared.empty())
+        refuse_if_removed(path);
+    make_folder(path);
+    auto folder = open_at(path);
     if (!folder)
         fail(GCX_ERROR_OPERATING_SYSTEM,
-             "the folder to publish in was removed while it was made; try again");
+             format("the folder %s was removed while it was opened; try again", path.c_str()));
     return std::move(*folder);
 }
 
-std::optional<PrivateFolder> PrivateFolder::find() {
-    return open_at(false);
+std::optional<PrivateFolder> PrivateFolder::find(const std::string& shared) {
+    return open_at(path_of_user(shared));
 }
 
 std::vector<std::string> PrivateFolder::names(std::string_view prefix) const {

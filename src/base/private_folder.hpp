@@ -42,12 +42,16 @@ struct FoundFile {
     std::string refused; // why it isn't to be read; empty: it is gone
 };
 
+// What a user can do about an error of the operating system in such a folder; empty if the error
+// isn't about the place.
+std::string folder_advice(int error);
+
 class PrivateFolder {
   public:
-    // The user's: gcx in $XDG_RUNTIME_DIR, or if that isn't set in /run/user/UID, or if there is
-    // none /tmp/gcx-UID. Throws if it is somebody else's, or others may enter it.
-    static PrivateFolder make(); // where it is missing
-    static std::optional<PrivateFolder> find();
+    // Opens the folder of the effective user: user-UID below a shared folder, or usual_folder() if
+    // that path is empty. Throws if it is a link, belongs to another user, or others can enter it.
+    static PrivateFolder make(const std::string& shared); // creates it if it is missing
+    static std::optional<PrivateFolder> find(const std::string& shared);
 
     const std::string& path() const { return path_; }
 
@@ -63,7 +67,7 @@ class PrivateFolder {
   private:
     PrivateFolder(Descriptor folder, std::string path)
         : folder_(std::move(folder)), path_(std::move(path)) {}
-    static std::optional<PrivateFolder> open_at(bool make);
+    static std::optional<PrivateFolder> open_at(std::string path);
     void fill(const OwnFile& own, std::size_t bytes) const;
 
     Descriptor folder_;

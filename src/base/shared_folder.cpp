@@ -34,7 +34,8 @@ constexpr mode_t kModeOfUser = S_IRUSR | S_IWUSR | S_ISVTX;
 constexpr mode_t kModeOfGroup = kModeOfUser | S_IRGRP;
 
 [[noreturn]] void refuse_at(const char* what, const std::string& path, int error) {
-    fail(GCX_ERROR_OPERATING_SYSTEM, format("%s %s: %s", what, path.c_str(), std::strerror(error)));
+    fail(GCX_ERROR_OPERATING_SYSTEM, format("%s %s: %s%s", what, path.c_str(), std::strerror(error),
+                                            folder_advice(error).c_str()));
 }
 
 // Whether a folder that was named is a group's. Throws if it is nobody's who should have it.
@@ -113,13 +114,13 @@ SharedFolder SharedFolder::open_named(const std::string& path) {
 }
 
 SharedFolder SharedFolder::open(const std::string& path) {
-    return path.empty() ? open_at(PrivateFolder::make().path(), O_NOFOLLOW) : open_named(path);
+    return path.empty() ? open_at(PrivateFolder::make("").path(), O_NOFOLLOW) : open_named(path);
 }
 
 std::optional<SharedFolder> SharedFolder::find(const std::string& path) {
     if (!path.empty())
         return open_named(path);
-    const auto own = PrivateFolder::find();
+    const auto own = PrivateFolder::find("");
     return own ? std::optional(open_at(own->path(), O_NOFOLLOW)) : std::nullopt;
 }
 

@@ -21,8 +21,8 @@ class SharedFolder {
   public:
     using Clock = std::chrono::steady_clock;
 
-    // path: an absolute one, of a folder that is there; empty: the user's own, as PrivateFolder has
-    // it, which is made. Throws if it is somebody else's, or more may enter it than should.
+    // path: an absolute one, of a folder that is there; empty: usual_folder(), which is created if
+    // it is missing. Throws if it is somebody else's, or more may enter it than should.
     static SharedFolder open(const std::string& path);
     // The same, but that the user's own may be missing.
     static std::optional<SharedFolder> find(const std::string& path);

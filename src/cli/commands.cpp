@@ -62,7 +62,7 @@ constexpr std::array kTopOptions = {
 };
 constexpr std::array kPsOptions = {
     Option{"--folder", "PATH",
-           "where processes agree on holds; GCX_HOLD_FOLDER or your own folder if not given"},
+           "where processes agree on holds; if not given, GCX_HOLD_FOLDER or /dev/shm/gcx-UID"},
 };
 constexpr std::array kSimRunOptions = {
     Option{"--gpu", "GPU", "h100, 2xh100, h100,a100, or a file that gcx info --record wrote"},

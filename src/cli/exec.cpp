@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <string_view>
 
 namespace gcx::cli {
@@ -135,14 +136,29 @@ HoldWish hold_wish(const Arguments& arguments) {
     return wish;
 }
 
+// The folders of the parts' holds, which are one unless some devices are in a partition already.
+std::string holds_folder_of(const std::vector<ExecPart>& parts) {
+    std::set<std::string> folders;
+    for (const ExecPart& part : parts)
+        folders.insert(part.plan.token.substr(0, part.plan.token.rfind('/')));
+    std::string text;
+    for (const std::string& folder : folders)
+        text += (text.empty() ? "" : " and ") + visible(folder);
+    return text;
+}
+
 // What a user should know of processes beside this one.
 std::string beside(const std::vector<ExecPart>& parts) {
     const auto all = [&](auto holds) { return std::all_of(parts.begin(), parts.end(), holds); };
     if (!all([](const ExecPart& part) { return part.held; }))
         return "";
+    const std::string folder = holds_folder_of(parts);
     if (all([](const ExecPart& part) { return part.mps == GCX_MPS_OFF; }))
-        return "; without MPS, processes take turns on all SMs";
-    return "; no other hold has them";
+        return format("; held in %s; without MPS, processes take turns on all SMs", folder.c_str());
+    // A nested command's SMs are those of the hold around it.
+    return all([](const ExecPart& part) { return part.nested; })
+               ? format("; no other part of that hold has them, in %s", folder.c_str())
+               : format("; no other hold in %s has them", folder.c_str());
 }
 
 // A device that this command does not name stays as the gcx exec around it left it.

@@ -278,6 +278,7 @@ gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wi
     token.resize(std::strlen(token.c_str()));
     part.plan.token = std::move(token);
     part.held = true;
+    part.nested = around != nullptr;
     part.mps = info.mps;
     return sms;
 }

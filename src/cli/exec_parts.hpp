@@ -16,6 +16,7 @@ struct ExecPart {
     uint32_t available = 0; // SMs of the device, or of the partition around
     uint32_t asked = 0;     // or GCX_REST
     bool held = false;      // by this gcx exec: no other process that asks is given them
+    bool nested = false;    // it is a part of what the gcx exec around holds
     gcx_mps_state mps = GCX_MPS_UNKNOWN;
     exec::DevicePart plan;
 };

@@ -1,5 +1,6 @@
 #include "cli/holds_view.hpp"
 
+#include "base/user_folder.hpp"
 #include "cli/listing.hpp"
 #include "cli/text.hpp"
 
@@ -146,6 +147,11 @@ std::vector<gcx_live_hold> read_holds(const char* folder) {
     return list_all<gcx_live_hold>([&](gcx_live_hold* holds, uint32_t capacity, uint32_t* count) {
         return gcx_hold_list(folder, holds, capacity, count);
     });
+}
+
+std::string holds_folder() {
+    const std::string chosen = chosen_folder();
+    return chosen.empty() ? usual_folder() : chosen;
 }
 
 bool has_parent(const std::vector<gcx_live_hold>& holds, const gcx_live_hold& hold) {

@@ -12,6 +12,8 @@ namespace gcx::cli {
 
 // folder: null for the usual one.
 std::vector<gcx_live_hold> read_holds(const char* folder);
+// The path of the usual one.
+std::string holds_folder();
 // Whether the reservation that this one is a part of is in the list.
 bool has_parent(const std::vector<gcx_live_hold>& holds, const gcx_live_hold& hold);
 

@@ -16,10 +16,16 @@ Report run_ps(const Arguments& arguments) {
         const Warnings taken(warnings);
         holds = read_holds(folder ? folder->c_str() : nullptr);
     }
+    const std::string place = folder ? *folder : holds_folder();
     Report report;
     report.text = holds_text(holds);
     if (report.text.empty())
-        report.text = "nobody holds SMs. A process does so by gcx_hold_create or gcx exec\n";
+        report.text = format("nobody holds SMs in %s. A process does so by gcx_hold_create or gcx "
+                             "exec\n",
+                             visible(place).c_str());
+    else
+        report.text +=
+            format("Holds of %s; those in other folders are not listed\n", visible(place).c_str());
     for (const std::string& warning : warnings)
         report.text += "warning: " + visible(warning) + "\n";
     Json told = Json::array();
@@ -29,6 +35,7 @@ Report run_ps(const Arguments& arguments) {
         .set("simulated",
              std::any_of(holds.begin(), holds.end(),
                          [](const gcx_live_hold& hold) { return hold.simulated != 0; }))
+        .set("folder", place)
         .set("holds", holds_json(holds))
         .set("warnings", std::move(told));
     return report;

@@ -2,13 +2,13 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/user_folder.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <tuple>
@@ -187,9 +187,7 @@ std::vector<Entry> read_entries(const SharedFolder& folder, std::string_view pre
 }
 
 std::string folder_of(const char* named) {
-    // secure_getenv: who starts a program that has more rights doesn't choose where it writes.
-    const char* const chosen = named != nullptr ? named : secure_getenv("GCX_HOLD_FOLDER");
-    std::string folder = chosen == nullptr ? "" : chosen;
+    std::string folder = named != nullptr ? named : chosen_folder();
     if (named != nullptr && folder.empty())
         fail(GCX_ERROR_INVALID_VALUE, "the folder is an empty text; NULL means the usual one");
     while (folder.size() > 1 && folder.back() == '/')

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/private_folder.hpp"
+#include "core/hold.hpp"
 #include "core/planner.hpp"
 
 #include <unistd.h>
@@ -210,8 +211,15 @@ std::string problem_of(const Process& process) {
     return problem.empty() ? "" : "it has " + problem;
 }
 
+std::string shared_folder() {
+    const std::string folder = holds::folder_of(nullptr);
+    if (!folder.empty())
+        SharedFolder::open(folder); // throws unless only its user or group can enter it
+    return folder;
+}
+
 std::vector<Process> read_all() {
-    const auto folder = PrivateFolder::find();
+    const auto folder = PrivateFolder::find(shared_folder());
     return folder ? Reading(*folder).all() : std::vector<Process>();
 }
 

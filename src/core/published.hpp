@@ -74,6 +74,10 @@ struct Process {
     std::vector<Row> rows; // those that hold SMs by id, then those that wait
 };
 
+// Returns the folder below which users publish: the one that GCX_HOLD_FOLDER names, or an empty
+// string for the user's own. Throws if others can enter it.
+std::string shared_folder();
+
 // The processes of this user that publish, each as it was at one moment. What is no such file is
 // left out, with a warning in the log.
 std::vector<Process> read_all();

@@ -58,7 +58,7 @@ void Publisher::start(const published::Head& head) {
         return;
     }
     ids_.reserve(published::kMostRows);
-    PrivateFolder folder = PrivateFolder::make();
+    PrivateFolder folder = PrivateFolder::make(published::shared_folder());
     for (const std::string& name : folder.names(published::kPrefix))
         folder.open(name, 0); // which removes what dead ones left
     OwnFile own = folder.create(published::kPrefix, sizeof(File));

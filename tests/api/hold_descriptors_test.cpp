@@ -3,6 +3,7 @@
 #include "holds.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -115,6 +116,7 @@ void test_lost_ones() {
         CHECK_EQ(info_of(hold).lost, 0);
         fs::rename(folder.inner(), folder.path() / "elsewhere");
         CHECK_EQ(info_of(hold).lost, 1);
+        CHECK_EQ(mkdir(folder.inner().c_str(), 0700), 0);
         give_back(taken(132));
         fs::remove_all(folder.inner());
         fs::rename(folder.path() / "elsewhere", folder.inner());

@@ -36,7 +36,7 @@ void test_devices() {
         setenv("CUDA_VISIBLE_DEVICES", "0", 1);
         publish::open_machine("2xh100@13.0");
         const auto found = listed();
-        std::string token = std::string(std::getenv("XDG_RUNTIME_DIR")) + "/gcx/simulated-hold-";
+        std::string token = std::string(std::getenv("GCX_HOLD_FOLDER")) + "/simulated-hold-";
         char text[40] = "";
         for (const uint8_t byte : found.at(0).device_uuid) {
             std::snprintf(text, sizeof text, "%02x", byte);

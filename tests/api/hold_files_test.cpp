@@ -186,7 +186,7 @@ void test_folders() {
             setenv("GCX_HOLD_FOLDER", (path + "//").c_str(), 1);
             CHECK_EQ(listed().size(), 1U);
             give_back(taken(108));
-            unsetenv("GCX_HOLD_FOLDER");
+            setenv("GCX_HOLD_FOLDER", folder.inner().c_str(), 1);
             give_back(hold);
             CHECK(fs::is_empty(path));
         }
@@ -314,23 +314,24 @@ void test_shortages() {
         const bool may =
             unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
             mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-            mount("none", folder.path().c_str(), "tmpfs", 0, "size=64k,nr_inodes=8,mode=700") == 0;
+            mount("none", folder.inner().c_str(), "tmpfs", 0, "size=64k,nr_inodes=8,mode=700") == 0;
         if (!may)
             return;
         publish::open_machine(kH100);
         const gcx_hold own = taken(8);
         gcx_hold hold = nullptr;
-        std::ofstream filler(folder.path() / "filler");
+        std::ofstream filler(folder.inner() / "filler");
         filler << std::string(64 << 10, 'x') << std::flush;
         CHECK_EQ(take(8, {}, &hold), GCX_ERROR_OPERATING_SYSTEM);
         CHECK(message_has("can't make a file"));
         CHECK_EQ(listed().size(), 1U);
-        CHECK_EQ(mount("none", folder.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr),
+        CHECK_EQ(mount("none", folder.inner().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr),
                  filler.is_open() ? -1 : 0); // a file is open for writing
         filler.close();
-        fs::remove(folder.path() / "filler");
+        fs::remove(folder.inner() / "filler");
         give_back(own);
-        CHECK_EQ(mount("none", folder.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+        CHECK_EQ(mount("none", folder.inner().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr),
+                 0);
         CHECK_EQ(take(8, {}, &hold), GCX_ERROR_OPERATING_SYSTEM);
         CHECK(listed().empty());
     });

@@ -2390,7 +2390,7 @@ void run_storms(const Options& options) {
 int main(int count, char** arguments) {
     const Options options = options_of(count, arguments);
     std::string folder = "/tmp/gcx-lease-storm-XXXXXX";
-    if (mkdtemp(folder.data()) == nullptr || setenv("XDG_RUNTIME_DIR", folder.c_str(), 1) != 0)
+    if (mkdtemp(folder.data()) == nullptr || setenv("GCX_HOLD_FOLDER", folder.c_str(), 1) != 0)
         return 2;
     unsetenv("GCX_DRIVER");
     std::printf("seed %u\n", options.seed);

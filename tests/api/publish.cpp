@@ -41,7 +41,9 @@ Folder::Folder() {
     char path[] = "/tmp/gcx-publish-XXXXXX";
     CHECK(mkdtemp(path) != nullptr);
     path_ = path;
-    setenv("XDG_RUNTIME_DIR", path, 1);
+    CHECK(fs::create_directory(inner()));
+    fs::permissions(inner(), fs::perms::owner_all);
+    setenv("GCX_HOLD_FOLDER", inner().c_str(), 1);
 }
 
 Folder::~Folder() {
@@ -49,11 +51,19 @@ Folder::~Folder() {
     fs::remove_all(path_, error);
 }
 
+fs::path Folder::published() const {
+    return inner() / ("user-" + std::to_string(geteuid()));
+}
+
 std::vector<fs::path> Folder::files() const {
     std::vector<fs::path> found;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(inner(), error))
-        found.push_back(entry.path());
+    for (const fs::path& folder : {inner(), published()}) {
+        std::error_code error;
+        for (const auto& entry : fs::directory_iterator(folder, error)) {
+            if (entry.path() != published())
+                found.push_back(entry.path());
+        }
+    }
     return found;
 }
 

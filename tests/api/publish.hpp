@@ -22,8 +22,9 @@ class Folder {
     Folder& operator=(const Folder&) = delete;
 
     fs::path path() const { return path_; }
-    fs::path inner() const { return path_ / "gcx"; }
-    std::vector<fs::path> files() const;
+    fs::path inner() const { return path_ / "gcx"; } // of holds
+    fs::path published() const;                      // of the leases that this user publishes
+    std::vector<fs::path> files() const;             // in both
 
   private:
     fs::path path_;

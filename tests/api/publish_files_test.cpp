@@ -86,7 +86,7 @@ void test_hostile_files() {
     CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, note_warning, nullptr));
     const fs::path real = folder.files().at(0);
     const std::string right = bytes_of(real);
-    const fs::path bad = folder.inner() / "leases-00000000deadbeef";
+    const fs::path bad = folder.published() / "leases-00000000deadbeef";
     CHECK(right.size() > 100000);
 
     CHECK_EQ(symlink(real.c_str(), bad.c_str()), 0);
@@ -153,9 +153,9 @@ void test_hostile_files() {
     CHECK_EQ(leases().size(), 1U);
     CHECK(!fs::exists(bad));
     // Other names are no business of gcx.
-    std::ofstream(folder.inner() / "leases-") << right;
-    std::ofstream(folder.inner() / "leases-00000000DEADBEEF") << right;
-    std::ofstream(folder.inner() / "notes") << right;
+    std::ofstream(folder.published() / "leases-") << right;
+    std::ofstream(folder.published() / "leases-00000000DEADBEEF") << right;
+    std::ofstream(folder.published() / "notes") << right;
     CHECK_EQ(leases().size(), 1U);
     CHECK_EQ(folder.files().size(), 4U);
     CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
@@ -177,7 +177,7 @@ void test_changed_files() {
     other.arrived();
     std::string right = bytes_of(folder.files().at(0));
     right[16] = static_cast<char>(~right[16]); // another process
-    const Held held(folder.inner() / "leases-00000000deadbeef", right);
+    const Held held(folder.published() / "leases-00000000deadbeef", right);
     CHECK_EQ(leases().size(), 6U);
     std::mt19937 dice(7);
     const std::size_t head = right.find("one") & ~std::size_t{7};
@@ -236,7 +236,7 @@ void test_many() {
     for (std::size_t i = 0; i < count; i++) {
         char name[32];
         std::snprintf(name, sizeof name, "leases-%016zx", i);
-        held.push_back(std::make_unique<Held>(folder.inner() / name, right.substr(0, 12000)));
+        held.push_back(std::make_unique<Held>(folder.published() / name, right.substr(0, 12000)));
     }
     CHECK_EQ(processes().size(), count + 1);
     CHECK_EQ(leases().size(), count + 1);
@@ -258,7 +258,7 @@ void refused_start(gcx_result expected) {
 
 void test_folders() {
     const Folder folder;
-    const std::string inner = folder.inner().string();
+    const std::string inner = folder.published().string();
     CHECK_EQ(mkdir(inner.c_str(), 0755), 0);
     CHECK_EQ(chmod(inner.c_str(), 0755), 0);
     refused_start(GCX_ERROR_NOT_PERMITTED);
@@ -267,28 +267,39 @@ void test_folders() {
     CHECK_EQ(rmdir(inner.c_str()), 0);
 
     CHECK_EQ(symlink("/tmp", inner.c_str()), 0);
-    refused_start(GCX_ERROR_OPERATING_SYSTEM);
-    CHECK_REFUSED(gcx_published_process_list(nullptr, 0, &count), GCX_ERROR_OPERATING_SYSTEM);
+    refused_start(GCX_ERROR_NOT_PERMITTED);
+    CHECK_REFUSED(gcx_published_process_list(nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
     unlink(inner.c_str());
     std::ofstream(inner) << "a file";
-    refused_start(GCX_ERROR_OPERATING_SYSTEM);
+    refused_start(GCX_ERROR_NOT_PERMITTED);
     unlink(inner.c_str());
 
-    for (const char* wrong : {"not/absolute", "/nonexistent/folder", "/dev/null"}) {
-        setenv("XDG_RUNTIME_DIR", wrong, 1);
-        refused_start(GCX_ERROR_NOT_PERMITTED);
-        CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
+    struct Wrong {
+        const char* path;
+        gcx_result result;
+    };
+    const Wrong wrong_ones[] = {{"not/absolute", GCX_ERROR_INVALID_VALUE},
+                                {"/nonexistent/folder", GCX_ERROR_OPERATING_SYSTEM},
+                                {"/dev/null", GCX_ERROR_OPERATING_SYSTEM}};
+    for (const Wrong& wrong : wrong_ones) {
+        setenv("GCX_HOLD_FOLDER", wrong.path, 1);
+        refused_start(wrong.result);
+        CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, &count), wrong.result);
     }
-    setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
+    setenv("GCX_HOLD_FOLDER", folder.inner().c_str(), 1);
+    // One that others can enter is refused, whatever the user's own folder in it is like.
+    CHECK_EQ(chmod(folder.inner().c_str(), 0755), 0);
+    refused_start(GCX_ERROR_NOT_PERMITTED);
+    CHECK_EQ(chmod(folder.inner().c_str(), 0700), 0);
     if (geteuid() == 0) {
         CHECK_EQ(mkdir(inner.c_str(), 0700), 0);
         CHECK_EQ(chown(inner.c_str(), 12345, 12345), 0);
         refused_start(GCX_ERROR_NOT_PERMITTED);
         CHECK_EQ(rmdir(inner.c_str()), 0);
     } else {
-        CHECK_EQ(chmod(folder.path().c_str(), 0500), 0);
+        CHECK_EQ(chmod(folder.inner().c_str(), 0500), 0);
         refused_start(GCX_ERROR_OPERATING_SYSTEM);
-        CHECK_EQ(chmod(folder.path().c_str(), 0700), 0);
+        CHECK_EQ(chmod(folder.inner().c_str(), 0700), 0);
     }
     // A limit that would end the process by a signal, were it reached.
     in_child("a small limit", [&] {
@@ -303,7 +314,7 @@ void test_folders() {
     in_child("a full disk", [&] {
         if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
             mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-            mount("none", folder.path().c_str(), "tmpfs", 0, "size=32k,mode=700") != 0) {
+            mount("none", folder.inner().c_str(), "tmpfs", 0, "size=32k,mode=700") != 0) {
             CHECK(true);
             return;
         }
@@ -360,7 +371,7 @@ void test_environment() {
         name_with(value);
     name_with(std::string(100, 'y').c_str());
     setenv("GCX_PUBLISH", "1", 1);
-    setenv("XDG_RUNTIME_DIR", "/nonexistent", 1);
+    setenv("GCX_HOLD_FOLDER", "/nonexistent", 1);
     in_child("publishing that fails", [] {
         warnings.clear();
         CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, note_warning, nullptr));

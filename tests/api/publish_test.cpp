@@ -25,8 +25,8 @@ void test_nobody() {
     const Folder folder;
     CHECK_EQ(processes().size(), 0U);
     CHECK_EQ(leases().size(), 0U);
-    CHECK(!fs::exists(folder.inner())); // reading makes nothing
-    CHECK_OK(gcx_publish_stop());       // nor does stopping, which opens no driver
+    CHECK(!fs::exists(folder.published())); // reading makes nothing
+    CHECK_OK(gcx_publish_stop());           // nor does stopping, which opens no driver
     CHECK_REFUSED(gcx_published_process_list(nullptr, 0, nullptr), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, nullptr), GCX_ERROR_INVALID_VALUE);
     uint32_t count = 7;
@@ -155,7 +155,7 @@ void test_what_is_seen() {
         });
         check_some(other);
         struct stat info{};
-        CHECK_EQ(stat(folder.inner().c_str(), &info), 0);
+        CHECK_EQ(stat(folder.published().c_str(), &info), 0);
         CHECK_EQ(info.st_mode & 0777U, 0700U);
         CHECK_EQ(stat(folder.files().at(0).c_str(), &info), 0);
         CHECK_EQ(info.st_mode & 0777U, 0400U);

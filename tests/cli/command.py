@@ -44,9 +44,11 @@ def environment(more: Env) -> dict[str, str]:
     """The environment without what changes the command's output, and with what a test wants."""
     strange = ("GCX_", "CUDA_", "NVIDIA_VISIBLE_DEVICES", "NO_COLOR", "LD_LIBRARY_PATH")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
-    # A sanitizer or an uninstalled build may need to say where the simulation lies.
-    if "GCX_SIM_LIBRARY" in os.environ:
-        kept["GCX_SIM_LIBRARY"] = os.environ["GCX_SIM_LIBRARY"]
+    # A sanitizer or an uninstalled build may need to say where the simulation lies; and no test
+    # may use the folder of the user who runs it.
+    for name in ("GCX_SIM_LIBRARY", "GCX_HOLD_FOLDER"):
+        if name in os.environ:
+            kept[name] = os.environ[name]
     return {**kept, **more}
 
 

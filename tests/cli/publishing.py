@@ -36,7 +36,7 @@ class Publisher:
     def __init__(self, folder: Path, *words: str, driver: str = H100) -> None:
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("publisher.py")), library(), *words],
-            env=environment({"GCX_DRIVER": driver, "XDG_RUNTIME_DIR": str(folder)}),
+            env=environment({"GCX_DRIVER": driver, "GCX_HOLD_FOLDER": str(folder)}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -40,6 +40,7 @@ def comparable(text: str) -> str:
     """Without what differs from run to run and from build to build: times, columns, the path of
     the library, the headers."""
     text = re.sub(r"\S*/libgcx-sim\.so", "LIBRARY", text)
+    text = re.sub(r"(held in|Holds of) /\S+;", r"\1 FOLDER;", text)
     text = re.sub(r'(headers of CUDA|"header_version":) "?[\d.]+', r"\1 HEADERS", text)
     text = re.sub(r"\d+\.\d+", "NUMBER", text)
     text = re.sub(r"(engine|notebook) +\d+", r"\1 PID", text)
@@ -58,7 +59,7 @@ def test_transcript(block: list[tuple[str, str]], tmp_path: Path) -> None:
     with publishers(tmp_path, *shown):
         done = subprocess.run(
             ["bash", "-c", script],
-            env=environment({"GCX_DRIVER": H100, "PATH": path, "XDG_RUNTIME_DIR": str(tmp_path)}),
+            env=environment({"GCX_DRIVER": H100, "PATH": path, "GCX_HOLD_FOLDER": str(tmp_path)}),
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -23,11 +23,12 @@ TWO = "sim:h100,a100@13.0"
 
 
 @pytest.fixture(autouse=True)
-def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Holds of this test, which meet nobody else's."""
     folder = tmp_path / "runtime"
     folder.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    monkeypatch.setenv("GCX_HOLD_FOLDER", str(folder))
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -61,17 +62,53 @@ def told(done: Done) -> str:
     return done.stdout.strip()
 
 
-def test_the_line(unaware: str) -> None:
+def test_the_line(unaware: str, own_holds: Path) -> None:
     done = inside(unaware)
     assert done.stdout == "24\n"
     assert done.stderr == (
         f"gcx exec: SIMULATED: {unaware} has 24 of the 132 SMs of device 0 "
-        "(NVIDIA H100 80GB HBM3); without MPS, processes take turns on all SMs\n"
+        f"(NVIDIA H100 80GB HBM3); held in {own_holds}; without MPS, processes take turns on all "
+        "SMs\n"
     )
     done = gcx("exec", "--sms", "24", "--", unaware, env={"GCX_SIM_MPS": "1"})
-    assert done.stderr.endswith("(NVIDIA H100 80GB HBM3); no other hold has them\n")
+    assert done.stderr.endswith(f"(NVIDIA H100 80GB HBM3); no other hold in {own_holds} has them\n")
+    nested = [program(), "exec", "--sms", "8", "--", unaware]
+    done = gcx("exec", "--sms", "24", "--", *nested, env={"GCX_SIM_MPS": "1"})
+    assert done.stderr.endswith(f"; no other part of that hold has them, in {own_holds}\n")
     done = gcx("exec", "--sms", "24", "--shared", "--", unaware)
     assert done.stderr.endswith("(NVIDIA H100 80GB HBM3)\n")
+
+
+def test_default_folder_does_not_depend_on_the_session(tmp_path: Path) -> None:
+    """A command of a login, one of a service with PrivateTmp, and one of sudo."""
+    if subprocess.run(["unshare", "-r", "-m", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no mount namespace of its own: unshare -r -m fails")
+    script = """
+set -e
+mount -t tmpfs -o mode=1777 none /dev/shm
+export GCX_SIM_MPS=1 GCX_DRIVER=sim:h100@13.0
+unset GCX_HOLD_FOLDER XDG_RUNTIME_DIR
+coproc XDG_RUNTIME_DIR=$RUNTIME "$GCX" exec --sms 100 --name login -- sh -c 'echo has; read -r _'
+read -r _ <&"${COPROC[0]}"
+tried=0
+unshare -m sh -c 'mount -t tmpfs none /tmp && exec "$GCX" exec --sms 100 -- true' || tried=$?
+HOME=/ XDG_RUNTIME_DIR=/ "$GCX" ps
+echo "$tried"
+"""
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    done = subprocess.run(
+        ["unshare", "-r", "-m", "bash", "-c", script],
+        env={**os.environ, "GCX": program(), "RUNTIME": str(private)},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    assert "no other hold in /dev/shm/gcx-0 has them\n" in done.stderr
+    assert '"login"' in done.stderr
+    assert "Holds of /dev/shm/gcx-0; " in done.stdout
+    assert "login" in done.stdout
+    assert done.stdout.endswith("\n125\n")
+    assert not list(private.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -317,7 +354,7 @@ def test_percentages_that_add_up_to_100_fit(gpu: str, family: str, tmp_path: Pat
         for shares in PERCENTAGES:
             # One shell: each command starts the next, outside its own partition.
             given: list[str] = []
-            env = {"XDG_RUNTIME_DIR": str(tmp_path)}
+            env = {"GCX_HOLD_FOLDER": str(tmp_path)}
             with ExitStack() as stack:
                 for share in shares:
                     process = stack.enter_context(

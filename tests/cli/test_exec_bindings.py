@@ -37,7 +37,7 @@ def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Holds of this test, which meet nobody else's."""
     folder = tmp_path / "runtime"
     folder.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    monkeypatch.setenv("GCX_HOLD_FOLDER", str(folder))
 
 
 def run(driver: str, body: str, **env: str) -> str:

@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ps(folder: Path, *words: str, command: str = "ps") -> Done:
-    return gcx(command, *words, driver=NO_DRIVER, env={"XDG_RUNTIME_DIR": str(folder)})
+    return gcx(command, *words, driver=NO_DRIVER, env={"GCX_HOLD_FOLDER": str(folder)})
 
 
 def shown(folder: Path, command: str = "ps") -> str:
@@ -42,9 +42,14 @@ def told(folder: Path, command: str = "ps") -> dict[str, Any]:
 
 
 def test_nobody(folder: Path) -> None:
-    assert "nobody holds SMs" in shown(folder)
+    assert f"nobody holds SMs in {folder}. " in shown(folder)
     assert "gcx_hold_create" in shown(folder)
-    assert told(folder) == {"simulated": False, "holds": [], "warnings": []}
+    assert told(folder) == {
+        "simulated": False,
+        "folder": str(folder),
+        "holds": [],
+        "warnings": [],
+    }
     assert list(folder.iterdir()) == []
 
 
@@ -53,7 +58,8 @@ def test_what_is_shown(folder: Path) -> None:
         text = shown(folder)
         assert "132 SMs, SIMULATED: 132 held, 0 free\n" in text
         assert "Without MPS, processes take turns" in text
-        rows = [line.split() for line in text.splitlines()[2:-1]]
+        assert text.endswith(f"\nHolds of {folder}; those in other folders are not listed\n")
+        rows = [line.split() for line in text.splitlines()[2:-2]]
         pids = [str(trainer.process.pid), str(server.process.pid)]
         assert [(*row[:4], row[-3]) for row in rows] == [
             ("train", "108", "coscheduled", "3-15", pids[0]),
@@ -76,7 +82,7 @@ def test_what_is_shown(folder: Path) -> None:
         assert "132 SMs, SIMULATED: 72 held, 60 free\n" in text
         server.end()
         assert "nobody holds" in shown(folder)
-        assert not list((folder / "gcx").glob("*hold-*"))
+        assert not list(folder.glob("*hold-*"))
 
 
 def test_json(folder: Path) -> None:
@@ -99,7 +105,7 @@ def test_json(folder: Path) -> None:
 
 def test_wait_for_rest_is_listed_as_rest(folder: Path) -> None:
     with publishers(folder, ("p", "hold:all:rest", "wait:hold:late:rest")):
-        rows = [line.split()[:4] for line in shown(folder).splitlines()[2:-1]]
+        rows = [line.split()[:4] for line in shown(folder).splitlines()[2:-2]]
         assert rows == [
             ["all", "132", "coscheduled", "0-15"],
             ["late", "rest", "coscheduled", "waits"],
@@ -121,7 +127,7 @@ def test_a_folder_that_is_named(folder: Path) -> None:
     other.mkdir(mode=0o700)
     with publishers(folder, HELD[0]):
         assert "nobody" in ps(folder, "--folder", str(other)).stdout
-        assert "train" in ps(folder, "--folder", str(folder / "gcx")).stdout
+        assert "train" in ps(folder, "--folder", str(folder)).stdout
     other.chmod(0o777)
     done = ps(folder, "--folder", str(other))
     assert done.returncode == 1
@@ -132,10 +138,8 @@ def test_a_folder_that_is_named(folder: Path) -> None:
 
 
 def test_what_is_no_hold(folder: Path) -> None:
-    inner = folder / "gcx"
-    inner.mkdir(mode=0o700)
-    (inner / f"hold-{32 * '0'}-{16 * '0'}").symlink_to("/etc/passwd")
+    (folder / f"hold-{32 * '0'}-{16 * '0'}").symlink_to("/etc/passwd")
     assert "nobody holds" in shown(folder)
-    (inner / f"hold-{32 * '1'}-{16 * '0'}").write_text("left by nobody who lives")
+    (folder / f"hold-{32 * '1'}-{16 * '0'}").write_text("left by nobody who lives")
     assert "nobody holds" in shown(folder)
-    assert [path.name for path in inner.iterdir()] == [f"hold-{32 * '0'}-{16 * '0'}"]
+    assert [path.name for path in folder.iterdir()] == [f"hold-{32 * '0'}-{16 * '0'}"]

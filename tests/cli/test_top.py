@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def top(folder: Path, *words: str) -> Done:
-    return gcx("top", *words, driver=NO_DRIVER, env={"XDG_RUNTIME_DIR": str(folder)})
+    return gcx("top", *words, driver=NO_DRIVER, env={"GCX_HOLD_FOLDER": str(folder)})
 
 
 def shown(folder: Path) -> str:
@@ -149,7 +149,7 @@ def test_names_do_nothing_to_the_terminal(folder: Path) -> None:
 
 
 def test_a_file_that_is_none(folder: Path) -> None:
-    inner = folder / "gcx"
+    inner = folder / f"user-{os.geteuid()}"
     inner.mkdir(mode=0o700)
     (inner / "leases-0000000000000000").symlink_to("/etc/passwd")
     text = shown(folder)
@@ -162,8 +162,9 @@ def test_a_file_that_is_none(folder: Path) -> None:
 
 
 def test_a_folder_of_others(folder: Path) -> None:
-    (folder / "gcx").mkdir()
-    (folder / "gcx").chmod(0o777)
+    inner = folder / f"user-{os.geteuid()}"
+    inner.mkdir()
+    inner.chmod(0o777)
     done = top(folder, "--once")
     assert (done.returncode, done.stdout) == (1, "")
     assert "chmod 700" in done.stderr
@@ -192,7 +193,7 @@ class Terminal:
 
         self.process = subprocess.Popen(
             [program(), "top", *words],
-            env=environment({"XDG_RUNTIME_DIR": str(folder), "TERM": "xterm", **(env or {})}),
+            env=environment({"GCX_HOLD_FOLDER": str(folder), "TERM": "xterm", **(env or {})}),
             stdin=slave,
             stdout=slave,
             stderr=slave,

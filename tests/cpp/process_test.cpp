@@ -88,7 +88,7 @@ void queues_of_their_own() {
 }
 
 void published() {
-    const Folder folder("XDG_RUNTIME_DIR");
+    const Folder folder("GCX_HOLD_FOLDER");
     CHECK(gcx::published_processes().empty() && gcx::published_leases().empty());
     support::on_machine("2xh100@13.0", [] {
         gcx::publish_stop();
@@ -122,9 +122,9 @@ void published() {
         gcx::publish_stop();
     });
     support::in_child("a folder that isn't there", [] {
-        setenv("XDG_RUNTIME_DIR", "/no/such/folder", 1);
+        setenv("GCX_HOLD_FOLDER", "/no/such/folder", 1);
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
-        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::publish_start());
+        CHECK_THROWS(GCX_ERROR_OPERATING_SYSTEM, gcx::publish_start());
     });
 }
 

@@ -10,11 +10,11 @@ seconds=${2:-10}
 program=$build/tests/gpu/gcx-gpu-mps
 gcx=$build/src/cli/gcx
 export LD_LIBRARY_PATH=$build/src${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-unset GCX_DRIVER GCX_HOLD_FOLDER CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_DEVICE_MAX_CONNECTIONS
+unset GCX_DRIVER CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_DEVICE_MAX_CONNECTIONS
 folder=$(mktemp -d)
 mkdir "$folder/nobody" "$folder/pipe" "$folder/log"
 mkdir -m 700 "$folder/run"
-export XDG_RUNTIME_DIR=$folder/run # where the holds are
+export GCX_HOLD_FOLDER=$folder/run # where the holds are
 passed=0
 failed=0
 daemon=

@@ -138,7 +138,7 @@ def execute(
     """Runs a command that sees none of the user's holds and published leases."""
     words = [str(part) for part in command]
     runtime = tempfile.mkdtemp(prefix="gcx-run-")
-    own = {"XDG_RUNTIME_DIR": runtime, "PYTHONDONTWRITEBYTECODE": "1"}
+    own = {"GCX_HOLD_FOLDER": runtime, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         return subprocess.run(
             words,

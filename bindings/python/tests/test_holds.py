@@ -25,7 +25,7 @@ time.sleep(100)
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("GCX_HOLD_FOLDER", str(tmp_path))
     return tmp_path
 
 
@@ -60,7 +60,7 @@ def test_a_hold_and_what_it_says(folder: Path) -> None:
         held.sm_count  # noqa: B018
     held.close()
     assert gcx.holds() == []
-    assert list((folder / "gcx").iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_leases_within_a_hold() -> None:

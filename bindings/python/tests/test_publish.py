@@ -14,7 +14,7 @@ import pytest
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("GCX_HOLD_FOLDER", str(tmp_path))
     yield tmp_path
     gcx.stop_publishing()
 
@@ -57,7 +57,7 @@ def test_what_can_not_be_published(folder: Path, monkeypatch: pytest.MonkeyPatch
             gcx.publish(wrong)
     with pytest.raises(TypeError, match="name must be a string"):
         gcx.publish(1)  # type: ignore[arg-type]
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder / "missing"))
+    monkeypatch.setenv("GCX_HOLD_FOLDER", str(folder / "missing"))
     with pytest.raises(gcx.Error):
         gcx.publish()
 

@@ -87,8 +87,7 @@ func inOwnEnvironment() int {
 			tests.Env = append(tests.Env, variable)
 		}
 	}
-	tests.Env = append(tests.Env, ownProcess+"=tests", "XDG_RUNTIME_DIR="+folder,
-		"GCX_HOLD_FOLDER="+folder)
+	tests.Env = append(tests.Env, ownProcess+"=tests", "GCX_HOLD_FOLDER="+folder)
 	tests.Stdout, tests.Stderr = os.Stdout, os.Stderr
 	if err := tests.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -45,7 +45,7 @@ use crate::told::{bytes, numbers, time};
 /// [`inherit`](crate::HoldBuilder::inherit) was said.
 ///
 /// **Where.** In the folder that was named, or else `GCX_HOLD_FOLDER` of the environment, or else the
-/// user's own folder, that of published leases. One that was named, either way, is the user's own, of mode
+/// user's own folder, `/dev/shm/gcx-UID`. One that was named, either way, is the user's own, of mode
 /// 700, or a group's: of mode 2770 or 3770, and the process is in its group. It is never made. Holds in
 /// two folders know nothing of each other.
 ///

@@ -11,7 +11,7 @@ use gcx::{Device, ErrorKind, Lease, Sms};
 
 /// Runs a test in a process whose folder of published leases nobody else uses.
 fn with_folder(test: &str, body: impl FnOnce()) {
-    common::with_folder("XDG_RUNTIME_DIR", &[("GCX_PUBLISH", "")], test, body);
+    common::with_folder("GCX_HOLD_FOLDER", &[("GCX_PUBLISH", "")], test, body);
 }
 
 #[test]
@@ -112,9 +112,7 @@ fn wrong_names() {
 fn a_folder_of_others() {
     with_folder("a_folder_of_others", || {
         use std::os::unix::fs::PermissionsExt;
-        let folder =
-            std::path::Path::new(&std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("gcx");
-        std::fs::create_dir(&folder).unwrap();
+        let folder = std::env::var_os("GCX_HOLD_FOLDER").unwrap();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(start(None).unwrap_err().kind(), ErrorKind::NotPermitted);
         assert_eq!(leases().unwrap_err().kind(), ErrorKind::NotPermitted);

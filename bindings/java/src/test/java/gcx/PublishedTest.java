@@ -25,7 +25,7 @@ class PublishedTest {
   private Child program(Class<?> program) throws Exception {
     Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
     Child child = Child.of(program.getName(), "-ea");
-    child.environment().put("XDG_RUNTIME_DIR", folder.toString());
+    child.environment().put("GCX_HOLD_FOLDER", folder.toString());
     child.environment().remove("CUDA_DEVICE_MAX_CONNECTIONS");
     return child;
   }
@@ -115,7 +115,8 @@ class PublishedTest {
   @Test
   void aFolderThatOthersMayEnterIsRefused() throws Exception {
     Child child = program(Publisher.class);
-    Path inner = Files.createDirectory(folder.resolve("gcx"));
+    Object user = Files.getAttribute(folder, "unix:uid");
+    Path inner = Files.createDirectory(folder.resolve("user-" + user));
     Files.setPosixFilePermissions(inner, PosixFilePermissions.fromString("rwxr-xr-x"));
     List<String> lines = child.run(1);
     assertTrue(
