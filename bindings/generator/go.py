@@ -149,11 +149,12 @@ def structs(api: Api) -> list[str]:
             f"type Text{length} [{length}]byte",
             "",
             "// String is the text: any bytes.",
-            f"func (text Text{length}) String() string {{ return ended(text[:]) }}",
+            f"func (text Text{length}) String() string {{ return String(text[:]) }}",
             "",
         ]
     lines += [
-        "func ended(text []byte) string {",
+        "// String is a text that ends at its first 0: any bytes.",
+        "func String(text []byte) string {",
         "\tfor i, b := range text {",
         "\t\tif b == 0 {",
         "\t\t\treturn string(text[:i])",

@@ -84,7 +84,7 @@ def files(api: Api) -> dict[str, str]:
         lines.append(");")
     for struct in api.structs:
         lines += ["", *declared(struct)]
-    lines += ["", "// What each returns, and what it takes.", "const FUNCTIONS = {"]
+    lines += ["", "// What each returns, and what it takes.", "export const FUNCTIONS = {"]
     for function in api.functions:
         lines += row(function)
     lines.append("};")

@@ -838,7 +838,7 @@ export const gcx_capability_info = koffi.struct({
 });
 
 // What each returns, and what it takes.
-const FUNCTIONS = {
+export const FUNCTIONS = {
   // How many devices there are.
   gcx_device_get_count: ["int32_t", [out("int32_t")]],
   // Fills *info.

@@ -27,21 +27,22 @@ type Graph uintptr
 type Text64 [64]byte
 
 // String is the text: any bytes.
-func (text Text64) String() string { return ended(text[:]) }
+func (text Text64) String() string { return String(text[:]) }
 
 // Text128 is a text in a struct, which ends at its first 0.
 type Text128 [128]byte
 
 // String is the text: any bytes.
-func (text Text128) String() string { return ended(text[:]) }
+func (text Text128) String() string { return String(text[:]) }
 
 // Text256 is a text in a struct, which ends at its first 0.
 type Text256 [256]byte
 
 // String is the text: any bytes.
-func (text Text256) String() string { return ended(text[:]) }
+func (text Text256) String() string { return String(text[:]) }
 
-func ended(text []byte) string {
+// String is a text that ends at its first 0: any bytes.
+func String(text []byte) string {
 	for i, b := range text {
 		if b == 0 {
 			return string(text[:i])
