@@ -52,15 +52,15 @@ LANGUAGES = (
         "Go",
         "go",
         "examples/go/main.go",
-        "By dlopen, without cgo: [examples/go/gcx](../examples/go/gcx) binds the library through "
-        "purego. [ffi.md](ffi.md)",
+        "The package [bindings/go](../bindings/go), without cgo: it opens the library by dlopen, "
+        "through purego. [ffi.md](ffi.md)",
     ),
     Language(
         "Node.js",
         "js",
-        "examples/node/scenario.js",
-        "By dlopen: [examples/node/gcx.js](../examples/node/gcx.js) binds what this needs through "
-        "koffi. [ffi.md](ffi.md)",
+        "examples/node/scenario.mjs",
+        "By dlopen: [bindings/node](../bindings/node) declares all of gcx.h for koffi. "
+        "[ffi.md](ffi.md)",
     ),
 )
 START = """\

@@ -10,7 +10,7 @@ import (
 	"os"
 	"strings"
 
-	"gcx/examples/go/gcx"
+	gcx "example.org/gcx/bindings/go"
 )
 
 // Part is a context and a stream of it.

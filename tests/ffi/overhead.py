@@ -4,7 +4,7 @@ python tests/ffi/overhead.py [--rounds 5] BUILD
 
 BUILD is a build of gcx, build/tests for one. Compiles the programs, runs them by turns on the
 simulated driver, and prints the table of docs/ffi.md. Needs a C compiler, Go, and Node.js with the
-packages of examples/node.
+packages of bindings/node.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def programs(build: Path, out: Path) -> dict[str, Command]:
         ["cc", "-O2", f"-I{ROOT / 'include'}", ROOT / "tests/ffi/overhead.c", "-o", out / "c",
          library, f"-Wl,-rpath,{library.parent}"]
     )  # fmt: skip
-    go = ["go", "build", "-buildvcs=false", "-o", out / "go", "./overhead"]
-    run(go, ROOT / "examples" / "go")
+    go = ["go", "build", "-buildvcs=false", "-o", out / "go", "./internal/overhead"]
+    run(go, ROOT / "bindings" / "go")
     return {
         "C": [out / "c"],
         "Go, purego": [out / "go", library],
-        "Node.js, koffi": ["node", ROOT / "examples" / "node" / "overhead.js", library],
+        "Node.js, koffi": ["node", ROOT / "bindings/node/tests/overhead.js", library],
     }
 
 

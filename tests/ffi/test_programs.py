@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LIBRARY = os.environ["GCX_LIBRARY"]
 PROGRAMS: dict[str, list[str | Path]] = {
     "Go": [os.environ["GCX_GO_SCENARIO"]],
-    "Node.js": ["node", EXAMPLES / "node" / "scenario.js"],
+    "Node.js": ["node", EXAMPLES / "node" / "scenario.mjs"],
     "Lua": ["luajit", EXAMPLES / "lua" / "scenario.lua"],
     "ctypes": [sys.executable, EXAMPLES / "python-ctypes" / "by_ctypes.py"],
 }

@@ -8,11 +8,14 @@ set -euo pipefail
 build=$(realpath "${1:?usage: tests/gpu/pack-languages.sh BUILD FOLDER}")
 folder=$(realpath -m "${2:?usage: tests/gpu/pack-languages.sh BUILD FOLDER}")
 cd "$(dirname "$0")/../.."
-mkdir -p "$folder"/bin "$folder"/examples/node/node_modules
+mkdir -p "$folder"/bin "$folder"/examples "$folder"/bindings/{node/node_modules,lua,ctypes}
 cp "$build/src/libgcx.so.1" "$folder"
-cp -r examples/lua examples/python-ctypes "$folder/examples"
-cp examples/node/{*.js,package.json} "$folder/examples/node"
-cp -r examples/node/node_modules/{koffi,@koromix} "$folder/examples/node/node_modules"
+cp -r examples/lua examples/node examples/python-ctypes "$folder/examples"
+for language in node lua ctypes; do
+    cp -r "bindings/$language/generated" "$folder/bindings/$language"
+done
+cp bindings/node/package.json "$folder/bindings/node"
+cp -r bindings/node/node_modules/{koffi,@koromix} "$folder/bindings/node/node_modules"
 
 # wrapper NAME COMMAND: a program in FOLDER/bin that runs one of examples/.
 wrapper() {
@@ -21,10 +24,10 @@ wrapper() {
     chmod +x "$folder/bin/$1"
 }
 (cd examples/go && CGO_ENABLED=0 go build -buildvcs=false -ldflags=-s -o "$folder/bin/go" .)
-(cd examples/go && CGO_ENABLED=0 go test -c -buildvcs=false -ldflags=-s -o "$folder/go-tests" ./gcx)
+(cd bindings/go && CGO_ENABLED=0 go test -c -buildvcs=false -ldflags=-s -o "$folder/go-tests" .)
 wrapper ctypes 'python3 python-ctypes/by_ctypes.py'
 wrapper lua 'luajit lua/scenario.lua'
-wrapper node 'node node/scenario.js'
+wrapper node 'node node/scenario.mjs'
 # As they are on Debian, where LuaJIT needs no library of its own; Node.js does, and is large.
 for tool in luajit node; do
     xz -T0 -3 -c "$(readlink -f "$(command -v "$tool")")" >"$folder/$tool.xz"

@@ -39,9 +39,10 @@ holds() {
 
 # Of Go's tests those that are true of any driver with one device; the others need the simulation's two.
 go_tests=(
-    TestContextsAheadOfTime TestTheRestIsGivenUp TestProgressPanics TestWhatOfAKernelFits
-    TestAGraphRunsWhereItIsLaunched TestAGraphsKernelsAreChanged
-    TestLeasesChangeAndStreamsFollow TestAWaitIsGivenUp
+    TestClosedObjectIsRefused TestLeasesChangeAndStreamsFollow TestWaitIsCancelled
+    TestEachGoroutineGetsItsOwnMessage TestContextIsCurrentInItsThread
+    TestProgressIsReported TestProgressPanics
+    TestGraphRunsWhereItIsLaunched TestKernelParametersAreCopied
 )
 
 # go_holds LOG: every test of the list has run and passed. A test that waits for ever ends with a panic.

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
 
-from tests.suite.builds import MAIN, build_main
-from tests.suite.runner import BUILD, ROOT, Suite, tracked
+from tests.suite.builds import MAIN, PRODUCT, build, building_main, configured
+from tests.suite.runner import BUILD, ROOT, Suite, execute, tracked
 
-GO = ROOT / "examples" / "go"
-NODE = ROOT / "examples" / "node"
-LUA = ROOT / "examples" / "lua"
+GO = ROOT / "bindings" / "go"
+NODE = ROOT / "bindings" / "node"
+CTYPES = ROOT / "bindings" / "ctypes" / "generated"
+EXAMPLES = ROOT / "examples"
 LIBRARY = MAIN / "src" / "libgcx.so"
 OUT = BUILD / "dlopen"
 SCENARIO, VECTORS = OUT / "scenario", OUT / "vectors"
 
 
 def test_go(suite: Suite) -> bool:
-    # Without cgo, as the example promises, and with the Go that is there.
+    # Without cgo, as the package promises, and with the Go that is there.
     env = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GCX_LIBRARY": str(LIBRARY)}
     go: list[str | Path] = ["env", "-C", GO, "go"]
-    unformatted = suite.timed("gofmt", ["gofmt", "-l", GO]).stdout
+    unformatted = suite.timed("gofmt", ["gofmt", "-l", GO, EXAMPLES / "go"]).stdout
     suite.count(f"gofmt {unformatted}".strip(), unformatted == "")
-    build: list[str | Path] = [*go, "build", "-buildvcs=false", "-o"]
-    if not suite.run("build the scenario in Go", [*build, SCENARIO, "."], env):
+    make: list[str | Path] = ["go", "build", "-buildvcs=false", "-o"]
+    scenario: list[str | Path] = ["env", "-C", EXAMPLES / "go", *make, SCENARIO, "."]
+    if not suite.run("build the scenario in Go", scenario, env):
         return False
-    suite.run("build the vectors' runner in Go", [*build, VECTORS, "./vectors"], env)
+    runner: list[str | Path] = ["env", "-C", GO, *make, VECTORS, "./internal/vectors"]
+    suite.run("build the vectors' runner in Go", runner, env)
     suite.run("go vet", [*go, "vet", "./..."], env)
-    suite.run("go test", [*go, "test", "-count=1", "./gcx"], env)
+    suite.run("go test", [*go, "test", "-count=1", "."], env)
     files = sorted((ROOT / "tests" / "vectors").glob("*.tsv"))
     suite.count("there are vectors", bool(files))
     for file in files:
@@ -56,30 +60,35 @@ def test_node(suite: Suite) -> bool:
     if not install_node(suite):
         return False
     prettier = NODE / "node_modules" / "prettier" / "bin" / "prettier.cjs"
-    check: list[str | Path] = ["node", prettier, "--check", NODE]
-    suite.run("prettier", check)
-    tests: list[str | Path] = ["node", "--test", NODE / "misuse.test.js"]
-    suite.run("misuse in Node.js", tests, {"GCX_LIBRARY": str(LIBRARY)})
+    check: list[str | Path] = ["node", prettier, "--check", "--print-width", "100"]
+    suite.run("prettier", [*check, NODE / "tests", EXAMPLES / "node"])
+    tests: list[str | Path] = ["node", "--test", NODE / "tests" / "raw.test.js"]
+    suite.run("tests of Node.js", tests, {"GCX_LIBRARY": str(LIBRARY)})
     return True
 
 
-def test_lua(suite: Suite) -> None:
-    suite.run("luacheck", ["luacheck", "--no-color", "--std", "luajit", *tracked("*.lua")])
-    misuse: list[str | Path] = ["luajit", LUA / "misuse_test.lua", LIBRARY]
-    suite.run("misuse in Lua", misuse, {"GCX_DRIVER": "sim:2xh100@13.0"})
+def build_library(suite: Suite) -> bool:
+    """Of the main build the library and the simulated driver."""
+    with building_main:
+        if not configured(suite, MAIN, *PRODUCT):
+            return False
+        targets = execute(["ninja", "-C", MAIN, "-t", "targets", "all"]).stdout
+        wanted = re.findall(r"^(src/libgcx\.so[.\d]*|src/sim/libgcx-sim\.so): ", targets, re.M)
+        return build(suite, MAIN, targets=wanted)
 
 
 def part_dlopen(suite: Suite) -> None:
     """Go, Node.js, Lua and ctypes, which open the library by dlopen, and the page of languages."""
     page: list[str | Path] = [sys.executable, ROOT / "tools" / "languages_page.py", "--check"]
     suite.run("docs/languages.md shows the code that is tested", page)
-    if not build_main(suite):
+    suite.pytest("generator", ROOT / "tests" / "generator" / "test_ffi.py", {})
+    suite.run("luacheck", ["luacheck", "--no-color", "--std", "luajit", *tracked("*.lua")])
+    if not build_library(suite):
         return
     OUT.mkdir(parents=True, exist_ok=True)
-    test_lua(suite)
     if test_go(suite) and test_node(suite):
         env = {"GCX_LIBRARY": str(LIBRARY), "GCX_GO_SCENARIO": str(SCENARIO)}
-        env["GCX_GO_VECTORS"] = str(VECTORS)
+        env |= {"GCX_GO_VECTORS": str(VECTORS), "PYTHONPATH": str(CTYPES)}
         suite.pytest("dlopen", ROOT / "tests" / "ffi", env)
         # For docs/ffi.md; here it only has to run, since others keep the machine busy.
         overhead = ROOT / "tests" / "ffi" / "overhead.py"

@@ -94,8 +94,9 @@ LANGUAGES = {
     # bindgen makes all of it; the rust part compares with the header, and builds gcx on it.
     "Rust": Language("rust", lambda: words("bindings/rust/gcx-sys/src/bindings.rs")),
 }
-# Folders of bindings/ that are no language.
-SHARED = {"swig"}
+# Folders of bindings/ that are no language, and languages of which tests/generator asks that they
+# declare everything.
+SHARED = {"swig", "generator", "go", "node", "lua", "ctypes"}
 
 
 def names_of(api: Json) -> list[str]:

@@ -1,0 +1,1 @@
+"""Writes what the bindings repeat of gcx.h: `python -m bindings.generator`."""

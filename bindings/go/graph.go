@@ -1,0 +1,81 @@
+package gcx
+
+import "example.org/gcx/bindings/go/generated/raw"
+
+// Graph is a captured CUDA graph that is launched on any stream's SMs.
+type Graph raw.Graph
+
+// KernelParams is what a kernel is launched with.
+type KernelParams struct {
+	SharedBytes uint32
+	Grid, Block [3]uint32
+	Arguments   []byte // each at its offset in a C struct; nil: those that it has
+}
+
+// NewGraph takes a copy of a CUgraph, which stays the caller's.
+func NewGraph(captured uintptr, params raw.GraphParams) (Graph, error) {
+	graph, err := got(func(graph *raw.Graph) Result {
+		return Raw.GraphCreate(captured, sized(&params), graph)
+	})
+	return Graph(graph), err
+}
+
+// Close destroys the graph and its executables; work in flight finishes.
+func (graph Graph) Close() error {
+	return check(func() Result { return Raw.GraphDestroy(raw.Graph(graph)) })
+}
+
+// Launch runs all parts on the SMs that the stream has now.
+func (graph Graph) Launch(stream Stream) error {
+	return check(func() Result { return Raw.GraphLaunch(raw.Graph(graph), raw.Stream(stream)) })
+}
+
+// LaunchParts runs each part on the SMs of its stream.
+func (graph Graph) LaunchParts(streams ...Stream) error {
+	return check(func() Result {
+		of := (*raw.Stream)(first(streams))
+		return Raw.GraphLaunchParts(raw.Graph(graph), of, length(streams))
+	})
+}
+
+// Prepare makes the executable for one resource, or for one for each part, ahead of time. flags is
+// 0 or raw.PrepareForLeases.
+func (graph Graph) Prepare(flags uint32, resources ...Resource) error {
+	return check(func() Result {
+		of := first(resources).raw()
+		return Raw.GraphPrepare(raw.Graph(graph), of, length(resources), flags)
+	})
+}
+
+// SetPart says which part nodes are of: one that exists, or the next.
+func (graph Graph) SetPart(part uint32, nodes ...uint32) error {
+	return check(func() Result {
+		return Raw.GraphSetPart(raw.Graph(graph), first(nodes), length(nodes), part)
+	})
+}
+
+// SetKernel gives a kernel node other parameters, in all executables or nowhere.
+func (graph Graph) SetKernel(node uint32, params KernelParams) error {
+	c := sized(&raw.KernelParams{
+		SharedBytes: params.SharedBytes, Grid: params.Grid, Block: params.Block,
+		Arguments: first(params.Arguments), ArgumentBytes: uint64(len(params.Arguments)),
+	})
+	return check(func() Result { return Raw.GraphSetKernel(raw.Graph(graph), node, c) })
+}
+
+// Update takes over all parameters of another CUgraph with the same nodes.
+func (graph Graph) Update(captured uintptr) error {
+	return check(func() Result { return Raw.GraphUpdate(raw.Graph(graph), captured) })
+}
+
+// Info returns what the graph is.
+func (graph Graph) Info() (raw.GraphInfo, error) {
+	return filled(func(info *raw.GraphInfo) Result { return Raw.GraphGetInfo(raw.Graph(graph), info) })
+}
+
+// Nodes lists the nodes; a node's number is its index.
+func (graph Graph) Nodes() ([]raw.GraphNode, error) {
+	return listed(func(room *raw.GraphNode, capacity uint32, count *uint32) Result {
+		return Raw.GraphGetNodes(raw.Graph(graph), room, capacity, count)
+	})
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	gcx "example.org/gcx/bindings/go"
+	"example.org/gcx/bindings/go/generated/raw"
+)
+
+var ofLeases = map[string]operation{
+	"lease": ofDevice(7, func(world *world, device int32, in []string) ([]string, error) {
+		values := make([]uint32, 5)
+		for i, words := range []map[string]uint32{smCounts, leaseFlags, families, nil, nil} {
+			value, err := number(in[i], words)
+			if err != nil {
+				return nil, err
+			}
+			values[i] = value
+		}
+		lease, err := gcx.Acquire(device, values[0], gcx.LeaseParams{
+			Name: in[5], Flags: values[1], Family: raw.SMFamily(values[2]), MinSMCount: values[3],
+			ExclusiveSMCount: values[4],
+		})
+		if err := world.keep(in[5], lease, err); err != nil {
+			return nil, err
+		}
+		info, err := lease.Info()
+		return told(err, info.SMCount)
+	}),
+	"resize": {2, func(world *world, in []string) ([]string, error) {
+		sizes, err := leaseSizes(world, in[0])
+		if err != nil {
+			return nil, err
+		}
+		flags, err := number(in[1], resizeFlags)
+		if err != nil {
+			return nil, err
+		}
+		if err := gcx.Resize(flags, sizes...); err != nil {
+			return nil, err
+		}
+		var now []uint32
+		for _, size := range sizes {
+			info, err := size.Lease.Info()
+			if err != nil {
+				return nil, err
+			}
+			now = append(now, info.SMCount)
+		}
+		return told(nil, counts(now))
+	}},
+	"prepare": {1, func(world *world, in []string) ([]string, error) {
+		sizes, err := leaseSizes(world, in[0])
+		if err != nil {
+			return nil, err
+		}
+		return nil, gcx.Prepare(sizes...)
+	}},
+	"hand-over": onTwo(3, func(_ *world, from, to gcx.Lease, in []string) ([]string, error) {
+		flags, err := number(in[0], resizeFlags)
+		if err != nil {
+			return nil, err
+		}
+		if err := from.HandOver(to, flags); err != nil {
+			return nil, err
+		}
+		info, err := to.Info()
+		return told(err, info.SMCount)
+	}),
+	"held": on(2, func(world *world, lease gcx.Lease, in []string) ([]string, error) {
+		resource, err := lease.Resource()
+		return keepResource(world, in[0], resource, err)
+	}),
+	"alone": on(1, func(_ *world, lease gcx.Lease, _ []string) ([]string, error) {
+		info, err := lease.Info()
+		return told(err, info.ExclusiveSMCount)
+	}),
+	"leases": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
+		leases, err := gcx.Leases(device)
+		var items []string
+		for _, live := range leases {
+			items = append(items, fmt.Sprintf("%d/%d/%d", live.SMCount, live.StreamCount, live.Flags))
+		}
+		return told(err, listed(items))
+	}),
+}
+
+// leaseSizes reads a list of NAME/COUNT.
+func leaseSizes(world *world, text string) ([]gcx.LeaseSize, error) {
+	var sizes []gcx.LeaseSize
+	for _, item := range list(text) {
+		fields := strings.Split(item, "/")
+		if len(fields) != 2 {
+			return nil, fmt.Errorf("%s is no size of a lease", item)
+		}
+		lease, err := find[gcx.Lease](world, fields[0])
+		if err != nil {
+			return nil, err
+		}
+		sms, err := number(fields[1], smCounts)
+		if err != nil {
+			return nil, err
+		}
+		sizes = append(sizes, gcx.LeaseSize{Lease: lease, SMCount: sms})
+	}
+	return sizes, nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+
+	gcx "example.org/gcx/bindings/go"
+	"example.org/gcx/bindings/go/generated/raw"
+)
+
+var ofObjects = map[string]operation{
+	"context": {3, func(world *world, in []string) ([]string, error) {
+		flags, err := number(in[1], contextFlags)
+		if err != nil {
+			return nil, err
+		}
+		resources, err := resourcesOf(world, in[0])
+		if err != nil {
+			return nil, err
+		}
+		context, err := gcx.NewContext(flags, resources...)
+		return nil, world.keep(in[2], context, err)
+	}},
+	"get": on(3, func(world *world, from holder, in []string) ([]string, error) {
+		of, err := number(in[0], types)
+		if err != nil {
+			return nil, err
+		}
+		resource, err := from.Resource(raw.ResourceType(of))
+		return nil, world.keep(in[1], resource, err)
+	}),
+	"stream": on(3, func(world *world, of streamed, in []string) ([]string, error) {
+		priority, err := parse(in[0])
+		if err != nil {
+			return nil, err
+		}
+		stream, err := of.NewStream(int32(priority))
+		if err := world.keep(in[1], stream, err); err != nil {
+			return nil, err
+		}
+		info, err := stream.Info()
+		return told(err, info.Device, info.Priority, info.SMCount)
+	}),
+	"event": ofDevice(3, func(world *world, device int32, in []string) ([]string, error) {
+		flags, err := number(in[0], eventFlags)
+		if err != nil {
+			return nil, err
+		}
+		event, err := gcx.NewEvent(device, flags)
+		return nil, world.keep(in[1], event, err)
+	}),
+	"adopt": {2, adopt},
+	"probe": on(1, func(_ *world, stream gcx.Stream, _ []string) ([]string, error) {
+		sms, err := stream.ProbeSMs()
+		return told(err, ids(sms))
+	}),
+	"push": on(1, func(world *world, context gcx.Context, _ []string) ([]string, error) {
+		err := context.Push()
+		if err == nil {
+			world.pushed++
+		}
+		return nil, err
+	}),
+	"pop": {0, func(world *world, _ []string) ([]string, error) {
+		context, err := gcx.Pop()
+		if err == nil {
+			world.pushed--
+		}
+		return told(err, world.nameOf(context))
+	}},
+	"current": {0, func(world *world, _ []string) ([]string, error) {
+		context, err := gcx.Current()
+		return told(err, world.nameOf(context))
+	}},
+	"record": onTwo(2, func(_ *world, by orderer, event gcx.Event, _ []string) ([]string, error) {
+		return nil, by.Record(event)
+	}),
+	"wait": onTwo(2, func(_ *world, by orderer, event gcx.Event, _ []string) ([]string, error) {
+		return nil, by.Wait(event)
+	}),
+	"synchronize": on(1, func(_ *world, what synchronizer, _ []string) ([]string, error) {
+		return nil, what.Synchronize()
+	}),
+	"query": on(1, func(_ *world, what querier, _ []string) ([]string, error) {
+		ready, err := what.Query()
+		if err == nil && !ready {
+			err = &gcx.Error{Result: raw.ErrorNotReady}
+		}
+		return nil, err
+	}),
+	"elapsed": onTwo(2, func(_ *world, start, end gcx.Event, _ []string) ([]string, error) {
+		_, err := end.Elapsed(start)
+		return nil, err
+	}),
+	"close": on(1, func(_ *world, what closer, _ []string) ([]string, error) {
+		return nil, what.Close()
+	}),
+}
+
+// resourcesOf finds those of a list of names.
+func resourcesOf(world *world, names string) ([]gcx.Resource, error) {
+	var resources []gcx.Resource
+	for _, name := range list(names) {
+		resource, err := find[gcx.Resource](world, name)
+		if err != nil {
+			return nil, err
+		}
+		resources = append(resources, resource)
+	}
+	return resources, nil
+}
+
+// adopt makes a further handle of an object's native one.
+func adopt(world *world, in []string) ([]string, error) {
+	var adopted interface{}
+	var native uintptr
+	var err error
+	switch object := world.objects[in[0]].(type) {
+	case gcx.Context:
+		if native, err = object.Native(); err == nil {
+			adopted, err = gcx.ContextFromNative(native)
+		}
+	case gcx.Stream:
+		if native, err = object.Native(); err == nil {
+			adopted, err = gcx.StreamFromNative(native)
+		}
+	case gcx.Event:
+		if native, err = object.Native(); err == nil {
+			adopted, err = gcx.EventFromNative(native)
+		}
+	default:
+		err = errors.New(in[0] + " has no native handle")
+	}
+	return nil, world.keep(in[1], adopted, err)
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+
+	gcx "example.org/gcx/bindings/go"
+	"example.org/gcx/bindings/go/generated/raw"
+)
+
+// An operation takes some inputs and gives outputs as the files write them.
+type operation struct {
+	inputs int
+	run    func(world *world, in []string) ([]string, error)
+}
+
+// told makes outputs of values.
+func told(err error, values ...interface{}) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	outputs := make([]string, len(values))
+	for i, value := range values {
+		outputs[i] = fmt.Sprint(value)
+	}
+	return outputs, nil
+}
+
+// ofDevice is an operation whose first input is a device or another number.
+func ofDevice(inputs int, run func(*world, int32, []string) ([]string, error)) operation {
+	return operation{inputs, func(world *world, in []string) ([]string, error) {
+		device, err := parse(in[0])
+		if err != nil {
+			return nil, err
+		}
+		return run(world, int32(device), in[1:])
+	}}
+}
+
+// on is an operation whose first input is an object of a type.
+func on[T any](inputs int, run func(*world, T, []string) ([]string, error)) operation {
+	return operation{inputs, func(world *world, in []string) ([]string, error) {
+		object, err := find[T](world, in[0])
+		if err != nil {
+			return nil, err
+		}
+		return run(world, object, in[1:])
+	}}
+}
+
+// onTwo is an operation whose second input is an object too.
+func onTwo[T, U any](inputs int, run func(*world, T, U, []string) ([]string, error)) operation {
+	return on(inputs, func(world *world, first T, in []string) ([]string, error) {
+		second, err := find[U](world, in[0])
+		if err != nil {
+			return nil, err
+		}
+		return run(world, first, second, in[1:])
+	})
+}
+
+// joined is a set operation.
+func joined(operation func(a, b gcx.Resource) (gcx.Resource, error)) operation {
+	return onTwo(3, func(world *world, a, b gcx.Resource, in []string) ([]string, error) {
+		result, err := operation(a, b)
+		return keepResource(world, in[0], result, err)
+	})
+}
+
+// keepResource names a resource and tells its SMs.
+func keepResource(world *world, name string, resource gcx.Resource, err error) ([]string, error) {
+	if err := world.keep(name, resource, err); err != nil {
+		return nil, err
+	}
+	info, err := resource.Info()
+	return told(err, info.SMCount)
+}
+
+var operations map[string]operation
+
+func init() {
+	operations = map[string]operation{
+		"open": {1, func(_ *world, in []string) ([]string, error) {
+			return nil, gcx.OpenDriver(in[0])
+		}},
+		"driver": {0, func(*world, []string) ([]string, error) {
+			info, err := gcx.Driver()
+			return told(err, info.Version, info.Simulated)
+		}},
+		"capability": ofDevice(1, func(_ *world, number int32, _ []string) ([]string, error) {
+			info, err := gcx.Capability(raw.Capability(number))
+			return told(err, info.Available)
+		}),
+		"devices": {0, func(*world, []string) ([]string, error) {
+			count, err := gcx.DeviceCount()
+			return told(err, count)
+		}},
+		"device": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
+			info, err := gcx.Device(device)
+			return told(err, info.ComputeCapabilityMajor, info.ComputeCapabilityMinor, info.SMCount,
+				info.Name)
+		}),
+		"priorities": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
+			least, greatest, err := gcx.StreamPriorities(device)
+			return told(err, least, greatest)
+		}),
+		"resource": ofDevice(3, func(world *world, device int32, in []string) ([]string, error) {
+			of, err := number(in[0], types)
+			if err != nil {
+				return nil, err
+			}
+			resource, err := gcx.DeviceResource(device, raw.ResourceType(of))
+			return nil, world.keep(in[1], resource, err)
+		}),
+		"map": ofDevice(2, func(_ *world, device int32, in []string) ([]string, error) {
+			family, err := number(in[0], families)
+			if err != nil {
+				return nil, err
+			}
+			return nil, gcx.MapSMs(device, raw.SMFamily(family))
+		}),
+		"limit": ofDevice(1, func(_ *world, limit int32, _ []string) ([]string, error) {
+			return nil, gcx.SetCacheLimit(uint32(limit))
+		}),
+		"trim": ofDevice(1, func(_ *world, contexts int32, _ []string) ([]string, error) {
+			trimmed, err := gcx.TrimCache(uint32(contexts))
+			return told(err, trimmed.Contexts)
+		}),
+		"ahead": {1, func(world *world, in []string) ([]string, error) {
+			resources, err := resourcesOf(world, in[0])
+			if err != nil {
+				return nil, err
+			}
+			return nil, gcx.PrepareContexts(gcx.PrepareParams{}, resources...)
+		}},
+		"cache": {0, func(world *world, _ []string) ([]string, error) {
+			stats, err := gcx.Cache()
+			before := raw.CacheStats{}
+			if world.before != nil {
+				before = *world.before
+			}
+			return told(err, stats.InUse, stats.Kept, stats.Hits-before.Hits,
+				stats.Misses-before.Misses, stats.Evicted-before.Evicted)
+		}},
+		"live": ofDevice(1, func(_ *world, device int32, _ []string) ([]string, error) {
+			contexts, err := gcx.Contexts(device)
+			var items []string
+			for _, live := range contexts {
+				items = append(items, fmt.Sprintf("%d/%d/%d/%d", live.SMCount, live.HandleCount,
+					live.StreamCount, live.Flags))
+			}
+			return told(err, listed(items))
+		}),
+		"same": {2, same},
+	}
+	for _, more := range []map[string]operation{ofResources, ofObjects, ofLeases} {
+		for name, operation := range more {
+			operations[name] = operation
+		}
+	}
+}
+
+// same compares two resources, or two contexts.
+func same(world *world, in []string) ([]string, error) {
+	yes := map[bool]string{true: "yes", false: "no"}
+	if a, err := find[gcx.Resource](world, in[0]); err == nil {
+		b, err := find[gcx.Resource](world, in[1])
+		return told(err, yes[a == b])
+	}
+	var id [2]uint64
+	for i := range id {
+		context, err := find[gcx.Context](world, in[i])
+		if err != nil {
+			return nil, err
+		}
+		info, err := context.Info()
+		if err != nil {
+			return nil, err
+		}
+		id[i] = info.ID
+	}
+	return told(nil, yes[id[0] == id[1]])
+}

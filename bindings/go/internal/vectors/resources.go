@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+
+	gcx "example.org/gcx/bindings/go"
+	"example.org/gcx/bindings/go/generated/raw"
+)
+
+var ofResources = map[string]operation{
+	"info": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
+		info, err := resource.Info()
+		domain := "-"
+		if info.Flags&raw.SMRequestLocalityDomainID != 0 {
+			domain = fmt.Sprint(info.LocalityDomainID)
+		}
+		return told(err, info.Device, word(uint32(info.Family), families), info.SMCount, info.AtomCount,
+			info.MinPartitionSize, info.CoscheduledAlignment, info.Flags, domain)
+	}),
+	"queue": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
+		info, err := resource.Info()
+		return told(err, info.Device, word(uint32(info.WorkqueueScope), scopes),
+			info.WorkqueueConcurrencyLimit)
+	}),
+	"split":     on(4, split),
+	"union":     joined(gcx.Resource.Union),
+	"subtract":  joined(gcx.Resource.Subtract),
+	"intersect": joined(gcx.Resource.Intersect),
+	"overlap": onTwo(2, func(_ *world, a, b gcx.Resource, _ []string) ([]string, error) {
+		shared, err := a.Overlap(b)
+		return told(err, shared)
+	}),
+	"live-overlap": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
+		shared, err := resource.LiveOverlap()
+		return told(err, shared)
+	}),
+	"atom": on(3, func(world *world, resource gcx.Resource, in []string) ([]string, error) {
+		index, err := parse(in[0])
+		if err != nil {
+			return nil, err
+		}
+		atom, err := resource.Atom(uint32(index))
+		return keepResource(world, in[1], atom, err)
+	}),
+	"sms": on(1, func(_ *world, resource gcx.Resource, _ []string) ([]string, error) {
+		numbers, err := resource.SMIDs()
+		return told(err, ids(numbers))
+	}),
+	"cluster": on(1, func(_ *world, of clustered, _ []string) ([]string, error) {
+		blocks, err := of.MaxClusterSize()
+		return told(err, blocks)
+	}),
+	"configure": on(4, func(world *world, config gcx.Resource, in []string) ([]string, error) {
+		scope, err := number(in[0], scopes)
+		if err != nil {
+			return nil, err
+		}
+		limit, err := parse(in[1])
+		if err != nil {
+			return nil, err
+		}
+		configured, err := config.Configured(raw.WorkqueueScope(scope), uint32(limit))
+		return nil, world.keep(in[2], configured, err)
+	}),
+}
+
+// split asks for the plan too: both must answer alike.
+func split(world *world, resource gcx.Resource, in []string) ([]string, error) {
+	flags, err := number(in[0], splitFlags)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := requests(in[1])
+	if err != nil {
+		return nil, err
+	}
+	planned, left, planError := resource.Plan(wanted, flags)
+	groups, rest, splitError := resource.Split(wanted, flags)
+	if planError != nil || splitError != nil {
+		if !alike(planError, splitError) {
+			return nil, fmt.Errorf("the plan answers %v, the split %v", planError, splitError)
+		}
+		return nil, splitError
+	}
+	var sms []uint32
+	for i, group := range append(groups, rest) {
+		info, err := group.Info()
+		if err != nil {
+			return nil, err
+		}
+		sms = append(sms, info.SMCount)
+		name := fmt.Sprintf("%s.%d", in[2], i)
+		if i == len(groups) {
+			name = in[2] + ".rest"
+		}
+		world.objects[name] = group
+	}
+	given, over := counts(sms[:len(groups)]), sms[len(groups)]
+	if counts(planned) != given || left != over {
+		return nil, fmt.Errorf("the plan is %v and %d, the split %s and %d", planned, left, given, over)
+	}
+	return told(nil, given, over)
+}
+
+// alike tells whether two errors are of one result. Their messages begin with the functions' names.
+func alike(plan, split error) bool {
+	a, isA := plan.(*gcx.Error)
+	b, isB := split.(*gcx.Error)
+	return isA && isB && a.Result == b.Result
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	gcx "example.org/gcx/bindings/go"
+	"example.org/gcx/bindings/go/generated/raw"
+)
+
+// What has a handle.
+type closer interface{ Close() error }
+
+// What orders work: contexts and streams; and what can be waited for.
+type orderer interface {
+	Record(gcx.Event) error
+	Wait(gcx.Event) error
+}
+type synchronizer interface{ Synchronize() error }
+type querier interface{ Query() (bool, error) }
+type holder interface {
+	Resource(raw.ResourceType) (gcx.Resource, error)
+}
+type streamed interface {
+	NewStream(priority int32) (gcx.Stream, error)
+}
+type clustered interface{ MaxClusterSize() (uint32, error) }
+
+// world has the objects of one vector by their names.
+type world struct {
+	objects map[string]interface{}
+	made    []string // with handles, in order
+	pushed  int
+	before  *raw.CacheStats // nil until a driver is open
+}
+
+func newWorld() *world {
+	world := &world{objects: map[string]interface{}{"zero": gcx.Resource{}}}
+	world.countFromHere()
+	return world
+}
+
+// countFromHere fails where no driver is open yet: the first vector opens it.
+func (world *world) countFromHere() {
+	if stats, err := gcx.Cache(); err == nil {
+		world.before = &stats
+	}
+}
+
+// close gives back what is open, the last first, and asks that nothing stays.
+func (world *world) close() error {
+	for ; world.pushed > 0; world.pushed-- {
+		if _, err := gcx.Pop(); err != nil {
+			return err
+		}
+	}
+	for i := len(world.made) - 1; i >= 0; i-- {
+		err := world.objects[world.made[i]].(closer).Close()
+		// The vector may have closed it.
+		if err != nil && !errors.Is(err, raw.ErrorInvalidHandle) {
+			return err
+		}
+	}
+	live, err := gcx.Contexts(-1)
+	if err == nil && len(live) != 0 {
+		err = fmt.Errorf("%d contexts are still in use", len(live))
+	}
+	return err
+}
+
+// keep names what a step made. It is called with what the step got, also if that failed.
+func (world *world) keep(name string, object interface{}, err error) error {
+	if err != nil {
+		return err
+	}
+	world.objects[name] = object
+	if _, ok := object.(closer); ok {
+		world.made = append(world.made, name)
+	}
+	return nil
+}
+
+// find gives the object of a name, if it is of the type that the caller has to have.
+func find[T any](world *world, name string) (T, error) {
+	object, ok := world.objects[name].(T)
+	if !ok {
+		return object, fmt.Errorf("%s is no object that can be used so", name)
+	}
+	return object, nil
+}
+
+func (world *world) nameOf(context gcx.Context) string {
+	for _, name := range world.made {
+		if world.objects[name] == interface{}(context) {
+			return name
+		}
+	}
+	return "-"
+}

@@ -1,0 +1,136 @@
+package gcx
+
+import "example.org/gcx/bindings/go/generated/raw"
+
+// Lease is SMs that no other lease of the process has, unless both share.
+type Lease raw.Lease
+
+// Cancel aborts the waits that were given it.
+type Cancel raw.Cancel
+
+// LeaseParams says how to acquire a lease. Its zero value doesn't wait, and takes no less than asked.
+type LeaseParams struct {
+	Name             string
+	Flags            uint32       // raw.Lease...
+	Family           raw.SMFamily // 0: coscheduled
+	MinSMCount       uint32       // the smallest acceptable count; 0: the requested one
+	ExclusiveSMCount uint32       // of a shared lease: the SMs that it has exclusively
+	TimeoutMS        uint32
+	Cancel           Cancel
+}
+
+// LeaseSize is what a lease is to have.
+type LeaseSize struct {
+	Lease   Lease
+	SMCount uint32 // or Rest
+}
+
+// Acquire takes SMs of a device, or Rest of them, to be given back by Close. While it waits other
+// goroutines run.
+func Acquire(device int32, smCount uint32, params LeaseParams) (Lease, error) {
+	return acquire(params, func(raw *raw.LeaseParams, lease *raw.Lease) Result {
+		return Raw.LeaseAcquire(device, smCount, raw, lease)
+	})
+}
+
+func acquire(
+	params LeaseParams, ask func(*raw.LeaseParams, *raw.Lease) Result,
+) (Lease, error) {
+	name, err := optionalText("gcx.Acquire: a lease's name", params.Name)
+	if err != nil {
+		return 0, err
+	}
+	c := sized(&raw.LeaseParams{
+		Flags: params.Flags, Family: params.Family, MinSMCount: params.MinSMCount,
+		ExclusiveSMCount: params.ExclusiveSMCount, TimeoutMS: params.TimeoutMS,
+		Cancel: raw.Cancel(params.Cancel), Name: name,
+	})
+	lease, err := got(func(lease *raw.Lease) Result { return ask(c, lease) })
+	return Lease(lease), err
+}
+
+// Close releases the lease: its SMs are free at once, its work finishes, its streams end.
+func (lease Lease) Close() error {
+	return check(func() Result { return Raw.LeaseRelease(raw.Lease(lease)) })
+}
+
+func rawSizes(sizes []LeaseSize) []raw.LeaseSize {
+	of := make([]raw.LeaseSize, len(sizes))
+	for i, size := range sizes {
+		of[i].Lease, of[i].SMCount = raw.Lease(size.Lease), size.SMCount
+	}
+	return of
+}
+
+// Resize gives leases other sizes, all in one operation or none. Streams follow: Stream.Native is
+// of the SMs that the lease has at that call, so take it again for each step. flags are
+// raw.Resize...
+func Resize(flags uint32, sizes ...LeaseSize) error {
+	return check(func() Result {
+		return Raw.LeaseResize(first(rawSizes(sizes)), length(sizes), flags)
+	})
+}
+
+// Prepare makes the contexts that Resize would need, and changes nothing.
+func Prepare(sizes ...LeaseSize) error {
+	return check(func() Result { return Raw.LeasePrepare(first(rawSizes(sizes)), length(sizes)) })
+}
+
+// HandOver closes the lease and gives all its SMs to another.
+func (lease Lease) HandOver(to Lease, flags uint32) error {
+	return check(func() Result { return Raw.LeaseHandOver(raw.Lease(lease), raw.Lease(to), flags) })
+}
+
+// Info returns what the lease has.
+func (lease Lease) Info() (raw.LeaseInfo, error) {
+	return filled(func(info *raw.LeaseInfo) Result { return Raw.LeaseGetInfo(raw.Lease(lease), info) })
+}
+
+// Resource returns the SMs that the lease has now.
+func (lease Lease) Resource() (Resource, error) {
+	return resourceOf(func(to *raw.Resource) Result {
+		return Raw.LeaseGetResource(raw.Lease(lease), to)
+	})
+}
+
+// NewStream makes a stream that follows the lease. Lower priorities are more urgent.
+func (lease Lease) NewStream(priority int32) (Stream, error) {
+	params := sized(&raw.StreamParams{Priority: priority})
+	return streamOf(func(stream *raw.Stream) Result {
+		return Raw.LeaseStreamCreate(raw.Lease(lease), params, stream)
+	})
+}
+
+// Synchronize waits for the work of the lease's streams.
+func (lease Lease) Synchronize() error {
+	return check(func() Result { return Raw.LeaseSynchronize(raw.Lease(lease)) })
+}
+
+// Query returns whether that work has finished.
+func (lease Lease) Query() (bool, error) {
+	return finished(func() Result { return Raw.LeaseQuery(raw.Lease(lease)) })
+}
+
+// Leases lists the leases of a device, or of all (-1), then the requests that wait.
+func Leases(device int32) ([]raw.LiveLease, error) {
+	return listed(func(room *raw.LiveLease, capacity uint32, count *uint32) Result {
+		return Raw.LeaseList(device, room, capacity, count)
+	})
+}
+
+// NewCancel makes what waits are aborted with.
+func NewCancel() (Cancel, error) {
+	cancel, err := got(Raw.CancelCreate)
+	return Cancel(cancel), err
+}
+
+// Signal aborts all waits with it, permanently. Call it from another goroutine than the one that
+// waits.
+func (cancel Cancel) Signal() error {
+	return check(func() Result { return Raw.CancelSignal(raw.Cancel(cancel)) })
+}
+
+// Close gives the handle back, and aborts no wait.
+func (cancel Cancel) Close() error {
+	return check(func() Result { return Raw.CancelDestroy(raw.Cancel(cancel)) })
+}

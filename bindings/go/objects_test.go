@@ -1,0 +1,220 @@
+package gcx
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.org/gcx/bindings/go/generated/raw"
+)
+
+func TestClosedObjectIsRefused(t *testing.T) {
+	context, stream, err := newStream(0, 24)
+	noError(t, err)
+	event := must[Event](t)(NewEvent(0, raw.EventTiming))
+	lease := must[Lease](t)(Acquire(0, 8, LeaseParams{}))
+	cancel := must[Cancel](t)(NewCancel())
+	noError(t, context.Close())
+	if sms := must[[]uint32](t)(stream.ProbeSMs()); len(sms) != 24 { // the stream keeps its context
+		t.Errorf("%d SMs", len(sms))
+	}
+	for _, object := range []interface{ Close() error }{stream, event, lease, cancel} {
+		noError(t, object.Close())
+		refused(t, "closed twice", object.Close(), raw.ErrorInvalidHandle)
+	}
+	_, native := stream.Native()
+	_, query := event.Query()
+	_, info := lease.Info()
+	_, acquire := Acquire(0, 8, LeaseParams{Cancel: cancel})
+	for what, err := range map[string]error{
+		"a closed context": context.Close(), "a closed stream's CUstream": native,
+		"a closed event's query": query, "a closed lease's info": info,
+		"a closed cancel": acquire, "zero": Stream(0).Close(),
+		"a stream for a graph": Graph(stream).Close(), "a forged handle": Hold(0xdeadbeef).Close(),
+	} {
+		refused(t, what, err, raw.ErrorInvalidHandle)
+	}
+}
+
+func TestValuesKeepTheirTypes(t *testing.T) {
+	driver := must[raw.DriverInfo](t)(Driver())
+	device := must[raw.DeviceInfo](t)(Device(1))
+	if driver.Version != 13000 || driver.Simulated != 1 ||
+		!strings.HasSuffix(driver.Library.String(), "libgcx-sim.so") ||
+		device.SMCount != 132 || !strings.Contains(device.Name.String(), "H100") {
+		t.Errorf("%+v %+v", driver, device)
+	}
+	if can := must[raw.CapabilityInfo](t)(Capability(raw.CapabilityWorkqueues)); can.Available != 0 ||
+		can.RequiredVersion != 13010 {
+		t.Errorf("%+v", can)
+	}
+	all := must[Resource](t)(DeviceResource(0, SM))
+	groups, rest, err := all.Split(Counts(108), raw.SplitExact)
+	noError(t, err)
+	counts, left, err := all.Plan(Counts(108), 0)
+	noError(t, err)
+	if counts[0] != 108 || left != 24 || must[Resource](t)(groups[0].Union(rest)) != all ||
+		must[uint32](t)(groups[0].Overlap(rest)) != 0 {
+		t.Error(counts, left)
+	}
+	_, _, none := all.Split(nil, 0)
+	refused(t, "no request", none, raw.ErrorInvalidValue)
+	_, nothing := NewContext(0)
+	refused(t, "a context of nothing", nothing, raw.ErrorInvalidValue)
+	changed := all
+	changed.Opaque[3] ^= 1
+	_, forged := changed.Info()
+	refused(t, "a changed resource", forged, raw.ErrorInvalidResourceConfiguration)
+	for _, err := range []error{
+		OpenDriver("sim\x00:h100"), PublishStart("en\x00gine"),
+		second(Acquire(0, 8, LeaseParams{Name: "de\x00code"})),
+		second(TakeHold(0, 8, HoldParams{Folder: "/tmp\x00"})), second(JoinHold("a\x00b")),
+	} {
+		refused(t, "a text with a byte 0", err, raw.ErrorInvalidValue)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestLeasesChangeAndStreamsFollow(t *testing.T) {
+	decode := must[Lease](t)(Acquire(0, 32, LeaseParams{Name: "decode"}))
+	prefill := must[Lease](t)(Acquire(0, Rest, LeaseParams{Name: "prefill"}))
+	stream := must[Stream](t)(decode.NewStream(-1))
+	before := must[uintptr](t)(stream.Native())
+	sizes := []LeaseSize{{decode, 64}, {prefill, Rest}}
+	noError(t, Prepare(sizes...), Resize(raw.ResizeDefault, sizes...))
+	live := must[[]raw.LiveLease](t)(Leases(-1))
+	if len(live) != 2 || live[0].Name.String() != "decode" || live[0].SMCount != 64 || live[1].SMCount != 68 ||
+		Resource(live[0].Resource) != must[Resource](t)(decode.Resource()) {
+		t.Errorf("%+v", live)
+	}
+	if must[uintptr](t)(stream.Native()) == before || len(must[[]uint32](t)(stream.ProbeSMs())) != 64 {
+		t.Error("the stream didn't follow")
+	}
+	if !must[bool](t)(decode.Query()) {
+		t.Error("there is work")
+	}
+	noError(t, prefill.HandOver(decode, raw.ResizeAtOnce), decode.Close())
+	_, native := stream.Native()
+	refused(t, "a released lease's CUstream", native, raw.ErrorContextIsDestroyed)
+	noError(t, stream.Close())
+}
+
+func TestWaitIsCancelled(t *testing.T) {
+	held := must[Lease](t)(Acquire(0, Rest, LeaseParams{}))
+	cancel := must[Cancel](t)(NewCancel())
+	waited := make(chan error)
+	go func() {
+		_, err := Acquire(0, 8, LeaseParams{TimeoutMS: Forever, Cancel: cancel})
+		waited <- err
+	}()
+	for len(must[[]raw.LiveLease](t)(Leases(0))) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	noError(t, cancel.Signal())
+	refused(t, "a cancelled wait", <-waited, raw.ErrorNotPermitted)
+	noError(t, cancel.Close(), held.Close())
+}
+
+// Goroutines wander between threads, and gcx keeps messages by thread: each has to get its own.
+func TestEachGoroutineGetsItsOwnMessage(t *testing.T) {
+	all := must[Resource](t)(DeviceResource(0, SM))
+	var group sync.WaitGroup
+	for i := uint32(0); i < 32; i++ {
+		group.Add(1)
+		go func(asked uint32) {
+			defer group.Done()
+			for round := 0; round < 200; round++ {
+				_, _, err := all.Split(Counts(asked), 0)
+				if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("asked for %d SMs", asked)) {
+					t.Errorf("%d SMs: %v", asked, err)
+					return
+				}
+			}
+		}(1000 + i)
+	}
+	group.Wait()
+}
+
+func TestContextIsCurrentInItsThread(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	context, stream, err := newStream(0, 24)
+	noError(t, err, context.Push())
+	if must[Context](t)(Current()) != context || must[Context](t)(Pop()) != context {
+		t.Error("another context is current")
+	}
+	noError(t, stream.Close(), context.Close())
+}
+
+func TestProcessEndsWithLiveObjects(t *testing.T) { runs(t, "leave open") }
+
+// A process that was given a token. It says that it has joined, and waits for the end of its input.
+func joinAHold() error {
+	hold, err := JoinHold(os.Getenv("GCX_TEST_TOKEN"))
+	if err != nil {
+		return err
+	}
+	fmt.Println("joined")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	lease, err := hold.Acquire(Rest, LeaseParams{})
+	if err != nil {
+		return err
+	}
+	_, err = lease.Resource()
+	return err
+}
+
+func TestHoldLastsUntilAllHaveClosedIt(t *testing.T) {
+	hold := must[Hold](t)(TakeHold(0, 24, HoldParams{Name: "engine"}))
+	info := must[raw.HoldInfo](t)(hold.Info())
+	if info.SMCount != 24 || info.DeviceSMCount != 132 || info.Name.String() != "engine" {
+		t.Errorf("%+v", info)
+	}
+	other := process("join a hold", "GCX_TEST_TOKEN="+must[string](t)(hold.Token()))
+	other.Stderr = os.Stderr
+	input, err := other.StdinPipe()
+	noError(t, err)
+	says, err := other.StdoutPipe()
+	noError(t, err, other.Start())
+	if said, err := bufio.NewReader(says).ReadString('\n'); said != "joined\n" {
+		t.Error(said, err)
+	}
+	noError(t, hold.Close())
+	live := must[[]raw.LiveHold](t)(Holds(""))
+	if len(live) != 1 || live[0].Name.String() != "engine" || live[0].SMCount != 24 {
+		t.Errorf("%+v", live)
+	}
+	noError(t, input.Close(), other.Wait())
+	if live = must[[]raw.LiveHold](t)(Holds("")); len(live) != 0 {
+		t.Errorf("%+v", live)
+	}
+}
+
+func TestProcessFunctions(t *testing.T) {
+	if info := must[raw.QueueInfo](t)(Queues()); info.Started != 1 || info.Connections == 0 {
+		t.Errorf("%+v", info)
+	}
+	refused(t, "too many connections", RequestConnections(raw.MaxConnections+1), raw.ErrorInvalidValue)
+	refused(t, "too late", ReportPartitionCounts(), raw.ErrorNotPermitted)
+	if must[bool](t)(ReportsPartitionCounts()) {
+		t.Error("it reports")
+	}
+	lease := must[Lease](t)(Acquire(0, 32, LeaseParams{Name: "decode"}))
+	noError(t, PublishStart("engine"))
+	processes := must[[]raw.PublishedProcess](t)(PublishedProcesses())
+	leases := must[[]raw.PublishedLease](t)(PublishedLeases())
+	if len(processes) != 1 || processes[0].Name.String() != "engine" || len(leases) != 1 ||
+		leases[0].Name.String() != "decode" || leases[0].ExclusiveAtoms[0] != 0xf {
+		t.Errorf("%+v %+v", processes, leases)
+	}
+	noError(t, PublishStop(), lease.Close())
+	if mps := must[raw.MPSInfo](t)(MPS(0)); mps.State != raw.MPSOff {
+		t.Errorf("%+v", mps)
+	}
+}

@@ -1,0 +1,171 @@
+package gcx
+
+import (
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// program is other code of the process, which calls the driver itself: a kernel that notes the SMs it
+// runs on.
+type program struct {
+	kernel uintptr
+	noted  uint64 // on the device, a counter for each SM
+
+	launch func(function uintptr, gridX, gridY, gridZ, blockX, blockY, blockZ, shared uint32,
+		stream uintptr, arguments *unsafe.Pointer, extra uintptr) int32
+	begin func(stream uintptr, mode int32) int32
+	end   func(stream uintptr, graph *uintptr) int32
+	free  func(graph uintptr) int32
+	read  func(to *uint32, from uint64, bytes uintptr) int32
+	clear func(to uint64, value uint32, count uintptr) int32
+}
+
+const maxSMs = 1024
+
+// Blocks of 1024 threads: one or two fill an SM, so that a grid of maxSMs leaves none empty if each
+// stays until all are taken.
+const (
+	threads     = 1024
+	nanoseconds = 20_000
+)
+
+// What the simulated driver knows by its name, and what does the same on a GPU: each block adds one to
+// the count of the SM that it runs on, and stays there for so long.
+const probe = `
+.version 6.3
+.target sm_70
+.address_size 64
+.visible .entry gcx_probe(.param .u64 counts, .param .u32 max_sms, .param .u32 spin_ns)
+{
+    .reg .pred %p<4>;
+    .reg .b32  %r<5>;
+    .reg .b64  %rd<9>;
+    mov.u64         %rd1, %globaltimer;
+    ld.param.u64    %rd2, [counts];
+    ld.param.u32    %r1, [max_sms];
+    ld.param.u32    %r2, [spin_ns];
+    mov.u32         %r3, %tid.x;
+    setp.ne.u32     %p1, %r3, 0;
+    @%p1 bra        SPIN;
+    mov.u32         %r4, %smid;
+    setp.ge.u32     %p2, %r4, %r1;
+    @%p2 bra        SPIN;
+    cvta.to.global.u64 %rd3, %rd2;
+    mul.wide.u32    %rd4, %r4, 4;
+    add.s64         %rd5, %rd3, %rd4;
+    red.global.add.u32 [%rd5], 1;
+SPIN:
+    cvt.u64.u32     %rd6, %r2;
+MORE:
+    mov.u64         %rd7, %globaltimer;
+    sub.s64         %rd8, %rd7, %rd1;
+    setp.lt.u64     %p3, %rd8, %rd6;
+    @%p3 bra        MORE;
+    ret;
+}
+`
+
+func did(t *testing.T, what string, result int32) {
+	t.Helper()
+	if result != 0 {
+		t.Fatalf("%s: %d", what, result)
+	}
+}
+
+// newProgram stays in its thread, with the primary context current there, as CUDA's runtime has it, until
+// the test has ended.
+func newProgram(t *testing.T) *program {
+	t.Helper()
+	open, err := Driver()
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver, err := purego.Dlopen(open.Library.String(), purego.RTLD_NOW)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own program
+	var load func(*uintptr, string) int32
+	var find func(*uintptr, uintptr, string) int32
+	var allocate func(*uint64, uintptr) int32
+	var release func(uint64) int32
+	var retain func(*uintptr, int32) int32
+	var push func(uintptr) int32
+	var pop func(*uintptr) int32
+	for name, function := range map[string]interface{}{
+		"cuModuleLoadData": &load, "cuModuleGetFunction": &find, "cuMemAlloc_v2": &allocate,
+		"cuMemFree_v2": &release, "cuLaunchKernel": &own.launch, "cuStreamBeginCapture_v2": &own.begin,
+		"cuStreamEndCapture": &own.end, "cuGraphDestroy": &own.free, "cuMemcpyDtoH_v2": &own.read,
+		"cuMemsetD32_v2": &own.clear, "cuDevicePrimaryCtxRetain": &retain, "cuCtxPushCurrent_v2": &push,
+		"cuCtxPopCurrent_v2": &pop,
+	} {
+		purego.RegisterLibFunc(function, driver, name)
+	}
+	runtime.LockOSThread()
+	var primary, module uintptr // which stay as long as the process
+	did(t, "cuDevicePrimaryCtxRetain", retain(&primary, 0))
+	did(t, "cuCtxPushCurrent", push(primary))
+	did(t, "cuModuleLoadData", load(&module, probe))
+	did(t, "cuModuleGetFunction", find(&own.kernel, module, "gcx_probe"))
+	did(t, "cuMemAlloc", allocate(&own.noted, 4*maxSMs))
+	did(t, "cuMemsetD32", own.clear(own.noted, 0, maxSMs))
+	t.Cleanup(func() {
+		did(t, "cuMemFree", release(own.noted))
+		did(t, "cuCtxPopCurrent", pop(&primary))
+		runtime.UnlockOSThread()
+	})
+	return &own
+}
+
+// arguments are those of the kernel, as a C struct.
+type arguments struct {
+	noted       uint64
+	maxSMs      uint32
+	nanoseconds uint32
+}
+
+// submit launches the kernel in a CUstream.
+func (own *program) submit(t *testing.T, stream uintptr, blocks uint32) {
+	t.Helper()
+	values := &arguments{own.noted, maxSMs, nanoseconds}
+	each := &[3]unsafe.Pointer{
+		unsafe.Pointer(&values.noted), unsafe.Pointer(&values.maxSMs), unsafe.Pointer(&values.nanoseconds),
+	}
+	did(t, "cuLaunchKernel", own.launch(own.kernel, blocks, 1, 1, threads, 1, 1, 0, stream, &each[0], 0))
+}
+
+// captured is a CUgraph of so many kernels, one after the other.
+func (own *program) captured(t *testing.T, stream Stream, kernels int) (graph uintptr) {
+	t.Helper()
+	native, err := stream.Native()
+	if err != nil {
+		t.Fatal(err)
+	}
+	did(t, "cuStreamBeginCapture", own.begin(native, 0))
+	for i := 0; i < kernels; i++ {
+		own.submit(t, native, maxSMs)
+	}
+	did(t, "cuStreamEndCapture", own.end(native, &graph))
+	return graph
+}
+
+// sms are those that the kernel ran on since the last time.
+func (own *program) sms(t *testing.T, stream Stream) []uint32 {
+	t.Helper()
+	if err := stream.Synchronize(); err != nil {
+		t.Fatal(err)
+	}
+	counts := make([]uint32, maxSMs)
+	did(t, "cuMemcpyDtoH", own.read(&counts[0], own.noted, 4*maxSMs))
+	did(t, "cuMemsetD32", own.clear(own.noted, 0, maxSMs))
+	var found []uint32
+	for sm, count := range counts {
+		if count != 0 {
+			found = append(found, uint32(sm))
+		}
+	}
+	return found
+}

@@ -1,0 +1,67 @@
+package gcx
+
+import (
+	"runtime"
+	"testing"
+
+	"example.org/gcx/bindings/go/generated/raw"
+)
+
+// layouts are the first 8, 16, 24 ... SMs of device 0, of which nothing is kept.
+func layouts(t *testing.T, count uint32) []Resource {
+	t.Helper()
+	noError(t, second(TrimCache(0)))
+	var found []Resource
+	for i := uint32(1); i <= count; i++ {
+		found = append(found, must[Resource](t)(part(0, 8*i)))
+	}
+	return found
+}
+
+func TestProgressIsReported(t *testing.T) {
+	all := layouts(t, 6)
+	var reported []uint32
+	progress := func(done, count uint32) {
+		// It may call gcx.
+		if stats := must[raw.CacheStats](t)(Cache()); stats.Kept != done || count != 6 {
+			t.Errorf("%d of %d with %d kept", done, count, stats.Kept)
+		}
+		reported = append(reported, done)
+	}
+	noError(t, PrepareContexts(PrepareParams{Progress: progress}, all...))
+	if len(reported) != 6 {
+		t.Error(reported)
+	}
+	refused(t, "nothing", PrepareContexts(PrepareParams{}), raw.ErrorInvalidValue)
+}
+
+// What progress panics with comes out of the call, and unwinds none of C's frames.
+func TestProgressPanics(t *testing.T) {
+	all := layouts(t, 6)
+	prepare := func(cancel Cancel, end func()) (value interface{}, calls int) {
+		defer func() { value = recover() }()
+		err := PrepareContexts(PrepareParams{Cancel: cancel, Progress: func(done, _ uint32) {
+			if calls++; done == 2 {
+				end()
+			}
+		}}, all...)
+		t.Error("it returned", err)
+		return
+	}
+	before := must[raw.CacheStats](t)(Cache()).Misses
+	made := func() uint64 { return must[raw.CacheStats](t)(Cache()).Misses - before }
+	if value, calls := prepare(0, func() { panic("of its own") }); value != "of its own" || calls != 2 || made() != 2 {
+		t.Errorf("%v, %d calls, %d made", value, calls, made())
+	}
+	cancel := must[Cancel](t)(NewCancel())
+	if value, calls := prepare(cancel, func() { panic(7) }); value != 7 || calls != 2 || made() != 6 {
+		t.Errorf("%v, %d calls, %d made", value, calls, made())
+	}
+	noError(t, PrepareContexts(PrepareParams{Cancel: cancel}, all...), cancel.Close()) // it wasn't signalled
+	if _, calls := prepare(0, runtime.Goexit); calls != 2 {
+		t.Errorf("%d calls", calls)
+	}
+	if len(progresses.calls) != 0 {
+		t.Errorf("%d calls are kept", len(progresses.calls))
+	}
+}

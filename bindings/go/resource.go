@@ -1,0 +1,128 @@
+package gcx
+
+import "example.org/gcx/bindings/go/generated/raw"
+
+// Resource describes SMs of a device, or a workqueue. It is a value: copied and compared with ==,
+// with nothing to close.
+type Resource raw.Resource
+
+func (resource *Resource) raw() *raw.Resource { return (*raw.Resource)(resource) }
+
+// resourceOf asks a function that writes a resource.
+func resourceOf(ask func(*raw.Resource) Result) (Resource, error) {
+	resource, err := got(ask)
+	return Resource(resource), err
+}
+
+// DeviceResource returns the whole device's resource of a type.
+func DeviceResource(device int32, of raw.ResourceType) (Resource, error) {
+	return resourceOf(func(to *raw.Resource) Result { return Raw.DeviceGetResource(device, of, to) })
+}
+
+// Counts returns the requests for groups of so many SMs.
+func Counts(counts ...uint32) []raw.SMRequest {
+	requests := make([]raw.SMRequest, len(counts))
+	for i, count := range counts {
+		requests[i].SMCount = count
+	}
+	return requests
+}
+
+// Split divides the resource into a disjoint group for each request, and what is left. flags are
+// raw.Split...
+func (resource Resource) Split(requests []raw.SMRequest, flags uint32) ([]Resource, Resource, error) {
+	groups := make([]Resource, len(requests))
+	rest, err := resourceOf(func(rest *raw.Resource) Result {
+		to := first(groups).raw()
+		return Raw.SMSplit(resource.raw(), first(requests), length(requests), flags, to, rest)
+	})
+	if err != nil {
+		return nil, Resource{}, err
+	}
+	return groups, rest, nil
+}
+
+// Plan returns the counts of SMs that Split would give, and makes nothing.
+func (resource Resource) Plan(requests []raw.SMRequest, flags uint32) ([]uint32, uint32, error) {
+	counts := make([]uint32, len(requests))
+	rest, err := got(func(rest *uint32) Result {
+		to := first(counts)
+		return Raw.SMPlan(resource.raw(), first(requests), length(requests), flags, to, rest)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return counts, rest, nil
+}
+
+// Info returns what the resource is.
+func (resource Resource) Info() (raw.ResourceInfo, error) {
+	return filled(func(info *raw.ResourceInfo) Result {
+		return Raw.ResourceGetInfo(resource.raw(), info)
+	})
+}
+
+func (resource Resource) with(
+	other Resource, operation func(a, b, result *raw.Resource) Result,
+) (Resource, error) {
+	return resourceOf(func(to *raw.Resource) Result {
+		return operation(resource.raw(), other.raw(), to)
+	})
+}
+
+// Union returns the SMs of both.
+func (resource Resource) Union(other Resource) (Resource, error) {
+	return resource.with(other, Raw.ResourceUnion)
+}
+
+// Subtract returns the SMs of resource without those of other.
+func (resource Resource) Subtract(other Resource) (Resource, error) {
+	return resource.with(other, Raw.ResourceSubtract)
+}
+
+// Intersect returns the SMs that both have.
+func (resource Resource) Intersect(other Resource) (Resource, error) {
+	return resource.with(other, Raw.ResourceIntersect)
+}
+
+// Overlap returns how many SMs both have.
+func (resource Resource) Overlap(other Resource) (uint32, error) {
+	return got(func(shared *uint32) Result {
+		return Raw.ResourceGetOverlap(resource.raw(), other.raw(), shared)
+	})
+}
+
+// LiveOverlap returns how many of the SMs contexts in use have.
+func (resource Resource) LiveOverlap() (uint32, error) {
+	return got(func(shared *uint32) Result {
+		return Raw.ResourceGetLiveOverlap(resource.raw(), shared)
+	})
+}
+
+// MaxClusterSize returns the most blocks of a thread block cluster.
+func (resource Resource) MaxClusterSize() (uint32, error) {
+	return got(func(blocks *uint32) Result {
+		return Raw.ResourceGetMaxClusterSize(resource.raw(), blocks)
+	})
+}
+
+// SMIDs returns the numbers of the SMs, once MapSMs has read them.
+func (resource Resource) SMIDs() ([]uint32, error) {
+	return ids(func(room *uint32, capacity uint32, count *uint32) Result {
+		return Raw.ResourceGetSMIDs(resource.raw(), room, capacity, count)
+	})
+}
+
+// Atom returns one of the resource's atoms.
+func (resource Resource) Atom(index uint32) (Resource, error) {
+	return resourceOf(func(to *raw.Resource) Result {
+		return Raw.ResourceGetAtom(resource.raw(), index, to)
+	})
+}
+
+// Configured returns the workqueue configuration with another scope and limit; 0 keeps the limit.
+func (resource Resource) Configured(scope raw.WorkqueueScope, limit uint32) (Resource, error) {
+	return resourceOf(func(to *raw.Resource) Result {
+		return Raw.WorkqueueConfigure(resource.raw(), scope, limit, to)
+	})
+}

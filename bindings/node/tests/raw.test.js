@@ -1,0 +1,137 @@
+// What koffi makes of gcx's types and errors. GCX_LIBRARY names the library.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
+import koffi from "koffi";
+import * as gcx from "../generated/gcx.js";
+
+const HERE = fileURLToPath(import.meta.url);
+const { c, check } = gcx;
+const refused = (code) => (error) => {
+  assert.ok(error instanceof gcx.GcxError, String(error));
+  assert.equal(error.code, code);
+  assert.match(error.message, /^GCX_ERROR_\w+: gcx_\w+: ./);
+  return true;
+};
+
+function split(...counts) {
+  const device = {};
+  check(c.gcx_device_get_resource(0, gcx.GCX_RESOURCE_SM, device));
+  const groups = counts.map(() => ({}));
+  const requests = counts.map((sm_count) => ({ sm_count }));
+  check(c.gcx_sm_split(device, requests, counts.length, 0, groups, null));
+  return groups;
+}
+
+function acquire(count, name) {
+  const lease = [null];
+  check(c.gcx_lease_acquire(0, count, gcx.sized(gcx.gcx_lease_params, { name }), lease));
+  return lease[0];
+}
+
+function tests() {
+  test("calls_before_open_throw", () => {
+    assert.throws(() => c.gcx_version(), /call open\(\) first/);
+    assert.throws(() => gcx.open("/nowhere/libgcx.so"), /\/nowhere\/libgcx.so can't be used/);
+    process.env.GCX_DRIVER = "sim:2xh100@13.0";
+    gcx.open(process.env.GCX_LIBRARY);
+  });
+
+  test("structs_and_values_match_c", () => {
+    const path = new URL("../../../docs/gcx-api.json", import.meta.url);
+    const api = JSON.parse(readFileSync(path, "utf8"));
+    for (const struct of api.structs) {
+      const type = gcx[struct.name];
+      assert.equal(koffi.sizeof(type), struct.size, struct.name);
+      const members = koffi.type(type).members;
+      const names = struct.fields.map(({ name }) => name);
+      assert.deepEqual(Object.keys(members), names);
+      for (const { name, offset, size } of struct.fields) {
+        assert.equal(koffi.offsetof(type, name), offset, `${struct.name}.${name}`);
+        assert.equal(koffi.sizeof(members[name].type), size, `${struct.name}.${name}`);
+      }
+    }
+    const values = api.enums.flatMap((of) => of.values).concat(api.constants);
+    for (const { name, value } of values) assert.equal(gcx[name], value, name);
+    assert.deepEqual(
+      Object.keys(gcx.FUNCTIONS),
+      api.functions.map(({ name }) => name),
+    );
+  });
+
+  test("values_keep_their_types", () => {
+    const lease = acquire(24, "decode");
+    assert.equal(typeof lease, "bigint");
+    const count = [0];
+    const live = [{}, {}];
+    check(c.gcx_lease_list(0, live, live.length, count));
+    assert.deepEqual([count[0], live[0].name, live[0].sm_count], [1, "decode", 24]);
+    const [ids, room] = [new Uint32Array(gcx.GCX_MAX_SMS), [0]];
+    const stream = [null];
+    check(c.gcx_lease_stream_create(lease, null, stream));
+    check(c.gcx_stream_probe_sms(stream[0], ids, ids.length, room));
+    assert.equal(room[0], 24);
+    assert.equal(typeof c.gcx_stream_native(stream[0]), "bigint");
+    const calls = [];
+    const progress = (done, of) => calls.push([done, of]);
+    const params = gcx.sized(gcx.gcx_prepare_params, { progress });
+    check(c.gcx_cache_prepare(split(8, 16), 2, params));
+    assert.deepEqual(calls, [
+      [1, 2],
+      [2, 2],
+    ]);
+    check(c.gcx_stream_destroy(stream[0]));
+    check(c.gcx_lease_release(lease));
+    assert.throws(() => check(c.gcx_lease_release(lease)), refused("GCX_ERROR_INVALID_HANDLE"));
+    assert.equal(c.gcx_stream_native(stream[0]), null);
+    assert.throws(() => split(0), refused("GCX_ERROR_INVALID_VALUE"));
+  });
+
+  test("module_imported_again_works", async () => {
+    const again = await import("../generated/gcx.js?again");
+    again.open(process.env.GCX_LIBRARY);
+    again.check(again.c.gcx_device_get_info(0, again.sized(again.gcx_device_info)));
+  });
+
+  test("each_thread_gets_its_own_message", async () => {
+    const asked = [1001, 1002, 1003, 1004];
+    const said = asked.map(
+      (sms) =>
+        new Promise((resolve, reject) => {
+          const worker = new Worker(HERE, { workerData: { sms } });
+          worker.on("message", resolve);
+          worker.on("error", reject);
+        }),
+    );
+    assert.deepEqual(await Promise.all(said), [200, 200, 200, 200]);
+  });
+
+  test("process_ends_with_live_objects", () => {
+    const program =
+      `import * as gcx from "${new URL("../generated/gcx.js", import.meta.url)}";` +
+      "const c = gcx.open(process.env.GCX_LIBRARY);" +
+      "gcx.check(c.gcx_lease_acquire(0, 8, null, [null]));";
+    const done = spawnSync(process.execPath, ["--input-type=module", "-e", program]);
+    assert.deepEqual([done.status, String(done.stderr)], [0, ""]);
+  });
+}
+
+// In a worker: how many of 200 refusals named the count that this thread asked for.
+function refusals() {
+  gcx.open(process.env.GCX_LIBRARY);
+  let right = 0;
+  for (let i = 0; i < 200; i++) {
+    try {
+      split(workerData.sms);
+    } catch (error) {
+      if (error.message.includes(`asked for ${workerData.sms} SMs`)) right++;
+    }
+  }
+  parentPort.postMessage(right);
+}
+
+if (isMainThread) tests();
+else refusals();
