@@ -8,10 +8,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from bindings.generator import rust
 from bindings.generator.api import ROOT, Api, load
 
 # Of each language a function from the description to its files: path below the root -> text.
-LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {}
+LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {
+    "rust": rust.generate,
+}
 
 
 def main() -> int:

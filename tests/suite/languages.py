@@ -92,7 +92,7 @@ LANGUAGES = {
         },
     ),
     # bindgen makes all of it; the rust part compares with the header, and builds gcx on it.
-    "Rust": Language("rust", lambda: words("bindings/rust/gcx-sys/src/bindings.rs")),
+    "Rust": Language("rust", lambda: words("bindings/rust/gcx-sys/src/generated/bindings.rs")),
 }
 # Folders of bindings/ that are no language.
 SHARED = {"swig"}
