@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bindings.generator import rust
+from bindings.generator import cpp, rust
 from bindings.generator.api import ROOT, Api, load
 
 # Of each language a function from the description to its files: path below the root -> text.
 LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {
+    "cpp": cpp.generate,
     "rust": rust.generate,
 }
 

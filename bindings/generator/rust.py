@@ -107,7 +107,7 @@ DOCS = {
     "variable.",
     "gcx_queue_info.too_few": "Whether there is one connection: all partitions wait as soon as one "
     "stream does.",
-    "gcx_mps_info.thread_percentage": "`CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`, this process's limit under MPS: "
+    "gcx_mps_info.thread_percentage": "`CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`, the process's limit: "
     "more than 0, at most 100. `None` if it isn't set or holds something else.",
     "gcx_graph_info.max_executables": "The most executables that are kept.",
     "gcx_graph_info.executables": "Executables that are kept now.",

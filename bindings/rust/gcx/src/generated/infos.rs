@@ -552,8 +552,8 @@ impl From<&sys::gcx_live_hold> for LiveHold {
 pub struct MpsInfo {
     /// What the driver says of contexts of this process on the device.
     pub state: MpsState,
-    /// `CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`, this process's limit under MPS: more than 0, at most
-    /// 100. `None` if it isn't set or holds something else.
+    /// `CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`, the process's limit: more than 0, at most 100. `None`
+    /// if it isn't set or holds something else.
     pub thread_percentage: Option<f32>,
 }
 
