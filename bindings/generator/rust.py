@@ -258,7 +258,7 @@ def _sentence(key: str, brief: str) -> str:
     text = DOCS.get(key) or ("" if IN_C.match(brief) else brief) or DOCS.get(name, brief)
     if not text:
         raise KeyError(f"{key}: no comment in gcx.h; add one there or to rust.DOCS")
-    text = re.sub(r"(?<![`\w])(\w+_\w*|cu[A-Z]\w+)(?![`\w])", r"`\1`", text)
+    text = re.sub(r"(?<![`\w])(\w+_\w*|cu[A-Z]\w+|CU\w*[a-z]\w*)(?![`\w])", r"`\1`", text)
     return text[0].upper() + text[1:].removesuffix(".") + "."
 
 

@@ -131,7 +131,7 @@ impl From<QueueSource> for sys::gcx_queue_source {
     }
 }
 
-/// Kinds of nodes, CUgraphNodeType.
+/// Kinds of nodes, `CUgraphNodeType`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum NodeKind {
