@@ -34,10 +34,10 @@ def generate(api: Api) -> dict[str, str]:
     return {f"{FOLDER}/{name}.hpp": text for name, text in files.items()}
 
 
-def _file(head: str, includes: list[str], body: list[str]) -> str:
+def _file(head: str, includes: list[str], body: list[str], namespace: str = "gcx") -> str:
     lines = [f"// {NOTICE}", *wrapped(head, "// "), "// clang-format off", "#pragma once", ""]
-    lines += [*includes, "", "namespace gcx {", "", *body, "", "} // namespace gcx"]
-    return "\n".join(lines) + "\n"
+    lines += [*includes, "", f"namespace {namespace} {{", "", *body]
+    return "\n".join([*lines, "", f"}} // namespace {namespace}"]) + "\n"
 
 
 def _name(constant: str, prefix: str) -> str:
@@ -88,17 +88,16 @@ def _flags(api: Api, prefix: str, name: str) -> list[str]:
 
 
 def _functions(api: Api) -> str:
-    body = ["namespace raw {", ""]
+    body: list[str] = []
     for function in api.functions:
         if function.result.type == "gcx_result":
             body += [*_function(api, function), ""]
-    body += ["} // namespace raw"]
     head = (
         "Part of gcx.hpp: the functions of gcx.h as gcx::raw, for handles of C's. They throw "
         "gcx::error, and return what C's write."
     )
     includes = ['#include "../error.hpp"', "", "#include <cstdint>", "#include <vector>"]
-    return _file(head, includes, body)
+    return _file(head, includes, body[:-1], "gcx::raw")
 
 
 def _function(api: Api, function: Function) -> list[str]:

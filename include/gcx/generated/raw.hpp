@@ -9,9 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace gcx {
-
-namespace raw {
+namespace gcx::raw {
 
 // gcx_device_get_count
 inline int32_t device_get_count() {
@@ -627,6 +625,4 @@ inline void log_set_callback(gcx_log_level level, gcx_log_callback callback, voi
     check(gcx_log_set_callback(level, callback, user_data));
 }
 
-} // namespace raw
-
-} // namespace gcx
+} // namespace gcx::raw
