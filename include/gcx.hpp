@@ -29,12 +29,17 @@
 // single element. What comes out is a std::vector, or with a braced list of counts a std::array
 // of as many.
 //
+// gcx::raw has every function of gcx.h that can fail, for C's handles: it throws, and returns what
+// C's writes. The classes are made of it.
+//
 // Works with -fno-rtti. The functions are inline and call C's; link with libgcx as from C.
 #pragma once
 
 #include "gcx/cache.hpp"
 #include "gcx/cancel.hpp"
 #include "gcx/error.hpp"
+#include "gcx/generated/constants.hpp"
+#include "gcx/generated/raw.hpp"
 #include "gcx/graph.hpp"
 #include "gcx/hold.hpp"
 #include "gcx/lease.hpp"

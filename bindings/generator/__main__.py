@@ -8,15 +8,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bindings.generator import ctypes, go, lua, node
+from bindings.generator import cpp, ctypes, go, lua, node, rust
 from bindings.generator.api import ROOT, Api, load
 
 # Of each language a function from the description to its files: path below the root -> text.
 LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {
+    "cpp": cpp.generate,
     "ctypes": ctypes.files,
     "go": go.files,
     "lua": lua.files,
     "node": node.files,
+    "rust": rust.generate,
 }
 
 

@@ -47,7 +47,7 @@ func (graph Graph) Prepare(flags uint32, resources ...Resource) error {
 	})
 }
 
-// SetPart says which part nodes are of: one that exists, or the next.
+// SetPart says which part nodes are of: one that exists, or the next, which needs at least one node.
 func (graph Graph) SetPart(part uint32, nodes ...uint32) error {
 	return check(func() Result {
 		return Raw.GraphSetPart(raw.Graph(graph), first(nodes), length(nodes), part)

@@ -75,7 +75,7 @@ func inOwnFolder() (int, error) {
 		return 1, err
 	}
 	defer os.RemoveAll(folder)
-	tests := process("tests", "XDG_RUNTIME_DIR="+folder, "GCX_HOLD_FOLDER="+folder)
+	tests := process("tests", "GCX_HOLD_FOLDER="+folder)
 	tests.Args = os.Args
 	tests.Stdout, tests.Stderr = os.Stdout, os.Stderr
 	err = tests.Run()

@@ -6,6 +6,7 @@
 
 #include "cancel.hpp"
 #include "error.hpp"
+#include "generated/raw.hpp"
 #include "resource.hpp"
 #include "view.hpp"
 
@@ -21,19 +22,13 @@ inline void set_cache_limit(uint32_t kept_contexts) {
     check(gcx_cache_set_limit(kept_contexts));
 }
 inline gcx_cache_stats cache_stats() {
-    gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
-    check(gcx_cache_get_stats(&stats));
-    return stats;
+    return raw::cache_get_stats();
 }
 
 // gcx_cache_trim: never while a library may still name a stream that was given up.
 inline gcx_cache_trimmed trim_cache(uint32_t kept_contexts) {
-    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
-    check(gcx_cache_trim(kept_contexts, &trimmed));
-    return trimmed;
+    return raw::cache_trim(kept_contexts);
 }
-
-enum class prepare_flags : uint32_t { none = 0, for_leases = GCX_PREPARE_FOR_LEASES };
 
 // gcx_prepare_params. Progress is told in the calling thread and may call gcx. What it throws is
 // thrown by prepare_contexts, which gives the rest up; but a cancel of the caller's is not

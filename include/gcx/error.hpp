@@ -2,9 +2,12 @@
 #pragma once
 
 #include "../gcx.h"
+#include "generated/constants.hpp"
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace gcx {
 
@@ -50,5 +53,33 @@ inline void check(gcx_result result) {
     if (result != GCX_SUCCESS)
         detail::fail(result);
 }
+
+namespace detail {
+
+// Whether a query says that all has finished.
+inline bool finished(gcx_result result) {
+    if (result != GCX_ERROR_NOT_READY)
+        check(result);
+    return result == GCX_SUCCESS;
+}
+
+// All that a function of gcx.h lists: list(array, capacity, count).
+template <class Element, class List>
+std::vector<Element> listed(const List& list, uint32_t room = 16) {
+    std::vector<Element> elements(room);
+    for (;;) {
+        uint32_t count = 0;
+        const gcx_result result = list(elements.data(), room, &count);
+        // Others may make some meanwhile.
+        if (result != GCX_ERROR_INVALID_VALUE || count <= room)
+            check(result);
+        elements.resize(count);
+        if (count <= room)
+            return elements;
+        room = count;
+    }
+}
+
+} // namespace detail
 
 } // namespace gcx

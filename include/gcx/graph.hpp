@@ -9,6 +9,7 @@
 
 #include "cache.hpp"
 #include "error.hpp"
+#include "generated/raw.hpp"
 #include "library.hpp"
 #include "objects.hpp"
 #include "owner.hpp"
@@ -21,25 +22,6 @@
 #include <vector>
 
 namespace gcx {
-
-namespace node_kind { // gcx_graph_node_kind
-inline constexpr gcx_graph_node_kind kernel = GCX_GRAPH_NODE_KERNEL;
-inline constexpr gcx_graph_node_kind memcpy = GCX_GRAPH_NODE_MEMCPY;
-inline constexpr gcx_graph_node_kind memset = GCX_GRAPH_NODE_MEMSET;
-inline constexpr gcx_graph_node_kind host = GCX_GRAPH_NODE_HOST;
-inline constexpr gcx_graph_node_kind graph = GCX_GRAPH_NODE_GRAPH;
-inline constexpr gcx_graph_node_kind empty = GCX_GRAPH_NODE_EMPTY;
-inline constexpr gcx_graph_node_kind wait_event = GCX_GRAPH_NODE_WAIT_EVENT;
-inline constexpr gcx_graph_node_kind event_record = GCX_GRAPH_NODE_EVENT_RECORD;
-inline constexpr gcx_graph_node_kind semaphore_signal = GCX_GRAPH_NODE_SEMAPHORE_SIGNAL;
-inline constexpr gcx_graph_node_kind semaphore_wait = GCX_GRAPH_NODE_SEMAPHORE_WAIT;
-} // namespace node_kind
-
-// The most parts of a graph, and the parent of nodes that are in no child graph.
-inline constexpr uint32_t max_graph_parts = GCX_MAX_GRAPH_PARTS;
-inline constexpr uint32_t no_node = GCX_NO_NODE;
-
-enum class graph_flags : uint32_t { none = 0, node_priorities = GCX_GRAPH_NODE_PRIORITIES };
 
 // gcx_graph_params. From C++20 on: {.max_executables = 64}.
 struct graph_params {
@@ -136,21 +118,12 @@ class graph : public detail::owner<gcx_graph, gcx_graph_destroy> {
     void update(CUgraph_st* captured) const { check(gcx_graph_update(handle(), captured)); }
 
     // gcx_graph_get_info, and some of its fields.
-    gcx_graph_info info() const {
-        gcx_graph_info info = GCX_GRAPH_INFO_INIT;
-        check(gcx_graph_get_info(handle(), &info));
-        return info;
-    }
+    gcx_graph_info info() const { return raw::graph_get_info(handle()); }
     int32_t device() const { return info().device; }
     uint32_t part_count() const { return info().part_count; }
 
     // gcx_graph_get_nodes
-    std::vector<gcx_graph_node> nodes() const {
-        return detail::listed<gcx_graph_node>(
-            [this](gcx_graph_node* nodes, uint32_t capacity, uint32_t* count) {
-                return gcx_graph_get_nodes(handle(), nodes, capacity, count);
-            });
-    }
+    std::vector<gcx_graph_node> nodes() const { return raw::graph_get_nodes(handle()); }
 
   private:
     static void put(const dimensions& from, uint32_t (&into)[3]) noexcept {

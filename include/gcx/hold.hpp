@@ -11,7 +11,7 @@
 
 #include "cancel.hpp"
 #include "error.hpp"
-#include "library.hpp"
+#include "generated/raw.hpp"
 #include "owner.hpp"
 #include "resource.hpp"
 
@@ -22,17 +22,6 @@
 #include <vector>
 
 namespace gcx {
-
-namespace mps_state { // gcx_mps_state
-inline constexpr gcx_mps_state unknown = GCX_MPS_UNKNOWN;
-inline constexpr gcx_mps_state off = GCX_MPS_OFF;
-inline constexpr gcx_mps_state on = GCX_MPS_ON;
-} // namespace mps_state
-
-enum class hold_flags : uint32_t {
-    none = 0,
-    inherit = GCX_HOLD_INHERIT // forked children and what exec starts keep it too
-};
 
 // gcx_hold_params. From C++20 on: {.name = "decode", .timeout = std::chrono::seconds(2)}.
 struct hold_params {
@@ -89,11 +78,7 @@ class hold : public detail::owner<gcx_hold, gcx_hold_destroy> {
     [[nodiscard]] gcx_hold detach() noexcept { return owner::release(); }
 
     // gcx_hold_get_info, and some of its fields.
-    gcx_hold_info info() const {
-        gcx_hold_info info = GCX_HOLD_INFO_INIT;
-        check(gcx_hold_get_info(handle(), &info));
-        return info;
-    }
+    gcx_hold_info info() const { return raw::hold_get_info(handle()); }
     uint32_t sm_count() const { return info().sm_count; }
     uint64_t id() const { return info().id; }
     std::string name() const { return info().name; }
@@ -108,11 +93,7 @@ class hold : public detail::owner<gcx_hold, gcx_hold_destroy> {
 
     // gcx_hold_get_resource: its SMs in this process. A context of them doesn't keep the hold, as
     // a gcx::lease of it does. Opens the driver.
-    resource get_resource() const {
-        gcx_resource value;
-        check(gcx_hold_get_resource(handle(), &value));
-        return resource(value);
-    }
+    resource get_resource() const { return resource(raw::hold_get_resource(handle())); }
 
   private:
     void take(gcx::device of, uint32_t sms, const hold_params& params, const gcx::cancel* cancel) {
@@ -135,17 +116,12 @@ class hold : public detail::owner<gcx_hold, gcx_hold_destroy> {
 inline std::vector<gcx_live_hold> live_holds(const std::optional<nonnull_string>& folder = {}) {
     const char* const path =
         folder ? detail::text("gcx::live_holds: the folder", *folder) : nullptr;
-    return detail::listed<gcx_live_hold>(
-        [path](gcx_live_hold* holds, uint32_t capacity, uint32_t* count) {
-            return gcx_hold_list(path, holds, capacity, count);
-        });
+    return raw::hold_list(path);
 }
 
 // gcx_mps_get_info: whether contexts of this process on the device are shared by way of MPS.
 inline gcx_mps_info mps_info(device of) {
-    gcx_mps_info info = GCX_MPS_INFO_INIT;
-    check(gcx_mps_get_info(of.ordinal(), &info));
-    return info;
+    return raw::mps_get_info(of.ordinal());
 }
 
 } // namespace gcx

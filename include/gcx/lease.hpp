@@ -13,6 +13,7 @@
 
 #include "cancel.hpp"
 #include "error.hpp"
+#include "generated/raw.hpp"
 #include "hold.hpp"
 #include "owner.hpp"
 #include "resource.hpp"
@@ -24,16 +25,6 @@
 #include <type_traits>
 
 namespace gcx {
-
-enum class lease_flags : uint32_t {
-    none = 0,
-    shared = GCX_LEASE_SHARED,
-    own_queues = GCX_LEASE_OWN_QUEUES // [13.1+]
-};
-constexpr lease_flags operator|(lease_flags a, lease_flags b) noexcept {
-    return static_cast<lease_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
-}
-enum class resize_flags : uint32_t { none = GCX_RESIZE_DEFAULT, at_once = GCX_RESIZE_AT_ONCE };
 
 // gcx_lease_params. From C++20 on: {.name = "decode", .timeout = std::chrono::seconds(2)}.
 struct lease_params {
@@ -83,22 +74,14 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     [[nodiscard]] gcx_lease detach() noexcept { return owner::release(); }
 
     // gcx_lease_get_info, and some of its fields.
-    gcx_lease_info info() const {
-        gcx_lease_info info = GCX_LEASE_INFO_INIT;
-        check(gcx_lease_get_info(handle(), &info));
-        return info;
-    }
+    gcx_lease_info info() const { return raw::lease_get_info(handle()); }
     uint32_t sm_count() const { return info().sm_count; }
     int32_t device() const { return info().device; }
     uint64_t id() const { return info().id; }
     std::string name() const { return info().name; }
 
     // gcx_lease_get_resource: the SMs that it has now.
-    resource get_resource() const {
-        gcx_resource value;
-        check(gcx_lease_get_resource(handle(), &value));
-        return resource(value);
-    }
+    resource get_resource() const { return resource(raw::lease_get_resource(handle())); }
 
     // gcx_lease_resize and _prepare of this one; of several gcx::resize and gcx::prepare.
     template <class Count, class = detail::if_count<Count>>
@@ -115,7 +98,7 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     // gcx_lease_synchronize: the work of all its streams.
     void synchronize() const { check(gcx_lease_synchronize(handle())); }
     // gcx_lease_query: whether that has finished.
-    bool query() const { return detail::finished(gcx_lease_query(handle())); }
+    bool query() const { return raw::lease_query(handle()); }
 
   private:
     template <class Count>

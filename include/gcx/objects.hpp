@@ -2,6 +2,7 @@
 #pragma once
 
 #include "error.hpp"
+#include "generated/raw.hpp"
 #include "lease.hpp"
 #include "owner.hpp"
 #include "resource.hpp"
@@ -15,15 +16,6 @@
 struct CUkern_st; // as cuda.h has it
 
 namespace gcx {
-
-enum class event_flags : uint32_t {
-    none = 0,
-    timing = GCX_EVENT_TIMING,
-    blocking_sync = GCX_EVENT_BLOCKING_SYNC
-};
-constexpr event_flags operator|(event_flags a, event_flags b) noexcept {
-    return static_cast<event_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
-}
 
 class event : public detail::owner<gcx_event, gcx_event_destroy> {
   public:
@@ -39,11 +31,7 @@ class event : public detail::owner<gcx_event, gcx_event_destroy> {
         return adopted;
     }
     // gcx_event_from_native: an event that someone else made, a cudaEvent_t too.
-    static event from_native(CUevent_st* native) {
-        event made;
-        check(gcx_event_from_native(native, made.receive()));
-        return made;
-    }
+    static event from_native(CUevent_st* native) { return adopt(raw::event_from_native(native)); }
 
     // gcx_event_native: a CUevent, and a cudaEvent_t.
     CUevent_st* native() const {
@@ -53,17 +41,13 @@ class event : public detail::owner<gcx_event, gcx_event_destroy> {
     // gcx_event_synchronize
     void synchronize() const { check(gcx_event_synchronize(handle())); }
     // gcx_event_query: whether its work has finished.
-    bool query() const { return detail::finished(gcx_event_query(handle())); }
+    bool query() const { return raw::event_query(handle()); }
     // gcx_event_get_elapsed
     using milliseconds = std::chrono::duration<float, std::milli>;
     milliseconds elapsed_since(const event& start) const {
-        float elapsed = 0;
-        check(gcx_event_get_elapsed(start.handle(), handle(), &elapsed));
-        return milliseconds(elapsed);
+        return milliseconds(raw::event_get_elapsed(start.handle(), handle()));
     }
 };
-
-enum class context_flags : uint32_t { none = 0, private_ = GCX_CONTEXT_PRIVATE };
 
 class context : public detail::owner<gcx_context, gcx_context_destroy> {
   public:
@@ -85,27 +69,17 @@ class context : public detail::owner<gcx_context, gcx_context_destroy> {
         return adopted;
     }
     // gcx_context_from_native: a further handle for a context that gcx made.
-    static context from_native(CUctx_st* native) {
-        context made;
-        check(gcx_context_from_native(native, made.receive()));
-        return made;
-    }
+    static context from_native(CUctx_st* native) { return adopt(raw::context_from_native(native)); }
 
     // gcx_context_get_info, and some of its fields.
-    gcx_context_info info() const {
-        gcx_context_info info = GCX_CONTEXT_INFO_INIT;
-        check(gcx_context_get_info(handle(), &info));
-        return info;
-    }
+    gcx_context_info info() const { return raw::context_get_info(handle()); }
     uint32_t sm_count() const { return info().sm_count; }
     int32_t device() const { return info().device; }
     uint64_t id() const { return info().id; }
 
     // gcx_context_get_resource
     resource get_resource(gcx_resource_type type = type::sm) const {
-        gcx_resource value;
-        check(gcx_context_get_resource(handle(), type, &value));
-        return resource(value);
+        return resource(raw::context_get_resource(handle(), type));
     }
 
     // gcx_context_native, a CUcontext, and gcx_context_native_green, a CUgreenCtx.
@@ -120,16 +94,8 @@ class context : public detail::owner<gcx_context, gcx_context_destroy> {
     // gcx_context_push, _pop and _get_current, in the calling thread; see gcx::current_guard. The
     // handles stay with their owners; nullptr if there is none.
     void push() const { check(gcx_context_push(handle())); }
-    static gcx_context pop() {
-        gcx_context popped = nullptr;
-        check(gcx_context_pop(&popped));
-        return popped;
-    }
-    static gcx_context current() {
-        gcx_context current = nullptr;
-        check(gcx_context_get_current(&current));
-        return current;
-    }
+    static gcx_context pop() { return raw::context_pop(); }
+    static gcx_context current() { return raw::context_get_current(); }
 
     // gcx_context_synchronize, _record and _wait: all streams of the context.
     void synchronize() const { check(gcx_context_synchronize(handle())); }
@@ -180,9 +146,7 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
     }
     // gcx_stream_from_native: a stream that someone else made, a cudaStream_t too.
     static stream from_native(CUstream_st* native) {
-        stream made;
-        check(gcx_stream_from_native(native, made.receive()));
-        return made;
+        return adopt(raw::stream_from_native(native));
     }
 
     // gcx_stream_native: a CUstream, and a cudaStream_t. A lease's stream is asked anew each time,
@@ -195,27 +159,17 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
     }
 
     // gcx_stream_get_info, and some of its fields.
-    gcx_stream_info info() const {
-        gcx_stream_info info = GCX_STREAM_INFO_INIT;
-        check(gcx_stream_get_info(handle(), &info));
-        return info;
-    }
+    gcx_stream_info info() const { return raw::stream_get_info(handle()); }
     uint32_t sm_count() const { return info().sm_count; }
     int32_t device() const { return info().device; }
     int32_t priority() const { return info().priority; }
 
     // gcx_stream_get_resource
     resource get_resource(gcx_resource_type type = type::sm) const {
-        gcx_resource value;
-        check(gcx_stream_get_resource(handle(), type, &value));
-        return resource(value);
+        return resource(raw::stream_get_resource(handle(), type));
     }
     // gcx_stream_get_max_cluster_size
-    uint32_t max_cluster_size() const {
-        uint32_t blocks = 0;
-        check(gcx_stream_get_max_cluster_size(handle(), &blocks));
-        return blocks;
-    }
+    uint32_t max_cluster_size() const { return raw::stream_get_max_cluster_size(handle()); }
     // gcx_stream_get_kernel_fit: how much of a kernel fits the SMs at once; a CUfunction, or a
     // CUkernel.
     gcx_kernel_fit kernel_fit(CUfunc_st* function, const kernel_fit_params& launch) const {
@@ -223,9 +177,7 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
         params.block_threads = launch.block_threads;
         params.dynamic_shared_bytes = launch.dynamic_shared_bytes;
         params.cluster_blocks = launch.cluster_blocks;
-        gcx_kernel_fit fit = GCX_KERNEL_FIT_INIT;
-        check(gcx_stream_get_kernel_fit(handle(), function, &params, &fit));
-        return fit;
+        return raw::stream_get_kernel_fit(handle(), function, &params);
     }
     gcx_kernel_fit kernel_fit(CUkern_st* kernel, const kernel_fit_params& launch) const {
         return kernel_fit(reinterpret_cast<CUfunc_st*>(kernel), launch);
@@ -234,17 +186,13 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
     // gcx_stream_synchronize
     void synchronize() const { check(gcx_stream_synchronize(handle())); }
     // gcx_stream_query: whether its work has finished.
-    bool query() const { return detail::finished(gcx_stream_query(handle())); }
+    bool query() const { return raw::stream_query(handle()); }
     // gcx_stream_record and gcx_stream_wait
     void record(const event& into) const { check(gcx_stream_record(handle(), into.handle())); }
     void wait(const event& event) const { check(gcx_stream_wait(handle(), event.handle())); }
 
     // gcx_stream_probe_sms: the SMs that its kernels really run on.
-    std::vector<uint32_t> sm_ids() const {
-        return detail::sm_ids([this](uint32_t* ids, uint32_t capacity, uint32_t* count) {
-            return gcx_stream_probe_sms(handle(), ids, capacity, count);
-        });
-    }
+    std::vector<uint32_t> sm_ids() const { return raw::stream_probe_sms(handle()); }
 
   private:
     static gcx_stream_params with_priority(int32_t priority) noexcept {

@@ -59,13 +59,6 @@ Native* native_or_throw(Native* native, const Ask& ask) {
     return native;
 }
 
-// Whether a query says that all has finished.
-inline bool finished(gcx_result result) {
-    if (result != GCX_ERROR_NOT_READY)
-        check(result);
-    return result == GCX_SUCCESS;
-}
-
 } // namespace detail
 
 } // namespace gcx

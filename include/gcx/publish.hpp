@@ -2,7 +2,7 @@
 #pragma once
 
 #include "error.hpp"
-#include "library.hpp"
+#include "generated/raw.hpp"
 
 #include <vector>
 
@@ -18,10 +18,10 @@ inline void publish_stop() {
 
 // gcx_published_process_list and _lease_list. Names in them are any bytes: escape them.
 inline std::vector<gcx_published_process> published_processes() {
-    return detail::listed<gcx_published_process>(gcx_published_process_list);
+    return raw::published_process_list();
 }
 inline std::vector<gcx_published_lease> published_leases() {
-    return detail::listed<gcx_published_lease>(gcx_published_lease_list);
+    return raw::published_lease_list();
 }
 
 } // namespace gcx

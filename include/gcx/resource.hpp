@@ -2,6 +2,7 @@
 #pragma once
 
 #include "error.hpp"
+#include "generated/raw.hpp"
 #include "view.hpp"
 
 #include <array>
@@ -12,44 +13,6 @@
 #include <vector>
 
 namespace gcx {
-
-namespace type { // gcx_resource_type
-inline constexpr gcx_resource_type sm = GCX_RESOURCE_SM;
-inline constexpr gcx_resource_type workqueue_config = GCX_RESOURCE_WORKQUEUE_CONFIG;
-inline constexpr gcx_resource_type workqueue = GCX_RESOURCE_WORKQUEUE;
-} // namespace type
-
-namespace family { // gcx_sm_family
-inline constexpr gcx_sm_family none = GCX_SM_FAMILY_NONE;
-inline constexpr gcx_sm_family coscheduled = GCX_SM_FAMILY_COSCHEDULED;
-inline constexpr gcx_sm_family fine = GCX_SM_FAMILY_FINE;
-inline constexpr gcx_sm_family max_cluster = GCX_SM_FAMILY_MAX_CLUSTER;
-inline constexpr gcx_sm_family structured = GCX_SM_FAMILY_STRUCTURED;
-inline constexpr gcx_sm_family foreign = GCX_SM_FAMILY_FOREIGN;
-} // namespace family
-
-namespace scope { // gcx_workqueue_scope
-inline constexpr gcx_workqueue_scope device_ctx = GCX_WORKQUEUE_SCOPE_DEVICE_CTX;
-inline constexpr gcx_workqueue_scope green_ctx_balanced = GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED;
-} // namespace scope
-
-enum class split_flags : uint32_t {
-    none = GCX_SPLIT_DEFAULT,
-    fine = GCX_SPLIT_IGNORE_SM_COSCHEDULING,
-    max_cluster = GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE,
-    exact = GCX_SPLIT_EXACT,
-    unleased = GCX_SPLIT_UNLEASED,
-    exclude_shared = GCX_SPLIT_EXCLUDE_SHARED
-};
-constexpr split_flags operator|(split_flags a, split_flags b) noexcept {
-    return static_cast<split_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
-}
-
-// The most SMs that a stream can tell of.
-inline constexpr uint32_t max_sms = GCX_MAX_SMS;
-// A count of SMs: what the other groups leave, or all that are free. A count of 0 is refused.
-inline constexpr uint32_t rest = GCX_REST;
-inline constexpr uint32_t any_locality_domain = GCX_LOCALITY_DOMAIN_ID_ANY;
 
 namespace detail {
 template <class Count>
@@ -123,14 +86,6 @@ auto requests_of(const Range& range) {
         return std::vector<request>(std::begin(range), std::end(range));
 }
 
-// SM ids that a function of gcx.h writes to (ids, capacity, count).
-template <class Ask>
-std::vector<uint32_t> sm_ids(const Ask& ask) {
-    uint32_t ids[GCX_MAX_SMS];
-    uint32_t count = 0;
-    check(ask(ids, GCX_MAX_SMS, &count));
-    return std::vector<uint32_t>(ids, ids + count);
-}
 } // namespace detail
 
 // gcx_resource: SMs, or a workqueue, of one device.
@@ -142,11 +97,7 @@ class resource {
     const gcx_resource& value() const noexcept { return value_; }
 
     // gcx_resource_get_info, and some of its fields.
-    gcx_resource_info info() const {
-        gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
-        check(gcx_resource_get_info(&value_, &info));
-        return info;
-    }
+    gcx_resource_info info() const { return raw::resource_get_info(&value_); }
     uint32_t sm_count() const { return info().sm_count; }
     gcx_sm_family family() const { return info().family; }
     int32_t device() const { return info().device; }
@@ -187,13 +138,13 @@ class resource {
 
     // gcx_resource_union, _subtract, _intersect.
     friend resource operator|(const resource& a, const resource& b) {
-        return combined(gcx_resource_union, a, b);
+        return resource(raw::resource_union(&a.value_, &b.value_));
     }
     friend resource operator-(const resource& a, const resource& b) {
-        return combined(gcx_resource_subtract, a, b);
+        return resource(raw::resource_subtract(&a.value_, &b.value_));
     }
     friend resource operator&(const resource& a, const resource& b) {
-        return combined(gcx_resource_intersect, a, b);
+        return resource(raw::resource_intersect(&a.value_, &b.value_));
     }
     friend bool operator==(const resource& a, const resource& b) noexcept {
         return std::memcmp(&a.value_, &b.value_, sizeof a.value_) == 0;
@@ -202,52 +153,25 @@ class resource {
 
     // gcx_resource_get_overlap and _get_live_overlap: SMs shared with another, with live contexts.
     uint32_t overlap(const resource& other) const {
-        uint32_t sms = 0;
-        check(gcx_resource_get_overlap(&value_, &other.value_, &sms));
-        return sms;
+        return raw::resource_get_overlap(&value_, &other.value_);
     }
-    uint32_t live_overlap() const {
-        uint32_t sms = 0;
-        check(gcx_resource_get_live_overlap(&value_, &sms));
-        return sms;
-    }
+    uint32_t live_overlap() const { return raw::resource_get_live_overlap(&value_); }
 
     // gcx_resource_get_max_cluster_size
-    uint32_t max_cluster_size() const {
-        uint32_t blocks = 0;
-        check(gcx_resource_get_max_cluster_size(&value_, &blocks));
-        return blocks;
-    }
+    uint32_t max_cluster_size() const { return raw::resource_get_max_cluster_size(&value_); }
 
     // gcx_resource_get_sm_ids: after gcx::device::map_sms.
-    std::vector<uint32_t> sm_ids() const {
-        return detail::sm_ids([&](uint32_t* ids, uint32_t capacity, uint32_t* count) {
-            return gcx_resource_get_sm_ids(&value_, ids, capacity, count);
-        });
-    }
+    std::vector<uint32_t> sm_ids() const { return raw::resource_get_sm_ids(&value_); }
 
     // gcx_resource_get_atom: 0 to info().atom_count - 1.
-    resource atom(uint32_t index) const {
-        resource atom;
-        check(gcx_resource_get_atom(&value_, index, &atom.value_));
-        return atom;
-    }
+    resource atom(uint32_t index) const { return resource(raw::resource_get_atom(&value_, index)); }
 
     // gcx_workqueue_configure [13.1+]: this workqueue configuration, changed.
     resource configured(gcx_workqueue_scope scope, uint32_t concurrency_limit = 0) const {
-        resource changed;
-        check(gcx_workqueue_configure(&value_, scope, concurrency_limit, &changed.value_));
-        return changed;
+        return resource(raw::workqueue_configure(&value_, scope, concurrency_limit));
     }
 
   private:
-    using combine = gcx_result (*)(const gcx_resource*, const gcx_resource*, gcx_resource*);
-    static resource combined(combine how, const resource& a, const resource& b) {
-        resource both;
-        check(how(&a.value_, &b.value_, &both.value_));
-        return both;
-    }
-
     void split(view<request> wanted, resource* groups, split_flags flags, resource& left) const {
         check(gcx_sm_split(&value_, wanted.data(), detail::size_for_c(wanted.size()),
                            static_cast<uint32_t>(flags), reinterpret_cast<gcx_resource*>(groups),
@@ -270,26 +194,16 @@ class device {
     constexpr int32_t ordinal() const noexcept { return ordinal_; }
 
     // gcx_device_get_count
-    static int32_t count() {
-        int32_t count = 0;
-        check(gcx_device_get_count(&count));
-        return count;
-    }
+    static int32_t count() { return raw::device_get_count(); }
 
     // gcx_device_get_info, and some of its fields.
-    gcx_device_info info() const {
-        gcx_device_info info = GCX_DEVICE_INFO_INIT;
-        check(gcx_device_get_info(ordinal_, &info));
-        return info;
-    }
+    gcx_device_info info() const { return raw::device_get_info(ordinal_); }
     uint32_t sm_count() const { return info().sm_count; }
     std::string name() const { return info().name; }
 
     // gcx_device_get_resource: all SMs; [13.1+] the workqueue configuration.
     resource get_resource(gcx_resource_type type) const {
-        gcx_resource value;
-        check(gcx_device_get_resource(ordinal_, type, &value));
-        return resource(value);
+        return resource(raw::device_get_resource(ordinal_, type));
     }
     resource sms() const { return get_resource(type::sm); }
 
@@ -307,11 +221,7 @@ class device {
     // gcx_device_map_sms
     void map_sms(gcx_sm_family family) const { check(gcx_device_map_sms(ordinal_, family)); }
     // gcx_device_get_shared_sms
-    std::vector<uint32_t> shared_sms() const {
-        return detail::sm_ids([this](uint32_t* ids, uint32_t capacity, uint32_t* count) {
-            return gcx_device_get_shared_sms(ordinal_, ids, capacity, count);
-        });
-    }
+    std::vector<uint32_t> shared_sms() const { return raw::device_get_shared_sms(ordinal_); }
 
   private:
     int32_t ordinal_;

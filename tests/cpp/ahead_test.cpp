@@ -1,4 +1,4 @@
-// Contexts made ahead of time, the limits of what is kept, and what of a kernel fits a stream.
+// Contexts made ahead of time, also where progress throws, and what of a kernel fits a stream.
 #include "tests.hpp"
 
 #include <atomic>
@@ -32,48 +32,6 @@ uint64_t made() {
 void begin_anew() {
     gcx::set_cache_limit(64);
     gcx::trim_cache(0);
-}
-
-void prepared_ones_are_kept() {
-    begin_anew();
-    const auto all = layouts();
-    const gcx_cache_stats before = gcx::cache_stats();
-    std::vector<uint32_t> told;
-    gcx::prepare_contexts(all, telling([&](uint32_t done, uint32_t count) {
-                              CHECK_EQ(count, 6u);
-                              told.push_back(done);
-                              // It may call gcx.
-                              CHECK_EQ(gcx::cache_stats().kept, done);
-                          }));
-    CHECK(told == std::vector<uint32_t>({1, 2, 3, 4, 5, 6}));
-    CHECK(made() == before.misses + 6 && gcx::cache_stats().prepared == before.prepared + 6);
-    for (const gcx::resource& one : all)
-        CHECK(gcx::context(one).info().sm_count >= 8);
-    gcx::prepare_contexts(all[0]);
-    gcx::prepare_contexts({all[1], all[2]});
-    CHECK_EQ(made(), before.misses + 6);
-
-    const gcx_cache_trimmed trimmed = gcx::trim_cache(2);
-    CHECK_EQ(trimmed.contexts, 4u);
-    CHECK(trimmed.contexts_left == 0 && trimmed.streams_left == 0);
-    CHECK_EQ(gcx::cache_stats().kept, 2u);
-    // Those that were used last.
-    gcx::prepare_contexts({all[1], all[2]});
-    CHECK_EQ(made(), before.misses + 6);
-}
-
-void for_leases() {
-    begin_anew();
-    gcx::prepare_params params;
-    params.flags = gcx::prepare_flags::for_leases;
-    gcx::prepare_contexts({part(24), part(40)}, params);
-    const uint64_t before = made();
-    const gcx::lease lease(0, 24);
-    const gcx::stream stream(lease);
-    stream.native();
-    lease.resize(40);
-    stream.native();
-    CHECK_EQ(made(), before);
 }
 
 void the_rest_is_given_up() {
@@ -143,68 +101,6 @@ void progress_throws() {
     CHECK_EQ(made(), before + 7);
 }
 
-void limits() {
-    begin_anew();
-    const auto all = layouts();
-    gcx::set_cache_limit(5);
-    const uint64_t before = made();
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::prepare_contexts(all));
-    CHECK_EQ(made(), before);
-    gcx::set_cache_limit(64);
-    gcx::prepare_contexts(all);
-    gcx::set_cache_limit(2);
-    CHECK_EQ(gcx::cache_stats().kept, 2u);
-    gcx::set_cache_limit(0);
-    CHECK_EQ(gcx::cache_stats().kept, 0u);
-}
-
-void wrong_ones() {
-    begin_anew();
-    const uint64_t before = made();
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::prepare_contexts({}));
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::prepare_contexts(std::vector<gcx::resource>()));
-    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_TYPE, gcx::prepare_contexts(gcx::resource()));
-    gcx::prepare_params params;
-    params.flags = static_cast<gcx::prepare_flags>(0x80);
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::prepare_contexts(part(8), params));
-    gcx::cancel cancel;
-    cancel.close();
-    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, gcx::prepare_contexts(part(8), telling({}, &cancel)));
-    CHECK_EQ(made(), before);
-}
-
-// One thread makes ahead what others use, trim and limit.
-void prepared_in_threads() {
-    begin_anew();
-    const auto all = layouts();
-    std::atomic<bool> stop{false};
-    std::atomic<int> wrong{0};
-    std::thread user([&] {
-        for (std::size_t i = 0; !stop; i++) {
-            const gcx::context context(all[i % all.size()]);
-            if (gcx::stream(context).sm_count() != 8 * (i % all.size() + 1))
-                wrong++;
-        }
-    });
-    std::thread trimmer([&] {
-        while (!stop) {
-            gcx::trim_cache(1);
-            gcx::set_cache_limit(64);
-        }
-    });
-    for (int round = 0; round < 30; round++) {
-        uint32_t last = 0;
-        gcx::prepare_contexts(
-            all, telling([&](uint32_t done, uint32_t) { last = done > last ? done : 99; }));
-        if (last != 6)
-            wrong++;
-    }
-    stop = true;
-    user.join();
-    trimmer.join();
-    CHECK_EQ(wrong.load(), 0);
-}
-
 struct Kernel {
     Kernel() {
         CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
@@ -261,13 +157,8 @@ void what_fits() {
 
 void test_ahead() {
     on_each_driver([] {
-        prepared_ones_are_kept();
-        for_leases();
         the_rest_is_given_up();
         progress_throws();
-        limits();
-        wrong_ones();
-        prepared_in_threads();
         what_fits();
     });
 }

@@ -79,34 +79,6 @@ void runs_where_it_is_launched() {
     CHECK(nodes[0].grid[0] == 1024 && nodes[0].block[0] == 64 && nodes[0].parent == gcx::no_node);
 }
 
-// A lease's stream: the SMs that the lease has at the launch, by executables made ahead.
-void follows_a_lease() {
-    const GraphKernels kernels;
-    const Captured captured(kernels.plain, three_nodes(kernels));
-    gcx::graph_params params;
-    params.flags = gcx::graph_flags::node_priorities;
-    params.max_executables = 2;
-    const gcx::graph graph(captured.graph, params);
-    const gcx::lease lease(0, 24);
-    const gcx::stream stream(lease);
-    for (const uint32_t sms : {24u, 64u})
-        graph.prepare(part(sms), gcx::prepare_flags::for_leases);
-    CHECK_EQ(graph.info().made, 2u);
-    for (const uint32_t sms : {24u, 64u, 24u}) {
-        lease.resize(sms);
-        graph.launch(stream);
-        lease.synchronize();
-        CHECK(noted(kernels, 0).size() == sms && noted(kernels, 1) == stream.sm_ids());
-    }
-    CHECK_EQ(graph.info().made, 2u);
-    lease.resize(40);
-    graph.launch(stream);
-    lease.synchronize();
-    const gcx_graph_info info = graph.info();
-    CHECK(info.made == 3 && info.evicted == 1 && info.executables == 2);
-    CHECK(info.flags == GCX_GRAPH_NODE_PRIORITIES && info.max_executables == 2);
-}
-
 // A graph that forks over two contexts has two parts, each of which goes where it is told.
 void parts_of_a_graph() {
     const GraphKernels kernels;
@@ -209,45 +181,6 @@ void changed_kernels() {
     CHECK(noted(kernels, 1) == stream.sm_ids());
 }
 
-void refused_graphs() {
-    const GraphKernels kernels;
-    const gcx::stream stream{gcx::context(part(24))};
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::graph(nullptr));
-    const Captured captured(kernels.plain, three_nodes(kernels));
-    gcx::graph_params params;
-    params.flags = static_cast<gcx::graph_flags>(0x80);
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::graph(captured.graph, params));
-    const gcx::graph graph(captured.graph);
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, graph.prepare({}));
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
-                 graph.prepare(part(24), static_cast<gcx::prepare_flags>(0x80)));
-    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, graph.prepare(part(24, 1)));
-    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_TYPE, graph.prepare(gcx::resource()));
-    const gcx::stream there{gcx::context(part(24, 1))};
-    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, graph.launch(there));
-    const Captured while_launched(stream.native(), [&] {
-        CHECK_THROWS(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED, graph.launch(stream));
-    });
-
-    // A cooperative grid that the SMs don't hold.
-    const Captured whole(kernels.plain,
-                         [&] { kernels.probe(kernels.plain, From::library, 0, 1000, true, 132); });
-    const gcx::graph cooperative(whole.graph);
-    const gcx_graph_node node = cooperative.nodes()[0];
-    CHECK(node.cooperative == 1 && node.blocks_per_sm > 0);
-    const gcx::resource few = part(8);
-    if (few.sm_count() * node.blocks_per_sm < 132)
-        CHECK_THROWS(GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cooperative.prepare(few));
-    const uint32_t blocks = 24 * node.blocks_per_sm;
-    cooperative.set_kernel(0, {{blocks}, {64}});
-    cooperative.launch(stream);
-    CHECK_THROWS(GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cooperative.prepare(part(16)));
-    CHECK_THROWS(GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-                 cooperative.set_kernel(0, {{blocks + 1}, {64}}));
-    CHECK_EQ(cooperative.nodes()[0].grid[0], blocks);
-    stream.synchronize();
-}
-
 void graphs_are_owned_once() {
     const GraphKernels kernels;
     const gcx::stream stream{gcx::context(part(24))};
@@ -285,51 +218,6 @@ void graphs_are_owned_once() {
     (void)other.release();
 }
 
-// Launched, changed and prepared by several threads, on a lease that changes.
-void graphs_in_threads() {
-    const GraphKernels kernels;
-    const Captured captured(kernels.plain, three_nodes(kernels));
-    const gcx::graph graph(captured.graph);
-    const gcx::lease lease(0, 24);
-    const gcx::stream stream(lease);
-    std::atomic<bool> stop{false};
-    std::atomic<int> wrong{0};
-    const auto until_stopped = [&](auto body) {
-        return std::thread([&, body] {
-            while (!stop) {
-                try {
-                    body();
-                } catch (const gcx::error& error) {
-                    std::fprintf(stderr, "%s\n", error.what());
-                    wrong++;
-                }
-            }
-        });
-    };
-    std::thread threads[] = {
-        until_stopped([&] { graph.launch(stream); }),
-        until_stopped([&] {
-            graph.set_kernel(0, {{7}, {64}},
-                             ProbeArguments{kernels.at(4), GraphKernels::kMaxSms, 1000});
-            if (graph.nodes().size() != 3)
-                wrong++;
-        }),
-        until_stopped([&] {
-            const gcx::graph own(captured.graph);
-            own.prepare(part(40));
-            own.launch(stream);
-        }),
-    };
-    for (int i = 0; i < 40; i++)
-        lease.resize(i % 2 == 0 ? 64 : 24);
-    stop = true;
-    for (std::thread& thread : threads)
-        thread.join();
-    lease.synchronize();
-    CHECK_EQ(wrong.load(), 0);
-    CHECK(graph.info().executables <= 2);
-}
-
 // They end with the process, after the driver's own end.
 void graphs_left_to_the_end() {
     static const GraphKernels* const kernels = new GraphKernels;
@@ -348,12 +236,9 @@ void test_graphs() {
         gcx::set_cache_limit(0);
         const auto before = support::sim::counts();
         runs_where_it_is_launched();
-        follows_a_lease();
         parts_of_a_graph();
         changed_kernels();
-        refused_graphs();
         graphs_are_owned_once();
-        graphs_in_threads();
         CHECK(gcx::live_contexts().empty());
         CHECK_EQ(support::left_behind(before, support::sim::counts()), "");
         graphs_left_to_the_end();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <thread>
 #include <type_traits>
@@ -83,21 +84,6 @@ void holds_of_a_named_folder() {
     CHECK(gcx::live_holds(other.path).empty());
 }
 
-void what_will_do_for_a_hold() {
-    const gcx::hold most(0, 100u);
-    gcx::hold_params params;
-    params.min_sm_count = 20;
-    CHECK_EQ(gcx::hold(0, 64, params).sm_count(), 132 - most.sm_count());
-    params.min_sm_count = 40;
-    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::hold(0, 64, params));
-    params = {};
-    params.family = gcx::family::fine;
-    params.flags = gcx::hold_flags::inherit;
-    const gcx::hold fine(1, 2, params);
-    CHECK(fine.sm_count() == 2 && fine.info().family == gcx::family::fine);
-    CHECK(fine.info().flags == GCX_HOLD_INHERIT && most.info().flags == 0);
-}
-
 // They keep to its SMs, and keep it.
 void leases_of_a_hold() {
     std::optional<gcx::hold> held(std::in_place, 0, 40);
@@ -108,15 +94,6 @@ void leases_of_a_hold() {
     CHECK((steps.get_resource() | others.get_resource()) == mine);
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::lease(*held, 8));
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, steps.resize(24));
-    gcx::resize({{steps, 24}, {others, 16}});
-    CHECK_EQ(gcx::stream(steps).sm_ids().size(), 24u);
-    const gcx::lease outside(0, 8);
-    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 gcx::resize({{steps, 16}, {outside, 16}}));
-    gcx::lease_params params;
-    params.family = gcx::family::fine;
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::lease(*held, 8, params));
-
     held.reset();
     CHECK_EQ(gcx::live_holds().size(), 1u);
     steps.resize(16);
@@ -264,19 +241,125 @@ void holds_end_in_any_order(const Folder& folder) {
         CHECK(entry.path().filename().string().find("hold-") == std::string::npos);
 }
 
-void mps_as_it_is_simulated() {
-    for (const char* enabled : {"0", "1"}) {
-        support::in_child("MPS", [&] {
-            setenv("GCX_SIM_MPS", enabled, 1);
-            setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "37.5", 1);
-            gcx::open_driver("sim:h100@13.0");
-            const gcx_mps_info info = gcx::mps_info(0);
-            CHECK_EQ(info.state, *enabled == '1' ? gcx::mps_state::on : gcx::mps_state::off);
-            CHECK(info.state != gcx::mps_state::unknown && info.thread_percentage == 37.5F);
-            CHECK_EQ(gcx::hold(0, 24).info().mps, info.state);
-            CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::mps_info(1));
-        });
+// Every member function of an owner without a handle, and closing again.
+void empty_holds() {
+    const gcx_result invalid = GCX_ERROR_INVALID_HANDLE;
+    const gcx::hold none;
+    CHECK_THROWS(invalid, none.info());
+    CHECK_THROWS(invalid, none.token());
+    CHECK_THROWS(invalid, none.get_resource());
+    CHECK_THROWS(invalid, gcx::lease(none, 8));
+
+    gcx::hold hold(0, 24);
+    const std::string token = hold.token();
+    for (int i = 0; i < 2; i++) {
+        hold.close();
+        CHECK(!hold);
     }
+    CHECK_THROWS(invalid, hold.info());
+    CHECK_THROWS(GCX_ERROR_NOT_FOUND, gcx::hold::join(token));
+    gcx::cancel cancel;
+    cancel.close();
+    gcx::hold_params params;
+    params.cancel = &cancel;
+    CHECK_THROWS(invalid, gcx::hold(0, 8, params));
+
+    // Given up behind its back, by C.
+    gcx::hold other(0, 24);
+    CHECK_OK(gcx_hold_destroy(other.handle()));
+    CHECK_THROWS(invalid, other.close());
+    CHECK_THROWS(invalid, other.token());
+    (void)other.detach();
+    CHECK(gcx::live_holds().empty());
+}
+
+void wrong_holds() {
+    const auto refused = [](auto change) {
+        gcx::hold_params params;
+        change(params);
+        CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold(0, 24, params));
+    };
+    refused([](auto& params) { params.flags = support::no_such<gcx::hold_flags>(0x80); });
+    refused([](auto& params) { params.timeout = -1ms; });
+    refused([](auto& params) { params.name = std::string("de\0code", 7); });
+    refused([](auto& params) { params.folder = ""; });
+    refused([](auto& params) { params.folder = std::string("/tmp\0/x", 7); });
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::hold(2, 24));
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::hold(-1, 24));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold(0, -8));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold(0, 1L << 40));
+    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, gcx::hold(0, 140));
+    const gcx::hold there(0, 8, {std::string(63, 'n')});
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold::join(there.token() + '\0'));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::live_holds(std::string("/tmp\0/x", 7)));
+    CHECK_EQ(gcx::live_holds().size(), 1u);
+}
+
+// As in hold.hpp's example: the variable may be missing in the process that joins.
+void hold_join_of_unset_variable_is_refused() {
+    unsetenv("GCX_TEST_NO_SUCH_HOLD");
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold::join(std::getenv("GCX_TEST_NO_SUCH_HOLD")));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold::join(nullptr));
+    try {
+        (void)gcx::hold::join(std::getenv("GCX_TEST_NO_SUCH_HOLD"));
+    } catch (const gcx::error& error) {
+        CHECK(std::string(error.what()).find("std::getenv") != std::string::npos);
+    }
+    const gcx::hold there(0, 8);
+    setenv("GCX_TEST_HOLD", there.token().c_str(), 1);
+    CHECK_EQ(gcx::hold::join(std::getenv("GCX_TEST_HOLD")).id(), there.id());
+    CHECK_EQ(gcx::hold::join(there.token()).id(), there.id());
+    unsetenv("GCX_TEST_HOLD");
+}
+
+// Where the variable is not set; a folder that is none means the default one only if it is left
+// out.
+void unset_variable_as_folder_or_name_is_refused() {
+    unsetenv("GCX_TEST_UNSET");
+    const auto unset = [] { return std::getenv("GCX_TEST_UNSET"); };
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::live_holds(unset()));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::hold(0, 8, {unset()}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::lease(0, 8, {unset()}));
+    gcx::hold_params params;
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, params.folder = unset());
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, params.name = unset());
+    CHECK(!params.folder && params.name.empty());
+    try {
+        (void)gcx::live_holds(unset());
+    } catch (const gcx::error& error) {
+        CHECK(std::string(error.what()).find("std::getenv") != std::string::npos);
+    }
+}
+
+// What a std::string is made of is taken as before.
+void names_and_folders_are_given_as_strings_are() {
+    gcx::hold_params params;
+    const std::string text = "a name";
+    const char* const pointer = text.c_str();
+    params.name = pointer;
+    CHECK(params.name == text);
+    params.name = text;
+    params.name = std::string("another");
+    CHECK(params.name == "another");
+    params.name = {};
+    CHECK(params.name.empty());
+    const std::optional<std::string> folder = "/a/folder";
+    params.folder = folder;
+    CHECK(params.folder == folder);
+    params.folder = std::nullopt;
+    params.folder = "/another";
+    params.folder = {};
+    CHECK(!params.folder);
+    CHECK_EQ(gcx::live_holds({}).size(), gcx::live_holds(std::nullopt).size());
+    CHECK_EQ(gcx::live_holds(std::optional<std::string>()).size(), gcx::live_holds().size());
+}
+
+// They end with the process, after the driver's own end.
+void holds_left_to_the_end() {
+    static const gcx::hold hold(0, 24);
+    static const gcx::lease lease(hold, 8);
+    // Never ended at all.
+    CHECK(gcx::hold(0, 8).detach() != nullptr);
 }
 
 } // namespace
@@ -299,12 +382,17 @@ void test_holds() {
     on_each_driver([&] {
         no_other_hold_has_them();
         holds_of_a_named_folder();
-        what_will_do_for_a_hold();
         leases_of_a_hold();
         waits_for_holds();
         holds_move();
         joined_by_another_process();
         holds_end_in_any_order(folder);
+        empty_holds();
+        wrong_holds();
+        hold_join_of_unset_variable_is_refused();
+        unset_variable_as_folder_or_name_is_refused();
+        names_and_folders_are_given_as_strings_are();
+        holds_left_to_the_end();
     });
-    mps_as_it_is_simulated();
+    CHECK(gcx::live_holds().empty());
 }

@@ -23,13 +23,6 @@ static_assert(sizeof(gcx::lease) == sizeof(gcx_lease));
 static_assert(!std::is_constructible_v<gcx::lease, gcx::device, bool>);
 static_assert(!std::is_convertible_v<gcx::lease, gcx::resource>);
 
-gcx::lease_params to_share(uint32_t alone = 0) {
-    gcx::lease_params params;
-    params.flags = gcx::lease_flags::shared;
-    params.exclusive_sm_count = alone;
-    return params;
-}
-
 gcx::lease_params waiting(std::chrono::milliseconds timeout, const gcx::cancel* cancel = nullptr) {
     gcx::lease_params params;
     params.timeout = timeout;
@@ -73,55 +66,6 @@ void nobody_else_has_them() {
     CHECK_EQ(clear.groups[1].sm_count(), 132u - 3 * 24);
 }
 
-void what_will_do() {
-    const gcx::lease most(0, 100u);
-    gcx::lease_params params;
-    params.min_sm_count = 20;
-    CHECK_EQ(gcx::lease(0, 64, params).sm_count(), 132 - most.sm_count());
-    params.min_sm_count = 40;
-    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::lease(0, 64, params));
-    params = {};
-    params.family = gcx::family::fine;
-    CHECK_THROWS(GCX_ERROR_NOT_READY, gcx::lease(0, 2, params));
-    // The other device has none yet.
-    CHECK(gcx::lease(1, 2, params).info().family == gcx::family::fine);
-}
-
-void shared_ones() {
-    const gcx::lease one(0, 64, to_share());
-    const gcx::lease two(0, 88L, to_share(24));
-    CHECK(two.info().exclusive_sm_count == 24 && two.info().flags == GCX_LEASE_SHARED);
-    CHECK_EQ(one.get_resource().overlap(two.get_resource()), 64u);
-    two.resize(40);
-    CHECK_EQ(one.get_resource().overlap(two.get_resource()), 16u);
-    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, two.resize(16));
-}
-
-// The handle follows in the order of its work, and natives stay where they were.
-void streams_follow() {
-    const support::Work work;
-    const gcx::lease lease(0, 24);
-    const gcx::stream stream(lease);
-    CUstream const before = stream.native();
-    const std::vector<uint32_t> small = stream.sm_ids();
-    work.spin(before, 5'000'000);
-    lease.resize(64);
-    CHECK(lease.sm_count() == 64 && lease.info().changes == 1);
-    CUstream const after = stream.native();
-    CHECK(after != before && stream.native() == after && stream.sm_count() == 64);
-    CHECK(!stream.query() && !lease.query());
-    CHECK(work.free_at(after) >= 5.0F);
-    lease.synchronize();
-    CHECK(stream.query() && lease.query());
-    const std::vector<uint32_t> large = stream.sm_ids();
-    CHECK(large.size() == 64 &&
-          std::includes(large.begin(), large.end(), small.begin(), small.end()));
-    // The former one lives, on the SMs of before.
-    CHECK(gcx::stream::from_native(before).sm_ids() == small);
-    lease.resize(24);
-    CHECK(stream.sm_ids() == small);
-}
-
 // One grows by what another gives, in contexts that were made ahead.
 void several_at_once() {
     const support::Work work;
@@ -139,24 +83,6 @@ void several_at_once() {
     CHECK_EQ(decode.get_resource().overlap(prefill.get_resource()), 0u);
     CHECK(work.free_at(fast.native()) >= 9.0F);
     heavy.synchronize();
-
-    // At once: what came from a neighbour that is busy joins when it is free.
-    const std::vector<gcx::lease_size> back = {{decode, 32}, {prefill, gcx::rest}};
-    gcx::resize(back);
-    work.spin(heavy.native(), 9'000'000);
-    CUstream const small = fast.native();
-    gcx::resize({{decode, 64}, {prefill, gcx::rest}}, gcx::resize_flags::at_once);
-    CHECK(fast.native() == small && fast.query() && fast.sm_ids().size() == 32);
-    heavy.synchronize();
-    CHECK_EQ(fast.sm_ids().size(), 64u);
-
-    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 gcx::resize({{decode, 72}, {prefill, 100}}));
-    CHECK(decode.sm_count() == 64 && prefill.sm_count() == 68);
-    decode.resize(8);
-    decode.prepare(16);
-    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, decode.prepare(80));
-    CHECK_EQ(decode.sm_count(), 8u);
 }
 
 void hand_over() {
@@ -275,19 +201,65 @@ void leases_end_in_any_order() {
     gcx::set_cache_limit(64);
 }
 
+// Every member function of an owner without a handle, and closing again.
+void empty_leases() {
+    const gcx::lease none;
+    gcx::lease lease(0, 24);
+    const gcx_result invalid = GCX_ERROR_INVALID_HANDLE;
+    CHECK_THROWS(invalid, none.info());
+    CHECK_THROWS(invalid, none.get_resource());
+    CHECK_THROWS(invalid, none.resize(8));
+    CHECK_THROWS(invalid, none.prepare(8));
+    CHECK_THROWS(invalid, none.synchronize());
+    CHECK_THROWS(invalid, none.query());
+    CHECK_THROWS(invalid, lease.hand_over(none));
+    CHECK_THROWS(invalid, gcx::lease().hand_over(lease));
+    CHECK_THROWS(invalid, gcx::resize({{lease, 8}, {none, 8}}));
+    CHECK_THROWS(invalid, gcx::stream(none));
+    CHECK_EQ(lease.sm_count(), 24u);
+
+    gcx::cancel cancel;
+    for (int i = 0; i < 2; i++) {
+        lease.close();
+        cancel.close();
+        CHECK(!lease && !cancel);
+    }
+    CHECK_THROWS(invalid, lease.info());
+    CHECK_THROWS(invalid, cancel.signal());
+    // One without a handle isn't none at all.
+    CHECK_THROWS(invalid, gcx::lease(0, 8, waiting(0ms, &cancel)));
+
+    // Given up behind its back, by C.
+    gcx::lease other(0, 24);
+    CHECK_OK(gcx_lease_release(other.handle()));
+    CHECK_THROWS(invalid, other.close());
+    CHECK_THROWS(invalid, other.resize(8));
+    (void)other.detach();
+}
+
+// They end with the process, after the driver's own end.
+void leases_left_to_the_end() {
+    static gcx::lease lease(0, 24);
+    static gcx::stream stream(lease);
+    static const gcx::cancel cancel;
+    stream.native();
+    lease.resize(32);
+    // Never ended at all.
+    CHECK(gcx::lease(0, 8).detach() != nullptr);
+}
+
 } // namespace
 
 void test_leases() {
     on_each_driver([] {
         nobody_else_has_them();
-        what_will_do();
-        shared_ones();
-        streams_follow();
         several_at_once();
         hand_over();
         waits();
         waits_are_given_up();
         leases_move();
         leases_end_in_any_order();
+        empty_leases();
+        leases_left_to_the_end();
     });
 }

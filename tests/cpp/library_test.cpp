@@ -41,8 +41,7 @@ void driver() {
         CHECK_EQ(of.available == 1, of.required_version <= info.version);
     }
     CHECK(gcx::capability_info(gcx::capability::green_contexts).available);
-    CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
-                 gcx::capability_info(static_cast<gcx_capability>(gcx::capability::count)));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::capability_info(gcx::capability::count));
 }
 
 void live_contexts() {

@@ -12,9 +12,7 @@ int main(int argc, char** argv) {
     test_values();
     test_objects();
     test_holds();
-    test_hold_misuse();
     test_leases();
-    test_lease_misuse();
     test_misuse();
     test_ahead();
     test_process();

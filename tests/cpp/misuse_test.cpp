@@ -117,44 +117,6 @@ void empty_list_message_names_the_list() {
     says("count is 0", [&] { gcx::graph().prepare(resources); });
 }
 
-void resources_that_are_none() {
-    const gcx::resource zero;
-    gcx_resource changed = part(24).value();
-    changed.opaque[3] ^= 1;
-    for (const gcx::resource& bad : {zero, gcx::resource(changed)}) {
-        const gcx_result expected = bad == zero ? GCX_ERROR_INVALID_RESOURCE_TYPE
-                                                : GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
-        CHECK_THROWS(expected, bad.info());
-        CHECK_THROWS(expected, bad.split({8}));
-        CHECK_THROWS(expected, bad.plan({8}));
-        CHECK_THROWS(expected, bad | bad);
-        CHECK_THROWS(expected, bad - part(24));
-        CHECK_THROWS(expected, part(24) & bad);
-        CHECK_THROWS(expected, bad.overlap(bad));
-        CHECK_THROWS(expected, bad.live_overlap());
-        CHECK_THROWS(expected, bad.max_cluster_size());
-        CHECK_THROWS(expected, bad.sm_ids());
-        CHECK_THROWS(expected, bad.atom(0));
-        CHECK_THROWS(expected, bad.configured(gcx::scope::device_ctx));
-        CHECK_THROWS(expected, gcx::context(bad));
-    }
-}
-
-void other_devices() {
-    const gcx::context here(part(24));
-    const gcx::context there(part(24, 1));
-    const gcx::stream stream(here);
-    const gcx::event of_there(1);
-    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, stream.record(of_there));
-    CHECK_THROWS(GCX_ERROR_INVALID_HANDLE, here.record(of_there));
-    there.record(of_there);
-    stream.wait(of_there);
-    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, part(24) | part(24, 1));
-    CHECK_EQ(part(24).overlap(part(24, 1)), 0u);
-    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, gcx::context({part(24), part(24, 1)}));
-    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, gcx::context({part(24), part(24)}));
-}
-
 // One object, used by many threads; and each with objects of its own.
 void threads() {
     const gcx::context shared(part(24));
@@ -188,24 +150,6 @@ void threads() {
     stream.synchronize();
 }
 
-// Ended by a device's reset.
-void resets() {
-    gcx::context context(part(24));
-    gcx::stream stream(context);
-    const CUresult reset = NATIVE(cuDevicePrimaryCtxReset)(0);
-    // Newer drivers refuse it while there are green contexts.
-    CHECK(reset == CUDA_SUCCESS ||
-          (reset == CUDA_ERROR_NOT_PERMITTED && gcx::driver_info().version >= 13000));
-    if (reset != CUDA_SUCCESS)
-        return;
-    CHECK_THROWS(GCX_ERROR_CONTEXT_IS_DESTROYED, stream.synchronize());
-    CHECK_THROWS(GCX_ERROR_CONTEXT_IS_DESTROYED, stream.native());
-    CHECK_THROWS(GCX_ERROR_CONTEXT_IS_DESTROYED, context.native());
-    stream.close();
-    context.close();
-    CHECK_EQ(gcx::stream(gcx::context(part(24))).sm_ids().size(), 24u);
-}
-
 // They end with the process, after the driver's own end.
 void left_to_the_end() {
     static gcx::context context(part(24));
@@ -229,10 +173,7 @@ void test_misuse() {
         closing();
         wrong_values();
         empty_list_message_names_the_list();
-        resources_that_are_none();
-        other_devices();
         threads();
-        resets();
         left_to_the_end();
     });
 }

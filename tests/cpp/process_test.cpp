@@ -76,17 +76,6 @@ void counts() {
     });
 }
 
-void queues_of_their_own() {
-    gcx::lease_params params;
-    params.flags = gcx::lease_flags::own_queues | gcx::lease_flags::shared;
-    if (gcx::capability_info(gcx::capability::workqueues).available)
-        CHECK_EQ(gcx::lease(0, 24, params).info().flags,
-                 uint32_t{GCX_LEASE_OWN_QUEUES | GCX_LEASE_SHARED});
-    else
-        CHECK_THROWS(GCX_ERROR_NOT_SUPPORTED, gcx::lease(0, 24, params));
-    CHECK(gcx::live_leases().empty());
-}
-
 void published() {
     const Folder folder("GCX_HOLD_FOLDER");
     CHECK(gcx::published_processes().empty() && gcx::published_leases().empty());
@@ -133,6 +122,5 @@ void published() {
 void test_process() {
     queues();
     counts();
-    on_each_driver(queues_of_their_own);
     published();
 }

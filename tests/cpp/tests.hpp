@@ -12,9 +12,7 @@
 void test_values();
 void test_objects();
 void test_holds();
-void test_hold_misuse();
 void test_leases();
-void test_lease_misuse();
 void test_library();
 void test_misuse();
 void test_ahead();

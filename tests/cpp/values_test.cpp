@@ -121,28 +121,6 @@ void sets() {
     CHECK(again == a);
 }
 
-void maps() {
-    const gcx::device device(0);
-    const auto split = device.sms().split({108, 24});
-    const auto& parts = split.groups;
-    CHECK_THROWS(GCX_ERROR_NOT_READY, parts[0].sm_ids());
-    device.map_sms(gcx::family::coscheduled);
-    std::vector<uint32_t> ids = parts[0].sm_ids();
-    CHECK_EQ(ids.size(), 108u);
-    const std::vector<uint32_t> more = parts[1].sm_ids();
-    ids.insert(ids.end(), more.begin(), more.end());
-    std::sort(ids.begin(), ids.end());
-    for (uint32_t i = 0; i < 132; i++)
-        CHECK_EQ(ids.at(i), i);
-    CHECK(split.remainder.sm_ids().empty());
-}
-
-void shared_sms_without_a_module_are_none() {
-    const gcx::device device(0);
-    CHECK(device.shared_sms().empty());
-    CHECK_THROWS(GCX_ERROR_NOT_READY, device.sms().split({24}, gcx::split_flags::exclude_shared));
-}
-
 void workqueues() {
     const gcx::device device(0);
     if (!gcx::capability_info(gcx::capability::workqueues).available) {
@@ -193,8 +171,6 @@ void test_values() {
         counts_that_are_none();
         structured_requests();
         sets();
-        maps();
-        shared_sms_without_a_module_are_none();
         workqueues();
     });
 }

@@ -47,15 +47,12 @@ RESULTS = "SWIG takes it from gcx_result.h; an error has its number and name, se
 LANGUAGES = {
     "C++": Language(
         None,
-        lambda: words("include/gcx.hpp", "include/gcx/*.hpp"),
+        lambda: words("include/gcx.hpp", "include/gcx/**/*.hpp"),
         {
             "GCX_ERROR_*": "gcx.hpp includes gcx.h, whose names gcx::error::result() has",
             "GCX_VERSION_*": "macros of gcx.h, which gcx.hpp includes",
             "GCX_VERSION": "as above; gcx::version() is the library's",
             "GCX_STREAM_BLOCKING": "green contexts have no such streams, and gcx refuses it",
-            "GCX_MAX_LEASE_NAME": "names are std::string; one that is too long is refused",
-            "GCX_MAX_KERNEL_NAME": "nodes are gcx.h's own structs",
-            "GCX_MAX_PROCESS_NAME": "names are C strings; one that is too long is refused",
         },
     ),
     "Python": Language(
@@ -92,7 +89,7 @@ LANGUAGES = {
         },
     ),
     # bindgen makes all of it; the rust part compares with the header, and builds gcx on it.
-    "Rust": Language("rust", lambda: words("bindings/rust/gcx-sys/src/bindings.rs")),
+    "Rust": Language("rust", lambda: words("bindings/rust/gcx-sys/src/generated/bindings.rs")),
 }
 # Folders of bindings/ that are no language, and languages of which tests/generator asks that they
 # declare everything.

@@ -20,7 +20,8 @@ SIMULATOR = LIBRARY / "sim" / "libgcx-sim.so"
 LINTS = ("-D", "warnings", "-W", "clippy::pedantic", "-W", "clippy::undocumented_unsafe_blocks")
 # What the crate may cost above C. Documented is what it costs; here others use the machine too.
 MOST_OVERHEAD = "1.25"
-EXAMPLES = BUILD / "rust" / "debug" / "examples"
+PROGRAMS = BUILD / "rust" / "debug"
+SCENARIO = PROGRAMS / "examples" / "scenario"
 # What the runner of the vectors leaves out, see tests/vectors/README.md.
 LEFT_OUT = ("number", "stale", "twice", "stack")
 Words = list[str | Path]
@@ -69,7 +70,7 @@ def lint(suite: Suite) -> None:
     env = environment()
     for features in ("", "dlopen"):
         options = ["--all-targets", "--locked", "--no-default-features", "--features", features]
-        packages = ["-p", "gcx-sys", "-p", "gcx"]
+        packages = ["-p", "gcx-sys", "-p", "gcx", "-p", "gcx-tests"]
         suite.run(
             f"clippy {features}", cargo("clippy", "-q", *packages, *options, "--", *LINTS), env
         )
@@ -95,7 +96,7 @@ def test_crates(suite: Suite) -> None:
         test(suite, f"{package} by dlopen", cargo("test", "-p", package, *plain, *loaded), env)
     suite.run(
         f"Rust costs at most {MOST_OVERHEAD} of C",
-        cargo("run", "-q", "--release", *plain, "-p", "gcx", "--example", "overhead", "--",
+        cargo("run", "-q", "--release", *plain, "-p", "gcx-tests", "--bin", "overhead", "--",
               MOST_OVERHEAD),
         environment(GCX_DRIVER="sim:h100@13.0"),
     )  # fmt: skip
@@ -120,31 +121,34 @@ def test_memory(suite: Suite) -> None:
 
 def test_vectors(suite: Suite) -> None:
     env = environment()
-    examples = ["--locked", "--no-default-features", "-p", "gcx", "--examples"]
-    if not suite.run("build the examples in Rust", cargo("build", "-q", *examples), env):
+    runner = ["--locked", "--no-default-features", "-p", "gcx-tests"]
+    if not suite.run("build the vectors' runner in Rust", cargo("build", "-q", *runner), env):
         return
     files = sorted((ROOT / "tests" / "vectors").glob("*.tsv"))
     suite.count("there are vectors", bool(files))
     for file in files:
-        suite.run(f"Rust answers {file.name}", [EXAMPLES / "vectors", file], env)
+        suite.run(f"Rust answers {file.name}", [PROGRAMS / "vectors", file], env)
     notice: Words = [sys.executable, "-m", "tests.vectors.notice"]
     notice += [f"--left-out={need}" for need in LEFT_OUT]
-    suite.run("Rust's runner notices what differs", [*notice, EXAMPLES / "vectors"], env)
+    suite.run("Rust's runner notices what differs", [*notice, PROGRAMS / "vectors"], env)
 
 
 def test_scenario(suite: Suite) -> None:
+    example = ["--locked", "--no-default-features", "-p", "gcx", "--example", "scenario"]
+    if not suite.run("build the scenario in Rust", cargo("build", "-q", *example), environment()):
+        return
     expected = ("partition 0 runs on 108 SMs: 6 7 8", "partition 1 runs on 24 SMs: 0 1 2",
                 "no SM is in both", "140 SMs: gcx_sm_split: asked for 140 SMs")  # fmt: skip
     for driver in DRIVERS:
         env = environment(GCX_DRIVER=f"sim:h100@{driver}")
-        said = execute([EXAMPLES / "scenario"], env).stdout
+        said = execute([SCENARIO], env).stdout
         holds = all(re.search(f"^{line}", said, re.M) for line in expected)
         if not suite.count(f"the scenario in Rust, driver {driver}", holds):
             suite.say(said)
     # Where it can't work it says why.
     broken = {"sim:rtx4090@13.0": "has 128", "sim:none@13.0": "NO_DEVICE", "/nowhere": "/nowhere"}
     for driver, why in broken.items():
-        done = execute([EXAMPLES / "scenario"], environment(GCX_DRIVER=driver))
+        done = execute([SCENARIO], environment(GCX_DRIVER=driver))
         holds = done.returncode == 1 and why in done.stdout and "panicked" not in done.stdout
         if not suite.count(f"the scenario in Rust, driver {driver}", holds):
             suite.say(done.stdout)

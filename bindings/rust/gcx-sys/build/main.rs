@@ -13,7 +13,7 @@ mod loaded;
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
-const KEPT: &str = "src/bindings.rs";
+const KEPT: &str = "src/generated/bindings.rs";
 
 fn main() {
     for file in ["build", KEPT, "vendor/include"] {
@@ -24,7 +24,8 @@ fn main() {
     #[cfg(feature = "bindgen")]
     let bindings = anew::bindings(&include);
     #[cfg(not(feature = "bindgen"))]
-    let bindings = fs::read_to_string(KEPT).expect("src/bindings.rs is part of the package");
+    let bindings =
+        fs::read_to_string(KEPT).expect("src/generated/bindings.rs is part of the package");
     write("bindings.rs", &bindings);
     if cfg!(feature = "dlopen") {
         write("loaded.rs", &loaded::functions(&bindings));

@@ -23,6 +23,7 @@
 )]
 #[cfg(not(any(feature = "bindgen", feature = "dlopen")))]
 #[rustfmt::skip]
+#[path = "generated/bindings.rs"]
 mod bindings;
 
 /// The same, made anew by the build, or with functions that call what was loaded.

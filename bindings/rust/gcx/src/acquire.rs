@@ -6,9 +6,9 @@ use std::ptr;
 use std::time::Duration;
 
 use crate::error::{check, Error, Result};
+use crate::generated::Family;
 use crate::hold::Hold;
 use crate::lease::Lease;
-use crate::request::Family;
 use crate::sys;
 
 /// How many SMs a lease or a hold is to have. A number is a count, and `None` is the rest.
@@ -191,7 +191,7 @@ impl<'a> LeaseBuilder<'a> {
         let name = name_of(self.name.as_deref(), "lease")?;
         let params = sys::gcx_lease_params {
             flags: self.flags,
-            family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Family::raw),
+            family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Into::into),
             min_sm_count: least(self.least)?,
             exclusive_sm_count: self.exclusive,
             timeout_ms: self.timeout_ms,

@@ -7,6 +7,7 @@ use std::ptr;
 use crate::context_builder::ContextBuilder;
 use crate::error::{check, Error, Result};
 use crate::event::Event;
+use crate::generated::ContextInfo;
 use crate::order::WaitFor;
 use crate::resource::SmResource;
 use crate::stream::Stream;
@@ -135,12 +136,7 @@ impl Context {
         let mut info = sys::GCX_CONTEXT_INFO_INIT;
         // SAFETY: the handle is alive; the struct is filled in as far as its struct_size says.
         check(unsafe { sys::gcx_context_get_info(self.0, &mut info) })?;
-        Ok(ContextInfo {
-            device: info.device.unsigned_abs(),
-            sm_count: info.sm_count,
-            stream_count: info.stream_count,
-            id: info.id,
-        })
+        Ok(ContextInfo::from(&info))
     }
 
     /// Its SMs, as one resource.
@@ -321,20 +317,6 @@ impl From<NotClosed> for Error {
     fn from(not_closed: NotClosed) -> Self {
         not_closed.error
     }
-}
-
-/// What is known of a context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct ContextInfo {
-    /// The ordinal of its device.
-    pub device: u32,
-    /// How many SMs it has.
-    pub sm_count: u32,
-    /// Live streams of the green context, those of others that share it too.
-    pub stream_count: u32,
-    /// The same for two contexts exactly if they share a green context.
-    pub id: u64,
 }
 
 /// The context that the calling thread made current last, if it is current.

@@ -4,11 +4,10 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::acquire::LeaseBuilder;
 use crate::error::{check, text, Error, Result};
-use crate::live_context::{live_contexts_of, LiveContext};
-use crate::live_lease::{leases_of, LiveLease};
-use crate::mps::{mps_of, MpsInfo};
+use crate::generated::{Family, LiveContext, LiveLease, MpsInfo};
+use crate::live::{leases_of, live_contexts_of};
 use crate::partition::{PartitionOptions, Partitions};
-use crate::request::{Family, SmRequest};
+use crate::request::SmRequest;
 use crate::resource::{sm_ids, SmResource};
 use crate::sys;
 use crate::taking::HoldBuilder;
@@ -142,7 +141,7 @@ impl Device {
     /// [`ErrorKind::InvalidValue`](crate::ErrorKind) the family can't be mapped.
     pub fn map_sms(&self, family: Family) -> Result<()> {
         // SAFETY: numbers are passed.
-        check(unsafe { sys::gcx_device_map_sms(self.ordinal, family.raw()) })
+        check(unsafe { sys::gcx_device_map_sms(self.ordinal, family.into()) })
     }
 
     /// Finds the SMs that all partitions of this process share, ascending: on compute capability 9.x
@@ -226,7 +225,10 @@ impl Device {
     ///
     /// What the driver says.
     pub fn mps(&self) -> Result<MpsInfo> {
-        mps_of(self.ordinal)
+        let mut info = sys::GCX_MPS_INFO_INIT;
+        // SAFETY: the struct is filled in as far as its struct_size says.
+        check(unsafe { sys::gcx_mps_get_info(self.ordinal, &mut info) })?;
+        Ok(MpsInfo::from(&info))
     }
 
     /// The leases of it, see [`leases`](crate::leases).

@@ -2,7 +2,9 @@
 
 use std::ffi::CString;
 
+use crate::convert::version;
 use crate::error::{check, text, Error, Result};
+use crate::generated::{Capability, DriverInfo};
 use crate::sys;
 
 /// Chooses the driver library, before anything opened another, and opens it:
@@ -39,20 +41,6 @@ pub unsafe fn open_driver(driver: &str) -> Result<()> {
     check(sys::gcx_driver_open(driver.as_ptr()))
 }
 
-/// What is known of the driver.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct DriverInfo {
-    /// Major and minor: (13, 0) is CUDA 13.0.
-    pub version: (u32, u32),
-    /// The version of the cuda.h that gcx was built with.
-    pub header_version: (u32, u32),
-    /// Whether no GPU is involved.
-    pub simulated: bool,
-    /// What was opened.
-    pub library: String,
-}
-
 /// The open driver.
 ///
 /// # Errors
@@ -62,69 +50,10 @@ pub fn driver_info() -> Result<DriverInfo> {
     let mut info = sys::GCX_DRIVER_INFO_INIT;
     // SAFETY: the struct is filled in as far as its struct_size says.
     check(unsafe { sys::gcx_driver_get_info(&mut info) })?;
-    Ok(DriverInfo {
-        version: version_of(info.version),
-        header_version: version_of(info.header_version),
-        simulated: info.simulated != 0,
-        // SAFETY: the name ends with a zero byte.
-        library: unsafe { text(info.library.as_ptr()) },
-    })
-}
-
-/// 13010 is CUDA 13.1.
-fn version_of(number: i32) -> (u32, u32) {
-    let number = number.unsigned_abs();
-    (number / 1000, number % 1000 / 10)
-}
-
-/// What a driver can do, or is too old for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Capability {
-    /// Everything that isn't named here (CUDA 12.4).
-    GreenContexts,
-    /// It makes a stream from a green context (12.5); gcx makes streams on every driver.
-    StreamCreate,
-    /// Ids of green contexts (13.0).
-    ContextId,
-    /// It tells minimum and alignment of SMs (13.0); gcx derives them before.
-    ResourceDetails,
-    /// More in a [`SmRequest`](crate::SmRequest) than a count (13.1).
-    StructuredSplit,
-    /// Workqueues (13.1).
-    Workqueues,
-    /// It tells the resources of any stream (13.1).
-    StreamResource,
-    /// Locality domains (13.4).
-    LocalityDomains,
+    Ok(DriverInfo::from(&info))
 }
 
 impl Capability {
-    /// All of them.
-    pub const ALL: [Capability; 8] = [
-        Self::GreenContexts,
-        Self::StreamCreate,
-        Self::ContextId,
-        Self::ResourceDetails,
-        Self::StructuredSplit,
-        Self::Workqueues,
-        Self::StreamResource,
-        Self::LocalityDomains,
-    ];
-
-    fn raw(self) -> sys::gcx_capability {
-        match self {
-            Self::GreenContexts => sys::GCX_CAPABILITY_GREEN_CONTEXTS,
-            Self::StreamCreate => sys::GCX_CAPABILITY_STREAM_CREATE,
-            Self::ContextId => sys::GCX_CAPABILITY_CONTEXT_ID,
-            Self::ResourceDetails => sys::GCX_CAPABILITY_RESOURCE_DETAILS,
-            Self::StructuredSplit => sys::GCX_CAPABILITY_STRUCTURED_SPLIT,
-            Self::Workqueues => sys::GCX_CAPABILITY_WORKQUEUES,
-            Self::StreamResource => sys::GCX_CAPABILITY_STREAM_RESOURCE,
-            Self::LocalityDomains => sys::GCX_CAPABILITY_LOCALITY_DOMAINS,
-        }
-    }
-
     /// Whether the open driver has it, and from which version on one does.
     ///
     /// ```
@@ -141,10 +70,10 @@ impl Capability {
     pub fn info(self) -> Result<CapabilityInfo> {
         let mut info = sys::GCX_CAPABILITY_INFO_INIT;
         // SAFETY: the struct is filled in as far as its struct_size says.
-        check(unsafe { sys::gcx_capability_get_info(self.raw(), &mut info) })?;
+        check(unsafe { sys::gcx_capability_get_info(self.into(), &mut info) })?;
         Ok(CapabilityInfo {
             available: info.available != 0,
-            required_version: version_of(info.required_version),
+            required_version: version(info.required_version),
             // SAFETY: the name ends with a zero byte.
             name: unsafe { text(info.name) },
         })

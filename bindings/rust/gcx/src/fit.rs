@@ -1,6 +1,7 @@
 //! How much of a kernel fits a stream's SMs.
 
 use crate::error::{check, Result};
+use crate::generated::KernelFit;
 use crate::stream::Stream;
 use crate::sys;
 
@@ -37,23 +38,6 @@ impl KernelShape {
     }
 }
 
-/// How much of a kernel fits a stream's SMs at once, from [`Stream::kernel_fit`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct KernelFit {
-    /// SMs that the stream's kernels can run on.
-    pub sm_count: u32,
-    /// Blocks of the kernel that an SM holds at once. 0: it can't run.
-    pub blocks_per_sm: u32,
-    /// The largest grid that runs all at once, and so the largest cooperative one.
-    pub max_blocks: u32,
-    /// Clusters that run at once; 0 without clusters.
-    pub max_clusters: u32,
-    /// The most blocks that a cluster of this kernel can have: 1 on a device without clusters. 0: it
-    /// can't run.
-    pub max_cluster_blocks: u32,
-}
-
 impl Stream {
     /// How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels that
     /// size their grid by the SMs. A kernel with a barrier of its own over a grid that does not fit
@@ -84,12 +68,6 @@ impl Stream {
         };
         let mut fit = sys::GCX_KERNEL_FIT_INIT;
         check(sys::gcx_stream_get_kernel_fit(self.as_raw(), function, &params, &mut fit))?;
-        Ok(KernelFit {
-            sm_count: fit.sm_count,
-            blocks_per_sm: fit.blocks_per_sm,
-            max_blocks: fit.max_blocks,
-            max_clusters: fit.max_clusters,
-            max_cluster_blocks: fit.max_cluster_blocks,
-        })
+        Ok(KernelFit::from(&fit))
     }
 }

@@ -4,8 +4,9 @@ use std::fmt;
 use std::ptr;
 
 use crate::error::{check, Error, Result};
+use crate::generated::GraphInfo;
 use crate::graph_node::{described, GraphNode, KernelParams};
-use crate::live_context::listed;
+use crate::live::listed;
 use crate::prepare::raw_of;
 use crate::resource::SmResource;
 use crate::stream::Stream;
@@ -252,18 +253,7 @@ impl Graph {
         let mut info = sys::GCX_GRAPH_INFO_INIT;
         // SAFETY: the handle is alive; the struct is filled in as far as its struct_size says.
         check(unsafe { sys::gcx_graph_get_info(self.0, &mut info) })?;
-        Ok(GraphInfo {
-            device: info.device.unsigned_abs(),
-            node_priorities: info.flags & sys::GCX_GRAPH_NODE_PRIORITIES != 0,
-            node_count: info.node_count,
-            kernel_count: info.kernel_count,
-            part_count: info.part_count,
-            executables: info.executables,
-            max_executables: info.max_executables,
-            launches: info.launches,
-            made: info.made,
-            evicted: info.evicted,
-        })
+        Ok(GraphInfo::from(&info))
     }
 
     /// Its nodes, by their numbers: in the order of `cuGraphGetNodes`, each child graph's right behind
@@ -325,30 +315,4 @@ impl GraphOptions {
         self.max_executables = Some(count);
         self
     }
-}
-
-/// What is known of a graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct GraphInfo {
-    /// The ordinal of its device.
-    pub device: u32,
-    /// Whether kernels run with the priorities that they were captured with.
-    pub node_priorities: bool,
-    /// How many nodes it has, those of child graphs too.
-    pub node_count: u32,
-    /// Of these, kernels.
-    pub kernel_count: u32,
-    /// How many parts it has.
-    pub part_count: u32,
-    /// Executables that are kept now.
-    pub executables: u32,
-    /// The most that are kept.
-    pub max_executables: u32,
-    /// Launches since it was made.
-    pub launches: u64,
-    /// Executables made since then.
-    pub made: u64,
-    /// Of these, given up for [`max_executables`](Self::max_executables).
-    pub evicted: u64,
 }

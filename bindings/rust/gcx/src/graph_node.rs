@@ -2,36 +2,9 @@
 
 use std::ptr;
 
-use crate::error::text;
+use crate::convert::{some, string};
+use crate::generated::NodeKind;
 use crate::sys;
-
-/// What a node does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NodeKind {
-    /// Runs a kernel.
-    Kernel,
-    /// Copies memory.
-    Memcpy,
-    /// Sets memory.
-    Memset,
-    /// Calls a function on the host.
-    Host,
-    /// Stands for a child graph.
-    Graph,
-    /// Nothing, for the order.
-    Empty,
-    /// Waits for an event.
-    WaitEvent,
-    /// Records an event.
-    EventRecord,
-    /// Signals an external semaphore.
-    SemaphoreSignal,
-    /// Waits for one.
-    SemaphoreWait,
-    /// A kind that this crate has no name for, with CUDA's number.
-    Other(u32),
-}
 
 /// A node of a [`Graph`](crate::Graph), from [`Graph::nodes`](crate::Graph::nodes).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,32 +43,19 @@ pub struct KernelNode {
 
 /// What C tells of a node.
 pub(crate) fn described(node: &sys::gcx_graph_node) -> GraphNode {
-    let kind = match node.kind {
-        sys::GCX_GRAPH_NODE_KERNEL => NodeKind::Kernel,
-        sys::GCX_GRAPH_NODE_MEMCPY => NodeKind::Memcpy,
-        sys::GCX_GRAPH_NODE_MEMSET => NodeKind::Memset,
-        sys::GCX_GRAPH_NODE_HOST => NodeKind::Host,
-        sys::GCX_GRAPH_NODE_GRAPH => NodeKind::Graph,
-        sys::GCX_GRAPH_NODE_EMPTY => NodeKind::Empty,
-        sys::GCX_GRAPH_NODE_WAIT_EVENT => NodeKind::WaitEvent,
-        sys::GCX_GRAPH_NODE_EVENT_RECORD => NodeKind::EventRecord,
-        sys::GCX_GRAPH_NODE_SEMAPHORE_SIGNAL => NodeKind::SemaphoreSignal,
-        sys::GCX_GRAPH_NODE_SEMAPHORE_WAIT => NodeKind::SemaphoreWait,
-        other => NodeKind::Other(other.0),
-    };
+    let kind = node.kind.into();
     let kernel = if kind == NodeKind::Kernel { Some(kernel_of(node)) } else { None };
-    let parent = if node.parent == sys::GCX_NO_NODE { None } else { Some(node.parent) };
+    let parent = some(node.parent, sys::GCX_NO_NODE);
     GraphNode { kind, parent, part: node.part, kernel }
 }
 
 fn kernel_of(node: &sys::gcx_graph_node) -> KernelNode {
     KernelNode {
-        // SAFETY: the name ends with a zero byte.
-        name: unsafe { text(node.name.as_ptr()) },
+        name: string(&node.name),
         cooperative: node.cooperative != 0,
         grid: node.grid,
         block: node.block,
-        cluster: if node.cluster == [0; 3] { None } else { Some(node.cluster) },
+        cluster: some(node.cluster, [0; 3]),
         shared_bytes: node.shared_bytes,
         blocks_per_sm: node.blocks_per_sm,
     }

@@ -5,16 +5,14 @@ use std::fmt;
 use std::os::raw::c_char;
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
-use std::time::SystemTime;
 
 use crate::acquire::{LeaseBuilder, Sms};
+use crate::convert::bytes;
 use crate::device::Device;
 use crate::error::{check, Error, Result};
-use crate::mps::{percentage, MpsState};
-use crate::request::Family;
+use crate::generated::HoldInfo;
 use crate::resource::SmResource;
 use crate::sys;
-use crate::told::{bytes, numbers, time};
 
 /// SMs of a device that no other process has, from [`Hold::take`], [`Device::hold`] or [`Hold::join`].
 ///
@@ -132,22 +130,7 @@ impl Hold {
         let mut info = sys::GCX_HOLD_INFO_INIT;
         // SAFETY: the handle is alive; the struct is filled in as far as its struct_size says.
         check(unsafe { sys::gcx_hold_get_info(self.0, &mut info) })?;
-        Ok(HoldInfo {
-            id: info.id,
-            since: time(info.since_ms),
-            name: bytes(&info.name),
-            family: Family::of(info.family).unwrap_or(Family::Foreign),
-            sm_count: info.sm_count,
-            device_sm_count: info.device_sm_count,
-            atoms: numbers(&info.atoms),
-            device_uuid: info.device_uuid,
-            inherit: info.flags & sys::GCX_HOLD_INHERIT != 0,
-            joined: info.joined != 0,
-            simulated: info.simulated != 0,
-            lost: info.lost != 0,
-            mps: MpsState::of(info.mps),
-            mps_thread_percentage: percentage(info.mps_thread_percentage),
-        })
+        Ok(HoldInfo::from(&info))
     }
 
     /// How many SMs it has.
@@ -193,39 +176,4 @@ impl fmt::Debug for Hold {
             Err(error) => write!(out, "Hold({})", error.name()),
         }
     }
-}
-
-/// What is known of a hold.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
-pub struct HoldInfo {
-    /// A random number, which tells it from all others.
-    pub id: u64,
-    /// When it was taken.
-    pub since: SystemTime,
-    /// Any bytes, for another process may have given it; empty if it was given none.
-    pub name: OsString,
-    /// How its SMs are taken.
-    pub family: Family,
-    /// How many SMs it has.
-    pub sm_count: u32,
-    /// SMs of the device.
-    pub device_sm_count: u32,
-    /// The numbers of its atoms, ascending.
-    pub atoms: Vec<u32>,
-    /// The 16 bytes of the device: [`Device::uuid`].
-    pub device_uuid: [u8; 16],
-    /// Whether it was taken with [`inherit`](crate::HoldBuilder::inherit); not of one that was joined.
-    pub inherit: bool,
-    /// Whether it is from [`Hold::join`].
-    pub joined: bool,
-    /// Whether it is of the simulated driver.
-    pub simulated: bool,
-    /// Whether somebody removed its file, so that others may be given its SMs.
-    pub lost: bool,
-    /// As the process saw it that took the hold.
-    pub mps: MpsState,
-    /// [`MpsInfo::thread_percentage`](crate::MpsInfo) of that process.
-    pub mps_thread_percentage: Option<f32>,
 }

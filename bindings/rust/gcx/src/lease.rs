@@ -6,8 +6,8 @@ use std::ptr;
 
 use crate::acquire::Sms;
 use crate::device::Device;
-use crate::error::{check, finished, text, Error, Result};
-use crate::request::Family;
+use crate::error::{check, finished, Error, Result};
+use crate::generated::LeaseInfo;
 use crate::resource::SmResource;
 use crate::stream::Stream;
 use crate::sys;
@@ -100,19 +100,7 @@ impl Lease {
         let mut info = sys::GCX_LEASE_INFO_INIT;
         // SAFETY: the handle is alive; the struct is filled in as far as its struct_size says.
         check(unsafe { sys::gcx_lease_get_info(self.0, &mut info) })?;
-        Ok(LeaseInfo {
-            id: info.id,
-            // SAFETY: the name ends with a zero byte.
-            name: unsafe { text(info.name.as_ptr()) },
-            device: info.device.unsigned_abs(),
-            family: Family::of(info.family).unwrap_or(Family::Foreign),
-            shared: info.flags & sys::GCX_LEASE_SHARED != 0,
-            own_queues: info.flags & sys::GCX_LEASE_OWN_QUEUES != 0,
-            sm_count: info.sm_count,
-            exclusive_sm_count: info.exclusive_sm_count,
-            stream_count: info.stream_count,
-            changes: info.changes,
-        })
+        Ok(LeaseInfo::from(&info))
     }
 
     /// How many SMs it has now.
@@ -267,32 +255,6 @@ impl From<NotHandedOver> for Error {
     fn from(not_handed_over: NotHandedOver) -> Self {
         not_handed_over.error
     }
-}
-
-/// What is known of a lease.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct LeaseInfo {
-    /// Never used twice in a process.
-    pub id: u64,
-    /// Empty if it was given none.
-    pub name: String,
-    /// The ordinal of its device.
-    pub device: u32,
-    /// How its SMs are taken.
-    pub family: Family,
-    /// Whether others that are shared may have its SMs too.
-    pub shared: bool,
-    /// Whether it insists on queues of its own.
-    pub own_queues: bool,
-    /// How many SMs it has now.
-    pub sm_count: u32,
-    /// Of these, those that are its alone.
-    pub exclusive_sm_count: u32,
-    /// Live streams of it.
-    pub stream_count: u32,
-    /// How often its SMs have changed.
-    pub changes: u64,
 }
 
 /// How leases are changed.

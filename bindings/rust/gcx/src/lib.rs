@@ -51,21 +51,21 @@ mod atoms;
 pub mod cache;
 mod context;
 mod context_builder;
+mod convert;
 mod counts;
 mod device;
 mod driver;
 mod error;
 mod event;
 mod fit;
+#[rustfmt::skip]
+mod generated;
 mod graph;
 mod graph_node;
 mod hold;
 mod lease;
-mod live_context;
-mod live_hold;
-mod live_lease;
+mod live;
 pub mod log;
-mod mps;
 mod order;
 mod partition;
 mod prepare;
@@ -76,7 +76,6 @@ mod resource;
 mod split;
 mod stream;
 mod taking;
-mod told;
 mod verify;
 mod workqueue;
 
@@ -85,36 +84,31 @@ pub use gcx_sys as sys;
 pub use acquire::{Cancel, LeaseBuilder, Sms};
 pub use atoms::Atoms;
 #[doc(no_inline)]
-pub use cache::{set_limit as set_cache_limit, stats as cache_stats, CacheStats};
-pub use context::{current_context, Context, ContextInfo, NotClosed};
+pub use cache::{set_limit as set_cache_limit, stats as cache_stats};
+pub use context::{current_context, Context, NotClosed};
 pub use context_builder::ContextBuilder;
 pub use counts::{report_partition_counts, reports_partition_counts};
 pub use device::{devices, Device, Devices};
-pub use driver::{
-    driver_info, library_version, open_driver, simulator_path, Capability, CapabilityInfo,
-    DriverInfo,
-};
-pub use error::{Error, ErrorKind, Result};
+pub use driver::{driver_info, library_version, open_driver, simulator_path, CapabilityInfo};
+pub use error::{Error, Result};
 pub use event::{Event, EventOptions};
-pub use fit::{KernelFit, KernelShape};
-pub use graph::{Graph, GraphInfo, GraphOptions};
-pub use graph_node::{GraphNode, KernelNode, KernelParams, NodeKind};
-pub use hold::{Hold, HoldInfo};
-pub use lease::{prepare, resize, Lease, LeaseInfo, NotHandedOver, Resize};
-pub use live_context::{live_contexts, LiveContext};
-pub use live_hold::{holds, LiveHold};
-pub use live_lease::{leases, LiveLease};
-pub use mps::{MpsInfo, MpsState};
+pub use fit::KernelShape;
+pub use generated::*;
+pub use graph::{Graph, GraphOptions};
+pub use graph_node::{GraphNode, KernelNode, KernelParams};
+pub use hold::Hold;
+pub use lease::{prepare, resize, Lease, NotHandedOver, Resize};
+pub use live::{holds, leases, live_contexts};
 pub use order::WaitFor;
 pub use partition::{Partition, PartitionOptions, Partitions};
-pub use queue::{queue_info, request_connections, QueueInfo, QueueSource};
-pub use request::{Family, LocalityDomain, SmRequest, SplitOptions};
+pub use queue::{queue_info, request_connections};
+pub use request::{LocalityDomain, SmRequest, SplitOptions};
 pub use resource::SmResource;
 pub use split::{Plan, Split};
-pub use stream::{Stream, StreamInfo};
+pub use stream::Stream;
 pub use taking::HoldBuilder;
 pub use verify::{verify, Verification, VerifiedGroup};
-pub use workqueue::{WorkqueueResource, WorkqueueScope};
+pub use workqueue::WorkqueueResource;
 
 /// Tests that what runs another library's code, or destroys what it may name, is unsafe to call. Each
 /// has the same line in `unsafe` beside it, so that nothing else keeps the first from compiling.

@@ -19,39 +19,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{check, text, Error, Result};
 use crate::sys;
 
-/// How much a message matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Level {
-    /// Something was lost or left behind.
-    Error,
-    /// It works, but likely not as meant.
-    Warning,
-    /// Which driver was opened, contexts made and given back.
-    Info,
-    /// Every failed call and its message.
-    Debug,
-}
-
-impl Level {
-    fn raw(self) -> sys::gcx_log_level {
-        match self {
-            Self::Error => sys::GCX_LOG_ERROR,
-            Self::Warning => sys::GCX_LOG_WARNING,
-            Self::Info => sys::GCX_LOG_INFO,
-            Self::Debug => sys::GCX_LOG_DEBUG,
-        }
-    }
-
-    fn of(level: sys::gcx_log_level) -> Self {
-        match level {
-            sys::GCX_LOG_ERROR => Self::Error,
-            sys::GCX_LOG_WARNING => Self::Warning,
-            sys::GCX_LOG_INFO => Self::Info,
-            _ => Self::Debug,
-        }
-    }
-}
+#[doc(no_inline)]
+pub use crate::generated::LogLevel as Level;
 
 type Callback = Box<dyn Fn(Level, &str) + Send + Sync>;
 
@@ -71,7 +40,7 @@ thread_local! {
 ///
 /// [`ErrorKind::NotPermitted`](crate::ErrorKind) it was called from such a function.
 pub fn set(level: Level, callback: impl Fn(Level, &str) + Send + Sync + 'static) -> Result<()> {
-    change(level.raw(), Some(Box::new(Box::new(callback))))
+    change(level.into(), Some(Box::new(Box::new(callback))))
 }
 
 /// Goes back to what the environment's `GCX_LOG` says: to print on standard error, or nothing.
@@ -113,7 +82,7 @@ unsafe extern "C" fn call(level: sys::gcx_log_level, message: *const c_char, dat
     let callback = &*data.cast::<Callback>();
     INSIDE.with(|inside| inside.set(true));
     let message = text(message);
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| callback(Level::of(level), &message))) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| callback(Level::from(level), &message))) {
         // What it carries may panic too as it is dropped; such a thing is left alone.
         if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
             mem::forget(again);

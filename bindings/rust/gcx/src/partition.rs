@@ -4,8 +4,9 @@ use std::ops::Deref;
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::generated::Family;
 use crate::order::WaitFor;
-use crate::request::{Family, SplitOptions};
+use crate::request::SplitOptions;
 use crate::resource::SmResource;
 use crate::split::Split;
 use crate::stream::Stream;

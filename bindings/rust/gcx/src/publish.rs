@@ -16,17 +16,17 @@
 //! ```
 //!
 //! Names of other processes are any bytes, and may be made to spoil a terminal: so they are
-//! [`OsString`]s, and `{:?}` escapes them.
+//! [`OsString`](std::ffi::OsString)s, and `{:?}` escapes them.
 
-use std::ffi::{CString, OsString};
+use std::ffi::CString;
 use std::ptr;
-use std::time::SystemTime;
 
 use crate::error::{check, Error, Result};
-use crate::live_context::listed;
-use crate::request::Family;
+use crate::live::listed;
 use crate::sys;
-use crate::told::{bytes, numbers, time};
+
+#[doc(no_inline)]
+pub use crate::generated::{PublishedLease, PublishedProcess};
 
 /// From now on this process's leases are published, those that there are and those to come, up to 512
 /// at a time, under a name of at most 63 bytes, or with `None` the program's. Of a process that
@@ -57,84 +57,6 @@ pub fn stop() -> Result<()> {
     check(unsafe { sys::gcx_publish_stop() })
 }
 
-/// A process that publishes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct PublishedProcess {
-    /// A random number, which tells it from all others.
-    pub process: u64,
-    /// When it began to publish.
-    pub since: SystemTime,
-    /// As the process itself sees it; other containers may not.
-    pub pid: u32,
-    /// Whether it is on the simulated driver: no GPU is involved.
-    pub simulated: bool,
-    /// Major and minor: (13, 0) is CUDA 13.0.
-    pub driver_version: (u32, u32),
-    /// Its devices.
-    pub device_count: u32,
-    /// Its leases.
-    pub lease_count: u32,
-    /// Leases beyond the 512, which [`leases`] doesn't tell.
-    pub unlisted_count: u32,
-    /// Any bytes.
-    pub name: OsString,
-}
-
-/// A lease of a process that publishes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
-pub struct PublishedLease {
-    /// [`PublishedProcess::process`].
-    pub process: u64,
-    /// [`LeaseInfo::id`](crate::LeaseInfo) in that process.
-    pub id: u64,
-    /// How often its SMs have changed.
-    pub changes: u64,
-    /// [`PublishedProcess::pid`].
-    pub pid: u32,
-    /// Whether it is on the simulated driver.
-    pub simulated: bool,
-    /// The ordinal of the device in that process; [`device_uuid`](Self::device_uuid) tells the same one
-    /// in others.
-    pub device: u32,
-    /// How its SMs are taken.
-    pub family: Family,
-    /// Whether others that are shared may have its SMs too.
-    pub shared: bool,
-    /// Whether it insists on queues of its own.
-    pub own_queues: bool,
-    /// Whether it has nothing yet, and waits.
-    pub waiting: bool,
-    /// How many SMs it has; of one that waits those that it asked for, `None` of the rest.
-    pub sm_count: Option<u32>,
-    /// Of these, those that are its alone.
-    pub exclusive_sm_count: u32,
-    /// Live streams of it.
-    pub stream_count: u32,
-    /// SMs of the device.
-    pub device_sm_count: u32,
-    /// Atoms of the family on that device.
-    pub atom_count: u32,
-    /// SMs of each atom but the last.
-    pub atom_sm_count: u32,
-    /// SMs of the last atom.
-    pub last_atom_sm_count: u32,
-    /// The numbers of the atoms that are its alone, ascending.
-    pub exclusive_atoms: Vec<u32>,
-    /// And of those that others may have too.
-    pub shared_atoms: Vec<u32>,
-    /// The 16 bytes of the device.
-    pub device_uuid: [u8; 16],
-    /// Any bytes; empty if it was given none.
-    pub name: OsString,
-    /// Any bytes.
-    pub process_name: OsString,
-    /// Any bytes.
-    pub device_name: OsString,
-}
-
 /// The processes that publish, this one among them if it does. Opens no driver.
 ///
 /// # Errors
@@ -146,7 +68,7 @@ pub fn processes() -> Result<Vec<PublishedProcess>> {
         // SAFETY: `list` has room for `room` elements.
         unsafe { sys::gcx_published_process_list(list, room, count) }
     })?;
-    Ok(found.iter().map(process).collect())
+    Ok(found.iter().map(PublishedProcess::from).collect())
 }
 
 /// The leases of the processes that publish: of each process those that hold SMs in the order in which
@@ -160,49 +82,5 @@ pub fn leases() -> Result<Vec<PublishedLease>> {
         // SAFETY: `list` has room for `room` elements.
         unsafe { sys::gcx_published_lease_list(list, room, count) }
     })?;
-    Ok(found.iter().map(lease).collect())
-}
-
-fn process(told: &sys::gcx_published_process) -> PublishedProcess {
-    let version = told.driver_version.unsigned_abs();
-    PublishedProcess {
-        process: told.process,
-        since: time(told.since_ms),
-        pid: told.pid.unsigned_abs(),
-        simulated: told.simulated != 0,
-        driver_version: (version / 1000, version % 1000 / 10),
-        device_count: told.device_count,
-        lease_count: told.lease_count,
-        unlisted_count: told.unlisted_count,
-        name: bytes(&told.name),
-    }
-}
-
-fn lease(told: &sys::gcx_published_lease) -> PublishedLease {
-    let waiting = told.waits != 0;
-    PublishedLease {
-        process: told.process,
-        id: told.id,
-        changes: told.changes,
-        pid: told.pid.unsigned_abs(),
-        simulated: told.simulated != 0,
-        device: told.device.unsigned_abs(),
-        family: Family::of(told.family).unwrap_or(Family::Foreign),
-        shared: told.flags & sys::GCX_LEASE_SHARED != 0,
-        own_queues: told.flags & sys::GCX_LEASE_OWN_QUEUES != 0,
-        waiting,
-        sm_count: Some(told.sm_count).filter(|count| *count != sys::GCX_REST),
-        exclusive_sm_count: told.exclusive_sm_count,
-        stream_count: told.stream_count,
-        device_sm_count: told.device_sm_count,
-        atom_count: told.atom_count,
-        atom_sm_count: told.atom_sm_count,
-        last_atom_sm_count: told.last_atom_sm_count,
-        exclusive_atoms: numbers(&told.exclusive_atoms),
-        shared_atoms: numbers(&told.shared_atoms),
-        device_uuid: told.device_uuid,
-        name: bytes(&told.name),
-        process_name: bytes(&told.process_name),
-        device_name: bytes(&told.device_name),
-    }
+    Ok(found.iter().map(PublishedLease::from).collect())
 }

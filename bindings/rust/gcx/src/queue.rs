@@ -1,35 +1,8 @@
 //! The hardware's queues, which the partitions of a process share.
 
 use crate::error::{check, Result};
+use crate::generated::QueueInfo;
 use crate::sys;
-
-/// Where the number of connections comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum QueueSource {
-    /// CUDA's own number, 8: the variable isn't set.
-    Default,
-    /// The environment's `CUDA_DEVICE_MAX_CONNECTIONS`.
-    Environment,
-}
-
-/// What is known of the hardware's queues, from [`queue_info`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct QueueInfo {
-    /// The connections that CUDA has or, if it hasn't started, would have; `None` if the variable
-    /// holds something else than 1 to 32.
-    pub connections: Option<u32>,
-    /// Where that number comes from.
-    pub source: QueueSource,
-    /// Whether CUDA has started in the process, so that the number stays.
-    pub started: bool,
-    /// Not so if CUDA had started before gcx looked, and the process had set the variable anew:
-    /// `connections` is what it holds now.
-    pub certain: bool,
-    /// Whether there is one connection, with which all partitions wait as soon as one stream does.
-    pub too_few: bool,
-}
 
 /// How many queues the partitions of this process share. A stream holds one while the first thing in
 /// it waits for something before it; while as many streams wait so as there are connections, every
@@ -50,16 +23,7 @@ pub fn queue_info() -> Result<QueueInfo> {
     let mut info = sys::GCX_QUEUE_INFO_INIT;
     // SAFETY: the struct is filled in as far as its struct_size says.
     check(unsafe { sys::gcx_queue_get_info(&mut info) })?;
-    Ok(QueueInfo {
-        connections: if info.connections == 0 { None } else { Some(info.connections) },
-        source: match info.source {
-            sys::GCX_QUEUE_SOURCE_DEFAULT => QueueSource::Default,
-            _ => QueueSource::Environment,
-        },
-        started: info.started != 0,
-        certain: info.certain != 0,
-        too_few: info.too_few != 0,
-    })
+    Ok(QueueInfo::from(&info))
 }
 
 /// Asks for so many connections, 1 to 32, before CUDA starts: sets `CUDA_DEVICE_MAX_CONNECTIONS` in

@@ -1,48 +1,8 @@
 //! What people ask for: groups, families, locality domains.
 
 use crate::error::{Error, Result};
+use crate::generated::Family;
 use crate::sys;
-
-/// How the SMs of a split are taken. What the driver promises of each is told in gcx's
-/// documentation of families.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Family {
-    /// The default: groups that run thread block clusters of up to 8.
-    Coscheduled,
-    /// Any even count; clusters of up to 2.
-    Fine,
-    /// Groups for large clusters, on compute capability 9.0 and newer.
-    MaxCluster,
-    /// The groups of one split with more in its requests than counts (drivers of CUDA 13.1 and
-    /// newer). They can't be split further.
-    Structured,
-    /// Counts alone, of a stream whose context gcx did not make.
-    Foreign,
-}
-
-impl Family {
-    pub(crate) fn of(family: sys::gcx_sm_family) -> Option<Self> {
-        match family {
-            sys::GCX_SM_FAMILY_COSCHEDULED => Some(Self::Coscheduled),
-            sys::GCX_SM_FAMILY_FINE => Some(Self::Fine),
-            sys::GCX_SM_FAMILY_MAX_CLUSTER => Some(Self::MaxCluster),
-            sys::GCX_SM_FAMILY_STRUCTURED => Some(Self::Structured),
-            sys::GCX_SM_FAMILY_FOREIGN => Some(Self::Foreign),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn raw(self) -> sys::gcx_sm_family {
-        match self {
-            Self::Coscheduled => sys::GCX_SM_FAMILY_COSCHEDULED,
-            Self::Fine => sys::GCX_SM_FAMILY_FINE,
-            Self::MaxCluster => sys::GCX_SM_FAMILY_MAX_CLUSTER,
-            Self::Structured => sys::GCX_SM_FAMILY_STRUCTURED,
-            Self::Foreign => sys::GCX_SM_FAMILY_FOREIGN,
-        }
-    }
-}
 
 /// Where the SMs of a group are to come from (drivers of CUDA 13.4 and newer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

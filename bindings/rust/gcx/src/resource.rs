@@ -6,7 +6,8 @@ use std::ptr;
 
 use crate::atoms::Atoms;
 use crate::error::{check, Error, Result};
-use crate::request::{raw_requests, Family, LocalityDomain, SmRequest, SplitOptions};
+use crate::generated::Family;
+use crate::request::{raw_requests, LocalityDomain, SmRequest, SplitOptions};
 use crate::split::{Plan, Split};
 use crate::sys;
 
@@ -72,7 +73,7 @@ impl SmResource {
     #[must_use]
     pub fn family(&self) -> Family {
         // A family that a newer library has is nothing that this crate can split.
-        Family::of(self.info.family).unwrap_or(Family::Foreign)
+        self.info.family.into()
     }
 
     /// How many atoms it is made of, the smallest groups into which the driver splits the device.

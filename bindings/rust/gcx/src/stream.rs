@@ -6,6 +6,7 @@ use std::ptr;
 use crate::context::Context;
 use crate::error::{check, finished, Error, Result};
 use crate::event::Event;
+use crate::generated::StreamInfo;
 use crate::lease::Lease;
 use crate::order::WaitFor;
 use crate::resource::{sm_ids, SmResource};
@@ -108,12 +109,7 @@ impl Stream {
         let mut info = sys::GCX_STREAM_INFO_INIT;
         // SAFETY: the handle is alive; the struct is filled in as far as its struct_size says.
         check(unsafe { sys::gcx_stream_get_info(self.0, &mut info) })?;
-        Ok(StreamInfo {
-            device: info.device.unsigned_abs(),
-            priority: info.priority,
-            sm_count: info.sm_count,
-            context_id: if info.context_id == 0 { None } else { Some(info.context_id) },
-        })
+        Ok(StreamInfo::from(&info))
     }
 
     /// How many SMs its kernels can run on.
@@ -259,19 +255,4 @@ impl fmt::Debug for Stream {
             Err(error) => write!(out, "Stream({})", error.name()),
         }
     }
-}
-
-/// What is known of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct StreamInfo {
-    /// The ordinal of its device.
-    pub device: u32,
-    /// Lower is more urgent.
-    pub priority: i32,
-    /// How many SMs its kernels can run on.
-    pub sm_count: u32,
-    /// [`ContextInfo::id`](crate::ContextInfo) of its context, which changes with a lease; `None` if
-    /// that isn't gcx's.
-    pub context_id: Option<u64>,
 }

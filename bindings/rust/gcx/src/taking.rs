@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::acquire::{least, milliseconds, name_of, Cancel, Sms};
 use crate::error::{Error, Result};
+use crate::generated::Family;
 use crate::hold::Hold;
-use crate::request::Family;
 use crate::sys;
 
 /// Collects what a hold is to be, from [`Device::hold`](crate::Device::hold): the rest, without waiting,
@@ -128,7 +128,7 @@ impl<'a> HoldBuilder<'a> {
         let folder = self.folder.as_deref().map(folder_path).transpose()?;
         let params = sys::gcx_hold_params {
             flags: self.flags,
-            family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Family::raw),
+            family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Into::into),
             min_sm_count: least(self.least)?,
             timeout_ms: self.timeout_ms,
             cancel: self.cancel.map_or(ptr::null_mut(), Cancel::as_raw),

@@ -3,18 +3,9 @@
 use std::fmt;
 
 use crate::error::{check, Error, Result};
+use crate::generated::WorkqueueScope;
 use crate::resource::{info_of, wrong_type};
 use crate::sys;
-
-/// How contexts share the device's workqueues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WorkqueueScope {
-    /// With all contexts of the device.
-    DeviceCtx,
-    /// Where possible, none with other contexts that are balanced.
-    GreenCtxBalanced,
-}
 
 /// A workqueue configuration, or a context's workqueue, for drivers of CUDA 13.1 and newer: a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,14 +75,10 @@ impl WorkqueueResource {
             let message = "a concurrency limit is at least 1; None keeps the one that it has";
             return Err(Error::of(sys::GCX_ERROR_INVALID_VALUE, message));
         }
-        let scope = match scope {
-            WorkqueueScope::DeviceCtx => sys::GCX_WORKQUEUE_SCOPE_DEVICE_CTX,
-            WorkqueueScope::GreenCtxBalanced => sys::GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED,
-        };
         let mut configured = sys::gcx_resource::default();
         // SAFETY: a value is read, and one is written.
         check(unsafe {
-            sys::gcx_workqueue_configure(&self.0, scope, limit.unwrap_or(0), &mut configured)
+            sys::gcx_workqueue_configure(&self.0, scope.into(), limit.unwrap_or(0), &mut configured)
         })?;
         Ok(Self(configured))
     }

@@ -1,8 +1,8 @@
 //! Contexts, streams, events, partitions and what is kept of them.
 
 use gcx::{
-    Capability, Context, Device, ErrorKind, Event, EventOptions, Family, Partition,
-    PartitionOptions, Result, SmResource, Stream, WorkqueueScope,
+    Context, Device, ErrorKind, Event, EventOptions, Family, Partition, PartitionOptions, Result,
+    SmResource, Stream,
 };
 
 /// Each test takes SMs of its own, since contexts over equal ones are shared.
@@ -33,48 +33,6 @@ fn streams_keep_their_contexts() -> Result<()> {
     );
     let kept = Context::new(&sms)?;
     assert_eq!(kept.info()?.id, id);
-    Ok(())
-}
-
-#[test]
-fn equal_resources_share_a_context_unless_private() -> Result<()> {
-    let sms = group(1)?;
-    let (a, b) = (Context::new(&sms)?, Context::new(&sms)?);
-    assert_eq!(a.info()?.id, b.info()?.id);
-    let private = Context::builder().sms(&sms).private().build()?;
-    assert_ne!(private.info()?.id, a.info()?.id);
-    let mine = private.info()?.id;
-    let live = gcx::live_contexts()?;
-    let found = live.iter().find(|live| live.id == mine).unwrap();
-    assert!(found.private && found.sms == sms);
-    assert_eq!((found.handle_count, found.stream_count, found.device), (1, 0, 0));
-    let shared = live.iter().find(|live| live.id == a.info().unwrap().id).unwrap();
-    assert_eq!((shared.handle_count, shared.private), (2, false));
-    assert_eq!(Device::new(0)?.live_contexts()?.iter().filter(|live| live.id == mine).count(), 1);
-    assert_eq!(sms.live_overlap()?, sms.sm_count());
-    Ok(())
-}
-
-#[test]
-fn a_context_of_several_resources() -> Result<()> {
-    let (a, b) = (group(2)?, group(3)?);
-    let context = Context::builder().sms(&a).sms(&b).build()?;
-    assert_eq!(context.sms()?, a.union(&b)?);
-    let twice = Context::builder().sms(&a).sms(&a).build().unwrap_err();
-    assert_eq!(twice.kind(), ErrorKind::InvalidResourceConfiguration);
-    let nothing = Context::builder().build().unwrap_err();
-    assert_eq!(nothing.kind(), ErrorKind::InvalidValue);
-    let none = Context::new(&a.intersection(&b)?).unwrap_err();
-    assert_eq!(none.kind(), ErrorKind::InvalidResourceConfiguration);
-    Ok(())
-}
-
-#[test]
-fn priorities_are_clamped() -> Result<()> {
-    let context = Context::new(&group(4)?)?;
-    for (asked, given) in [(0, 0), (-1, -1), (-100, -5), (7, 0), (i32::MIN, -5), (i32::MAX, 0)] {
-        assert_eq!(context.stream_with_priority(asked)?.info()?.priority, given);
-    }
     Ok(())
 }
 
@@ -216,32 +174,5 @@ fn verify_sees_what_is_shared() -> Result<()> {
     assert!(proof.to_string().contains("groups 0 and 1 share 8 SMs"), "{proof}");
     let nothing: [&Stream; 0] = [];
     assert_eq!(gcx::verify(nothing).unwrap_err().kind(), ErrorKind::InvalidValue);
-    Ok(())
-}
-
-#[test]
-fn contexts_have_workqueues_on_drivers_that_do() -> Result<()> {
-    let (sms, device) = (group(13)?, Device::new(0)?);
-    let context = Context::new(&sms)?;
-    if !Capability::Workqueues.info()?.available {
-        assert_eq!(context.workqueue().unwrap_err().kind(), ErrorKind::NotSupported);
-        let stream = context.stream()?;
-        assert_eq!(stream.workqueue_config().unwrap_err().kind(), ErrorKind::NotSupported);
-        return Ok(());
-    }
-    let queue = device.workqueue()?.configured(WorkqueueScope::GreenCtxBalanced, Some(2))?;
-    let context = Context::builder().sms(&sms).workqueue(&queue).build()?;
-    assert_eq!(context.workqueue_config()?.scope()?, Some(WorkqueueScope::GreenCtxBalanced));
-    assert_eq!(context.stream()?.workqueue_config()?.concurrency_limit()?, 2);
-    let shared = context.workqueue()?;
-    assert_eq!(shared.scope()?, None);
-    let other = Context::builder().sms(&group(14)?).workqueue(&shared).build()?;
-    assert_eq!(other.workqueue()?, shared);
-    let two = Context::builder().sms(&sms).workqueue(&queue).workqueue(&queue).build();
-    assert_eq!(two.unwrap_err().kind(), ErrorKind::InvalidResourceType);
-    let alone = Context::builder().workqueue(&queue).build();
-    assert_eq!(alone.unwrap_err().kind(), ErrorKind::InvalidResourceType);
-    let part = Partition::with(&sms, &PartitionOptions::new().workqueue(&queue))?;
-    assert_eq!(part.context().workqueue_config()?.concurrency_limit()?, 2);
     Ok(())
 }

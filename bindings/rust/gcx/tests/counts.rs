@@ -7,7 +7,7 @@ use std::os::raw::c_int;
 use std::path::Path;
 
 use common::{alone_with, function_of};
-use gcx::{report_partition_counts, reports_partition_counts, Context, Device, ErrorKind};
+use gcx::{report_partition_counts, reports_partition_counts, Context, Device};
 
 /// Runs a test in a process whose loader finds the simulated driver as libcuda.so.1.
 fn with_driver(test: &str, body: impl FnOnce()) {
@@ -51,25 +51,5 @@ fn those_of_the_current_partition() {
         });
         assert_eq!(inner.unwrap(), (24, 64, 24, 132));
         assert_eq!((told(), device.sm_count()), (132, 132));
-    });
-}
-
-#[test]
-fn too_late() {
-    with_driver("too_late", || {
-        let device = Device::new(0).unwrap(); // it opened the driver, which is libcuda.so.1
-        let refused = report_partition_counts().unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::NotPermitted);
-        assert!(refused.message().contains("before"), "{refused}");
-        assert!(!reports_partition_counts().unwrap());
-        assert_eq!(device.partition([24]).unwrap()[0].sm_count(), 24);
-    });
-}
-
-#[test]
-fn no_driver() {
-    alone_with(&[("GCX_DRIVER", "/nowhere/libcuda.so.1")], "no_driver", || {
-        assert_eq!(report_partition_counts().unwrap_err().kind(), ErrorKind::DriverNotFound);
-        assert!(!reports_partition_counts().unwrap());
     });
 }

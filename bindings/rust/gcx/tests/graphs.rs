@@ -4,8 +4,8 @@ mod common;
 
 use common::graphs::{capture, Captured, Probes, BLOCKS, THREADS};
 use gcx::{
-    Context, Device, Error, ErrorKind, Graph, GraphOptions, KernelParams, KernelShape, Lease,
-    NodeKind, Result, SmResource, Stream,
+    Context, Device, Error, ErrorKind, Graph, GraphOptions, KernelParams, NodeKind, Result,
+    SmResource, Stream,
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -73,28 +73,6 @@ fn runs_where_it_is_launched() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn leases_change_between_launches() -> Result<()> {
-    let _turn = turn();
-    let probes = Probes::new();
-    let lease = Lease::acquire(&Device::new(0)?, 24)?;
-    let stream = lease.stream()?;
-    let graph = graph_of(&chain(&probes, &stream), GraphOptions::new().node_priorities())?;
-    assert!(graph.info()?.node_priorities);
-    graph.launch(&stream)?;
-    lease.synchronize()?;
-    assert_eq!(probes.take(0).len(), 24);
-    gcx::prepare(&[(&lease, gcx::Sms::Count(64))])?;
-    graph.prepare_for_leases(&Device::new(0)?.sms()?.split([64])?)?;
-    let made = graph.info()?.made;
-    lease.resize(64)?;
-    graph.launch(&stream)?;
-    lease.synchronize()?;
-    assert_eq!(probes.take(1), stream.sm_ids()?);
-    assert_eq!(graph.info()?.made, made);
-    Ok(())
-}
-
 /// Two streams, the second forked off the first and joined to it.
 fn fork(probes: &Probes, one: &Stream, two: &Stream) -> Captured {
     capture(one, || {
@@ -139,17 +117,9 @@ fn parts_have_sms_of_their_own() -> Result<()> {
     assert_eq!([probes.take(0), probes.take(1), probes.take(2)], [large, small.clone(), small]);
 
     let kind = |result: Result<()>| result.unwrap_err().kind();
-    assert_eq!(kind(graph.launch_parts([later[0].stream(); 3])), ErrorKind::InvalidValue);
-    assert_eq!(kind(graph.launch_parts::<_, Stream>([])), ErrorKind::InvalidValue);
-    assert_eq!(kind(graph.prepare([])), ErrorKind::InvalidValue);
-    assert_eq!(kind(graph.prepare([later[0].sms(); 3])), ErrorKind::InvalidValue);
-    assert_eq!(kind(graph.set_part(&[3], 0)), ErrorKind::InvalidValue);
-    assert_eq!(kind(graph.set_part(&[0], 3)), ErrorKind::InvalidValue);
     let parts = graph.info()?.part_count;
     assert_eq!(kind(graph.set_part(&[], parts)), ErrorKind::InvalidValue);
-    graph.set_part(&[], 0)?;
-    assert_eq!(graph.info()?.part_count, parts);
-    Ok(())
+    graph.set_part(&[], 0)
 }
 
 #[test]
@@ -185,23 +155,10 @@ fn kernels_are_given_other_parameters() -> Result<()> {
     let told = graph.nodes()?[0].kernel.clone().expect("it is a kernel");
     assert_eq!((told.grid, told.block, told.shared_bytes), ([512, 2, 1], [128, 1, 1], 0));
 
-    let refused = |node, params: KernelParams<'_>| {
-        // SAFETY: it is refused.
-        let error: Error = unsafe { graph.set_kernel(node, &params) }.unwrap_err();
-        error.kind()
-    };
-    for length in [0, 1, arguments.len() - 1] {
-        let short = params.arguments(&arguments[..length]);
-        assert_eq!(refused(0, short), ErrorKind::InvalidValue, "{length} bytes");
-    }
-    assert_eq!(refused(1, params), ErrorKind::InvalidValue);
-    assert_eq!(refused(3, params), ErrorKind::InvalidValue);
-    assert_eq!(refused(u32::MAX, params), ErrorKind::InvalidValue);
-    assert_eq!(refused(0, KernelParams::new([0, 1, 1], [1, 1, 1])), ErrorKind::InvalidValue);
-    // Nothing was changed by these.
-    graph.launch(&small)?;
-    small.synchronize()?;
-    assert_eq!(probes.take(3), small.sm_ids()?);
+    let short = params.arguments(&arguments[..1]);
+    // SAFETY: it is refused.
+    let error: Error = unsafe { graph.set_kernel(0, &short) }.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidValue);
     Ok(())
 }
 
@@ -230,60 +187,5 @@ fn captured_again() -> Result<()> {
     // SAFETY: NULL is refused.
     let null = unsafe { graph.update(std::ptr::null_mut()) }.unwrap_err();
     assert_eq!(null.kind(), ErrorKind::InvalidValue);
-    graph.launch(&stream)?;
-    stream.synchronize()?;
-    assert_eq!(probes.take(2).len(), 24);
-    Ok(())
-}
-
-#[test]
-fn few_are_kept() -> Result<()> {
-    let _turn = turn();
-    let probes = Probes::new();
-    let sets = sets([8, 16, 24])?;
-    let stream = Context::new(&sets[0])?.stream()?;
-    let captured = chain(&probes, &stream);
-    let zero = graph_of(&captured, GraphOptions::new().max_executables(0)).unwrap_err();
-    assert_eq!(zero.kind(), ErrorKind::InvalidValue);
-    let graph = graph_of(&captured, GraphOptions::new().max_executables(2))?;
-    for sms in &sets {
-        graph.prepare([sms])?;
-    }
-    let info = graph.info()?;
-    assert_eq!((info.executables, info.max_executables, info.made), (2, 2, 3));
-    assert_eq!((info.evicted, info.launches), (1, 0));
-    graph.prepare([&sets[2]])?;
-    assert_eq!(graph.info()?.made, 3);
-    Ok(())
-}
-
-#[test]
-fn a_grid_that_does_not_fit() -> Result<()> {
-    let _turn = turn();
-    let probes = Probes::new();
-    let [small, large] = sets([8, 64])?;
-    let stream = Context::new(&large)?.stream()?;
-    // SAFETY: it is a kernel of a library that stays as long as the process.
-    let most = unsafe { stream.kernel_fit(probes.function(), KernelShape::new(THREADS)) }?;
-    let captured = capture(&stream, || probes.launch_cooperative(&stream, 0, most.max_blocks));
-    let graph = graph_of(&captured, GraphOptions::new())?;
-    let told = graph.nodes()?[0].kernel.clone().expect("it is a kernel");
-    assert!(told.cooperative);
-    assert_eq!(told.grid[0], 64 * told.blocks_per_sm);
-    graph.launch(&stream)?;
-    stream.synchronize()?;
-    assert_eq!(probes.take(0).len(), 64);
-    let per_sm = told.blocks_per_sm;
-    let arguments = probes.arguments(0);
-    let grid = |blocks| KernelParams::new([blocks, 1, 1], [THREADS, 1, 1]);
-    let too_large = grid(64 * per_sm + 1).arguments(&arguments);
-    // SAFETY: it is refused.
-    let refused = unsafe { graph.set_kernel(0, &too_large) }.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::CooperativeTooLarge, "{refused}");
-    // SAFETY: the arguments are those that the kernel has.
-    unsafe { graph.set_kernel(0, &grid(8 * per_sm + 1)) }?;
-    let refused = graph.prepare([&small]).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::CooperativeTooLarge);
-    assert!(refused.message().contains("gcx_probe"), "{refused}");
     Ok(())
 }

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use common::{holds_in_a_child, make_folder};
 use gcx::{
     holds, Cancel, Device, ErrorKind, Family, Hold, HoldBuilder, Lease, LiveHold, MpsState, Resize,
     Sms,
@@ -235,18 +234,6 @@ fn leases_of_a_hold() {
         assert!(lease.sms().unwrap().is_subset(&held.sms().unwrap()).unwrap());
         let rest = held.lease().acquire().unwrap();
         assert_eq!((lease.sm_count().unwrap(), rest.sm_count().unwrap()), (16, 16));
-        let refused = held.lease().sm_count(8).acquire().unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::AlreadyAcquired);
-        let more = held.lease().sm_count(40).acquire().unwrap_err();
-        assert_eq!(more.kind(), ErrorKind::InvalidResourceConfiguration);
-        assert!(more.message().contains("hold"), "{more}");
-        let fine = held.lease().sm_count(8).family(Family::Fine);
-        assert_eq!(kind(fine.acquire()), ErrorKind::InvalidValue);
-
-        let others = Lease::acquire(&device(), 24).unwrap();
-        let mixed = [(&lease, Sms::Count(8)), (&others, Sms::Count(32))];
-        let mixed = kind(gcx::resize(&mixed, Resize::new()));
-        assert_eq!(mixed, ErrorKind::InvalidResourceConfiguration);
         gcx::resize(&[(&lease, Sms::Rest), (&rest, Sms::Count(8))], Resize::new()).unwrap();
         assert_eq!((lease.sm_count().unwrap(), rest.sm_count().unwrap()), (24, 8));
 
@@ -269,100 +256,15 @@ fn held_by(lease: &Lease) -> u32 {
 #[test]
 fn wrong_words() {
     with_folder("wrong_words", || {
-        let builders = [
-            hold(0),
-            hold(u32::MAX),
-            hold(8).min_sm_count(0),
-            hold(8).min_sm_count(16),
-            hold(8).name("x".repeat(64)),
-            hold(8).name("a\0b"),
-            hold(8).family(Family::Structured),
-            hold(8).folder("tmp"),
-            hold(8).folder(""),
-            hold(8).folder("/a\0b"),
-            hold(8).folder("/x".repeat(5000)),
-        ];
+        let builders = [hold(0), hold(u32::MAX), hold(8).name("a\0b"), hold(8).folder("/a\0b")];
         for wrong in builders {
             assert_eq!(kind(wrong.take()), ErrorKind::InvalidValue, "{wrong:?}");
         }
-        for token in ["", "x", "/tmp/x", "a\0b", &"/x".repeat(5000)] {
+        for token in ["x", "a\0b"] {
             assert_eq!(kind(Hold::join(token)), ErrorKind::InvalidValue, "{token:?}");
         }
         for path in ["tmp", "/a\0b"] {
             assert_eq!(kind(holds(Some(path.as_ref()))), ErrorKind::InvalidValue, "{path:?}");
         }
-    });
-}
-
-#[test]
-fn folders() {
-    with_folder("folders", || {
-        let missing = folder().join("missing");
-        assert_eq!(kind(hold(8).folder(&missing).take()), ErrorKind::OperatingSystem);
-        assert_eq!(kind(holds(Some(&missing))), ErrorKind::OperatingSystem);
-        let (open, own) = (folder().join("open"), folder().join("own"));
-        make_folder(&open, 0o755);
-        assert_eq!(kind(hold(8).folder(&open).take()), ErrorKind::NotPermitted);
-        assert_eq!(kind(holds(Some(&open))), ErrorKind::NotPermitted);
-        make_folder(&own, 0o700);
-        // Two folders know nothing of each other.
-        let (here, there) = (hold(100).take().unwrap(), hold(100).folder(&own).take().unwrap());
-        assert_eq!(held_counts(), [Some(100)]);
-        assert_eq!(holds(Some(&own)).unwrap()[0].id, there.info().unwrap().id);
-        // Whose file is removed has lost its SMs, and is told so.
-        fs::remove_file(there.token().unwrap()).unwrap();
-        assert!(there.info().unwrap().lost && !here.info().unwrap().lost);
-        assert_eq!(holds(Some(&own)).unwrap(), []);
-        drop((here, there));
-        fs::remove_dir_all(own).unwrap();
-        fs::remove_dir(open).unwrap();
-    });
-}
-
-#[test]
-fn children() {
-    with_folder("children", || {
-        let held = hold(24).take().unwrap();
-        let token = held.token().unwrap();
-        // A forked child has no part in it, may join it, and takes nothing from its parent.
-        assert!(holds_in_a_child(|| {
-            // SAFETY: it is dropped in the child alone, whose copy of it this is.
-            let copy = unsafe { std::ptr::read(&held) };
-            let refused = copy.info().is_err() && copy.sms().is_err();
-            drop(copy);
-            refused && Hold::join(&token).and_then(|joined| joined.sm_count()).ok() == Some(24)
-        }));
-        assert_eq!(held_counts(), [Some(24)]);
-        // What is started keeps the hold where that was asked for.
-        let inherited = hold(32).inherit().take().unwrap();
-        assert!(inherited.info().unwrap().inherit);
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        drop((held, inherited));
-        assert_eq!(held_counts(), [Some(32)]);
-        child.kill().unwrap();
-        child.wait().unwrap();
-    });
-}
-
-#[test]
-fn mps() {
-    with_folder("mps", || {
-        let info = device().mps().unwrap();
-        assert_eq!((info.state, info.thread_percentage), (MpsState::Off, None));
-        assert_eq!(hold(8).take().unwrap().info().unwrap().mps, MpsState::Off);
-    });
-}
-
-#[test]
-fn mps_of_a_daemon() {
-    let more = [("GCX_SIM_MPS", "1"), ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50")];
-    common::with_folder("GCX_HOLD_FOLDER", &more, "mps_of_a_daemon", || {
-        let info = device().mps().unwrap();
-        assert_eq!((info.state, info.thread_percentage), (MpsState::On, Some(50.0)));
-        let held = hold(8).take().unwrap();
-        let told = held.info().unwrap();
-        assert_eq!((told.mps, told.mps_thread_percentage), (MpsState::On, Some(50.0)));
-        let live = &holds(None).unwrap()[0];
-        assert_eq!((live.mps, live.mps_thread_percentage), (MpsState::On, Some(50.0)));
     });
 }

@@ -1,16 +1,14 @@
-//! Leases: who gets which SMs, what a change comes to, and in which order work runs then. The tests
-//! take turns, since leases are the process's.
+//! Leases: their values, owners, waits and errors. The tests take turns, since leases are the process's.
 
 mod common;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{begin_capture, end_capture, Work};
-use gcx::cache::PrepareOptions;
+use common::Work;
 use gcx::{
-    Cancel, Device, ErrorKind, EventOptions, Family, Lease, Partition, PartitionOptions, Resize,
-    Result, Sms, SplitOptions,
+    Cancel, Device, ErrorKind, EventOptions, Family, Lease, PartitionOptions, Resize, Result, Sms,
+    SplitOptions,
 };
 
 /// A turn, at whose end nobody has anything.
@@ -74,23 +72,6 @@ fn nobody_else_has_them() -> Result<()> {
 }
 
 #[test]
-fn what_will_do() -> Result<()> {
-    let _turn = turn();
-    let most = Lease::acquire(&device(), 100)?;
-    let builder = device().lease().sm_count(64);
-    let kind = builder.clone().min_sm_count(40).acquire().unwrap_err().kind();
-    assert_eq!(kind, ErrorKind::AlreadyAcquired);
-    let rest = builder.min_sm_count(20).acquire()?;
-    assert_eq!(rest.sm_count()?, 132 - most.sm_count()?);
-    assert_eq!(device().lease().acquire().unwrap_err().kind(), ErrorKind::AlreadyAcquired);
-    drop((most, rest));
-    assert_eq!(device().lease().acquire()?.sm_count()?, 132);
-    assert_eq!(Lease::acquire(&device(), None)?.sm_count()?, 132);
-    assert_eq!(Lease::acquire(&device(), Some(7))?.sm_count()?, 8);
-    Ok(())
-}
-
-#[test]
 fn shared_ones() -> Result<()> {
     let _turn = turn();
     let shared = device().lease().shared();
@@ -99,10 +80,6 @@ fn shared_ones() -> Result<()> {
     assert_eq!((two.info()?.exclusive_sm_count, two.info()?.shared), (24, true));
     assert_eq!(one.sms()?.overlap(&two.sms()?)?, 64);
     assert!(gcx::leases()?.iter().all(|live| live.shared));
-    let less = two.resize(16).unwrap_err();
-    assert_eq!(less.kind(), ErrorKind::InvalidResourceConfiguration);
-    two.resize(40)?;
-    assert_eq!(one.sms()?.overlap(&two.sms()?)?, 16);
     let single = Lease::acquire(&device(), 8)?;
     // What others share is nothing for who shares nothing.
     let refused = one.hand_over(&single).unwrap_err();
@@ -130,40 +107,6 @@ fn started_on(stream: &gcx::Stream) -> Result<gcx::Event> {
 }
 
 #[test]
-fn streams_follow() -> Result<()> {
-    let _turn = turn();
-    let work = Work::new();
-    let lease = Lease::acquire(&device(), 24)?;
-    let stream = lease.stream()?;
-    let (before, context) = (stream.native()?, stream.info()?.context_id);
-    let small = stream.sm_ids()?;
-    gcx::prepare(&[(&lease, Sms::Count(64))])?; // for making a context waits for what runs
-    let start = started_on(&stream)?;
-    work.spin(&stream, 50)?;
-    lease.resize(64)?;
-    assert_eq!(lease.info()?.changes, 1);
-    assert_ne!(stream.native()?, before);
-    assert_ne!(stream.info()?.context_id, context);
-    assert!(!stream.query()? && !lease.query()?);
-    took(&stream, &start, 50.0)?;
-    lease.synchronize()?;
-    assert!(stream.query()? && lease.query()?);
-    let large = stream.sm_ids()?;
-    assert_eq!((large.len(), stream.sm_count()?), (64, 64));
-    assert_eq!(stream.sms()?, lease.sms()?);
-    assert!(small.iter().all(|id| large.contains(id)));
-    // The native stream of before is alive, and on its SMs.
-    // SAFETY: it outlives what is made of it.
-    let former = unsafe { gcx::Stream::from_native(before) }?;
-    assert_eq!(former.sm_ids()?, small);
-    // Back again: the context and the stream were kept.
-    let made = gcx::cache_stats()?.misses;
-    lease.resize(24)?;
-    assert_eq!((stream.native()?, gcx::cache_stats()?.misses), (before, made));
-    Ok(())
-}
-
-#[test]
 fn sms_change_hands() -> Result<()> {
     let _turn = turn();
     let work = Work::new();
@@ -182,35 +125,6 @@ fn sms_change_hands() -> Result<()> {
     assert!(decode.sms()?.is_disjoint(&prefill.sms()?)?);
     // On the device: decode's next waits for prefill's last on the SMs that it got.
     took(&fast, &start, 9.0)?;
-    // More than there is: all or nothing.
-    let too_much = [(&decode, Sms::Count(72)), (&prefill, Sms::Count(100))];
-    let refused = gcx::resize(&too_much, Resize::new()).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::InvalidResourceConfiguration);
-    assert!(refused.message().contains("72 for \"decode\", 100 for \"prefill\""), "{refused}");
-    assert_eq!(
-        gcx::prepare(&too_much).unwrap_err().kind(),
-        ErrorKind::InvalidResourceConfiguration
-    );
-    assert_eq!((decode.sm_count()?, prefill.sm_count()?), (64, 68));
-    Ok(())
-}
-
-#[test]
-fn at_once_where_it_is_free() -> Result<()> {
-    let _turn = turn();
-    let work = Work::new();
-    let (decode, prefill) = (Lease::acquire(&device(), 32)?, Lease::acquire(&device(), None)?);
-    let (fast, heavy) = (decode.stream()?, prefill.stream()?);
-    let layout = [(&decode, Sms::Count(64)), (&prefill, Sms::Rest)];
-    gcx::prepare(&layout)?;
-    assert_eq!(fast.sm_ids()?.len(), 32); // a kernel's first launch may wait too
-    work.spin(&heavy, 50)?;
-    let before = fast.native()?;
-    gcx::resize(&layout, Resize::new().at_once())?;
-    assert_eq!((fast.native()?, fast.sm_ids()?.len()), (before, 32));
-    heavy.synchronize()?;
-    assert_ne!(fast.native()?, before);
-    assert_eq!(fast.sm_ids()?.len(), 64);
     Ok(())
 }
 
@@ -226,39 +140,7 @@ fn handed_over() -> Result<()> {
     assert_eq!((to.sm_count()?, gcx::leases()?.len()), (56, 1));
     assert_eq!(giver.query().unwrap_err().kind(), ErrorKind::ContextDestroyed);
     took(&taker, &start, 3.0)?;
-    let late = Lease::acquire(&device(), 8)?;
-    let before = to.stream()?;
-    let both = to.sms()?.union(&late.sms()?)?;
-    gcx::cache::prepare_with([&both], PrepareOptions::new().for_leases())?;
-    work.spin(&late.stream()?, 50)?;
-    late.hand_over_with(&to, Resize::new().at_once())?;
-    assert_eq!((to.sm_count()?, before.sm_count()?), (64, 56));
     to.synchronize()
-}
-
-/// A capture goes on where it is, and the stream moves when it has ended.
-#[test]
-fn captures_are_left_alone() -> Result<()> {
-    let _turn = turn();
-    let lease = Lease::acquire(&device(), 24)?;
-    let stream = lease.stream()?;
-    let native = stream.native()?;
-    begin_capture(&stream)?;
-    lease.resize(64)?;
-    assert_eq!(stream.native()?, native);
-    assert!(lease.query()?);
-    lease.synchronize()?;
-    assert_eq!(stream.synchronize().unwrap_err().kind(), ErrorKind::Capture);
-    end_capture(&stream)?;
-    assert_ne!(stream.native()?, native);
-    assert_eq!(stream.sm_ids()?.len(), 64);
-    // One that ends with its lease while it captures.
-    begin_capture(&stream)?;
-    drop(lease);
-    assert_eq!(stream.query().unwrap_err().kind(), ErrorKind::ContextDestroyed);
-    drop(stream);
-    assert_eq!(Lease::acquire(&device(), None)?.sm_count()?, 132);
-    Ok(())
 }
 
 #[test]
@@ -340,25 +222,6 @@ fn waits_are_given_up() -> Result<()> {
 }
 
 #[test]
-fn other_families() -> Result<()> {
-    let _turn = turn();
-    let lease = Lease::acquire(&device(), 24)?;
-    device().map_sms(Family::Coscheduled)?;
-    device().map_sms(Family::Fine)?;
-    let fine = device().lease().sm_count(10).family(Family::Fine).acquire()?;
-    assert_eq!((fine.sm_count()?, fine.info()?.family), (10, Family::Fine));
-    assert_eq!(lease.sms()?.overlap(&fine.sms()?)?, 0);
-    let both = [(&lease, Sms::Count(16)), (&fine, Sms::Count(8))];
-    let mixed = gcx::resize(&both, Resize::new()).unwrap_err();
-    assert_eq!(mixed.kind(), ErrorKind::InvalidResourceConfiguration);
-    let refused = fine.hand_over(&lease).unwrap_err();
-    assert_eq!(refused.to_string(), refused.error.to_string());
-    assert_eq!(gcx::Error::from(refused).kind(), ErrorKind::InvalidResourceConfiguration);
-    assert_eq!(gcx::leases()?.len(), 1); // turned into an error, the lease was dropped
-    Ok(())
-}
-
-#[test]
 fn wrong_values() -> Result<()> {
     let _turn = turn();
     let invalid = |builder: gcx::LeaseBuilder<'_>, says: &str| {
@@ -381,19 +244,5 @@ fn wrong_values() -> Result<()> {
     let long = "\u{00e9}".repeat(31);
     let held = lease().name(long.as_str()).acquire()?;
     assert_eq!((held.info()?.name, gcx::leases()?.remove(0).name), (long.clone(), long));
-    assert_eq!(held.resize(0).unwrap_err().kind(), ErrorKind::InvalidValue);
-    assert_eq!(gcx::resize(&[], Resize::new()).unwrap_err().kind(), ErrorKind::InvalidValue);
-    assert_eq!(gcx::prepare(&[]).unwrap_err().kind(), ErrorKind::InvalidValue);
-    let twice = [(&held, Sms::Count(16)), (&held, Sms::Count(8))];
-    assert_eq!(gcx::resize(&twice, Resize::new()).unwrap_err().kind(), ErrorKind::InvalidValue);
-    let most = held.resize(140).unwrap_err();
-    assert_eq!(most.kind(), ErrorKind::InvalidResourceConfiguration, "{most}");
-    let never = Lease::acquire(&device(), 140).unwrap_err();
-    assert_eq!(never.kind(), ErrorKind::InvalidResourceConfiguration);
-    assert_eq!((held.sm_count()?, held.info()?.changes), (24, 0));
-    // A plain partition is asked for nothing, and stays where it is.
-    let part = Partition::new(&held.sms()?)?;
-    held.resize(64)?;
-    assert_eq!(part.stream().sm_count()?, 24);
     Ok(())
 }

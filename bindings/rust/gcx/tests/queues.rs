@@ -40,14 +40,6 @@ fn asked_for_in_time() {
 }
 
 #[test]
-fn one_is_too_few() {
-    alone_with(&[(NAME, "1")], "one_is_too_few", || {
-        let info = queue_info().unwrap();
-        assert_eq!((info.connections, info.too_few), (Some(1), true));
-    });
-}
-
-#[test]
 fn what_no_number_is() {
     alone_with(&[(NAME, "many")], "what_no_number_is", || {
         let info = queue_info().unwrap();

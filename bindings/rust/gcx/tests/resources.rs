@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use gcx::{
-    Capability, Device, ErrorKind, Family, LocalityDomain, PartitionOptions, Result, SmRequest,
-    SmResource, SplitOptions, WorkqueueResource, WorkqueueScope,
+    Capability, Device, ErrorKind, Family, LocalityDomain, Result, SmRequest, SmResource,
+    SplitOptions, WorkqueueResource, WorkqueueScope,
 };
 
 fn sms() -> Result<SmResource> {
@@ -43,40 +43,6 @@ fn a_device_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn splits_round_up_to_atoms() -> Result<()> {
-    let split = sms()?.split([7, 10, 24])?;
-    let counts: Vec<u32> = split.iter().map(SmResource::sm_count).collect();
-    assert_eq!(counts, [8, 12, 24]);
-    assert_eq!(split.remainder().sm_count(), 88);
-    assert_eq!(split.len(), 3);
-    let again: Vec<SmResource> = split.clone().into_iter().collect();
-    assert_eq!(&again[..], &split[..]);
-    for (index, a) in split.iter().enumerate() {
-        assert_eq!((a.family(), a.device()), (Family::Coscheduled, 0));
-        assert!(a.is_subset(&sms()?)?);
-        for b in &split[index + 1..] {
-            assert!(a.is_disjoint(b)?);
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn plans_are_what_splits_give() -> Result<()> {
-    let options = SplitOptions::new().family(Family::Fine);
-    for counts in [vec![Some(2), Some(30), None], vec![Some(132)], vec![None, None, None]] {
-        for options in [SplitOptions::new(), options] {
-            let plan = sms()?.plan_with(counts.clone(), &options)?;
-            let split = sms()?.split_with(counts.clone(), &options)?;
-            let given: Vec<u32> = split.iter().map(SmResource::sm_count).collect();
-            assert_eq!(plan.sm_counts(), given);
-            assert_eq!(plan.remainder(), split.remainder().sm_count());
-        }
-    }
-    Ok(())
-}
-
-#[test]
 fn resources_are_sets_and_values() -> Result<()> {
     let ([a, b], rest) = sms()?.split_array([24, 32])?;
     let both = a.union(&b)?;
@@ -103,37 +69,6 @@ fn atoms_make_the_whole() -> Result<()> {
     assert_eq!((first.sm_count(), first.atom_count(), atoms.len()), (8, 1, 15));
     let together = atoms.try_fold(first, |all, atom| all.union(&atom?))?;
     assert_eq!(together, whole);
-    Ok(())
-}
-
-#[test]
-fn families_have_their_own_atoms() -> Result<()> {
-    let device = Device::new(0)?;
-    let fine = SplitOptions::new().family(Family::Fine);
-    let group = device.sms()?.split_with([10], &fine)?[0];
-    assert_eq!((group.family(), group.sm_count(), group.atom_count()), (Family::Fine, 10, 5));
-    assert_eq!((group.min_partition_size(), group.coscheduled_alignment()), (2, 2));
-    device.map_sms(Family::Fine)?;
-    device.map_sms(Family::Coscheduled)?;
-    assert_eq!(group.sm_ids()?.len(), 10);
-    assert_eq!(group.overlap(&device.sms()?)?, 10);
-    let error = group.union(&device.sms()?).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidResourceConfiguration);
-    assert_eq!(device.map_sms(Family::Structured).unwrap_err().kind(), ErrorKind::InvalidValue);
-    Ok(())
-}
-
-// The tests load no module with dynamic parallelism.
-#[test]
-fn shared_sms_without_a_module_are_none() -> Result<()> {
-    let device = Device::new(0)?;
-    assert!(device.shared_sms()?.is_empty());
-    let options = SplitOptions::new().exclude_shared();
-    let error = device.sms()?.split_with([24], &options).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotReady);
-    let options = PartitionOptions::new().exclude_shared();
-    let error = device.partition_with([Some(24)], &options).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotReady);
     Ok(())
 }
 
@@ -249,19 +184,6 @@ fn the_driver_tells_about_itself() -> Result<()> {
     let version = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
     let (major, minor, _) = gcx::library_version();
     assert_eq!(format!("{major}.{minor}"), version);
-    Ok(())
-}
-
-#[test]
-fn another_driver_is_refused() -> Result<()> {
-    gcx::devices()?;
-    // SAFETY: nothing is opened but the driver that is open.
-    unsafe {
-        gcx::open_driver("")?;
-        let error = gcx::open_driver("sim:a100@12.8").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::AlreadyAcquired);
-        assert_eq!(gcx::open_driver("a\0b").unwrap_err().kind(), ErrorKind::InvalidValue);
-    }
     Ok(())
 }
 

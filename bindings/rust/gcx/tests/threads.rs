@@ -93,7 +93,7 @@ fn round(device: &Device, shared: &Partition, seed: &mut u64) -> Result<()> {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let chance = *seed >> 33;
     let sms = 8 + 8 * u32::try_from(chance / 16 % 8).unwrap();
-    match chance % 8 {
+    match chance % 9 {
         0 => {
             let parts = device.partition([Some(sms), None])?;
             assert_eq!(parts[0].sm_count() + parts[1].sm_count(), device.sm_count());
@@ -133,6 +133,13 @@ fn round(device: &Device, shared: &Partition, seed: &mut u64) -> Result<()> {
             let part = Partition::with(shared.sms(), &options)?;
             assert_ne!(part.context().info()?.id, shared.context().info()?.id);
             Ok(())
+        }
+        7 => {
+            let lease = gcx::Lease::acquire(device, 8)?;
+            let stream = lease.stream()?;
+            stream.wait(shared.stream())?;
+            lease.resize(8)?;
+            stream.query().map(|_| ())
         }
         _ => {
             assert!(gcx::live_contexts()?.iter().any(|live| live.sms == *shared.sms()));

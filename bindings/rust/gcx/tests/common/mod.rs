@@ -22,13 +22,10 @@ use gcx::{Result, Stream};
 /// unless it ends well.
 pub fn alone(test: &str, body: impl FnOnce()) {
     let spec = std::env::var("GCX_DRIVER").unwrap_or_else(|_| "sim:h100@13.0".to_owned());
-    alone_on(&spec.replace("sim:h100", "sim:2xh100"), test, body);
-}
-
-pub fn alone_on(spec: &str, test: &str, body: impl FnOnce()) {
+    let spec = spec.replace("sim:h100", "sim:2xh100");
     alone_with(&[], test, || {
         // SAFETY: it is the simulated driver, or a GPU's.
-        unsafe { gcx::open_driver(spec) }.unwrap();
+        unsafe { gcx::open_driver(&spec) }.unwrap();
         body();
     });
 }
@@ -126,14 +123,6 @@ pub unsafe fn function_of<F>(library: &str, name: &str) -> F {
     transmute_copy(&address)
 }
 
-pub fn reset_device() {
-    // SAFETY: it takes a CUdevice, which is a number.
-    unsafe {
-        let reset: extern "C" fn(c_int) -> c_int = driver_function("cuDevicePrimaryCtxReset_v2");
-        assert_eq!(reset(0), 0);
-    }
-}
-
 type Retain = extern "C" fn(*mut *mut c_void, c_int) -> c_int;
 type Push = extern "C" fn(*mut c_void) -> c_int;
 type Load = extern "C" fn(*mut *mut c_void, *const c_void) -> c_int;
@@ -180,17 +169,6 @@ pub fn begin_capture(stream: &Stream) -> Result<()> {
         unsafe { driver_function("cuStreamBeginCapture_v2") };
     let native = stream.native()?.cast();
     assert_eq!(in_primary(|| begin(native, 2)), 0);
-    Ok(())
-}
-
-pub fn end_capture(stream: &Stream) -> Result<()> {
-    let mut graph = ptr::null_mut();
-    // SAFETY: the types are those of cuda.h.
-    let (end, destroy): (End, extern "C" fn(*mut c_void) -> c_int) =
-        unsafe { (driver_function("cuStreamEndCapture"), driver_function("cuGraphDestroy")) };
-    let native = stream.native()?.cast();
-    assert_eq!(in_primary(|| end(native, &mut graph)), 0);
-    assert_eq!(destroy(graph), 0);
     Ok(())
 }
 

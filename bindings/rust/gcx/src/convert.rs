@@ -1,4 +1,4 @@
-//! What C tells of things that other processes may have made.
+//! How the fields of C's structs become Rust's types.
 
 use std::ffi::OsString;
 use std::os::raw::c_char;
@@ -27,4 +27,20 @@ pub(crate) fn numbers(words: &[u64]) -> Vec<u32> {
 pub(crate) fn bytes(text: &[c_char]) -> OsString {
     let text = text.iter().take_while(|&&byte| byte != 0);
     OsString::from_vec(text.map(|byte| byte.to_ne_bytes()[0]).collect())
+}
+
+/// The text before the first byte that is zero; what isn't UTF-8 in it is replaced.
+pub(crate) fn string(text: &[c_char]) -> String {
+    bytes(text).to_string_lossy().into_owned()
+}
+
+/// A number, unless it is the one that stands for none.
+pub(crate) fn some<T: Copy + PartialEq>(number: T, none: T) -> Option<T> {
+    Some(number).filter(|number| *number != none)
+}
+
+/// 13010 is CUDA 13.1: (13, 1).
+pub(crate) fn version(number: i32) -> (u32, u32) {
+    let number = number.unsigned_abs();
+    (number / 1000, number % 1000 / 10)
 }

@@ -1,7 +1,7 @@
 //! What the crate costs above the C API: the same calls through both, by turns, as the ratio of the
 //! shortest times. The raw calls are those of `gcx-sys`, which are C's own.
 //!
-//!     GCX_DRIVER=sim:h100@13.0 cargo run --release --example overhead [MOST]
+//!     GCX_DRIVER=sim:h100@13.0 cargo run --release --bin overhead [MOST]
 //!
 //! With a number it fails if a ratio is above that.
 
