@@ -1538,6 +1538,43 @@ GCX_API gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 GCX_API gcx_result gcx_device_get_shared_sms(int32_t device, uint32_t* sm_ids, uint32_t capacity,
                                              uint32_t* count);
 
+/* What gcx_verify saw of one stream. Grows at the end of reserved, never in size. */
+typedef struct gcx_verified_stream {
+    uint32_t sm_count;   /* SMs that it was promised: gcx_stream_info.sm_count */
+    uint32_t seen_count; /* SMs that its kernels ran on */
+    uint32_t ok;         /* 1: none of the problems is of this stream */
+    uint32_t
+        shared_lease;     /* 1: it follows a shared lease, whose SMs other shared leases may have */
+    uint32_t reserved[4]; /* 0 */
+    uint64_t seen[16];    /* those SMs: bit n % 64 of seen[n / 64] is SM n */
+} gcx_verified_stream;
+
+/* What gcx_verify found. */
+typedef struct gcx_verification {
+    uint32_t struct_size;
+    int32_t device;
+    uint32_t ok; /* 1: there is no problem */
+    uint32_t problem_count;
+    uint32_t virtual_sm_numbers; /* 1: under MPS, where SM numbers tell how many SMs, not which */
+    uint32_t overlap_count;      /* SMs that were seen in more than one stream; 0 if virtual */
+    uint64_t overlap[16];        /* those SMs, as in gcx_verified_stream.seen */
+    uint64_t shared_by_all[16];  /* SMs of gcx_device_get_shared_sms that were seen beside others */
+    char problems[4096];         /* in words, a line for each; the last says how many didn't fit */
+} gcx_verification;
+#define GCX_VERIFICATION_INIT GCX_STRUCT_INIT(gcx_verification)
+
+/* Shows which SMs streams really run on, and whether that is what was promised: probes each stream
+ * as gcx_stream_probe_sms does, one after the other, and compares. results[0 .. count - 1] receives
+ * what was seen of each stream, in their order; it may be NULL. It is a problem if a stream's
+ * kernels ran on more or fewer SMs than promised, if two streams share SMs, unless both follow
+ * shared leases, and if all partitions share SMs because a module with dynamic parallelism is
+ * loaded. The problems call the streams A, B, and so on. A problem is no error: the result is
+ * GCX_SUCCESS, and verification->ok is 0. On the simulated driver this proves nothing about a GPU.
+ * Errors: GCX_ERROR_INVALID_VALUE count is 0, or the streams are of several devices; those of
+ * gcx_stream_probe_sms. */
+GCX_API gcx_result gcx_verify(const gcx_stream* streams, uint32_t count,
+                              gcx_verified_stream* results, gcx_verification* verification);
+
 /* The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as
  * above. None are of a resource of 0 SMs. Errors: GCX_ERROR_NOT_READY the family isn't mapped;
  * GCX_ERROR_NOT_SUPPORTED it is of a structured split, which can't be mapped: probe a stream of it;

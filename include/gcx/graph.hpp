@@ -48,13 +48,6 @@ struct kernel_params {
     }
 };
 
-// A stream in an array: launch_parts({a, b}), or a vector of these.
-struct part_stream {
-    part_stream(const stream& of) noexcept : handle(of.handle()) {}
-    gcx_stream handle;
-};
-static_assert(sizeof(part_stream) == sizeof(gcx_stream), "an array of them is one of C's");
-
 class graph : public detail::owner<gcx_graph, gcx_graph_destroy> {
   public:
     graph() noexcept = default;
@@ -75,7 +68,7 @@ class graph : public detail::owner<gcx_graph, gcx_graph_destroy> {
     // gcx_graph_launch: all parts on the SMs that the stream has now.
     void launch(const stream& in) const { check(gcx_graph_launch(handle(), in.handle())); }
     // gcx_graph_launch_parts: each part on the SMs of its stream.
-    void launch_parts(view<part_stream> streams) const {
+    void launch_parts(view<stream_ref> streams) const {
         check(gcx_graph_launch_parts(handle(), reinterpret_cast<const gcx_stream*>(streams.data()),
                                      detail::size_for_c(streams.size())));
     }

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 #include <vector>
 
 struct CUkern_st; // as cuda.h has it
@@ -202,5 +203,27 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
         return params;
     }
 };
+
+// A stream in an array: launch_parts({a, b}), verify({a, b}), or a vector of these.
+struct stream_ref {
+    stream_ref(const stream& of) noexcept : handle(of.handle()) {}
+    gcx_stream handle;
+};
+static_assert(sizeof(stream_ref) == sizeof(gcx_stream), "an array of them is one of C's");
+
+// gcx_verify: which SMs streams of one device really run on, and whether that is as promised.
+struct verification {
+    gcx_verification found;
+    std::vector<gcx_verified_stream> streams; // in the order given
+
+    explicit operator bool() const noexcept { return found.ok != 0; }
+    std::string_view problems() const noexcept { return found.problems; }
+};
+inline verification verify(view<stream_ref> streams) {
+    verification made{GCX_VERIFICATION_INIT, std::vector<gcx_verified_stream>(streams.size())};
+    check(gcx_verify(reinterpret_cast<const gcx_stream*>(streams.data()),
+                     detail::size_for_c(streams.size()), made.streams.data(), &made.found));
+    return made;
+}
 
 } // namespace gcx

@@ -5,6 +5,11 @@
 #include "api/guard.hpp"
 #include "core/capture.hpp"
 #include "core/kernel_fit.hpp"
+#include "driver/mps.hpp"
+#include "probe/verification.hpp"
+
+#include <algorithm>
+#include <cstring>
 
 using namespace gcx;
 
@@ -26,6 +31,50 @@ void refuse_default_stream(CUstream native) {
                 : legacy          ? "cudaStreamLegacy"
                                   : "cudaStreamPerThread",
                 static_cast<std::size_t>(number), legacy ? "" : "thread's "));
+}
+
+// Which SMs the stream's kernels run on.
+ProbedStream probed(Library& lib, Stream& stream) {
+    Device& device = lib.device(stream.device());
+    if (stream.gate() != nullptr) {
+        EventPool& events = lib.leases.events(device);
+        Probe::Seen seen = lib.probe.stream_sms(lib.cache, device, events, stream);
+        return {seen.promised, std::move(seen.sms), stream.follows_shared_lease()};
+    }
+    const Stream::Place place = stream.place(Stream::Purpose::ask);
+    const uint32_t promised = stream.sm_count(place);
+    return {promised, lib.probe.stream_sms(device, place.context, place.native, promised)};
+}
+
+// The SMs that all partitions share, where a stream shows that there are any.
+std::vector<uint32_t> shared_by_all(Library& lib, Device& device,
+                                    const std::vector<ProbedStream>& streams) {
+    const bool more = std::ranges::any_of(
+        streams, [](const ProbedStream& one) { return one.seen.size() > one.promised; });
+    return more ? lib.probe.shared_sms(lib.cache, device) : std::vector<uint32_t>();
+}
+
+template <std::size_t kWords>
+void set_bits(uint64_t (&words)[kWords], const std::vector<uint32_t>& sms) {
+    for (const uint32_t sm : sms)
+        words[sm / 64] |= uint64_t{1} << (sm % 64);
+}
+
+// One in each line; those for which there is no room are counted in the last.
+template <std::size_t kRoom>
+void write_lines(char (&text)[kRoom], const std::vector<std::string>& lines) {
+    constexpr std::size_t kLast = 32; // room for the last line
+    std::string written;
+    std::size_t done = 0;
+    for (; done < lines.size(); done++) {
+        const bool is_last = done + 1 == lines.size();
+        if (written.size() + lines[done].size() + 1 + (is_last ? 0 : kLast) >= kRoom)
+            break;
+        written += (written.empty() ? "" : "\n") + lines[done];
+    }
+    if (done < lines.size())
+        written += format("%sand %zu more", written.empty() ? "" : "\n", lines.size() - done);
+    std::memcpy(text, written.c_str(), written.size() + 1);
 }
 
 } // namespace
@@ -148,15 +197,53 @@ gcx_result gcx_stream_probe_sms(gcx_stream stream, uint32_t* sm_ids, uint32_t ca
         not_null(count, "count");
         Library& lib = library();
         const auto pin = pin_alive(lib.streams, stream);
-        Device& device = lib.device(pin->device());
-        if (pin->gate() != nullptr) {
-            EventPool& events = lib.leases.events(device);
-            give_sm_ids(lib.probe.stream_sms(lib.cache, device, events, *pin), sm_ids, capacity,
-                        count);
-            return;
+        give_sm_ids(probed(lib, *pin).seen, sm_ids, capacity, count);
+    });
+}
+
+gcx_result gcx_verify(const gcx_stream* streams, uint32_t count, gcx_verified_stream* results,
+                      gcx_verification* verification) {
+    GCX_BODY({
+        not_null(streams, "streams");
+        check_size(verification, "verification");
+        if (count == 0)
+            fail(GCX_ERROR_INVALID_VALUE, "count is 0; give at least one stream to verify");
+        Library& lib = library();
+        std::vector<HandleTable<Stream>::Pin> pins;
+        for (uint32_t i = 0; i < count; i++) {
+            pins.push_back(pin_alive(lib.streams, streams[i]));
+            if (pins[i]->device() != pins[0]->device())
+                fail(GCX_ERROR_INVALID_VALUE,
+                     format("the streams are of devices %d and %d; verify those of each device on "
+                            "their own",
+                            pins[0]->device(), pins[i]->device()));
         }
-        const Stream::Place place = pin->place(Stream::Purpose::ask);
-        give_sm_ids(lib.probe.stream_sms(device, place.context, place.native, pin->sm_count(place)),
-                    sm_ids, capacity, count);
+        Device& device = lib.device(pins[0]->device());
+        const bool is_virtual = mps_of(lib.driver, device.native()).state == GCX_MPS_ON;
+        std::vector<ProbedStream> seen;
+        for (const auto& pin : pins)
+            seen.push_back(probed(lib, *pin));
+        const std::vector<uint32_t> shared =
+            is_virtual ? std::vector<uint32_t>() : shared_by_all(lib, device, seen);
+        const Verification found = verify(seen, is_virtual, shared, device.may_share_sms());
+
+        for (uint32_t i = 0; results != nullptr && i < count; i++) {
+            results[i] = gcx_verified_stream{};
+            results[i].sm_count = seen[i].promised;
+            results[i].seen_count = static_cast<uint32_t>(seen[i].seen.size());
+            results[i].ok = found.fine[i];
+            results[i].shared_lease = seen[i].of_shared_lease ? 1 : 0;
+            set_bits(results[i].seen, seen[i].seen);
+        }
+        gcx_verification filled = GCX_VERIFICATION_INIT;
+        filled.device = pins[0]->device();
+        filled.ok = found.problems.empty() ? 1 : 0;
+        filled.problem_count = static_cast<uint32_t>(found.problems.size());
+        filled.virtual_sm_numbers = is_virtual ? 1 : 0;
+        filled.overlap_count = static_cast<uint32_t>(found.overlap.size());
+        set_bits(filled.overlap, found.overlap);
+        set_bits(filled.shared_by_all, shared);
+        write_lines(filled.problems, found.problems);
+        *verification = filled;
     });
 }

@@ -45,6 +45,10 @@ class Stream {
     void check_alive() const;
     void get_info(gcx_stream_info& info);
     uint32_t sm_count(const Place& place) const;
+    // Whether it follows a lease whose SMs others may have too.
+    bool follows_shared_lease() const {
+        return follower_ != nullptr && follower_->lease().terms.shared;
+    }
     int32_t device() const { return device_; }
 
   private:

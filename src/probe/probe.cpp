@@ -173,8 +173,8 @@ std::vector<uint32_t> Probe::sms_of(CUcontext context, CUstream stream, uint32_t
     return seen;
 }
 
-std::vector<uint32_t> Probe::stream_sms(ContextCache& cache, Device& device, EventPool& events,
-                                        Stream& stream) {
+Probe::Seen Probe::stream_sms(ContextCache& cache, Device& device, EventPool& events,
+                              Stream& stream) {
     for (int i = 0; i < kMoves; i++) {
         if (auto seen = leased_sms(cache, device, events, stream))
             return *std::move(seen);
@@ -184,8 +184,8 @@ std::vector<uint32_t> Probe::stream_sms(ContextCache& cache, Device& device, Eve
                                      kMoves));
 }
 
-std::optional<std::vector<uint32_t>> Probe::leased_sms(ContextCache& cache, Device& device,
-                                                       EventPool& events, Stream& stream) {
+std::optional<Probe::Seen> Probe::leased_sms(ContextCache& cache, Device& device, EventPool& events,
+                                             Stream& stream) {
     const Stream::Place place = stream.place(Stream::Purpose::ask);
     refuse_capturing(place.native);
     const uint32_t expected = stream.sm_count(place);
@@ -223,7 +223,7 @@ std::optional<std::vector<uint32_t>> Probe::leased_sms(ContextCache& cache, Devi
         spin_ns = std::min(spin_ns * 2, kMostSpinNs);
     }
     note_extra(device, seen, expected);
-    return seen;
+    return Seen{std::move(seen), expected};
 }
 
 std::vector<uint32_t> Probe::stream_sms(Device& device, CUcontext context, CUstream stream,

@@ -24,10 +24,13 @@ class Probe {
     // Device::note_extra_sms.
     std::vector<uint32_t> stream_sms(Device& device, CUcontext context, CUstream stream,
                                      uint32_t promised);
+    struct Seen {
+        std::vector<uint32_t> sms; // ascending
+        uint32_t promised = 0;     // by the lease, while it was probed
+    };
     // The same of a stream that follows a lease. Only what it submits to that stream is under the
     // lease's gate, since a change must not wait for work.
-    std::vector<uint32_t> stream_sms(ContextCache& cache, Device& device, EventPool& events,
-                                     Stream& stream);
+    Seen stream_sms(ContextCache& cache, Device& device, EventPool& events, Stream& stream);
 
     // Returns Device::shared_sms. While they are not known, probes two disjoint partitions, whose
     // contexts the cache keeps. Empty: there are none.
@@ -50,8 +53,8 @@ class Probe {
     std::vector<uint32_t> read(CUdeviceptr counts, CUstream stream);
     void refuse_capturing(CUstream stream);
     // Nothing if the stream moved to another context while it was probed.
-    std::optional<std::vector<uint32_t>> leased_sms(ContextCache& cache, Device& device,
-                                                    EventPool& events, Stream& stream);
+    std::optional<Seen> leased_sms(ContextCache& cache, Device& device, EventPool& events,
+                                   Stream& stream);
     SmMap read_map(ContextCache& cache, Device& device, const std::shared_ptr<Family>& family);
 
     const Driver& driver_;

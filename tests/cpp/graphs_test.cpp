@@ -104,7 +104,7 @@ void parts_of_a_graph() {
     a.synchronize();
     CHECK(noted(kernels, 0) == c.sm_ids() && noted(kernels, 1) == a.sm_ids());
     CHECK_EQ(graph.info().made, 1u);
-    const std::vector<gcx::part_stream> streams = {b, c};
+    const std::vector<gcx::stream_ref> streams = {b, c};
     graph.launch_parts(streams);
     b.synchronize();
     c.synchronize();

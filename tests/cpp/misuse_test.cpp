@@ -113,7 +113,7 @@ void empty_list_message_names_the_list() {
     says("there is nothing to prepare", [&] { gcx::prepare_contexts(resources); });
     says("there is no lease", [&] { gcx::resize(std::vector<gcx::lease_size>()); });
     says("there is no lease", [&] { gcx::prepare(std::vector<gcx::lease_size>()); });
-    says("count is 0", [&] { gcx::graph().launch_parts(std::vector<gcx::part_stream>()); });
+    says("count is 0", [&] { gcx::graph().launch_parts(std::vector<gcx::stream_ref>()); });
     says("count is 0", [&] { gcx::graph().prepare(resources); });
 }
 

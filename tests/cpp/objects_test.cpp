@@ -99,6 +99,20 @@ void current() {
 }
 
 // A moved one leaves nothing behind, and what was there before is given up once.
+void verified() {
+    const auto [parts, rest] = gcx::device(0).sms().split({108, 16});
+    const gcx::stream a{gcx::context(parts[0])};
+    const gcx::stream b{gcx::context(parts[1])};
+    const gcx::verification good = gcx::verify({a, b});
+    CHECK(good);
+    CHECK_EQ(good.streams.size(), 2u);
+    CHECK_EQ(good.streams[1].seen_count, 16u);
+    const gcx::verification bad = gcx::verify({a, a});
+    CHECK(!bad);
+    CHECK_EQ(bad.problems().substr(0, 32), "partitions A and B share 108 SMs");
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::verify(std::vector<gcx::stream_ref>()));
+}
+
 void moves() {
     gcx::context context(part(24));
     const gcx_context handle = context.handle();
@@ -150,6 +164,7 @@ void test_objects() {
         natives();
         order();
         current();
+        verified();
         moves();
         any_order_of_ends();
     });

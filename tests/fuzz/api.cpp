@@ -246,6 +246,15 @@ void probe(Bytes& bytes, Shared& shared) {
     });
 }
 
+void verify(Bytes& bytes, Shared& shared) {
+    std::vector<gcx_stream> streams(bytes.next() % 4);
+    for (gcx_stream& stream : streams)
+        stream = shared.streams.pick(bytes);
+    std::vector<gcx_verified_stream> results(streams.size());
+    gcx_verification found = GCX_VERIFICATION_INIT;
+    gcx_verify(streams.data(), static_cast<uint32_t>(streams.size()), results.data(), &found);
+}
+
 void create_context(Bytes& bytes, Shared& shared) {
     std::vector<gcx_resource> resources;
     for (unsigned left = 1U + (bytes.next() & 3); left > 0; left--)
@@ -593,6 +602,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     destroy_hold,
     hold_facts,
     shared_sms,
+    verify,
 });
 
 void one_operation(Bytes& bytes, Shared& shared) {

@@ -1,0 +1,183 @@
+// gcx_verify through the API; tests/core/verification_test.cpp has what it says of each difference.
+
+#include "support.hpp"
+
+#include <cstdlib>
+#include <memory>
+
+namespace {
+
+using namespace support;
+
+struct Answer {
+    gcx_result result = GCX_SUCCESS;
+    gcx_verification verification = GCX_VERIFICATION_INIT;
+    std::vector<gcx_verified_stream> streams;
+};
+
+Answer verify(const std::vector<gcx_stream>& streams) {
+    Answer answer;
+    answer.streams.resize(streams.size());
+    answer.result = gcx_verify(streams.data(), static_cast<uint32_t>(streams.size()),
+                               answer.streams.data(), &answer.verification);
+    return answer;
+}
+
+template <std::size_t kWords>
+SmIds sms_of(const uint64_t (&words)[kWords]) {
+    SmIds ids;
+    for (uint32_t sm = 0; sm < kWords * 64; sm++) {
+        if (((words[sm / 64] >> (sm % 64)) & 1) != 0)
+            ids.push_back(sm);
+    }
+    return ids;
+}
+
+bool has_problem(const Answer& answer, const char* text) {
+    return std::string(answer.verification.problems).find(text) != std::string::npos;
+}
+
+void disjoint_partitions_are_as_promised() {
+    on_machine("2xh100@13.0", [] {
+        const Split parts = split(whole_device(), {108, 24});
+        const Partition a(parts.groups[0]);
+        const Partition b(parts.groups[1]);
+        const Answer answer = verify({a.stream, b.stream});
+        CHECK_EQ(answer.result, GCX_SUCCESS);
+        CHECK_EQ(answer.verification.ok, 1U);
+        CHECK_EQ(answer.verification.device, 0);
+        CHECK_EQ(answer.verification.problem_count, 0U);
+        CHECK_EQ(answer.verification.overlap_count, 0U);
+        CHECK_EQ(answer.verification.virtual_sm_numbers, 0U);
+        CHECK_EQ(std::string(answer.verification.problems), "");
+        CHECK_EQ(answer.streams[0].sm_count, 108U);
+        CHECK_EQ(answer.streams[1].seen_count, 24U);
+        CHECK(sms_of(answer.streams[0].seen) == a.probe());
+        CHECK(sms_of(answer.streams[1].seen) == b.probe());
+        gcx_verification alone = GCX_VERIFICATION_INIT;
+        CHECK_OK(gcx_verify(&a.stream, 1, nullptr, &alone));
+        CHECK_EQ(alone.ok, 1U);
+    });
+}
+
+void overlapping_partitions_are_named() {
+    on_machine("h100@13.0", [] {
+        const Split outer = split(whole_device(), {24});
+        const Partition a(outer.groups[0]);
+        const Partition b(split(outer.groups[0], {8}).groups[0]);
+        const Answer answer = verify({a.stream, b.stream, a.stream});
+        CHECK_EQ(answer.result, GCX_SUCCESS);
+        CHECK_EQ(answer.verification.ok, 0U);
+        CHECK_EQ(answer.verification.overlap_count, 24U);
+        CHECK(sms_of(answer.verification.overlap) == a.probe());
+        CHECK_EQ(answer.verification.problem_count, 2U);
+        CHECK(has_problem(answer, "partitions A and B and C share 8 SMs"));
+        CHECK(has_problem(answer, "\npartitions A and C share 16 SMs"));
+        CHECK_EQ(answer.streams[1].ok, 0U);
+    });
+}
+
+void shared_leases_have_sms_in_common() {
+    on_machine("h100@13.0", [] {
+        gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+        params.flags = GCX_LEASE_SHARED;
+        std::vector<gcx_stream> streams(3);
+        std::vector<gcx_lease> leases(2);
+        for (std::size_t i = 0; i < leases.size(); i++) {
+            CHECK_OK(gcx_lease_acquire(0, 72, &params, &leases[i]));
+            CHECK_OK(gcx_lease_stream_create(leases[i], nullptr, &streams[i]));
+        }
+        const Partition other(split(whole_device(), {132}).groups[0]);
+        streams[2] = other.stream;
+        const Answer two = verify({streams[0], streams[1]});
+        CHECK_EQ(two.verification.ok, 1U);
+        CHECK_EQ(two.streams[0].shared_lease, 1U);
+        CHECK_EQ(two.verification.overlap_count, 72U);
+        const Answer three = verify(streams);
+        CHECK_EQ(three.verification.ok, 0U);
+        CHECK_EQ(three.streams[2].shared_lease, 0U);
+        for (const gcx_lease lease : leases)
+            CHECK_OK(gcx_lease_release(lease));
+    });
+}
+
+void virtual_numbers_are_told() {
+    setenv("GCX_SIM_MPS", "1", 1);
+    on_machine("h100@13.0", [] {
+        const Split parts = split(whole_device(), {24, 24});
+        const Partition a(parts.groups[0]);
+        const Partition b(parts.groups[1]);
+        const Answer answer = verify({a.stream, b.stream});
+        CHECK_EQ(answer.verification.ok, 1U);
+        CHECK_EQ(answer.verification.virtual_sm_numbers, 1U);
+        CHECK_EQ(answer.verification.overlap_count, 0U);
+    });
+    unsetenv("GCX_SIM_MPS");
+}
+
+void shared_sms_are_one_problem() {
+    setenv("GCX_SIM_DYNAMIC_PARALLELISM", "1", 1);
+    on_machine("h200@13.0", [] {
+        const Split parts = split(whole_device(), {24, 16});
+        const Partition a(parts.groups[0]);
+        const Partition b(parts.groups[1]);
+        const Answer answer = verify({a.stream, b.stream});
+        CHECK_EQ(answer.verification.ok, 0U);
+        CHECK_EQ(answer.verification.problem_count, 1U);
+        CHECK(has_problem(answer, "SMs 124-125 are shared by all partitions of this process"));
+        CHECK(sms_of(answer.verification.shared_by_all) == SmIds({124, 125}));
+        CHECK_EQ(answer.streams[0].seen_count, 26U);
+    });
+    unsetenv("GCX_SIM_DYNAMIC_PARALLELISM");
+}
+
+// More problems than there is room for.
+void problems_that_do_not_fit_are_counted() {
+    on_machine("h100@13.0", [] {
+        const gcx_resource whole = whole_device();
+        std::vector<std::unique_ptr<Partition>> parts;
+        std::vector<gcx_stream> streams;
+        for (uint32_t count = 8; count <= 128; count += 8) {
+            for (int i = 0; i < 6; i++) {
+                parts.push_back(std::make_unique<Partition>(split(whole, {count}).groups[0]));
+                streams.push_back(parts.back()->stream);
+            }
+        }
+        const Answer answer = verify(streams);
+        CHECK_EQ(answer.verification.ok, 0U);
+        CHECK(answer.verification.problem_count > 1);
+        const std::string text = answer.verification.problems;
+        CHECK(text.size() < sizeof answer.verification.problems);
+        CHECK(text.ends_with(" more"));
+    });
+}
+
+void what_can_not_be_verified_is_refused() {
+    on_machine("2xh100@13.0", [] {
+        const Partition a(split(whole_device(0), {24}).groups[0]);
+        const Partition b(split(whole_device(1), {24}).groups[0]);
+        gcx_verification found = GCX_VERIFICATION_INIT;
+        const gcx_stream both[] = {a.stream, b.stream};
+        CHECK_REFUSED(gcx_verify(both, 2, nullptr, &found), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_verify(both, 0, nullptr, &found), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_verify(nullptr, 1, nullptr, &found), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_verify(both, 1, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
+        const gcx_stream none = nullptr;
+        CHECK_REFUSED(gcx_verify(&none, 1, nullptr, &found), GCX_ERROR_INVALID_HANDLE);
+        found.struct_size = 8;
+        CHECK_REFUSED(gcx_verify(both, 1, nullptr, &found), GCX_ERROR_INVALID_VALUE);
+    });
+}
+
+} // namespace
+
+int main() {
+    disjoint_partitions_are_as_promised();
+    overlapping_partitions_are_named();
+    shared_leases_have_sms_in_common();
+    virtual_numbers_are_told();
+    shared_sms_are_one_problem();
+    problems_that_do_not_fit_are_counted();
+    what_can_not_be_verified_is_refused();
+    return support::summary("verify");
+}
