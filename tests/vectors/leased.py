@@ -253,7 +253,7 @@ def misuse(w: Writer) -> None:
     _ask(w, "hand-over", "a", "a", "-")
     _ask(w, "hand-over", "a", "b", "-")
     w("leases", -1)
-    w.vector("flags that leases don't have", "number")
+    w.vector("flags that leases don't have")
     w("lease", 0, 8, 128, "none", 0, 0, "x")
     w("lease", 0, 8, "-", 77, 0, 0, "x")
     w("lease", 0, 24, "-", "none", 0, 0, "a")
@@ -264,7 +264,7 @@ def misuse(w: Writer) -> None:
 
 
 def given_up(w: Writer) -> None:
-    w.vector("a lease is used after it was given up", "stale")
+    w.vector("a lease is used after it was given up")
     for name in ("a", "b", "c"):
         w("lease", 0, 16, "-", "none", 0, 0, name)
     w("close", "a")
@@ -280,7 +280,7 @@ def given_up(w: Writer) -> None:
     _ask(w, "hand-over", "b", "c", "-")
     w("held", "b", "r")
     w("leases", 0)
-    w.vector("a lease is given up twice", "twice")
+    w.vector("a lease is given up twice")
     w("lease", 0, 16, "-", "none", 0, 0, "a")
     w("close", "a")
     w("close", "a")
