@@ -192,17 +192,6 @@ class LeaseWaitTest {
     }
   }
 
-  @Test
-  void aCloseServesWhoWaits() throws Exception {
-    Lease held = device.acquire(LeaseRequest.rest());
-    Future<Lease> waits = pool.submit(() -> device.acquire(waiting(8)));
-    untilListed(2);
-    held.close();
-    try (Lease served = waits.get()) {
-      assertEquals(8, served.smCount());
-    }
-  }
-
   /** The SMs, an interruption and a signal come at once. */
   @Test
   void whicheverComesFirst() throws Exception {
