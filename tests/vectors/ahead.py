@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 def write(w: Writer) -> None:
     """All of them."""
-    # What the vectors before left is none of a runner's that leaves out some of them.
-    w.vector("nothing is kept that others made", "ahead")
-    w("limit", 0)
     for device, key in enumerate(w.gpus):
         at_random(w, key, device)
     limits(w)
@@ -24,7 +21,7 @@ def write(w: Writer) -> None:
 
 def _new(w: Writer, name: str, device: int, *counts: int) -> list[str]:
     """A vector with nothing kept, and a resource of each count, the first SMs."""
-    w.vector(name, "ahead")
+    w.vector(name)
     w("limit", 64)
     w("trim", 0)
     w("resource", device, "sm", "d")
@@ -80,5 +77,5 @@ def refused(w: Writer) -> None:
     w("ahead", [part, "none"])
     w("ahead", ["none"])
     w("cache")
-    w.vector("a resource that is none, ahead of time", "ahead", "number")
+    w.vector("a resource that is none, ahead of time")
     w("ahead", ["zero"])

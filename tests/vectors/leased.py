@@ -36,7 +36,7 @@ def _ask(w: Writer, *step: object) -> Answer | None:
 
 
 def _new(w: Writer, name: str, device: int, *families: str) -> None:
-    w.vector(name, "lease")
+    w.vector(name)
     for family in families or ("coscheduled",):
         w("map", device, family)
 
@@ -233,7 +233,7 @@ def streams(w: Writer) -> None:
 
 
 def misuse(w: Writer) -> None:
-    w.vector("leases that can't be", "lease")
+    w.vector("leases that can't be")
     w("lease", 99, 8, "-", "none", 0, 0, "x")
     w("lease", 0, 8, "-", "structured", 0, 0, "x")
     w("lease", 0, 8, "-", "none", 9, 0, "x")
@@ -253,7 +253,7 @@ def misuse(w: Writer) -> None:
     _ask(w, "hand-over", "a", "a", "-")
     _ask(w, "hand-over", "a", "b", "-")
     w("leases", -1)
-    w.vector("flags that leases don't have", "lease", "number")
+    w.vector("flags that leases don't have")
     w("lease", 0, 8, 128, "none", 0, 0, "x")
     w("lease", 0, 8, "-", 77, 0, 0, "x")
     w("lease", 0, 24, "-", "none", 0, 0, "a")
@@ -264,7 +264,7 @@ def misuse(w: Writer) -> None:
 
 
 def given_up(w: Writer) -> None:
-    w.vector("a lease is used after it was given up", "lease", "stale")
+    w.vector("a lease is used after it was given up")
     for name in ("a", "b", "c"):
         w("lease", 0, 16, "-", "none", 0, 0, name)
     w("close", "a")
@@ -280,7 +280,7 @@ def given_up(w: Writer) -> None:
     _ask(w, "hand-over", "b", "c", "-")
     w("held", "b", "r")
     w("leases", 0)
-    w.vector("a lease is given up twice", "lease", "twice")
+    w.vector("a lease is given up twice")
     w("lease", 0, 16, "-", "none", 0, 0, "a")
     w("close", "a")
     w("close", "a")

@@ -1,6 +1,8 @@
-"""Writes the vectors, as the model answers them: python -m tests.vectors.make [--check]
+"""Answers vectors by the model.
 
-With --check it writes nothing, and fails if the files aren't what the model makes.
+python -m tests.vectors.make             # fills in the answers in the files beside this one
+python -m tests.vectors.make --check     # fails if an answer in them isn't the model's
+python -m tests.vectors.make FILE...     # writes the full set of each all-VERSION.tsv
 """
 
 from __future__ import annotations
@@ -17,10 +19,23 @@ from tests.vectors.planner import count_of
 from tests.vectors.resources import OK, Answer
 from tests.vectors.structured import Request
 
-FOLDER = Path(__file__).parent
-#: Two devices alike, and one of each other kind.
+FILES = sorted(Path(__file__).parent.glob("*.tsv"))
+#: Of the full set: two devices alike, and one of each other kind.
 GPUS = ("h100", "h100", "h200", "a100", "b200", "gb200", "rtx4090", "l40s", "orin")
-DRIVERS = ("12.4", "12.8", "13.0", "13.1", "13.5")
+#: How many inputs each operation has.
+INPUTS = {
+    **dict.fromkeys(("driver", "devices", "pop", "current", "cache"), 0),
+    **dict.fromkeys(("open", "capability", "device", "priorities", "info", "queue"), 1),
+    **dict.fromkeys(("live-overlap", "sms", "cluster", "probe", "push", "live", "limit"), 1),
+    **dict.fromkeys(("synchronize", "query", "close"), 1),
+    **dict.fromkeys(("overlap", "same", "map", "adopt", "record", "wait", "elapsed"), 2),
+    **dict.fromkeys(("resource", "union", "subtract", "intersect", "atom", "context"), 3),
+    **dict.fromkeys(("get", "stream", "event"), 3),
+    **dict.fromkeys(("split", "configure"), 4),
+    **dict.fromkeys(("prepare", "alone", "leases"), 1),
+    **dict.fromkeys(("resize", "held"), 2),
+    **{"hand-over": 3, "lease": 7, "ahead": 1, "trim": 1},
+}
 
 
 def _text(value: object) -> str:
@@ -43,19 +58,22 @@ class Writer:
     inputs; the model says what must come of them."""
 
     def __init__(self, gpus: Sequence[str], driver: str) -> None:
-        self.gpus = gpus
+        self.lines: list[str] = []
+        self.machine = Leasing((), 0)
+        self.start(",".join(gpus), driver)
+
+    def start(self, gpus: str, driver: str) -> None:
+        """Makes the machine of these GPUs."""
+        self.gpus = [gpu for gpu in gpus.split(",") if gpu]
         self.driver = driver
         major, minor = map(int, driver.split("."))
         self.version = major * 100 + minor
-        self.machine = Leasing(gpus, self.version)
-        self.lines: list[str] = []
-        self.vector_count = 0
+        self.machine = Leasing(self.gpus, self.version)
 
     def vector(self, name: str, *needs: str) -> None:
         self.machine.end_vector()
         self.machine.begin_vector()
-        self.vector_count += 1
-        self.lines += ["", "\t".join(("vector", name, *needs))]
+        self.lines.append("\t".join(("vector", name, *needs)))
 
     def __call__(self, operation: str, *inputs: object) -> Answer:
         answer = self._answer(operation, list(map(_text, inputs)))
@@ -89,50 +107,57 @@ class Writer:
         answer: Answer = method(*(int(x) if _is_number(x) else x for x in inputs))
         return answer
 
-    def text(self) -> str:
-        self.machine.end_vector()
-        head = (
-            f"# Made by `python -m tests.vectors.make`. Drivers of CUDA {self.driver}, and devices"
-        )
-        return f"{head}\n# {', '.join(self.gpus)}.\n" + "\n".join(self.lines) + "\n"
-
 
 def _is_number(text: str) -> bool:
     return text.lstrip("-").isdigit()
 
 
-def made() -> dict[str, str]:
-    """The text of each file."""
+def full(driver: str) -> str:
+    """The text of the full set on one driver."""
     missing = {path.stem for path in PROFILES.glob("*.profile")} - set(GPUS)
     if missing:
         raise SystemExit(f"GPUs without vectors: {', '.join(sorted(missing))}; add them to GPUS")
-    files = {}
-    for driver in DRIVERS:
-        writer = Writer(GPUS, driver)
-        scenarios.write(writer)
-        files[f"all-{driver}.tsv"] = writer.text()
-    return files
+    writer = Writer(GPUS, driver)
+    scenarios.write(writer)
+    return "\n".join(writer.lines) + "\n"
+
+
+def answered(text: str) -> str:
+    """A file with the model's answers to its steps."""
+    writer = Writer((), "0.0")
+    for line in text.splitlines():
+        operation, *fields = line.split("\t")
+        if operation == "vector":
+            writer.vector(*fields)
+        elif operation == "open":
+            # Nothing to compute: the file says what comes of it, and which machine this is.
+            if fields[0] == OK:
+                writer.start(*fields[1].removeprefix("sim:").split("@"))
+            writer.given(operation, *fields)
+        elif line and not line.startswith("#"):
+            writer(operation, *fields[1 : 1 + INPUTS[operation]])
+        else:
+            writer.lines.append(line)
+    return "\n".join(writer.lines) + "\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
-    check = parser.parse_args().check
-    files = made()
-    wrong = sorted({path.name for path in FOLDER.glob("*.tsv")} - files.keys())
-    for name, text in files.items():
-        path = FOLDER / name
-        if check and (not path.exists() or path.read_text() != text):
-            wrong.append(name)
-        elif not check:
-            path.write_text(text)
-    count = sum(
-        line.startswith("vector\t") for text in files.values() for line in text.splitlines()
-    )
-    print(f"{len(files)} files, {count} vectors")
-    for name in wrong:
-        print(f"{name} isn't what the model makes: python -m tests.vectors.make", file=sys.stderr)
-    return 1 if wrong else 0
+    parser.add_argument("files", nargs="*", type=Path, help="write the full set of this driver")
+    arguments = parser.parse_args()
+    for path in arguments.files:
+        path.write_text(full(path.stem.partition("-")[2]))
+    wrong = []
+    for path in [] if arguments.files else FILES:
+        text = path.read_text()
+        if text != answered(text):
+            wrong.append(path)
+            if not arguments.check:
+                path.write_text(answered(text))
+    for path in wrong:
+        print(f"{path}: {'differs from' if arguments.check else 'now has'} the model's answers")
+    return 1 if wrong and arguments.check else 0
 
 
 if __name__ == "__main__":

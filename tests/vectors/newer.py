@@ -48,12 +48,12 @@ def workqueues(w: Writer) -> None:
     w("context", "b", "-", "x")
     w("context", "p.1,q,b", "-", "x")
     w("context", "p.1,other", "-", "x")
-    w.vector("a device's workqueue, which only a context has", "number")
+    w.vector("a device's workqueue, which only a context has")
     w("resource", 0, "workqueue", "x")
-    w.vector("a scope that isn't there", "number")
+    w.vector("a scope that isn't there")
     w("resource", 0, "workqueue-config", "q")
     w("configure", "q", 7, 1, "x")
-    w.vector("no SM resource", "number")
+    w.vector("no SM resource")
     w("resource", 0, "workqueue-config", "q")
     w("resource", 0, "sm", "d")
     w("split", "q", "-", "8", "x")
@@ -91,8 +91,7 @@ def structured(w: Writer) -> None:
             w("resource", device, "sm", "d")
             w("split", "d", "-", whole(text), "p")
     for text in IN_DOMAINS:
-        needs = ["supplemental"] if text.split("/")[3] == "6" else []
-        w.vector(f"b200: in locality domains, {text}", *needs)
+        w.vector(f"b200: in locality domains, {text}")
         w("resource", w.gpus.index("b200"), "sm", "d")
         w("split", "d", "-", whole(text), "p")
     if w.version < 1301:

@@ -217,7 +217,7 @@ def private(w: Writer) -> None:
 
 
 def current(w: Writer) -> None:
-    w.vector("a current context can't be given up", "stack")
+    w.vector("a current context can't be given up")
     w("resource", 0, "sm", "d")
     w("split", "d", "-", "24,32", "p")
     w("context", "p.0", "-", "a")
@@ -236,9 +236,9 @@ def current(w: Writer) -> None:
     w("pop")
     w("close", "a")
     w("current")
-    w.vector("nothing is current", "stack")
+    w.vector("nothing is current")
     w("pop")
-    w.vector("another handle of a current context can be given up", "stack")
+    w.vector("another handle of a current context can be given up")
     w("resource", 0, "sm", "d")
     w("context", "d", "-", "a")
     w("context", "d", "-", "b")
@@ -291,7 +291,7 @@ def events(w: Writer) -> None:
 
 
 def given_up(w: Writer) -> None:
-    w.vector("used after it was given up", "stale")
+    w.vector("used after it was given up")
     _one_of_each(w)
     w("event", 0, "timing", "x")
     for name in ("s", "c", "e"):
@@ -308,11 +308,11 @@ def given_up(w: Writer) -> None:
     w("query", "s")
     w("query", "e")
     w("elapsed", "e", "x")
-    w.vector("a given up context can't be made current", "stale", "stack")
+    w.vector("a given up context can't be made current")
     _one_of_each(w)
     w("close", "c")
     w("push", "c")
-    w.vector("given up twice", "twice")
+    w.vector("given up twice")
     _one_of_each(w)
     for name in ("c", "s", "e", "c", "s", "e"):
         w("close", name)

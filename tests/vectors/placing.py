@@ -86,7 +86,7 @@ def most_shared(
             if not by_number:
                 shared.sort(key=lambda atom: (-sharers[atom], atom))
             rest = [atom for atom in shape.units(free) if atom not in have]
-            later = [[a for a in part if a > begin] or part for part in (shared, rest)]
+            later = [[a for a in part if a >= begin] or part for part in (shared, rest)]
             order = [a for part, all_ in zip(later, (shared, rest)) for a in (*part, *all_)]
             unique = list(dict.fromkeys(order))
             # What others share comes first, whole.

@@ -45,7 +45,7 @@ def opening(w: Writer) -> None:
     w.vector("capabilities")
     for number in range(8):
         w("capability", number)
-    w.vector("a capability that isn't there", "number")
+    w.vector("a capability that isn't there")
     w("capability", 8)
 
 
@@ -55,7 +55,7 @@ def devices(w: Writer) -> None:
         w("device", device)
         w("priorities", device)
     for device in (-1, len(w.gpus)):
-        w.vector(f"device {device} isn't there", *(["number"] if device < 0 else []))
+        w.vector(f"device {device} isn't there")
         w("device", device)
         w("priorities", device)
         w("resource", device, "sm", "d")
@@ -66,14 +66,14 @@ def devices(w: Writer) -> None:
 
 
 def before_the_map(w: Writer) -> None:
-    w.vector("SMs before the map", "unmapped")
+    w.vector("SMs before the map")
     w("resource", 0, "sm", "d")
     w("sms", "d")
     w("split", "d", "fine", "10", "f")
     w("sms", "f.0")
     w("map", 0, "coscheduled")
     w("sms", "f.0")
-    w.vector("overlaps across families before the map", "unmapped")
+    w.vector("overlaps across families before the map")
     w("resource", 1, "sm", "d")
     w("split", "d", "fine", "10", "f")
     w("split", "d", "-", "24", "p")
@@ -257,7 +257,7 @@ def sets(w: Writer, device: Gpu, number: int) -> None:
     w("atom", "p.0", 1, "second")
     w("overlap", "second", "d")
     w("overlap", "second", "first")
-    w.vector(f"{device.key}: an atom that isn't there", "number")
+    w.vector(f"{device.key}: an atom that isn't there")
     w("resource", number, "sm", "d")
     w("atom", "d", len(device.atoms("coscheduled")), "a")
 
@@ -290,17 +290,17 @@ def misuse(w: Writer) -> None:
     for counts in ("0", "8,0", "0,rest"):
         w("split", "d", "-", counts, "p")
         w("split", "d", "fine", counts, "p")
-    w.vector("flags that aren't there", "number")
+    w.vector("flags that aren't there")
     w("resource", 0, "sm", "d")
     for flags in ("4", "8", "2048", "fine+max-cluster"):
         w("split", "d", flags, "16", "p")
     w("context", "d", 2, "c")
     w("event", 0, 4, "e")
-    w.vector("types and families that aren't there", "number")
+    w.vector("types and families that aren't there")
     w("resource", 0, "7", "d")
     for family in ("none", "structured", "foreign", "9"):
         w("map", 0, family)
-    w.vector("the resource of nothing", "number")
+    w.vector("the resource of nothing")
     w("resource", 0, "sm", "d")
     w("info", "zero")
     w("split", "zero", "-", "8", "p")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from inspect import signature
 from pathlib import Path
 from typing import Any, Union
@@ -335,6 +336,9 @@ def run_vector(name: str, steps: list[tuple[int, list[str]]], is_first: bool) ->
             run_step(vector, fields)
         vector.end()
     except (Differs, gcx.Error, AttributeError, KeyError) as error:
+        # A step of the end's own would hide this one.
+        with suppress(Differs, gcx.Error):
+            vector.end()
         return f"{where}: {error}"
     return ""
 

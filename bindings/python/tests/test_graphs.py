@@ -62,19 +62,6 @@ def test_all_that_stands_for_a_stream(
             graph.launch(wrong)  # type: ignore[arg-type]
 
 
-def test_a_graph_follows_a_lease(work: Work, captured: Captured) -> None:
-    with gcx.acquire(24, name="decode") as lease, gcx.Graph(captured) as graph:
-        work.note()
-        wanted = []
-        for count in (24, 48, 24):
-            lease.resize(count)
-            graph.launch(lease if count == 48 else lease.stream)
-            wanted.append(lease.resource.sm_ids())
-        lease.synchronize()
-        assert [run.sms for run in work.runs()] == wanted
-        assert graph.info.made == 2
-
-
 def test_executables_are_made_ahead(captured: Captured, parts: gcx.Partitions) -> None:
     small, rest = parts
     with gcx.Graph(captured, max_executables=2) as graph, gcx.acquire(16) as lease:
@@ -88,7 +75,7 @@ def test_executables_are_made_ahead(captured: Captured, parts: gcx.Partitions) -
         graph.prepare(lease)
         graph.prepare(lease.stream)
         assert graph.info[5:] == (2, 2, 1, 3, 1)
-        graph.launch(lease.stream)
+        graph.launch(lease)
         lease.synchronize()
         assert graph.info.made == 3
         with pytest.raises(gcx.InvalidValueError, match="leases and others"):

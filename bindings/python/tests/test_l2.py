@@ -42,16 +42,6 @@ def test_a_partition_s_stream_has_a_window_of_its_own(cache: Any) -> None:
         assert cache.window_of(part.stream.native)[1] == 0
 
 
-def test_nobody_inherits_a_window(cache: Any) -> None:
-    with gcx.split([24, None]) as (part, _):
-        stream = part.context.stream()
-        native = stream.native
-        cache.window(native, *TABLE, l2.PERSISTING)
-        stream.close()
-        with part.context.stream() as again:
-            assert cache.window_of(again.native) == NONE
-
-
 def test_a_lease_that_has_changed_has_no_window(cache: Any) -> None:
     with gcx.acquire(16, name="table") as lease:
         cache.window(lease.stream.native, *TABLE, l2.PERSISTING)

@@ -59,30 +59,6 @@ def test_wait_for_rest_is_listed_without_a_count(threads: ThreadPoolExecutor) ->
         late.result(60).close()
 
 
-def test_those_who_wait_are_served_in_their_order(
-    threads: ThreadPoolExecutor, held: gcx.Lease
-) -> None:
-    large = acquired(threads, 64, "large")
-    small = acquired(threads, 8, "small")
-    assert waiting() == ["large", "small"]
-    assert [lease.sm_count for lease in gcx.leases()] == [100, 64, 8]
-    assert gcx.leases()[1].resource.sm_count == 0
-    # 32 are free, but others were first.
-    with pytest.raises(gcx.AlreadyAcquiredError, match="2 wait, the first for 64 SMs"):
-        gcx.acquire(8)
-    with pytest.raises(gcx.AlreadyAcquiredError, match="timed out after 1 ms"):
-        gcx.acquire(8, timeout=0.0005)
-    with pytest.raises(gcx.AlreadyAcquiredError, match="wait"):
-        held.resize(112)
-    held.resize(68)
-    with large.result(60) as first:
-        assert first.sm_count == 64
-        assert not small.done()
-        held.resize(48)
-        with small.result(60) as second:
-            assert second.sm_count == 8
-
-
 def test_a_time_out_in_the_main_thread_and_in_another(
     threads: ThreadPoolExecutor, held: gcx.Lease
 ) -> None:

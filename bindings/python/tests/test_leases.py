@@ -69,29 +69,6 @@ def test_the_list() -> None:
     assert many[0].shared
 
 
-def test_what_will_do() -> None:
-    with gcx.acquire(100) as most:
-        with gcx.acquire(64, min_sm_count=20) as less:
-            assert less.sm_count == 132 - most.sm_count
-        with pytest.raises(gcx.AlreadyAcquiredError):
-            gcx.acquire(64, min_sm_count=40)
-    with gcx.acquire(None) as whole:
-        assert whole.sm_count == 132
-        with pytest.raises(gcx.AlreadyAcquiredError, match="the rest"):
-            gcx.acquire(None)
-
-
-def test_shared_ones() -> None:
-    two = gcx.acquire(88, shared=True, exclusive_sm_count=24)
-    with gcx.acquire(64, shared=True) as one, two:
-        assert two.exclusive_sm_count == 24
-        assert one.resource.overlap(two.resource) == 64
-        with pytest.raises(gcx.ResourceConfigurationError, match="exclusive_sm_count"):
-            two.resize(16)
-        two.resize(40)
-        assert one.resource.overlap(two.resource) == 16
-
-
 def test_streams_follow(work: Work) -> None:
     with gcx.acquire(24) as lease:
         stream = lease.stream
@@ -135,39 +112,6 @@ def test_what_other_libraries_are_given_is_of_that_moment(monkeypatch: pytest.Mo
         assert after.cuda_stream == lease.stream.native != before.cuda_stream
         assert gcx.Stream.from_native(before).sm_count == 24
         assert gcx.Stream.from_native(after).sm_count == 64
-
-
-def test_sms_change_hands(work: Work, pair: tuple[gcx.Lease, gcx.Lease]) -> None:
-    decode, prefill = pair
-    gcx.prepare({decode: 64, prefill: None})
-    assert (decode.sm_count, prefill.sm_count) == (32, 100)
-    misses = gcx.cache_stats().misses
-    work.spin(prefill.stream, 9)
-    work.spin(decode.stream, 1)
-    gcx.resize({decode: 64, prefill: None})
-    assert gcx.cache_stats().misses == misses
-    assert (decode.sm_count, prefill.sm_count) == (64, 68)
-    assert decode.resource.isdisjoint(prefill.resource)
-    # On the device, decode's next work waits for prefill's last on the SMs that it got.
-    assert work.free_at(decode.stream) >= 9
-    with pytest.raises(gcx.ResourceConfigurationError, match='64 for "decode", 100 for "prefill"'):
-        gcx.resize({decode: 64, prefill: 100})
-    assert (decode.sm_count, prefill.sm_count) == (64, 68)  # All or nothing.
-
-
-def test_at_once(work: Work, pair: tuple[gcx.Lease, gcx.Lease]) -> None:
-    decode, prefill = pair
-    gcx.prepare({decode: 64, prefill: None})
-    work.spin(prefill.stream, 9)
-    before = decode.stream.native
-    gcx.resize({decode: 64, prefill: None}, at_once=True)
-    assert decode.stream.native == before
-    assert len(decode.stream.sm_ids()) == 32
-    prefill.synchronize()
-    assert decode.stream.native != before
-    assert len(decode.stream.sm_ids()) == 64
-    prefill.resize(24, at_once=True)
-    assert prefill.sm_count == 24
 
 
 def test_handed_over(work: Work, pair: tuple[gcx.Lease, gcx.Lease]) -> None:
@@ -272,17 +216,6 @@ def test_objects_end_in_any_order() -> None:
         for number in order:
             things[number] = None
         assert gcx.leases() == []
-
-
-def test_other_families() -> None:
-    with gcx.acquire(24) as lease:
-        for family in ("coscheduled", "fine"):
-            gcx.Device(0).map_sms(family)
-        with gcx.acquire(10, family="fine") as fine:
-            assert (fine.sm_count, fine.family) == (10, "fine")
-            assert fine.resource.isdisjoint(lease.resource)
-            with pytest.raises(gcx.ResourceConfigurationError, match="fine family"):
-                gcx.resize({lease: 16, fine: 8})
 
 
 def test_wrong_values(pair: tuple[gcx.Lease, gcx.Lease]) -> None:

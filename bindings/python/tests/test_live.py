@@ -6,21 +6,6 @@ import gcx
 import pytest
 
 
-def test_equal_contexts_share_unless_one_is_private(sms: gcx.SMResource) -> None:
-    group = sms.split([24]).groups[0]
-    with gcx.Context(group) as one, gcx.Context(group) as two:
-        assert one.id == two.id
-        with gcx.Context(group, private=True) as mine, gcx.Context(group, private=True) as other:
-            assert len({one.id, mine.id, other.id}) == 3
-            with mine.stream() as stream:
-                assert stream.context_id == mine.id
-    (part,) = gcx.split([24], private=True)
-    with part, gcx.Context(group) as shared:
-        assert shared.id != part.context.id
-    with pytest.raises(TypeError, match="private"):
-        gcx.Context(group, private=1)  # type: ignore[arg-type]
-
-
 def test_live_contexts_are_those_in_use(sms: gcx.SMResource) -> None:
     assert gcx.live_contexts() == []
     (small, other), _ = sms.split([24, 16])
@@ -41,16 +26,10 @@ def test_live_contexts_are_those_in_use(sms: gcx.SMResource) -> None:
         gcx.live_contexts(7)
     with pytest.raises(gcx.InvalidDeviceError):
         gcx.live_contexts(-1)
+    with pytest.raises(TypeError, match="private"):
+        gcx.Context(small, private=1)  # type: ignore[arg-type]
 
 
 def test_many_live_contexts(sms: gcx.SMResource) -> None:
     with gcx.split([2] * 66, family="fine") as parts:
         assert {live.id for live in gcx.live_contexts()} == {part.context.id for part in parts}
-
-
-def test_the_range_of_priorities(sms: gcx.SMResource) -> None:
-    assert gcx.Device(0).stream_priority_range == (0, -5)
-    with gcx.Context(sms) as context:
-        for asked, given in ((100, 0), (-100, -5)):
-            with context.stream(asked) as stream:
-                assert stream.priority == given

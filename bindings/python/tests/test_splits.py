@@ -39,16 +39,6 @@ def test_row_1_unequal_counts_on_every_driver(
     assert split.groups[0].overlap(split.remainder) == 0
 
 
-def test_row_2_a_plan_says_what_a_split_gives(sms: gcx.SMResource) -> None:
-    calls = gcx.cache_stats().misses
-    for wanted in ([108, 24], [10, None], 7, gcx.SplitOptions([8, None])):
-        plan = sms.plan(wanted)
-        groups, remainder = sms.split(wanted)
-        assert plan.groups == tuple(group.sm_count for group in groups)
-        assert plan.remainder == remainder.sm_count
-    assert gcx.cache_stats().misses == calls
-
-
 def test_row_2_scalars_count_for_every_group(sms: gcx.SMResource, version: tuple[int, int]) -> None:
     assert counts(sms.split(gcx.SplitOptions(16))) == ([16], 116)
     assert counts(sms.split(gcx.SplitOptions([16, None]))) == ([16, 116], 0)
@@ -88,27 +78,6 @@ except ValueError as error:
     print(error)
 """
     assert "request 1: locality domain 1; device 0 has 1" in script(code, "sim:h100@13.5")
-
-
-def test_families(sms: gcx.SMResource) -> None:
-    fine, rest = sms.split([10], family="fine")
-    assert (fine[0].sm_count, rest.sm_count, fine[0].family) == (10, 122, "fine")
-    assert counts(sms.split([24], family="max-cluster")) == ([24], 108)
-    assert sms.split([24], family="coscheduled") == sms.split([24])
-    with pytest.raises(gcx.ResourceConfigurationError):
-        fine[0].split([2], family="coscheduled")
-    with pytest.raises(ValueError, match="'fine'"):
-        sms.split([24], family="large")  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        sms.split([24], family=1)  # type: ignore[arg-type]
-
-
-def test_exact_refuses_what_would_be_rounded(sms: gcx.SMResource) -> None:
-    assert counts(sms.split([108, 24], exact=True)) == ([108, 24], 0)
-    with pytest.raises(gcx.ResourceConfigurationError, match="10 SMs"):
-        sms.split([10], exact=True)
-    with pytest.raises(TypeError):
-        sms.split([8], exact=1)  # type: ignore[arg-type]
 
 
 def test_what_does_not_fit_says_why(sms: gcx.SMResource) -> None:
@@ -290,6 +259,15 @@ def test_row_8_bad_options(arguments: dict[str, Any], error: type[Exception]) ->
         gcx.SplitOptions(**arguments)
 
 
+def test_row_8_wrong_words_of_a_split(sms: gcx.SMResource) -> None:
+    split: Any = sms.split
+    with pytest.raises(ValueError, match="'fine'"):
+        split([24], family="large")
+    for wrong in ({"family": 1}, {"exact": 1}):
+        with pytest.raises(TypeError):
+            split([24], **wrong)
+
+
 @pytest.mark.parametrize("bad", ["cuda:0", 0.0, True, None, object()])
 def test_row_8_bad_devices(bad: Any) -> None:
     for call in (gcx.Device, lambda device: gcx.split([8], device=device), gcx.Event):
@@ -393,14 +371,6 @@ def test_sets_compare_as_sets(sms: gcx.SMResource) -> None:
             compare(small, wrong)
     with pytest.raises(TypeError, match=r"gcx\.SMResource"):
         small.isdisjoint(24)  # type: ignore[arg-type]
-
-
-def test_groups_of_one_count_can_differ(sms: gcx.SMResource) -> None:
-    """What the docstrings say."""
-    given = sms.plan([8] * 16).groups
-    assert sorted(given) == [8] * 15 + [12]
-    for function in (gcx.SMResource.split, gcx.split):
-        assert "least" in (function.__doc__ or "")
 
 
 def test_sm_ids_of_structured_groups_are_refused_in_words(

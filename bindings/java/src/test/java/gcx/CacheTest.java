@@ -64,16 +64,6 @@ class CacheTest {
   }
 
   @Test
-  void leasesFindWhatWasMadeForThem() {
-    Cache.prepare(parts.subList(0, 1), PrepareOption.FOR_LEASES);
-    long misses = Cache.stats().misses();
-    try (Lease lease = device.acquire(24)) {
-      assertEquals(24, lease.stream().probeSms().length);
-      assertEquals(misses, Cache.stats().misses());
-    }
-  }
-
-  @Test
   void whatTheProgressThrowsGivesTheRestUp() {
     CacheStats before = Cache.stats();
     Error thrown = new Error("no more");

@@ -47,18 +47,6 @@ class DriverTest {
   }
 
   @Test
-  void keptContextsAreCounted() {
-    SmResource part = new Device(0).sms().split(40).groups().get(0);
-    Context.create(part).close();
-    CacheStats before = Cache.stats();
-    Context.create(part).close();
-    assertEquals(before.hits() + 1, Cache.stats().hits());
-    assertEquals(before.misses(), Cache.stats().misses());
-    Cache.setLimit(before.limit());
-    assertThrows(GcxException.InvalidValue.class, () -> Cache.setLimit(-1));
-  }
-
-  @Test
   void theLogGoesToAReceiver() {
     List<String> seen = Collections.synchronizedList(new ArrayList<>());
     Cache.trim(0); // a context that another test left would be taken, and none be made

@@ -77,28 +77,6 @@ class GraphTest {
   }
 
   @Test
-  void itFollowsALease() {
-    try (Graph graph = graph();
-        Lease lease = device.acquire(24)) {
-      for (int count : new int[] {24, 64, 32, 64}) {
-        lease.resize(count);
-        if (count == 32) {
-          graph.prepare(List.of(lease.sms()), PrepareOption.FOR_LEASES);
-        }
-        long made = graph.info().made();
-        graph.launch(lease.stream());
-        lease.synchronize();
-        assertEquals(count, Work.seen(0).length);
-        if (count == 32) {
-          assertEquals(made, graph.info().made());
-        }
-      }
-      lease.close();
-      assertThrows(GcxException.class, () -> graph.launch(lease.stream()));
-    }
-  }
-
-  @Test
   void partsHaveSmsOfTheirOwn() {
     try (Context first = Context.create(split.groups().get(0));
         Context second = Context.create(split.groups().get(1));

@@ -241,36 +241,6 @@ class HoldTest {
     device.hold(asked(8));
   }
 
-  @Test
-  void leasesOfAHoldStayInItAndKeepIt() throws InterruptedException {
-    try (Lease outside = device.acquire(8)) {
-      Hold held = device.hold(asked(48));
-      SmResource sms = held.sms();
-      Lease one = held.acquire(24);
-      try (Lease rest = held.acquire(LeaseRequest.rest().withName("rest"))) {
-        assertTrue(one.sms().isDisjoint(rest.sms()));
-        assertEquals(40 - 24, rest.smCount());
-        assertEquals(0, outside.sms().overlap(rest.sms().union(one.sms())));
-        refused(GcxException.AlreadyAcquired.class, "\"rest\" has 16", () -> held.acquire(8));
-        Lease.resize(List.of(LeaseSize.of(one, 8), LeaseSize.rest(rest)));
-        assertEquals(32, rest.smCount());
-        assertEquals(rest.sms(), rest.sms().intersect(sms));
-        assertEquals(32, rest.stream().probeSms().length);
-      }
-      refused(
-          GcxException.InvalidValue.class,
-          "the hold is of the coscheduled family",
-          () -> held.acquire(LeaseRequest.of(8).withFamily(SmFamily.FINE)));
-      held.close();
-      assertEquals(OptionalInt.of(48), Hold.live(folder).get(0).smCount());
-      refused(GcxException.AlreadyAcquired.class, "", () -> device.hold(asked(96)));
-      one.resize(16);
-      one.close();
-      assertEquals(List.of(), Hold.live(folder));
-    }
-    LeaseTest.eventuallyNoLeaseIsAlive();
-  }
-
   private Callable<GcxException> refusal(HoldRequest request) {
     return () -> {
       GcxException error =

@@ -92,48 +92,6 @@ class LeaseTest {
   }
 
   @Test
-  void explicitSplitsKeepClearOfLeases() {
-    try (Lease lease = device.acquire(24)) {
-      List<SmRequest> requests = List.of(SmRequest.of(24));
-      Split clear = device.sms().split(requests, SplitOption.UNLEASED);
-      assertTrue(clear.groups().get(0).isDisjoint(lease.sms()));
-      assertEquals(132 - 48, clear.remainder().smCount());
-      assertEquals(24, device.sms().split(requests).groups().get(0).overlap(lease.sms()));
-      refused(
-          GcxException.ResourceConfiguration.class,
-          "",
-          () -> device.sms().plan(List.of(SmRequest.of(120)), SplitOption.UNLEASED));
-    }
-  }
-
-  @Test
-  void fewerWillDoIfSaid() {
-    try (Lease most = device.acquire(100);
-        Lease rest = device.acquire(LeaseRequest.of(64).withMinimum(20))) {
-      assertEquals(132 - most.smCount(), rest.smCount());
-      assertThrows(GcxException.AlreadyAcquired.class, () -> device.acquire(LeaseRequest.rest()));
-    }
-    try (Lease all = device.acquire(LeaseRequest.rest())) {
-      assertEquals(132, all.smCount());
-    }
-  }
-
-  @Test
-  void sharedOnesOverlapButForTheirOwn() {
-    LeaseRequest shared = LeaseRequest.of(88).withSharing(24).withName("two");
-    try (Lease one = device.acquire(LeaseRequest.of(64).withSharing());
-        Lease two = device.acquire(shared)) {
-      assertEquals(64, one.sms().overlap(two.sms()));
-      assertTrue(two.info().isShared());
-      assertEquals(24, two.info().exclusiveSmCount());
-      assertEquals(24, Lease.live().get(1).exclusiveSmCount());
-      assertThrows(GcxException.ResourceConfiguration.class, () -> two.resize(16));
-      two.resize(40);
-      assertEquals(16, one.sms().overlap(two.sms()));
-    }
-  }
-
-  @Test
   void streamsFollow() {
     try (Lease lease = device.acquire(24);
         Stream stream = lease.createStream(-9)) {
@@ -160,38 +118,6 @@ class LeaseTest {
       assertEquals(misses, Cache.stats().misses());
       assertEquals(24, stream.smCount());
       assertEquals(lease.sms(), stream.sms());
-    }
-  }
-
-  @Test
-  void smsChangeHandsInOneOperation() {
-    try (Lease decode = device.acquire(LeaseRequest.of(32).withName("decode"));
-        Lease prefill = device.acquire(LeaseRequest.rest().withName("prefill"))) {
-      Stream fast = decode.stream();
-      Stream heavy = prefill.stream();
-      List<LeaseSize> layout = List.of(LeaseSize.of(decode, 64), LeaseSize.rest(prefill));
-      Lease.prepare(layout);
-      assertEquals(32, decode.smCount());
-      long misses = Cache.stats().misses();
-      for (ResizeOption[] options :
-          new ResizeOption[][] {{}, {ResizeOption.AT_ONCE}, {ResizeOption.AT_ONCE}}) {
-        Lease.resize(layout, options);
-        assertEquals(64, fast.probeSms().length);
-        assertEquals(68, heavy.probeSms().length);
-        assertTrue(decode.sms().isDisjoint(prefill.sms()));
-        fast.synchronize();
-        decode.synchronize();
-        assertTrue(decode.isDone() && prefill.isDone() && fast.isDone());
-        Lease.resize(List.of(LeaseSize.of(decode, 32), LeaseSize.rest(prefill)), options);
-        assertEquals(100, heavy.probeSms().length);
-      }
-      assertEquals(misses, Cache.stats().misses());
-      refused(
-          GcxException.ResourceConfiguration.class,
-          "64 for \"decode\", 100 for \"prefill\"",
-          () -> Lease.resize(List.of(LeaseSize.of(decode, 64), LeaseSize.of(prefill, 100))));
-      assertEquals(32, decode.smCount());
-      assertEquals(100, prefill.smCount());
     }
   }
 
@@ -287,42 +213,6 @@ class LeaseTest {
       assertEquals(24, device.acquire(24).stream().probeSms().length);
     }
     eventuallyNoLeaseIsAlive();
-  }
-
-  @Test
-  void otherFamiliesWantAMap() {
-    device.mapSms(SmFamily.COSCHEDULED);
-    device.mapSms(SmFamily.FINE);
-    try (Lease lease = device.acquire(24);
-        Lease fine = device.acquire(LeaseRequest.of(10).withFamily(SmFamily.FINE))) {
-      assertEquals(10, fine.smCount());
-      assertEquals(SmFamily.FINE, fine.info().family());
-      assertTrue(lease.sms().isDisjoint(fine.sms()));
-      assertThrows(
-          GcxException.ResourceConfiguration.class,
-          () -> Lease.resize(List.of(LeaseSize.of(lease, 16), LeaseSize.of(fine, 8))));
-    }
-    Device second = new Device(1);
-    try (Lease lease = second.acquire(24)) {
-      refused(
-          GcxException.NotReady.class,
-          "call Device.mapSms for each",
-          () -> second.acquire(LeaseRequest.of(10).withFamily(SmFamily.FINE)));
-      assertEquals(1, lease.info().device());
-    }
-  }
-
-  @Test
-  void leasesOfTwoDevicesAreNotChangedTogether() {
-    try (Lease here = device.acquire(24);
-        Lease there = new Device(1).acquire(24)) {
-      assertEquals(1, Lease.live(new Device(1)).size());
-      assertThrows(
-          GcxException.ResourceConfiguration.class,
-          () -> Lease.resize(List.of(LeaseSize.of(here, 32), LeaseSize.of(there, 32))));
-      assertThrows(GcxException.ResourceConfiguration.class, () -> here.handOver(there));
-      assertFalse(here.isClosed());
-    }
   }
 
   @Test

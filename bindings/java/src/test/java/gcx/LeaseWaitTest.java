@@ -56,40 +56,9 @@ class LeaseWaitTest {
       untilListed(2);
       assertEquals(OptionalInt.of(held.smCount()), Lease.live().get(0).smCount());
       assertEquals(OptionalInt.empty(), Lease.live().get(1).smCount());
+      assertTrue(Lease.live().get(1).waits());
     }
     waiting.get().close();
-  }
-
-  @Test
-  void whoCameFirstIsServedFirst() throws Exception {
-    try (Lease held = device.acquire(100)) {
-      Future<Lease> large = pool.submit(() -> device.acquire(waiting(64).withName("large")));
-      untilListed(2);
-      LiveLease live = Lease.live().get(1);
-      assertTrue(live.waits());
-      assertEquals("large", live.name());
-      assertEquals(OptionalInt.of(64), live.smCount());
-      assertEquals(0, live.sms().smCount());
-      // 28 are free, but the large one is first.
-      refused(
-          GcxException.AlreadyAcquired.class,
-          "1 waits, the first for 64 SMs",
-          () -> device.acquire(8));
-      refused(
-          GcxException.AlreadyAcquired.class,
-          "timed out after 1 ms",
-          () -> device.acquire(LeaseRequest.of(8).withTimeout(Duration.ofNanos(1))));
-      refused(GcxException.AlreadyAcquired.class, "", () -> held.resize(112));
-      Future<Lease> small = pool.submit(() -> device.acquire(waiting(8)));
-      untilListed(3);
-      assertFalse(large.isDone());
-      held.resize(68);
-      try (Lease first = large.get()) {
-        assertEquals(64, first.smCount());
-        assertFalse(small.isDone());
-      }
-      small.get().close();
-    }
   }
 
   @Test
@@ -220,17 +189,6 @@ class LeaseWaitTest {
         other.signal(); // gives up no lease
         assertEquals(24, served.stream().probeSms().length);
       }
-    }
-  }
-
-  @Test
-  void aCloseServesWhoWaits() throws Exception {
-    Lease held = device.acquire(LeaseRequest.rest());
-    Future<Lease> waits = pool.submit(() -> device.acquire(waiting(8)));
-    untilListed(2);
-    held.close();
-    try (Lease served = waits.get()) {
-      assertEquals(8, served.smCount());
     }
   }
 

@@ -121,21 +121,6 @@ class LifetimeTest {
   }
 
   @Test
-  void equalResourcesShareAContextUnlessPrivate() {
-    try (Context one = Context.create(part);
-        Context same = Context.create(part);
-        Context further = Context.fromNative(one.nativeHandle());
-        Context own = Context.createPrivate(part)) {
-      assertEquals(one.info().id(), same.info().id());
-      assertEquals(one.info().id(), further.info().id());
-      assertNotEquals(one.info().id(), own.info().id());
-      assertThrows(GcxException.NotFound.class, () -> Context.fromNative(0xdead0));
-      assertEquals(
-          List.of(false, true), Context.live().stream().map(LiveContext::isPrivate).toList());
-    }
-  }
-
-  @Test
   void wrongResourcesAreRefused() {
     assertThrows(GcxException.InvalidValue.class, () -> Context.create());
     assertThrows(GcxException.ResourceConfiguration.class, () -> Context.create(part, part));
@@ -216,23 +201,6 @@ class LifetimeTest {
       assertThrows(GcxException.InvalidHandle.class, () -> end.millisecondsSince(plain));
       first.record(further);
       assertTrue(plain.isDone());
-    }
-  }
-
-  @Test
-  void objectsOfAnotherDeviceAreRefused() {
-    Device second = new Device(1);
-    try (Context context = Context.create(part);
-        Stream stream = context.createStream();
-        Context foreign = Context.create(second.sms());
-        Stream elsewhere = foreign.createStream();
-        Event event = Event.create(second)) {
-      assertThrows(GcxException.InvalidHandle.class, () -> stream.record(event));
-      assertThrows(GcxException.InvalidHandle.class, () -> context.record(event));
-      elsewhere.record(event);
-      stream.waitFor(event);
-      stream.waitFor(elsewhere);
-      stream.synchronize();
     }
   }
 

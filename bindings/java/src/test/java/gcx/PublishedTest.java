@@ -113,19 +113,6 @@ class PublishedTest {
   }
 
   @Test
-  void aFolderThatOthersMayEnterIsRefused() throws Exception {
-    Child child = program(Publisher.class);
-    Object user = Files.getAttribute(folder, "unix:uid");
-    Path inner = Files.createDirectory(folder.resolve("user-" + user));
-    Files.setPosixFilePermissions(inner, PosixFilePermissions.fromString("rwxr-xr-x"));
-    List<String> lines = child.run(1);
-    assertTrue(
-        lines.stream()
-            .anyMatch(line -> line.contains("NotPermitted: Published.processes: the folder")),
-        lines::toString);
-  }
-
-  @Test
   void aNameThatIsTooLongIsRefused() {
     refused(
         GcxException.InvalidValue.class,

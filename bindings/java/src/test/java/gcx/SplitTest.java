@@ -1,6 +1,5 @@
 package gcx;
 
-import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
@@ -9,7 +8,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Arrays;
 import java.util.List;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /** Devices, resources, splits: values. */
@@ -69,16 +67,6 @@ class SplitTest {
     assertNotEquals(small, rest);
     assertFalse(small.equals(null));
     assertEquals(0, small.overlap(new Device(1).sms()));
-  }
-
-  @Test
-  void smsAreMapped() {
-    SmResource small = all.split(24).groups().get(0);
-    device.mapSms(SmFamily.COSCHEDULED);
-    assertEquals(24, small.smIds().length);
-    assertArrayEquals(IntStream.range(0, 132).toArray(), all.smIds());
-    assertEquals(8, small.maxClusterSize());
-    assertThrows(GcxException.InvalidValue.class, () -> device.mapSms(SmFamily.FOREIGN));
   }
 
   @Test
