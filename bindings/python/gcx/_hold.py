@@ -229,12 +229,11 @@ def hold(
         _gcx.GCX_HOLD_INHERIT if flag_of(inherit, "inherit") else 0,
         _gcx.GCX_SM_FAMILY_NONE if family is None else chosen(family, "family", FAMILIES),
         0 if min_sm_count is None else whole(min_sm_count, "min_sm_count", 1),
-        text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1),
-        folder,
     )
+    text = text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1)
 
     def ask(for_so_long: int, giving_up: int) -> None:
-        _gcx.gcx_hold_create(*wanted, for_so_long, giving_up, held)
+        _gcx.gcx_hold_create(*wanted, for_so_long, giving_up, text, folder, held)
 
     take(ask, held, timeout, cancel)
     return held
@@ -296,6 +295,7 @@ class LiveHold(NamedTuple):
         last_atom_sm_count: SMs of the last atom.
         mps: Hold.mps.
         mps_thread_percentage: Hold.mps_thread_percentage.
+        parent: The id of the hold that it is a part of, which may have ended; 0: of the device.
         atoms: The numbers of its atoms.
         device_uuid: Device.uuid, which tells the same device in all processes.
         name: Its name: any text, escape it where it is shown.
@@ -318,6 +318,7 @@ class LiveHold(NamedTuple):
     last_atom_sm_count: int
     mps: bool | None
     mps_thread_percentage: float
+    parent: int
     atoms: tuple[int, ...]
     device_uuid: str
     name: str
@@ -338,12 +339,13 @@ def holds(folder: Path | None = None) -> list[LiveHold]:
     found = []
     for fields in _gcx.gcx_hold_list(folder):
         (number, since, until, pid, user, simulated, waits, family, sms, of_device, atoms, size,
-         last, mps, percentage, words, uuid, name, process, device) = fields  # fmt: skip
+         last, mps, percentage, parent, words, uuid, name, process, device) = fields  # fmt: skip
         found.append(
             LiveHold(
                 number, since, until, pid, user, bool(simulated), bool(waits),
                 FAMILY_NAMES[family], count_or_rest(sms), of_device, atoms, size, last,
-                _MPS[mps], percentage, atoms_in(words), uuid_text(uuid), name, process, device,
+                _MPS[mps], percentage, parent, atoms_in(words), uuid_text(uuid), name, process,
+                device,
             )
         )  # fmt: skip
     return found

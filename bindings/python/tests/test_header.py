@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gcx
 import pytest
-from gcx import _errors, _gcx
+from gcx import _error, _gcx
 
 PACKAGE = Path(gcx.__file__).parent
 HEADER = (PACKAGE / "include" / "gcx.h").read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def test_rest_is_the_header_s_word() -> None:
 
 
 def test_each_function_has_a_name_for_messages() -> None:
-    names = _errors._PYTHON_NAMES
+    names = _error._PYTHON_NAMES
     assert {name for name in names if name.startswith("gcx_")} == FUNCTIONS
     for name, here in names.items():
         assert name.startswith("gcx_") or hasattr(_gcx, name), name
@@ -77,7 +77,7 @@ def test_each_function_has_a_name_for_messages() -> None:
 
 def test_messages_are_translated_by_whole_names() -> None:
     text = "gcx_context_native_green: use gcx_context_native, or gcx_no_such with GCX_SPLIT_EXACT"
-    assert _errors.in_python(text) == (
+    assert _error.in_python(text) == (
         "Context.native_green: use Context.native, or gcx_no_such with exact=True"
     )
 
