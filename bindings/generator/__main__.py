@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bindings.generator import python, swig
+from bindings.generator import java, python, swig
 from bindings.generator.api import ROOT, Api, load
 
 # Of each language a function from the description to its files: path below the root -> text.
 LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {
     "SWIG": swig.write,
     "Python": python.write,
+    "Java": java.write,
 }
 
 

@@ -16,6 +16,7 @@ class Kind:
     doc: str
     bases: tuple[str, ...] = ("Error",)  # in Python
     java: str | None = None  # its name in Java, if it has another's class there
+    by_result: bool = True  # False: the binding itself knows when it is meant
 
     def codes(self, api: Api) -> list[int]:
         values = {value.name: value.value for value in api.enum["gcx_result"].values}
@@ -57,6 +58,13 @@ KINDS = (
         "AlreadyAcquired",
         ("ALREADY_ACQUIRED",),
         "Other leases have the SMs, or wait for them; the message says whose.",
+    ),
+    Kind(
+        "DriverAlreadyOpen",
+        ("ALREADY_ACQUIRED",),
+        "Another driver is open already; a process uses one.",
+        ("AlreadyAcquiredError",),
+        by_result=False,
     ),
     Kind(
         "ContextInUse",

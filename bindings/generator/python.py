@@ -47,7 +47,12 @@ def _errors(api: Api) -> str:
     lines += ["", "", "__all__ = ["]
     lines += [f'    "{name}Error",' for name in sorted(kind.name for kind in KINDS)]
     lines += ["]", "", "CLASSES: dict[int, type[Error]] = {"]
-    lines += [f"    {code}: {kind.name}Error," for kind in KINDS for code in kind.codes(api)]
+    lines += [
+        f"    {code}: {kind.name}Error,"
+        for kind in KINDS
+        if kind.by_result
+        for code in kind.codes(api)
+    ]
     return "\n".join([*lines, "}", ""])
 
 
@@ -96,8 +101,7 @@ def _module(api: Api) -> str:
         lines.append(f"%constant {kind} {constant.name} = {constant.name};")
     for call in swig.calls(api):
         declared = call.name if call.wrapper is None else f"call_{call.name}"
-        names = ", ".join(["$module", *_names(call), "/"] if _names(call) else ["$module"])
-        text = [f"{call.name}({names})", "--", "", *_doc(api, call)]
+        text = [f"{call.name}({', '.join(_names(call))})", "", *_doc(api, call)]
         lines += ["", f'%feature("docstring") {declared} %{{', *text, "%}"]
     return "\n".join(lines) + "\n"
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from gcx import _gcx
 from gcx._error import Error, described, in_python
 from gcx.generated.errors import *  # noqa: F403
-from gcx.generated.errors import CLASSES, AlreadyAcquiredError
+from gcx.generated.errors import CLASSES
 from gcx.generated.errors import __all__ as _kinds
 
-__all__ = ["DriverAlreadyOpenError", "Error", "described", "in_python", "make_error"]
+__all__ = ["Error", "described", "in_python", "make_error"]
 __all__ += _kinds
-
-
-class DriverAlreadyOpenError(AlreadyAcquiredError):
-    """Another driver is open already; a process uses one."""
 
 
 def make_error(code: int, name: str, message: str) -> Error:

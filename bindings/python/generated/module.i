@@ -184,8 +184,7 @@
 %constant int GCX_MAX_SMS = GCX_MAX_SMS;
 
 %feature("docstring") gcx_device_get_count %{
-gcx_device_get_count($module)
---
+gcx_device_get_count()
 
 How many devices there are. Errors: those of opening.
 
@@ -193,8 +192,7 @@ Returns count.
 %}
 
 %feature("docstring") gcx_device_get_info %{
-gcx_device_get_info($module, device, /)
---
+gcx_device_get_info(device)
 
 Fills *info. Makes no context on the device.
 Errors: GCX_ERROR_INVALID_DEVICE no such device.
@@ -204,8 +202,7 @@ coscheduled_alignment, locality_domain_count, name, uuid).
 %}
 
 %feature("docstring") gcx_device_get_stream_priority_range %{
-gcx_device_get_stream_priority_range($module, device, /)
---
+gcx_device_get_stream_priority_range(device)
 
 The priorities that the device's streams can have. Lower numbers are more urgent, so that
 *greatest is the lowest: 0 and -5 on an H100. Holds the primary context while it asks, which is
@@ -216,8 +213,7 @@ Returns (least, greatest).
 %}
 
 %feature("docstring") gcx_device_get_resource %{
-gcx_device_get_resource($module, device, type, /)
---
+gcx_device_get_resource(device, type)
 
 The whole device's resource of one type. Makes no context. GCX_RESOURCE_SM gives all SMs, as
 coscheduled; gcx_sm_split can split it in any family. GCX_RESOURCE_WORKQUEUE_CONFIG [13.1+] gives
@@ -230,8 +226,7 @@ Returns resource.
 %}
 
 %feature("docstring") gcx_resource_get_info %{
-gcx_resource_get_info($module, resource, /)
---
+gcx_resource_get_info(resource)
 
 Fills *info from the value, without the driver but for a structured group that wasn't used
 lately.
@@ -241,8 +236,7 @@ flags, locality_domain_id, workqueue_scope, workqueue_concurrency_limit).
 %}
 
 %feature("docstring") gcx_workqueue_configure %{
-gcx_workqueue_configure($module, config, scope, concurrency_limit, /)
---
+gcx_workqueue_configure(config, scope, concurrency_limit)
 
 [13.1+] Gives in *configured the workqueue configuration *config with another scope and
 concurrency limit (0: keep the one it has). May be the same variable.
@@ -253,8 +247,7 @@ Returns configured.
 %}
 
 %feature("docstring") gcx_sm_split %{
-gcx_sm_split($module, input, requests, flags, /)
---
+gcx_sm_split(input, requests, flags)
 
 Divides input into one group for each request, disjoint, and what is left over. The same on every
 driver from 12.4 on:
@@ -301,8 +294,7 @@ Returns (groups, remainder).
 %}
 
 %feature("docstring") gcx_sm_plan %{
-gcx_sm_plan($module, input, requests, flags, /)
---
+gcx_sm_plan(input, requests, flags)
 
 What gcx_sm_split would give, in SMs, without making or keeping anything: the count of each group
 in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. A plan and a
@@ -312,8 +304,7 @@ Returns (sm_counts, remainder_sm_count).
 %}
 
 %feature("docstring") gcx_resource_union %{
-gcx_resource_union($module, a, b, /)
---
+gcx_resource_union(a, b)
 
 The SMs of a and b together, in *result; those of a without those of b; those of both. *result
 may be a or b. An empty result is a resource of 0 SMs.
@@ -324,8 +315,7 @@ Returns result.
 %}
 
 %feature("docstring") gcx_resource_subtract %{
-gcx_resource_subtract($module, a, b, /)
---
+gcx_resource_subtract(a, b)
 
 The SMs of a and b together, in *result; those of a without those of b; those of both. *result
 may be a or b. An empty result is a resource of 0 SMs.
@@ -336,8 +326,7 @@ Returns result.
 %}
 
 %feature("docstring") gcx_resource_intersect %{
-gcx_resource_intersect($module, a, b, /)
---
+gcx_resource_intersect(a, b)
 
 The SMs of a and b together, in *result; those of a without those of b; those of both. *result
 may be a or b. An empty result is a resource of 0 SMs.
@@ -348,8 +337,7 @@ Returns result.
 %}
 
 %feature("docstring") gcx_resource_get_live_overlap %{
-gcx_resource_get_live_overlap($module, resource, /)
---
+gcx_resource_get_live_overlap(resource)
 
 How many of the resource's SMs are held by live contexts, those that gcx_context_list tells, of
 gcx in this process. Beside contexts of other families it is known once gcx_device_map_sms has
@@ -361,8 +349,7 @@ Returns sm_count.
 %}
 
 %feature("docstring") gcx_resource_get_overlap %{
-gcx_resource_get_overlap($module, a, b, /)
---
+gcx_resource_get_overlap(a, b)
 
 How many SMs a and b share: 0 for two devices. Within a family this is always known. Across
 families it is known once gcx_device_map_sms has read which SMs the atoms hold.
@@ -373,8 +360,7 @@ Returns sm_count.
 %}
 
 %feature("docstring") gcx_resource_get_max_cluster_size %{
-gcx_resource_get_max_cluster_size($module, resource, /)
---
+gcx_resource_get_max_cluster_size(resource)
 
 The same as gcx_stream_get_max_cluster_size of a stream with these SMs. On a device with clusters
 the first call makes a context of them, with the cost of one, and keeps it (below).
@@ -384,8 +370,7 @@ Returns blocks.
 %}
 
 %feature("docstring") call_gcx_context_create %{
-gcx_context_create($module, resources, flags, owner, /)
---
+gcx_context_create(resources, flags, owner)
 
 A context over resource_count resources: one or several SM resources of one device and family,
 disjoint, and [13.1+] at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
@@ -404,8 +389,7 @@ Returns the owner, which has the gcx_context now.
 %}
 
 %feature("docstring") gcx_context_destroy %{
-gcx_context_destroy($module, context, /)
---
+gcx_context_destroy(context)
 
 Gives the handle up. Streams of the context stay usable and keep it, and work in flight finishes.
 The green context is kept for the next that asks for the same resources, within
@@ -415,8 +399,7 @@ gcx_context_push, or its green context is current and this is its last handle: p
 %}
 
 %feature("docstring") gcx_context_get_info %{
-gcx_context_get_info($module, context, /)
---
+gcx_context_get_info(context)
 
 Fills *info. Errors: GCX_ERROR_CONTEXT_IS_DESTROYED (below).
 
@@ -424,8 +407,7 @@ Returns (device, sm_count, stream_count, id).
 %}
 
 %feature("docstring") call_gcx_context_list %{
-gcx_context_list($module, device, /)
---
+gcx_context_list(device)
 
 The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
 has current by gcx_context_push, or that a lease or a gcx_graph keeps: in
@@ -437,8 +419,7 @@ Returns a list of (id, device, sm_count, handle_count, stream_count, flags, reso
 %}
 
 %feature("docstring") gcx_context_get_resource %{
-gcx_context_get_resource($module, context, type, /)
---
+gcx_context_get_resource(context, type)
 
 The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
 workqueue configuration, or its workqueue, to be shared with another context. Contexts with the
@@ -450,8 +431,7 @@ Returns resource.
 %}
 
 %feature("docstring") gcx_context_native %{
-gcx_context_native($module, context, /)
---
+gcx_context_native(context)
 
 The native handles, for any CUDA code; NULL on failure, with the reason in
 gcx_last_error_message(). They stay gcx's: never destroy them. They are valid as long as the
@@ -459,8 +439,7 @@ handle or a stream of it is alive. cuCtxFromGreenCtx's context, and the green co
 %}
 
 %feature("docstring") gcx_context_native_green %{
-gcx_context_native_green($module, context, /)
---
+gcx_context_native_green(context)
 
 The native handles, for any CUDA code; NULL on failure, with the reason in
 gcx_last_error_message(). They stay gcx's: never destroy them. They are valid as long as the
@@ -468,8 +447,7 @@ handle or a stream of it is alive. cuCtxFromGreenCtx's context, and the green co
 %}
 
 %feature("docstring") gcx_context_from_native %{
-gcx_context_from_native($module, native, owner, /)
---
+gcx_context_from_native(native, owner)
 
 A further handle for the context that gcx made behind a native one, the caller's to destroy.
 Errors: GCX_ERROR_NOT_FOUND native isn't one of gcx's contexts.
@@ -478,8 +456,7 @@ Returns the owner, which has the gcx_context now.
 %}
 
 %feature("docstring") gcx_context_push %{
-gcx_context_push($module, context, /)
---
+gcx_context_push(context)
 
 Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
 off again. push holds the context until pop, or until the thread ends, which takes off all that
@@ -489,8 +466,7 @@ another context is on top, since other code pushed or set one: take that off fir
 %}
 
 %feature("docstring") gcx_context_pop %{
-gcx_context_pop($module)
---
+gcx_context_pop()
 
 Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
 off again. push holds the context until pop, or until the thread ends, which takes off all that
@@ -502,8 +478,7 @@ Returns context.
 %}
 
 %feature("docstring") gcx_context_get_current %{
-gcx_context_get_current($module)
---
+gcx_context_get_current()
 
 The handle that the calling thread pushed last, if its context is current; else NULL, with
 success. It stays with its owner.
@@ -512,16 +487,14 @@ Returns context.
 %}
 
 %feature("docstring") gcx_context_synchronize %{
-gcx_context_synchronize($module, context, /)
---
+gcx_context_synchronize(context)
 
 Waits until all work of the context's streams has finished. Blocks the calling thread. Errors of
 that work appear here with the driver's code.
 %}
 
 %feature("docstring") call_gcx_stream_create %{
-gcx_stream_create($module, context, sync, priority, owner, /)
---
+gcx_stream_create(context, sync, priority, owner)
 
 A stream of the context, which it keeps, and nobody else's while the handle lives: one that was
 given up before, if there is one of this priority whose work has finished, or a new one. params
@@ -533,8 +506,7 @@ Returns the owner, which has the gcx_stream now.
 %}
 
 %feature("docstring") gcx_stream_from_native %{
-gcx_stream_from_native($module, native, owner, /)
---
+gcx_stream_from_native(native, owner)
 
 A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
 waiting. It must outlive the handle; destroying the handle leaves it alone.
@@ -546,8 +518,7 @@ Returns the owner, which has the gcx_stream now.
 %}
 
 %feature("docstring") gcx_stream_destroy %{
-gcx_stream_destroy($module, stream, /)
---
+gcx_stream_destroy(stream)
 
 Gives the handle up. Work in the stream finishes. Never waits. The green context keeps up to 32
 such streams, about 0.02 MiB each, and they go when it does, see gcx_cache_set_limit. So what a
@@ -561,8 +532,7 @@ handle goes.
 %}
 
 %feature("docstring") gcx_stream_native %{
-gcx_stream_native($module, stream, /)
---
+gcx_stream_native(stream)
 
 The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
 gcx_last_error_message(). Valid until the handle is destroyed: don't submit to it afterwards, it
@@ -570,8 +540,7 @@ may be someone else's then. Never destroy it.
 %}
 
 %feature("docstring") gcx_stream_get_info %{
-gcx_stream_get_info($module, stream, /)
---
+gcx_stream_get_info(stream)
 
 Fills *info.
 
@@ -579,8 +548,7 @@ Returns (device, priority, sm_count, context_id).
 %}
 
 %feature("docstring") gcx_stream_get_resource %{
-gcx_stream_get_resource($module, stream, type, /)
---
+gcx_stream_get_resource(stream, type)
 
 The resource of the stream's context: gcx_context_get_resource, by the stream. If its context
 isn't gcx's: the whole device's, if it can run on all SMs, as one of the primary context; else
@@ -594,8 +562,7 @@ Returns resource.
 %}
 
 %feature("docstring") gcx_stream_get_max_cluster_size %{
-gcx_stream_get_max_cluster_size($module, stream, /)
---
+gcx_stream_get_max_cluster_size(stream)
 
 The most blocks that a thread block cluster of the stream's kernels can have, sizes above the
 portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the driver says it
@@ -606,8 +573,7 @@ Returns blocks.
 %}
 
 %feature("docstring") call_gcx_stream_get_kernel_fit %{
-gcx_stream_get_kernel_fit($module, stream, function, block_threads, dynamic_shared_bytes, cluster_blocks, /)
---
+gcx_stream_get_kernel_fit(stream, function, block_threads, dynamic_shared_bytes, cluster_blocks)
 
 How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels that
 size their grid by the SMs. A kernel with a barrier of its own over a grid that does not fit
@@ -626,16 +592,14 @@ Returns (sm_count, blocks_per_sm, max_blocks, max_clusters, max_cluster_blocks).
 %}
 
 %feature("docstring") gcx_stream_synchronize %{
-gcx_stream_synchronize($module, stream, /)
---
+gcx_stream_synchronize(stream)
 
 Waits until the stream's work has finished. Blocks the calling thread. Errors of that work appear
 here with the driver's code.
 %}
 
 %feature("docstring") gcx_stream_query %{
-gcx_stream_query($module, stream, /)
---
+gcx_stream_query(stream)
 
 GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
 message. Never waits.
@@ -644,8 +608,7 @@ Returns True if all has finished, False if not yet.
 %}
 
 %feature("docstring") gcx_event_create %{
-gcx_event_create($module, device, flags, owner, /)
---
+gcx_event_create(device, flags, owner)
 
 An event on a device; retains the primary context as contexts do. The handle is the caller's.
 Errors: GCX_ERROR_INVALID_DEVICE; GCX_ERROR_INVALID_VALUE unknown flags.
@@ -654,8 +617,7 @@ Returns the owner, which has the gcx_event now.
 %}
 
 %feature("docstring") gcx_event_from_native %{
-gcx_event_from_native($module, native, owner, /)
---
+gcx_event_from_native(native, owner)
 
 A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and times.
 It must outlive the handle; destroying the handle leaves it alone. Its device isn't known, and
@@ -666,22 +628,19 @@ Returns the owner, which has the gcx_event now.
 %}
 
 %feature("docstring") gcx_event_destroy %{
-gcx_event_destroy($module, event, /)
---
+gcx_event_destroy(event)
 
 Gives the handle up, and destroys the event unless someone else made it. Never waits.
 %}
 
 %feature("docstring") gcx_event_native %{
-gcx_event_native($module, event, /)
---
+gcx_event_native(event)
 
 The CUevent; NULL on failure. Valid until the handle is destroyed.
 %}
 
 %feature("docstring") gcx_stream_record %{
-gcx_stream_record($module, stream, event, /)
---
+gcx_stream_record(stream, event)
 
 Captures in the event the work submitted so far to the stream, or to all streams of the context.
 Recording again forgets what was captured before.
@@ -689,8 +648,7 @@ Errors: GCX_ERROR_INVALID_HANDLE the event is of another device; waiting works a
 %}
 
 %feature("docstring") gcx_context_record %{
-gcx_context_record($module, context, event, /)
---
+gcx_context_record(context, event)
 
 Captures in the event the work submitted so far to the stream, or to all streams of the context.
 Recording again forgets what was captured before.
@@ -698,31 +656,27 @@ Errors: GCX_ERROR_INVALID_HANDLE the event is of another device; waiting works a
 %}
 
 %feature("docstring") gcx_stream_wait %{
-gcx_stream_wait($module, stream, event, /)
---
+gcx_stream_wait(stream, event)
 
 Holds all later work of the stream, or of all streams of the context, until the event's work has
 finished. An event never recorded holds nothing.
 %}
 
 %feature("docstring") gcx_context_wait %{
-gcx_context_wait($module, context, event, /)
---
+gcx_context_wait(context, event)
 
 Holds all later work of the stream, or of all streams of the context, until the event's work has
 finished. An event never recorded holds nothing.
 %}
 
 %feature("docstring") gcx_event_synchronize %{
-gcx_event_synchronize($module, event, /)
---
+gcx_event_synchronize(event)
 
 Waits in the calling thread for the event's work.
 %}
 
 %feature("docstring") gcx_event_query %{
-gcx_event_query($module, event, /)
---
+gcx_event_query(event)
 
 GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
 message.
@@ -731,8 +685,7 @@ Returns True if all has finished, False if not yet.
 %}
 
 %feature("docstring") gcx_event_get_elapsed %{
-gcx_event_get_elapsed($module, start, end, /)
---
+gcx_event_get_elapsed(start, end)
 
 Milliseconds between the two events' work. Both need GCX_EVENT_TIMING and to have finished.
 Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded, or they are of two
@@ -742,8 +695,7 @@ Returns milliseconds.
 %}
 
 %feature("docstring") gcx_cancel_create %{
-gcx_cancel_create($module, owner, /)
---
+gcx_cancel_create(owner)
 
 One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
 all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
@@ -755,8 +707,7 @@ Returns the owner, which has the gcx_cancel now.
 %}
 
 %feature("docstring") gcx_cancel_signal %{
-gcx_cancel_signal($module, cancel, /)
---
+gcx_cancel_signal(cancel)
 
 One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
 all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
@@ -766,8 +717,7 @@ request. The handle is the caller's; destroying it cancels no wait.
 %}
 
 %feature("docstring") gcx_cancel_destroy %{
-gcx_cancel_destroy($module, cancel, /)
---
+gcx_cancel_destroy(cancel)
 
 One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
 all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
@@ -777,8 +727,7 @@ request. The handle is the caller's; destroying it cancels no wait.
 %}
 
 %feature("docstring") gcx_cache_set_limit %{
-gcx_cache_set_limit($module, kept_contexts, /)
---
+gcx_cache_set_limit(kept_contexts)
 
 Sets how many green contexts without handle or stream gcx keeps on each device: 64 at first.
 Those beyond are destroyed, the longest unused first, with those of their streams that were given
@@ -792,8 +741,7 @@ others first; no more contexts than the limit stay prepared, those in use and us
 %}
 
 %feature("docstring") gcx_cache_trim %{
-gcx_cache_trim($module, kept_contexts, /)
---
+gcx_cache_trim(kept_contexts)
 
 Destroys the kept contexts beyond that number, all devices together, now: the longest unused
 first, prepared or not, and the given-up streams of all that stay, but those at work. The limit
@@ -807,8 +755,7 @@ Returns (contexts, streams, contexts_left, streams_left, bytes).
 %}
 
 %feature("docstring") gcx_cache_get_stats %{
-gcx_cache_get_stats($module)
---
+gcx_cache_get_stats()
 
 Fills *stats, since the driver was opened.
 
@@ -817,8 +764,7 @@ kept_streams).
 %}
 
 %feature("docstring") call_gcx_lease_acquire %{
-gcx_lease_acquire($module, device, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, owner, /)
---
+gcx_lease_acquire(device, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, owner)
 
 Acquires sm_count SMs of the device, or GCX_REST. params may be NULL. What the lease really got
 is in gcx_lease_get_info. The first lease over a set of SMs makes a context of them, with the
@@ -844,8 +790,7 @@ Returns the owner, which has the gcx_lease now.
 %}
 
 %feature("docstring") gcx_lease_release %{
-gcx_lease_release($module, lease, /)
---
+gcx_lease_release(lease)
 
 Releases the lease. Its SMs are free when this returns, whatever other threads do with the lease:
 their calls finish, or fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its
@@ -855,8 +800,7 @@ waits for a change of the lease that another thread is making.
 %}
 
 %feature("docstring") gcx_lease_resize %{
-gcx_lease_resize($module, sizes, flags, /)
---
+gcx_lease_resize(sizes, flags)
 
 Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can grow
 by what another gives.
@@ -873,8 +817,7 @@ Errors: those of gcx_context_create;
 %}
 
 %feature("docstring") gcx_lease_prepare %{
-gcx_lease_prepare($module, sizes, /)
---
+gcx_lease_prepare(sizes)
 
 Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
 nothing. Until one of the leases is released, each change of the same leases that comes to the
@@ -888,8 +831,7 @@ gcx_cache_prepare.
 %}
 
 %feature("docstring") gcx_lease_hand_over %{
-gcx_lease_hand_over($module, from_, to, flags, /)
---
+gcx_lease_hand_over(from_, to, flags)
 
 Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also
 if another thread releases one of them. flags as above.
@@ -898,8 +840,7 @@ together, see gcx_context_create.
 %}
 
 %feature("docstring") gcx_lease_get_info %{
-gcx_lease_get_info($module, lease, /)
---
+gcx_lease_get_info(lease)
 
 Fills *info.
 
@@ -907,8 +848,7 @@ Returns (device, family, flags, sm_count, exclusive_sm_count, stream_count, id, 
 %}
 
 %feature("docstring") gcx_lease_get_resource %{
-gcx_lease_get_resource($module, lease, /)
---
+gcx_lease_get_resource(lease)
 
 The SMs that the lease has now, as a resource.
 
@@ -916,8 +856,7 @@ Returns resource.
 %}
 
 %feature("docstring") call_gcx_lease_list %{
-gcx_lease_list($module, device, /)
---
+gcx_lease_list(device)
 
 The leases of a device, or of all (-1): those that hold SMs in the order in which they were
 acquired, then those that wait, the first first. capacity is the room in leases, which may be
@@ -929,8 +868,7 @@ name, resource).
 %}
 
 %feature("docstring") call_gcx_lease_stream_create %{
-gcx_lease_stream_create($module, lease, sync, priority, owner, /)
---
+gcx_lease_stream_create(lease, sync, priority, owner)
 
 A stream of the lease, that follows it (above). params as of gcx_stream_create. The handle is the
 caller's, to be given to gcx_stream_destroy.
@@ -939,8 +877,7 @@ Returns the owner, which has the gcx_stream now.
 %}
 
 %feature("docstring") gcx_lease_synchronize %{
-gcx_lease_synchronize($module, lease, /)
---
+gcx_lease_synchronize(lease)
 
 Waits until the work of the lease's streams has finished, those that were destroyed among them,
 on whatever SMs it was submitted. Other work on the lease's SMs doesn't count, that of former
@@ -949,8 +886,7 @@ work appear here with the driver's code. A stream that captures a graph is not w
 %}
 
 %feature("docstring") gcx_lease_query %{
-gcx_lease_query($module, lease, /)
---
+gcx_lease_query(lease)
 
 GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
 
@@ -958,8 +894,7 @@ Returns True if all has finished, False if not yet.
 %}
 
 %feature("docstring") gcx_publish_start %{
-gcx_publish_start($module, name, /)
---
+gcx_publish_start(name)
 
 From now on this process's leases are published, those that there are and those to come, up to
 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
@@ -971,15 +906,13 @@ already it changes the name. Opens the driver. Errors:
 %}
 
 %feature("docstring") gcx_publish_stop %{
-gcx_publish_stop($module)
---
+gcx_publish_stop()
 
 No longer. Success also where nothing is published. Opens no driver.
 %}
 
 %feature("docstring") call_gcx_published_process_list %{
-gcx_published_process_list($module)
---
+gcx_published_process_list()
 
 The processes that publish, this one among them if it does. capacity is the room in processes,
 which may be NULL if that is 0. Opens no driver. Errors: GCX_ERROR_INVALID_VALUE capacity is too
@@ -991,8 +924,7 @@ unlisted_count, name).
 %}
 
 %feature("docstring") call_gcx_published_lease_list %{
-gcx_published_lease_list($module)
---
+gcx_published_lease_list()
 
 The leases of the processes that publish: of each process those that hold SMs in the order in
 which they were acquired, then those that wait, the first first. Two exclusive leases of one
@@ -1006,8 +938,7 @@ exclusive_atoms, shared_atoms, device_uuid, name, process_name, device_name).
 %}
 
 %feature("docstring") call_gcx_hold_create %{
-gcx_hold_create($module, device, sm_count, flags, family, min_sm_count, timeout_ms, cancel, name, folder, owner, /)
---
+gcx_hold_create(device, sm_count, flags, family, min_sm_count, timeout_ms, cancel, name, folder, owner)
 
 Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
 folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
@@ -1033,8 +964,7 @@ Returns the owner, which has the gcx_hold now.
 %}
 
 %feature("docstring") gcx_hold_get_token %{
-gcx_hold_get_token($module, hold, /)
---
+gcx_hold_get_token(hold)
 
 Writes what another process joins the hold by: text, to be given to it in its environment or on
 its command line. It is the path of the hold's file, so that it works where that path leads to
@@ -1045,8 +975,7 @@ Returns token.
 %}
 
 %feature("docstring") gcx_hold_join %{
-gcx_hold_join($module, token, owner, /)
---
+gcx_hold_join(token, owner)
 
 Joins a hold that another process, or this one, has: it lasts until all who joined have given it
 up. Opens no driver, and works in a forked child too. The handle is the caller's, to be given to
@@ -1060,16 +989,14 @@ Returns the owner, which has the gcx_hold now.
 %}
 
 %feature("docstring") gcx_hold_destroy %{
-gcx_hold_destroy($module, hold, /)
---
+gcx_hold_destroy(hold)
 
 Gives the hold up. If no other process joined it, and no lease was acquired in it that is still
 there, its SMs can be had by others at once. A forked child has none of its parent's handles.
 %}
 
 %feature("docstring") gcx_hold_get_info %{
-gcx_hold_get_info($module, hold, /)
---
+gcx_hold_get_info(hold)
 
 Fills *info. Opens no driver.
 
@@ -1078,8 +1005,7 @@ mps_thread_percentage, id, since_ms, atoms, device_uuid, name).
 %}
 
 %feature("docstring") gcx_hold_get_resource %{
-gcx_hold_get_resource($module, hold, /)
---
+gcx_hold_get_resource(hold)
 
 The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
 driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the hold's UUID;
@@ -1090,8 +1016,7 @@ Returns resource.
 %}
 
 %feature("docstring") call_gcx_hold_acquire_lease %{
-gcx_hold_acquire_lease($module, hold, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, owner, /)
---
+gcx_hold_acquire_lease(hold, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, owner)
 
 gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of a
 hold change only together with leases of the same hold. params->family is the hold's or
@@ -1104,8 +1029,7 @@ Returns the owner, which has the gcx_lease now.
 %}
 
 %feature("docstring") call_gcx_hold_list %{
-gcx_hold_list($module, folder, /)
---
+gcx_hold_list(folder)
 
 The holds of a folder, by device, of each those that have SMs in the order in which they were
 taken, then those that wait, the first first. folder: NULL as in gcx_hold_params. capacity is the
@@ -1122,8 +1046,7 @@ atoms, device_uuid, name, process_name, device_name).
 %}
 
 %feature("docstring") gcx_mps_get_info %{
-gcx_mps_get_info($module, device, /)
---
+gcx_mps_get_info(device)
 
 Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
 measured yet whether it tells the truth. Makes no context.
@@ -1133,8 +1056,7 @@ Returns (state, thread_percentage).
 %}
 
 %feature("docstring") gcx_queue_get_info %{
-gcx_queue_get_info($module)
---
+gcx_queue_get_info()
 
 Fills *info. Opens no driver: before one is open it looks at the one that would be opened and at
 libcuda.so.1, if they are loaded; CUDA has started if somebody has called cuInit there.
@@ -1143,8 +1065,7 @@ Returns (connections, source, started, certain, too_few).
 %}
 
 %feature("docstring") gcx_queue_request_connections %{
-gcx_queue_request_connections($module, connections, /)
---
+gcx_queue_request_connections(connections)
 
 Asks for connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
 CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more. To be
@@ -1157,8 +1078,7 @@ GCX_ERROR_INVALID_VALUE connections is 0 or more than GCX_MAX_CONNECTIONS.
 %}
 
 %feature("docstring") call_gcx_graph_create %{
-gcx_graph_create($module, captured, flags, max_executables, owner, /)
---
+gcx_graph_create(captured, flags, max_executables, owner)
 
 Takes a copy of a captured graph, a CUgraph or cudaGraph_t. captured stays the caller's, can be
 destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
@@ -1174,15 +1094,13 @@ Returns the owner, which has the gcx_graph now.
 %}
 
 %feature("docstring") gcx_graph_destroy %{
-gcx_graph_destroy($module, graph, /)
---
+gcx_graph_destroy(graph)
 
 Gives the graph and its executables up. Work in flight finishes. Never waits for it.
 %}
 
 %feature("docstring") gcx_graph_launch %{
-gcx_graph_launch($module, graph, stream, /)
---
+gcx_graph_launch(graph, stream)
 
 Launches the graph in the stream, all parts on the SMs that the stream has now. Of a lease's
 stream: a change of the lease waits for calls of this that are under way, so that the work is of
@@ -1198,8 +1116,7 @@ graph: add the captured graph to that as a child node instead.
 %}
 
 %feature("docstring") gcx_graph_launch_parts %{
-gcx_graph_launch_parts($module, graph, streams, /)
---
+gcx_graph_launch_parts(graph, streams)
 
 The same of a graph with several parts: part i runs on the SMs of streams[i], for
 streams[0 .. count - 1], and count is the number of parts. It is launched in streams[0]; it
@@ -1208,8 +1125,7 @@ behind it. Parts with no order between them run side by side.
 %}
 
 %feature("docstring") gcx_graph_prepare %{
-gcx_graph_prepare($module, graph, resources, flags, /)
---
+gcx_graph_prepare(graph, resources, flags)
 
 Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there are
 none: one SM resource for all parts, or one for each. flags is 0 or GCX_PREPARE_FOR_LEASES,
@@ -1224,8 +1140,7 @@ not move a node as it was told, the message says which.
 %}
 
 %feature("docstring") gcx_graph_set_part %{
-gcx_graph_set_part($module, graph, nodes, part, /)
---
+gcx_graph_set_part(graph, nodes, part)
 
 Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next. A child
 graph's node stands for all of its nodes. Executables for several sets of SMs are given up.
@@ -1234,8 +1149,7 @@ GCX_MAX_GRAPH_PARTS.
 %}
 
 %feature("docstring") call_gcx_graph_set_kernel %{
-gcx_graph_set_kernel($module, graph, node, shared_bytes, grid_x, grid_y, grid_z, block_x, block_y, block_z, arguments, /)
---
+gcx_graph_set_kernel(graph, node, shared_bytes, grid_x, grid_y, grid_z, block_x, block_y, block_z, arguments)
 
 Gives a kernel node other parameters, in the graph and all executables, or nowhere. Launches
 from then on have them, work in flight has the former. Takes about a microsecond for each
@@ -1246,8 +1160,7 @@ what the driver says of the parameters; those of gcx_graph_prepare.
 %}
 
 %feature("docstring") gcx_graph_update %{
-gcx_graph_update($module, graph, captured, /)
---
+gcx_graph_update(graph, captured)
 
 Takes over all parameters of another captured graph with the same nodes and order, as of the same
 code captured again, in all executables or nowhere. Parts stay. Kernels' parameters alone cost
@@ -1258,8 +1171,7 @@ differ, the message says where.
 %}
 
 %feature("docstring") gcx_graph_get_info %{
-gcx_graph_get_info($module, graph, /)
---
+gcx_graph_get_info(graph)
 
 Fills *info.
 
@@ -1268,8 +1180,7 @@ launches, made, evicted).
 %}
 
 %feature("docstring") call_gcx_graph_get_nodes %{
-gcx_graph_get_nodes($module, graph, /)
---
+gcx_graph_get_nodes(graph)
 
 The nodes in nodes[0 .. *count - 1]. capacity is the room in nodes, which may be NULL if that is
 0. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed.
@@ -1279,8 +1190,7 @@ block_z, cluster_x, cluster_y, cluster_z, shared_bytes, blocks_per_sm, name).
 %}
 
 %feature("docstring") call_gcx_stream_probe_sms %{
-gcx_stream_probe_sms($module, stream, /)
---
+gcx_stream_probe_sms(stream)
 
 The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is the
 room in sm_ids, GCX_MAX_SMS suffices always. Waits for the stream. Probes again while fewer SMs
@@ -1294,8 +1204,7 @@ Returns sm_ids.
 %}
 
 %feature("docstring") gcx_device_map_sms %{
-gcx_device_map_sms($module, device, family, /)
---
+gcx_device_map_sms(device, family)
 
 Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
 not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
@@ -1307,8 +1216,7 @@ GCX_ERROR_NOT_SUPPORTED under MPS, where the numbers are virtual.
 %}
 
 %feature("docstring") call_gcx_device_get_shared_sms %{
-gcx_device_get_shared_sms($module, device, /)
---
+gcx_device_get_shared_sms(device)
 
 Finds the SMs that all partitions of this process share because a module with dynamic parallelism
 is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above. From then on kernels of
@@ -1329,8 +1237,7 @@ Returns sm_ids.
 %}
 
 %feature("docstring") call_gcx_resource_get_sm_ids %{
-gcx_resource_get_sm_ids($module, resource, /)
---
+gcx_resource_get_sm_ids(resource)
 
 The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as
 above. None are of a resource of 0 SMs. Errors: GCX_ERROR_NOT_READY the family isn't mapped;
@@ -1342,8 +1249,7 @@ Returns sm_ids.
 %}
 
 %feature("docstring") gcx_resource_get_atom %{
-gcx_resource_get_atom($module, resource, index, /)
---
+gcx_resource_get_atom(resource, index)
 
 The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its own.
 Errors: GCX_ERROR_INVALID_VALUE no such atom; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource.
@@ -1352,8 +1258,7 @@ Returns atom.
 %}
 
 %feature("docstring") gcx_driver_open %{
-gcx_driver_open($module, driver, /)
---
+gcx_driver_open(driver)
 
 Chooses the driver library, before anything opened another. driver is
   NULL or ""     the one that is open; else the environment's GCX_DRIVER, if that is set, read as
@@ -1369,8 +1274,7 @@ opening (top).
 %}
 
 %feature("docstring") gcx_driver_get_info %{
-gcx_driver_get_info($module)
---
+gcx_driver_get_info()
 
 Fills *info. Errors: those of opening.
 
@@ -1378,8 +1282,7 @@ Returns (version, header_version, simulated, library).
 %}
 
 %feature("docstring") gcx_capability_get_info %{
-gcx_capability_get_info($module, capability, /)
---
+gcx_capability_get_info(capability)
 
 Fills *info. Errors: GCX_ERROR_INVALID_VALUE no such capability; those of opening. A driver
 that is too old for green contexts is one of the latter.
@@ -1388,8 +1291,7 @@ Returns (available, required_version, name).
 %}
 
 %feature("docstring") gcx_simulator_path %{
-gcx_simulator_path($module)
---
+gcx_simulator_path()
 
 The path of the simulated driver that "sim:" opens, for programs that start others on it. The
 string belongs to the thread and is valid until its next call of this. NULL if it isn't
@@ -1397,8 +1299,7 @@ installed; gcx_last_error_message() then says where it was looked for. Opens no 
 %}
 
 %feature("docstring") gcx_report_partition_counts %{
-gcx_report_partition_counts($module)
---
+gcx_report_partition_counts()
 
 Puts a library before libcuda in this process that answers as above, for every library that
 opens libcuda.so.1 from now on and for all time. It must come before anything loads libcuda.so.1:
@@ -1413,8 +1314,7 @@ GCX_ERROR_OPERATING_SYSTEM no file can be made.
 %}
 
 %feature("docstring") gcx_reports_partition_counts %{
-gcx_reports_partition_counts($module)
---
+gcx_reports_partition_counts()
 
 reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0. Opens no
 driver.
@@ -1423,8 +1323,7 @@ Returns reporting.
 %}
 
 %feature("docstring") gcx_version %{
-gcx_version($module)
---
+gcx_version()
 
 The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
 patch. Compare with GCX_VERSION to tell a library older than the header. Opens no driver and
@@ -1432,23 +1331,20 @@ can't fail.
 %}
 
 %feature("docstring") gcx_result_name %{
-gcx_result_name($module, result, /)
---
+gcx_result_name(result)
 
 "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number that
 this version has no name for. The string lives as long as the library. Opens no driver.
 %}
 
 %feature("docstring") gcx_result_string %{
-gcx_result_string($module, result, /)
---
+gcx_result_string(result)
 
 What the result means in general, in one sentence. Lifetime as above.
 %}
 
 %feature("docstring") gcx_last_error_message %{
-gcx_last_error_message($module)
---
+gcx_last_error_message()
 
 What went wrong in the last gcx function that failed in the calling thread: what was wrong,
 the values, what would work. Empty if none failed. The string belongs to the thread and is valid

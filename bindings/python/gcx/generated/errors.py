@@ -62,6 +62,13 @@ class AlreadyAcquiredError(Error):
     name = "GCX_ERROR_ALREADY_ACQUIRED"
 
 
+class DriverAlreadyOpenError(AlreadyAcquiredError):
+    """Another driver is open already; a process uses one."""
+
+    code = 210
+    name = "GCX_ERROR_ALREADY_ACQUIRED"
+
+
 class ContextInUseError(Error):
     """The context is current, so that it can't be closed."""
 
@@ -172,6 +179,7 @@ __all__ = [
     "ContextDestroyedError",
     "ContextInUseError",
     "DeinitializedError",
+    "DriverAlreadyOpenError",
     "DriverNotFoundError",
     "GraphUpdateError",
     "InvalidContextError",

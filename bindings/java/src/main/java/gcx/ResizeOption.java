@@ -13,7 +13,7 @@ public enum ResizeOption {
 
   static int flags(ResizeOption... options) {
     return List.of(options).contains(AT_ONCE)
-        ? Functions.GCX_RESIZE_AT_ONCE
-        : Functions.GCX_RESIZE_DEFAULT;
+        ? Raw.GCX_RESIZE_AT_ONCE
+        : Raw.GCX_RESIZE_DEFAULT;
   }
 }

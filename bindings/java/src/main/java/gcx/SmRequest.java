@@ -140,13 +140,13 @@ public record SmRequest(
         domain);
   }
 
-  static int[] joined(List<SmRequest> requests) {
-    int[] fields = new int[requests.size() * FIELDS];
+  static long[] joined(List<SmRequest> requests) {
+    long[] fields = new long[requests.size() * FIELDS];
     int next = 0;
     for (SmRequest request : requests) {
-      fields[next++] = (int) request.smCount;
-      fields[next++] = (int) request.coscheduledSmCount;
-      fields[next++] = (int) request.preferredCoscheduledSmCount;
+      fields[next++] = request.smCount;
+      fields[next++] = request.coscheduledSmCount;
+      fields[next++] = request.preferredCoscheduledSmCount;
       fields[next++] = request.flags;
       fields[next++] = request.localityDomainId;
     }

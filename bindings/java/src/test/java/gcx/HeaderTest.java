@@ -35,16 +35,16 @@ class HeaderTest {
 
   @Test
   void numbersAreThoseOfTheHeader() {
-    assertEquals(Functions.GCX_SM_REQUEST_BACKFILL, SmRequest.BACKFILL);
-    assertEquals(Functions.GCX_SM_REQUEST_LOCALITY_DOMAIN_ID, SmRequest.LOCALITY_DOMAIN_ID);
+    assertEquals(Raw.GCX_SM_REQUEST_BACKFILL, SmRequest.BACKFILL);
+    assertEquals(Raw.GCX_SM_REQUEST_LOCALITY_DOMAIN_ID, SmRequest.LOCALITY_DOMAIN_ID);
     assertEquals(
-        Functions.GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS,
+        Raw.GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS,
         SmRequest.LOCALITY_DOMAIN_SUPPLEMENTAL_SMS);
-    assertEquals(Functions.GCX_LOCALITY_DOMAIN_ID_ANY, SmRequest.LOCALITY_DOMAIN_ID_ANY);
-    assertEquals(Functions.GCX_REST, (int) SmRequest.REST);
-    assertEquals(Functions.GCX_NO_NODE, GraphNode.NO_PARENT);
-    assertEquals(Functions.GCX_CAPABILITY_COUNT, Capability.values().length);
-    assertEquals(FunctionsConstants.GCX_VERSION, Gcx.version());
+    assertEquals(Raw.GCX_LOCALITY_DOMAIN_ID_ANY, SmRequest.LOCALITY_DOMAIN_ID_ANY);
+    assertEquals(Raw.GCX_REST, (int) SmRequest.REST);
+    assertEquals(Raw.GCX_NO_NODE, GraphNode.NO_PARENT);
+    assertEquals(Raw.GCX_CAPABILITY_COUNT, Capability.values().length);
+    assertEquals(Raw.GCX_VERSION, Gcx.version());
   }
 
   @Test
