@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bindings.generator import swig
 from bindings.generator.api import ROOT, Api, Constant, Enum, Field, Struct, Value
@@ -44,6 +44,34 @@ ENUM_DOCS = {
     "gcx_sm_family": "How the atoms of an SM resource were made: what the driver promises of them.",
     "gcx_workqueue_scope": "With whom a context shares the hardware's queues, from CUDA 13.1 on.",
     "gcx_log_level": "How grave a message of the log is.",
+}
+# What the header does not say of components: first of those that it never says it of in a way that
+# fits Java, then of those for which it may have a comment.
+COMPONENT_DOCS = {
+    "isShared": "whether others that are shared may have its SMs too",
+    "isPrivate": "whether nobody shares it",
+    "ownQueues": "whether it insisted on queues of its own",
+    "nodePriorities": "whether kernels run with the priorities that they were captured with",
+    "atoms": "the numbers of its atoms",
+    "exclusiveAtoms": "the numbers of the atoms that it has exclusively",
+    "sharedAtoms": "the numbers of those that others may have too",
+}
+FALLBACK_DOCS = {
+    "device": "the device's number",
+    "deviceName": "the device's name",
+    "deviceSmCount": "the SMs of the device",
+    "deviceUuid": "the same of a device in all processes",
+    "exclusiveSmCount": "of these, those that it has exclusively",
+    "family": "the family of its atoms",
+    "id": "never used twice in a process",
+    "kind": "what it does",
+    "name": "its name",
+    "part": "the part that it is of",
+    "smCount": "its SMs",
+    "source": "where the number comes from",
+    "streamCount": "its streams",
+    "type": "what it is of",
+    "uuid": "the same of a device in all processes",
 }
 # What records have besides their components.
 MEMBERS = {
@@ -168,9 +196,13 @@ def _booleans(api: Api) -> set[str]:
 
 def _components(api: Api, struct: Struct) -> list[Component]:
     booleans = _booleans(api)
-    return [
-        made for field in struct.own_fields for made in _component(api, struct, field, booleans)
-    ]
+    made: list[Component] = []
+    above = ""
+    for field in struct.own_fields:
+        said = replace(field, brief=above) if field.brief == "as above" else field
+        above = said.brief
+        made += _component(api, struct, said, booleans)
+    return made
 
 
 def _component(api: Api, struct: Struct, field: Field, booleans: set[str]) -> list[Component]:
@@ -183,14 +215,9 @@ def _component(api: Api, struct: Struct, field: Field, booleans: set[str]) -> li
         made = []
         for flag in flags:
             name = flag.name.removeprefix(begin[0] if begin else "").lower()
-            made.append(
-                Component(
-                    "boolean",
-                    NAMES.get(name, camel(name)),
-                    _text(api, flag.brief.partition(": it")[0] or _said(name)),
-                    f"({value} & Raw.{flag.name}) != 0",
-                )
-            )
+            here = NAMES.get(name, camel(name))
+            doc = COMPONENT_DOCS.get(here) or _text(api, flag.brief) or _said(name)
+            made.append(Component("boolean", here, doc, f"({value} & Raw.{flag.name}) != 0"))
         return made
     name = re.sub("_(ms|ns)$", "", field.name)
     brief = re.sub(
@@ -200,8 +227,11 @@ def _component(api: Api, struct: Struct, field: Field, booleans: set[str]) -> li
     type_, converted = _converted(struct, field, booleans, value)
     if type_ == "OptionalInt":
         brief = brief.replace("or GCX_REST", "empty: the rest")
-    doc = _text(api, brief) or _said(name)
-    return [Component(type_, NAMES.get(name, camel(name)), doc, converted)]
+    if type_ == "Optional<Instant>":
+        brief = brief.replace("0: never", "empty: never")
+    here = NAMES.get(name, camel(name))
+    doc = COMPONENT_DOCS.get(here) or _text(api, brief) or FALLBACK_DOCS.get(here) or _said(name)
+    return [Component(type_, here, doc, converted)]
 
 
 def _converted(struct: Struct, field: Field, booleans: set[str], value: str) -> tuple[str, str]:
@@ -221,7 +251,7 @@ def _converted(struct: Struct, field: Field, booleans: set[str], value: str) -> 
         return "Dim", f"new Dim({parts})"
     if field.kind == "float":
         return "double", value
-    if field.name in booleans:
+    if field.name in booleans and field.size == 4:
         return "boolean", f"{value} != 0"
     if field.name.endswith("_ms"):
         if "0: never" in field.brief:
@@ -521,6 +551,8 @@ def _exceptions() -> str:
         "  private static final long serialVersionUID = 1L;",
         *("", "  GcxException(int code, String name, String detail) {"),
         *("    super(code, name, detail);", "  }"),
+        *("", "  GcxException(Result result, String detail) {"),
+        *('    super(result.code(), "GCX_ERROR_" + result.name(), detail);', "  }"),
         *("", "  static GcxException of(int code, String name, String detail) {"),
         "    return switch (Result.of(code)) {",
     ]
@@ -528,9 +560,9 @@ def _exceptions() -> str:
     for kind in KINDS:
         classes.setdefault(kind.java or kind.name, []).append(kind)
     for name, kinds in classes.items():
-        results = ", ".join(result for kind in kinds for result in kind.results if kind.by_result)
+        results = [result for kind in kinds for result in kind.results if kind.by_result]
         if results:
-            lines += [f"      case {results} -> new {name}(code, name, detail);"]
+            lines += _listed("      case ", results, f" -> new {name}(code, name, detail);")
     lines += ["      default -> new GcxException(code, name, detail);", "    };", "  }"]
     for name, kinds in classes.items():
         result = kinds[0].results[0]
@@ -541,7 +573,7 @@ def _exceptions() -> str:
             *("", f"    {name}(int code, String name, String detail) {{"),
             *("      super(code, name, detail);", "    }"),
             *("", f"    {name}(String detail) {{"),
-            f'      super(Result.{result}.code(), "GCX_ERROR_{result}", detail);',
+            f"      super(Result.{result}, detail);",
             *("    }", "  }"),
         ]
     return _file(set(), [*lines, "}"])
@@ -585,20 +617,15 @@ def _function(api: Api, call: swig.Call) -> list[str]:
     names = {item.name: _argument(item.name) for item in call.inputs}
     types = {item.name: _passed_type(api, item) for item in call.inputs}
     strings = {item.name for item in call.inputs if item.kind == "string"}
-    parameters = ", ".join(
-        f"{'String' if name in strings else types[name]} {names[name]}" for name in names
-    )
-    arguments = ", ".join(
+    parameters = [f"{'String' if name in strings else types[name]} {names[name]}" for name in names]
+    arguments = [
         f"Upcalls.bytes({names[name]})" if name in strings else names[name] for name in names
-    )
+    ]
     given = _given_type(call)
     text = call.output.kind in ("text", "string")
-    called = f"Natives.{call.name}({arguments})"
-    body = f"Upcalls.text({called})" if text else called
-    paragraphs = [" ".join(part.split()) for part in call.function.doc.split("\n\n")]
-    doc = [_text(api, paragraphs[0])]
-    for paragraph in paragraphs[1:]:
-        doc += ["", f"<p>{_text(api, paragraph)}"]
+    begin = "    return " if given != "void" else "    "
+    opened = f"{begin}{'Upcalls.text(' if text else ''}Natives.{call.name}("
+    doc = _paragraphs(api, call.function.doc)
     tags = [f"@param {names[item.name]} {_parameter(api, item)}" for item in call.inputs]
     if given != "void":
         tags.append(f"@return {_returned(call)}")
@@ -606,10 +633,37 @@ def _function(api: Api, call: swig.Call) -> list[str]:
         tags.append("@throws GcxException the result is no success")
     return [
         *_comment([*doc, *[""][: len(tags)], *tags], "  "),
-        f"  public static {'String' if text else given} {call.name}({parameters}) {{",
-        f"    {'' if given == 'void' else 'return '}{body};",
+        *_listed(f"  public static {'String' if text else given} {call.name}(", parameters, ") {"),
+        *_listed(opened, arguments, "));" if text else ");"),
         "  }",
     ]
+
+
+def _listed(begin: str, items: list[str], end: str) -> list[str]:
+    line = f"{begin}{', '.join(items)}{end}"
+    if len(line) <= 100:
+        return [line]
+    indent = " " * (len(begin) - len(begin.lstrip()) + 4)
+    return [begin, *(f"{indent}{item}," for item in items[:-1]), f"{indent}{items[-1]}{end}"]
+
+
+def _paragraphs(api: Api, doc: str) -> list[str]:
+    """A function's comment, its errors as a list."""
+    text, colon, errors = doc.partition("Errors:")
+    first, *others = (" ".join(part.split()) for part in text.split("\n\n"))
+    lines = [_text(api, first)]
+    for paragraph in filter(None, others):
+        lines += ["", f"<p>{_text(api, paragraph)}"]
+    if not colon:
+        return lines
+    begin, *items = re.split(r"\n\s+(?=GCX_)", errors)
+    if first:
+        lines.append("")
+    lines.append(f"{'<p>' if first else ''}Errors: {_text(api, ' '.join(begin.split()))}".strip())
+    if items:
+        lines += ["<ul>", *(f"  <li>{_text(api, ' '.join(item.split()))}" for item in items)]
+        lines.append("</ul>")
+    return [line for index, line in enumerate(lines) if index or line]
 
 
 def _parameter(api: Api, item: swig.Input) -> str:

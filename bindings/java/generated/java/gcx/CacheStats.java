@@ -25,7 +25,7 @@ public record CacheStats(
     long hits,
     long misses,
     long evicted,
-    boolean lost,
+    long lost,
     long prepared,
     Duration making,
     Duration longestMaking,

@@ -4,8 +4,8 @@ package gcx;
 /**
  * What {@code Context.info} returns.
  *
- * @param device device
- * @param smCount SM count
+ * @param device the device's number
+ * @param smCount its SMs
  * @param streamCount live gcx streams of the green context, those of other handles too
  * @param id the same for two handles exactly if they share a green context; never used twice in
  *     a process. gcx's own, not cuGreenCtxGetId's

@@ -8,12 +8,12 @@ import java.util.UUID;
  *
  * @param computeCapabilityMajor compute capability major
  * @param computeCapabilityMinor compute capability minor
- * @param smCount SM count
+ * @param smCount its SMs
  * @param minPartitionSize SMs: the least that a coscheduled partition has
  * @param coscheduledAlignment SMs: coscheduled partitions come in multiples of this
  * @param localityDomainCount 1 where the driver doesn't tell
  * @param name begins with "SIMULATED" on the simulated driver
- * @param uuid uuid
+ * @param uuid the same of a device in all processes
  */
 public record DeviceInfo(
     int computeCapabilityMajor,

@@ -12,6 +12,10 @@ public class GcxException extends Refused {
     super(code, name, detail);
   }
 
+  GcxException(Result result, String detail) {
+    super(result.code(), "GCX_ERROR_" + result.name(), detail);
+  }
+
   static GcxException of(int code, String name, String detail) {
     return switch (Result.of(code)) {
       case INVALID_VALUE -> new InvalidValue(code, name, detail);
@@ -22,16 +26,39 @@ public class GcxException extends Refused {
       case INVALID_CONTEXT -> new InvalidContext(code, name, detail);
       case ALREADY_ACQUIRED -> new AlreadyAcquired(code, name, detail);
       case CONTEXT_ALREADY_IN_USE -> new ContextInUse(code, name, detail);
-      case SHARED_OBJECT_INIT_FAILED, STUB_LIBRARY, FILE_NOT_FOUND, SHARED_OBJECT_SYMBOL_NOT_FOUND -> new DriverNotFound(code, name, detail);
+      case 
+          SHARED_OBJECT_INIT_FAILED,
+          STUB_LIBRARY,
+          FILE_NOT_FOUND,
+          SHARED_OBJECT_SYMBOL_NOT_FOUND -> new DriverNotFound(code, name, detail);
       case INVALID_HANDLE -> new InvalidHandle(code, name, detail);
       case NOT_FOUND -> new NotFound(code, name, detail);
       case NOT_READY -> new NotReady(code, name, detail);
       case CONTEXT_IS_DESTROYED -> new ContextDestroyed(code, name, detail);
-      case LAUNCH_FAILED, ILLEGAL_ADDRESS, LAUNCH_OUT_OF_RESOURCES, LAUNCH_TIMEOUT, ASSERT, HARDWARE_STACK_ERROR, ILLEGAL_INSTRUCTION, MISALIGNED_ADDRESS, INVALID_ADDRESS_SPACE, INVALID_PC -> new Launch(code, name, detail);
+      case 
+          LAUNCH_FAILED,
+          ILLEGAL_ADDRESS,
+          LAUNCH_OUT_OF_RESOURCES,
+          LAUNCH_TIMEOUT,
+          ASSERT,
+          HARDWARE_STACK_ERROR,
+          ILLEGAL_INSTRUCTION,
+          MISALIGNED_ADDRESS,
+          INVALID_ADDRESS_SPACE,
+          INVALID_PC -> new Launch(code, name, detail);
       case COOPERATIVE_LAUNCH_TOO_LARGE -> new LaunchTooLarge(code, name, detail);
       case NOT_PERMITTED -> new NotPermitted(code, name, detail);
       case NOT_SUPPORTED -> new NotSupported(code, name, detail);
-      case STREAM_CAPTURE_UNSUPPORTED, STREAM_CAPTURE_INVALIDATED, STREAM_CAPTURE_MERGE, STREAM_CAPTURE_UNMATCHED, STREAM_CAPTURE_UNJOINED, STREAM_CAPTURE_ISOLATION, STREAM_CAPTURE_IMPLICIT, CAPTURED_EVENT, STREAM_CAPTURE_WRONG_THREAD -> new Capture(code, name, detail);
+      case 
+          STREAM_CAPTURE_UNSUPPORTED,
+          STREAM_CAPTURE_INVALIDATED,
+          STREAM_CAPTURE_MERGE,
+          STREAM_CAPTURE_UNMATCHED,
+          STREAM_CAPTURE_UNJOINED,
+          STREAM_CAPTURE_ISOLATION,
+          STREAM_CAPTURE_IMPLICIT,
+          CAPTURED_EVENT,
+          STREAM_CAPTURE_WRONG_THREAD -> new Capture(code, name, detail);
       case GRAPH_EXEC_UPDATE_FAILURE -> new GraphUpdate(code, name, detail);
       case INVALID_RESOURCE_TYPE -> new InvalidResourceType(code, name, detail);
       case INVALID_RESOURCE_CONFIGURATION -> new ResourceConfiguration(code, name, detail);
@@ -48,7 +75,7 @@ public class GcxException extends Refused {
     }
 
     InvalidValue(String detail) {
-      super(Result.INVALID_VALUE.code(), "GCX_ERROR_INVALID_VALUE", detail);
+      super(Result.INVALID_VALUE, detail);
     }
   }
 
@@ -61,7 +88,7 @@ public class GcxException extends Refused {
     }
 
     OutOfMemory(String detail) {
-      super(Result.OUT_OF_MEMORY.code(), "GCX_ERROR_OUT_OF_MEMORY", detail);
+      super(Result.OUT_OF_MEMORY, detail);
     }
   }
 
@@ -74,7 +101,7 @@ public class GcxException extends Refused {
     }
 
     NotInitialized(String detail) {
-      super(Result.NOT_INITIALIZED.code(), "GCX_ERROR_NOT_INITIALIZED", detail);
+      super(Result.NOT_INITIALIZED, detail);
     }
   }
 
@@ -87,7 +114,7 @@ public class GcxException extends Refused {
     }
 
     NoDevice(String detail) {
-      super(Result.NO_DEVICE.code(), "GCX_ERROR_NO_DEVICE", detail);
+      super(Result.NO_DEVICE, detail);
     }
   }
 
@@ -100,7 +127,7 @@ public class GcxException extends Refused {
     }
 
     InvalidDevice(String detail) {
-      super(Result.INVALID_DEVICE.code(), "GCX_ERROR_INVALID_DEVICE", detail);
+      super(Result.INVALID_DEVICE, detail);
     }
   }
 
@@ -113,7 +140,7 @@ public class GcxException extends Refused {
     }
 
     InvalidContext(String detail) {
-      super(Result.INVALID_CONTEXT.code(), "GCX_ERROR_INVALID_CONTEXT", detail);
+      super(Result.INVALID_CONTEXT, detail);
     }
   }
 
@@ -126,7 +153,7 @@ public class GcxException extends Refused {
     }
 
     AlreadyAcquired(String detail) {
-      super(Result.ALREADY_ACQUIRED.code(), "GCX_ERROR_ALREADY_ACQUIRED", detail);
+      super(Result.ALREADY_ACQUIRED, detail);
     }
   }
 
@@ -139,7 +166,7 @@ public class GcxException extends Refused {
     }
 
     DriverAlreadyOpen(String detail) {
-      super(Result.ALREADY_ACQUIRED.code(), "GCX_ERROR_ALREADY_ACQUIRED", detail);
+      super(Result.ALREADY_ACQUIRED, detail);
     }
   }
 
@@ -152,7 +179,7 @@ public class GcxException extends Refused {
     }
 
     ContextInUse(String detail) {
-      super(Result.CONTEXT_ALREADY_IN_USE.code(), "GCX_ERROR_CONTEXT_ALREADY_IN_USE", detail);
+      super(Result.CONTEXT_ALREADY_IN_USE, detail);
     }
   }
 
@@ -165,7 +192,7 @@ public class GcxException extends Refused {
     }
 
     DriverNotFound(String detail) {
-      super(Result.SHARED_OBJECT_INIT_FAILED.code(), "GCX_ERROR_SHARED_OBJECT_INIT_FAILED", detail);
+      super(Result.SHARED_OBJECT_INIT_FAILED, detail);
     }
   }
 
@@ -178,7 +205,7 @@ public class GcxException extends Refused {
     }
 
     InvalidHandle(String detail) {
-      super(Result.INVALID_HANDLE.code(), "GCX_ERROR_INVALID_HANDLE", detail);
+      super(Result.INVALID_HANDLE, detail);
     }
   }
 
@@ -191,7 +218,7 @@ public class GcxException extends Refused {
     }
 
     NotFound(String detail) {
-      super(Result.NOT_FOUND.code(), "GCX_ERROR_NOT_FOUND", detail);
+      super(Result.NOT_FOUND, detail);
     }
   }
 
@@ -204,7 +231,7 @@ public class GcxException extends Refused {
     }
 
     NotReady(String detail) {
-      super(Result.NOT_READY.code(), "GCX_ERROR_NOT_READY", detail);
+      super(Result.NOT_READY, detail);
     }
   }
 
@@ -220,7 +247,7 @@ public class GcxException extends Refused {
     }
 
     ContextDestroyed(String detail) {
-      super(Result.CONTEXT_IS_DESTROYED.code(), "GCX_ERROR_CONTEXT_IS_DESTROYED", detail);
+      super(Result.CONTEXT_IS_DESTROYED, detail);
     }
   }
 
@@ -233,7 +260,7 @@ public class GcxException extends Refused {
     }
 
     Launch(String detail) {
-      super(Result.LAUNCH_FAILED.code(), "GCX_ERROR_LAUNCH_FAILED", detail);
+      super(Result.LAUNCH_FAILED, detail);
     }
   }
 
@@ -246,7 +273,7 @@ public class GcxException extends Refused {
     }
 
     LaunchTooLarge(String detail) {
-      super(Result.COOPERATIVE_LAUNCH_TOO_LARGE.code(), "GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", detail);
+      super(Result.COOPERATIVE_LAUNCH_TOO_LARGE, detail);
     }
   }
 
@@ -259,7 +286,7 @@ public class GcxException extends Refused {
     }
 
     NotPermitted(String detail) {
-      super(Result.NOT_PERMITTED.code(), "GCX_ERROR_NOT_PERMITTED", detail);
+      super(Result.NOT_PERMITTED, detail);
     }
   }
 
@@ -272,7 +299,7 @@ public class GcxException extends Refused {
     }
 
     NotSupported(String detail) {
-      super(Result.NOT_SUPPORTED.code(), "GCX_ERROR_NOT_SUPPORTED", detail);
+      super(Result.NOT_SUPPORTED, detail);
     }
   }
 
@@ -285,7 +312,7 @@ public class GcxException extends Refused {
     }
 
     Capture(String detail) {
-      super(Result.STREAM_CAPTURE_UNSUPPORTED.code(), "GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED", detail);
+      super(Result.STREAM_CAPTURE_UNSUPPORTED, detail);
     }
   }
 
@@ -300,7 +327,7 @@ public class GcxException extends Refused {
     }
 
     GraphUpdate(String detail) {
-      super(Result.GRAPH_EXEC_UPDATE_FAILURE.code(), "GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE", detail);
+      super(Result.GRAPH_EXEC_UPDATE_FAILURE, detail);
     }
   }
 
@@ -313,7 +340,7 @@ public class GcxException extends Refused {
     }
 
     InvalidResourceType(String detail) {
-      super(Result.INVALID_RESOURCE_TYPE.code(), "GCX_ERROR_INVALID_RESOURCE_TYPE", detail);
+      super(Result.INVALID_RESOURCE_TYPE, detail);
     }
   }
 
@@ -329,7 +356,7 @@ public class GcxException extends Refused {
     }
 
     ResourceConfiguration(String detail) {
-      super(Result.INVALID_RESOURCE_CONFIGURATION.code(), "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION", detail);
+      super(Result.INVALID_RESOURCE_CONFIGURATION, detail);
     }
   }
 }

@@ -4,9 +4,8 @@ package gcx;
 /**
  * What {@code Graph.info} returns.
  *
- * @param device device
- * @param nodePriorities kernels run with the priorities that they were captured with, as in
- *     PyTorch's graphs; else with that of the stream they are launched in
+ * @param device the device's number
+ * @param nodePriorities whether kernels run with the priorities that they were captured with
  * @param nodeCount those of child graphs too
  * @param kernelCount of these, kernels
  * @param partCount part count

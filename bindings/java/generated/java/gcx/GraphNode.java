@@ -4,9 +4,9 @@ package gcx;
 /**
  * A node.
  *
- * @param kind kind
+ * @param kind what it does
  * @param parent number of the node whose child graph it is in; {@code GCX_NO_NODE}: none
- * @param part part
+ * @param part the part that it is of
  * @param cooperative true: a cooperative launch
  * @param grid blocks
  * @param block threads

@@ -8,7 +8,7 @@ import java.util.UUID;
 /**
  * What {@code Hold.info} returns.
  *
- * @param family family
+ * @param family the family of its atoms
  * @param smCount SMs that it has
  * @param deviceSmCount SMs of the device
  * @param joined true: by {@code Hold.join}
@@ -19,8 +19,8 @@ import java.util.UUID;
  * @param mpsThreadPercentage the same, as in {@link MpsInfo}
  * @param id a random number, which tells it from all others
  * @param since when it was taken
- * @param atoms of the family: it has atom n: bit n % 64 of word n / 64
- * @param deviceUuid device uuid
+ * @param atoms the numbers of its atoms
+ * @param deviceUuid the same of a device in all processes
  * @param name any bytes: escape them where they are shown
  */
 public record HoldInfo(

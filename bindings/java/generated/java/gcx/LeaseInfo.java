@@ -4,16 +4,16 @@ package gcx;
 /**
  * What {@code Lease.info} returns.
  *
- * @param device device
- * @param family family
- * @param isShared others that are shared may have its SMs too
- * @param ownQueues refuse a driver that has no queues of its own for it
+ * @param device the device's number
+ * @param family the family of its atoms
+ * @param isShared whether others that are shared may have its SMs too
+ * @param ownQueues whether it insisted on queues of its own
  * @param smCount SMs that it has now
  * @param exclusiveSmCount of these, those that nobody else can have meanwhile
- * @param streamCount stream count
+ * @param streamCount its streams
  * @param id never used twice in a process
  * @param changes how often its SMs have changed
- * @param name name
+ * @param name its name
  */
 public record LeaseInfo(
     int device,

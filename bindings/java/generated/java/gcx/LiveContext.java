@@ -5,14 +5,11 @@ package gcx;
  * A green context that is in use.
  *
  * @param id as in {@link ContextInfo}
- * @param device device
- * @param smCount SM count
+ * @param device the device's number
+ * @param smCount its SMs
  * @param handleCount {@code gcx_context} handles
  * @param streamCount {@code gcx_stream} handles
- * @param isPrivate A green context of one's own: nobody else is given it while a handle or
- *     stream of it is alive, but by {@code Context.fromNative}. So nobody else's streams are
- *     synchronized or recorded with it, and none of theirs, capturing a graph, stands in the way.
- *     Given up, it is kept like others.
+ * @param isPrivate whether nobody shares it
  * @param sms its SMs
  */
 public record LiveContext(

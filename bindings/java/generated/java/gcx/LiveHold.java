@@ -12,14 +12,14 @@ import java.util.UUID;
  *
  * @param id a random number, which tells it from all others
  * @param since when it was taken, or the wait began
- * @param until of one that waits: when it gives up; 0: never
+ * @param until of one that waits: when it gives up; empty: never
  * @param pid as the process that took it sees itself; other containers may not
  * @param user the number of the user whose file it is
  * @param simulated true: of the simulated driver
  * @param waits true: it has nothing yet, and waits in {@code Device.hold}
- * @param family family
+ * @param family the family of its atoms
  * @param smCount of one that waits: those it asked for, empty: the rest
- * @param deviceSmCount device SM count
+ * @param deviceSmCount the SMs of the device
  * @param atomCount of the family, on that device
  * @param atomSmCount SMs of each atom but the last
  * @param lastAtomSmCount SMs of the last atom
@@ -27,11 +27,11 @@ import java.util.UUID;
  * @param mpsThreadPercentage the same, as in {@link MpsInfo}
  * @param parent the id of the reservation that it is a part of, which may have ended; 0: of the
  *     device
- * @param atoms it has atom n: bit n % 64 of word n / 64
- * @param deviceUuid device uuid
+ * @param atoms the numbers of its atoms
+ * @param deviceUuid the same of a device in all processes
  * @param name any bytes: escape them where they are shown
- * @param processName as above
- * @param deviceName as above
+ * @param processName any bytes: escape them where they are shown
+ * @param deviceName any bytes: escape them where they are shown
  */
 public record LiveHold(
     long id,

@@ -6,16 +6,16 @@ import java.util.OptionalInt;
 /**
  * A lease of the process.
  *
- * @param id id
- * @param device device
- * @param family family
- * @param isShared others that are shared may have its SMs too
- * @param ownQueues refuse a driver that has no queues of its own for it
+ * @param id never used twice in a process
+ * @param device the device's number
+ * @param family the family of its atoms
+ * @param isShared whether others that are shared may have its SMs too
+ * @param ownQueues whether it insisted on queues of its own
  * @param smCount of one that waits: those it asked for
- * @param exclusiveSmCount exclusive SM count
- * @param streamCount stream count
+ * @param exclusiveSmCount of these, those that it has exclusively
+ * @param streamCount its streams
  * @param waits true: it has nothing yet, and waits in {@code Device.acquire}
- * @param name name
+ * @param name its name
  * @param sms its SMs; of one that waits 0 SMs
  */
 public record LiveLease(

@@ -14,23 +14,23 @@ import java.util.UUID;
  * @param pid pid
  * @param simulated simulated
  * @param device the ordinal in that process; device_uuid tells the same one in others
- * @param family family
- * @param isShared others that are shared may have its SMs too
- * @param ownQueues refuse a driver that has no queues of its own for it
+ * @param family the family of its atoms
+ * @param isShared whether others that are shared may have its SMs too
+ * @param ownQueues whether it insisted on queues of its own
  * @param waits true: it has nothing yet, and waits in {@code Device.acquire}
  * @param smCount of one that waits: those it asked for, empty: the rest
- * @param exclusiveSmCount exclusive SM count
- * @param streamCount stream count
- * @param deviceSmCount device SM count
+ * @param exclusiveSmCount of these, those that it has exclusively
+ * @param streamCount its streams
+ * @param deviceSmCount the SMs of the device
  * @param atomCount of the family, on that device
  * @param atomSmCount SMs of each atom but the last
  * @param lastAtomSmCount SMs of the last atom
- * @param exclusiveAtoms atom n is its alone: bit n % 64 of word n / 64
- * @param sharedAtoms the same of those that others may have too
- * @param deviceUuid device uuid
+ * @param exclusiveAtoms the numbers of the atoms that it has exclusively
+ * @param sharedAtoms the numbers of those that others may have too
+ * @param deviceUuid the same of a device in all processes
  * @param name any bytes: escape them where they are shown
- * @param processName as above
- * @param deviceName as above
+ * @param processName any bytes: escape them where they are shown
+ * @param deviceName any bytes: escape them where they are shown
  */
 public record PublishedLease(
     long process,

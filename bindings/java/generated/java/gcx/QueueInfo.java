@@ -6,7 +6,7 @@ package gcx;
  *
  * @param connections that CUDA has or, if it hasn't started, would have; 0: unknown, the
  *     variable holds something else than 1 to {@code GCX_MAX_CONNECTIONS}
- * @param source source
+ * @param source where the number comes from
  * @param started true: CUDA has started in the process, and the number stays
  * @param certain false: CUDA had started before gcx looked, and the process had set the
  *     variable anew, before that or after: connections is what it holds now

@@ -590,7 +590,9 @@ public final class Raw {
   private Raw() {}
 
   /**
-   * How many devices there are. Errors: those of opening.
+   * How many devices there are.
+   *
+   * <p>Errors: those of opening.
    *
    * @return count
    * @throws GcxException the result is no success
@@ -600,8 +602,9 @@ public final class Raw {
   }
 
   /**
-   * Fills *info. Makes no context on the device. Errors: {@code GCX_ERROR_INVALID_DEVICE} no such
-   * device.
+   * Fills *info. Makes no context on the device.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device.
    *
    * @param device device
    * @return info
@@ -614,7 +617,9 @@ public final class Raw {
   /**
    * The priorities that the device's streams can have. Lower numbers are more urgent, so that
    * *greatest is the lowest: 0 and -5 on an H100. Holds the primary context while it asks, which is
-   * once a process. Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device.
+   * once a process.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device.
    *
    * @param device device
    * @return least and greatest
@@ -628,7 +633,9 @@ public final class Raw {
    * The whole device's resource of one type. Makes no context. {@code GCX_RESOURCE_SM} gives all
    * SMs, as coscheduled; {@code SmResource.split} can split it in any family. {@code
    * GCX_RESOURCE_WORKQUEUE_CONFIG} [13.1+] gives the device's default, to be changed by {@code
-   * WorkqueueResource.configured}. Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device; {@code
+   * WorkqueueResource.configured}.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device; {@code
    * GCX_ERROR_INVALID_RESOURCE_TYPE} no such type, or {@code GCX_RESOURCE_WORKQUEUE}, which only a
    * context has; {@code GCX_ERROR_NOT_SUPPORTED} workqueues on a driver before 13.1.
    *
@@ -655,9 +662,10 @@ public final class Raw {
 
   /**
    * [13.1+] Gives in *configured the workqueue configuration *config with another scope and
-   * concurrency limit (0: keep the one it has). May be the same variable. Errors: {@code
-   * GCX_ERROR_INVALID_RESOURCE_TYPE} *config isn't a workqueue configuration; {@code
-   * GCX_ERROR_INVALID_VALUE} no such scope.
+   * concurrency limit (0: keep the one it has). May be the same variable.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} *config isn't a workqueue configuration;
+   * {@code GCX_ERROR_INVALID_VALUE} no such scope.
    *
    * @param config config
    * @param scope scope
@@ -693,16 +701,23 @@ public final class Raw {
    * device. Writes the groups to groups[0 .. request_count - 1] and what is left to *remainder, an
    * SM resource of 0 SMs if nothing is. remainder may be NULL. Nothing is made on the device; the
    * first split in a family asks the driver for its atoms (microseconds), later ones ask nothing.
-   * Errors: {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the groups don't fit, or a group would
-   * be empty; with {@code SplitOption.EXACT} a count can't be met; another family than input's
-   * {@code GCX_ERROR_INVALID_RESOURCE_TYPE} input isn't an SM resource {@code
-   * GCX_ERROR_INVALID_VALUE} request_count or a request's sm_count is 0; unknown flags; both
-   * families at once; a structured split that breaks one of CUDA's rules, for which the driver may
-   * answer {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} too {@code GCX_ERROR_NOT_READY} with
-   * {@code SplitOption.EXCLUDE_SHARED}: the shared SMs aren't known, call {@code Device.sharedSms}
-   * after the module is loaded; or which atom holds them isn't, call {@code Device.mapSms} {@code
-   * GCX_ERROR_NOT_SUPPORTED} the driver lacks structured splits (13.1) or locality domains (13.4);
-   * the device has no clusters for the max-cluster family, or too few SMs (a small MIG slice)
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the groups don't fit, or a group would be
+   * empty; with
+   * <li>{@code SplitOption.EXACT} a count can't be met; another family than input's
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} input isn't an SM resource
+   * <li>{@code GCX_ERROR_INVALID_VALUE} request_count or a request's sm_count is 0; unknown flags;
+   * both families at once; a structured split that breaks one of CUDA's rules, for which the driver
+   * may answer {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} too
+   * <li>{@code GCX_ERROR_NOT_READY} with {@code SplitOption.EXCLUDE_SHARED}: the shared SMs aren't
+   * known, call {@code Device.sharedSms} after the module is loaded; or which atom holds them
+   * isn't, call {@code Device.mapSms}
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} the driver lacks structured splits (13.1) or locality
+   * domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a small
+   * MIG slice)
+   * </ul>
    *
    * @param input input
    * @param requests requests
@@ -717,8 +732,9 @@ public final class Raw {
   /**
    * What {@code SmResource.split} would give, in SMs, without making or keeping anything: the count
    * of each group in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be
-   * NULL. A plan and a split can't differ: they are one computation. Errors: those of {@code
-   * SmResource.split}.
+   * NULL. A plan and a split can't differ: they are one computation.
+   *
+   * <p>Errors: those of {@code SmResource.split}.
    *
    * @param input input
    * @param requests requests
@@ -732,8 +748,9 @@ public final class Raw {
 
   /**
    * The SMs of a and b together, in *result; those of a without those of b; those of both. *result
-   * may be a or b. An empty result is a resource of 0 SMs. Errors: {@code
-   * GCX_ERROR_INVALID_RESOURCE_TYPE} one isn't an SM resource; {@code
+   * may be a or b. An empty result is a resource of 0 SMs.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} one isn't an SM resource; {@code
    * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} they are of two devices or families.
    *
    * @param a a
@@ -747,8 +764,9 @@ public final class Raw {
 
   /**
    * The SMs of a and b together, in *result; those of a without those of b; those of both. *result
-   * may be a or b. An empty result is a resource of 0 SMs. Errors: {@code
-   * GCX_ERROR_INVALID_RESOURCE_TYPE} one isn't an SM resource; {@code
+   * may be a or b. An empty result is a resource of 0 SMs.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} one isn't an SM resource; {@code
    * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} they are of two devices or families.
    *
    * @param a a
@@ -762,8 +780,9 @@ public final class Raw {
 
   /**
    * The SMs of a and b together, in *result; those of a without those of b; those of both. *result
-   * may be a or b. An empty result is a resource of 0 SMs. Errors: {@code
-   * GCX_ERROR_INVALID_RESOURCE_TYPE} one isn't an SM resource; {@code
+   * may be a or b. An empty result is a resource of 0 SMs.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} one isn't an SM resource; {@code
    * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} they are of two devices or families.
    *
    * @param a a
@@ -778,9 +797,11 @@ public final class Raw {
   /**
    * How many of the resource's SMs are held by live contexts, those that {@code Context.live}
    * tells, of gcx in this process. Beside contexts of other families it is known once {@code
-   * Device.mapSms} has read which SMs the atoms hold. Errors: {@code GCX_ERROR_NOT_READY} it isn't
-   * known yet; {@code GCX_ERROR_NOT_SUPPORTED} one of two families is the structured one, which
-   * can't be mapped; {@code GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource.
+   * Device.mapSms} has read which SMs the atoms hold.
+   *
+   * <p>Errors: {@code GCX_ERROR_NOT_READY} it isn't known yet; {@code GCX_ERROR_NOT_SUPPORTED} one
+   * of two families is the structured one, which can't be mapped; {@code
+   * GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource.
    *
    * @param resource resource
    * @return SM count
@@ -792,10 +813,11 @@ public final class Raw {
 
   /**
    * How many SMs a and b share: 0 for two devices. Within a family this is always known. Across
-   * families it is known once {@code Device.mapSms} has read which SMs the atoms hold. Errors:
-   * {@code GCX_ERROR_NOT_READY} it isn't known yet; {@code GCX_ERROR_NOT_SUPPORTED} one is of a
-   * structured split, which can't be mapped; {@code GCX_ERROR_INVALID_RESOURCE_TYPE} one isn't an
-   * SM resource.
+   * families it is known once {@code Device.mapSms} has read which SMs the atoms hold.
+   *
+   * <p>Errors: {@code GCX_ERROR_NOT_READY} it isn't known yet; {@code GCX_ERROR_NOT_SUPPORTED} one
+   * is of a structured split, which can't be mapped; {@code GCX_ERROR_INVALID_RESOURCE_TYPE} one
+   * isn't an SM resource.
    *
    * @param a a
    * @param b b
@@ -808,8 +830,10 @@ public final class Raw {
 
   /**
    * The same as {@code Stream.maxClusterSize} of a stream with these SMs. On a device with clusters
-   * the first call makes a context of them, with the cost of one, and keeps it (below). Errors:
-   * those of {@code Context.create}; {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} it has 0 SMs.
+   * the first call makes a context of them, with the cost of one, and keeps it (below).
+   *
+   * <p>Errors: those of {@code Context.create}; {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} it
+   * has 0 SMs.
    *
    * @param resource resource
    * @return blocks
@@ -823,13 +847,19 @@ public final class Raw {
    * A context over resource_count resources: one or several SM resources of one device and family,
    * disjoint, and [13.1+] at most one {@code GCX_RESOURCE_WORKQUEUE_CONFIG} or {@code
    * GCX_RESOURCE_WORKQUEUE}. params may be NULL. The new handle is the caller's, to be given to
-   * {@code Context.close}. Errors: {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the resources
-   * overlap, or one is given twice, or they are of two devices or families, or hold no SMs {@code
-   * GCX_ERROR_INVALID_RESOURCE_TYPE} there is no SM resource, or are two workqueues {@code
-   * GCX_ERROR_INVALID_VALUE} resource_count is 0; unknown flags {@code
-   * GCX_ERROR_CONTEXT_IS_DESTROYED} [13.1+] the {@code GCX_RESOURCE_WORKQUEUE} is gone: no green
-   * context has it any more {@code GCX_ERROR_NOT_SUPPORTED} [13.1+] the odd atom together with
-   * atoms that don't run up to the last: CUDA allows no such descriptor there
+   * {@code Context.close}.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the resources overlap, or one is given
+   * twice, or they are of two devices or families, or hold no SMs
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} there is no SM resource, or are two workqueues
+   * <li>{@code GCX_ERROR_INVALID_VALUE} resource_count is 0; unknown flags
+   * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} [13.1+] the {@code GCX_RESOURCE_WORKQUEUE} is gone:
+   * no green context has it any more
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} [13.1+] the odd atom together with atoms that don't run up
+   * to the last: CUDA allows no such descriptor there
+   * </ul>
    *
    * @param resources resources
    * @param flags flags
@@ -843,9 +873,11 @@ public final class Raw {
   /**
    * Gives the handle up. Streams of the context stay usable and keep it, and work in flight
    * finishes. The green context is kept for the next that asks for the same resources, within
-   * {@code Cache.setLimit}. Errors: {@code GCX_ERROR_CONTEXT_ALREADY_IN_USE} the handle is current
-   * in the calling thread by {@code Context.push}, or its green context is current and this is its
-   * last handle: pop it first.
+   * {@code Cache.setLimit}.
+   *
+   * <p>Errors: {@code GCX_ERROR_CONTEXT_ALREADY_IN_USE} the handle is current in the calling thread
+   * by {@code Context.push}, or its green context is current and this is its last handle: pop it
+   * first.
    *
    * @param context context
    * @throws GcxException the result is no success
@@ -855,7 +887,9 @@ public final class Raw {
   }
 
   /**
-   * Fills *info. Errors: {@code GCX_ERROR_CONTEXT_IS_DESTROYED} (below).
+   * Fills *info.
+   *
+   * <p>Errors: {@code GCX_ERROR_CONTEXT_IS_DESTROYED} (below).
    *
    * @param context context
    * @return info
@@ -869,9 +903,10 @@ public final class Raw {
    * The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
    * has current by {@code Context.push}, or that a lease or a {@code gcx_graph} keeps: in
    * contexts[0 .. *count - 1], in the order in which they were made. Not the kept ones. capacity is
-   * the room in contexts, which may be NULL if that is 0. Errors: {@code GCX_ERROR_INVALID_DEVICE}
-   * no such device; {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what
-   * is needed.
+   * the room in contexts, which may be NULL if that is 0.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device; {@code GCX_ERROR_INVALID_VALUE}
+   * capacity is too small: *count then holds what is needed.
    *
    * @param device device
    * @return contexts
@@ -885,7 +920,9 @@ public final class Raw {
    * The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
    * workqueue configuration, or its workqueue, to be shared with another context. Contexts with the
    * same workqueue give equal resources. It can be used as long as one of them exists, alive or
-   * kept. Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} no such type; {@code
+   * kept.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} no such type; {@code
    * GCX_ERROR_NOT_SUPPORTED} workqueues on a driver before 13.1.
    *
    * @param context context
@@ -923,7 +960,8 @@ public final class Raw {
 
   /**
    * A further handle for the context that gcx made behind a native one, the caller's to destroy.
-   * Errors: {@code GCX_ERROR_NOT_FOUND} native isn't one of gcx's contexts.
+   *
+   * <p>Errors: {@code GCX_ERROR_NOT_FOUND} native isn't one of gcx's contexts.
    *
    * @param native_ native
    * @return a handle, the caller's to destroy
@@ -987,8 +1025,10 @@ public final class Raw {
    * A stream of the context, which it keeps, and nobody else's while the handle lives: one that was
    * given up before, if there is one of this priority whose work has finished, or a new one. params
    * NULL is {@code GCX_STREAM_PARAMS_INIT}. Takes microseconds, also while the device is busy. The
-   * handle is the caller's. Errors: {@code GCX_ERROR_INVALID_VALUE} sync isn't {@code
-   * GCX_STREAM_NON_BLOCKING}; {@code GCX_ERROR_CONTEXT_IS_DESTROYED} the device was reset.
+   * handle is the caller's.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} sync isn't {@code GCX_STREAM_NON_BLOCKING}; {@code
+   * GCX_ERROR_CONTEXT_IS_DESTROYED} the device was reset.
    *
    * @param context context
    * @param sync {@code GCX_STREAM_NON_BLOCKING}
@@ -1002,10 +1042,11 @@ public final class Raw {
 
   /**
    * A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
-   * waiting. It must outlive the handle; destroying the handle leaves it alone. Errors: {@code
-   * GCX_ERROR_INVALID_VALUE} it is NULL, CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2), the
-   * names of CUDA's default streams, which are other streams in each context; what the driver says
-   * of a stream that isn't one, as far as it notices.
+   * waiting. It must outlive the handle; destroying the handle leaves it alone.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} it is NULL, CU_STREAM_LEGACY (1) or
+   * CU_STREAM_PER_THREAD (2), the names of CUDA's default streams, which are other streams in each
+   * context; what the driver says of a stream that isn't one, as far as it notices.
    *
    * @param native_ native
    * @return a handle, the caller's to destroy
@@ -1059,9 +1100,14 @@ public final class Raw {
   /**
    * The resource of the stream's context: {@code Context.sms}, by the stream. If its context isn't
    * gcx's: the whole device's, if it can run on all SMs, as one of the primary context; else
-   * [13.1+] a resource of {@code GCX_SM_FAMILY_FOREIGN}. Errors: those of {@code Context.sms}, and
-   * of a context that isn't gcx's {@code GCX_ERROR_NOT_SUPPORTED} a part of the device on a driver
-   * before 13.1; {@code Stream.info} has its count {@code GCX_ERROR_NOT_FOUND} a workqueue
+   * [13.1+] a resource of {@code GCX_SM_FAMILY_FOREIGN}.
+   *
+   * <p>Errors: those of {@code Context.sms}, and of a context that isn't gcx's
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} a part of the device on a driver before 13.1; {@code
+   * Stream.info} has its count
+   * <li>{@code GCX_ERROR_NOT_FOUND} a workqueue
+   * </ul>
    *
    * @param stream stream
    * @param type type
@@ -1095,9 +1141,10 @@ public final class Raw {
    * A stream of a lease answers for the SMs that the lease has at that call; one that captures a
    * graph for those that the graph will run on; one of someone else's for those of its context.
    * What a cluster may have follows from the kernel's own attributes too, first of all
-   * CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED for more than 8. Errors: {@code
-   * GCX_ERROR_INVALID_VALUE} block_threads is not 1 to 1024, or function is NULL; {@code
-   * GCX_ERROR_INVALID_HANDLE} function is none, as far as the driver notices.
+   * CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED for more than 8.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} block_threads is not 1 to 1024, or function is NULL;
+   * {@code GCX_ERROR_INVALID_HANDLE} function is none, as far as the driver notices.
    *
    * @param stream stream
    * @param function function
@@ -1108,8 +1155,18 @@ public final class Raw {
    * @return fit
    * @throws GcxException the result is no success
    */
-  public static KernelFit gcx_stream_get_kernel_fit(long stream, long function, int blockThreads, int dynamicSharedBytes, int clusterBlocks) {
-    return Natives.gcx_stream_get_kernel_fit(stream, function, blockThreads, dynamicSharedBytes, clusterBlocks);
+  public static KernelFit gcx_stream_get_kernel_fit(
+      long stream,
+      long function,
+      int blockThreads,
+      int dynamicSharedBytes,
+      int clusterBlocks) {
+    return Natives.gcx_stream_get_kernel_fit(
+        stream,
+        function,
+        blockThreads,
+        dynamicSharedBytes,
+        clusterBlocks);
   }
 
   /**
@@ -1137,7 +1194,8 @@ public final class Raw {
 
   /**
    * An event on a device; retains the primary context as contexts do. The handle is the caller's.
-   * Errors: {@code GCX_ERROR_INVALID_DEVICE}; {@code GCX_ERROR_INVALID_VALUE} unknown flags.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE}; {@code GCX_ERROR_INVALID_VALUE} unknown flags.
    *
    * @param device device
    * @param flags flags
@@ -1151,8 +1209,9 @@ public final class Raw {
   /**
    * A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and times.
    * It must outlive the handle; destroying the handle leaves it alone. Its device isn't known, and
-   * a reset of it is for its owner to notice. Errors: what the driver says of an event that isn't
-   * one, as far as it notices.
+   * a reset of it is for its owner to notice.
+   *
+   * <p>Errors: what the driver says of an event that isn't one, as far as it notices.
    *
    * @param native_ native
    * @return a handle, the caller's to destroy
@@ -1184,8 +1243,10 @@ public final class Raw {
 
   /**
    * Captures in the event the work submitted so far to the stream, or to all streams of the
-   * context. Recording again forgets what was captured before. Errors: {@code
-   * GCX_ERROR_INVALID_HANDLE} the event is of another device; waiting works across devices.
+   * context. Recording again forgets what was captured before.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_HANDLE} the event is of another device; waiting works
+   * across devices.
    *
    * @param stream stream
    * @param event event
@@ -1197,8 +1258,10 @@ public final class Raw {
 
   /**
    * Captures in the event the work submitted so far to the stream, or to all streams of the
-   * context. Recording again forgets what was captured before. Errors: {@code
-   * GCX_ERROR_INVALID_HANDLE} the event is of another device; waiting works across devices.
+   * context. Recording again forgets what was captured before.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_HANDLE} the event is of another device; waiting works
+   * across devices.
    *
    * @param context context
    * @param event event
@@ -1256,9 +1319,10 @@ public final class Raw {
 
   /**
    * Milliseconds between the two events' work. Both need {@code EventOption.TIMING} and to have
-   * finished. Errors: {@code GCX_ERROR_INVALID_HANDLE} one has no timing or was never recorded, or
-   * they are of two devices; {@code GCX_ERROR_NOT_READY} one has not finished. The message says
-   * which.
+   * finished.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_HANDLE} one has no timing or was never recorded, or they
+   * are of two devices; {@code GCX_ERROR_NOT_READY} one has not finished. The message says which.
    *
    * @param start start
    * @param end end
@@ -1338,8 +1402,10 @@ public final class Raw {
    * first, prepared or not, and the given-up streams of all that stay, but those at work. The limit
    * stays as it is. Never while a library may still name a stream that was given up, as PyTorch's
    * allocator does ({@code Stream.close}). *trimmed, if not NULL, says what was done, and what
-   * could not be. Errors: what the driver says if it refuses to destroy something; the rest was
-   * trimmed then, and the message has the numbers.
+   * could not be.
+   *
+   * <p>Errors: what the driver says if it refuses to destroy something; the rest was trimmed then,
+   * and the message has the numbers.
    *
    * @param keptContexts kept contexts
    * @return trimmed
@@ -1367,16 +1433,23 @@ public final class Raw {
    * GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED}): none in common with other such contexts, when
    * possible. On older drivers leases share the process's queues; {@code
    * LeaseRequest.withOwnQueues} is refused there. The handle is the caller's, to be given to {@code
-   * Lease.close}. Errors: those of {@code Context.create}; {@code GCX_ERROR_ALREADY_ACQUIRED}
-   * others hold the SMs, or wait for them, and after timeout_ms still did; the message says who
-   * {@code GCX_ERROR_NOT_PERMITTED} the wait was cancelled by {@code Cancel.signal}; another copy
-   * of gcx in this process has acquired leases, and the message has the paths of both {@code
-   * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device, or the hold, has fewer SMs than requested
-   * {@code GCX_ERROR_NOT_READY} there are leases of another family, and which SMs the families'
-   * atoms hold isn't known: call {@code Device.mapSms} for both {@code GCX_ERROR_NOT_SUPPORTED}
-   * {@code LeaseRequest.withOwnQueues} on a driver before 13.1 {@code GCX_ERROR_INVALID_DEVICE} no
-   * such device {@code GCX_ERROR_INVALID_VALUE} sm_count is 0; unknown flags, a family that has no
-   * leases, a name that is too long; min_sm_count or exclusive_sm_count is more than sm_count
+   * Lease.close}.
+   *
+   * <p>Errors: those of {@code Context.create};
+   * <ul>
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} others hold the SMs, or wait for them, and after
+   * timeout_ms still did; the message says who
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} the wait was cancelled by {@code Cancel.signal}; another
+   * copy of gcx in this process has acquired leases, and the message has the paths of both
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device, or the hold, has fewer SMs
+   * than requested
+   * <li>{@code GCX_ERROR_NOT_READY} there are leases of another family, and which SMs the families'
+   * atoms hold isn't known: call {@code Device.mapSms} for both
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} {@code LeaseRequest.withOwnQueues} on a driver before 13.1
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} no such device
+   * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; unknown flags, a family that has no leases,
+   * a name that is too long; min_sm_count or exclusive_sm_count is more than sm_count
+   * </ul>
    *
    * @param device device
    * @param smCount SM count
@@ -1392,8 +1465,26 @@ public final class Raw {
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
    */
-  public static long gcx_lease_acquire(int device, int smCount, int flags, int family, int minSmCount, int exclusiveSmCount, int timeoutMs, long cancel, String name) {
-    return Natives.gcx_lease_acquire(device, smCount, flags, family, minSmCount, exclusiveSmCount, timeoutMs, cancel, Upcalls.bytes(name));
+  public static long gcx_lease_acquire(
+      int device,
+      int smCount,
+      int flags,
+      int family,
+      int minSmCount,
+      int exclusiveSmCount,
+      int timeoutMs,
+      long cancel,
+      String name) {
+    return Natives.gcx_lease_acquire(
+        device,
+        smCount,
+        flags,
+        family,
+        minSmCount,
+        exclusiveSmCount,
+        timeoutMs,
+        cancel,
+        Upcalls.bytes(name));
   }
 
   /**
@@ -1416,12 +1507,18 @@ public final class Raw {
    * grow by what another gives. Work in flight finishes where it runs; later work of their streams
    * runs on the new SMs, behind what was before in its stream. Takes microseconds where contexts of
    * the new sets are kept (see {@code Lease.prepare}), and else the time to make them, which holds
-   * up no other lease. Errors: those of {@code Context.create}; {@code GCX_ERROR_ALREADY_ACQUIRED}
-   * the SMs that the leases have and those that are free don't suffice, or others wait for them;
-   * the message says who {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the leases are of two
-   * devices or families; the sizes, rounded to whole atoms, never fit on the device or in the hold,
-   * even if all SMs were free; one is less than its lease's exclusive_sm_count {@code
-   * GCX_ERROR_INVALID_VALUE} count or an sm_count is 0, a lease is there twice, unknown flags
+   * up no other lease.
+   *
+   * <p>Errors: those of {@code Context.create};
+   * <ul>
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} the SMs that the leases have and those that are free
+   * don't suffice, or others wait for them; the message says who
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the leases are of two devices or families;
+   * the sizes, rounded to whole atoms, never fit on the device or in the hold, even if all SMs were
+   * free; one is less than its lease's exclusive_sm_count
+   * <li>{@code GCX_ERROR_INVALID_VALUE} count or an sm_count is 0, a lease is there twice, unknown
+   * flags
+   * </ul>
    *
    * @param sizes sizes
    * @param flags flags
@@ -1439,8 +1536,10 @@ public final class Raw {
    * to be changed in microseconds later, one call for each layout, between which the caller reports
    * its progress and may stop. Before there are leases it is {@code Cache.prepare} with {@code
    * PrepareOption.FOR_LEASES}. The contexts are prepared from then on, as after {@code
-   * Cache.prepare}. Errors: those of {@code Lease.resize}; {@code GCX_ERROR_INVALID_VALUE} the
-   * limit is too small, as at {@code Cache.prepare}.
+   * Cache.prepare}.
+   *
+   * <p>Errors: those of {@code Lease.resize}; {@code GCX_ERROR_INVALID_VALUE} the limit is too
+   * small, as at {@code Cache.prepare}.
    *
    * @param sizes sizes
    * @throws GcxException the result is no success
@@ -1451,9 +1550,10 @@ public final class Raw {
 
   /**
    * Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also
-   * if another thread releases one of them. flags as above. Errors: those of {@code Lease.resize};
-   * {@code GCX_ERROR_NOT_SUPPORTED} [13.1+] the SMs of both can't go together, see {@code
-   * Context.create}.
+   * if another thread releases one of them. flags as above.
+   *
+   * <p>Errors: those of {@code Lease.resize}; {@code GCX_ERROR_NOT_SUPPORTED} [13.1+] the SMs of
+   * both can't go together, see {@code Context.create}.
    *
    * @param from from
    * @param to to
@@ -1489,8 +1589,10 @@ public final class Raw {
   /**
    * The leases of a device, or of all (-1): those that hold SMs in the order in which they were
    * acquired, then those that wait, the first first. capacity is the room in leases, which may be
-   * NULL if that is 0. Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device; {@code
-   * GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is needed.
+   * NULL if that is 0.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device; {@code GCX_ERROR_INVALID_VALUE}
+   * capacity is too small: *count then holds what is needed.
    *
    * @param device device
    * @return leases
@@ -1542,10 +1644,16 @@ public final class Raw {
   /**
    * From now on this process's leases are published, those that there are and those to come, up to
    * 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
-   * already it changes the name. Opens the driver. Errors: {@code GCX_ERROR_NOT_PERMITTED} the
-   * folder is another user's, or others may enter it, or XDG_RUNTIME_DIR is no folder of the user's
-   * {@code GCX_ERROR_OPERATING_SYSTEM} the file can't be made: the disk is full, the folder read-
-   * only {@code GCX_ERROR_INVALID_VALUE} name is too long
+   * already it changes the name. Opens the driver.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} the folder is another user's, or others may enter it, or
+   * XDG_RUNTIME_DIR is no folder of the user's
+   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the file can't be made: the disk is full, the folder
+   * read-only
+   * <li>{@code GCX_ERROR_INVALID_VALUE} name is too long
+   * </ul>
    *
    * @param name name
    * @throws GcxException the result is no success
@@ -1565,10 +1673,11 @@ public final class Raw {
 
   /**
    * The processes that publish, this one among them if it does. capacity is the room in processes,
-   * which may be NULL if that is 0. Opens no driver. Errors: {@code GCX_ERROR_INVALID_VALUE}
-   * capacity is too small: *count then holds what is needed; {@code GCX_ERROR_NOT_PERMITTED} and
-   * {@code GCX_ERROR_OPERATING_SYSTEM} as of {@code Published.start}, but that a folder which is
-   * missing has no processes.
+   * which may be NULL if that is 0. Opens no driver.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
+   * needed; {@code GCX_ERROR_NOT_PERMITTED} and {@code GCX_ERROR_OPERATING_SYSTEM} as of {@code
+   * Published.start}, but that a folder which is missing has no processes.
    *
    * @return processes
    * @throws GcxException the result is no success
@@ -1582,7 +1691,9 @@ public final class Raw {
    * which they were acquired, then those that wait, the first first. Two exclusive leases of one
    * process never have an atom in common. Across processes there are no such promises: leases are a
    * process's own, and holds (below) are what processes agree on. capacity is the room in leases,
-   * which may be NULL if that is 0. Opens no driver. Errors: those of {@code Published.processes}.
+   * which may be NULL if that is 0. Opens no driver.
+   *
+   * <p>Errors: those of {@code Published.processes}.
    *
    * @return leases
    * @throws GcxException the result is no success
@@ -1596,19 +1707,25 @@ public final class Raw {
    * the same folder. params may be NULL. Makes no context. The handle is the caller's, to be given
    * to {@code Hold.close}. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds
    * all waiting; but if other processes have the folder locked, which takes them less than a
-   * millisecond, the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
-   * {@code GCX_ERROR_ALREADY_ACQUIRED} others hold the SMs, or wait for them, and after timeout_ms
-   * still did; the message says who. Or others changed the folder all that time {@code
-   * GCX_ERROR_NOT_PERMITTED} the wait was given up by {@code Cancel.signal}; the folder is another
-   * user's, or too many may enter it {@code GCX_ERROR_OPERATING_SYSTEM} the folder isn't there, the
-   * disk is full, the folder read-only; a file there can't be believed; a process stopped in the
-   * middle of a change {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device has not so many
-   * SMs, whoever holds them; inside gcx exec, the partition has not, or is of another family {@code
-   * GCX_ERROR_NOT_SUPPORTED} the max-cluster family on a device that has none; inside gcx exec, the
-   * driver divides the partition into no atoms of the device {@code GCX_ERROR_NOT_FOUND} inside gcx
-   * exec, the partition's hold has ended {@code GCX_ERROR_INVALID_DEVICE} no such device {@code
-   * GCX_ERROR_INVALID_VALUE} sm_count is 0; unknown flags, a family that has no holds, a name or
-   * path that is too long, a path that is not absolute; min_sm_count is more than sm_count
+   * millisecond, the call waits for that for up to 500 ms even if timeout_ms is shorter.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} others hold the SMs, or wait for them, and after
+   * timeout_ms still did; the message says who. Or others changed the folder all that time
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} the wait was given up by {@code Cancel.signal}; the folder
+   * is another user's, or too many may enter it
+   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the folder isn't there, the disk is full, the folder
+   * read-only; a file there can't be believed; a process stopped in the middle of a change
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device has not so many SMs, whoever
+   * holds them; inside gcx exec, the partition has not, or is of another family
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} the max-cluster family on a device that has none; inside
+   * gcx exec, the driver divides the partition into no atoms of the device
+   * <li>{@code GCX_ERROR_NOT_FOUND} inside gcx exec, the partition's hold has ended
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} no such device
+   * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; unknown flags, a family that has no holds, a
+   * name or path that is too long, a path that is not absolute; min_sm_count is more than sm_count
+   * </ul>
    *
    * @param device device
    * @param smCount SM count
@@ -1623,15 +1740,34 @@ public final class Raw {
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
    */
-  public static long gcx_hold_create(int device, int smCount, int flags, int family, int minSmCount, int timeoutMs, long cancel, String name, String folder) {
-    return Natives.gcx_hold_create(device, smCount, flags, family, minSmCount, timeoutMs, cancel, Upcalls.bytes(name), Upcalls.bytes(folder));
+  public static long gcx_hold_create(
+      int device,
+      int smCount,
+      int flags,
+      int family,
+      int minSmCount,
+      int timeoutMs,
+      long cancel,
+      String name,
+      String folder) {
+    return Natives.gcx_hold_create(
+        device,
+        smCount,
+        flags,
+        family,
+        minSmCount,
+        timeoutMs,
+        cancel,
+        Upcalls.bytes(name),
+        Upcalls.bytes(folder));
   }
 
   /**
    * Writes what another process joins the hold by: text, to be given to it in its environment or on
    * its command line. It is the path of the hold's file, so that it works where that path leads to
    * the same folder. capacity is the room in token, in bytes; {@code GCX_MAX_HOLD_TOKEN} is enough.
-   * Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small.
    *
    * @param hold hold
    * @return token
@@ -1644,10 +1780,16 @@ public final class Raw {
   /**
    * Joins a hold that another process, or this one, has: it lasts until all who joined have given
    * it up. Opens no driver, and works in a forked child too. The handle is the caller's, to be
-   * given to {@code Hold.close}. Errors: {@code GCX_ERROR_NOT_FOUND} the hold has ended, or was
-   * never there {@code GCX_ERROR_INVALID_VALUE} the token is none {@code
-   * GCX_ERROR_ALREADY_ACQUIRED} other processes changed the folder all the time for 5 s {@code
-   * GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as of {@code Device.hold}
+   * given to {@code Hold.close}.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_FOUND} the hold has ended, or was never there
+   * <li>{@code GCX_ERROR_INVALID_VALUE} the token is none
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other processes changed the folder all the time for 5 s
+   * <li>{@code GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as of {@code
+   * Device.hold}
+   * </ul>
    *
    * @param token token
    * @return a handle, the caller's to destroy
@@ -1681,9 +1823,11 @@ public final class Raw {
 
   /**
    * The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
-   * driver. Errors: {@code GCX_ERROR_NO_DEVICE} no device of this process has the hold's UUID;
-   * {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} this process sees other atoms than the one
-   * that took the hold, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.
+   * driver.
+   *
+   * <p>Errors: {@code GCX_ERROR_NO_DEVICE} no device of this process has the hold's UUID; {@code
+   * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} this process sees other atoms than the one that took
+   * the hold, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.
    *
    * @param hold hold
    * @return resource
@@ -1698,7 +1842,9 @@ public final class Raw {
    * leases of a hold change only together with leases of the same hold. params-&gt;family is the
    * hold's or {@code GCX_SM_FAMILY_NONE}. The lease keeps the hold, after {@code Hold.close} too. A
    * lease that was acquired without a hold may have the same SMs as a hold, but never as another
-   * lease. Errors: those of {@code Device.acquire} and of {@code Hold.sms}; {@code
+   * lease.
+   *
+   * <p>Errors: those of {@code Device.acquire} and of {@code Hold.sms}; {@code
    * GCX_ERROR_INVALID_VALUE} another family.
    *
    * @param hold hold
@@ -1715,8 +1861,26 @@ public final class Raw {
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
    */
-  public static long gcx_hold_acquire_lease(long hold, int smCount, int flags, int family, int minSmCount, int exclusiveSmCount, int timeoutMs, long cancel, String name) {
-    return Natives.gcx_hold_acquire_lease(hold, smCount, flags, family, minSmCount, exclusiveSmCount, timeoutMs, cancel, Upcalls.bytes(name));
+  public static long gcx_hold_acquire_lease(
+      long hold,
+      int smCount,
+      int flags,
+      int family,
+      int minSmCount,
+      int exclusiveSmCount,
+      int timeoutMs,
+      long cancel,
+      String name) {
+    return Natives.gcx_hold_acquire_lease(
+        hold,
+        smCount,
+        flags,
+        family,
+        minSmCount,
+        exclusiveSmCount,
+        timeoutMs,
+        cancel,
+        Upcalls.bytes(name));
   }
 
   /**
@@ -1724,10 +1888,11 @@ public final class Raw {
    * taken, then those that wait, the first first. folder: NULL as in {@code gcx_hold_params}.
    * capacity is the room in holds, which may be NULL if that is 0. Opens no driver and needs no
    * GPU. What can't be believed is left out, with a warning in the log. What the dead left is
-   * removed, where this process may. Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small:
-   * *count then holds what is needed; {@code GCX_ERROR_NOT_PERMITTED} and {@code
-   * GCX_ERROR_OPERATING_SYSTEM} as of {@code Device.hold}, but that the user's own folder, if it is
-   * missing, has no holds.
+   * removed, where this process may.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
+   * needed; {@code GCX_ERROR_NOT_PERMITTED} and {@code GCX_ERROR_OPERATING_SYSTEM} as of {@code
+   * Device.hold}, but that the user's own folder, if it is missing, has no holds.
    *
    * @param folder an absolute path; NULL: see above
    * @return holds
@@ -1739,8 +1904,9 @@ public final class Raw {
 
   /**
    * Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
-   * measured yet whether it tells the truth. Makes no context. Errors: {@code
-   * GCX_ERROR_INVALID_DEVICE} no such device.
+   * measured yet whether it tells the truth. Makes no context.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device.
    *
    * @param device device
    * @return info
@@ -1767,9 +1933,11 @@ public final class Raw {
    * be called at the beginning of a program, before other threads run, since nothing may read the
    * environment meanwhile; processes that it starts inherit the number. Opens no driver. Succeeds
    * also once CUDA has started with as many or more. CUDA reads the variable in cuInit, and not
-   * later (measured on 13.0). Errors: {@code GCX_ERROR_NOT_PERMITTED} CUDA has started with fewer,
-   * or certain is 0: it is too late; {@code GCX_ERROR_INVALID_VALUE} connections is 0 or more than
-   * {@code GCX_MAX_CONNECTIONS}.
+   * later (measured on 13.0).
+   *
+   * <p>Errors: {@code GCX_ERROR_NOT_PERMITTED} CUDA has started with fewer, or certain is 0: it is
+   * too late; {@code GCX_ERROR_INVALID_VALUE} connections is 0 or more than {@code
+   * GCX_MAX_CONNECTIONS}.
    *
    * @param connections connections
    * @throws GcxException the result is no success
@@ -1783,7 +1951,8 @@ public final class Raw {
    * destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
    * node once. The handle is the caller's, to be given to {@code Graph.close}. The green contexts
    * of gcx that kernels were captured in must still exist; they stay as long as the graph does.
-   * Errors: {@code GCX_ERROR_NOT_SUPPORTED} a node can't be moved; the message has its kind and
+   *
+   * <p>Errors: {@code GCX_ERROR_NOT_SUPPORTED} a node can't be moved; the message has its kind and
    * number; {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} kernels of two devices, or of more
    * than {@code GCX_MAX_GRAPH_PARTS} contexts; {@code GCX_ERROR_INVALID_CONTEXT} the graph has no
    * kernels, and no context is current that would tell its device; {@code
@@ -1817,11 +1986,13 @@ public final class Raw {
    * of the SMs before or after it, and is waited for as all work of the stream is. In a stream of
    * the primary context, made by someone else, the graph runs as it was captured; in one of another
    * context, where that is. The first launch on a set of SMs makes the executable, see {@code
-   * Graph.prepare}; later ones cost what cuGraphLaunch does. Errors: those of {@code
-   * Graph.prepare}; {@code GCX_ERROR_INVALID_DEVICE} the stream is of another device; {@code
-   * GCX_ERROR_CONTEXT_IS_DESTROYED} the graph was captured in a context that someone else made and
-   * has destroyed, and is to run there; {@code GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream is
-   * capturing a graph: add the captured graph to that as a child node instead.
+   * Graph.prepare}; later ones cost what cuGraphLaunch does.
+   *
+   * <p>Errors: those of {@code Graph.prepare}; {@code GCX_ERROR_INVALID_DEVICE} the stream is of
+   * another device; {@code GCX_ERROR_CONTEXT_IS_DESTROYED} the graph was captured in a context that
+   * someone else made and has destroyed, and is to run there; {@code
+   * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream is capturing a graph: add the captured graph
+   * to that as a child node instead.
    *
    * @param graph graph
    * @param stream stream
@@ -1851,12 +2022,13 @@ public final class Raw {
    * PrepareOption.FOR_LEASES}, of launches in streams of leases. For a thread of the caller's.
    * Costs what cuGraphInstantiate does and a little more, 1.3 to 2 us a node, and holds up no
    * launches of executables that there are. A no-op if it is kept already. It keeps its contexts,
-   * as streams do. Errors: those of {@code Context.create}; {@code
-   * GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE} a cooperative grid is larger than the SMs hold; the
-   * message has the kernel's name, its grid and the largest; {@code GCX_ERROR_INVALID_VALUE} count
-   * is neither 1 nor the number of parts; unknown flags; {@code GCX_ERROR_INVALID_DEVICE} a
-   * resource of another device; {@code GCX_ERROR_NOT_SUPPORTED} the driver did not move a node as
-   * it was told, the message says which.
+   * as streams do.
+   *
+   * <p>Errors: those of {@code Context.create}; {@code GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE} a
+   * cooperative grid is larger than the SMs hold; the message has the kernel's name, its grid and
+   * the largest; {@code GCX_ERROR_INVALID_VALUE} count is neither 1 nor the number of parts;
+   * unknown flags; {@code GCX_ERROR_INVALID_DEVICE} a resource of another device; {@code
+   * GCX_ERROR_NOT_SUPPORTED} the driver did not move a node as it was told, the message says which.
    *
    * @param graph graph
    * @param resources resources
@@ -1870,8 +2042,9 @@ public final class Raw {
   /**
    * Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next. A child
    * graph's node stands for all of its nodes. Executables for several sets of SMs are given up.
-   * Errors: {@code GCX_ERROR_INVALID_VALUE} no such node; part is more than the number of parts, or
-   * {@code GCX_MAX_GRAPH_PARTS}.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} no such node; part is more than the number of parts,
+   * or {@code GCX_MAX_GRAPH_PARTS}.
    *
    * @param graph graph
    * @param nodes nodes
@@ -1886,9 +2059,10 @@ public final class Raw {
    * Gives a kernel node other parameters, in the graph and all executables, or nowhere. Launches
    * from then on have them, work in flight has the former. Takes about a microsecond for each
    * executable where the driver changes executables, which it doesn't in child graphs; else the
-   * executables are made anew. Errors: {@code GCX_ERROR_INVALID_VALUE} no such node, or not a
-   * kernel's; arguments that are too short; what the driver says of the parameters; those of {@code
-   * Graph.prepare}.
+   * executables are made anew.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} no such node, or not a kernel's; arguments that are
+   * too short; what the driver says of the parameters; those of {@code Graph.prepare}.
    *
    * @param graph graph
    * @param node node
@@ -1903,16 +2077,38 @@ public final class Raw {
    *     it has. Copied
    * @throws GcxException the result is no success
    */
-  public static void gcx_graph_set_kernel(long graph, int node, int sharedBytes, int gridX, int gridY, int gridZ, int blockX, int blockY, int blockZ, byte[] arguments) {
-    Natives.gcx_graph_set_kernel(graph, node, sharedBytes, gridX, gridY, gridZ, blockX, blockY, blockZ, arguments);
+  public static void gcx_graph_set_kernel(
+      long graph,
+      int node,
+      int sharedBytes,
+      int gridX,
+      int gridY,
+      int gridZ,
+      int blockX,
+      int blockY,
+      int blockZ,
+      byte[] arguments) {
+    Natives.gcx_graph_set_kernel(
+        graph,
+        node,
+        sharedBytes,
+        gridX,
+        gridY,
+        gridZ,
+        blockX,
+        blockY,
+        blockZ,
+        arguments);
   }
 
   /**
    * Takes over all parameters of another captured graph with the same nodes and order, as of the
    * same code captured again, in all executables or nowhere. Parts stay. Kernels' parameters alone
    * cost a microsecond each and executable; whatever else differs has the executables made anew.
-   * captured stays the caller's. Errors: those of {@code Graph.create}; {@code
-   * GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE} the nodes or their order differ, the message says where.
+   * captured stays the caller's.
+   *
+   * <p>Errors: those of {@code Graph.create}; {@code GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE} the nodes
+   * or their order differ, the message says where.
    *
    * @param graph graph
    * @param captured captured
@@ -1935,7 +2131,9 @@ public final class Raw {
 
   /**
    * The nodes in nodes[0 .. *count - 1]. capacity is the room in nodes, which may be NULL if that
-   * is 0. Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
+   * is 0.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
    * needed.
    *
    * @param graph graph
@@ -1950,9 +2148,10 @@ public final class Raw {
    * The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is
    * the room in sm_ids, {@code GCX_MAX_SMS} suffices always. Waits for the stream. Probes again
    * while fewer SMs than promised were seen, a few times: other work may have held them. More SMs
-   * than promised are reported as seen, and a warning logged: see {@code Device.sharedSms}. Errors:
-   * {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is needed; {@code
-   * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream is capturing a graph; {@code
+   * than promised are reported as seen, and a warning logged: see {@code Device.sharedSms}.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
+   * needed; {@code GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream is capturing a graph; {@code
    * GCX_ERROR_NOT_READY} other threads changed the stream's lease all the time.
    *
    * @param stream stream
@@ -1967,9 +2166,10 @@ public final class Raw {
    * Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
    * not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
    * context (above). Once a process and family, also if several threads ask at once; later calls
-   * return at once. For {@code SmResource.smIds} and for overlaps across families. Errors: {@code
-   * GCX_ERROR_INVALID_VALUE} family isn't coscheduled, fine or max-cluster; {@code
-   * GCX_ERROR_NOT_SUPPORTED} under MPS, where the numbers are virtual.
+   * return at once. For {@code SmResource.smIds} and for overlaps across families.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} family isn't coscheduled, fine or max-cluster;
+   * {@code GCX_ERROR_NOT_SUPPORTED} under MPS, where the numbers are virtual.
    *
    * @param device device
    * @param family family
@@ -1992,9 +2192,12 @@ public final class Raw {
    * *count is 0: modules load lazily, so call this after a kernel of the module was launched.
    * Thread-safe.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
-   * needed {@code GCX_ERROR_NOT_SUPPORTED} compute capability 9.x under MPS, where the numbers are
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is needed
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} compute capability 9.x under MPS, where the numbers are
    * virtual
+   * </ul>
    *
    * @param device device
    * @return SM ids
@@ -2006,10 +2209,12 @@ public final class Raw {
 
   /**
    * The SMs that the resource holds, ascending, as {@code Device.mapSms} found them. capacity as
-   * above. None are of a resource of 0 SMs. Errors: {@code GCX_ERROR_NOT_READY} the family isn't
-   * mapped; {@code GCX_ERROR_NOT_SUPPORTED} it is of a structured split, which can't be mapped:
-   * probe a stream of it; {@code GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource; {@code
-   * GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is needed.
+   * above. None are of a resource of 0 SMs.
+   *
+   * <p>Errors: {@code GCX_ERROR_NOT_READY} the family isn't mapped; {@code GCX_ERROR_NOT_SUPPORTED}
+   * it is of a structured split, which can't be mapped: probe a stream of it; {@code
+   * GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource; {@code GCX_ERROR_INVALID_VALUE} capacity
+   * is too small: *count then holds what is needed.
    *
    * @param resource resource
    * @return SM ids
@@ -2021,8 +2226,9 @@ public final class Raw {
 
   /**
    * The atom at an index, 0 to atom_count - 1 of {@code Resource.info}, as a resource of its own.
-   * Errors: {@code GCX_ERROR_INVALID_VALUE} no such atom; {@code GCX_ERROR_INVALID_RESOURCE_TYPE}
-   * not an SM resource.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} no such atom; {@code
+   * GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource.
    *
    * @param resource resource
    * @param index index
@@ -2040,9 +2246,10 @@ public final class Raw {
    * "sim:2xh100{@literal @}12.4" or "sim:FILE" with what `gcx info --record` wrote anything else a
    * path or name for dlopen and opens it, unless it is open already. Calling it is optional: the
    * first function that needs the driver opens it as with NULL. Nothing falls back in silence:
-   * without a driver each call says so, and the next tries again. Errors: {@code
-   * GCX_ERROR_ALREADY_ACQUIRED} another driver is open, for the rest of the process; those of
-   * opening (top).
+   * without a driver each call says so, and the next tries again.
+   *
+   * <p>Errors: {@code GCX_ERROR_ALREADY_ACQUIRED} another driver is open, for the rest of the
+   * process; those of opening (top).
    *
    * @param driver driver
    * @throws GcxException the result is no success
@@ -2052,7 +2259,9 @@ public final class Raw {
   }
 
   /**
-   * Fills *info. Errors: those of opening.
+   * Fills *info.
+   *
+   * <p>Errors: those of opening.
    *
    * @return info
    * @throws GcxException the result is no success
@@ -2062,8 +2271,10 @@ public final class Raw {
   }
 
   /**
-   * Fills *info. Errors: {@code GCX_ERROR_INVALID_VALUE} no such capability; those of opening. A
-   * driver that is too old for green contexts is one of the latter.
+   * Fills *info.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} no such capability; those of opening. A driver that
+   * is too old for green contexts is one of the latter.
    *
    * @param capability capability
    * @return info
@@ -2091,10 +2302,12 @@ public final class Raw {
    * from Python before torch, cupy or jax is imported. Code that opens libcuda by a path gets it as
    * it is. Launches and copies don't pass through that library; the attribute above and
    * cuGetProcAddress do. Doing it twice does it once. To find libcuda's path it may start a child
-   * process for a moment. Errors: {@code GCX_ERROR_NOT_PERMITTED} libcuda.so.1 is loaded already;
-   * {@code GCX_ERROR_FILE_NOT_FOUND} libgcx-counts.so, or the simulated driver that {@code
-   * GCX_DRIVER} names, isn't installed; {@code GCX_ERROR_SHARED_OBJECT_INIT_FAILED} there is no
-   * driver library, or it can't be loaded; {@code GCX_ERROR_OPERATING_SYSTEM} no file can be made.
+   * process for a moment.
+   *
+   * <p>Errors: {@code GCX_ERROR_NOT_PERMITTED} libcuda.so.1 is loaded already; {@code
+   * GCX_ERROR_FILE_NOT_FOUND} libgcx-counts.so, or the simulated driver that {@code GCX_DRIVER}
+   * names, isn't installed; {@code GCX_ERROR_SHARED_OBJECT_INIT_FAILED} there is no driver library,
+   * or it can't be loaded; {@code GCX_ERROR_OPERATING_SYSTEM} no file can be made.
    *
    * @throws GcxException the result is no success
    */

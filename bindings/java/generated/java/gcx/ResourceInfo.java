@@ -4,10 +4,10 @@ package gcx;
 /**
  * What {@code Resource.info} returns.
  *
- * @param type type
- * @param device device
+ * @param type what it is of
+ * @param device the device's number
  * @param family of {@code GCX_RESOURCE_SM}, else 0
- * @param smCount SM count
+ * @param smCount its SMs
  * @param atomCount atom count
  * @param minPartitionSize SMs: the least that splitting this can give; all of it, where it
  *     can't be split; 0 only of a resource of 0 SMs

@@ -141,7 +141,7 @@ abstract class Structs extends Conversions {
         hits,
         misses,
         evicted,
-        lost != 0,
+        lost,
         prepared,
         Duration.ofNanos(makingNs),
         Duration.ofNanos(longestMakingNs),
