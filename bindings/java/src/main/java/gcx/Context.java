@@ -40,8 +40,7 @@ public final class Context extends Owned {
    * @return the context, to be closed by the caller
    */
   public static Context createPrivate(Resource... resources) {
-    return new Context(
-        Functions.gcx_context_create(List.of(resources), Raw.GCX_CONTEXT_PRIVATE));
+    return new Context(Functions.gcx_context_create(List.of(resources), Raw.GCX_CONTEXT_PRIVATE));
   }
 
   /**

@@ -32,7 +32,8 @@ public record SmRequest(
   public static final int LOCALITY_DOMAIN_ID = Raw.GCX_SM_REQUEST_LOCALITY_DOMAIN_ID;
 
   /** Flag, from CUDA 13.4 on: SMs of other domains may fill the count. */
-  public static final int LOCALITY_DOMAIN_SUPPLEMENTAL_SMS = Raw.GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS;
+  public static final int LOCALITY_DOMAIN_SUPPLEMENTAL_SMS =
+      Raw.GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS;
 
   /** A locality domain of the driver's choice. */
   public static final int LOCALITY_DOMAIN_ID_ANY = Raw.GCX_LOCALITY_DOMAIN_ID_ANY;

@@ -45,7 +45,8 @@ class HeaderTest {
   void eachNameInMessagesIsOneOfJavas() throws ReflectiveOperationException {
     for (String name : Names.HERE.keySet()) {
       assertTrue(
-          Arrays.stream(Functions.class.getDeclaredMethods()).anyMatch(f -> f.getName().equals(name))
+          Arrays.stream(Functions.class.getDeclaredMethods())
+                  .anyMatch(f -> f.getName().equals(name))
               || Arrays.stream(Raw.class.getFields()).anyMatch(f -> f.getName().equals(name)),
           name);
     }

@@ -121,6 +121,7 @@ class HoldTest {
               12,
               MpsState.OFF,
               0,
+              0,
               List.of(0, 1, 2),
               device.info().uuid(),
               "one",
