@@ -349,7 +349,13 @@ def _structs(api: Api) -> str:
 
 def _jni(api: Api) -> str:
     guard = "GCX_JAVA_GENERATED_UPCALLS_H"
-    lines = [f"/* {NOTICE} */", f"#ifndef {guard}", f"#define {guard}", ""]
+    lines = [
+        f"/* {NOTICE} */",
+        "/* clang-format off */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+    ]
     rows = []
     for struct in swig.records(api):
         letters = "".join(letter for field in struct.own_fields for letter, _, _ in _passed(field))

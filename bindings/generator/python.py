@@ -58,7 +58,13 @@ def _errors(api: Api) -> str:
 
 def _inputs(api: Api) -> str:
     guard = "GCX_PYTHON_GENERATED_INPUTS_H"
-    lines = [f"/* {NOTICE} */", f"#ifndef {guard}", f"#define {guard}", ""]
+    lines = [
+        f"/* {NOTICE} */",
+        "/* clang-format off */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+    ]
     for struct in swig.input_structs(api):
         lines += [*_conversion(struct), f"ARRAY_OF({struct.name}, to_{struct.name})", ""]
     for handle in api.handles:

@@ -288,7 +288,8 @@ def write(api: Api) -> dict[str, str]:
     """bindings/swig/generated: the typemaps' uses, the declarations, and the structs' fields."""
     structs = "\n".join(fields_macro(struct) for struct in records(api))
     guard = "GCX_SWIG_GENERATED_FIELDS_H"
-    header = f"/* {NOTICE} */\n#ifndef {guard}\n#define {guard}\n\n{structs}\n#endif\n"
+    begin = f"/* {NOTICE} */\n/* clang-format off */\n#ifndef {guard}\n#define {guard}\n"
+    header = f"{begin}\n{structs}\n#endif\n"
     return {
         "bindings/swig/generated/fields.h": header,
         "bindings/swig/generated/functions.i": _functions(api),

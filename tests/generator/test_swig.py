@@ -113,7 +113,5 @@ def test_what_has_no_rule_is_an_error(api: Api) -> None:
         api.functions[-1],
         parameters=(parameter("odd", "void*", "user_data", "void", "in"),),
     )
-    with pytest.raises(
-        ValueError, match=r"gcx_weather_get: .* has no rule for the parameter odd"
-    ):
+    with pytest.raises(ValueError, match=r"gcx_weather_get: .* has no rule for the parameter odd"):
         swig.calls(replace(api, functions=(*api.functions, odd)))
