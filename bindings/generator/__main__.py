@@ -8,17 +8,20 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bindings.generator import cpp, ctypes, go, lua, node, rust
+from bindings.generator import cpp, ctypes, go, java, lua, node, python, rust, swig
 from bindings.generator.api import ROOT, Api, load
 
 # Of each language a function from the description to its files: path below the root -> text.
 LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {
-    "cpp": cpp.generate,
+    "C++": cpp.generate,
     "ctypes": ctypes.files,
-    "go": go.files,
-    "lua": lua.files,
-    "node": node.files,
-    "rust": rust.generate,
+    "Go": go.files,
+    "Java": java.write,
+    "Lua": lua.files,
+    "Node.js": node.files,
+    "Python": python.write,
+    "Rust": rust.generate,
+    "SWIG": swig.write,
 }
 
 

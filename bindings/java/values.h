@@ -6,6 +6,7 @@
 
 #include "log.h"
 #include "messages.h"
+#include "upcalls.h"
 
 #include <jni.h>
 #include <stdint.h>
@@ -13,26 +14,7 @@
 /* What gcx.Upcalls has: for a struct of gcx.h what makes a record of it. A number is J, whatever it
  * is in C, but for float, which is D. */
 #define UPCALLS(X)                                                                                 \
-    X(gcx_driver_info, "driverInfo", "(JJJ[B)Lgcx/DriverInfo;")                                    \
-    X(gcx_capability_info, "capabilityInfo", "(JJ[B)Lgcx/CapabilityInfo;")                         \
-    X(gcx_device_info, "deviceInfo", "(JJJJJJ[B[B)Lgcx/DeviceInfo;")                               \
-    X(gcx_resource_info, "resourceInfo", "(JJJJJJJJJJJ)Lgcx/ResourceInfo;")                        \
-    X(gcx_context_info, "contextInfo", "(JJJJ)Lgcx/ContextInfo;")                                  \
-    X(gcx_stream_info, "streamInfo", "(JJJJ)Lgcx/StreamInfo;")                                     \
-    X(gcx_cache_stats, "cacheStats", "(JJJJJJJJJJJ)Lgcx/CacheStats;")                              \
-    X(gcx_cache_trimmed, "cacheTrimmed", "(JJJJJ)Lgcx/CacheTrimmed;")                              \
-    X(gcx_kernel_fit, "kernelFit", "(JJJJJ)Lgcx/KernelFit;")                                       \
-    X(gcx_queue_info, "queueInfo", "(JJJJJ)Lgcx/QueueInfo;")                                       \
-    X(gcx_live_context, "liveContext", "(JJJJJJ[B)Lgcx/LiveContext;")                              \
-    X(gcx_lease_info, "leaseInfo", "(JJJJJJJJ[B)Lgcx/LeaseInfo;")                                  \
-    X(gcx_live_lease, "liveLease", "(JJJJJJJJ[B[B)Lgcx/LiveLease;")                                \
-    X(gcx_published_process, "publishedProcess", "(JJJJJJJJ[B)Lgcx/PublishedProcess;")             \
-    X(gcx_published_lease, "publishedLease", "(JJJJJJJJJJJJJJJJ[B[B[B[B[B[B)Lgcx/PublishedLease;") \
-    X(gcx_hold_info, "holdInfo", "(JJJJJJJJDJJ[B[B[B)Lgcx/HoldInfo;")                              \
-    X(gcx_live_hold, "liveHold", "(JJJJJJJJJJJJJJDJ[B[B[B[B[B)Lgcx/LiveHold;")                     \
-    X(gcx_mps_info, "mpsInfo", "(JD)Lgcx/MpsInfo;")                                                \
-    X(gcx_graph_info, "graphInfo", "(JJJJJJJJJJ)Lgcx/GraphInfo;")                                  \
-    X(gcx_graph_node, "graphNode", "(JJJJJJJJJJJJJJJ[B)Lgcx/GraphNode;")                           \
+    STRUCT_UPCALLS(X)                                                                              \
     X(progress, "progress", "(Lgcx/Preparing;II)V")                                                \
     X(error, "error", "(I[B[B)Lgcx/GcxException;")                                                 \
     X(message, "message", "(Ljava/util/function/ObjIntConsumer;I[B)V")
@@ -173,7 +155,7 @@ static int to_resource(JNIEnv* jenv, jbyteArray array, gcx_resource* resource) {
     return 1;
 }
 
-static gcx_resource* to_resources(JNIEnv* jenv, jbyteArray array, uint32_t* count) {
+static gcx_resource* array_of_gcx_resource(JNIEnv* jenv, jbyteArray array, uint32_t* count) {
     const size_t whole = length_of(jenv, array) / sizeof(gcx_resource);
     gcx_resource* resources = room_for(jenv, whole, sizeof(*resources));
     if (resources == NULL)
@@ -185,40 +167,25 @@ static gcx_resource* to_resources(JNIEnv* jenv, jbyteArray array, uint32_t* coun
     return resources;
 }
 
-/* sm_count to locality_domain_id; the fields after those are 0. */
-#define REQUEST_FIELDS 5
-
-static gcx_sm_request* to_requests(JNIEnv* jenv, jintArray array, uint32_t* count) {
-    const size_t whole = length_of(jenv, array) / REQUEST_FIELDS;
-    gcx_sm_request* requests = room_for(jenv, whole, sizeof(*requests));
-    size_t i;
-    if (requests == NULL)
-        return NULL;
-    for (i = 0; i < whole; i++)
-        (*jenv)->GetIntArrayRegion(jenv, array, (jsize)(i * REQUEST_FIELDS), REQUEST_FIELDS,
-                                   (jint*)&requests[i].sm_count);
-    *count = (uint32_t)whole;
-    return requests;
-}
-
-/* Of each lease its handle and its count. */
-static gcx_lease_size* to_sizes(JNIEnv* jenv, jlongArray array, uint32_t* count) {
-    const size_t whole = length_of(jenv, array) / 2;
-    gcx_lease_size* sizes = room_for(jenv, whole, sizeof(*sizes));
-    size_t i;
-    if (sizes == NULL)
-        return NULL;
-    for (i = 0; i < whole; i++) {
-        jlong pair[2];
-        (*jenv)->GetLongArrayRegion(jenv, array, (jsize)(2 * i), 2, pair);
-        sizes[i].lease = (gcx_lease)(intptr_t)pair[0];
-        sizes[i].sm_count = (uint32_t)pair[1];
+/* array_of_TYPE(jenv, array, count): the structs whose fields the array has one after another. */
+#define ARRAY_OF_STRUCTS(TYPE, FIELDS)                                                             \
+    static TYPE* array_of_##TYPE(JNIEnv* jenv, jlongArray array, uint32_t* count) {                \
+        const size_t whole = length_of(jenv, array) / FIELDS;                                      \
+        TYPE* structs = room_for(jenv, whole, sizeof(*structs));                                   \
+        size_t i;                                                                                  \
+        if (structs == NULL)                                                                       \
+            return NULL;                                                                           \
+        for (i = 0; i < whole; i++) {                                                              \
+            jlong fields[FIELDS];                                                                  \
+            (*jenv)->GetLongArrayRegion(jenv, array, (jsize)(FIELDS * i), FIELDS, fields);         \
+            fill_##TYPE(&structs[i], fields);                                                      \
+        }                                                                                          \
+        *count = (uint32_t)whole;                                                                  \
+        return structs;                                                                            \
     }
-    *count = (uint32_t)whole;
-    return sizes;
-}
+INPUT_STRUCTS(ARRAY_OF_STRUCTS)
 
-static gcx_stream* to_streams(JNIEnv* jenv, jlongArray array, uint32_t* count) {
+static gcx_stream* array_of_gcx_stream(JNIEnv* jenv, jlongArray array, uint32_t* count) {
     const size_t whole = length_of(jenv, array);
     gcx_stream* streams = room_for(jenv, whole, sizeof(*streams));
     size_t i;
@@ -233,7 +200,7 @@ static gcx_stream* to_streams(JNIEnv* jenv, jlongArray array, uint32_t* count) {
     return streams;
 }
 
-static uint32_t* to_numbers(JNIEnv* jenv, jintArray array, uint32_t* count) {
+static uint32_t* array_of_uint32_t(JNIEnv* jenv, jintArray array, uint32_t* count) {
     const size_t whole = length_of(jenv, array);
     uint32_t* numbers = room_for(jenv, whole, sizeof(*numbers));
     if (numbers == NULL)
@@ -273,28 +240,24 @@ static char* to_text(JNIEnv* jenv, jbyteArray array) {
 #define RAISE(result) throw_result(jenv, jcls, result)
 #define DELIVER() (deliver_messages(jenv, jcls), 1)
 #define MEMORY_EXHAUSTED() throw_exhausted(jenv)
-#define TO_U32(input, to) (*(to) = (uint32_t)(input), 1)
-#define TO_U64(input, to) (*(to) = (uint64_t)(input), 1)
-#define TO_I32(input, to) (*(to) = (input), 1)
+#define TO_uint32_t(input, to) (*(to) = (uint32_t)(input), 1)
+#define TO_uint64_t(input, to) (*(to) = (uint64_t)(input), 1)
+#define TO_int32_t(input, to) (*(to) = (input), 1)
 #define TO_HANDLE(input, to) (*(to) = (void*)(intptr_t)(input), 1)
 #define TO_RESOURCE(input, to) to_resource(jenv, input, to)
-#define TO_RESOURCES(input, count) to_resources(jenv, input, count)
-#define TO_REQUESTS(input, count) to_requests(jenv, input, count)
-#define TO_SIZES(input, count) to_sizes(jenv, input, count)
-#define TO_STREAMS(input, count) to_streams(jenv, input, count)
-#define TO_NUMBERS(input, count) to_numbers(jenv, input, count)
-#define TO_BYTES(input, data, size) to_bytes(jenv, input, (void**)(data), size)
-#define U32(number) (jint)(number)
-#define I32(number) (jint)(number)
-#define F32(number) (jfloat)(number)
+#define TO_ARRAY(type, input, count) array_of_##type(jenv, input, count)
+#define TO_DATA(input, data, size) to_bytes(jenv, input, (void**)(data), size)
+#define FROM_uint32_t(number) (jint)(number)
+#define FROM_int32_t(number) (jint)(number)
+#define FROM_float(number) (jfloat)(number)
 #define HANDLE(pointer) (jlong)(intptr_t)(pointer)
 #define TRUTH(holds) (holds) ? JNI_TRUE : JNI_FALSE
 #define RESOURCE(resource) bytes_of(jenv, resource, sizeof(gcx_resource))
-#define PATH(text) text_of(jenv, text)
-#define NUMBERS(numbers, count) ints_of(jenv, numbers, count, NULL)
+#define TEXT_VALUE(text) text_of(jenv, text)
+#define NUMBERS_VALUE(numbers, count) ints_of(jenv, numbers, count, NULL)
 #define PAIR(a, b) ints_of(jenv, (const uint32_t*)&(a), 1, (const uint32_t*)&(b))
-#define SPLIT(groups, count, remainder) split_of(jenv, groups, count, remainder)
-#define PLAN(counts, count, remainder) ints_of(jenv, counts, count, &(remainder))
+#define SPLIT_gcx_resource(groups, count, remainder) split_of(jenv, groups, count, remainder)
+#define SPLIT_uint32_t(counts, count, remainder) ints_of(jenv, counts, count, remainder)
 #define STRUCT_BEGIN()                                                                             \
     jvalue fields[MOST_FIELDS];                                                                    \
     const int framed = frame_begin(jenv);                                                          \
@@ -321,13 +284,6 @@ static jobject struct_of(JNIEnv* jenv, jclass owner, int upcall, const jvalue* f
         made = (*jenv)->CallStaticObjectMethodA(jenv, owner, methods[upcall], fields);
     return framed ? (*jenv)->PopLocalFrame(jenv, made) : NULL;
 }
-
-#define CLASS_OF_gcx_live_context "gcx/LiveContext"
-#define CLASS_OF_gcx_live_lease "gcx/LiveLease"
-#define CLASS_OF_gcx_published_process "gcx/PublishedProcess"
-#define CLASS_OF_gcx_published_lease "gcx/PublishedLease"
-#define CLASS_OF_gcx_live_hold "gcx/LiveHold"
-#define CLASS_OF_gcx_graph_node "gcx/GraphNode"
 
 static jobjectArray list_of(JNIEnv* jenv, const char* class_name, uint32_t count) {
     const jclass type = (*jenv)->FindClass(jenv, class_name);

@@ -250,34 +250,30 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
 #define RAISE(result) raise_result(result)
 #define DELIVER() deliver_messages()
 #define MEMORY_EXHAUSTED() PyErr_NoMemory()
-#define TO_U32(input, to) to_u32(input, to)
-#define TO_U64(input, to) to_u64(input, to)
-#define TO_I32(input, to) to_i32(input, to)
+#define TO_uint32_t(input, to) to_u32(input, to)
+#define TO_uint64_t(input, to) to_u64(input, to)
+#define TO_int32_t(input, to) to_i32(input, to)
 #define TO_HANDLE(input, to) to_handle(input, to)
 #define TO_RESOURCE(input, to) to_resource(input, to)
-#define TO_RESOURCES(input, count) to_resources(input, count)
-#define TO_REQUESTS(input, count) to_requests(input, count)
-#define TO_SIZES(input, count) to_sizes(input, count)
-#define TO_STREAMS(input, count) to_streams(input, count)
-#define TO_NUMBERS(input, count) to_numbers(input, count)
-#define TO_BYTES(input, data, size) to_bytes(input, data, size)
-#define U32(number) PyLong_FromUnsignedLong(number)
-#define I32(number) PyLong_FromLong(number)
-#define F32(number) PyFloat_FromDouble(number)
+#define TO_ARRAY(type, input, count) array_of_##type(input, count)
+#define TO_DATA(input, data, size) to_bytes(input, data, size)
+#define FROM_uint32_t(number) PyLong_FromUnsignedLong(number)
+#define FROM_int32_t(number) PyLong_FromLong(number)
+#define FROM_float(number) PyFloat_FromDouble(number)
 #define HANDLE(pointer) PyLong_FromVoidPtr((void*)(pointer))
 #define TRUTH(holds) PyBool_FromLong(holds)
 #define RESOURCE(resource) resource_bytes(resource)
-#define NUMBERS(numbers, count) number_tuple(numbers, count)
+#define TEXT_VALUE(text) PyUnicode_DecodeFSDefault(text)
+#define NUMBERS_VALUE(numbers, count) number_tuple(numbers, count)
 #define PAIR(a, b) Py_BuildValue("(ii)", (int)(a), (int)(b))
-#define SPLIT(groups, count, remainder)                                                            \
+#define SPLIT_gcx_resource(groups, count, remainder)                                               \
     Py_BuildValue("(NN)", resource_tuple(groups, count), resource_bytes(remainder))
-#define PLAN(counts, count, remainder)                                                             \
-    Py_BuildValue("(Nk)", number_tuple(counts, count), (unsigned long)(remainder))
+#define SPLIT_uint32_t(counts, count, remainder)                                                   \
+    Py_BuildValue("(Nk)", number_tuple(counts, count), (unsigned long)*(remainder))
 #define STRUCT_BEGIN() fields made = {{NULL}, 0}
 #define SIGNED(number) made.items[made.count++] = PyLong_FromLongLong(number)
 #define UNSIGNED(number) made.items[made.count++] = PyLong_FromUnsignedLongLong(number)
 #define REAL(number) made.items[made.count++] = PyFloat_FromDouble((double)(number))
-#define PATH(text) PyUnicode_DecodeFSDefault(text)
 #define TEXT(text) made.items[made.count++] = text_of(text)
 #define BYTES(data, size)                                                                          \
     made.items[made.count++] = PyBytes_FromStringAndSize((const char*)(data), (Py_ssize_t)(size))
@@ -318,34 +314,13 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
 }
 %enddef
 
-/* Handles that stay their owner's. */
+/* A handle that stays its owner's. */
 %typemap(in, numinputs=0) gcx_context* borrowed (gcx_context handle = NULL) { $1 = &handle; }
 %typemap(argout) gcx_context* borrowed { GIVES(HANDLE(*$1)) }
 %typemap(freearg) gcx_context* borrowed ""
-%rename("$ignore", fullname=1) gcx_context_pop;
-%rename(gcx_context_pop) pop_context;
-%rename("$ignore", fullname=1) gcx_context_get_current;
-%rename(gcx_context_get_current) current_context;
-%inline %{
-static gcx_result pop_context(gcx_context* borrowed) { return gcx_context_pop(borrowed); }
-static gcx_result current_context(gcx_context* borrowed) {
-    return gcx_context_get_current(borrowed);
-}
-%}
 
-/* A name or a path, or None. */
-%typemap(in) const char* driver (PyObject* name = NULL), const char* folder (PyObject* name = NULL),
-             const char* token (PyObject* name = NULL) {
-    if ($input != Py_None && !PyUnicode_FSConverter($input, &name))
-        SWIG_fail;
-    $1 = name != NULL ? PyBytes_AsString(name) : NULL;
-}
-%typemap(freearg) const char* driver, const char* folder, const char* token {
-    Py_XDECREF(name$argnum);
-}
-
-/* A lease's or the process's name, or None. */
-%typemap(in) const char* lease_name (PyObject* utf8 = NULL), const char* name (PyObject* utf8 = NULL) {
+/* Text or None, but of those that are paths. */
+%typemap(in) const char* (PyObject* utf8 = NULL) {
     if ($input != Py_None) {
         utf8 = PyUnicode_AsUTF8String($input);
         if (utf8 == NULL)
@@ -353,17 +328,21 @@ static gcx_result current_context(gcx_context* borrowed) {
     }
     $1 = utf8 != NULL ? PyBytes_AsString(utf8) : NULL;
 }
-%typemap(freearg) const char* lease_name, const char* name { Py_XDECREF(utf8$argnum); }
+%typemap(freearg) const char* { Py_XDECREF(utf8$argnum); }
+%typemap(in) const char* driver (PyObject* path = NULL), const char* folder (PyObject* path = NULL),
+             const char* token (PyObject* path = NULL) {
+    if ($input != Py_None && !PyUnicode_FSConverter($input, &path))
+        SWIG_fail;
+    $1 = path != NULL ? PyBytes_AsString(path) : NULL;
+}
+%typemap(freearg) const char* driver, const char* folder, const char* token {
+    Py_XDECREF(path$argnum);
+}
 
-/* For diagnostics there is set_log_receiver. */
-%ignore gcx_log_set_callback;
-%ignore gcx_log_callback;
-
-/* See below. */
-%rename("$ignore", fullname=1) gcx_cache_prepare;
 %rename(gcx_cache_prepare) prepare_cache;
 %nothread prepare_cache;
 
+%include "generated/module.i"
 %include "gcx_common.i"
 
 /* Contexts made ahead of time. The GIL is given up by hand, since the progress is told in the middle
@@ -401,7 +380,7 @@ static PyObject* prepare_cache(PyObject* resources, uint32_t flags, gcx_cancel c
     preparing call = {NULL, progress, {NULL, NULL, NULL}, cancel};
     uint32_t count = 0;
     gcx_result result;
-    gcx_resource* const wanted = to_resources(resources, &count);
+    gcx_resource* const wanted = array_of_gcx_resource(resources, &count);
     if (wanted == NULL)
         return NULL;
     params.flags = flags;

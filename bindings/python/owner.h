@@ -19,18 +19,6 @@ typedef struct owner {
     destroy_function destroy;
 } owner;
 
-#define DESTROYED_BY(TYPE, FUNCTION)                                                               \
-    static gcx_result TYPE##_released(void* handle) {                                              \
-        return FUNCTION((TYPE)handle);                                                             \
-    }
-DESTROYED_BY(gcx_cancel, gcx_cancel_destroy)
-DESTROYED_BY(gcx_context, gcx_context_destroy)
-DESTROYED_BY(gcx_event, gcx_event_destroy)
-DESTROYED_BY(gcx_graph, gcx_graph_destroy)
-DESTROYED_BY(gcx_hold, gcx_hold_destroy)
-DESTROYED_BY(gcx_lease, gcx_lease_release)
-DESTROYED_BY(gcx_stream, gcx_stream_destroy)
-
 static void raise_result(gcx_result result);
 static int deliver_messages(void);
 

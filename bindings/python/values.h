@@ -63,129 +63,62 @@ static int to_handle(PyObject* object, void** handle) {
     return *handle != NULL || PyErr_Occurred() == NULL;
 }
 
-/* An int is a count; a sequence has the fields in the header's order. */
-static int to_request(PyObject* object, gcx_sm_request* request) {
-    uint32_t* const fields[] = {&request->sm_count, &request->coscheduled_sm_count,
-                                &request->preferred_coscheduled_sm_count, &request->flags,
-                                &request->locality_domain_id};
-    Py_ssize_t i;
-    memset(request, 0, sizeof(*request));
-    if (PyLong_Check(object))
-        return to_u32(object, &request->sm_count);
-    for (i = 0; i < (Py_ssize_t)(sizeof(fields) / sizeof(fields[0])); i++) {
-        PyObject* field = PySequence_GetItem(object, i);
-        const int good = field != NULL && to_u32(field, fields[i]);
-        Py_XDECREF(field);
-        if (!good)
-            return 0;
-    }
-    return 1;
+/* A struct's field, of a sequence that has its fields in the header's order. An int is the first
+ * field, and the others are 0. */
+static int u32_field(PyObject* fields, Py_ssize_t index, uint32_t* value) {
+    PyObject* field;
+    int good;
+    if (PyLong_Check(fields))
+        return index > 0 || to_u32(fields, value);
+    field = PySequence_GetItem(fields, index);
+    good = field != NULL && to_u32(field, value);
+    Py_XDECREF(field);
+    return good;
 }
 
-static gcx_sm_request* to_requests(PyObject* sequence, uint32_t* count) {
-    const Py_ssize_t size = PySequence_Size(sequence);
-    gcx_sm_request* requests = NULL;
-    Py_ssize_t i;
-    if (size < 0)
-        return NULL;
-    requests = (gcx_sm_request*)calloc((size_t)size + 1, sizeof(*requests));
-    if (requests == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    for (i = 0; i < size; i++) {
-        PyObject* item = PySequence_GetItem(sequence, i);
-        const int good = item != NULL && to_request(item, &requests[i]);
-        Py_XDECREF(item);
-        if (!good) {
-            free(requests);
-            return NULL;
-        }
-    }
-    *count = (uint32_t)size;
-    return requests;
+static int handle_field(PyObject* fields, Py_ssize_t index, void** value) {
+    PyObject* const field = PySequence_GetItem(fields, index);
+    const int good = field != NULL && to_handle(field, value);
+    Py_XDECREF(field);
+    return good;
 }
 
-static gcx_lease_size* to_sizes(PyObject* sequence, uint32_t* count) {
-    const Py_ssize_t size = PySequence_Size(sequence);
-    gcx_lease_size* sizes = NULL;
-    Py_ssize_t i;
-    if (size < 0)
-        return NULL;
-    sizes = (gcx_lease_size*)calloc((size_t)size + 1, sizeof(*sizes));
-    if (sizes == NULL) {
-        PyErr_NoMemory();
-        return NULL;
+/* array_of_TYPE(sequence, count): the array that a sequence holds. CONVERT makes an item of it. */
+#define ARRAY_OF(TYPE, CONVERT)                                                                    \
+    static TYPE* array_of_##TYPE(PyObject* sequence, uint32_t* count) {                            \
+        const Py_ssize_t size = PySequence_Size(sequence);                                         \
+        TYPE* array = NULL;                                                                        \
+        Py_ssize_t i;                                                                              \
+        if (size < 0)                                                                              \
+            return NULL;                                                                           \
+        array = (TYPE*)calloc((size_t)size + 1, sizeof(*array));                                   \
+        if (array == NULL) {                                                                       \
+            PyErr_NoMemory();                                                                      \
+            return NULL;                                                                           \
+        }                                                                                          \
+        for (i = 0; i < size; i++) {                                                               \
+            PyObject* item = PySequence_GetItem(sequence, i);                                      \
+            const int good = item != NULL && CONVERT(item, &array[i]);                             \
+            Py_XDECREF(item);                                                                      \
+            if (!good) {                                                                           \
+                free(array);                                                                       \
+                return NULL;                                                                       \
+            }                                                                                      \
+        }                                                                                          \
+        *count = (uint32_t)size;                                                                   \
+        return array;                                                                              \
     }
-    for (i = 0; i < size; i++) {
-        PyObject* item = PySequence_GetItem(sequence, i);
-        PyObject* lease = item != NULL ? PySequence_GetItem(item, 0) : NULL;
-        PyObject* wanted = lease != NULL ? PySequence_GetItem(item, 1) : NULL;
-        void* handle = NULL;
-        const int good =
-            wanted != NULL && to_handle(lease, &handle) && to_u32(wanted, &sizes[i].sm_count);
-        sizes[i].lease = (gcx_lease)handle;
-        Py_XDECREF(wanted);
-        Py_XDECREF(lease);
-        Py_XDECREF(item);
-        if (!good) {
-            free(sizes);
-            return NULL;
-        }
-    }
-    *count = (uint32_t)size;
-    return sizes;
+
+static int to_stream(PyObject* object, gcx_stream* stream) {
+    void* handle = NULL;
+    const int good = to_handle(object, &handle);
+    *stream = (gcx_stream)handle;
+    return good;
 }
 
-static gcx_stream* to_streams(PyObject* sequence, uint32_t* count) {
-    const Py_ssize_t size = PySequence_Size(sequence);
-    gcx_stream* streams = NULL;
-    Py_ssize_t i;
-    if (size < 0)
-        return NULL;
-    streams = (gcx_stream*)calloc((size_t)size + 1, sizeof(*streams));
-    if (streams == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    for (i = 0; i < size; i++) {
-        PyObject* item = PySequence_GetItem(sequence, i);
-        void* handle = NULL;
-        const int good = item != NULL && to_handle(item, &handle);
-        streams[i] = (gcx_stream)handle;
-        Py_XDECREF(item);
-        if (!good) {
-            free(streams);
-            return NULL;
-        }
-    }
-    *count = (uint32_t)size;
-    return streams;
-}
-
-static uint32_t* to_numbers(PyObject* sequence, uint32_t* count) {
-    const Py_ssize_t size = PySequence_Size(sequence);
-    uint32_t* numbers = NULL;
-    Py_ssize_t i;
-    if (size < 0)
-        return NULL;
-    numbers = (uint32_t*)calloc((size_t)size + 1, sizeof(*numbers));
-    if (numbers == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    for (i = 0; i < size; i++) {
-        PyObject* item = PySequence_GetItem(sequence, i);
-        const int good = item != NULL && to_u32(item, &numbers[i]);
-        Py_XDECREF(item);
-        if (!good) {
-            free(numbers);
-            return NULL;
-        }
-    }
-    *count = (uint32_t)size;
-    return numbers;
-}
+ARRAY_OF(gcx_resource, to_resource)
+ARRAY_OF(gcx_stream, to_stream)
+ARRAY_OF(uint32_t, to_u32)
 
 /* None is NULL. */
 static int to_bytes(PyObject* object, const void** data, uint64_t* size) {
@@ -196,30 +129,6 @@ static int to_bytes(PyObject* object, const void** data, uint64_t* size) {
     *data = bytes;
     *size = (uint64_t)length;
     return 1;
-}
-
-static gcx_resource* to_resources(PyObject* sequence, uint32_t* count) {
-    const Py_ssize_t size = PySequence_Size(sequence);
-    gcx_resource* resources = NULL;
-    Py_ssize_t i;
-    if (size < 0)
-        return NULL;
-    resources = (gcx_resource*)calloc((size_t)size + 1, sizeof(*resources));
-    if (resources == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    for (i = 0; i < size; i++) {
-        PyObject* item = PySequence_GetItem(sequence, i);
-        const int good = item != NULL && to_resource(item, &resources[i]);
-        Py_XDECREF(item);
-        if (!good) {
-            free(resources);
-            return NULL;
-        }
-    }
-    *count = (uint32_t)size;
-    return resources;
 }
 
 /* A tuple of count resources, or NULL with an exception. */
@@ -248,5 +157,7 @@ static PyObject* number_tuple(const uint32_t* numbers, uint32_t count) {
     }
     return tuple;
 }
+
+#include "inputs.h"
 
 #endif

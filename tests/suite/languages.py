@@ -27,6 +27,8 @@ class Language:
     # Names that it does without, each with the reason; a name that ends in * stands for all that
     # begin so.
     without: Mapping[str, str] = field(default_factory=dict)
+    # The functions that its idiomatic layer calls, where that is not all that it has.
+    idiomatic: Callable[[], set[str]] | None = None
 
 
 def words(*files: str) -> set[str]:
@@ -43,7 +45,12 @@ def words(*files: str) -> set[str]:
     return found
 
 
-RESULTS = "SWIG takes it from gcx_result.h; an error has its number and name, see gcx/_errors.py"
+def called(pattern: str, files: str) -> set[str]:
+    """The functions of gcx.h that files call, by a pattern whose group is the name."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob(files))]
+    return {name for text in texts for name in re.findall(pattern, text)}
+
+
 LANGUAGES = {
     "C++": Language(
         None,
@@ -57,36 +64,24 @@ LANGUAGES = {
     ),
     "Python": Language(
         "python",
-        # What is declared for type checkers. test_header.py compares with the module itself.
-        lambda: words("bindings/python/gcx/_gcx.pyi"),
-        {
-            "gcx_log_set_callback": "the SWIG layer calls it, for the logger gcx",
-            "GCX_ERROR_*": RESULTS,
-        },
+        # What is declared for type checkers, of gcx.raw.
+        lambda: words("bindings/python/gcx/_gcx.pyi", "bindings/python/gcx/generated/*.pyi"),
+        {"gcx_log_set_callback": "the SWIG layer calls it, for the logger gcx"},
+        lambda: (
+            called(r"\b_gcx\.(gcx_\w+)", "bindings/python/gcx/*.py")
+            | called(r"return (gcx_\w+)\(", "bindings/python/generated/inputs.h")
+        ),
     ),
     "Java": Language(
         "java",
-        # What the classes call and name, but for the table of names in messages.
-        lambda: words("bindings/java/src/main/java/gcx/[!N]*.java"),
+        lambda: words("bindings/java/generated/java/gcx/Raw.java"),
         {
-            "GCX_SUCCESS": "gcx.Result has it; HeaderTest compares",
-            "GCX_ERROR_*": "gcx.Result has them; HeaderTest compares",
-            "GCX_VERSION*": "Gcx.version(); HeaderTest compares",
-            "GCX_STREAM_*": "green contexts have streams of one kind alone",
-            "GCX_SM_REQUEST_*": "gcx.SmRequest has them; HeaderTest compares",
-            "GCX_LOCALITY_DOMAIN_ID_ANY": "gcx.SmRequest has it; HeaderTest compares",
-            "GCX_CAPABILITY_COUNT": "gcx.Capability is an enum; HeaderTest compares",
-            "GCX_MAX_SMS": "arrays come as long as they are",
-            "GCX_HOLD_INHERIT": "what Java starts has no descriptors of it, and joins by the token",
-            "GCX_MAX_HOLD_TOKEN": "tokens come as long as they are",
-            "GCX_MAX_LEASE_NAME": "LeaseRequest says it in words; gcx refuses what is longer",
-            "GCX_MAX_PROCESS_NAME": "Published says it in words; gcx refuses what is longer",
-            "GCX_MAX_CONNECTIONS": "Gcx says it in words; gcx refuses what is more",
-            "GCX_MAX_GRAPH_PARTS": "Graph says it in words; gcx refuses what is more",
-            "GCX_MAX_KERNEL_NAME": "names come as long as they are",
-            "GCX_NO_NODE": "gcx.GraphNode has it; HeaderTest compares",
-            "gcx_result_name": "SWIG's layer calls it: GcxException.resultName()",
+            "gcx_cache_prepare": "gcx.Cache.prepare",
+            "gcx_log_set_callback": "gcx.Gcx.setLog",
         },
+        lambda: called(
+            r"\b(?:Functions|Natives)(?:\.|::)(gcx_\w+)", "bindings/java/src/main/java/gcx/*.java"
+        ),
     ),
     # bindgen makes all of it; the rust part compares with the header, and builds gcx on it.
     "Rust": Language("rust", lambda: words("bindings/rust/gcx-sys/src/generated/bindings.rs")),
@@ -193,6 +188,11 @@ def part_languages(suite: Suite) -> None:
         for line in wrong:
             suite.say(f"{name}: {line}")
         suite.count(f"{name} has every function and constant", not wrong)
+        if language.idiomatic is not None:
+            functions = [entry["name"] for entry in api["functions"]]
+            reached = language.idiomatic() | language.without.keys()
+            only_raw = [function for function in functions if function not in reached]
+            suite.say(f"{name}: without an idiomatic method: {', '.join(only_raw) or 'none'}")
     folders = {path.name for path in BINDINGS.iterdir() if path.is_dir()} - SHARED
     for folder in sorted(folders - {language.folder for language in LANGUAGES.values()}):
         suite.say(f"bindings/{folder} has no row in LANGUAGES of tests/suite/languages.py")

@@ -33,7 +33,7 @@ if "t" in getattr(sys, "abiflags", ""):
         f"build of Python {sys.version_info[0]}.{sys.version_info[1]}, one with the GIL"
     )
 
-from gcx import _gcx, _log  # noqa: F401 - diagnostics from the first call on
+from gcx import _gcx, _log, raw  # noqa: F401 - diagnostics from the first call on
 from gcx._acquire import LiveLease, acquire, leases
 from gcx._cache import (
     CacheStats,
@@ -187,6 +187,7 @@ __all__ = [
     "published_leases",
     "published_processes",
     "queue_info",
+    "raw",
     "report_partition_counts",
     "reports_partition_counts",
     "request_connections",

@@ -104,7 +104,9 @@ class Context(Ordered):
                 "a green context has no blocking streams, which wait for the default stream; "
                 "leave nonblocking True, and order streams by wait()"
             )
-        return _gcx.gcx_stream_create(self._live(), priority_of(priority), empty_stream())
+        return _gcx.gcx_stream_create(
+            self._live(), _gcx.GCX_STREAM_NON_BLOCKING, priority_of(priority), empty_stream()
+        )
 
     def push(self) -> None:
         """Makes it current in the calling thread, on top of CUDA's stack; kept until pop."""

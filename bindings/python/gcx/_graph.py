@@ -249,7 +249,7 @@ class Graph(Owned):
             now = node if isinstance(node, GraphNode) else self._node(number)
             given, threads = given or now.grid, threads or now.block
             shared = now.shared_bytes if shared is None else shared
-        _gcx.gcx_graph_set_kernel(handle, number, *given, *threads, shared, arguments)
+        _gcx.gcx_graph_set_kernel(handle, number, shared, *given, *threads, arguments)
 
     def update(self, captured: GraphLike) -> None:
         """Takes over all parameters of another captured graph with the same nodes and order, as of

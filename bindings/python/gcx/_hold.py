@@ -229,12 +229,11 @@ def hold(
         _gcx.GCX_HOLD_INHERIT if flag_of(inherit, "inherit") else 0,
         _gcx.GCX_SM_FAMILY_NONE if family is None else chosen(family, "family", FAMILIES),
         0 if min_sm_count is None else whole(min_sm_count, "min_sm_count", 1),
-        text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1),
-        folder,
     )
+    text = text_of(name, "name", _gcx.GCX_MAX_LEASE_NAME - 1)
 
     def ask(for_so_long: int, giving_up: int) -> None:
-        _gcx.gcx_hold_create(*wanted, for_so_long, giving_up, held)
+        _gcx.gcx_hold_create(*wanted, for_so_long, giving_up, text, folder, held)
 
     take(ask, held, timeout, cancel)
     return held

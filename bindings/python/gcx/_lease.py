@@ -115,7 +115,9 @@ class Lease(Closing):
         """
         claim = self._claim
         stream = empty_stream(claim)
-        return _gcx.gcx_lease_stream_create(claim._live(), priority_of(priority), stream)
+        return _gcx.gcx_lease_stream_create(
+            claim._live(), _gcx.GCX_STREAM_NON_BLOCKING, priority_of(priority), stream
+        )
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol's version, 0, and the native stream of its stream, as it is now."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 else:
     Owner = _gcx.make_owner_type()
 
+__all__ = ["Closing", "Owned", "Owner", "closed"]
+
 _Self = TypeVar("_Self", bound="Owned")
 
 

@@ -69,12 +69,16 @@ def published_processes() -> list[PublishedProcess]:
     Raises:
         NotPermittedError: The folder is another user's, or others may enter it.
     """
-    return [
-        PublishedProcess(
-            number, since, pid, bool(simulated), (version // 1000, version % 1000 // 10), *rest
+    found = []
+    for entry in _gcx.gcx_published_process_list():
+        number, since, pid, simulated, version, devices, leases, unlisted, name = entry
+        numbers = version // 1000, version % 1000 // 10
+        found.append(
+            PublishedProcess(
+                number, since, pid, bool(simulated), numbers, devices, leases, unlisted, name
+            )
         )
-        for number, since, pid, simulated, version, *rest in _gcx.gcx_published_process_list()
-    ]
+    return found
 
 
 class PublishedLease(NamedTuple):

@@ -40,8 +40,7 @@ public final class Context extends Owned {
    * @return the context, to be closed by the caller
    */
   public static Context createPrivate(Resource... resources) {
-    return new Context(
-        Functions.gcx_context_create(List.of(resources), Functions.GCX_CONTEXT_PRIVATE));
+    return new Context(Functions.gcx_context_create(List.of(resources), Raw.GCX_CONTEXT_PRIVATE));
   }
 
   /**
@@ -93,7 +92,7 @@ public final class Context extends Owned {
    * @return the stream, to be closed by the caller
    */
   public Stream createStream(int priority) {
-    return new Stream(Functions.gcx_stream_create(this, priority));
+    return new Stream(Functions.gcx_stream_create(this, Raw.GCX_STREAM_NON_BLOCKING, priority));
   }
 
   /**

@@ -12,7 +12,7 @@ public enum EventOption {
   static int flags(EventOption... options) {
     int flags = 0;
     for (EventOption option : List.of(options)) {
-      flags |= option == TIMING ? Functions.GCX_EVENT_TIMING : Functions.GCX_EVENT_BLOCKING_SYNC;
+      flags |= option == TIMING ? Raw.GCX_EVENT_TIMING : Raw.GCX_EVENT_BLOCKING_SYNC;
     }
     return flags;
   }

@@ -41,7 +41,8 @@ public final class Gcx {
     try {
       Functions.gcx_driver_open(driver);
     } catch (GcxException.AlreadyAcquired another) {
-      throw new GcxException.DriverAlreadyOpen(another);
+      throw new GcxException.DriverAlreadyOpen(
+          another.code(), another.resultName(), another.detail());
     }
   }
 

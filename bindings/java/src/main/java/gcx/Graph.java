@@ -131,13 +131,13 @@ public final class Graph extends Owned {
     Functions.gcx_graph_set_kernel(
         this,
         node,
+        checkedBytes(sharedBytes),
         grid.x(),
         grid.y(),
         grid.z(),
         block.x(),
         block.y(),
         block.z(),
-        checkedBytes(sharedBytes),
         bytesOf(arguments));
   }
 

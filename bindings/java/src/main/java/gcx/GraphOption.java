@@ -11,6 +11,6 @@ public enum GraphOption {
   NODE_PRIORITIES;
 
   static int flags(GraphOption... options) {
-    return List.of(options).contains(NODE_PRIORITIES) ? Functions.GCX_GRAPH_NODE_PRIORITIES : 0;
+    return List.of(options).contains(NODE_PRIORITIES) ? Raw.GCX_GRAPH_NODE_PRIORITIES : 0;
   }
 }

@@ -144,9 +144,9 @@ public record HoldRequest(
         0,
         family.number,
         (int) minSmCount,
-        name,
-        folder == null ? null : folder.toString(),
         Wait.milliseconds(timeout),
-        token);
+        token,
+        name,
+        folder == null ? null : folder.toString());
   }
 }

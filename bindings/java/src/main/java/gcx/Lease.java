@@ -136,7 +136,8 @@ public final class Lease extends Owned {
    * @return the stream, to be closed by the caller
    */
   public Stream createStream(int priority) {
-    return new Stream(Functions.gcx_lease_stream_create(this, priority), this);
+    return new Stream(
+        Functions.gcx_lease_stream_create(this, Raw.GCX_STREAM_NON_BLOCKING, priority), this);
   }
 
   /**

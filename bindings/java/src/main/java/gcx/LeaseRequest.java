@@ -197,7 +197,6 @@ public record LeaseRequest(
   }
 
   private int flags() {
-    return (isShared ? Functions.GCX_LEASE_SHARED : 0)
-        | (ownQueues ? Functions.GCX_LEASE_OWN_QUEUES : 0);
+    return (isShared ? Raw.GCX_LEASE_SHARED : 0) | (ownQueues ? Raw.GCX_LEASE_OWN_QUEUES : 0);
   }
 }

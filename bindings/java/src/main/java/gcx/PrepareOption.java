@@ -11,6 +11,6 @@ public enum PrepareOption {
   FOR_LEASES;
 
   static int flags(PrepareOption... options) {
-    return List.of(options).contains(FOR_LEASES) ? Functions.GCX_PREPARE_FOR_LEASES : 0;
+    return List.of(options).contains(FOR_LEASES) ? Raw.GCX_PREPARE_FOR_LEASES : 0;
   }
 }

@@ -12,8 +12,6 @@ public enum ResizeOption {
   AT_ONCE;
 
   static int flags(ResizeOption... options) {
-    return List.of(options).contains(AT_ONCE)
-        ? Functions.GCX_RESIZE_AT_ONCE
-        : Functions.GCX_RESIZE_DEFAULT;
+    return List.of(options).contains(AT_ONCE) ? Raw.GCX_RESIZE_AT_ONCE : Raw.GCX_RESIZE_DEFAULT;
   }
 }

@@ -26,16 +26,17 @@ public record SmRequest(
   public static final long REST = 0xffff_ffffL;
 
   /** Flag, from CUDA 13.1 on: SMs that fit no coscheduled group may fill the count. */
-  public static final int BACKFILL = 0x1;
+  public static final int BACKFILL = Raw.GCX_SM_REQUEST_BACKFILL;
 
   /** Flag, from CUDA 13.4 on: the SMs are of one locality domain. */
-  public static final int LOCALITY_DOMAIN_ID = 0x2;
+  public static final int LOCALITY_DOMAIN_ID = Raw.GCX_SM_REQUEST_LOCALITY_DOMAIN_ID;
 
   /** Flag, from CUDA 13.4 on: SMs of other domains may fill the count. */
-  public static final int LOCALITY_DOMAIN_SUPPLEMENTAL_SMS = 0x4;
+  public static final int LOCALITY_DOMAIN_SUPPLEMENTAL_SMS =
+      Raw.GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS;
 
   /** A locality domain of the driver's choice. */
-  public static final int LOCALITY_DOMAIN_ID_ANY = -1;
+  public static final int LOCALITY_DOMAIN_ID_ANY = Raw.GCX_LOCALITY_DOMAIN_ID_ANY;
 
   private static final int FIELDS = 5;
 
@@ -140,13 +141,13 @@ public record SmRequest(
         domain);
   }
 
-  static int[] joined(List<SmRequest> requests) {
-    int[] fields = new int[requests.size() * FIELDS];
+  static long[] joined(List<SmRequest> requests) {
+    long[] fields = new long[requests.size() * FIELDS];
     int next = 0;
     for (SmRequest request : requests) {
-      fields[next++] = (int) request.smCount;
-      fields[next++] = (int) request.coscheduledSmCount;
-      fields[next++] = (int) request.preferredCoscheduledSmCount;
+      fields[next++] = request.smCount;
+      fields[next++] = request.coscheduledSmCount;
+      fields[next++] = request.preferredCoscheduledSmCount;
       fields[next++] = request.flags;
       fields[next++] = request.localityDomainId;
     }

@@ -16,15 +16,15 @@ public enum SplitOption {
   EXCLUDE_SHARED;
 
   static int flags(SplitOption... options) {
-    int flags = Functions.GCX_SPLIT_DEFAULT;
+    int flags = Raw.GCX_SPLIT_DEFAULT;
     for (SplitOption option : List.of(options)) {
       flags |=
           switch (option) {
-            case FINE -> Functions.GCX_SPLIT_IGNORE_SM_COSCHEDULING;
-            case MAX_CLUSTER -> Functions.GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
-            case EXACT -> Functions.GCX_SPLIT_EXACT;
-            case UNLEASED -> Functions.GCX_SPLIT_UNLEASED;
-            case EXCLUDE_SHARED -> Functions.GCX_SPLIT_EXCLUDE_SHARED;
+            case FINE -> Raw.GCX_SPLIT_IGNORE_SM_COSCHEDULING;
+            case MAX_CLUSTER -> Raw.GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+            case EXACT -> Raw.GCX_SPLIT_EXACT;
+            case UNLEASED -> Raw.GCX_SPLIT_UNLEASED;
+            case EXCLUDE_SHARED -> Raw.GCX_SPLIT_EXCLUDE_SHARED;
           };
     }
     return flags;

@@ -44,7 +44,7 @@ final class Wait extends AbstractInterruptibleChannel {
   /** As the library counts a timeout. */
   static int milliseconds(Duration timeout) {
     return timeout.compareTo(LONGEST) > 0
-        ? Functions.GCX_FOREVER
+        ? Raw.GCX_FOREVER
         : (int) timeout.plusNanos(999_999).toMillis();
   }
 
@@ -89,13 +89,19 @@ final class Wait extends AbstractInterruptibleChannel {
     } catch (GcxException.NotPermitted problem) {
       boolean cancelled = cancel != null && cancel.isSignalled();
       boolean interrupted = Thread.currentThread().isInterrupted();
-      throw interrupted && !cancelled ? problem.byInterruption() : problem;
+      throw interrupted && !cancelled ? byInterruption(problem) : problem;
     } finally {
       if (cancel != null) {
         cancel.remove(this);
       }
       unblock();
     }
+  }
+
+  /** The error of a wait that the interruption of its thread has ended. */
+  private static GcxException.NotPermitted byInterruption(GcxException.NotPermitted problem) {
+    String reason = problem.detail().replace("gcx_cancel_signal", "Thread.interrupt");
+    return new GcxException.NotPermitted(problem.code(), problem.resultName(), reason);
   }
 
   /** From here on nobody signals the token. The thread's interrupted status stays as it is. */

@@ -388,7 +388,7 @@ final class VectorStep {
                 ? stream.isDone()
                 : of instanceof Lease lease ? lease.isDone() : ((Event) of).isDone();
         if (!done) {
-          throw new GcxException(Result.NOT_READY, "it hasn't finished");
+          throw new GcxException.NotReady("it hasn't finished");
         }
       }
       case "elapsed" -> {

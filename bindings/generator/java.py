@@ -1,0 +1,701 @@
+"""Java: records, enums, exceptions, the class Raw, and what SWIG and JNI are told of types."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from dataclasses import dataclass, replace
+
+from bindings.generator import swig
+from bindings.generator.api import ROOT, Api, Constant, Enum, Field, Struct, Value
+from bindings.generator.errors import KINDS, Kind
+from bindings.generator.text import NOTICE, camel, pascal, plain, wrapped
+
+SOURCES = ROOT / "bindings" / "java" / "src" / "main" / "java" / "gcx"
+GENERATED = "bindings/java/generated"
+RESULTS = ROOT / "src" / "api" / "result.cpp"
+# Components whose names are not those of the fields or flags.
+NAMES = {"shared": "isShared", "private": "isPrivate", "resource": "sms"}
+# Flags that records leave out, and numbers that do not fit an int.
+LEFT_OUT = {("gcx_hold_info", "flags")}
+LONG = {("gcx_live_hold", "user")}
+# Ids that are 0 where there is none.
+OPTIONAL = {("gcx_live_hold", "parent")}
+# What the header does not say of a value.
+DOCS = {
+    "GCX_SM_FAMILY_NONE": "Not an SM resource; of a {@link LeaseRequest} that names none.",
+    "GCX_SM_FAMILY_COSCHEDULED": "The default. An H100 has 15 groups of 8 SMs and one of 12.",
+    "GCX_SM_FAMILY_FINE": "Any even count on an H100; thread block clusters of up to 2.",
+    "GCX_SM_FAMILY_MAX_CLUSTER": "Groups that the driver picks for large clusters.",
+    "GCX_SM_FAMILY_STRUCTURED": "From CUDA 13.1 on: groups of a split with coscheduled counts; "
+    "they can't be split.",
+    "GCX_SM_FAMILY_FOREIGN": "From CUDA 13.1 on: counts of a stream that others made, without "
+    "atoms.",
+    "GCX_RESOURCE_SM": "Streaming multiprocessors.",
+    "GCX_RESOURCE_WORKQUEUE_CONFIG": "From CUDA 13.1 on: how a context is to use the hardware's "
+    "queues.",
+    "GCX_RESOURCE_WORKQUEUE": "From CUDA 13.1 on: the queues of a context, to be shared with "
+    "another.",
+    "GCX_MPS_OFF": "They aren't: processes take turns on the device.",
+    "GCX_MPS_ON": "They are: processes run side by side.",
+    "GCX_LOG_NONE": "No messages.",
+}
+ENUM_DOCS = {
+    "gcx_resource_type": "What a resource is of.",
+    "gcx_sm_family": "How the atoms of an SM resource were made: what the driver promises of them.",
+    "gcx_workqueue_scope": "With whom a context shares the hardware's queues, from CUDA 13.1 on.",
+    "gcx_log_level": "How grave a message of the log is.",
+}
+# What the header does not say of components: first of those that it never says it of in a way that
+# fits Java, then of those for which it may have a comment.
+COMPONENT_DOCS = {
+    "isShared": "whether others that are shared may have its SMs too",
+    "isPrivate": "whether nobody shares it",
+    "ownQueues": "whether it insisted on queues of its own",
+    "nodePriorities": "whether kernels run with the priorities that they were captured with",
+    "atoms": "the numbers of its atoms",
+    "exclusiveAtoms": "the numbers of the atoms that it has exclusively",
+    "sharedAtoms": "the numbers of those that others may have too",
+}
+FALLBACK_DOCS = {
+    "device": "the device's number",
+    "deviceName": "the device's name",
+    "deviceSmCount": "the SMs of the device",
+    "deviceUuid": "the same of a device in all processes",
+    "exclusiveSmCount": "of these, those that it has exclusively",
+    "family": "the family of its atoms",
+    "id": "never used twice in a process",
+    "kind": "what it does",
+    "name": "its name",
+    "part": "the part that it is of",
+    "smCount": "its SMs",
+    "source": "where the number comes from",
+    "streamCount": "its streams",
+    "type": "what it is of",
+    "uuid": "the same of a device in all processes",
+}
+# What records have besides their components.
+MEMBERS = {
+    "gcx_graph_node": [
+        "  /** As a parent: the node is in no child graph. */",
+        "  public static final int NO_PARENT = Raw.GCX_NO_NODE;",
+    ]
+}
+
+
+@dataclass(frozen=True)
+class Component:
+    """Of a record."""
+
+    type: str
+    name: str
+    doc: str
+    value: str  # Java, of the arguments that JNI passes
+
+
+def write(api: Api) -> dict[str, str]:
+    java = f"{GENERATED}/java/gcx"
+    files = {
+        f"{java}/{pascal(struct.name)}.java": _record(api, struct) for struct in swig.records(api)
+    }
+    for enum in _enums(api):
+        files[f"{java}/{pascal(enum.name)}.java"] = _enum(api, enum)
+    return {
+        **files,
+        f"{java}/Result.java": _result(api),
+        f"{java}/GcxException.java": _exceptions(),
+        f"{java}/Structs.java": _structs(api),
+        f"{java}/Raw.java": _raw(api),
+        f"{GENERATED}/upcalls.h": _jni(api),
+        f"{GENERATED}/types.i": _types(api),
+    }
+
+
+def _file(imports: set[str], lines: list[str]) -> str:
+    imported = [f"import {name};" for name in sorted(imports)]
+    return "\n".join(
+        [f"// {NOTICE}", "package gcx;", "", *imported, *[""][: len(imported)], *lines, ""]
+    )
+
+
+# ---- Texts ----
+
+
+def _names() -> dict[str, str]:
+    """What stands for a function or constant in Java, as messages have it."""
+    text = (SOURCES / "Names.java").read_text(encoding="utf-8")
+    return dict(re.findall(r'entry\("(\w+)", "([\w.]+)"\)', text))
+
+
+def _text(api: Api, text: str) -> str:
+    """The header's text as Javadoc."""
+    names = _names()
+
+    def named(found: re.Match[str]) -> str:
+        name = found[0]
+        if name in {struct.name for struct in swig.records(api)}:
+            return f"{{@link {pascal(name)}}}"
+        return f"{{@code {names.get(name, name)}}}"
+
+    escaped = html.escape(text, quote=False).replace("@", "{@literal @}")
+    return re.sub(r"\b(?:gcx|GCX)_\w+", named, escaped)
+
+
+def _said(name: str) -> str:
+    """A name in words, where the header says no more."""
+    words = name.lower().replace("_", " ")
+    return re.sub(r"\bsms?\b", lambda found: found[0].upper().replace("S", "SM", 1)[:2], words)
+
+
+def _comment(lines: list[str], indent: str = "") -> list[str]:
+    """A Javadoc comment; each entry is a paragraph or a tag, and an empty one a blank line."""
+    if len(lines) == 1 and len(indent + lines[0]) <= 92:
+        return [f"{indent}/** {lines[0]} */"]
+    wrapped_lines = []
+    for line in lines:
+        if not line:
+            wrapped_lines.append(f"{indent} *")
+            continue
+        tag = line.startswith("@")
+        first, *others = wrapped(line, f"{indent} * ") if not tag else _tag(line, indent)
+        wrapped_lines += [first, *others]
+    return [f"{indent}/**", *wrapped_lines, f"{indent} */"]
+
+
+def _tag(line: str, indent: str) -> list[str]:
+    lines = wrapped(line, f"{indent} *     ")
+    lines[0] = lines[0].replace(" *     ", " * ", 1)
+    return lines
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith(".") else f"{text}."
+
+
+# ---- Records ----
+
+
+def _flags(api: Api, field: Field) -> list[Constant]:
+    """The flags that a field's comment names, by name or by their common beginning."""
+    found = re.match(r"GCX_[A-Z_]+", field.brief) if field.name == "flags" else None
+    if found is None:
+        return []
+    begin = found[0]
+    return [
+        constant
+        for constant in api.constants
+        if constant.name == begin or (begin.endswith("_") and constant.name.startswith(begin))
+    ]
+
+
+def _booleans(api: Api) -> set[str]:
+    """The names of fields that are 1 or 0: their comment says so of at least one."""
+    fields = [field for struct in api.structs for field in struct.own_fields]
+    return {field.name for field in fields if re.match("[01]: ", field.brief)}
+
+
+def _components(api: Api, struct: Struct) -> list[Component]:
+    booleans = _booleans(api)
+    made: list[Component] = []
+    above = ""
+    for field in struct.own_fields:
+        said = replace(field, brief=above) if field.brief == "as above" else field
+        above = said.brief
+        made += _component(api, struct, said, booleans)
+    return made
+
+
+def _component(api: Api, struct: Struct, field: Field, booleans: set[str]) -> list[Component]:
+    if (struct.name, field.name) in LEFT_OUT:
+        return []
+    value = _argument(field.name)
+    flags = _flags(api, field)
+    if flags:
+        begin = re.match(r"GCX_[A-Z]+_", flags[0].name)
+        made = []
+        for flag in flags:
+            name = flag.name.removeprefix(begin[0] if begin else "").lower()
+            here = NAMES.get(name, camel(name))
+            doc = COMPONENT_DOCS.get(here) or _text(api, flag.brief) or _said(name)
+            made.append(Component("boolean", here, doc, f"({value} & Raw.{flag.name}) != 0"))
+        return made
+    name = re.sub("_(ms|ns)$", "", field.name)
+    brief = re.sub(
+        "^([01]): ", lambda found: "true: " if found[1] == "1" else "false: ", field.brief
+    )
+    brief = brief.replace("milliseconds since 1970 ", "").replace("nanoseconds", "the time")
+    type_, converted = _converted(struct, field, booleans, value)
+    if type_ == "OptionalInt":
+        brief = brief.replace("or GCX_REST", "empty: the rest")
+    if type_ == "OptionalLong":
+        brief = brief.replace("0:", "empty:")
+    if type_ == "Optional<Instant>":
+        brief = brief.replace("0: never", "empty: never")
+    here = NAMES.get(name, camel(name))
+    doc = COMPONENT_DOCS.get(here) or _text(api, brief) or FALLBACK_DOCS.get(here) or _said(name)
+    return [Component(type_, here, doc, converted)]
+
+
+def _converted(struct: Struct, field: Field, booleans: set[str], value: str) -> tuple[str, str]:
+    """A field's type in Java, and how it is made."""
+    if field.kind in ("text", "string"):
+        return "String", f"text({value})"
+    if field.kind == "enum":
+        return pascal(field.base), f"{pascal(field.base)}.of((int) {value})"
+    if field.base == "gcx_resource":
+        return "SmResource", f"new SmResource({value})"
+    if field.elements is not None:
+        if field.base == "uint8_t":
+            return "UUID", f"uuid({value})"
+        if field.base == "uint64_t":
+            return "List<Integer>", f"atomsOf({value})"
+        parts = ", ".join(f"(int) {value}{axis.upper()}" for axis in swig.AXES)
+        return "Dim", f"new Dim({parts})"
+    if field.kind == "float":
+        return "double", value
+    if field.name in booleans and field.size == 4:
+        return "boolean", f"{value} != 0"
+    if field.name.endswith("_ms"):
+        if "0: never" in field.brief:
+            return "Optional<Instant>", f"instantOrNever({value})"
+        return "Instant", f"Instant.ofEpochMilli({value})"
+    if field.name.endswith("_ns"):
+        return "Duration", f"Duration.ofNanos({value})"
+    if "of one that waits" in field.brief and field.base == "uint32_t":
+        return "OptionalInt", f"wanted({value})"
+    if (struct.name, field.name) in OPTIONAL:
+        return "OptionalLong", f"{value} == 0 ? OptionalLong.empty() : OptionalLong.of({value})"
+    if field.base == "uint64_t" or (struct.name, field.name) in LONG:
+        return "long", value
+    return "int", f"(int) {value}"
+
+
+IMPORTS = {
+    "UUID": "java.util.UUID",
+    "List<Integer>": "java.util.List",
+    "Instant": "java.time.Instant",
+    "Optional<Instant>": "java.util.Optional",
+    "OptionalInt": "java.util.OptionalInt",
+    "OptionalLong": "java.util.OptionalLong",
+    "Duration": "java.time.Duration",
+}
+
+
+def _imports(components: list[Component]) -> set[str]:
+    imports = {IMPORTS[made.type] for made in components if made.type in IMPORTS}
+    return imports | {"java.time.Instant"} if "java.util.Optional" in imports else imports
+
+
+def _record(api: Api, struct: Struct) -> str:
+    components = _components(api, struct)
+    doc = [_sentence(_text(api, struct.brief or f"What {_giver(api, struct)} returns")), ""]
+    doc += [f"@param {made.name} {made.doc}" for made in components]
+    inner = ",\n".join(f"    {made.type} {made.name}" for made in components)
+    members = MEMBERS.get(struct.name, [])
+    end = [") {", *members, "}"] if members else [") {}"]
+    head = f"public record {pascal(struct.name)}("
+    return _file(_imports(components), [*_comment(doc), head, inner + end[0], *end[1:]])
+
+
+def _giver(api: Api, struct: Struct) -> str:
+    return next(
+        call.name
+        for call in swig.calls(api)
+        if call.output.base == struct.name and call.output.kind in ("record", "list")
+    )
+
+
+# ---- Structs.java and JNI ----
+
+
+def _argument(name: str) -> str:
+    """An argument of Structs.java's methods, which is no keyword."""
+    return f"{camel(name)}_" if name in ("private", "native", "default") else camel(name)
+
+
+def _passed(field: Field) -> list[tuple[str, str, str]]:
+    """JNI's letter, Java's type and the name of what is passed of a field."""
+    name = _argument(field.name)
+    if field.elements is not None and field.base == "uint32_t":
+        return [("J", "long", f"{name}{axis.upper()}") for axis in swig.AXES]
+    if field.kind in ("text", "string") or field.elements or field.base == "gcx_resource":
+        return [("[B", "byte[]", name)]
+    return [("D", "double", name)] if field.kind == "float" else [("J", "long", name)]
+
+
+def _structs(api: Api) -> str:
+    lines = [
+        *_comment(["Makes records of structs. Whole numbers come as long, text as UTF-8."]),
+        "abstract class Structs extends Conversions {",
+    ]
+    imports: set[str] = set()
+    for struct in swig.records(api):
+        passed = [item for field in struct.own_fields for item in _passed(field)]
+        components = _components(api, struct)
+        imports |= {
+            name
+            for name in _imports(components)
+            if name in ("java.time.Instant", "java.time.Duration", "java.util.OptionalLong")
+        }
+        type_ = pascal(struct.name)
+        parameters = ",\n".join(f"      {kind} {name}" for _, kind, name in passed)
+        values = ",\n".join(f"        {made.value}" for made in components)
+        lines += [
+            f"  static {type_} {camel(struct.name)}(",
+            f"{parameters}) {{",
+            f"    return new {type_}(",
+            f"{values});",
+            "  }",
+            "",
+        ]
+    lines[-1] = "}"
+    return _file(imports, lines)
+
+
+def _jni(api: Api) -> str:
+    guard = "GCX_JAVA_GENERATED_UPCALLS_H"
+    lines = [
+        f"/* {NOTICE} */",
+        "/* clang-format off */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+    ]
+    rows = []
+    for struct in swig.records(api):
+        letters = "".join(letter for field in struct.own_fields for letter, _, _ in _passed(field))
+        signature = f"({letters})Lgcx/{pascal(struct.name)};"
+        rows.append(f'    X({struct.name}, "{camel(struct.name)}", "{signature}")')
+    lines += ["#define STRUCT_UPCALLS(X) \\", " \\\n".join(rows), ""]
+    lines += [f'#define CLASS_OF_{name} "gcx/{pascal(name)}"' for name in sorted(swig.listed(api))]
+    for struct in swig.input_structs(api):
+        fields = struct.own_fields
+        lines += [
+            "",
+            f"static void fill_{struct.name}({struct.name}* to, const jlong* from) {{",
+            *(
+                f"    to->{field.name} = ({field.base})"
+                + ("(intptr_t)" if field.kind == "handle" else "")
+                + f"from[{index}];"
+                for index, field in enumerate(fields)
+            ),
+            "}",
+        ]
+    inputs = [f"    X({item.name}, {len(item.own_fields)})" for item in swig.input_structs(api)]
+    lines += ["", "#define INPUT_STRUCTS(X) \\", " \\\n".join(inputs)]
+    return "\n".join([*lines, "", "#endif", ""])
+
+
+# ---- SWIG ----
+
+JNI = {"int": "jint", "long": "jlong", "float": "jfloat", "boolean": "jboolean", "void": "void"}
+
+
+def _jni_type(java: str) -> str:
+    if java in JNI:
+        return JNI[java]
+    if java.endswith("[]"):
+        return f"{JNI[java[:-2]]}Array" if java[:-2] in JNI else "jobjectArray"
+    return "jobject"
+
+
+def _passed_type(api: Api, item: swig.Input) -> str:
+    """What JNI takes of an argument."""
+    if item.kind in ("resource", "string", "data") or item.base == "gcx_resource":
+        return "byte[]"
+    if item.kind == "array":
+        return "long[]" if item.base in api.struct or item.base != "uint32_t" else "int[]"
+    if item.kind in ("handle", "native") or item.base == "uint64_t":
+        return "long"
+    return "int"
+
+
+def _given_type(call: swig.Call) -> str:
+    """What JNI gives."""
+    output = call.output
+    if output.kind in ("record", "list"):
+        return pascal(output.base) + ("[]" if output.kind == "list" else "")
+    if output.kind == "split":
+        return "byte[]" if output.base == "gcx_resource" else "int[]"
+    return {
+        "none": "void",
+        "truth": "boolean",
+        "scalar": "float" if output.base == "float" else "int",
+        "pair": "int[]",
+        "numbers": "int[]",
+        "resource": "byte[]",
+        "text": "byte[]",
+        "string": "byte[]",
+    }.get(output.kind, "long")
+
+
+def _jni_name(type_: str) -> str:
+    return "jbyteArray" if type_ == "byte[]" else _jni_type(type_)
+
+
+def _types(api: Api) -> str:
+    lines = [f"/* {NOTICE} */", ""]
+    for handle in api.handles:
+        name = pascal(handle.name)
+        known = (SOURCES / f"{name}.java").exists() and handle.name != "gcx_cancel"
+        use = f"HANDLE_OF({handle.name}, {name})" if known else f"AS(jlong, long, {handle.name})"
+        lines.append(use)
+    lines += [f"AS(jlong, long, struct {native.name}*)" for native in api.natives]
+    arrays = {}
+    for call in swig.calls(api):
+        for item in call.inputs:
+            if item.kind in ("array", "data"):
+                type_ = _passed_type(api, item)
+                arrays[f"({', '.join(item.types)})"] = f"{_jni_name(type_)}, {type_}"
+    lines += [f"AS({types}, {parameters})" for parameters, types in sorted(arrays.items())]
+    for call in swig.calls(api):
+        type_ = _given_type(call)
+        declared = call.name if call.wrapper is None else f"call_{call.name}"
+        if call.function.result.base == "gcx_result" and type_ != "void":
+            lines.append(f"AS({_jni_name(type_)}, {type_}, gcx_result {declared})")
+    return "\n".join(lines) + "\n"
+
+
+# ---- Enums, results and exceptions ----
+
+
+def _enums(api: Api) -> list[Enum]:
+    """Those that the package has; results are a class of another form."""
+    used = {field.base for struct in swig.records(api) for field in struct.fields}
+    used |= {item.base for call in swig.calls(api) for item in call.inputs}
+    used |= {parameter.base for callback in api.callbacks for parameter in callback.parameters}
+    used -= {"gcx_result", "gcx_stream_sync"}
+    return [enum for enum in api.enums if enum.name in used]
+
+
+def _values(enum: Enum) -> list[tuple[str, Value]]:
+    values = [value for value in enum.values if not value.name.endswith("_COUNT")]
+    begin = os.path.commonprefix([value.name for value in values])
+    begin = begin[: begin.rindex("_") + 1]
+    return [(value.name.removeprefix(begin), value) for value in values]
+
+
+def _enum(api: Api, enum: Enum) -> str:
+    name = pascal(enum.name)
+    doc = ENUM_DOCS.get(enum.name) or _sentence(_text(api, enum.brief))
+    lines = [*_comment([doc]), f"public enum {name} {{"]
+    values = _values(enum)
+    for here, value in values:
+        text = DOCS.get(value.name) or _sentence(_text(api, value.brief) or _said(here))
+        end = ";" if here == values[-1][0] else ","
+        lines += [*_comment([text], "  "), f"  {here}(Raw.{value.name}){end}"]
+    lines += [
+        *("", "  /** The number in gcx.h. */", "  final int number;", ""),
+        *(f"  {name}(int number) {{", "    this.number = number;", "  }", ""),
+        f"  static {name} of(int number) {{",
+        f"    for ({name} value : values()) {{",
+        *("      if (value.number == number) {", "        return value;", "      }", "    }"),
+        "    throw new IllegalStateException(",
+        f'        "gcx gave a {name} that this package doesn\'t know: " + number);',
+        *("  }", "}"),
+    ]
+    return _file(set(), lines)
+
+
+def _result(api: Api) -> str:
+    texts = dict(re.findall(r'GCX_ROW\((\w+),\s*"((?:[^"\\]|\\.)*)"', RESULTS.read_text("utf-8")))
+    lines = _comment(
+        [
+            "The results of the C library. Numbers and names are those of CUDA's CUresult.",
+            "",
+            "<p>{@code GCX_ERROR_INVALID_VALUE} is {@link #INVALID_VALUE} here.",
+        ]
+    )
+    lines.append("public enum Result {")
+    values = api.enum["gcx_result"].values
+    for value in values:
+        name = plain(value.name).removeprefix("ERROR_")
+        text = _sentence(_text(api, texts.get(value.name) or _said(name)))
+        end = ";" if value is values[-1] else ","
+        lines += [*_comment([text], "  "), f"  {name}({value.value}){end}"]
+    lines.append(RESULT_BODY)
+    return _file(set(), lines)
+
+
+RESULT_BODY = """
+  private final int code;
+
+  Result(int code) {
+    this.code = code;
+  }
+
+  /**
+   * The number of the result, which is that of a CUresult.
+   *
+   * @return the number
+   */
+  public int code() {
+    return code;
+  }
+
+  /**
+   * The result of a number.
+   *
+   * @param code a CUresult's number
+   * @return the result; {@link #UNKNOWN} of a number that this version has no name for
+   */
+  public static Result of(int code) {
+    for (Result result : values()) {
+      if (result.code == code) {
+        return result;
+      }
+    }
+    return UNKNOWN;
+  }
+}"""
+
+
+def _exceptions() -> str:
+    lines = [
+        *_comment(
+            [
+                "Something that gcx or the driver refused. The classes in here are the kinds of "
+                "errors; what fits none of them is a plain {@code GcxException}."
+            ]
+        ),
+        "public class GcxException extends Refused {",
+        "  private static final long serialVersionUID = 1L;",
+        *("", "  GcxException(int code, String name, String detail) {"),
+        *("    super(code, name, detail);", "  }"),
+        *("", "  GcxException(Result result, String detail) {"),
+        *('    super(result.code(), "GCX_ERROR_" + result.name(), detail);', "  }"),
+        *("", "  static GcxException of(int code, String name, String detail) {"),
+        "    return switch (Result.of(code)) {",
+    ]
+    classes: dict[str, list[Kind]] = {}
+    for kind in KINDS:
+        classes.setdefault(kind.java or kind.name, []).append(kind)
+    for name, kinds in classes.items():
+        results = [result for kind in kinds for result in kind.results if kind.by_result]
+        if results:
+            lines += _listed("      case ", results, f" -> new {name}(code, name, detail);")
+    lines += ["      default -> new GcxException(code, name, detail);", "    };", "  }"]
+    for name, kinds in classes.items():
+        result = kinds[0].results[0]
+        lines += [
+            *("", *_comment([kinds[0].doc], "  ")),
+            f"  public static final class {name} extends GcxException {{",
+            "    private static final long serialVersionUID = 1L;",
+            *("", f"    {name}(int code, String name, String detail) {{"),
+            *("      super(code, name, detail);", "    }"),
+            *("", f"    {name}(String detail) {{"),
+            f"      super(Result.{result}, detail);",
+            *("    }", "  }"),
+        ]
+    return _file(set(), [*lines, "}"])
+
+
+# ---- Raw.java ----
+
+
+def _raw(api: Api) -> str:
+    lines = _comment(
+        [
+            "Every function and constant of gcx.h, under its own name: the layer below the rest of "
+            "the package. A result that is no success is a {@link GcxException}.",
+            "",
+            "<p>A handle is a long, and so is a native one, such as a CUstream; 0 is NULL. Whoever "
+            "creates a handle destroys it: nothing here is collected. A resource is 128 bytes, and "
+            "an array of them is one resource after another. An array of structs is the fields of "
+            "each in the header's order; a struct of parameters is its fields, one argument each. "
+            "Unsigned numbers are ints with the same bits.",
+            "",
+            "<p>Functions that call back are in {@link Cache#prepare} and {@link Gcx#setLog}.",
+        ]
+    )
+    lines.append("public final class Raw {")
+    values = [value for enum in api.enums for value in enum.values]
+    for constant in (*values, *api.constants):
+        number = constant.value - 2**32 if constant.value >= 2**31 else constant.value
+        text = _sentence(_text(api, constant.brief) or f"{{@code {constant.name}}}")
+        lines += [
+            *_comment([text], "  "),
+            f"  public static final int {constant.name} = {number};",
+            "",
+        ]
+    lines += ["  private Raw() {}"]
+    for call in swig.calls(api):
+        lines += ["", *_function(api, call)]
+    return _file(set(), [*lines, "}"])
+
+
+def _function(api: Api, call: swig.Call) -> list[str]:
+    names = {item.name: _argument(item.name) for item in call.inputs}
+    types = {item.name: _passed_type(api, item) for item in call.inputs}
+    strings = {item.name for item in call.inputs if item.kind == "string"}
+    parameters = [f"{'String' if name in strings else types[name]} {names[name]}" for name in names]
+    arguments = [
+        f"Upcalls.bytes({names[name]})" if name in strings else names[name] for name in names
+    ]
+    given = _given_type(call)
+    text = call.output.kind in ("text", "string")
+    begin = "    return " if given != "void" else "    "
+    opened = f"{begin}{'Upcalls.text(' if text else ''}Natives.{call.name}("
+    doc = _paragraphs(api, call.function.doc)
+    tags = [f"@param {names[item.name]} {_parameter(api, item)}" for item in call.inputs]
+    if given != "void":
+        tags.append(f"@return {_returned(call)}")
+    if call.function.result.base == "gcx_result":
+        tags.append("@throws GcxException the result is no success")
+    return [
+        *_comment([*doc, *[""][: len(tags)], *tags], "  "),
+        *_listed(f"  public static {'String' if text else given} {call.name}(", parameters, ") {"),
+        *_listed(opened, arguments, "));" if text else ");"),
+        "  }",
+    ]
+
+
+def _listed(begin: str, items: list[str], end: str) -> list[str]:
+    line = f"{begin}{', '.join(items)}{end}"
+    if len(line) <= 100:
+        return [line]
+    indent = " " * (len(begin) - len(begin.lstrip()) + 4)
+    return [begin, *(f"{indent}{item}," for item in items[:-1]), f"{indent}{items[-1]}{end}"]
+
+
+def _paragraphs(api: Api, doc: str) -> list[str]:
+    """A function's comment, its errors as a list."""
+    text, colon, errors = doc.partition("Errors:")
+    first, *others = (" ".join(part.split()) for part in text.split("\n\n"))
+    lines = [_text(api, first)]
+    for paragraph in filter(None, others):
+        lines += ["", f"<p>{_text(api, paragraph)}"]
+    if not colon:
+        return lines
+    begin, *items = re.split(r"\n\s+(?=GCX_)", errors)
+    if first:
+        lines.append("")
+    lines.append(f"{'<p>' if first else ''}Errors: {_text(api, ' '.join(begin.split()))}".strip())
+    if items:
+        lines += ["<ul>", *(f"  <li>{_text(api, ' '.join(item.split()))}" for item in items)]
+        lines.append("</ul>")
+    return [line for index, line in enumerate(lines) if index or line]
+
+
+def _parameter(api: Api, item: swig.Input) -> str:
+    briefs = {
+        field.brief
+        for struct in api.structs
+        if struct.name.endswith("_params")
+        for field in struct.own_fields
+        if field.name == item.name and field.brief
+    }
+    return _text(api, briefs.pop()) if len(briefs) == 1 else _said(item.name)
+
+
+def _returned(call: swig.Call) -> str:
+    output = call.output
+    if output.kind == "created":
+        return "a handle, the caller's to destroy"
+    if output.kind == "truth":
+        return "whether all has finished"
+    if output.kind in ("split", "pair"):
+        return " and ".join(_said(name) for name in output.names if name != "request_count")
+    return _said(output.names[0]) if output.names else "the answer"

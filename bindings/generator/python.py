@@ -1,0 +1,261 @@
+"""Python: the stubs and docstrings of the C layer, its constants, and the exceptions."""
+
+from __future__ import annotations
+
+import keyword
+
+from bindings.generator import swig
+from bindings.generator.api import Api, Constant, Field, Struct, Value
+from bindings.generator.errors import KINDS
+from bindings.generator.text import NOTICE, wrapped
+
+# The bytes of these are the file system's, not UTF-8. gcx.i has their typemap.
+PATHS = ("driver", "folder", "token")
+
+
+def write(api: Api) -> dict[str, str]:
+    package = "bindings/python/gcx/generated"
+    return {
+        "bindings/python/generated/inputs.h": _inputs(api),
+        "bindings/python/generated/module.i": _module(api),
+        f"{package}/__init__.py": f"# {NOTICE}\n",
+        f"{package}/errors.py": _errors(api),
+        f"{package}/functions.pyi": _stub(api),
+    }
+
+
+def constants(api: Api) -> list[Value | Constant]:
+    return [value for enum in api.enums for value in enum.values] + list(api.constants)
+
+
+def _errors(api: Api) -> str:
+    lines = [
+        f"# {NOTICE}",
+        '"""The classes of errors."""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from gcx._error import Error",
+    ]
+    for kind in KINDS:
+        lines += [
+            *("", "", f"class {kind.name}Error({', '.join(kind.bases)}):"),
+            *_docstring(kind.doc),
+            *("", f"    code = {kind.codes(api)[0]}"),
+            f'    name = "GCX_ERROR_{kind.results[0]}"',
+        ]
+    lines += ["", "", "__all__ = ["]
+    lines += [f'    "{name}Error",' for name in sorted(kind.name for kind in KINDS)]
+    lines += ["]", "", "CLASSES: dict[int, type[Error]] = {"]
+    lines += [
+        f"    {code}: {kind.name}Error,"
+        for kind in KINDS
+        if kind.by_result
+        for code in kind.codes(api)
+    ]
+    return "\n".join([*lines, "}", ""])
+
+
+def _inputs(api: Api) -> str:
+    guard = "GCX_PYTHON_GENERATED_INPUTS_H"
+    lines = [
+        f"/* {NOTICE} */",
+        "/* clang-format off */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+    ]
+    for struct in swig.input_structs(api):
+        lines += [*_conversion(struct), f"ARRAY_OF({struct.name}, to_{struct.name})", ""]
+    for handle in api.handles:
+        lines += [
+            f"static gcx_result {handle.name}_released(void* handle) {{",
+            f"    return {handle.destroy}(({handle.name})handle);",
+            "}",
+            "",
+        ]
+    return "\n".join([*lines, "#endif", ""])
+
+
+def _conversion(struct: Struct) -> list[str]:
+    """A function in C that fills the struct in from a sequence of its fields."""
+    fields = struct.own_fields
+    lines = [f"static int to_{struct.name}(PyObject* fields, {struct.name}* to) {{"]
+    checks = []
+    for index, field in enumerate(fields):
+        if field.kind == "handle":
+            lines.append(f"    void* {field.name} = NULL;")
+            checks.append(f"handle_field(fields, {index}, &{field.name})")
+        elif field.base == "uint32_t" and field.elements is None:
+            checks.append(f"u32_field(fields, {index}, &to->{field.name})")
+        else:
+            raise ValueError(f"{struct.name}.{field.name}: python.py has no rule for it")
+    lines.append("    memset(to, 0, sizeof(*to));")
+    lines += [f"    if (!{check})\n        return 0;" for check in checks]
+    lines += [
+        f"    to->{field.name} = ({field.base}){field.name};"
+        for field in fields
+        if field.kind == "handle"
+    ]
+    return [*lines, "    return 1;", "}"]
+
+
+def _module(api: Api) -> str:
+    lines = [f"/* {NOTICE} */", ""]
+    for constant in constants(api):
+        kind = "int" if constant.value < 2**31 else "unsigned int"
+        lines.append(f"%constant {kind} {constant.name} = {constant.name};")
+    for call in swig.calls(api):
+        declared = call.name if call.wrapper is None else f"call_{call.name}"
+        text = [f"{call.name}({', '.join(_names(call))})", "", *_doc(api, call)]
+        lines += ["", f'%feature("docstring") {declared} %{{', *text, "%}"]
+    return "\n".join(lines) + "\n"
+
+
+def _names(call: swig.Call) -> list[str]:
+    names = [_plain(item.name) for item in call.inputs]
+    return [*names, "owner"] if call.output.kind == "created" else names
+
+
+def _plain(name: str) -> str:
+    """A parameter's name, where that is no word of Python's."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def _doc(api: Api, call: swig.Call) -> list[str]:
+    lines = call.function.doc.splitlines()
+    given = _given(api, call)
+    return [*lines, "", *wrapped(f"Returns {given}.", "", 99)] if given else lines
+
+
+def _given(api: Api, call: swig.Call) -> str:
+    """What a function returns, in words; nothing where it is plain."""
+    output = call.output
+    if output.kind in ("record", "list"):
+        names = ", ".join(_field_names(api.struct[output.base]))
+        return f"({names})" if output.kind == "record" else f"a list of ({names})"
+    if output.kind == "created":
+        return f"the owner, which has the {output.base} now"
+    if output.kind == "truth":
+        return "True if all has finished, False if not yet"
+    if output.kind in ("pair", "split"):
+        named = [name for name in output.names if not name.endswith("_count") or name[0] == "r"]
+        return f"({', '.join(name for name in named if name != 'request_count')})"
+    return ", ".join(output.names[:1])
+
+
+def _field_names(struct: Struct) -> list[str]:
+    names: list[str] = []
+    for field in struct.own_fields:
+        if field.base == "uint32_t" and field.elements is not None:
+            names += [f"{field.name}_{axis}" for axis in swig.AXES]
+        else:
+            names.append(field.name)
+    return names
+
+
+def _stub(api: Api) -> str:
+    lines = [
+        f"# {NOTICE}",
+        '"""The functions and constants of gcx.h."""',
+        "",
+        "from collections.abc import Sequence",
+        "from os import PathLike",
+        "from typing import TypeVar",
+        "",
+        "from typing_extensions import TypeAlias",
+        "",
+        "from gcx._gcx import Owner",
+        "",
+        '_Owner = TypeVar("_Owner", bound=Owner)',
+        "_Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]",
+        "# An int is the first field, and the others are 0.",
+    ]
+    for struct in swig.input_structs(api):
+        fields = ", ".join("int" for _ in struct.own_fields)
+        lines.append(f"{_alias(struct.name)}: TypeAlias = int | tuple[{fields}]")
+    for struct in swig.records(api):
+        types = [kind for field in struct.own_fields for kind in _types(field)]
+        lines += _bracketed(f"{_alias(struct.name)}: TypeAlias = tuple[", types, "]")
+    lines += ["", *(f"{constant.name}: int" for constant in constants(api))]
+    for call in swig.calls(api):
+        arguments = [f"{_plain(item.name)}: {_input_type(api, item)}" for item in call.inputs]
+        if call.output.kind == "created":
+            arguments.append("owner: _Owner")
+        given = _output_type(call)
+        lines += ["", *_signature(call.name, arguments, given), *_docstring(call.function.brief)]
+    return "\n".join(lines) + "\n"
+
+
+def _docstring(text: str) -> list[str]:
+    lines = wrapped(text, "    ", 94)  # with room for the quotes
+    begin = lines[0].strip()
+    lines[0] = f'    """ {begin}' if begin.startswith('"') else f'    """{begin}'
+    return [f'{lines[0]}"""'] if len(lines) == 1 else [*lines, '    """']
+
+
+def _signature(name: str, arguments: list[str], given: str) -> list[str]:
+    arguments = [*arguments, "/"] if arguments else []
+    return _bracketed(f"def {name}(", arguments, f") -> {given}:")
+
+
+def _bracketed(begin: str, items: list[str], end: str) -> list[str]:
+    """As ruff formats it."""
+    inner = ", ".join(items)
+    if len(begin + inner + end) <= 100:
+        return [begin + inner + end]
+    if len(inner) <= 96:
+        return [begin, f"    {inner}", end]
+    return [begin, *(f"    {item}," for item in items), end]
+
+
+def _alias(name: str) -> str:
+    return "_" + "".join(word.capitalize() for word in name.removeprefix("gcx_").split("_"))
+
+
+def _input_type(api: Api, item: swig.Input) -> str:
+    if item.kind == "string":
+        optional = item.nullable or item.name == "folder" or item.name == "name"
+        return ("_Path" if item.name in PATHS else "str") + (" | None" if optional else "")
+    if item.kind == "data":
+        return "bytes | None"
+    if item.kind == "resource":
+        return "bytes"
+    if item.kind == "array":
+        if item.base == "gcx_resource":
+            return "Sequence[bytes]"
+        return f"Sequence[{_alias(item.base) if item.base in api.struct else 'int'}]"
+    return "int"
+
+
+def _types(field: Field) -> list[str]:
+    if field.kind in ("text", "string"):
+        return ["str"]
+    if field.base == "uint32_t" and field.elements is not None:
+        return ["int"] * field.elements
+    if field.base == "gcx_resource" or field.elements is not None:
+        return ["bytes"]
+    return ["float" if field.kind == "float" else "int"]
+
+
+def _output_type(call: swig.Call) -> str:
+    output = call.output
+    if output.kind in ("record", "list"):
+        record = _alias(output.base)
+        return record if output.kind == "record" else f"list[{record}]"
+    if output.kind == "split":
+        one = "bytes" if output.base == "gcx_resource" else "int"
+        return f"tuple[tuple[{one}, ...], {one}]"
+    return {
+        "none": "None",
+        "truth": "bool",
+        "scalar": "float" if output.base == "float" else "int",
+        "pair": "tuple[int, int]",
+        "numbers": "tuple[int, ...]",
+        "resource": "bytes",
+        "created": "_Owner",
+        "borrowed": "int",
+        "native": "int",
+        "string": "str | None" if call.function.result.nullable else "str",
+        "text": "str",
+    }[output.kind]

@@ -1,0 +1,39 @@
+package gcx;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.util.BitSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.UUID;
+
+/** Makes Java's values of the fields of structs. */
+abstract class Conversions {
+  static String text(byte[] utf8) {
+    return utf8 == null ? null : new String(utf8, StandardCharsets.UTF_8);
+  }
+
+  static UUID uuid(byte[] bytes) {
+    ByteBuffer halves = ByteBuffer.wrap(bytes);
+    return new UUID(halves.getLong(), halves.getLong());
+  }
+
+  /** The SMs that something has, or that it waits for: empty for the rest. */
+  static OptionalInt wanted(long sms) {
+    return (int) sms == Raw.GCX_REST ? OptionalInt.empty() : OptionalInt.of((int) sms);
+  }
+
+  /** Milliseconds since 1970, or 0 for never. */
+  static Optional<Instant> instantOrNever(long milliseconds) {
+    return milliseconds == 0 ? Optional.empty() : Optional.of(Instant.ofEpochMilli(milliseconds));
+  }
+
+  /** The numbers of the bits that are set in the bytes of words of 64 bits. */
+  static List<Integer> atomsOf(byte[] words) {
+    ByteBuffer bytes = ByteBuffer.wrap(words).order(ByteOrder.nativeOrder());
+    return BitSet.valueOf(bytes.asLongBuffer()).stream().boxed().toList();
+  }
+}

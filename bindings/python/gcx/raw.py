@@ -1,0 +1,44 @@
+"""Every function and constant of gcx.h, under its own name: the layer below the rest of gcx.
+
+Each function has the header's documentation: help(gcx.raw.gcx_sm_split). In its terms:
+
+- A resource is 128 bytes. An array is a sequence.
+- A handle is an int, and so is a native one, such as a CUstream; 0 is NULL.
+- A function that creates a handle takes a Handle as its last argument and returns it. The Handle
+  destroys it when it is collected, or by destroy().
+- A struct of parameters is its fields, one argument each. A struct that is filled in is returned as
+  a tuple of its fields. Both are in the header's order, without struct_size.
+- A string is a str, or None for NULL; paths may be bytes or an os.PathLike.
+- A result that is no success is a gcx.Error.
+
+>>> whole = gcx.raw.gcx_device_get_resource(0, gcx.raw.GCX_RESOURCE_SM)
+>>> (part,), rest = gcx.raw.gcx_sm_split(whole, [16], gcx.raw.GCX_SPLIT_DEFAULT)
+>>> context = gcx.raw.gcx_context_create([part], 0, gcx.raw.Handle())
+>>> gcx.raw.gcx_context_native(context.value)
+
+gcx_log_set_callback isn't here: messages go to the logger gcx.
+"""
+
+from __future__ import annotations
+
+from gcx import _gcx
+from gcx._gcx import *  # noqa: F403
+from gcx._owned import Owner as _Owner
+
+__all__ = ["Handle"]
+__all__ += [name for name in dir(_gcx) if name.startswith(("gcx_", "GCX_"))]
+
+
+class Handle(_Owner):
+    """Owns what a function creates."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> int:
+        """The handle; 0 if it has none."""
+        return self._handle
+
+    def destroy(self) -> None:
+        """Destroys what the handle names. Does nothing if it has none."""
+        self._release()
