@@ -301,9 +301,7 @@ def _record(api: Api, struct: Struct) -> str:
 
 def _giver(api: Api, struct: Struct) -> str:
     return next(
-        call.name
-        for call in swig.calls(api)
-        if call.output.base == struct.name and call.output.kind in ("record", "list")
+        call.name for call in swig.calls(api) if struct.name in (call.output.base, call.output.item)
     )
 
 
@@ -417,6 +415,8 @@ def _given_type(call: swig.Call) -> str:
     output = call.output
     if output.kind in ("record", "list"):
         return pascal(output.base) + ("[]" if output.kind == "list" else "")
+    if output.kind == "report":
+        return "Object[]"
     if output.kind == "split":
         return "byte[]" if output.base == "gcx_resource" else "int[]"
     return {
@@ -696,6 +696,8 @@ def _returned(call: swig.Call) -> str:
         return "a handle, the caller's to destroy"
     if output.kind == "truth":
         return "whether all has finished"
+    if output.kind == "report":
+        return f"a {{@link {pascal(output.base)}}}, and an array of {{@link {pascal(output.item)}}}"
     if output.kind in ("split", "pair"):
         return " and ".join(_said(name) for name in output.names if name != "request_count")
     return _said(output.names[0]) if output.names else "the answer"

@@ -134,6 +134,9 @@ def _given(api: Api, call: swig.Call) -> str:
     if output.kind in ("record", "list"):
         names = ", ".join(_field_names(api.struct[output.base]))
         return f"({names})" if output.kind == "record" else f"a list of ({names})"
+    if output.kind == "report":
+        both = [", ".join(_field_names(api.struct[name])) for name in (output.base, output.item)]
+        return f"(({both[0]}), a list of ({both[1]}))"
     if output.kind == "created":
         return f"the owner, which has the {output.base} now"
     if output.kind == "truth":
@@ -243,6 +246,8 @@ def _output_type(call: swig.Call) -> str:
     if output.kind in ("record", "list"):
         record = _alias(output.base)
         return record if output.kind == "record" else f"list[{record}]"
+    if output.kind == "report":
+        return f"tuple[{_alias(output.base)}, list[{_alias(output.item)}]]"
     if output.kind == "split":
         one = "bytes" if output.base == "gcx_resource" else "int"
         return f"tuple[tuple[{one}, ...], {one}]"

@@ -32,11 +32,12 @@ class Input:
 class Output:
     """What a call returns."""
 
-    # none, truth, scalar, pair, record, list, numbers, resource, split, created, borrowed, native,
-    # string or text
+    # none, truth, scalar, pair, record, list, report, numbers, resource, split, created, borrowed,
+    # native, string or text
     kind: str
-    base: str = ""  # the C type, as of Input
+    base: str = ""  # the C type, as of Input; of a report that of its record
     names: tuple[str, ...] = ()  # of the parameters that it is read from
+    item: str = ""  # of a report: the C type of its list's elements
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,9 @@ def records(api: Api) -> list[Struct]:
 
 def listed(api: Api) -> set[str]:
     """The structs of which functions give lists."""
-    return {call.output.base for call in calls(api) if call.output.kind == "list"}
+    outputs = [call.output for call in calls(api)]
+    lists = {output.base for output in outputs if output.kind == "list"}
+    return lists | {output.item for output in outputs if output.kind == "report"}
 
 
 def input_structs(api: Api) -> list[Struct]:
@@ -248,6 +251,8 @@ def _given(shape: Shape) -> Output:
         return Output("pair", "int32_t", names)
     if kinds in (["array", "resource"], ["array", "scalar"]) and len(bases) == 1:
         return Output("split", bases.pop(), names)
+    if kinds == ["array", "record"]:
+        return Output("report", outputs[1].base, names, outputs[0].base)
     raise shape.problem(f"outputs that are {kinds}")
 
 
@@ -334,11 +339,20 @@ def _output_uses(call: Call) -> set[str]:
     if output.kind == "text":
         return {f"TEXT_OUT({output.names[0]}, {output.names[1]}, {room_of_text(call)})"}
     if output.kind == "split":
-        array, length, rest = output.names
-        declared = call.declaration.partition("(")[2].split(", ")
-        place = next(i for i, text in enumerate(declared, 1) if text.split()[-1] == length)
-        return {f"SPLIT_OUT({output.base}, {array}, {rest}, arg{place})"}
+        array, _, rest = output.names
+        return {f"SPLIT_OUT({output.base}, {array}, {rest}, {_place_of_length(call)})"}
+    if output.kind == "report":
+        array, _, record = output.names
+        types = f"{output.item}, {array}, {output.base}, {record}"
+        return {f"REPORT({types}, {_place_of_length(call)})"}
     return set()
+
+
+def _place_of_length(call: Call) -> str:
+    """SWIG's name for the argument that is the length of an array which is written."""
+    declared = call.declaration.partition("(")[2].rstrip(");").split(", ")
+    length = call.output.names[1]
+    return f"arg{next(i for i, text in enumerate(declared, 1) if text.split()[-1] == length)}"
 
 
 def room_of_text(call: Call) -> str:

@@ -272,6 +272,7 @@ static char* to_text(JNIEnv* jenv, jbyteArray array) {
 #define LIST_BEGIN(type, count) jobjectArray listed = list_of(jenv, CLASS_OF_##type, count)
 #define LIST_ADD(index, item) list_add(jenv, listed, index, item)
 #define LIST_END() listed
+#define REPORT_VALUE(record, list) report_of(jenv, record, list)
 
 /* Arrays of a struct's fields are gone with it: a list has many structs. */
 static int frame_begin(JNIEnv* jenv) {
@@ -295,6 +296,14 @@ static void list_add(JNIEnv* jenv, jobjectArray list, uint32_t index, jobject it
         (*jenv)->SetObjectArrayElement(jenv, list, (jsize)index, item);
     if (item != NULL)
         (*jenv)->DeleteLocalRef(jenv, item);
+}
+
+/* An Object[] of the two. */
+static jobjectArray report_of(JNIEnv* jenv, jobject record, jobjectArray list) {
+    jobjectArray report = list_of(jenv, "java/lang/Object", 2);
+    list_add(jenv, report, 0, record);
+    list_add(jenv, report, 1, list);
+    return report;
 }
 
 /* A call that tells its progress to a gcx.Preparing. */

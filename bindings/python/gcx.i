@@ -282,6 +282,7 @@ static PyObject* list_with(PyObject* list, Py_ssize_t index, PyObject* item) {
 #define LIST_BEGIN(type, count) PyObject* listed = PyList_New((Py_ssize_t)(count))
 #define LIST_ADD(index, item) listed = list_with(listed, (Py_ssize_t)(index), item)
 #define LIST_END() listed
+#define REPORT_VALUE(record, list) Py_BuildValue("(NN)", record, list)
 %}
 
 %define FAIL SWIG_fail; %enddef

@@ -23,6 +23,7 @@
  *   STRUCT_BEGIN(), SIGNED, UNSIGNED, REAL, TEXT, BYTES, SMS, STRUCT_END(TYPE)
  *                                a struct from its fields in the header's order, less struct_size
  *   LIST_BEGIN(TYPE, COUNT), LIST_ADD(INDEX, STRUCT), LIST_END()    of structs
+ *   REPORT_VALUE(STRUCT, LIST)   of both
  */
 
 %{
@@ -201,6 +202,37 @@ LISTED(TYPE)
     }
     GIVES(LIST_END())
 }
+%enddef
+
+/* A struct, and as many of another as an argument says. */
+%define REPORT(ITEM, ITEMS, TYPE, NAME, LENGTH)
+%typemap(in, numinputs=0) (ITEM* ITEMS, TYPE* NAME) (TYPE filled) {
+    $1 = NULL;
+    memset(&filled, 0, sizeof(filled));
+    filled.struct_size = sizeof(filled);
+    $2 = &filled;
+}
+%typemap(check) (ITEM* ITEMS, TYPE* NAME) {
+    $1 = calloc((size_t)LENGTH + 1, sizeof(ITEM));
+    if ($1 == NULL) {
+        MEMORY_EXHAUSTED();
+        FAIL
+    }
+}
+%typemap(argout) (ITEM* ITEMS, TYPE* NAME) {
+    uint32_t i;
+    LIST_BEGIN(ITEM, LENGTH);
+    for (i = 0; i < LENGTH; i++) {
+        const ITEM* const item = &$1[i];
+        STRUCT_BEGIN();
+        FIELDS_##ITEM(item);
+        LIST_ADD(i, STRUCT_END(ITEM));
+    }
+    STRUCT_BEGIN();
+    FIELDS_##TYPE($2);
+    GIVES(REPORT_VALUE(STRUCT_END(TYPE), LIST_END()))
+}
+%typemap(freearg) (ITEM* ITEMS, TYPE* NAME) { free($1); }
 %enddef
 
 %define NUMBERS(TYPE)

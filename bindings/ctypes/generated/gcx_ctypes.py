@@ -908,6 +908,45 @@ class gcx_graph_node(ctypes.Structure):
     )
 
 
+class gcx_verified_stream(ctypes.Structure):
+    # What gcx_verify saw of one stream.
+    _fields_ = (
+        # SMs that it was promised: gcx_stream_info.sm_count
+        ("sm_count", c_uint32),
+        # SMs that its kernels ran on
+        ("seen_count", c_uint32),
+        # 1: none of the problems is of this stream
+        ("ok", c_uint32),
+        # 1: it follows a shared lease, whose SMs other shared leases may have
+        ("shared_lease", c_uint32),
+        # 0
+        ("reserved", c_uint32 * 4),
+        # those SMs: bit n % 64 of seen[n / 64] is SM n
+        ("seen", c_uint64 * 16),
+    )
+
+
+class gcx_verification(ctypes.Structure):
+    # What gcx_verify found.
+    _fields_ = (
+        ("struct_size", c_uint32),
+        ("device", c_int32),
+        # 1: there is no problem
+        ("ok", c_uint32),
+        ("problem_count", c_uint32),
+        # 1: under MPS, where SM numbers tell how many SMs, not which
+        ("virtual_sm_numbers", c_uint32),
+        # SMs that were seen in more than one stream; 0 if virtual
+        ("overlap_count", c_uint32),
+        # those SMs, as in gcx_verified_stream.seen
+        ("overlap", c_uint64 * 16),
+        # SMs of gcx_device_get_shared_sms that were seen beside others
+        ("shared_by_all", c_uint64 * 16),
+        # in words, a line for each; the last says how many didn't fit
+        ("problems", c_char * 4096),
+    )
+
+
 class gcx_driver_info(ctypes.Structure):
     _fields_ = (
         ("struct_size", c_uint32),
@@ -1278,6 +1317,15 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
         POINTER(c_uint32),
         c_uint32,
         POINTER(c_uint32),
+    ),
+    # Shows which SMs streams really run on, and whether that is what was promised: probes each
+    # stream as gcx_stream_probe_sms does, one after the other, and compares.
+    "gcx_verify": (
+        gcx_result,
+        POINTER(gcx_stream),
+        c_uint32,
+        POINTER(gcx_verified_stream),
+        POINTER(gcx_verification),
     ),
     # The SMs that the resource holds, ascending, as gcx_device_map_sms found them.
     "gcx_resource_get_sm_ids": (

@@ -22,6 +22,8 @@
     X(gcx_queue_info, "queueInfo", "(JJJJJ)Lgcx/QueueInfo;") \
     X(gcx_graph_info, "graphInfo", "(JJJJJJJJJJ)Lgcx/GraphInfo;") \
     X(gcx_graph_node, "graphNode", "(JJJJJJJJJJJJJJJ[B)Lgcx/GraphNode;") \
+    X(gcx_verified_stream, "verifiedStream", "(JJJJ[B)Lgcx/VerifiedStream;") \
+    X(gcx_verification, "verification", "(JJJJJ[B[B[B)Lgcx/Verification;") \
     X(gcx_driver_info, "driverInfo", "(JJJ[B)Lgcx/DriverInfo;") \
     X(gcx_capability_info, "capabilityInfo", "(JJ[B)Lgcx/CapabilityInfo;")
 
@@ -31,6 +33,7 @@
 #define CLASS_OF_gcx_live_lease "gcx/LiveLease"
 #define CLASS_OF_gcx_published_lease "gcx/PublishedLease"
 #define CLASS_OF_gcx_published_process "gcx/PublishedProcess"
+#define CLASS_OF_gcx_verified_stream "gcx/VerifiedStream"
 
 static void fill_gcx_sm_request(gcx_sm_request* to, const jlong* from) {
     to->sm_count = (uint32_t)from[0];

@@ -98,6 +98,7 @@ local functions = {
     "gcx_stream_probe_sms",
     "gcx_device_map_sms",
     "gcx_device_get_shared_sms",
+    "gcx_verify",
     "gcx_resource_get_sm_ids",
     "gcx_resource_get_atom",
     "gcx_driver_open",
@@ -948,6 +949,41 @@ typedef struct {
     char name[256];
 } gcx_graph_node;
 
+// What gcx_verify saw of one stream.
+typedef struct {
+    // SMs that it was promised: gcx_stream_info.sm_count
+    uint32_t sm_count;
+    // SMs that its kernels ran on
+    uint32_t seen_count;
+    // 1: none of the problems is of this stream
+    uint32_t ok;
+    // 1: it follows a shared lease, whose SMs other shared leases may have
+    uint32_t shared_lease;
+    // 0
+    uint32_t reserved[4];
+    // those SMs: bit n % 64 of seen[n / 64] is SM n
+    uint64_t seen[16];
+} gcx_verified_stream;
+
+// What gcx_verify found.
+typedef struct {
+    uint32_t struct_size;
+    int32_t device;
+    // 1: there is no problem
+    uint32_t ok;
+    uint32_t problem_count;
+    // 1: under MPS, where SM numbers tell how many SMs, not which
+    uint32_t virtual_sm_numbers;
+    // SMs that were seen in more than one stream; 0 if virtual
+    uint32_t overlap_count;
+    // those SMs, as in gcx_verified_stream.seen
+    uint64_t overlap[16];
+    // SMs of gcx_device_get_shared_sms that were seen beside others
+    uint64_t shared_by_all[16];
+    // in words, a line for each; the last says how many didn't fit
+    char problems[4096];
+} gcx_verification;
+
 typedef struct {
     uint32_t struct_size;
     // of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0
@@ -1232,6 +1268,11 @@ gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 // is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
 gcx_result gcx_device_get_shared_sms(
     int32_t device, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
+// Shows which SMs streams really run on, and whether that is what was promised: probes each stream
+// as gcx_stream_probe_sms does, one after the other, and compares.
+gcx_result gcx_verify(
+    const gcx_stream* streams, uint32_t count, gcx_verified_stream* results, gcx_verification*
+    verification);
 // The SMs that the resource holds, ascending, as gcx_device_map_sms found them.
 gcx_result gcx_resource_get_sm_ids(
     const gcx_resource* resource, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);

@@ -815,6 +815,41 @@ export const gcx_graph_node = koffi.struct({
   name: koffi.array("char", 256, "String"),
 });
 
+// What gcx_verify saw of one stream.
+export const gcx_verified_stream = koffi.struct({
+  // SMs that it was promised: gcx_stream_info.sm_count
+  sm_count: "uint32_t",
+  // SMs that its kernels ran on
+  seen_count: "uint32_t",
+  // 1: none of the problems is of this stream
+  ok: "uint32_t",
+  // 1: it follows a shared lease, whose SMs other shared leases may have
+  shared_lease: "uint32_t",
+  // 0
+  reserved: koffi.array("uint32_t", 4),
+  // those SMs: bit n % 64 of seen[n / 64] is SM n
+  seen: koffi.array("uint64_t", 16),
+});
+
+// What gcx_verify found.
+export const gcx_verification = koffi.struct({
+  struct_size: "uint32_t",
+  device: "int32_t",
+  // 1: there is no problem
+  ok: "uint32_t",
+  problem_count: "uint32_t",
+  // 1: under MPS, where SM numbers tell how many SMs, not which
+  virtual_sm_numbers: "uint32_t",
+  // SMs that were seen in more than one stream; 0 if virtual
+  overlap_count: "uint32_t",
+  // those SMs, as in gcx_verified_stream.seen
+  overlap: koffi.array("uint64_t", 16),
+  // SMs of gcx_device_get_shared_sms that were seen beside others
+  shared_by_all: koffi.array("uint64_t", 16),
+  // in words, a line for each; the last says how many didn't fit
+  problems: koffi.array("char", 4096, "String"),
+});
+
 export const gcx_driver_info = koffi.struct({
   struct_size: "uint32_t",
   // of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0
@@ -1130,6 +1165,14 @@ export const FUNCTIONS = {
   // Finds the SMs that all partitions of this process share because a module with dynamic
   // parallelism is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
   gcx_device_get_shared_sms: ["int32_t", ["int32_t", out("uint32_t"), "uint32_t", out("uint32_t")]],
+  // Shows which SMs streams really run on, and whether that is what was promised: probes each
+  // stream as gcx_stream_probe_sms does, one after the other, and compares.
+  gcx_verify: ["int32_t", [
+    pointer(gcx_stream),
+    "uint32_t",
+    out(gcx_verified_stream),
+    inout(gcx_verification),
+  ]],
   // The SMs that the resource holds, ascending, as gcx_device_map_sms found them.
   gcx_resource_get_sm_ids: ["int32_t", [
     pointer(gcx_resource),

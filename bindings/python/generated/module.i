@@ -899,10 +899,10 @@ gcx_publish_start(name)
 From now on this process's leases are published, those that there are and those to come, up to
 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
 already it changes the name. Opens the driver. Errors:
-  GCX_ERROR_NOT_PERMITTED     the folder is another user's, or others may enter it, or
-                              XDG_RUNTIME_DIR is no folder of the user's
-  GCX_ERROR_OPERATING_SYSTEM  the file can't be made: the disk is full, the folder read-only
-  GCX_ERROR_INVALID_VALUE     name is too long
+  GCX_ERROR_NOT_PERMITTED     the folder is a link or another user's, or others may enter it
+  GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of GCX_HOLD_FOLDER
+                              is missing, full or read-only
+  GCX_ERROR_INVALID_VALUE     name is too long, or GCX_HOLD_FOLDER is not an absolute path
 %}
 
 %feature("docstring") gcx_publish_stop %{
@@ -917,7 +917,7 @@ gcx_published_process_list()
 The processes that publish, this one among them if it does. capacity is the room in processes,
 which may be NULL if that is 0. Opens no driver. Errors: GCX_ERROR_INVALID_VALUE capacity is too
 small: *count then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM
-as of gcx_publish_start, but that a folder which is missing has no processes.
+as of gcx_publish_start, but if the user's own folder is missing the list is empty.
 
 Returns a list of (process, since_ms, pid, simulated, driver_version, device_count, lease_count,
 unlisted_count, name).
@@ -1143,9 +1143,10 @@ not move a node as it was told, the message says which.
 gcx_graph_set_part(graph, nodes, part)
 
 Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next. A child
-graph's node stands for all of its nodes. Executables for several sets of SMs are given up.
+graph's node stands for all of its nodes. Executables for several sets of SMs are given up. If
+count is 0, nothing changes. A part that has lost all of its nodes stays, and runs nothing.
 Errors: GCX_ERROR_INVALID_VALUE no such node; part is more than the number of parts, or
-GCX_MAX_GRAPH_PARTS.
+GCX_MAX_GRAPH_PARTS; part is the next, and count is 0.
 %}
 
 %feature("docstring") call_gcx_graph_set_kernel %{
@@ -1234,6 +1235,23 @@ Errors:
   GCX_ERROR_NOT_SUPPORTED  compute capability 9.x under MPS, where the numbers are virtual
 
 Returns sm_ids.
+%}
+
+%feature("docstring") gcx_verify %{
+gcx_verify(streams)
+
+Shows which SMs streams really run on, and whether that is what was promised: probes each stream
+as gcx_stream_probe_sms does, one after the other, and compares. results[0 .. count - 1] receives
+what was seen of each stream, in their order; it may be NULL. It is a problem if a stream's
+kernels ran on more or fewer SMs than promised, if two streams share SMs, unless both follow
+shared leases, and if all partitions share SMs because a module with dynamic parallelism is
+loaded. The problems call the streams A, B, and so on. A problem is no error: the result is
+GCX_SUCCESS, and verification->ok is 0. On the simulated driver this proves nothing about a GPU.
+Errors: GCX_ERROR_INVALID_VALUE count is 0, or the streams are of several devices; those of
+gcx_stream_probe_sms.
+
+Returns ((device, ok, problem_count, virtual_sm_numbers, overlap_count, overlap, shared_by_all,
+problems), a list of (sm_count, seen_count, ok, shared_lease, seen)).
 %}
 
 %feature("docstring") call_gcx_resource_get_sm_ids %{

@@ -212,6 +212,23 @@
     UNSIGNED((from)->blocks_per_sm); \
     TEXT((from)->name);
 
+#define FIELDS_gcx_verified_stream(from) \
+    UNSIGNED((from)->sm_count); \
+    UNSIGNED((from)->seen_count); \
+    UNSIGNED((from)->ok); \
+    UNSIGNED((from)->shared_lease); \
+    BYTES((from)->seen, sizeof((from)->seen));
+
+#define FIELDS_gcx_verification(from) \
+    SIGNED((from)->device); \
+    UNSIGNED((from)->ok); \
+    UNSIGNED((from)->problem_count); \
+    UNSIGNED((from)->virtual_sm_numbers); \
+    UNSIGNED((from)->overlap_count); \
+    BYTES((from)->overlap, sizeof((from)->overlap)); \
+    BYTES((from)->shared_by_all, sizeof((from)->shared_by_all)); \
+    TEXT((from)->problems);
+
 #define FIELDS_gcx_driver_info(from) \
     SIGNED((from)->version); \
     SIGNED((from)->header_version); \

@@ -52,6 +52,7 @@ RECORD(gcx_mps_info)
 RECORD(gcx_queue_info)
 RECORD(gcx_resource_info)
 RECORD(gcx_stream_info)
+REPORT(gcx_verified_stream, results, gcx_verification, verification, arg2)
 SCALAR(float, milliseconds)
 SCALAR(int32_t, count)
 SCALAR(int32_t, reporting)
@@ -381,6 +382,8 @@ static gcx_result call_gcx_device_get_shared_sms(int32_t device, uint32_t** list
     LIST_ALL(1024, gcx_device_get_shared_sms(device, *list, room, &needed));
 }
 %}
+
+gcx_result gcx_verify(const gcx_stream* streams, uint32_t count, gcx_verified_stream* results, gcx_verification* verification);
 
 %rename(gcx_resource_get_sm_ids) call_gcx_resource_get_sm_ids;
 %inline %{

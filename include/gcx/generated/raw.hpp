@@ -574,6 +574,13 @@ inline std::vector<uint32_t> device_get_shared_sms(int32_t device) {
     return detail::listed<uint32_t>(list, GCX_MAX_SMS);
 }
 
+// gcx_verify
+inline void verify(
+        const gcx_stream* streams, uint32_t count, gcx_verified_stream* results,
+        gcx_verification* verification) {
+    check(gcx_verify(streams, count, results, verification));
+}
+
 // gcx_resource_get_sm_ids
 inline std::vector<uint32_t> resource_get_sm_ids(const gcx_resource* resource) {
     const auto list = [&](uint32_t* sm_ids, uint32_t capacity, uint32_t* count) {

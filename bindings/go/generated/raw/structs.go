@@ -41,6 +41,12 @@ type Text256 [256]byte
 // String is the text: any bytes.
 func (text Text256) String() string { return String(text[:]) }
 
+// Text4096 is a text in a struct, which ends at its first 0.
+type Text4096 [4096]byte
+
+// String is the text: any bytes.
+func (text Text4096) String() string { return String(text[:]) }
+
 // String is a text that ends at its first 0: any bytes.
 func String(text []byte) string {
 	for i, b := range text {
@@ -619,6 +625,45 @@ type GraphNode struct {
 	_ [9]uint32
 	// the kernel's, as compiled
 	Name Text256
+}
+
+// VerifiedStream is gcx_verified_stream.
+//
+// What gcx_verify saw of one stream. Grows at the end of reserved, never in size.
+type VerifiedStream struct {
+	// SMs that it was promised: gcx_stream_info.sm_count
+	SMCount uint32
+	// SMs that its kernels ran on
+	SeenCount uint32
+	// 1: none of the problems is of this stream
+	Ok uint32
+	// 1: it follows a shared lease, whose SMs other shared leases may have
+	SharedLease uint32
+	// 0
+	_ [4]uint32
+	// those SMs: bit n % 64 of seen[n / 64] is SM n
+	Seen [16]uint64
+}
+
+// Verification is gcx_verification.
+//
+// What gcx_verify found.
+type Verification struct {
+	StructSize uint32
+	Device     int32
+	// 1: there is no problem
+	Ok           uint32
+	ProblemCount uint32
+	// 1: under MPS, where SM numbers tell how many SMs, not which
+	VirtualSMNumbers uint32
+	// SMs that were seen in more than one stream; 0 if virtual
+	OverlapCount uint32
+	// those SMs, as in gcx_verified_stream.seen
+	Overlap [16]uint64
+	// SMs of gcx_device_get_shared_sms that were seen beside others
+	SharedByAll [16]uint64
+	// in words, a line for each; the last says how many didn't fit
+	Problems Text4096
 }
 
 // DriverInfo is gcx_driver_info.

@@ -81,6 +81,8 @@ _GraphInfo: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int]
 _GraphNode: TypeAlias = tuple[
     int, int, int, int, int, int, int, int, int, int, int, int, int, int, int, str
 ]
+_VerifiedStream: TypeAlias = tuple[int, int, int, int, bytes]
+_Verification: TypeAlias = tuple[int, int, int, int, int, bytes, bytes, str]
 _DriverInfo: TypeAlias = tuple[int, int, int, str]
 _CapabilityInfo: TypeAlias = tuple[int, int, str]
 
@@ -700,6 +702,11 @@ def gcx_device_map_sms(device: int, family: int, /) -> None:
 def gcx_device_get_shared_sms(device: int, /) -> tuple[int, ...]:
     """Finds the SMs that all partitions of this process share because a module with dynamic
     parallelism is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
+    """
+
+def gcx_verify(streams: int, /) -> tuple[_Verification, list[_VerifiedStream]]:
+    """Shows which SMs streams really run on, and whether that is what was promised: probes each
+    stream as gcx_stream_probe_sms does, one after the other, and compares.
     """
 
 def gcx_resource_get_sm_ids(resource: bytes, /) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.UUID;
 
 /**
@@ -25,8 +26,8 @@ import java.util.UUID;
  * @param lastAtomSmCount SMs of the last atom
  * @param mps as the process saw it that took the hold
  * @param mpsThreadPercentage the same, as in {@link MpsInfo}
- * @param parent the id of the reservation that it is a part of, which may have ended; 0: of the
- *     device
+ * @param parent the id of the reservation that it is a part of, which may have ended; empty: of
+ *     the device
  * @param atoms the numbers of its atoms
  * @param deviceUuid the same of a device in all processes
  * @param name any bytes: escape them where they are shown
@@ -49,7 +50,7 @@ public record LiveHold(
     int lastAtomSmCount,
     MpsState mps,
     double mpsThreadPercentage,
-    long parent,
+    OptionalLong parent,
     List<Integer> atoms,
     UUID deviceUuid,
     String name,

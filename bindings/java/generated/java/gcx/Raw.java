@@ -1648,11 +1648,12 @@ public final class Raw {
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} the folder is another user's, or others may enter it, or
-   * XDG_RUNTIME_DIR is no folder of the user's
-   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the file can't be made: the disk is full, the folder
-   * read-only
-   * <li>{@code GCX_ERROR_INVALID_VALUE} name is too long
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} the folder is a link or another user's, or others may enter
+   * it
+   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the file can't be made: /dev/shm or the folder of {@code
+   * GCX_HOLD_FOLDER} is missing, full or read-only
+   * <li>{@code GCX_ERROR_INVALID_VALUE} name is too long, or {@code GCX_HOLD_FOLDER} is not an
+   * absolute path
    * </ul>
    *
    * @param name name
@@ -1677,7 +1678,7 @@ public final class Raw {
    *
    * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
    * needed; {@code GCX_ERROR_NOT_PERMITTED} and {@code GCX_ERROR_OPERATING_SYSTEM} as of {@code
-   * Published.start}, but that a folder which is missing has no processes.
+   * Published.start}, but if the user's own folder is missing the list is empty.
    *
    * @return processes
    * @throws GcxException the result is no success
@@ -2041,10 +2042,11 @@ public final class Raw {
 
   /**
    * Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next. A child
-   * graph's node stands for all of its nodes. Executables for several sets of SMs are given up.
+   * graph's node stands for all of its nodes. Executables for several sets of SMs are given up. If
+   * count is 0, nothing changes. A part that has lost all of its nodes stays, and runs nothing.
    *
    * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} no such node; part is more than the number of parts,
-   * or {@code GCX_MAX_GRAPH_PARTS}.
+   * or {@code GCX_MAX_GRAPH_PARTS}; part is the next, and count is 0.
    *
    * @param graph graph
    * @param nodes nodes
@@ -2205,6 +2207,27 @@ public final class Raw {
    */
   public static int[] gcx_device_get_shared_sms(int device) {
     return Natives.gcx_device_get_shared_sms(device);
+  }
+
+  /**
+   * Shows which SMs streams really run on, and whether that is what was promised: probes each
+   * stream as {@code Stream.probeSms} does, one after the other, and compares. results[0 .. count -
+   * 1] receives what was seen of each stream, in their order; it may be NULL. It is a problem if a
+   * stream's kernels ran on more or fewer SMs than promised, if two streams share SMs, unless both
+   * follow shared leases, and if all partitions share SMs because a module with dynamic parallelism
+   * is loaded. The problems call the streams A, B, and so on. A problem is no error: the result is
+   * {@code GCX_SUCCESS}, and verification-&gt;ok is 0. On the simulated driver this proves nothing
+   * about a GPU.
+   *
+   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} count is 0, or the streams are of several devices;
+   * those of {@code Stream.probeSms}.
+   *
+   * @param streams streams
+   * @return a {@link Verification}, and an array of {@link VerifiedStream}
+   * @throws GcxException the result is no success
+   */
+  public static Object[] gcx_verify(long streams) {
+    return Natives.gcx_verify(streams);
   }
 
   /**

@@ -3,6 +3,7 @@ package gcx;
 
 import java.time.Duration;
 import java.time.Instant;
+import java.util.OptionalLong;
 
 /** Makes records of structs. Whole numbers come as long, text as UTF-8. */
 abstract class Structs extends Conversions {
@@ -336,7 +337,7 @@ abstract class Structs extends Conversions {
         (int) lastAtomSmCount,
         MpsState.of((int) mps),
         mpsThreadPercentage,
-        parent,
+        parent == 0 ? OptionalLong.empty() : OptionalLong.of(parent),
         atomsOf(atoms),
         uuid(deviceUuid),
         text(name),
@@ -418,6 +419,40 @@ abstract class Structs extends Conversions {
         (int) sharedBytes,
         (int) blocksPerSm,
         text(name));
+  }
+
+  static VerifiedStream verifiedStream(
+      long smCount,
+      long seenCount,
+      long ok,
+      long sharedLease,
+      byte[] seen) {
+    return new VerifiedStream(
+        (int) smCount,
+        (int) seenCount,
+        ok != 0,
+        sharedLease != 0,
+        atomsOf(seen));
+  }
+
+  static Verification verification(
+      long device,
+      long ok,
+      long problemCount,
+      long virtualSmNumbers,
+      long overlapCount,
+      byte[] overlap,
+      byte[] sharedByAll,
+      byte[] problems) {
+    return new Verification(
+        (int) device,
+        ok != 0,
+        (int) problemCount,
+        virtualSmNumbers != 0,
+        (int) overlapCount,
+        atomsOf(overlap),
+        atomsOf(sharedByAll),
+        text(problems));
   }
 
   static DriverInfo driverInfo(

@@ -638,6 +638,71 @@ impl From<&sys::gcx_graph_info> for GraphInfo {
     }
 }
 
+/// What `gcx_verify` saw of one stream.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub struct VerifiedStream {
+    /// How many SMs it has.
+    pub sm_count: u32,
+    /// SMs that its kernels ran on.
+    pub seen_count: u32,
+    /// True: none of the problems is of this stream.
+    pub ok: bool,
+    /// True: it follows a shared lease, whose SMs other shared leases may have.
+    pub shared_lease: bool,
+    /// Those SMs: bit n % 64 of seen[n / 64] is SM n.
+    pub seen: Vec<u32>,
+}
+
+impl From<&sys::gcx_verified_stream> for VerifiedStream {
+    fn from(raw: &sys::gcx_verified_stream) -> Self {
+        Self {
+            sm_count: raw.sm_count,
+            seen_count: raw.seen_count,
+            ok: raw.ok != 0,
+            shared_lease: raw.shared_lease != 0,
+            seen: numbers(&raw.seen),
+        }
+    }
+}
+
+/// What `gcx_verify` found.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub struct Verification {
+    /// The ordinal of its device.
+    pub device: u32,
+    /// True: there is no problem.
+    pub ok: bool,
+    /// Problem count.
+    pub problem_count: u32,
+    /// True: under MPS, where SM numbers tell how many SMs, not which.
+    pub virtual_sm_numbers: bool,
+    /// SMs that were seen in more than one stream; 0 if virtual.
+    pub overlap_count: u32,
+    /// Those SMs, as in `gcx_verified_stream`.seen.
+    pub overlap: Vec<u32>,
+    /// SMs of `gcx_device_get_shared_sms` that were seen beside others.
+    pub shared_by_all: Vec<u32>,
+    /// In words, a line for each; the last says how many didn't fit.
+    pub problems: String,
+}
+
+impl From<&sys::gcx_verification> for Verification {
+    fn from(raw: &sys::gcx_verification) -> Self {
+        Self {
+            device: raw.device.unsigned_abs(),
+            ok: raw.ok != 0,
+            problem_count: raw.problem_count,
+            virtual_sm_numbers: raw.virtual_sm_numbers != 0,
+            overlap_count: raw.overlap_count,
+            overlap: numbers(&raw.overlap),
+            shared_by_all: numbers(&raw.shared_by_all),
+            problems: string(&raw.problems),
+        }
+    }
+}
+
 /// Information about the open driver.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
