@@ -19,7 +19,7 @@ Report run_ps(const Arguments& arguments) {
     Report report;
     report.text = holds_text(holds);
     if (report.text.empty())
-        report.text = "nobody holds SMs. A process does so by gcx_hold_create or gcx exec\n";
+        report.text = "nobody holds SMs. gcx exec does, and programs that ask for a hold\n";
     for (const std::string& warning : warnings)
         report.text += "warning: " + visible(warning) + "\n";
     Json told = Json::array();
