@@ -330,18 +330,20 @@ std::string nearest_sizes(const gcx_resource& all, uint32_t sm_count) {
     return format("the nearest sizes that can be given are %u and %u", below, above);
 }
 
-// Throws if the share isn't a count of SMs that these can be divided into.
-void require_exact(const SmShare& share, const gcx_resource& all, const FamilyName& family,
-                   const std::string& label) {
+// The share in SMs, or GCX_REST. Throws if these can't be divided so that it is exactly that.
+uint32_t exact_count(const SmShare& share, const gcx_resource& all, const FamilyName& family,
+                     const std::string& label) {
     const uint32_t sm_count = resource_info(all).sm_count;
     double requested = share.number;
     if (share.unit == SmShare::Unit::kPercent)
         requested = static_cast<double>(sm_count) * share.number / 100;
-    if (share.unit == SmShare::Unit::kRest || requested > sm_count)
-        return; // more than there are is refused later
+    if (share.unit == SmShare::Unit::kRest)
+        return GCX_REST;
+    if (requested > sm_count)
+        return share.number; // which is refused later
     const auto whole = static_cast<uint32_t>(requested);
     if (static_cast<double>(whole) == requested && planned(all, whole) == whole)
-        return;
+        return whole;
     const std::string wanted =
         share.unit == SmShare::Unit::kPercent
             ? format("%u%% of %s (%g)", share.number, count_of(sm_count, "SM").c_str(), requested)
@@ -373,9 +375,8 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wante
     part.device = device;
     part.available = resource_info(all).sm_count;
     const std::string label = reach_of(device, part.available, name.family, around).label;
-    if (exact)
-        require_exact(share, all, name, label);
-    part.asked = share.of(part.available, family.sm_counts.front());
+    part.asked = exact ? exact_count(share, all, name, label)
+                       : share.of(part.available, family.sm_counts.front());
     part.mps = mps_state(device);
     if (around != nullptr)
         part.plan.token = around->token;

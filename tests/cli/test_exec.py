@@ -470,7 +470,7 @@ def test_verify_inside_knows_the_partition(report: str) -> None:
     assert document["ok"] is True
     assert document["inside_exec"]["sm_count"] == document["inside_exec"]["planned"] == 32
     assert len(document["inside_exec"]["seen"]) == 32
-    assert json.loads(gcx(*verify, "--json").stdout)["inside_exec"] is None
+    assert json.loads(gcx(*verify[1:], "--json").stdout)["inside_exec"] is None
 
 
 def test_verify_of_a_process_that_left_the_partition_fails() -> None:
