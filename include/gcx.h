@@ -1200,8 +1200,9 @@ typedef struct gcx_live_hold {
     uint64_t id;       /* a random number, which tells it from all others */
     uint64_t since_ms; /* milliseconds since 1970 when it was taken, or the wait began */
     uint64_t until_ms; /* of one that waits: when it gives up; 0: never */
-    int32_t pid;       /* as the process that took it sees itself; other containers may not */
-    uint32_t user;     /* the number of the user whose file it is */
+    int32_t pid;   /* the process that took it while that keeps it, then another one that does; 0:
+                      none of those is visible here, as in another container */
+    uint32_t user; /* the number of the user whose file it is */
     int32_t simulated; /* 1: of the simulated driver */
     uint32_t waits;    /* 1: it has nothing yet, and waits in gcx_hold_create */
     gcx_sm_family family;
@@ -1218,7 +1219,7 @@ typedef struct gcx_live_hold {
     uint64_t atoms[8];           /* it has atom n: bit n % 64 of word n / 64 */
     uint8_t device_uuid[16];
     char name[64];         /* any bytes: escape them where they are shown */
-    char process_name[64]; /* as above */
+    char process_name[64]; /* of that process; as above */
     char device_name[128]; /* as above */
 } gcx_live_hold;
 

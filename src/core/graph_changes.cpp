@@ -225,7 +225,7 @@ bool Graph::set_in_place(const std::vector<Pointer>& executables,
             continue;
         if (log::wanted(GCX_LOG_DEBUG))
             log::write(GCX_LOG_DEBUG, driver_.describe(result, "cuGraphExecKernelNodeSetParams") +
-                                          "; the executables are made anew");
+                                          "; the executables are recreated");
         return false;
     }
     for (const Pointer& executable : executables)

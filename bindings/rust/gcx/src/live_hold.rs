@@ -23,7 +23,8 @@ pub struct LiveHold {
     pub since: SystemTime,
     /// Of one that waits when it gives up; `None`: never.
     pub until: Option<SystemTime>,
-    /// Of the process that took it, as that sees itself; other containers may not.
+    /// Of the process that took it while that keeps it, then of another one that does. 0: none is
+    /// visible here.
     pub pid: u32,
     /// The number of the user whose file it is.
     pub user: u32,

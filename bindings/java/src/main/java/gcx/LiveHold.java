@@ -13,7 +13,7 @@ import java.util.UUID;
  * @param id as in {@link HoldInfo#id}
  * @param since when it was taken, or the wait began
  * @param until of one that waits: when it gives up; empty: never
- * @param pid as the process that took it sees itself; other containers may not
+ * @param pid the process that took it while that keeps it, then another one that does; 0: none is visible here
  * @param user the number of the user whose file it is
  * @param simulated whether no GPU is involved
  * @param waits whether it has nothing yet, and waits
