@@ -75,7 +75,12 @@ local MAX_SMS = 1024
 local gcx = {}
 -- As a count: all SMs that are free, or what the other groups leave. A count of 0 is refused.
 gcx.REST = 2 ^ 32 - 1
-local C -- the library, once it is open
+-- The library, once it is open.
+local C = setmetatable({}, {
+    __index = function()
+        error("the library is not open; call gcx.open first", 3)
+    end,
+})
 
 -- Every argument is checked before it crosses to C: ffi makes an int32_t or uint32_t of any number,
 -- and C reads a string up to its first 0 byte.
@@ -260,6 +265,9 @@ function gcx.resize(changes)
     local sizes = ffi.new("gcx_lease_size[?]", count)
     for i = 1, count do
         local change = listed("a change", changes[i], 2)
+        if type(change[1]) ~= "table" then
+            error("a change is { lease, sms }, and its lease is of type " .. type(change[1]), 2)
+        end
         sizes[i - 1].lease, sizes[i - 1].sm_count = change[1].handle, counted(change[2], 2)
     end
     check(C.gcx_lease_resize(sizes, count, 0))

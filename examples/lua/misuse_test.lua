@@ -6,8 +6,6 @@ package.path = arg[0]:gsub("[^/]*$", "") .. "?.lua;" .. package.path
 local ffi = require("ffi")
 local gcx = require("gcx")
 
-gcx.open(arg[1])
-
 -- The call has to fail with this of gcx's names, or with a Lua error that holds these words.
 local function refused(want, call, ...)
     local worked, failure = pcall(call, ...)
@@ -18,6 +16,10 @@ local function refused(want, call, ...)
         assert(failure.name == want and #failure.message > 20, said)
     end
 end
+
+refused("the library is not open; call gcx.open first", gcx.acquire, 0, 8)
+refused("the library is not open; call gcx.open first", gcx.device, 0)
+gcx.open(arg[1])
 
 local function opened()
     local context = gcx.context(gcx.split(gcx.device(0), { 24 })[1])
@@ -123,6 +125,8 @@ for _, call in ipairs({ decode.close, decode.sm_count, decode.stream }) do
     refused("GCX_ERROR_INVALID_HANDLE", call, decode)
 end
 refused("GCX_ERROR_INVALID_HANDLE", gcx.resize, { { decode, 8 } })
+refused("its lease is of type nil", gcx.resize, { {} })
+refused("its lease is of type number", gcx.resize, { { 24, 8 } })
 refused("cannot convert", gcx.resize, { { { handle = 24 }, 8 } })
 assert(gcx.contexts_in_use() == 0)
 
