@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,8 +12,6 @@
 #include <charconv>
 #include <climits>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -44,9 +43,17 @@ std::vector<int32_t> numbers_in(const std::string& folder) {
     return numbers;
 }
 
+// What can be read: the process may end meanwhile, and not all of its files may be read.
 std::string text_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    std::string text;
+    std::array<char, 4096> bytes{};
+    ssize_t got = 0;
+    while (file >= 0 && (got = read(file, bytes.data(), bytes.size())) > 0)
+        text.append(bytes.data(), static_cast<std::size_t>(got));
+    if (file >= 0)
+        close(file);
+    return text;
 }
 
 // A descriptor without a lock is that of a process which only looks at the file.
@@ -69,7 +76,7 @@ bool has_locked_descriptor(int32_t pid, const std::vector<int32_t>& descriptors,
 Keeps keeps(int32_t pid, const std::string& ending) {
     const std::vector<int32_t> descriptors = numbers_in(proc_path(pid, "fd"));
     if (descriptors.empty() && errno != 0)
-        return errno == EACCES || errno == EPERM ? Keeps::unknown : Keeps::no;
+        return errno == ENOENT || errno == ESRCH ? Keeps::no : Keeps::unknown;
     const bool found = has_locked_descriptor(pid, descriptors, ending) ||
                        text_of(proc_path(pid, "maps")).find(ending + "\n") != std::string::npos;
     return found ? Keeps::yes : Keeps::no;

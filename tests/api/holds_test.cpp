@@ -409,6 +409,16 @@ void test_forks() {
     CHECK(folder.files().empty());
 }
 
+// Waits until a process has become this program.
+void await_program(pid_t pid, const std::string& program) {
+    std::string name;
+    for (int tries = 0; tries < 5000 && name != program; tries++) {
+        std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK_EQ(name, program);
+}
+
 // The process that took a hold becomes another program, forks one that keeps the hold, and ends.
 void listed_process_taker_ended_is_one_that_lives() {
     const Folder folder;
@@ -430,6 +440,7 @@ void listed_process_taker_ended_is_one_that_lives() {
     CHECK_EQ(std::fscanf(report, "%d %d", &shell, &heir), 2);
     CHECK_EQ(shell, taker);
     CHECK_EQ(waitpid(taker, nullptr, 0), taker);
+    await_program(heir, "sleep");
     const std::vector<gcx_live_hold> found = listed();
     CHECK_EQ(found.size(), 1U);
     if (found.size() == 1) {
@@ -451,8 +462,6 @@ void listed_process_taker_ended_is_one_that_lives() {
 // While the taker lives it is the one that is named, by the program that it is by then.
 void listed_process_taker_became_a_program_has_its_name() {
     const Folder folder;
-    std::array<int, 2> ready{};
-    CHECK_EQ(pipe2(ready.data(), O_CLOEXEC), 0);
     const pid_t taker = fork();
     if (taker == 0) {
         publish::open_machine(kH100);
@@ -460,10 +469,7 @@ void listed_process_taker_became_a_program_has_its_name() {
         execlp("sleep", "sleep", "100", nullptr);
         _exit(127);
     }
-    close(ready[1]);
-    char byte = 0;
-    CHECK_EQ(read(ready[0], &byte, 1), 0); // closed by its exec
-    close(ready[0]);
+    await_program(taker, "sleep");
     const std::vector<gcx_live_hold> found = listed();
     CHECK_EQ(found.size(), 1U);
     if (found.size() == 1) {
@@ -490,7 +496,9 @@ int main() {
     test_joining();
     test_giving_back_at_a_fork();
     test_forks();
-    listed_process_taker_ended_is_one_that_lives();
-    listed_process_taker_became_a_program_has_its_name();
+    if (!check::emulated) { // an emulator is the program then
+        listed_process_taker_ended_is_one_that_lives();
+        listed_process_taker_became_a_program_has_its_name();
+    }
     return check::summary("holds");
 }

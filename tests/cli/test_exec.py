@@ -611,6 +611,9 @@ def test_ps_names_the_command_and_a_live_process() -> None:
         assert first.stdin is not None
         first.stdin.close()
         first.wait()
+        limit = time.monotonic() + 30
+        while Path(f"/proc/{background}/comm").read_text() != "sleep\n":
+            assert time.monotonic() < limit
         hold = listed_holds()[0]
         assert (hold["process_name"], hold["pid"]) == ("sleep", background)
         os.kill(background, signal.SIGKILL)
