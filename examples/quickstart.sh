@@ -35,6 +35,9 @@ if [ -z "${GCX_DRIVER:-}" ]; then
         note "so this runs on the SIMULATED driver: an H100 with CUDA 13.0"
         export GCX_DRIVER=sim:h100@13.0
     fi
+else
+    why=$("$gcx" info 2>&1 >/dev/null) ||
+        die "GCX_DRIVER=$GCX_DRIVER can't be used: ${why#gcx info: }; unset GCX_DRIVER for the real GPU, or set it to sim:h100@13.0"
 fi
 sms=$("$gcx" info --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["devices"][0]["sm_count"])')
 if [ "$sms" -ge 132 ]; then

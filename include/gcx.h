@@ -1119,7 +1119,8 @@ typedef struct gcx_hold_params {
  *   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
  *       user's, or too many may enter it
  *   GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
- *       file there can't be believed; a process stopped in the middle of a change
+ *       file there can't be believed; a process stopped in the middle of a change;
+ *       /dev/shm/gcx-UID was removed, and a process still has a hold in it
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
  *       inside gcx exec, the partition has not, or is of another family
  *   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,
@@ -1200,8 +1201,9 @@ typedef struct gcx_live_hold {
     uint64_t id;       /* a random number, which tells it from all others */
     uint64_t since_ms; /* milliseconds since 1970 when it was taken, or the wait began */
     uint64_t until_ms; /* of one that waits: when it gives up; 0: never */
-    int32_t pid;       /* as the process that took it sees itself; other containers may not */
-    uint32_t user;     /* the number of the user whose file it is */
+    int32_t pid;   /* the process that took it while that keeps it, then another one that does; 0:
+                      none of those is visible here, as in another container */
+    uint32_t user; /* the number of the user whose file it is */
     int32_t simulated; /* 1: of the simulated driver */
     uint32_t waits;    /* 1: it has nothing yet, and waits in gcx_hold_create */
     gcx_sm_family family;
@@ -1218,7 +1220,7 @@ typedef struct gcx_live_hold {
     uint64_t atoms[8];           /* it has atom n: bit n % 64 of word n / 64 */
     uint8_t device_uuid[16];
     char name[64];         /* any bytes: escape them where they are shown */
-    char process_name[64]; /* as above */
+    char process_name[64]; /* of that process; as above */
     char device_name[128]; /* as above */
 } gcx_live_hold;
 

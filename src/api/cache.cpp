@@ -65,10 +65,11 @@ gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
             keys,
             [&] {
                 if (cancel && (*cancel)->signalled())
-                    fail(GCX_ERROR_NOT_PERMITTED,
-                         format("given up by gcx_cancel_signal after %u of %u contexts, which stay "
-                                "kept",
-                                done, count));
+                    fail(
+                        GCX_ERROR_NOT_PERMITTED,
+                        format("cancelled by gcx_cancel_signal after %u of %u contexts, which stay "
+                               "cached",
+                               done, count));
             },
             [&] {
                 done++;

@@ -14,6 +14,10 @@ namespace gcx {
 // Keeps the message for gcx_last_error_message and gives back the result.
 gcx_result record_error(const char* function, gcx_result result, const char* message) noexcept;
 
+// log::deliver() at the end of an API function. A callback that calls gcx, which it must not,
+// changes nothing of what gcx_last_error_message says of the function.
+void deliver_log() noexcept;
+
 template <class Body>
 gcx_result answer_of(const char* function, Body&& body) noexcept {
     try {
@@ -39,7 +43,7 @@ gcx_result answer_of(const char* function, Body&& body) noexcept {
 template <class Body>
 gcx_result guarded(const char* function, Body&& body) noexcept {
     const gcx_result result = answer_of(function, std::forward<Body>(body));
-    log::deliver();
+    deliver_log();
     return result;
 }
 

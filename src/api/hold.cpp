@@ -4,6 +4,7 @@
 
 #include "api/common.hpp"
 #include "api/guard.hpp"
+#include "core/hold_process.hpp"
 #include "core/hold_taking.hpp"
 #include "driver/mps.hpp"
 
@@ -136,6 +137,17 @@ gcx_live_hold describe_hold(const holds::Entry& entry) {
     std::memcpy(live.name, record.name, sizeof live.name);
     std::memcpy(live.process_name, record.process_name, sizeof live.process_name);
     std::memcpy(live.device_name, record.device_name, sizeof live.device_name);
+    return live;
+}
+
+// The same with the process to name for it, which costs a look at the system's processes.
+gcx_live_hold describe_live_hold(const holds::Entry& entry) {
+    gcx_live_hold live = describe_hold(entry);
+    const holds::Process process = holds::process_of(entry.record);
+    live.pid = process.pid;
+    std::memset(live.process_name, 0, sizeof live.process_name);
+    std::memcpy(live.process_name, process.name.c_str(),
+                std::min(process.name.size(), sizeof live.process_name - 1));
     return live;
 }
 
@@ -276,7 +288,7 @@ gcx_result gcx_hold_list(const char* folder, gcx_live_hold* holds, uint32_t capa
             fail(GCX_ERROR_INVALID_VALUE,
                  format("there are %zu holds, and room for %u; *count is what is needed",
                         found.size(), capacity));
-        std::transform(found.begin(), found.end(), holds, describe_hold);
+        std::transform(found.begin(), found.end(), holds, describe_live_hold);
     });
 }
 

@@ -170,6 +170,15 @@ gcx_result record_error(const char* function, gcx_result result, const char* mes
     return result;
 }
 
+void deliver_log() noexcept {
+    if (!log::pending())
+        return;
+    char kept[sizeof last_message];
+    std::memcpy(kept, last_message, sizeof kept);
+    log::deliver();
+    std::memcpy(last_message, kept, sizeof kept);
+}
+
 } // namespace gcx
 
 uint32_t gcx_version(void) {

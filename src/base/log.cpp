@@ -156,6 +156,10 @@ void write(gcx_log_level level, const std::string& message) noexcept {
     }
 }
 
+bool pending() noexcept {
+    return written != nullptr;
+}
+
 void deliver() noexcept {
     if (written == nullptr)
         return;

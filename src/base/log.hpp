@@ -11,6 +11,8 @@ namespace gcx::log {
 bool wanted(gcx_log_level level);
 // Takes a message in, which deliver() gives out. May be called under any lock.
 void write(gcx_log_level level, const std::string& message) noexcept;
+// Whether the calling thread has written what deliver() would give out.
+bool pending() noexcept;
 // Gives out what the calling thread has written, in order. Called at the edges of the library,
 // where no lock of gcx is held: the callback may wait for a lock of the application's whose holder
 // waits for gcx.

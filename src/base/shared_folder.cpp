@@ -211,7 +211,8 @@ std::vector<std::string> SharedFolder::names(std::string_view prefix) const {
             found.emplace_back(entry->d_name);
         if (found.size() > kMostEntries)
             fail(GCX_ERROR_OPERATING_SYSTEM,
-                 format("the folder %s has more than %zu files of holds: somebody has filled it",
+                 format("the folder %s has more than %zu files of holds, which are more than gcx "
+                        "reads; remove those that are none",
                         path_.c_str(), kMostEntries));
         errno = 0;
     }

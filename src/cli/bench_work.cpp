@@ -1,6 +1,7 @@
 #include "cli/bench_work.hpp"
 
 #include "cli/layout.hpp"
+#include "cli/library_message.hpp"
 
 #include <chrono>
 
@@ -39,7 +40,7 @@ MORE:
 RawHandle native_stream(gcx_stream stream) {
     CUstream_st* const found = gcx_stream_native(stream);
     if (found == nullptr)
-        throw Failure(GCX_ERROR_INVALID_HANDLE, gcx_last_error_message());
+        throw Failure(GCX_ERROR_INVALID_HANDLE, library_message());
     return found;
 }
 

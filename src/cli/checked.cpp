@@ -1,10 +1,12 @@
 #include "cli/checked.hpp"
 
+#include "cli/library_message.hpp"
+
 namespace gcx::cli {
 
 void check(gcx_result result) {
     if (result != GCX_SUCCESS)
-        throw Failure(result, gcx_last_error_message());
+        throw Failure(result, library_message());
 }
 
 gcx_device_info device_info(int32_t device) {

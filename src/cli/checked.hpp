@@ -16,7 +16,7 @@ struct Failure : std::runtime_error {
     gcx_result result;
 };
 
-// Throws Failure with gcx's own message if result isn't GCX_SUCCESS.
+// Throws Failure with gcx's message, in the command's words, if result isn't GCX_SUCCESS.
 void check(gcx_result result);
 
 gcx_device_info device_info(int32_t device);

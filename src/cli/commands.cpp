@@ -55,6 +55,8 @@ constexpr std::array kExecOptions = {
     Option{"--wait", "SECONDS", "wait so long for SMs that other processes hold; 0 if not given"},
     Option{"--name", "NAME", "what gcx ps shows for the SMs; the command's if not given"},
     Option{"--shared", "", "hold nothing: other processes may have the same SMs"},
+    Option{"--exact", "", "refuse a count or a part that would have to be rounded"},
+    Option{"--quiet", "", "print nothing on standard error but errors"},
 };
 constexpr std::array kTopOptions = {
     Option{"--once", "", "print what there is now, and end; so does output that is no terminal"},
@@ -73,49 +75,49 @@ constexpr std::array kSimRunOptions = {
 Report run_help(const Arguments& arguments);
 
 constexpr std::array kCommands = {
-    Command{
-        "info", "the driver, the devices and what they can do", "",
-        "Shows the driver, the devices, the atoms of each family, what the driver can do and "
-        "what in\nthe environment limits SMs. --limits and --record make contexts for a moment.",
-        "gcx info --record gpu.profile", kInfoOptions, run_info},
+    Command{"info", "the driver, the devices and what they can do", "",
+            "Shows the driver, the devices, the atoms of each family, what the driver can do and "
+            "what in the environment limits SMs. --limits and --record make contexts for a moment.",
+            "gcx info --record gpu.profile", kInfoOptions, run_info},
     Command{
         "plan", "what a split would give, without making anything", "",
         "Shows how many SMs each partition would get. Counts are rounded up to what the GPU can "
-        "give.\nExit status 0: the split is possible.",
+        "give. Exit status 0: the split is possible.",
         "gcx plan --sms 108,24", kPlanOptions, run_plan},
     Command{"split", "makes the partitions, runs a kernel in each, takes all down", "",
             "Makes a context and a stream for each partition, runs a kernel in each, and takes "
-            "everything\ndown again, with the time of each step.",
+            "everything down again, with the time of each step.",
             "gcx split --sms 108,24", kPlanOptions, run_split},
     Command{"verify", "shows which SMs each partition really uses", "",
             "Runs a kernel in each partition that notes the SMs it runs on, and shows a map. Exit "
-            "status 0:\neach partition has as many SMs as promised and no SM is in two.",
+            "status 0: each partition has as many SMs as promised and no SM is in two.",
             "gcx verify --sms 108,24 --svg sms.svg", kVerifyOptions, run_verify},
     Command{"bench", "gcx against the driver's own calls", "",
             "Measures gcx and the driver's own calls in turns, in one run, and how much device "
-            "memory gcx\nuses up over many rounds.",
+            "memory gcx uses up over many rounds.",
             "gcx bench --rounds 10000", kBenchOptions, run_bench},
     Command{
         "bench repartition", "changing partitions at work, and what it costs", "",
         "Measures leases: acquiring, resizing idle and beside a busy neighbour, and the time to "
-        "the end of\nthe first kernel after a resize, with the driver's own way beside it.",
+        "the end of the first kernel after a resize, with the driver's own way beside it.",
         "gcx bench repartition --rounds 1000", kRepartitionOptions, run_bench_repartition},
     Command{"bench isolation", "what a partition's kernel waits for, beside the other's work", "",
             "Measures a small kernel in one partition while streams of the other wait: by how many "
-            "do, by what\nthey wait for, and by the number of connections that CUDA starts with.",
+            "do, by what they wait for, and by the number of connections that CUDA starts with.",
             "gcx bench isolation --connections 8", kIsolationOptions, run_bench_isolation},
     Command{"exec", "runs any CUDA program in a part of the GPU", "-- COMMAND [ARGUMENT...]",
             "Runs COMMAND, which needs to know nothing of gcx, and all that it starts, on so many "
-            "SMs. The exit\nstatus is that of COMMAND; 127 if there is none of that name, 126 if "
-            "it can't be run, 125 if gcx\nitself failed.",
+            "SMs. The exit status is that of COMMAND; 127 if there is none of that name, 126 if "
+            "it can't be run, 125 if gcx itself failed.",
             "gcx exec --sms 24 -- python serve.py", kExecOptions, run_exec, 125},
     Command{"ps", "who holds which SMs, across processes", "",
             "Shows the holds of all processes that use the same folder, and who waits for SMs. "
-            "What the dead\nleft behind is removed. Opens no driver.",
+            "What the dead left behind is removed. Opens no driver.",
             "gcx ps --json", kPsOptions, run_ps},
     Command{"top", "the leases of running processes that publish them", "",
-            "Shows the leases of your processes that publish them, by gcx_publish_start or "
-            "GCX_PUBLISH=1 in\nthe environment, with a map of the SMs, and the holds of all; again "
+            "Shows the leases of your processes that publish them, with "
+            "GCX_PUBLISH=1 in the environment or by themselves, with a map of the SMs, and the "
+            "holds of all; again "
             "and again until q. "
             "Opens no driver.",
             "gcx top --once", kTopOptions, run_top},
@@ -124,7 +126,7 @@ constexpr std::array kCommands = {
             std::span<const Option>(), run_sim_list},
     Command{"sim run", "runs a command on the simulated driver", "-- COMMAND [ARGUMENT...]",
             "Runs COMMAND with gcx's simulated driver as its libcuda. The exit status is that of "
-            "COMMAND; 127\nif there is none of that name, 126 if it can't be run.",
+            "COMMAND; 127 if there is none of that name, 126 if it can't be run.",
             "gcx sim run --gpu h100 --driver 13.0 -- gcx info", kSimRunOptions, run_sim_run},
     Command{"help", "this text, or that of a command", "[COMMAND]", "Explains gcx, or a command.",
             "gcx help verify", std::span<const Option>(), run_help},

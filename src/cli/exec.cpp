@@ -11,6 +11,8 @@
 
 #include <gnu/libc-version.h>
 
+#include <errno.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -69,15 +71,15 @@ gcx_driver_info open_driver_of(const Arguments& arguments, const exec::Plan* aro
     return open_driver_named(exec::kRealPrefix + around->driver);
 }
 
-// A program that is out of reach is refused or spoken of before it runs.
-void check_reach(const std::string& command) {
+// A program that is out of reach is refused, or spoken of unless quiet, before it runs.
+void check_reach(const std::string& command, bool quiet) {
     const ProgramKind kind = program_kind(command);
     if (kind.reach == ProgramKind::Reach::kNobody)
         throw Failure(GCX_ERROR_NOT_SUPPORTED,
                       format("%s, so the system keeps gcx exec out of it; put gcx exec behind it, "
                              "like sudo gcx exec --sms 24 -- COMMAND",
                              kind.why.c_str()));
-    if (kind.reach == ProgramKind::Reach::kChildren)
+    if (kind.reach == ProgramKind::Reach::kChildren && !quiet)
         std::fprintf(stderr,
                      "gcx exec: %s: it isn't in the partition itself, only programs that it "
                      "starts are\n",
@@ -122,6 +124,7 @@ std::string tunables_with_reserve() {
 HoldWish hold_wish(const Arguments& arguments) {
     HoldWish wish;
     wish.wanted = !arguments.has("--shared");
+    wish.quiet = arguments.has("--quiet");
     wish.timeout = std::chrono::seconds(arguments.number("--wait", 0, kMostSeconds, 0));
     const std::string& command = arguments.operands[0];
     wish.name = arguments.get("--name").value_or(command.substr(command.rfind('/') + 1));
@@ -150,10 +153,11 @@ std::string holds_folder_of(const std::vector<ExecPart>& parts) {
 // What a user should know of processes beside this one.
 std::string beside(const std::vector<ExecPart>& parts) {
     const auto all = [&](auto holds) { return std::all_of(parts.begin(), parts.end(), holds); };
+    const bool off = all([](const ExecPart& part) { return part.mps == GCX_MPS_OFF; });
     if (!all([](const ExecPart& part) { return part.held; }))
-        return "";
+        return off ? "; without MPS, processes take turns on all SMs" : "";
     const std::string folder = holds_folder_of(parts);
-    if (all([](const ExecPart& part) { return part.mps == GCX_MPS_OFF; }))
+    if (off)
         return format("; held in %s; without MPS, processes take turns on all SMs", folder.c_str());
     // A nested command's SMs are those of the hold around it.
     return all([](const ExecPart& part) { return part.nested; })
@@ -198,7 +202,13 @@ Report run_exec(const Arguments& arguments) {
     // Before SMs are reserved for it.
     if (const int reason = why_not_found(command); reason != 0)
         return cannot_run(command, reason, is_simulated());
-    const std::vector<ExecPart> parts = find_parts(layout, family, outer, hold);
+    // Messages and lists name the program that the process will be, also to other containers, which
+    // can't look at it.
+    static std::string program;
+    program = command.substr(command.rfind('/') + 1);
+    program_invocation_short_name = program.data();
+    const std::vector<ExecPart> parts =
+        find_parts(layout, family, arguments.has("--exact"), outer, hold);
     const ExecLibraries libraries = find_exec_libraries();
     plan.driver = open_driver_path(driver);
     plan.shim = libraries.shim;
@@ -206,15 +216,17 @@ Report run_exec(const Arguments& arguments) {
         plan.devices.push_back(part.plan);
     if (outer != nullptr)
         keep_unnamed_devices(*outer, plan);
-    check_reach(command);
-    warn_of_old_loader();
+    check_reach(command, hold.quiet);
+    if (!hold.quiet)
+        warn_of_old_loader();
 
     set_environment(exec::kPlanVariable, exec::write_plan(plan));
     set_environment("LD_AUDIT", auditors_with(libraries.auditor));
     set_environment("GLIBC_TUNABLES", tunables_with_reserve());
     if (const std::string spec = open_simulation(driver); !spec.empty())
         set_environment("GCX_SIM", spec);
-    announce(command, parts);
+    if (!hold.quiet)
+        announce(command, parts);
     return become(arguments.operands, is_simulated());
 }
 

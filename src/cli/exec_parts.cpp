@@ -4,6 +4,8 @@
 #include "cli/chosen_driver.hpp"
 #include "cli/families.hpp"
 #include "cli/holds_view.hpp"
+#include "cli/library_message.hpp"
+#include "cli/listing.hpp"
 #include "cli/text.hpp"
 
 #include <signal.h>
@@ -112,7 +114,7 @@ const FamilyName& family_around(const exec::DevicePart& around, const FamilyName
 Family family_of(int32_t device, const FamilyName& name) {
     auto family = find_family(device, name);
     if (!family)
-        throw Failure(GCX_ERROR_NOT_SUPPORTED, gcx_last_error_message());
+        throw Failure(GCX_ERROR_NOT_SUPPORTED, library_message());
     return std::move(*family);
 }
 
@@ -144,12 +146,19 @@ struct Reach {
     std::string label;
     gcx_device_info device;
     uint32_t sm_count;
+    gcx_sm_family family;
     uint64_t parent = 0; // the id of the partition's reservation
     std::optional<std::string> folder;
 };
 
-Reach reach_of(int32_t device, uint32_t sm_count, const exec::DevicePart* around) {
-    Reach reach{format("device %d", device), device_info(device), sm_count, 0, std::nullopt};
+Reach reach_of(int32_t device, uint32_t sm_count, gcx_sm_family family,
+               const exec::DevicePart* around) {
+    Reach reach{.label = format("device %d", device),
+                .device = device_info(device),
+                .sm_count = sm_count,
+                .family = family,
+                .parent = 0,
+                .folder = std::nullopt};
     if (around == nullptr)
         return reach;
     reach.label = "this partition of " + reach.label;
@@ -159,12 +168,19 @@ Reach reach_of(int32_t device, uint32_t sm_count, const exec::DevicePart* around
     return reach;
 }
 
+std::string process_text(const gcx_live_hold& hold) {
+    return hold.pid != 0 ? format("process %d (%s)", hold.pid, hold.process_name)
+                         : format("a process that isn't visible here (%s)", hold.process_name);
+}
+
 // "132 SMs, of which 68 are free; "train" of process 12 (python) has 64": of the reservations
-// there.
+// there. Free are those that a request like this one can have.
 std::string reservations_text(const Reach& reach) {
     std::string text;
     uint32_t reserved = 0;
-    uint32_t waiting = 0;
+    uint32_t ahead = 0; // of those that wait
+    bool known = true;  // which SMs the others leave
+    bool own_found = false;
     const std::vector<gcx_live_hold> holds =
         read_holds(reach.folder ? reach.folder->c_str() : nullptr);
     for (const gcx_live_hold& hold : holds) {
@@ -173,19 +189,25 @@ std::string reservations_text(const Reach& reach) {
             (hold.parent != reach.parent && (reach.parent != 0 || has_parent(holds, hold))))
             continue;
         if (hold.waits != 0) {
-            waiting++;
+            // In the order in which they are served; this process may be one of them.
+            own_found = own_found || hold.pid == getpid();
+            ahead += own_found ? 0 : 1;
             continue;
         }
+        known = known && !differs(hold, reach.family);
         reserved += hold.sm_count;
         const std::string name = *hold.name != '\0' ? format("\"%s\" of ", hold.name) : "";
-        text += format("; %sprocess %d (%s) has %u", name.c_str(), hold.pid, hold.process_name,
-                       hold.sm_count);
+        text += format("; %s%s has %u", name.c_str(), process_text(hold).c_str(), hold.sm_count);
+        if (hold.family != reach.family)
+            text += " in the " + family_text(hold.family) + " family, which leaves none in the " +
+                    family_text(reach.family) + " family";
+        else if (differs(hold, reach.family))
+            text += " with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, which leaves none that are known";
     }
-    if (waiting != 0)
-        text += format("; %u wait", waiting);
-    return format("%u SMs, of which %u are free", reach.sm_count,
-                  reach.sm_count - std::min(reserved, reach.sm_count)) +
-           visible(text);
+    if (ahead != 0)
+        text += format("; %u wait%s ahead", ahead, ahead == 1 ? "s" : "");
+    const uint32_t free = known ? reach.sm_count - std::min(reserved, reach.sm_count) : 0;
+    return format("%u SMs, of which %u are free", reach.sm_count, free) + visible(text);
 }
 
 // Says on standard error what gcx exec waits for, at once and every 10 s, until it ends.
@@ -258,11 +280,13 @@ gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wi
     params.flags = GCX_HOLD_INHERIT;
     params.family = name.family;
     params.name = wish.name.c_str();
-    const Reach reach = reach_of(part.device, part.available, around);
+    const Reach reach = reach_of(part.device, part.available, name.family, around);
     gcx_hold hold = nullptr;
     gcx_result result = gcx_hold_create(part.device, part.asked, &params, &hold);
     if (result == GCX_ERROR_ALREADY_ACQUIRED && wish.timeout.count() != 0) {
-        const WaitNotice notice(reach);
+        std::optional<WaitNotice> notice;
+        if (!wish.quiet)
+            notice.emplace(reach);
         params.timeout_ms = milliseconds_until(wait_end);
         result = gcx_hold_create(part.device, part.asked, &params, &hold);
     }
@@ -273,13 +297,10 @@ gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wi
     check(gcx_hold_get_resource(hold, &sms));
     std::string token(GCX_MAX_HOLD_TOKEN, '\0');
     check(gcx_hold_get_token(hold, token.data(), GCX_MAX_HOLD_TOKEN));
-    gcx_hold_info info = GCX_HOLD_INFO_INIT;
-    check(gcx_hold_get_info(hold, &info));
     token.resize(std::strlen(token.c_str()));
     part.plan.token = std::move(token);
     part.held = true;
     part.nested = around != nullptr;
-    part.mps = info.mps;
     return sms;
 }
 
@@ -291,7 +312,56 @@ gcx_resource split_off(const gcx_resource& all, uint32_t asked) {
     return sms;
 }
 
-ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wanted,
+// What a split of these SMs gives for a count; 0 if there is none.
+uint32_t planned(const gcx_resource& all, uint32_t sm_count) {
+    const gcx_sm_request request{.sm_count = sm_count};
+    uint32_t given = 0;
+    return gcx_sm_plan(&all, &request, 1, GCX_SPLIT_DEFAULT, &given, nullptr) == GCX_SUCCESS ? given
+                                                                                             : 0;
+}
+
+// "the nearest sizes that can be given are 8 and 12".
+std::string nearest_sizes(const gcx_resource& all, uint32_t sm_count) {
+    uint32_t below = sm_count;
+    while (below != 0 && planned(all, below) != below)
+        below--;
+    const uint32_t above = planned(all, sm_count + 1);
+    if (below == 0 || above == 0)
+        return format("the nearest size that can be given is %u", below != 0 ? below : above);
+    return format("the nearest sizes that can be given are %u and %u", below, above);
+}
+
+// The share in SMs, or GCX_REST. Throws if these can't be divided so that it is exactly that.
+uint32_t exact_count(const SmShare& share, const gcx_resource& all, const FamilyName& family,
+                     const std::string& label) {
+    const uint32_t sm_count = resource_info(all).sm_count;
+    double requested = share.number;
+    if (share.unit == SmShare::Unit::kPercent)
+        requested = static_cast<double>(sm_count) * share.number / 100;
+    if (share.unit == SmShare::Unit::kRest)
+        return GCX_REST;
+    if (requested > sm_count)
+        return share.number; // which is refused later
+    const auto whole = static_cast<uint32_t>(requested);
+    if (static_cast<double>(whole) == requested && planned(all, whole) == whole)
+        return whole;
+    const std::string wanted =
+        share.unit == SmShare::Unit::kPercent
+            ? format("%u%% of %s (%g)", share.number, count_of(sm_count, "SM").c_str(), requested)
+            : count_of(share.number, "SM");
+    throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                  format("--exact: %s can't give exactly %s in the %s family; %s", label.c_str(),
+                         wanted.c_str(), std::string(family.name).c_str(),
+                         nearest_sizes(all, whole).c_str()));
+}
+
+gcx_mps_state mps_state(int32_t device) {
+    gcx_mps_info info = GCX_MPS_INFO_INIT;
+    check(gcx_mps_get_info(device, &info));
+    return info.state;
+}
+
+ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wanted, bool exact,
                    const exec::Plan* plan_around, const HoldWish& hold,
                    Clock::time_point wait_end) {
     const gcx_device_info info = device_info(device);
@@ -305,7 +375,10 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wante
     ExecPart part;
     part.device = device;
     part.available = resource_info(all).sm_count;
-    part.asked = share.of(part.available, family.sm_counts.front());
+    const std::string label = reach_of(device, part.available, name.family, around).label;
+    part.asked = exact ? exact_count(share, all, name, label)
+                       : share.of(part.available, family.sm_counts.front());
+    part.mps = mps_state(device);
     if (around != nullptr)
         part.plan.token = around->token;
     // Of what others may have as well nothing can be reserved.
@@ -314,6 +387,11 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wante
         own ? hold_sms(part, name, hold, around, wait_end) : split_off(all, part.asked);
     part.plan.family = name.family;
     part.plan.sm_count = resource_info(sms).sm_count;
+    if (exact && part.asked != GCX_REST && part.plan.sm_count != part.asked)
+        throw Failure(GCX_ERROR_ALREADY_ACQUIRED,
+                      format("--exact: what others leave of %s can't give exactly %s now; %s",
+                             label.c_str(), count_of(part.asked, "SM").c_str(),
+                             nearest_sizes(sms, part.asked).c_str()));
     part.plan.atoms = atoms_of(sms, family);
     part.plan.family_atoms = static_cast<uint32_t>(family.atoms.size());
     std::copy(std::begin(info.uuid), std::end(info.uuid), part.plan.uuid.begin());
@@ -337,7 +415,7 @@ std::map<int32_t, SmShare> shares_by_device(const ExecLayout& layout) {
 
 } // namespace
 
-std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family,
+std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family, bool exact,
                                  const exec::Plan* around, const HoldWish& hold) {
     // In an order that is every process's, whatever ordinals it sees the devices by, so that two
     // that wait for several devices don't wait for each other.
@@ -349,7 +427,8 @@ std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* fam
     std::vector<ExecPart> parts;
     parts.reserve(by_uuid.size());
     for (const auto& [uuid, wanted] : by_uuid)
-        parts.push_back(find_part(wanted.first, wanted.second, family, around, hold, wait_end));
+        parts.push_back(
+            find_part(wanted.first, wanted.second, family, exact, around, hold, wait_end));
     std::sort(parts.begin(), parts.end(),
               [](const ExecPart& a, const ExecPart& b) { return a.device < b.device; });
     return parts;

@@ -24,14 +24,15 @@ struct ExecPart {
 // How SMs are kept from other processes. Holds outlive this process's image: the command has them.
 struct HoldWish {
     bool wanted = true;
+    bool quiet = false; // says nothing while it waits
     std::string name;
     std::chrono::milliseconds timeout{0}; // for the SMs of all devices together
 };
 
 // Of each device that the layout names, by ordinal. family may be null: coscheduled, or that of the
 // partition around. around is the plan in which gcx exec itself runs, null if none: what is given
-// is a part of what that one has.
-std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family,
+// is a part of what that one has. exact: throws Failure where a count would be rounded.
+std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family, bool exact,
                                  const exec::Plan* around, const HoldWish& hold);
 
 // "24 of the 132 SMs of device 0 (NVIDIA H100 80GB HBM3)".

@@ -51,30 +51,37 @@ std::string row_text(const gcx_live_hold& hold, std::size_t depth) {
                                  ? hold.name
                                  : format("%016llx", static_cast<unsigned long long>(hold.id));
     const std::string count = count_text(hold.sm_count);
-    return format("  %s %4s  %s %s %s %s %7d %10u  %s\n",
-                  name_column((std::string(2 * depth, ' ') + name).c_str()).c_str(), count.c_str(),
-                  padded(family_text(hold.family), 14).c_str(),
-                  padded(hold.waits != 0 ? "waits" : ranges(bits_of(hold.atoms)), 13).c_str(),
-                  padded(time_text(hold.since_ms), 7).c_str(),
-                  name_column(hold.process_name).c_str(), hold.pid, hold.user,
-                  mps_text(hold).c_str());
+    return format(
+        "  %s %4s  %s %s %s %s %7s %10u  %s\n",
+        name_column((std::string(2 * depth, ' ') + name).c_str()).c_str(), count.c_str(),
+        padded(family_text(hold.family), 14).c_str(),
+        padded(hold.waits != 0 ? "waits" : ranges(bits_of(hold.atoms)), 13).c_str(),
+        padded(time_text(hold.since_ms), 7).c_str(), name_column(hold.process_name).c_str(),
+        hold.pid != 0 ? std::to_string(hold.pid).c_str() : "-", hold.user, mps_text(hold).c_str());
 }
 
-// "64 held, 68 free"; of holds of several families, whose SMs may be the same, nothing.
+// "64 held, 68 free"; where holds may have the same SMs as others, or more than they list, nothing.
+// What is free while somebody waits is that one's.
 std::string balance_text(const std::vector<gcx_live_hold>& holds, const gcx_live_hold& device) {
     uint32_t held = 0;
-    gcx_sm_family family = GCX_SM_FAMILY_NONE;
+    bool waits = false;
     for (const gcx_live_hold& hold : holds) {
-        if (hold.waits != 0 || !of_one_device(hold, device) || has_parent(holds, hold))
+        if (!of_one_device(hold, device) || has_parent(holds, hold))
             continue;
-        if (family != GCX_SM_FAMILY_NONE && family != hold.family)
+        if (hold.waits != 0) {
+            waits = true;
+            continue;
+        }
+        // Those that wait come last, so that the first of the device has SMs, if any has.
+        if (differs(hold, device.family) || hold.device_sm_count != device.device_sm_count)
             return "";
-        family = hold.family;
         held += hold.sm_count;
     }
-    return held > device.device_sm_count
-               ? ""
-               : format(": %u held, %u free", held, device.device_sm_count - held);
+    if (held > device.device_sm_count)
+        return "";
+    const uint32_t free = device.device_sm_count - held;
+    return format(": %u held, %u free%s", held, free,
+                  waits && free != 0 ? " for those that wait" : "");
 }
 
 // The parts of a reservation, each with its own; of 0 those that are no part of one in the list.
@@ -130,7 +137,7 @@ Json hold_json(const gcx_live_hold& hold) {
         .set("atom_count", hold.atom_count)
         .set("since_ms", hold.since_ms)
         .set("until_ms", hold.until_ms)
-        .set("pid", hold.pid)
+        .set("pid", hold.pid != 0 ? Json(hold.pid) : Json())
         .set("process_name", hold.process_name)
         .set("user", hold.user)
         .set("mps", mps_name(hold.mps))
@@ -158,6 +165,12 @@ bool has_parent(const std::vector<gcx_live_hold>& holds, const gcx_live_hold& ho
     return hold.parent != 0 &&
            std::any_of(holds.begin(), holds.end(),
                        [&](const gcx_live_hold& other) { return other.id == hold.parent; });
+}
+
+bool differs(const gcx_live_hold& hold, gcx_sm_family family) {
+    const bool limited = hold.mps != GCX_MPS_OFF && hold.mps_thread_percentage > 0 &&
+                         hold.mps_thread_percentage < 100;
+    return hold.family != family || limited;
 }
 
 Json holds_json(const std::vector<gcx_live_hold>& holds) {

@@ -17,6 +17,10 @@ std::string holds_folder();
 // Whether the reservation that this one is a part of is in the list.
 bool has_parent(const std::vector<gcx_live_hold>& holds, const gcx_live_hold& hold);
 
+// Whether the atoms of a hold may be other SMs than atoms of this family, so that nothing can be
+// said of what it leaves: one of another family, or of a process that has a percentage under MPS.
+bool differs(const gcx_live_hold& hold, gcx_sm_family family);
+
 Json holds_json(const std::vector<gcx_live_hold>& holds);
 // Empty if there are none.
 std::string holds_text(const std::vector<gcx_live_hold>& holds);

@@ -4,6 +4,8 @@
 #include "cli/environment.hpp"
 #include "cli/families.hpp"
 #include "cli/files.hpp"
+#include "cli/library_message.hpp"
+#include "cli/listing.hpp"
 #include "cli/mps.hpp"
 #include "cli/queues.hpp"
 #include "cli/record.hpp"
@@ -29,14 +31,6 @@ std::string atoms_text(const Family& family) {
     return text;
 }
 
-// gcx's last message without the name of the function, which nobody called here.
-std::string reason() {
-    const std::string message = gcx_last_error_message();
-    const std::size_t colon = message.find(": ");
-    return message.starts_with("gcx_") && colon != std::string::npos ? message.substr(colon + 2)
-                                                                     : message;
-}
-
 uint32_t max_cluster_size(const gcx_resource& resource) {
     uint32_t blocks = 0;
     check(gcx_resource_get_max_cluster_size(&resource, &blocks));
@@ -59,7 +53,7 @@ void add_families(int32_t device, bool clusters, bool limits, Json& json, Report
         const std::string label = "  " + padded(name.name, 22);
         const auto family = find_family(device, name);
         if (!family) {
-            const std::string why = reason();
+            const std::string why = library_message();
             families.add(
                 Json::object().set("name", name.name).set("available", false).set("message", why));
             report.text.append(label).append("not available: ").append(why).append("\n");
@@ -79,15 +73,6 @@ void add_families(int32_t device, bool clusters, bool limits, Json& json, Report
         families.add(std::move(available));
     }
     json.set("families", std::move(families));
-}
-
-std::string uuid_text(const gcx_device_info& info) {
-    std::string text = "GPU";
-    for (std::size_t i = 0; i < sizeof info.uuid; i++) {
-        const bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-        text += format(dash ? "-%02x" : "%02x", info.uuid[i]);
-    }
-    return text;
 }
 
 void add_priorities(int32_t device, Json& json, Report& report) {
@@ -110,7 +95,7 @@ Json add_device(int32_t device, bool limits, Report& report) {
         .set("min_partition_size", info.min_partition_size)
         .set("coscheduled_alignment", info.coscheduled_alignment)
         .set("locality_domain_count", info.locality_domain_count)
-        .set("uuid", uuid_text(info));
+        .set("uuid", uuid_text(info.uuid));
     report.text += format("device %d: %s\n", device, info.name);
     report.text += "  compute capability    " + capability + "\n";
     report.text += format("  SMs                   %u\n", info.sm_count);

@@ -112,7 +112,7 @@ void set_layout(Json& json, const Layout& layout) {
 std::string layout_line(const Layout& layout) {
     const gcx_device_info device = device_info(layout.device);
     return format("device %d: %s, %s, %s\n", layout.device, plain_name(device).c_str(),
-                  count_of(device.sm_count, "SM").c_str(),
+                  count_of(resource_info(device_sms(layout.device)).sm_count, "SM").c_str(),
                   std::string(layout.family->name).c_str());
 }
 

@@ -64,6 +64,7 @@ Split split(const gcx_resource& whole, const Layout& layout);
 void set_layout(Json& json, const Layout& layout);
 
 // "device 0: NVIDIA H100 80GB HBM3, 132 SMs, coscheduled".
+// Names the SMs that can be divided, which inside gcx exec are not all that are reported.
 std::string layout_line(const Layout& layout);
 
 } // namespace gcx::cli

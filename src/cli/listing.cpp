@@ -1,6 +1,7 @@
 #include "cli/listing.hpp"
 
 #include "cli/layout.hpp"
+#include "cli/library_message.hpp"
 #include "cli/text.hpp"
 
 #include <algorithm>
@@ -12,8 +13,9 @@ constexpr std::size_t kMostName = 16;
 
 void take_warning(gcx_log_level, const char* message, void* to) {
     auto& warnings = *static_cast<std::vector<std::string>*>(to);
-    if (std::find(warnings.begin(), warnings.end(), message) == warnings.end())
-        warnings.emplace_back(message);
+    const std::string plain = plain_message(message);
+    if (std::find(warnings.begin(), warnings.end(), plain) == warnings.end())
+        warnings.push_back(plain);
 }
 
 } // namespace
@@ -34,9 +36,11 @@ std::string family_text(gcx_sm_family kind) {
 }
 
 std::string uuid_text(const uint8_t (&uuid)[16]) {
-    std::string text;
-    for (const uint8_t byte : uuid)
-        text += format("%02x", static_cast<unsigned>(byte));
+    std::string text = "GPU";
+    for (std::size_t i = 0; i < sizeof uuid; i++) {
+        const bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+        text += format(dash ? "-%02x" : "%02x", static_cast<unsigned>(uuid[i]));
+    }
     return text;
 }
 

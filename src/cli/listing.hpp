@@ -39,6 +39,7 @@ class Warnings {
 // "coscheduled"
 std::string family_text(gcx_sm_family kind);
 
+// As nvidia-smi writes it: "GPU-1b2c3d4e-...".
 std::string uuid_text(const uint8_t (&uuid)[16]);
 
 // The numbers of the bits that are set.

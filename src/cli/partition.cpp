@@ -121,7 +121,8 @@ std::vector<std::string> find_problems(const Layout& layout, const Split& made,
     }
     if (!virtual_sm_numbers(layout.device))
         std::ranges::move(find_overlaps(partitions, shared), std::back_inserter(problems));
-    const uint32_t device = device_info(layout.device).sm_count;
+    // What was divided: a gcx exec around this process may report the device's count.
+    const uint32_t device = resource_info(device_sms(layout.device)).sm_count;
     if (sum != device)
         problems.push_back(
             format("the partitions and the remainder have %u SMs together, device %d "

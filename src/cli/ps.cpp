@@ -20,9 +20,9 @@ Report run_ps(const Arguments& arguments) {
     Report report;
     report.text = holds_text(holds);
     if (report.text.empty())
-        report.text = format("nobody holds SMs in %s. A process does so by gcx_hold_create or gcx "
-                             "exec\n",
-                             visible(place).c_str());
+        report.text =
+            format("nobody holds SMs in %s. gcx exec does, and programs that ask for a hold\n",
+                   visible(place).c_str());
     else
         report.text +=
             format("Holds of %s; those in other folders are not listed\n", visible(place).c_str());

@@ -1,5 +1,6 @@
 // gcx sim: what the simulated driver has, and running other programs on it.
 #include "cli/checked.hpp"
+#include "cli/library_message.hpp"
 #include "cli/report.hpp"
 #include "cli/run_command.hpp"
 #include "cli/text.hpp"
@@ -36,7 +37,7 @@ struct Simulator {
 Simulator open_simulator() {
     const char* const path = gcx_simulator_path();
     if (path == nullptr)
-        throw Failure(GCX_ERROR_FILE_NOT_FOUND, gcx_last_error_message());
+        throw Failure(GCX_ERROR_FILE_NOT_FOUND, library_message());
     void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
         const char* const reason = dlerror();

@@ -14,7 +14,7 @@ namespace gcx::cli {
 
 std::string painted(const std::string& text, int owner, bool colours) {
     constexpr std::array kBackgrounds = {46, 43, 42, 45, 47, 104, 103, 102, 105, 106};
-    if (!colours || owner == SmMap::kNobody)
+    if (!colours || owner == SmMap::kNobody || owner == SmMap::kOutside)
         return text;
     if (owner == SmMap::kSeveral)
         return "\033[97;41m" + text + "\033[0m";
@@ -29,10 +29,15 @@ std::vector<int> SmMap::owners() const {
         if (!partition.seen.empty())
             cells = std::max(cells, partition.seen.back() + 1);
     }
-    std::vector<int> owner(cells, kNobody);
+    if (!within.empty())
+        cells = std::max(cells, within.back() + 1);
+    std::vector<int> owner(cells, within.empty() ? kNobody : kOutside);
+    for (const uint32_t sm : within)
+        owner[sm] = kNobody;
     for (std::size_t i = 0; i < partitions.size(); i++) {
         for (const uint32_t sm : partitions[i].seen)
-            owner[sm] = owner[sm] == kNobody ? static_cast<int>(i) : kSeveral;
+            owner[sm] =
+                owner[sm] == kNobody || owner[sm] == kOutside ? static_cast<int>(i) : kSeveral;
     }
     return owner;
 }
@@ -49,6 +54,8 @@ std::string SmMap::legend(const MapPartition& partition) {
 std::string SmMap::cell_text(int owner) const {
     if (owner == kNobody)
         return ".";
+    if (owner == kOutside)
+        return "-";
     return owner == kSeveral ? "!" : partitions[static_cast<std::size_t>(owner)].name;
 }
 
@@ -61,6 +68,8 @@ std::vector<std::pair<int, std::string>> SmMap::unclear_legends() const {
         if (cells != 0)
             legends.emplace_back(who, count_of(cells, "SM") + ", seen in " + where + " partition");
     }
+    if (std::find(owner.begin(), owner.end(), kOutside) != owner.end())
+        legends.emplace_back(kOutside, "outside of the partition of gcx exec");
     return legends;
 }
 

@@ -22,10 +22,12 @@ struct SmMap {
     std::string device; // "NVIDIA H100 80GB HBM3, CUDA 13.0"
     uint32_t sm_count = 0;
     std::vector<MapPartition> partitions;
+    std::vector<uint32_t> within; // the SMs that the process has, ascending; empty: the device's
 
     // Instead of a partition's index.
     static constexpr int kNobody = -1;
     static constexpr int kSeveral = -2; // seen in more than one partition
+    static constexpr int kOutside = -3; // seen in none, and not among those that the process has
 
     // The index of each SM's partition.
     std::vector<int> owners() const;

@@ -59,6 +59,8 @@ std::string escaped(std::string_view text) {
 std::string paint(int owner) {
     if (owner == SmMap::kNobody)
         return "class=\"free\"";
+    if (owner == SmMap::kOutside)
+        return "class=\"free\" opacity=\"0.3\"";
     if (owner == SmMap::kSeveral)
         return "class=\"several\"";
     return format("fill=\"%s\"", colour_of(static_cast<std::size_t>(owner)).c_str());
@@ -78,7 +80,7 @@ std::string cell(const SmMap& map, std::size_t sm, int owner) {
     const std::size_t x = kMargin + sm % kMapColumns * kCell;
     const std::size_t y = kTop + sm / kMapColumns * kCell;
     const std::size_t middle = x + kInner / 2;
-    const bool free = owner == SmMap::kNobody;
+    const bool free = owner == SmMap::kNobody || owner == SmMap::kOutside;
     const std::string name = free ? "" : map.cell_text(owner);
     std::string text =
         format("<g class=\"sm\" data-sm=\"%zu\" data-partition=\"%s\">"

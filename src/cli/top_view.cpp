@@ -164,8 +164,9 @@ std::string device_text(const Device& device, std::size_t columns, bool colours)
 }
 
 std::string nobody() {
-    return "nobody publishes leases. A process of this user does so after gcx_publish_start, or if "
-           "GCX_PUBLISH=1\n(or a name) is in its environment when it opens the driver\n";
+    return "nobody publishes leases. A process of this user does so if GCX_PUBLISH=1 (or a name) "
+           "is in "
+           "its\nenvironment when it opens the driver, or if it starts that by itself\n";
 }
 
 std::string idle_text(const Published& published) {

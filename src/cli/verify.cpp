@@ -1,4 +1,5 @@
 // gcx verify: shows on which SMs each partition's kernels really run.
+#include "cli/around.hpp"
 #include "cli/checked.hpp"
 #include "cli/chosen_driver.hpp"
 #include "cli/files.hpp"
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
+#include <optional>
 #include <thread>
 
 namespace gcx::cli {
@@ -53,13 +56,18 @@ std::vector<Partition> make_and_probe(const Split& made) {
 }
 
 SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Split& made,
-             const std::vector<Partition>& partitions, bool ok) {
+             const std::vector<Partition>& partitions, const std::optional<AroundPartition>& around,
+             bool ok) {
     const gcx_device_info device = device_info(layout.device);
+    const uint32_t sm_count = resource_info(device_sms(layout.device)).sm_count;
     SmMap map;
-    map.title = count_of(partitions.size(), "partition") + " of " +
-                count_of(device.sm_count, "SM") + (ok ? ": as promised" : ": NOT as promised");
+    map.title = count_of(partitions.size(), "partition") + " of " + count_of(sm_count, "SM") +
+                (ok ? ": as promised" : ": NOT as promised");
     map.device = std::string(device.name) + ", CUDA " + version_text(driver.version);
-    map.sm_count = device.sm_count;
+    if (around && !around->left())
+        map.within = around->seen;
+    else
+        map.sm_count = sm_count;
     for (std::size_t i = 0; i < partitions.size(); i++)
         map.partitions.push_back({partition_name(i), layout.requests[i].sm_count, made.sm_counts[i],
                                   partitions[i].seen});
@@ -86,7 +94,34 @@ void fill_json(Report& report, const Layout& layout, const Split& made,
         .set("virtual_sm_numbers", virtual_numbers);
 }
 
-std::string conclusion(std::size_t problems, bool virtual_numbers) {
+// SMs that partitions were seen on, and the gcx exec around this process was not.
+std::vector<std::string> problems_outside(const AroundPartition& around,
+                                          const std::vector<Partition>& partitions) {
+    std::vector<std::string> problems;
+    for (std::size_t i = 0; i < partitions.size(); i++) {
+        std::vector<uint32_t> outside;
+        std::ranges::set_difference(partitions[i].seen, around.seen, std::back_inserter(outside));
+        if (!outside.empty())
+            problems.push_back(
+                format("partition %s: its kernels were seen outside of the partition "
+                       "of gcx exec: %s",
+                       partition_name(i).c_str(), ranges(outside).c_str()));
+    }
+    return problems;
+}
+
+std::vector<std::string> around_problems(const std::optional<AroundPartition>& around,
+                                         const Layout& layout,
+                                         const std::vector<Partition>& partitions,
+                                         bool virtual_numbers) {
+    if (!around)
+        return {};
+    if (std::string problem = around_problem(*around, layout.device); !problem.empty())
+        return {std::move(problem)};
+    return virtual_numbers ? std::vector<std::string>() : problems_outside(*around, partitions);
+}
+
+std::string conclusion(std::size_t problems, bool inside, bool virtual_numbers) {
     if (problems != 0)
         return "FAILED: " + count_of(problems, "problem") + "\n";
     if (virtual_numbers)
@@ -94,6 +129,9 @@ std::string conclusion(std::size_t problems, bool virtual_numbers) {
                "MPS "
                "SM numbers\nare virtual, each partition's from 0: they don't tell which SMs those "
                "are, nor whether another\npartition or process has them\n";
+    if (inside)
+        return "ok: each partition ran on as many SMs as promised, no SM is in two, and all are of "
+               "the\npartition of gcx exec\n";
     return "ok: each partition ran on as many SMs as promised, and no SM is in two\n";
 }
 
@@ -118,19 +156,26 @@ Report run_verify(const Arguments& arguments) {
         throw Failure(GCX_ERROR_NOT_SUPPORTED,
                       "--svg: under MPS SM numbers are virtual, so there is no map of SMs to draw; "
                       "gcx verify without it counts them");
+    const std::optional<AroundPartition> around = partition_around(layout.device);
     const Split made = split(device_sms(layout.device), layout);
     const std::vector<Partition> partitions = make_and_probe(made);
 
     Report report;
     const std::vector<uint32_t> shared = shared_by_all(layout, made, partitions);
     report.problems = find_problems(layout, made, partitions, shared);
-    const SmMap map = map_of(driver, layout, made, partitions, report.problems.empty());
+    // SMs that all partitions of the process share are named already.
+    if (shared.empty())
+        std::ranges::move(around_problems(around, layout, partitions, virtual_numbers),
+                          std::back_inserter(report.problems));
+    const SmMap map = map_of(driver, layout, made, partitions, around, report.problems.empty());
     report.json = report_start(driver);
     fill_json(report, layout, made, partitions, virtual_numbers);
     report.json.set("shared_by_all", shared);
+    report.json.set("inside_exec", around_json(around));
     report.text = banner(driver) + layout_line(layout) +
+                  (around ? around_text(*around, !virtual_numbers) : "") +
                   (virtual_numbers ? legends(map) : terminal_map(map, wants_colours()));
-    report.text += conclusion(report.problems.size(), virtual_numbers);
+    report.text += conclusion(report.problems.size(), around.has_value(), virtual_numbers);
     if (svg) {
         write_file(*svg, svg_map(map));
         report.text += "wrote " + visible(*svg) + "\n";

@@ -17,7 +17,7 @@ bool is_opaque(const GraphNode& node) {
 
 [[noreturn]] void refuse_update(const std::string& where) {
     fail(GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
-         "the captured graph is another one: " + where + ". Make a new gcx_graph of it");
+         "the captured graph is another one: " + where + ". Make a new graph object of it");
 }
 
 void check_same_shape(const GraphNodes& now, const GraphNodes& other) {
@@ -225,7 +225,7 @@ bool Graph::set_in_place(const std::vector<Pointer>& executables,
             continue;
         if (log::wanted(GCX_LOG_DEBUG))
             log::write(GCX_LOG_DEBUG, driver_.describe(result, "cuGraphExecKernelNodeSetParams") +
-                                          "; the executables are made anew");
+                                          "; the executables are recreated");
         return false;
     }
     for (const Pointer& executable : executables)

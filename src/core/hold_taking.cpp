@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "core/hold_process.hpp"
 #include "core/ledger.hpp"
 #include "driver/mps.hpp"
 
@@ -79,7 +80,7 @@ bool same_atoms(const Record& a, const Record& b) {
 std::string label_of(const Entry& entry) {
     const Record& record = entry.record;
     const std::string label = record.name[0] != '\0' ? format("\"%s\" of ", record.name) : "";
-    return label + format("process %d (%s)", record.pid, record.process_name);
+    return label + describe(process_of(record));
 }
 
 void warn_without_mps(const Device& device) {
@@ -217,7 +218,7 @@ class Taking final : private CancelList::Wait {
         }
         if (record_.parent != 0 && find(entries, record_.parent) == nullptr)
             fail(GCX_ERROR_OPERATING_SYSTEM,
-                 format("can't reserve a part of %s: somebody removed its file, %s",
+                 format("can't reserve a part of %s: its file was removed, %s",
                         reach_text().c_str(), request_.parent.c_str()));
         return entries;
     }
@@ -393,7 +394,7 @@ class Taking final : private CancelList::Wait {
         if (own == entries.end() && request_.given_up())
             return false; // cancel() took it out
         if (own == entries.end())
-            fail(GCX_ERROR_OPERATING_SYSTEM, format("somebody removed the file of this wait, %s/%s",
+            fail(GCX_ERROR_OPERATING_SYSTEM, format("the file of this wait was removed, %s/%s",
                                                     folder_.c_str(), file_name(record_).c_str()));
         entries.erase(own);
         const Entry* ahead = nullptr;
@@ -427,7 +428,7 @@ class Taking final : private CancelList::Wait {
                     continue;
                 text += format("; %s has %u", label_of(entry).c_str(), entry.record.sm_count());
                 if (!same_atoms(record_, entry.record) && taken_by(entry.record) == family_->all())
-                    text += format(", so that nobody else has any here (%s)",
+                    text += format(", so that no other process can have any here (%s)",
                                    difference_of(record_, entry.record).c_str());
                 continue;
             }
@@ -448,15 +449,16 @@ class Taking final : private CancelList::Wait {
         const std::string who = holders_text(entries);
         if (request_.given_up())
             fail(GCX_ERROR_NOT_PERMITTED,
-                 format("the wait for %s was given up by gcx_cancel_signal; %s", asked.c_str(),
+                 format("the wait for %s was cancelled by gcx_cancel_signal: %s", asked.c_str(),
                         who.c_str()));
         if (request_.timeout_ms != 0)
             fail(GCX_ERROR_ALREADY_ACQUIRED,
-                 format("waited %u ms for %s in vain: %s", request_.timeout_ms, asked.c_str(),
-                        who.c_str()));
+                 format("timed out after %u ms waiting for %s: %s", request_.timeout_ms,
+                        asked.c_str(), who.c_str()));
         fail(GCX_ERROR_ALREADY_ACQUIRED,
-             format("asked for %s: %s. A time-out waits for them, min_sm_count takes less",
-                    asked.c_str(), who.c_str()));
+             format("asked for %s: %s; set a timeout to wait for them, or %s", asked.c_str(),
+                    who.c_str(),
+                    request_.least != 0 ? "lower min_sm_count" : "min_sm_count to accept fewer"));
     }
 
     Device& device_;

@@ -120,7 +120,7 @@ void request_connections(const std::string& choice, uint32_t count) {
         fail(GCX_ERROR_NOT_PERMITTED,
              format("CUDA has started in this process%s with %s, and it is too late for %u: ask "
                     "before anything calls cuInit, or start the process with %s=%u",
-                    now.certain ? "" : ", before the process set the variable anew,",
+                    now.certain ? "" : ", before the process set the variable again,",
                     now.certain ? number_text(now).c_str() : "what it had then", count, kVariable,
                     count));
     if (setenv(kVariable, std::to_string(count).c_str(), 1) != 0)

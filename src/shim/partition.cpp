@@ -91,7 +91,7 @@ CUresult failed(const Partition& partition, gcx_result result) {
 
 CUresult differs(const Partition& partition, const char* what, uint32_t found, uint32_t expected) {
     say("device %d: no partition of %u SMs: %s %u, and were %u when gcx exec divided the device; "
-        "start the program anew",
+        "restart the program",
         partition.device.load(), partition.asked.sm_count, what, found, expected);
     return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 }

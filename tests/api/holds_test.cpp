@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -168,7 +170,7 @@ void test_processes() {
             CHECK_REFUSED(take(16, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
             CHECK(message_has("\"big\" of process "));
             CHECK_REFUSED(take(16, {.timeout_ms = 30}, &more), GCX_ERROR_ALREADY_ACQUIRED);
-            CHECK(message_has("waited 30 ms"));
+            CHECK(message_has("timed out after 30 ms"));
             std::thread later([&] {
                 std::this_thread::sleep_for(std::chrono::milliseconds(30));
                 killed ? void(::kill(other.pid(), SIGKILL)) : other.next();
@@ -407,6 +409,78 @@ void test_forks() {
     CHECK(folder.files().empty());
 }
 
+// Waits until a process has become this program.
+void await_program(pid_t pid, const std::string& program) {
+    std::string name;
+    for (int tries = 0; tries < 5000 && name != program; tries++) {
+        std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK_EQ(name, program);
+}
+
+// The process that took a hold becomes another program, forks one that keeps the hold, and ends.
+void listed_process_taker_ended_is_one_that_lives() {
+    const Folder folder;
+    std::array<int, 2> pids{};
+    CHECK_EQ(pipe(pids.data()), 0);
+    const pid_t taker = fork();
+    if (taker == 0) {
+        publish::open_machine(kH100);
+        taken(24, {.name = "job", .flags = GCX_HOLD_INHERIT});
+        const std::string report = "echo $$ >&" + std::to_string(pids[1]) +
+                                   "; sleep 100 & echo $! >&" + std::to_string(pids[1]);
+        execlp("sh", "sh", "-c", report.c_str(), nullptr);
+        _exit(127);
+    }
+    close(pids[1]);
+    FILE* const report = fdopen(pids[0], "r");
+    pid_t shell = 0;
+    pid_t heir = 0;
+    CHECK_EQ(std::fscanf(report, "%d %d", &shell, &heir), 2);
+    CHECK_EQ(shell, taker);
+    CHECK_EQ(waitpid(taker, nullptr, 0), taker);
+    await_program(heir, "sleep");
+    const std::vector<gcx_live_hold> found = listed();
+    CHECK_EQ(found.size(), 1U);
+    if (found.size() == 1) {
+        CHECK_EQ(found[0].pid, heir);
+        CHECK_EQ(std::string(found[0].process_name), "sleep");
+        CHECK_EQ(std::string(found[0].name), "job");
+    }
+    on_machine(kH100, [heir] {
+        gcx_hold more = nullptr;
+        CHECK_REFUSED(take(112, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK(message_has("\"job\" of process " + std::to_string(heir) + " (sleep) has 24"));
+    });
+    kill(heir, SIGKILL);
+    std::fclose(report);
+    while (!listed().empty()) // the one that reaps it does so in its own time
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// While the taker lives it is the one that is named, by the program that it is by then.
+void listed_process_taker_became_a_program_has_its_name() {
+    const Folder folder;
+    const pid_t taker = fork();
+    if (taker == 0) {
+        publish::open_machine(kH100);
+        taken(24, {.flags = GCX_HOLD_INHERIT});
+        execlp("sleep", "sleep", "100", nullptr);
+        _exit(127);
+    }
+    await_program(taker, "sleep");
+    const std::vector<gcx_live_hold> found = listed();
+    CHECK_EQ(found.size(), 1U);
+    if (found.size() == 1) {
+        CHECK_EQ(found[0].pid, taker);
+        CHECK_EQ(std::string(found[0].process_name), "sleep");
+    }
+    kill(taker, SIGKILL);
+    CHECK_EQ(waitpid(taker, nullptr, 0), taker);
+    CHECK(listed().empty());
+}
+
 } // namespace
 
 int main() {
@@ -422,5 +496,9 @@ int main() {
     test_joining();
     test_giving_back_at_a_fork();
     test_forks();
+    if (!check::emulated) { // an emulator is the program then
+        listed_process_taker_ended_is_one_that_lives();
+        listed_process_taker_became_a_program_has_its_name();
+    }
     return check::summary("holds");
 }

@@ -78,8 +78,11 @@ void a_callback_that_calls_gcx_comes_to_an_end() {
             CHECK_EQ(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr), GCX_ERROR_NOT_PERMITTED);
         };
         CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, callback, nullptr));
-        CHECK(gcx_driver_open("sim:no-such-gpu") != GCX_SUCCESS);
+        CHECK(gcx_driver_open("sim:no-such-gpu-outside") != GCX_SUCCESS);
         CHECK_EQ(calls, 1);
+        // The caller's message, not one of the callback's calls.
+        const std::string message = gcx_last_error_message();
+        CHECK(message.find("no-such-gpu-outside") != std::string::npos);
         CHECK_OK(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr));
     });
 }

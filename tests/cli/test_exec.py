@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,10 @@ def test_the_line(unaware: str, own_holds: Path) -> None:
     done = gcx("exec", "--sms", "24", "--", *nested, env={"GCX_SIM_MPS": "1"})
     assert done.stderr.endswith(f"; no other part of that hold has them, in {own_holds}\n")
     done = gcx("exec", "--sms", "24", "--shared", "--", unaware)
+    assert done.stderr.endswith(
+        "(NVIDIA H100 80GB HBM3); without MPS, processes take turns on all SMs\n"
+    )
+    done = gcx("exec", "--sms", "24", "--shared", "--", unaware, env={"GCX_SIM_MPS": "1"})
     assert done.stderr.endswith("(NVIDIA H100 80GB HBM3)\n")
 
 
@@ -384,9 +389,58 @@ def test_waiting_command_says_whom_it_waits_for() -> None:
         line = waiting.stderr.readline()
         assert "SIMULATED: waiting for SMs of device 0: it has 132 SMs, of which 32 are" in line
         assert '"first" of process' in line
+        assert line.count("wait") == 1, "it waits for the others alone"
         waiting.send_signal(signal.SIGTERM)
         assert waiting.wait() == -signal.SIGTERM
         waiting.stderr.close()
+
+
+def test_waiting_command_counts_those_ahead_of_it() -> None:
+    def waiting(stack: ExitStack) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [program(), "exec", "--sms", "100", "--wait", "60", "--", "true"],
+            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"}, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        return process
+
+    with holder("--sms", "100", "--", "cat"), ExitStack() as stack:
+        assert ahead_of(waiting(stack)) == ""
+        until_waiting(1)
+        assert ahead_of(waiting(stack)) == "; 1 waits ahead"
+        until_waiting(2)
+        done = gcx("exec", "--sms", "100", "--", "true")
+        assert "has 100; 2 wait ahead; request fewer" in done.stderr
+
+
+def ahead_of(process: subprocess.Popen[str]) -> str:
+    """What the first line says of those that wait."""
+    assert process.stderr is not None
+    return process.stderr.readline().rstrip("\n").partition(" has 100")[2]
+
+
+def until_waiting(count: int) -> None:
+    limit = time.monotonic() + 30
+    while sum(hold["waits"] for hold in listed_holds()) != count:
+        assert time.monotonic() < limit
+
+
+def listed_holds() -> list[dict[str, Any]]:
+    document = json.loads(gcx("ps", "--json").stdout)
+    holds = document["holds"]
+    assert isinstance(holds, list)
+    return holds
+
+
+def test_refusal_counts_no_sms_that_another_family_leaves() -> None:
+    with holder("--sms", "24", "--", "cat"):
+        done = gcx("exec", "--sms", "8", "--family", "fine", "--", "true")
+        assert done.returncode == 125
+        assert "of which 0 are free" in done.stderr
+        assert "in the coscheduled family, which leaves none in the fine family" in done.stderr
+        done = gcx("exec", "--sms", "120", "--", "true")
+        assert "of which 108 are free" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -435,6 +489,152 @@ def test_info_inside_names_the_partition() -> None:
     text = inside(program(), "info").stdout
     assert "GCX_EXEC_PLAN=" in text
     assert "nothing that limits SMs is set" not in text
+
+
+@pytest.mark.parametrize("report", ["auto", "device"])
+def test_verify_inside_knows_the_partition(report: str) -> None:
+    """With each count that programs are told."""
+    verify = [program(), "verify", "--sms", "8,16"]
+    outer = ["exec", "--sms", "30", "--report", report, "--quiet", "--"]
+    text = gcx(*outer, *verify).stdout
+    assert "32 SMs, coscheduled\n" in text
+    assert "inside gcx exec: this process has 32 SMs of the device: 0-7 16-23 32-39 48-55\n" in text
+    assert " SM   16  A A B B B B . . - - - - - - - -\n" in text
+    assert " .  8 SMs, seen in no partition\n" in text
+    assert " -  outside of the partition of gcx exec\n" in text
+    assert "no SM is in two, and all are of the\npartition of gcx exec\n" in text
+    document = json.loads(gcx(*outer, *verify, "--json").stdout)
+    assert document["ok"] is True
+    assert document["inside_exec"]["sm_count"] == document["inside_exec"]["planned"] == 32
+    assert len(document["inside_exec"]["seen"]) == 32
+    assert json.loads(gcx(*verify[1:], "--json").stdout)["inside_exec"] is None
+
+
+def test_verify_of_a_process_that_left_the_partition_fails() -> None:
+    left = ["env", "-u", "LD_AUDIT", program(), "verify", "--sms", "8"]
+    done = inside(*left)
+    assert done.returncode == 1
+    assert "GCX_EXEC_PLAN gives this process 24 SMs of device 0, and it has 132" in done.stderr
+    assert "FAILED: 1 problem" in done.stdout
+
+
+def test_verify_inside_under_mps_compares_no_numbers() -> None:
+    words = ["exec", "--sms", "24", "--quiet", "--", program(), "verify", "--sms", "8"]
+    done = gcx(*words, env={"GCX_SIM_MPS": "1"})
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert "inside gcx exec: this process has 24 SMs of the device\n" in done.stdout
+
+
+def test_verify_of_another_device_than_the_divided_one_is_as_outside() -> None:
+    words = ["--sms", "24", "--device", "1", "--quiet", "--", program(), "verify", "--sms", "8"]
+    assert "inside gcx exec" not in gcx("exec", *words, driver=TWO).stdout
+
+
+EXACT = {
+    "--sms 10": "device 0 can't give exactly 10 SMs in the coscheduled family; the nearest sizes "
+    "that can be given are 8 and 12",
+    "--layout 0=131": "131 SMs in the coscheduled family; the nearest sizes that can be given are "
+    "124 and 132",
+    "--sms 50%": "50% of 132 SMs (66) in the coscheduled family; the nearest sizes that can be "
+    "given are 64 and 68",
+    "--sms 5%": "(6.6) in the coscheduled family; the nearest size that can be given is 8",
+    "--sms 1 --shared": "1 SM in the coscheduled family; the nearest size that can be given is 8",
+    "--sms 21 --family fine": "are 20 and 22",
+    "--sms 30 --family max-cluster": "are 24 and 36",
+}
+
+
+@pytest.mark.parametrize("line", EXACT)
+def test_exact_count_that_would_be_rounded_is_refused(line: str) -> None:
+    message = fail("exec", "--exact", *line.split(), "--", "true", status=125)
+    assert EXACT[line] in message
+    assert listed_holds() == []
+
+
+@pytest.mark.parametrize("sms", ["8", "12", "24", "124", "132", "rest", "100%"])
+def test_exact_count_that_can_be_given_is(sms: str) -> None:
+    given = {"rest": "132", "100%": "132"}.get(sms, sms)
+    done = gcx("exec", "--exact", "--sms", sms, "--", "true")
+    assert f"true has {given} of the 132 SMs" in done.stderr
+
+
+def test_exact_count_that_others_prevent_is_refused() -> None:
+    """The device has one atom of 12 SMs."""
+    with holder("--sms", "12", "--", "cat"):
+        message = fail("exec", "--exact", "--sms", "20", "--", "true", status=125)
+        assert "what others leave of device 0 can't give exactly 20 SMs now" in message
+        assert "the nearest sizes that can be given are 16 and 24" in message
+        assert len(listed_holds()) == 1
+
+
+def test_exact_inside_is_of_the_partition_and_is_not_inherited() -> None:
+    inner = [program(), "exec", "--sms", "20", "--quiet"]
+    done = gcx("exec", "--sms", "48", "--exact", "--quiet", "--", *inner, "--exact", "--", "true")
+    assert done.returncode == 125
+    assert "this partition of device 0 can't give exactly 20 SMs" in done.stderr
+    assert "are 16 and 24" in done.stderr
+    done = gcx("exec", "--sms", "48", "--exact", "--quiet", "--", *inner, "--", "true")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_quiet_command_prints_errors_alone(unaware: str, tmp_path: Path) -> None:
+    done = gcx("exec", "--quiet", "--sms", "24", "--", unaware)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "24\n", "")
+    with holder("--sms", "100", "--", "cat"):
+        done = gcx("exec", "--quiet", "--sms", "100", "--wait", "1", "--", "true")
+        assert done.returncode == 125
+        assert "timed out after 1 s" in done.stderr
+        assert done.stderr.count("\n") == 1
+    source = tmp_path / "static.c"
+    source.write_text("int main(void) { return 0; }\n")
+    static = tmp_path / "static"
+    subprocess.run(["gcc", "-static", "-o", str(static), str(source)], check=True)
+    assert "statically linked" in gcx("exec", "--sms", "24", "--", str(static)).stderr
+    assert gcx("exec", "--quiet", "--sms", "24", "--", str(static)).stderr == ""
+
+
+def test_quiet_is_not_inherited(unaware: str) -> None:
+    inner = [program(), "exec", "--sms", "8", "--", unaware]
+    done = gcx("exec", "--quiet", "--sms", "24", "--", *inner)
+    assert done.stderr.count("\n") == 1
+    assert "has 8 of the 24 SMs" in done.stderr
+
+
+def test_ps_names_the_command_and_a_live_process() -> None:
+    with holder(
+        "--sms", "24", "--name", "job", "--", "sh", "-c", "sleep 100 & echo $!; cat"
+    ) as first:
+        assert first.stdout is not None
+        background = int(first.stdout.readline())
+        hold = listed_holds()[0]
+        assert (hold["process_name"], hold["pid"]) == ("sh", first.pid)
+        assert first.stdin is not None
+        first.stdin.close()
+        first.wait()
+        limit = time.monotonic() + 30
+        while Path(f"/proc/{background}/comm").read_text() != "sleep\n":
+            assert time.monotonic() < limit
+        hold = listed_holds()[0]
+        assert (hold["process_name"], hold["pid"]) == ("sleep", background)
+        os.kill(background, signal.SIGKILL)
+
+
+def test_ps_without_a_visible_process_names_the_command(tmp_path: Path) -> None:
+    """As in another container: its processes aren't those that it could look at."""
+    if subprocess.run(
+        ["unshare", "--pid", "--fork", "true"], check=False, capture_output=True
+    ).returncode:
+        pytest.skip("this machine lets nobody make a PID namespace")
+    del tmp_path
+    with holder("--sms", "24", "--", "cat"):
+        done = subprocess.run(
+            ["unshare", "--pid", "--fork", "--mount-proc", program(), "ps"],
+            env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        row = done.stdout.splitlines()[2].split()
+        assert row[:2] == ["cat", "24"], done
+        assert row[-4:-2] == ["cat", "-"], done
 
 
 def test_missing_command_reserves_nothing() -> None:

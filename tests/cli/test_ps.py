@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .command import Done, gcx
+from .command import Done, gcx, program
 from .publishing import HELD, publishers
 
 NO_DRIVER = "/nonexistent.so"  # ps needs none
@@ -43,7 +44,7 @@ def told(folder: Path, command: str = "ps") -> dict[str, Any]:
 
 def test_nobody(folder: Path) -> None:
     assert f"nobody holds SMs in {folder}. " in shown(folder)
-    assert "gcx_hold_create" in shown(folder)
+    assert "gcx exec" in shown(folder)
     assert told(folder) == {
         "simulated": False,
         "folder": str(folder),
@@ -74,7 +75,7 @@ def test_what_is_shown(folder: Path) -> None:
         assert "3-15" in top
         trainer.end()
         for _ in range(500):
-            if "waits" not in shown(folder):
+            if "waits" not in shown(folder):  # what was free while it waited was its own
                 break
             time.sleep(0.01)
         text = shown(folder)
@@ -101,6 +102,35 @@ def test_json(folder: Path) -> None:
         assert (train["mps"], train["mps_thread_percentage"]) == ("off", 0)
         assert abs(train["since_ms"] - 1000 * time.time()) < 600_000
         assert told(folder, "top")["holds"] == document["holds"]
+
+
+def test_free_sms_while_another_waits_are_for_that_one(folder: Path) -> None:
+    with publishers(folder, ("p", "hold:a:108", "wait:hold:b:48")):
+        assert ": 108 held, 24 free for those that wait\n" in shown(folder)
+
+
+def test_process_with_a_percentage_under_mps_leaves_no_count_that_is_known(folder: Path) -> None:
+    """Which SMs it has is the daemon's to know, so that others get none."""
+    limited = {"GCX_SIM_MPS": "1", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}
+    done = gcx(
+        "exec", "--sms", "8", "--", program(), "ps",
+        env={**limited, "GCX_HOLD_FOLDER": str(folder)},
+    )  # fmt: skip
+    assert " SMs, SIMULATED\n" in done.stdout, done
+    assert "free" not in done.stdout
+
+
+def test_uuid_is_the_same_in_info_ps_and_exec(folder: Path) -> None:
+    uuid = json.loads(gcx("info", "--json").stdout)["devices"][0]["uuid"]
+    assert re.fullmatch(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", uuid)
+    with publishers(folder, ("p", "hold:a:24", "lease:24")):
+        assert f", {uuid}, 132 SMs" in shown(folder)
+        assert told(folder)["holds"][0]["device_uuid"] == uuid
+        assert told(folder, "top")["leases"][0]["device_uuid"] == uuid
+    done = gcx(
+        "exec", "--sms", "8", "--device", uuid, "--", "true", env={"GCX_HOLD_FOLDER": str(folder)}
+    )
+    assert (done.returncode, " has 8 of " in done.stderr) == (0, True)
 
 
 def test_wait_for_rest_is_listed_as_rest(folder: Path) -> None:

@@ -53,7 +53,6 @@ def test_nobody(folder: Path) -> None:
     text = shown(folder)
     assert "nobody publishes" in text
     assert "GCX_PUBLISH=1" in text
-    assert "gcx_publish_start" in text
     assert told(folder) == {
         "simulated": False,
         "processes": [],

@@ -186,6 +186,42 @@ def test_help(command: str) -> None:
         assert succeed(*line, driver="/nonexistent.so") == text
 
 
+@pytest.mark.parametrize("command", ["", *COMMANDS, "help"])
+def test_help_fits_80_columns_and_runs_no_words_together(command: str) -> None:
+    for line in (["help", *command.split()], [*command.split(), "--help"]):
+        text = succeed(*line, driver=None)
+        for row in text.splitlines():
+            assert len(row) <= 80, row
+            assert row == row.rstrip()
+        # Two columns: the name stands by itself, or there are two spaces behind it or, of an
+        # option with a short value, one.
+        for row in text.splitlines():
+            if row.startswith("  --"):
+                assert re.fullmatch(r"  --[a-z]+( [A-Z=,.]+)?( +[^ -].*)?", row), row
+        if not line[1:] and command == "":
+            rows = text.partition("commands:\n")[2].partition("\n\n")[0].splitlines()
+            names = [re.match(r"  ([a-z ]+?)  +\S", row) for row in rows if row[2] != " "]
+            assert [name[1] for name in names if name] == [*COMMANDS, "help"]
+
+
+def test_help_has_every_word_of_the_texts() -> None:
+    """Each word stands by itself: what the source has with spaces between is so in the output."""
+    source = (Path(__file__).resolve().parents[2] / "src/cli/commands.cpp").read_text()
+    literals = re.findall(r'(?:"(?:[^"\\]|\\.)*"\s*)+', source)
+    texts = ["".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literal)) for literal in literals]
+    shown = " ".join(
+        " ".join(succeed("help", *command.split(), driver=None).split())
+        for command in ["", *COMMANDS, "help"]
+    )
+    sentences = [
+        text for text in texts if text.count(" ") > 2 and "%" not in text.replace("50%", "")
+    ]
+    assert len(sentences) > 30
+    for text in sentences:
+        if "explains one command" not in text:
+            assert text in shown, text
+
+
 def test_help_in_json() -> None:
     for line in (
         ["--json", "help", "plan"],

@@ -117,7 +117,7 @@ void waits_for_holds() {
     // 28 are free, for who came first.
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::hold(0, 8));
     CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::hold(0, 8, held_within(3ms)));
-    CHECK(std::string(gcx::last_error_message()).find("waited 3 ms") != std::string::npos);
+    CHECK(std::string(gcx::last_error_message()).find("timed out after 3 ms") != std::string::npos);
     std::thread given_up([&] {
         CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::hold(0, 8, held_within(gcx::forever, &cancel)));
     });

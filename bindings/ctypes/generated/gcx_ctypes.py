@@ -761,7 +761,8 @@ class gcx_live_hold(ctypes.Structure):
         ("since_ms", c_uint64),
         # of one that waits: when it gives up; 0: never
         ("until_ms", c_uint64),
-        # as the process that took it sees itself; other containers may not
+        # the process that took it while that keeps it, then another one that does; 0: none of those
+        # is visible here, as in another container
         ("pid", c_int32),
         # the number of the user whose file it is
         ("user", c_uint32),
@@ -792,7 +793,7 @@ class gcx_live_hold(ctypes.Structure):
         ("device_uuid", c_uint8 * 16),
         # any bytes: escape them where they are shown
         ("name", c_char * 64),
-        # as above
+        # of that process; as above
         ("process_name", c_char * 64),
         # as above
         ("device_name", c_char * 128),

@@ -815,7 +815,8 @@ typedef struct {
     uint64_t since_ms;
     // of one that waits: when it gives up; 0: never
     uint64_t until_ms;
-    // as the process that took it sees itself; other containers may not
+    // the process that took it while that keeps it, then another one that does; 0: none of those is
+    // visible here, as in another container
     int32_t pid;
     // the number of the user whose file it is
     uint32_t user;
@@ -846,7 +847,7 @@ typedef struct {
     uint8_t device_uuid[16];
     // any bytes: escape them where they are shown
     char name[64];
-    // as above
+    // of that process; as above
     char process_name[64];
     // as above
     char device_name[128];

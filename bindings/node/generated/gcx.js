@@ -681,7 +681,8 @@ export const gcx_live_hold = koffi.struct({
   since_ms: "uint64_t",
   // of one that waits: when it gives up; 0: never
   until_ms: "uint64_t",
-  // as the process that took it sees itself; other containers may not
+  // the process that took it while that keeps it, then another one that does; 0: none of those is
+  // visible here, as in another container
   pid: "int32_t",
   // the number of the user whose file it is
   user: "uint32_t",
@@ -712,7 +713,7 @@ export const gcx_live_hold = koffi.struct({
   device_uuid: koffi.array("uint8_t", 16),
   // any bytes: escape them where they are shown
   name: koffi.array("char", 64, "String"),
-  // as above
+  // of that process; as above
   process_name: koffi.array("char", 64, "String"),
   // as above
   device_name: koffi.array("char", 128, "String"),

@@ -277,7 +277,8 @@ class LiveHold(NamedTuple):
         id: Hold.id.
         since_ms: When it was taken, or the wait began, in milliseconds since 1970.
         until_ms: Of one that waits, when it gives up; 0: never.
-        pid: As the process sees itself; other containers may not.
+        pid: The process that took it while that keeps it, then another one that does; 0: none is
+            visible here.
         user: The number of the user whose it is.
         simulated: It is of the simulated driver.
         waiting: Whether it has nothing yet and waits in gcx.hold.

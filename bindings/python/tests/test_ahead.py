@@ -84,7 +84,8 @@ def test_what_progress_raises_comes_out(groups: tuple[gcx.SMResource, ...]) -> N
 
 def test_it_is_given_up_by_a_cancel(groups: tuple[gcx.SMResource, ...]) -> None:
     with gcx.Cancel() as cancel:
-        with pytest.raises(gcx.NotPermittedError, match=r"given up by Cancel\.signal after 1 of 3"):
+        cancelled = r"cancelled by Cancel\.signal after 1 of 3"
+        with pytest.raises(gcx.NotPermittedError, match=cancelled):
             gcx.prewarm(groups, progress=lambda *at: cancel.signal(), cancel=cancel)
         with pytest.raises(gcx.NotPermittedError, match="after 0 of 3"):
             gcx.prewarm(groups, cancel=cancel)

@@ -635,7 +635,8 @@ type Functions struct {
 	//   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
 	//       user's, or too many may enter it
 	//   GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
-	//       file there can't be believed; a process stopped in the middle of a change
+	//       file there can't be believed; a process stopped in the middle of a change;
+	//       /dev/shm/gcx-UID was removed, and a process still has a hold in it
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
 	//       inside gcx exec, the partition has not, or is of another family
 	//   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,

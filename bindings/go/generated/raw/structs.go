@@ -485,7 +485,8 @@ type LiveHold struct {
 	SinceMS uint64
 	// of one that waits: when it gives up; 0: never
 	UntilMS uint64
-	// as the process that took it sees itself; other containers may not
+	// the process that took it while that keeps it, then another one that does; 0: none of those is
+	// visible here, as in another container
 	PID int32
 	// the number of the user whose file it is
 	User uint32
@@ -516,7 +517,7 @@ type LiveHold struct {
 	DeviceUUID [16]uint8
 	// any bytes: escape them where they are shown
 	Name Text64
-	// as above
+	// of that process; as above
 	ProcessName Text64
 	// as above
 	DeviceName Text128

@@ -51,7 +51,7 @@ use crate::sys;
 ///
 /// **Dropping it** gives its executables up and never waits: work in flight finishes.
 ///
-/// Tested on the simulated driver alone so far.
+/// Tested on the simulated driver and on an H200.
 pub struct Graph(sys::gcx_graph);
 
 // SAFETY: a handle names an object; any function may be called from any thread, also on the same

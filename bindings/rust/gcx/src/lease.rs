@@ -51,7 +51,7 @@ use crate::sys;
 /// has them next waits for that. Its streams end with it, for they stand for it and don't keep it:
 /// they answer [`ErrorKind::ContextDestroyed`](crate::ErrorKind) from then on.
 ///
-/// Tested on the simulated driver alone so far.
+/// Tested on the simulated driver and on an H200.
 pub struct Lease(sys::gcx_lease);
 
 // SAFETY: a handle names an object; any function may be called from any thread, also on the same

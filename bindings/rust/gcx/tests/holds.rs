@@ -100,7 +100,7 @@ fn those_that_wait() {
         let start = Instant::now();
         let late = hold(8).timeout(Duration::from_millis(30)).take().unwrap_err();
         assert_eq!(late.kind(), ErrorKind::AlreadyAcquired);
-        assert!(late.message().contains("waited 30 ms"), "{late}");
+        assert!(late.message().contains("timed out after 30 ms"), "{late}");
         assert!(start.elapsed() >= Duration::from_millis(30));
         let cancel = Cancel::new().unwrap();
         std::thread::scope(|scope| {

@@ -14,7 +14,8 @@ import java.util.UUID;
  * @param id a random number, which tells it from all others
  * @param since when it was taken, or the wait began
  * @param until of one that waits: when it gives up; empty: never
- * @param pid as the process that took it sees itself; other containers may not
+ * @param pid the process that took it while that keeps it, then another one that does; 0: none
+ *     of those is visible here, as in another container
  * @param user the number of the user whose file it is
  * @param simulated true: of the simulated driver
  * @param waits true: it has nothing yet, and waits in {@code Device.hold}
@@ -31,8 +32,8 @@ import java.util.UUID;
  * @param atoms the numbers of its atoms
  * @param deviceUuid the same of a device in all processes
  * @param name any bytes: escape them where they are shown
- * @param processName any bytes: escape them where they are shown
- * @param deviceName any bytes: escape them where they are shown
+ * @param processName of that process; as above
+ * @param deviceName of that process; as above
  */
 public record LiveHold(
     long id,

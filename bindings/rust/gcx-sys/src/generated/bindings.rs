@@ -2211,10 +2211,10 @@ extern "C" {
     /** From now on this process's leases are published, those that there are and those to come, up to
  512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
  already it changes the name. Opens the driver. Errors:
-   GCX_ERROR_NOT_PERMITTED     the folder is another user's, or others may enter it, or
-                               XDG_RUNTIME_DIR is no folder of the user's
-   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: the disk is full, the folder read-only
-   GCX_ERROR_INVALID_VALUE     name is too long*/
+   GCX_ERROR_NOT_PERMITTED     the folder is a link or another user's, or others may enter it
+   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of GCX_HOLD_FOLDER
+                               is missing, full or read-only
+   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_HOLD_FOLDER is not an absolute path*/
     pub fn gcx_publish_start(name: *const ::std::os::raw::c_char) -> gcx_result;
 }
 extern "C" {
@@ -2321,7 +2321,7 @@ extern "C" {
     /** The processes that publish, this one among them if it does. capacity is the room in processes,
  which may be NULL if that is 0. Opens no driver. Errors: GCX_ERROR_INVALID_VALUE capacity is too
  small: *count then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM
- as of gcx_publish_start, but that a folder which is missing has no processes.*/
+ as of gcx_publish_start, but if the user's own folder is missing the list is empty.*/
     pub fn gcx_published_process_list(
         processes: *mut gcx_published_process,
         capacity: u32,
@@ -2564,7 +2564,8 @@ pub struct gcx_hold_s {
  never by ordinal; simulated ones are never taken for real ones.
 
  Where. In gcx_hold_params.folder, or if that is NULL in GCX_HOLD_FOLDER of the environment, or
- if that isn't set in the user's own folder, that of published leases (above). A folder that was
+ if that isn't set in /dev/shm/gcx-UID, which gcx creates with mode 700. UID is the effective
+ user: neither login sessions nor sudo's environment change the folder. A folder that was
  named is either the user's own of mode 700, or a group's: setgid, no rights for others (mode
  2770, or 3770 to keep members from removing each other's files), and only its members can open
  it. It is never made, must be on a local disk or in memory, and holds in two folders know
@@ -2684,7 +2685,8 @@ extern "C" {
    GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
        user's, or too many may enter it
    GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
-       file there can't be believed; a process stopped in the middle of a change
+       file there can't be believed; a process stopped in the middle of a change;
+       /dev/shm/gcx-UID was removed, and a process still has a hold in it
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
        inside gcx exec, the partition has not, or is of another family
    GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,
@@ -2908,7 +2910,8 @@ pub struct gcx_live_hold {
     pub since_ms: u64,
     /// of one that waits: when it gives up; 0: never
     pub until_ms: u64,
-    /// as the process that took it sees itself; other containers may not
+    /** the process that took it while that keeps it, then another one that does; 0:
+none of those is visible here, as in another container*/
     pub pid: i32,
     /// the number of the user whose file it is
     pub user: u32,
@@ -2940,7 +2943,7 @@ ended; 0: of the device*/
     pub device_uuid: [u8; 16usize],
     /// any bytes: escape them where they are shown
     pub name: [::std::os::raw::c_char; 64usize],
-    /// as above
+    /// of that process; as above
     pub process_name: [::std::os::raw::c_char; 64usize],
     /// as above
     pub device_name: [::std::os::raw::c_char; 128usize],

@@ -480,7 +480,8 @@ pub struct LiveHold {
     pub since: SystemTime,
     /// When a request that waits times out; `None` if it never does.
     pub until: Option<SystemTime>,
-    /// As the process that took it sees itself; other containers may not.
+    /// The process that took it while that keeps it, then another one that does; 0: none of those
+    /// is visible here, as in another container.
     pub pid: u32,
     /// The number of the user whose file it is.
     pub user: u32,

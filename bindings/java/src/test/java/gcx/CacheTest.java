@@ -104,7 +104,7 @@ class CacheTest {
     long misses = Cache.stats().misses();
     refused(
         GcxException.NotPermitted.class,
-        "Cache.prepare: given up by Cancel.signal after 1 of 3",
+        "Cache.prepare: cancelled by Cancel.signal after 1 of 3",
         () -> Cache.prepare(parts, (done, count) -> cancel.signal(), cancel));
     assertEquals(misses + 1, Cache.stats().misses());
     refused(
@@ -141,7 +141,7 @@ class CacheTest {
     thread.interrupt();
     interrupted.await();
     assertEquals(GcxException.NotPermitted.class, outcome.get().getClass());
-    assertTrue(outcome.get().getMessage().contains("given up by Thread.interrupt after 1 of 3"));
+    assertTrue(outcome.get().getMessage().contains("cancelled by Thread.interrupt after 1 of 3"));
     // A wait inside the progress takes the thread's one place for who is interrupted.
     Thread.currentThread().interrupt();
     refused(GcxException.NotPermitted.class, "after 0 of 3", () -> Cache.prepare(parts));

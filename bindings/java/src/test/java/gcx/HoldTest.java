@@ -260,7 +260,7 @@ class HoldTest {
     Hold held = device.hold(asked(112));
     refused(
         GcxException.AlreadyAcquired.class,
-        "waited 30 ms",
+        "timed out after 30 ms",
         () -> device.hold(asked(24).withTimeout(Duration.ofMillis(30))));
     Future<Hold> first = pool.submit(() -> device.hold(waiting.withName("first")));
     untilListed(2);
@@ -286,9 +286,9 @@ class HoldTest {
     untilListed(4);
     assertTrue(Hold.live(folder).get(3).until().orElseThrow().isAfter(Instant.now()));
     cancel.signal();
-    assertTrue(cancelled.get().getMessage().contains("given up by Cancel.signal"));
+    assertTrue(cancelled.get().getMessage().contains("cancelled by Cancel.signal"));
     waits[0].interrupt();
-    assertTrue(interrupted.get().getMessage().contains("given up by Thread.interrupt"));
+    assertTrue(interrupted.get().getMessage().contains("cancelled by Thread.interrupt"));
     refused(
         GcxException.NotPermitted.class, "", () -> device.hold(waiting.withCancel(cancel)).close());
     untilListed(2);

@@ -1,0 +1,154 @@
+"""What the command says when something can't be done: in the words of its options, never by the
+names of C functions and fields."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from .command import H100, environment, gcx, program
+
+# Variables of the environment, which are for users.
+VARIABLES = r"GCX_(DRIVER|HOLD_FOLDER|SIM_LIBRARY|EXEC_PLAN|PUBLISH)\b"
+C_NAMES = re.compile(
+    r"\bgcx_\w+|\bGCX_\w+|\bNULL\b|->|\b(min_|exclusive_)?sm_count\b|\btimeout_ms\b|\bgroup \d"
+    r"|\bstruct\b|\*count\b"
+)
+
+LONG = "x" * 100
+# Everything here fails, whatever the machine.
+LINES = [
+    *(f"{command} {options}" for command in ("plan", "split", "verify") for options in (
+        "--sms 133", "--sms 10 --exact", "--sms 8,10 --exact", "--sms 8 --device 3",
+        "--sms 132,8", "--sms rest,140", "--sms 132,rest", "--sms 1000,1000",
+        "--sms 8 --family max-cluster --driver sim:a100@13.0",
+        "--sms 8 --family max-cluster --driver sim:orin@12.4", "--sms 0", "--sms x",
+        "--sms 8 --driver sim:h100@12.2", "--sms 8 --driver sim:none@13.0",
+        "--sms 8 --driver sim:nogpu", "--sms 8 --driver sim:h100@99",
+        "--sms 8 --driver sim:/nonexistent", "--sms 8 --driver /nonexistent.so",
+        "--sms 8 --driver /dev/null", "--sms 8 --driver libc.so.6",
+    )),
+    "info --device 3", "info --device 3 --limits", "info --record /nonexistent/x",
+    "info --driver sim:h100@12.2", "verify --sms 8 --svg /nonexistent/x",
+    "bench --device 3 --rounds 2", "bench --rounds 0", "bench --driver sim:none@13.0",
+    "bench repartition --device 3 --rounds 2", "bench repartition --driver sim:none@13.0",
+    "bench isolation --device 3 --rounds 1", "bench isolation --driver sim:none@13.0",
+    "bench isolation --connections 33",
+    *(f"exec {options} -- true" for options in (
+        "--sms 140", "--sms 1000", "--sms 1024", "--sms 140 --shared", "--sms 5%",
+        "--sms 24 --device 1", "--sms 24 --family max-cluster --driver sim:a100@13.0",
+        "--sms 24 --shared --family max-cluster --driver sim:a100@13.0", f"--sms 24 --name {LONG}",
+        "--sms 10 --exact", "--sms 8 --driver sim:none@13.0", "--sms 8 --driver /nonexistent.so",
+        "--sms 8 --wait soon", "--sms 0", "--layout 0=24,1=8",
+    )),
+    "ps --folder=", "ps --folder x", "ps --folder /nonexistent", "ps --folder /tmp",
+    "ps --folder /etc/passwd", f"ps --folder /{50 * LONG}",
+    "sim run -- /nonexistent", "sim run --gpu nosuch -- true", "sim run --gpu /nonexistent -- true",
+    "sim run --driver 99 -- true", "top --interval 0", "help nosuch", "help plan split",
+]  # fmt: skip
+# A command that runs in a partition of 24 SMs.
+INSIDE = [
+    "exec --sms 30 -- true", "exec --sms 8 --family fine -- true", "exec --sms 30 --shared -- true",
+    "exec --sms 10 --exact -- true", "exec --sms 8 --driver sim:a100@13.0 -- true",
+    "plan --sms 30", "verify --sms 30", "split --sms 30",
+]  # fmt: skip
+# While another has 120 of the 132 SMs.
+BESIDE = [
+    "exec --sms 24 -- true", "exec --sms 24 --wait 1 -- true", "exec --sms 20 --exact -- true",
+    "exec --sms 8 --family fine -- true", "exec --sms 24 --driver sim:h100@12.8 -- true",
+    "exec --layout 0=24 --wait 1 --quiet -- true",
+]  # fmt: skip
+FOLDERS = ["relative", "/nonexistent", "/tmp", "/etc/passwd", f"/{50 * LONG}"]
+
+
+@pytest.fixture(autouse=True)
+def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "runtime"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("GCX_HOLD_FOLDER", str(folder))
+
+
+def check(message: str) -> None:
+    assert message.startswith(("gcx", "SIMULATED")), message
+    found = C_NAMES.findall(re.sub(VARIABLES, "", message))
+    assert C_NAMES.search(re.sub(VARIABLES, "", message)) is None, (found, message)
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line[:60])
+def test_failure_is_told_without_c_names(line: str) -> None:
+    done = gcx(*line.split())
+    assert done.returncode != 0, done
+    check(done.stderr)
+
+
+@pytest.mark.parametrize("line", INSIDE)
+def test_failure_inside_a_partition_is_told_without_c_names(line: str) -> None:
+    done = gcx("exec", "--sms", "24", "--quiet", "--", program(), *line.split())
+    assert done.returncode != 0, done
+    check(done.stderr)
+
+
+@contextmanager
+def holder() -> Iterator[None]:
+    with subprocess.Popen(
+        [program(), "exec", "--sms", "120", "--name", "big", "--", "cat"],
+        env=environment({"GCX_DRIVER": H100, "GCX_HOLD_FOLDER": os.environ["GCX_HOLD_FOLDER"]}),
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        assert "has 120" in process.stderr.readline()
+        yield
+        process.kill()
+
+
+def test_refusals_beside_another_are_told_without_c_names() -> None:
+    with holder():
+        for line in BESIDE:
+            done = gcx(*line.split())
+            assert done.returncode == 125, done
+            check(done.stderr)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder[:20])
+def test_unusable_folder_is_told_without_c_names(folder: str) -> None:
+    for line in ("exec --sms 24 -- true", "ps", "top --once"):
+        done = gcx(*line.split(), env={"GCX_HOLD_FOLDER": folder})
+        assert done.returncode != 0 or "warning: " in done.stdout, done
+        check(done.stderr or "gcx top: " + done.stdout)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["info --limits", "plan --sms 8", "split --sms 8,8", "verify --sms 8", "exec --sms 8 -- true"],
+)
+def test_failing_driver_is_told_without_functions_of_gcx(command: str) -> None:
+    """The driver's function that failed is named, with its answer."""
+    failures = 0
+    for nth in range(1, 60):
+        done = gcx(*command.split(), env={"GCX_SIM_FAIL": f"*:{nth}:999"})
+        if done.returncode == 0:
+            continue
+        failures += 1
+        check(done.stderr)
+    assert failures > 3
+
+
+def test_quoted_names_are_left_alone() -> None:
+    """Names that users chose may look like anything."""
+    words = ["exec", "--sms", "24", "--name", "gcx_hold_create", "--quiet", "--", program()]
+    done = gcx(*words, "exec", "--sms", "30", "--", "true")
+    assert 'the reservation "gcx_hold_create" of device 0 has 24 SMs' in done.stderr, done
+
+
+def test_mps_percentage_is_told_without_c_names() -> None:
+    limited = {"GCX_SIM_MPS": "1", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}
+    inner = [program(), "exec", "--sms", "8", "--", "true"]
+    done = gcx("exec", "--sms", "8", "--quiet", "--", *inner, env=limited)
+    assert done.returncode == 125, done
+    check(done.stderr)
