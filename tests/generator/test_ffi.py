@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 
 import pytest
 
 from bindings.generator import ctypes, go, lua, node
-from bindings.generator.api import ROOT, Api, Parameter, load
+from bindings.generator.api import Api, Parameter, load
 
 WRITERS = {"ctypes": ctypes.files, "Go": go.files, "Lua": lua.files, "Node.js": node.files}
 API = load()
@@ -17,12 +15,6 @@ API = load()
 
 def texts(language: str, api: Api = API) -> str:
     return "\n".join(WRITERS[language](api).values())
-
-
-def test_written_files_are_up_to_date() -> None:
-    check = [sys.executable, "-m", "bindings.generator", "--check"]
-    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("language", WRITERS)

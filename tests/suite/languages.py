@@ -177,8 +177,11 @@ def overhead(suite: Suite) -> None:
 
 
 def part_languages(suite: Suite) -> None:
-    """The API's description, that every language has all of it, and what C++ costs over C."""
+    """The API's description, the generator, that languages have all of it, what C++ costs over C."""
     header_is_described(suite)
+    written: list[str | Path] = [sys.executable, "-m", "bindings.generator", "--check"]
+    suite.run("the generated files follow from the API's description", written)
+    suite.pytest("generator", ROOT / "tests" / "generator", {})
     api = json.loads(API.read_text(encoding="utf-8"))
     compare_layout(suite, api)
     names = names_of(api)
