@@ -25,7 +25,9 @@ PARTS_AT_ONCE = 3  # some wait for a while: of Ray, of time, of a compiler
 class Part:
     run: Callable[[Suite], None]
     tools: str = ""  # beyond those of every part: names of TOOLS
-    packages: str = ""  # Python packages beyond tests/requirements.txt: NAME of requirements-NAME.txt
+    packages: str = (
+        ""  # Python packages beyond tests/requirements.txt: NAME of requirements-NAME.txt
+    )
 
 
 # A command or a file, and the Debian package that has it if the names differ.
