@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shlex
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +23,7 @@ from tests.suite.builds import (
     main_env,
     test_programs,
 )
-from tests.suite.runner import BUILD, ROOT, Suite, execute, tracked
+from tests.suite.runner import BUILD, ROOT, Suite, tracked
 
 WHEELS, SITE = BUILD / "wheel", BUILD / "site"
 PYTHON_TESTS = ROOT / "bindings" / "python" / "tests"
@@ -212,41 +210,19 @@ def part_arm(suite: Suite) -> None:
 
 
 def part_tidy(suite: Suite) -> None:
-    """clang-tidy over the C++ sources, and next time over what changed of what it reads."""
-    # Ten sources make one unit of the build: most of the time goes into the standard library's
-    # headers, which are then read once. Only flags and units are needed, and generated sources.
+    """clang-tidy over the C++ sources."""
+    # A unit of the build has ten sources: most of the time goes into the standard library's
+    # headers, which are then read once. Three minutes of a processor in all: no cache is needed.
     folder = BUILD / "tidy"
     options = ["-Dtests=false", "-Dexamples=false", "-Dunity_size=10"]
-    if not configured(suite, folder, *options) or not suite.run(
-        "generated sources", ["ninja", "-C", folder, "src/sim/embedded_profiles.cpp"]
-    ):
+    generated: list[str | Path] = ["ninja", "-C", folder, "src/sim/embedded_profiles.cpp"]
+    if not configured(suite, folder, *options) or not suite.run("generated sources", generated):
         return
+    # Units include sources; and the compile commands are GCC's, some of whose warnings Clang does
+    # not know.
+    tidy: list[str | Path] = ["clang-tidy", "--quiet", "-p", folder]
+    tidy += ["--checks=-bugprone-suspicious-include", "--extra-arg=-Wno-unknown-warning-option"]
     commands = json.loads((folder / "compile_commands.json").read_text())
+    units = [command["file"] for command in commands if command["file"].endswith(".cpp")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, clean in pool.map(lambda command: tidy(suite, folder, command), commands):
-            suite.count(f"clang-tidy {name}", clean)
-
-
-def tidy(suite: Suite, folder: Path, command: dict[str, str]) -> tuple[str, bool]:
-    """Checks one unit, unless it was clean and is the same after preprocessing, comments included:
-    they may be NOLINT."""
-    words = shlex.split(command["command"])
-    flags = words[: words.index("-MD")]
-    unit = folder / command["file"]
-    seen = execute(["env", "-C", folder, *flags, "-E", "-C", unit]).stdout
-    version = execute(["clang-tidy", "--version"]).stdout
-    about = "".join([seen, *flags, version, (ROOT / ".clang-tidy").read_text()])
-    clean = folder / f"{unit.parent.name}-{unit.name}.clean"
-    digest = hashlib.sha256(about.encode()).hexdigest()
-    if clean.exists() and clean.read_text() == digest:
-        return command["file"], True
-    checks = "--checks=-bugprone-suspicious-include"  # of a unit, which includes sources
-    # The compile commands are GCC's, some of whose warnings Clang does not know.
-    gcc_only = "--extra-arg=-Wno-unknown-warning-option"
-    check: list[str | Path] = ["clang-tidy", "--quiet", "-p", folder, checks, gcc_only, unit]
-    done = suite.timed(f"clang-tidy {unit.name}", check)
-    if done.returncode != 0:
-        suite.say(done.stdout)
-        return command["file"], False
-    clean.write_text(digest)
-    return command["file"], True
+        list(pool.map(lambda unit: suite.run(f"tidy {unit}", [*tidy, folder / unit]), units))
