@@ -87,7 +87,7 @@ class Suite:
             ],
             env,
         )
-        log = build / "meson-logs" / "testlog.json"
+        log = build / "meson-logs" / "testlog-everything.json"
         lines = log.read_text().splitlines() if log.exists() else []
         results = [json.loads(line) for line in lines]
         for result in results:
