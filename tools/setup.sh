@@ -20,13 +20,14 @@ as_root() {
     fi
 }
 
-# need COMMAND PACKAGE: remembers the Debian package if there is no such command.
+# need COMMAND PACKAGE: remembers the Debian package if there is no such command, or file if it is an
+# absolute path.
 missing_packages=()
 need() {
-    command -v "$1" >/dev/null || missing_packages+=("$2")
-}
-need_file() {
-    [ -e "$1" ] || missing_packages+=("$2")
+    case $1 in
+    /*) [ -e "$1" ] ;;
+    *) command -v "$1" >/dev/null ;;
+    esac || missing_packages+=("$2")
 }
 
 install_missing() {

@@ -17,27 +17,50 @@ SAID = {
 }
 
 
+# A static library finds the simulation by this alone: it has no place of its own.
+SIMULATOR = {"GCX_SIM_LIBRARY": str(build_folder() / "src" / "sim" / "libgcx-sim.so")}
+
+
 def runs(folder: Path, **env: str) -> None:
     for program, said in SAID.items():
         done = run(folder / program, **SIMULATED, **env)
         assert (done.returncode, done.stdout) == (0, said), done.stderr
 
 
-def cmake_build(prefix: Path, build: Path) -> None:
+def runs_static(folder: Path) -> None:
+    for program, said in SAID.items():
+        static = folder / f"{program}-static"
+        done = run(static, **SIMULATED, **SIMULATOR)
+        assert (done.returncode, done.stdout) == (0, said), done.stderr
+        assert "libgcx" not in run("readelf", "--dynamic", static).stdout
+
+
+def cmake_build(build: Path, *options: str) -> None:
     commands: list[list[str | Path]] = [
-        ["cmake", "-S", CONSUMER, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
+        ["cmake", "-S", CONSUMER, "-B", build, *options,
          "-DCMAKE_C_FLAGS=-Wall -Werror", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"],
-        ["cmake", "--build", build],
+        ["cmake", "--build", build, "--parallel", "2"],
     ]  # fmt: skip
     for command in commands:
-        done = run(*command)
+        done = run(*command, CCACHE_BASEDIR=str(build))
         assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_cmake(prefix: Path, tmp_path: Path) -> None:
     """CMake lets programs of a build tree find the library where it lies: no path is needed."""
-    cmake_build(prefix, tmp_path)
+    cmake_build(tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     runs(tmp_path)
+    runs_static(tmp_path)
+
+
+def test_cmake_builds_gcx(tmp_path: Path) -> None:
+    """FetchContent builds both libraries; nothing is installed."""
+    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    cmake_build(tmp_path, f"-DGCX_SOURCE={ROOT}", *launcher)
+    runs(tmp_path, **SIMULATOR)
+    runs_static(tmp_path)
+    soname = run("readelf", "--dynamic", tmp_path / "_deps" / "gcx-build" / "libgcx.so").stdout
+    assert "[libgcx.so.1]" in soname
 
 
 def test_cmake_elsewhere(prefix: Path, tmp_path: Path) -> None:
@@ -46,7 +69,7 @@ def test_cmake_elsewhere(prefix: Path, tmp_path: Path) -> None:
     shutil.copytree(prefix, moved, symlinks=True)
     link = tmp_path / "link"
     link.symlink_to(moved)
-    cmake_build(link, tmp_path / "build")
+    cmake_build(tmp_path / "build", f"-DCMAKE_PREFIX_PATH={link}")
     runs(tmp_path / "build")
 
 
@@ -116,6 +139,35 @@ def test_pkg_config_and_cplusplus(prefix: Path, flags: list[str], tmp_path: Path
     assert (done.returncode, done.stdout) == (0, SAID["consumer-cpp"]), done.stderr
 
 
+def test_static_by_pkg_config(prefix: Path, pkg_config: dict[str, str], tmp_path: Path) -> None:
+    """-l:libgcx.a in place of -lgcx, and what Libs.private names, C++ runtime included."""
+    done = run("pkg-config", "--static", "--cflags", "--libs", "gcx", **pkg_config)
+    static = ["-l:libgcx.a" if word == "-lgcx" else word for word in done.stdout.split()]
+    for compiler, name in (("cc", "consumer-c"), ("c++", "consumer-cpp")):
+        source = CONSUMER / name.replace("-", ".")
+        built = run(compiler, source, *static, "-o", tmp_path / f"{name}-static")
+        assert built.returncode == 0, built.stderr
+    runs_static(tmp_path)
+
+
+def test_static_library_has_no_name_of_the_headers(prefix: Path, tmp_path: Path) -> None:
+    """gcx.hpp and the library's own C++ are both in the namespace gcx: a function in both would be
+    one, and either could be called in place of the other."""
+    program = tmp_path / "program.o"
+    source, include = ROOT / "examples" / "scenario.cpp", f"-I{prefix / 'include'}"
+    built = run("c++", "-std=c++17", "-O0", include, "-c", source, "-o", program)
+    assert built.returncode == 0, built.stderr
+
+    def names(file: Path) -> set[str]:
+        listed = run("nm", "--defined-only", "--extern-only", file).stdout
+        return set(re.findall(r" (_Z\w*3gcx\w*)$", listed, re.M))
+
+    theirs, ours = names(program), names(library_folder(prefix) / "libgcx.a")
+    assert len(theirs) > 20
+    assert len(ours) > 300
+    assert not theirs & ours
+
+
 def test_meson_by_pkg_config(prefix: Path, pkg_config: dict[str, str], tmp_path: Path) -> None:
     done = run("meson", "setup", tmp_path, CONSUMER, "--wrap-mode=nofallback", **pkg_config)
     assert done.returncode == 0, done.stdout
@@ -137,4 +189,4 @@ def test_meson_subproject(tmp_path: Path) -> None:
     # Unity sources name others by absolute paths, which the compiler's cache has to see through.
     done = run("ninja", "-C", tmp_path / "build", *SAID, CCACHE_BASEDIR=str(tmp_path))
     assert done.returncode == 0, done.stdout
-    runs(tmp_path / "build", GCX_SIM_LIBRARY=str(build_folder() / "src" / "sim" / "libgcx-sim.so"))
+    runs(tmp_path / "build", **SIMULATOR)

@@ -125,3 +125,10 @@ def test_example_says_what_is_wrong() -> None:
     assert done.returncode == 1
     assert "asked for 100 + 60 SMs" in done.stderr
     assert "device 0 has 132" in done.stderr
+
+
+def test_description_of_the_api(pkg_config: dict[str, str]) -> None:
+    """Generators of bindings find it by pkg-config."""
+    done = run("pkg-config", "--variable=api", "gcx", **pkg_config)
+    description = Path(pkg_config["PKG_CONFIG_SYSROOT_DIR"] + done.stdout.strip())
+    assert description.read_bytes() == (ROOT / "docs" / "gcx-api.json").read_bytes()

@@ -49,6 +49,8 @@ def test_metadata(files: dict[str, bytes]) -> None:
     description = metadata.get_payload()
     assert isinstance(description, str)
     assert "gcx.split" in description
+    assert len(metadata.get_all("Project-URL", [])) == 3
+    assert metadata["Author-email"]
     # An index page has nothing that a relative link could lead to.
     assert not re.search(r"\]\((?!https?://)", description)
     assert not re.search(r"^\[.*\]:|<img|<a ", description, re.M)

@@ -79,7 +79,8 @@ def build_main(suite: Suite) -> bool:
     """The build that several parts use; the first of them makes it."""
     with building_main:
         if not main_builds:
-            main_builds.append(build(suite, MAIN, *PRODUCT))
+            # tests/install links programs to the static library too.
+            main_builds.append(build(suite, MAIN, *PRODUCT, "-Ddefault_library=both"))
         return main_builds[0]
 
 

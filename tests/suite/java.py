@@ -69,8 +69,6 @@ def part_java(suite: Suite) -> None:
     version = ElementTree.parse(BINDING / "pom.xml").findtext("{*}version")
     jar = MAVEN / f"gcx-{version}.jar"
     suite.run("java: a program on the jar", ["java", "-cp", jar, SCENARIO], SIMULATED)
-    if suite.quick:
-        return
     # What was fetched above is enough: Maven fetches nothing here.
     again = ("-o", "surefire:test", "-Dtest=!VectorsTest", f"-Dgcx.jvm={CHECKED}")
     for driver in ("12.4", "13.5"):

@@ -7,11 +7,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from tests.abi.record import compile_problems
 from tests.suite.builds import MAIN, build_main
-from tests.suite.runner import BUILD, ROOT, Suite
+from tests.suite.runner import ROOT, Suite
 
 API = ROOT / "docs" / "gcx-api.json"
 BINDINGS = ROOT / "bindings"
@@ -116,49 +116,12 @@ def covers(key: str, name: str) -> bool:
     return name.startswith(key[:-1]) if key.endswith("*") else name == key
 
 
-def layout(api: Json) -> str:
-    """C that compiles if the description is what a compiler sees."""
-    lines = ["#include <gcx.h>"]
-
-    def holds(what: str, value: int) -> None:
-        lines.append(f'_Static_assert(({what}) == {value}, "{what}");')
-
-    for struct in api["structs"]:
-        name = struct["name"]
-        holds(f"sizeof({name})", struct["size"])
-        holds(f"_Alignof({name})", struct["align"])
-        if struct["struct_size"]:
-            lines.append(f"static const {name} a_{name} = {struct['init']};")
-            holds(f"sizeof(a_{name}.struct_size)", 4)
-        for member in struct["fields"]:
-            holds(f"offsetof({name}, {member['name']})", member["offset"])
-            holds(f"sizeof((({name}*)0)->{member['name']})", member["size"])
-    for enum in api["enums"]:
-        holds(f"sizeof({enum['name']})", enum["size"])
-        for value in enum["values"]:
-            holds(value["name"], value["value"])
-    for constant in api["constants"]:
-        holds(constant["name"], constant["value"])
-    described = [(f"__typeof__({entry['name']})*", entry) for entry in api["functions"]]
-    described += [(entry["name"], entry) for entry in api["callbacks"]]
-    for seen, entry in described:
-        name, result = entry["name"], entry["result"]["type"]
-        types = ", ".join(parameter["type"] for parameter in entry["parameters"])
-        same = f"__builtin_types_compatible_p(told_{name}, {seen})"
-        lines.append(f"typedef {result} (*told_{name})({types or 'void'});")
-        lines.append(f'_Static_assert({same}, "{name}");')
-    return "\n".join(lines) + "\n"
-
-
 def compare_layout(suite: Suite, api: Json) -> None:
-    source = BUILD / "gcx-api.c"
-    source.write_text(layout(api))
-    for compiler in ("gcc", "aarch64-linux-gnu-gcc"):
-        command: list[str | Path] = [compiler, "-std=gnu11", "-Wno-unused", "-fsyntax-only"]
-        suite.run(
-            f"the API's description is what {compiler} sees",
-            [*command, f"-I{ROOT / 'include'}", source],
-        )
+    for compiler in ("g++", "aarch64-linux-gnu-g++"):
+        problems = compile_problems(api, ROOT / "include", [compiler])
+        for problem in problems:
+            suite.say(f"{compiler}: {problem}")
+        suite.count(f"the API's description is what {compiler} sees", not problems)
 
 
 def header_is_described(suite: Suite) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,18 +18,16 @@ from tests.suite.builds import (
     build,
     build_fuzzers,
     build_main,
+    building_main,
     configured,
     main_env,
     test_programs,
 )
-from tests.suite.lint import Linter
 from tests.suite.runner import BUILD, ROOT, Suite, tracked
 
-# Clean verdicts of clang-tidy, good for other clones too, as ccache's results are.
-LINTED = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gcx-lint"
-# Those kept with the sources, by the key of everything that a verdict depends on. Whoever changes
-# sources commits what the part writes here; what isn't in it is checked.
-CLEAN = ROOT / "tests" / "suite" / "tidy-clean.txt"
+WHEELS, SITE = BUILD / "wheel", BUILD / "site"
+PYTHON_TESTS = ROOT / "bindings" / "python" / "tests"
+RAY = PYTHON_TESTS / "test_ray.py"
 SANITIZER_ENV = {
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     "TSAN_OPTIONS": "halt_on_error=1",
@@ -90,25 +88,48 @@ def part_command(suite: Suite) -> None:
         suite.pytest("cuda-bindings", ROOT / "tests" / "sim", main_env())
 
 
-def part_python(suite: Suite) -> None:
-    """The Python package: its wheel, and as installed from that on four simulated drivers."""
-    wheels, site = BUILD / "wheel", BUILD / "site"
-    for folder in (wheels, site):
+wheels_built: list[bool] = []
+
+
+def build_wheel(suite: Suite) -> bool:
+    """The wheel, installed in build/site; the first part that uses it builds it."""
+    # Not while the main build compiles the same sources: ccache has them afterwards.
+    with building_main:
+        if not wheels_built:
+            wheels_built.append(make_wheel(suite))
+        return wheels_built[0]
+
+
+def make_wheel(suite: Suite) -> bool:
+    for folder in (WHEELS, SITE):
         shutil.rmtree(folder, ignore_errors=True)
     pip: list[str | Path] = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
     settings = [f"--config-settings=setup-args={option}" for option in ("-Dwerror=true", *UNITY)]
     settings += [f"--config-settings=build-dir={WHEEL}", "--no-build-isolation", "--no-deps"]
-    if not suite.run("wheel", [*pip, "wheel", ROOT, "-w", wheels, *settings]):
-        return
-    install = [*pip, "install", "--no-index", "--no-deps", "--target", site]
-    (wheel,) = wheels.glob("gcx-*.whl")
-    if not suite.run("install the wheel", [*install, wheel]):
-        return
-    if not suite.quick:
+    if not suite.run("wheel", [*pip, "wheel", ROOT, "-w", WHEELS, *settings]):
+        return False
+    install = [*pip, "install", "--no-index", "--no-deps", "--target", SITE]
+    return suite.run("install the wheel", [*install, *WHEELS.glob("gcx-*.whl")])
+
+
+def on_driver(driver: str) -> dict[str, str]:
+    return {"PYTHONPATH": str(SITE), "GCX_DRIVER": f"sim:h100@{driver}"}
+
+
+def part_python(suite: Suite) -> None:
+    """The Python package: its wheel, and as installed from that on a simulated driver."""
+    if build_wheel(suite):
+        (wheel,) = WHEELS.glob("gcx-*.whl")
         suite.pytest("package", ROOT / "tests" / "package", {"GCX_WHEEL": str(wheel)})
-    for driver in ("13.0",) if suite.quick else ("12.4", "13.0", "13.1", "13.5"):
-        env = {"PYTHONPATH": str(site), "GCX_DRIVER": f"sim:h100@{driver}"}
-        suite.pytest(f"python-{driver}", ROOT / "bindings" / "python" / "tests", env)
+        suite.pytest("python-13.0", PYTHON_TESTS, on_driver("13.0"), f"--ignore={RAY}")
+
+
+def part_drivers(suite: Suite) -> None:
+    """The Python package on three more simulated drivers, and in a Ray of two nodes."""
+    if build_wheel(suite):
+        for driver in ("12.4", "13.1", "13.5"):
+            suite.pytest(f"python-{driver}", PYTHON_TESTS, on_driver(driver))
+        suite.pytest("ray", RAY, on_driver("13.0"))
 
 
 def part_headers(suite: Suite) -> None:
@@ -189,24 +210,19 @@ def part_arm(suite: Suite) -> None:
 
 
 def part_tidy(suite: Suite) -> None:
-    """clang-tidy over what changed of the C++ sources since they were last clean."""
-    folder = BUILD / "tidy"  # configured alone, for the flags of each source
-    if not configured(suite, folder, "-Dunity=off"):
+    """clang-tidy over the C++ sources."""
+    # A unit of the build has ten sources: most of the time goes into the standard library's
+    # headers, which are then read once. Three minutes of a processor in all: no cache is needed.
+    folder = BUILD / "tidy"
+    options = ["-Dtests=false", "-Dexamples=false", "-Dunity_size=10"]
+    generated: list[str | Path] = ["ninja", "-C", folder, "src/sim/embedded_profiles.cpp"]
+    if not configured(suite, folder, *options) or not suite.run("generated sources", generated):
         return
-    begin = time.monotonic()
-    linter = Linter(ROOT, folder, LINTED)
-    files = tracked("src/*.cpp")
-    LINTED.mkdir(parents=True, exist_ok=True)
-    for line in CLEAN.read_text().splitlines():
-        (LINTED / line.split()[0]).touch()
-    failed_before = len(suite.failed)
-    for file, said in linter.check(files):
-        if said:
-            suite.say(said)
-        suite.count(f"clang-tidy {file.relative_to(ROOT)}", not said)
-    if len(suite.failed) == failed_before:
-        keys = [
-            f"{source.key}  {source.path.relative_to(ROOT)}" for source in linter.sources(files)
-        ]
-        CLEAN.write_text("\n".join(sorted(keys, key=lambda line: line.split()[1])) + "\n")
-    suite.steps.append(("clang-tidy", time.monotonic() - begin))
+    # Units include sources; and the compile commands are GCC's, some of whose warnings Clang does
+    # not know.
+    tidy: list[str | Path] = ["clang-tidy", "--quiet", "-p", folder]
+    tidy += ["--checks=-bugprone-suspicious-include", "--extra-arg=-Wno-unknown-warning-option"]
+    commands = json.loads((folder / "compile_commands.json").read_text())
+    units = [command["file"] for command in commands if command["file"].endswith(".cpp")]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda unit: suite.run(f"tidy {unit}", [*tidy, folder / unit]), units))

@@ -27,8 +27,7 @@ class Suite:
     """Counts what passed and failed, and remembers the names of what failed and what takes long.
     Each part has one, which prints when the part is done, since parts run at the same time."""
 
-    def __init__(self, quick: bool = False) -> None:
-        self.quick = quick
+    def __init__(self) -> None:
         self.passed = 0
         self.failed: list[str] = []
         self.steps: list[tuple[str, float]] = []
@@ -79,6 +78,8 @@ class Suite:
                 "-C",
                 build,
                 "--no-rebuild",
+                "--setup",
+                "everything",
                 "--print-errorlogs",
                 "--timeout-multiplier",
                 str(PATIENCE),
@@ -86,7 +87,7 @@ class Suite:
             ],
             env,
         )
-        log = build / "meson-logs" / "testlog.json"
+        log = build / "meson-logs" / "testlog-everything.json"
         lines = log.read_text().splitlines() if log.exists() else []
         results = [json.loads(line) for line in lines]
         for result in results:
@@ -99,14 +100,14 @@ class Suite:
         if not results:
             self.count(f"{name}: has tests", False)
 
-    def pytest(self, name: str, folder: Path, env: dict[str, str]) -> None:
-        """Runs a folder's pytest tests and counts each."""
+    def pytest(self, name: str, folder: Path, env: dict[str, str], *options: str) -> None:
+        """Runs the pytest tests of a folder or a file and counts each."""
         report = BUILD / f"{name}.xml"
         report.unlink(missing_ok=True)
         done = self.timed(
             f"tests of {name}",
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder,
-             f"--junitxml={report}"],
+             f"--junitxml={report}", *options],
             env,
         )  # fmt: skip
         cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []

@@ -80,14 +80,12 @@ def lint(suite: Suite) -> None:
 
 def test_crates(suite: Suite) -> None:
     plain = ["--locked", "--no-default-features"]
-    for driver in DRIVERS[1:2] if suite.quick else DRIVERS:
+    for driver in DRIVERS:
         env = environment(GCX_DRIVER=f"sim:h100@{driver}")
         # The examples of the documentation need nothing newer than 13.0.
         which = ["--all-targets"] if driver != "13.0" else []
         test(suite, f"rust-{driver}", cargo("test", "-p", "gcx", *plain, *which), env)
     test(suite, "gcx-sys", cargo("test", "-p", "gcx-sys", *plain), environment())
-    if suite.quick:
-        return
     made = ["--features", "bindgen"]
     test(suite, "bindgen", cargo("test", "-p", "gcx-sys", *plain, *made), environment())
     loaded = ["--features", "dlopen", "--tests"]
@@ -313,8 +311,7 @@ def part_rust(suite: Suite) -> None:
     test_crates(suite)
     test_vectors(suite)
     test_scenario(suite)
-    if not suite.quick:
-        test_memory(suite)
-        test_cudarc(suite)
-        test_package(suite)
-        test_oldest(suite)
+    test_memory(suite)
+    test_cudarc(suite)
+    test_package(suite)
+    test_oldest(suite)

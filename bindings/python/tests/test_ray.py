@@ -20,7 +20,7 @@ import pytest
 
 if gcx.driver_info().version != (13, 0):
     pytest.skip("Ray runs on one driver, 13.0: nothing differs here", allow_module_level=True)
-ray = pytest.importorskip("ray", reason="tests/requirements.txt has Ray")
+ray = pytest.importorskip("ray", reason="tests/requirements-ray.txt has Ray")
 from ray.cluster_utils import Cluster  # noqa: E402
 from ray.util.placement_group import placement_group, remove_placement_group  # noqa: E402
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: E402

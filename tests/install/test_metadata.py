@@ -1,0 +1,21 @@
+"""What the packages of all languages say of the project, before a release and for one."""
+
+from __future__ import annotations
+
+import sys
+
+from .conftest import ROOT, run
+
+METADATA = ROOT / "tools" / "metadata.py"
+
+
+def test_packages_agree() -> None:
+    done = run(sys.executable, METADATA)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_release_needs_real_addresses() -> None:
+    constants = (ROOT / "tools" / "project.json").read_text()
+    done = run(sys.executable, METADATA, "--release")
+    assert (done.returncode != 0) == ("example" in constants)
+    assert ("set it before a release" in done.stderr) == ("example" in constants)
