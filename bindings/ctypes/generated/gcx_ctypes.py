@@ -1319,8 +1319,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
         c_uint32,
         POINTER(c_uint32),
     ),
-    # Shows which SMs streams really run on, and whether that is what was promised: probes each
-    # stream as gcx_stream_probe_sms does, one after the other, and compares.
+    # Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
+    # probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
     "gcx_verify": (
         gcx_result,
         POINTER(gcx_stream),

@@ -1269,8 +1269,8 @@ gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 // is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
 gcx_result gcx_device_get_shared_sms(
     int32_t device, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
-// Shows which SMs streams really run on, and whether that is what was promised: probes each stream
-// as gcx_stream_probe_sms does, one after the other, and compares.
+// Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
+// probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
 gcx_result gcx_verify(
     const gcx_stream* streams, uint32_t count, gcx_verified_stream* results, gcx_verification*
     verification);

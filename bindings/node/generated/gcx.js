@@ -1166,8 +1166,8 @@ export const FUNCTIONS = {
   // Finds the SMs that all partitions of this process share because a module with dynamic
   // parallelism is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
   gcx_device_get_shared_sms: ["int32_t", ["int32_t", out("uint32_t"), "uint32_t", out("uint32_t")]],
-  // Shows which SMs streams really run on, and whether that is what was promised: probes each
-  // stream as gcx_stream_probe_sms does, one after the other, and compares.
+  // Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
+  // probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
   gcx_verify: ["int32_t", [
     pointer(gcx_stream),
     "uint32_t",
