@@ -11,7 +11,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use gcx::{holds, Cancel, Device, ErrorKind, Family, Hold, HoldBuilder, Lease, LiveHold, Resize, Sms};
+use gcx::{
+    holds, Cancel, Device, ErrorKind, Family, Hold, HoldBuilder, Lease, LiveHold, Resize, Sms,
+};
 
 /// The folder that the environment names.
 fn folder() -> PathBuf {
