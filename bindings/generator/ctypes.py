@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bindings.generator.api import Api, Field, Parameter, Struct, Type
+from bindings.generator.api import Api, Field, Function, Parameter, Struct, Type
 from bindings.generator.text import NOTICE, wrapped
 
 PATH = "bindings/ctypes/generated/gcx_ctypes.py"
@@ -27,6 +27,43 @@ from ctypes import (
     c_void_p,
 )
 from typing import Any
+
+# Ranges of integers, which ctypes would cut in silence.
+RANGES = {
+    c_int32: (-0x80000000, 0x7FFFFFFF),
+    c_uint32: (0, 0xFFFFFFFF),
+    c_uint64: (0, 0xFFFFFFFFFFFFFFFF),
+}
+
+
+def _check(what: str, type_: Any, value: Any) -> None:
+    """Raises a ValueError unless C gets an integer or a string as it is."""
+    least, most = RANGES.get(type_, (0, 0))
+    if type_ in RANGES and isinstance(value, int) and not least <= value <= most:
+        raise ValueError(f"{what} is {value}; it must be an integer from {least} to {most}")
+    if type_ is c_char_p and isinstance(value, bytes) and b"\\0" in value:
+        raise ValueError(f"{what} is {value!r}; a string can't have a byte 0")
+
+
+class _Parameter:
+    """Of a function: what ctypes asks to convert an argument."""
+
+    def __init__(self, what: str, type_: Any) -> None:
+        self._what, self._type = what, type_
+
+    def from_param(self, value: Any) -> Any:
+        _check(self._what, self._type, value)
+        return self._type.from_param(value)
+
+
+class _Struct(ctypes.Structure):
+    """Refuses what a field can't hold."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        types: dict[str, Any] = dict(self._fields_)  # type: ignore[arg-type]
+        _check(f"{type(self).__name__}.{name}", types.get(name), value)
+        super().__setattr__(name, value)
+
 '''
 END = '''\
 
@@ -53,9 +90,10 @@ def open(library: str = "%(soname)s") -> ctypes.CDLL:
             return result
         raise GcxError(c, result)
 
-    for name, (result, *parameters) in FUNCTIONS.items():
+    for name, (result, parameters) in FUNCTIONS.items():
         function = getattr(c, name)
-        function.restype, function.argtypes = result, parameters
+        function.restype = result
+        function.argtypes = [_Parameter(f"{name}: {key}", of) for key, of in parameters.items()]
         if result is gcx_result:
             function.errcheck = check
     return c
@@ -87,11 +125,9 @@ def files(api: Api) -> dict[str, str]:
     for struct in api.structs:
         lines += ["", "", *declared(struct)]
     lines += ["", "", "# What each returns, and what it takes."]
-    lines.append("FUNCTIONS: dict[str, tuple[Any, ...]] = {")
+    lines.append("FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {")
     for function in api.functions:
-        types = [ctypes_type(function.result), *(passed(p) for p in function.parameters)]
-        lines += comment(function.brief, "    ")
-        lines += call(f'    "{function.name}": (', types, "),")
+        lines += [*comment(function.brief, "    "), *row(function)]
     lines += ["}", "# Results that are no failure.", "ANSWERS: dict[str, tuple[int, ...]] = {"]
     lines += [f'    "{f.name}": ({", ".join(f.answers)},),' for f in api.functions if f.answers]
     lines.append("}")
@@ -115,6 +151,15 @@ def call(begin: str, items: Sequence[str], end: str) -> list[str]:
     return [begin, *(f"{indent}    {item}," for item in items), indent + end]
 
 
+def row(function: Function) -> list[str]:
+    result = ctypes_type(function.result)
+    types = [f'"{parameter.name}": {passed(parameter)}' for parameter in function.parameters]
+    one = call(f'    "{function.name}": (', [result, "{" + ", ".join(types) + "}"], "),")
+    if len(one) == 1:
+        return one
+    return [one[0], f"        {result},", *call("        {", types, "},"), one[-1]]
+
+
 def ctypes_type(of: Type) -> str:
     """A value's type."""
     if of.kind in ("struct", "handle", "enum", "callback"):
@@ -129,7 +174,7 @@ def ctypes_type(of: Type) -> str:
 
 
 def declared(struct: Struct) -> list[str]:
-    lines = [f"class {struct.name}(ctypes.Structure):", *comment(struct.brief, "    ")]
+    lines = [f"class {struct.name}(_Struct):", *comment(struct.brief, "    ")]
     if len(struct.fields) == 1:  # ruff format keeps it on one line
         (field,) = struct.fields
         return [*lines, f'    _fields_ = (("{field.name}", {member(field)}),)']

@@ -2,27 +2,77 @@
 
 from __future__ import annotations
 
-from bindings.generator.api import Api, Field, Function, Parameter, Struct, Value
+from bindings.generator.api import Api, Field, Function, Parameter, Struct, Type, Value
 from bindings.generator.text import NOTICE, wrapped
 
 PATH = "bindings/lua/generated/gcx.lua"
 # What follows the declarations.
 END = """\
-]=])
+]=]) end
 
-local gcx = {}
+-- Ranges of integers, which LuaJIT would cut in silence.
+local ranges = {
+    int32_t = { -0x80000000, 0x7fffffff },
+    uint32_t = { 0, 0xffffffff },
+    uint64_t = { 0, 0xffffffffffffffffULL },
+}
+
+-- Raises an error unless C gets a value as it is.
+local function check(what, type_, value)
+    local range = ranges[type_]
+    if not range then
+        if type(value) == "string" and value:find("\\0", 1, true) then
+            error(("%%s is %%q; a string can't have a byte 0"):format(what, value), 0)
+        end
+        return
+    end
+    local whole
+    if type(value) == "number" then
+        local most = math.min(tonumber(range[2]), 2^53)
+        whole = value == math.floor(value) and value >= range[1] and value <= most
+    elseif ffi.istype("int64_t", value) then
+        whole = value >= range[1] and (value < 0 or ffi.cast("uint64_t", value) <= range[2])
+    elseif ffi.istype("uint64_t", value) then
+        whole = value <= range[2]
+    end
+    if not whole then
+        error(what .. " is " .. tostring(value) .. "; it must be an integer from "
+            .. tostring(range[1]) .. " to " .. tostring(range[2]), 0)
+    end
+end
+
+local function closed(_, name)
+    error(name .. ": the library is not open; call gcx.open() first", 0)
+end
+
+local gcx = { C = setmetatable({}, { __index = closed }) }
+
+-- A function that refuses what its parameters can't hold.
+local function checked(name, call, parameters)
+    return function(...)
+        for _, parameter in ipairs(parameters) do
+            local place, is, type_ = unpack(parameter)
+            check(name .. ": " .. is, type_, (select(place, ...)))
+        end
+        return call(...)
+    end
+end
 
 -- Loads libgcx from a path, or by a name that the loader looks up. What it returns has every
 -- function, enum value and constant of gcx.h under its name: C.gcx_lease_acquire, C.GCX_REST.
 function gcx.open(library)
     library = library or "%(soname)s"
-    gcx.C = ffi.load(library)
-    for _, name in ipairs(functions) do
-        if not pcall(function() return gcx.C[name] end) then
+    local loaded = ffi.load(library)
+    local C = setmetatable({}, { __index = loaded })
+    for name, parameters in pairs(functions) do
+        local found, call = pcall(function() return loaded[name] end)
+        if not found then
             error(library .. " has no " .. name .. ": it is no libgcx of this version", 0)
         end
+        C[name] = checked(name, call, parameters)
     end
-    return gcx.C
+    gcx.C = C
+    return C
 end
 
 -- What a failed call raises: a table with the result's number and name, and the message in words.
@@ -43,11 +93,16 @@ function gcx.check(result)
     end
 end
 
--- A struct of gcx.h, all zero but for struct_size, which is filled in.
-function gcx.new(name)
+-- A struct of gcx.h: struct_size is filled in, fields are as given, and the others zero. A string
+-- in it must live as long as the struct.
+function gcx.new(name, fields)
     local value = ffi.new(name)
     if ffi.offsetof(name, "struct_size") then
         value.struct_size = ffi.sizeof(name)
+    end
+    for field, given in pairs(fields or {}) do
+        check(name .. ": " .. field, (structs[name] or {})[field], given)
+        value[field] = given
     end
     return value
 end
@@ -64,11 +119,19 @@ def files(api: Api) -> dict[str, str]:
         "",
         'local ffi = require("ffi")',
         "",
+        "-- Of each function the parameters that are checked: place, name, type.",
         "local functions = {",
-        *(f'    "{function.name}",' for function in api.functions),
+        *(line for function in api.functions for line in checks(function)),
         "}",
         "",
-        "ffi.cdef([=[",
+        "-- The same of structs that callers fill in.",
+        "local structs = {",
+        *(line for struct in api.structs for line in field_checks(api, struct)),
+        "}",
+        "",
+        "-- A second copy of this file has the declarations of the first.",
+        'local declared = pcall(ffi.typeof, "gcx_resource")',
+        "if not declared then ffi.cdef([=[",
     ]
     for native in api.natives:
         lines.append(f"struct {native.name};")
@@ -96,6 +159,42 @@ def files(api: Api) -> dict[str, str]:
     for function in api.functions:
         lines += [*comment(function.brief), *prototype(function)]
     return {PATH: "\n".join(lines) + "\n" + END % {"soname": api.soname}}
+
+
+def checked_type(of: Type) -> str | None:
+    """The type, if values of it are checked."""
+    if of.pointer or of.kind not in ("integer", "enum", "string"):
+        return None
+    return {"enum": "int32_t", "string": "string"}.get(of.kind, of.base)
+
+
+def table(name: str, items: list[str]) -> list[str]:
+    one = f"    {name} = {{ {', '.join(items)} }}," if items else f"    {name} = {{}},"
+    if len(one) <= 100:
+        return [one]
+    return [f"    {name} = {{", *(f"        {item}," for item in items), "    },"]
+
+
+def checks(function: Function) -> list[str]:
+    items = [
+        f'{{ {place}, "{parameter.name}", "{type_}" }}'
+        for place, parameter in enumerate(function.parameters, 1)
+        if (type_ := checked_type(parameter)) is not None and parameter.direction == "in"
+    ]
+    return table(function.name, items)
+
+
+def field_checks(api: Api, struct: Struct) -> list[str]:
+    passed = (parameter for function in api.functions for parameter in function.parameters)
+    if not any(one.base == struct.name and one.direction == "in" for one in passed):
+        return []
+    fields = [field for field in struct.fields if field.elements is None]
+    items = [
+        f'{field.name} = "{type_}"'
+        for field in fields
+        if (type_ := checked_type(field)) is not None
+    ]
+    return table(struct.name, items) if items else []
 
 
 def comment(text: str, indent: str = "") -> list[str]:

@@ -8,6 +8,7 @@ from bindings.generator.text import NOTICE, wrapped
 PATH = "bindings/node/generated/gcx.js"
 BEGIN = """\
 // All of gcx.h for koffi.
+import { inspect } from "node:util";
 import koffi from "koffi";
 
 // Types have no names: koffi has one table of names for all modules of a thread, so that a second
@@ -17,6 +18,88 @@ const out = (type) => koffi.out(koffi.pointer(type));
 const inout = (type) => koffi.inout(koffi.pointer(type));
 """
 END = """\
+
+// What koffi would cut in silence, or take for an address.
+const RANGES = {
+  Int32: [-(2 ** 31), 2 ** 31 - 1],
+  UInt32: [0, 2 ** 32 - 1],
+  UInt64: [0, 2n ** 64n - 1n],
+};
+
+// Of a type what says why a value can't be passed, "" if it can; undefined: any may be tried.
+function checker(type) {
+  const { primitive, ref, members } = koffi.type(type);
+  if (primitive in RANGES) {
+    const [least, most] = RANGES[primitive];
+    const exact = primitive === "UInt64" ? Number.isSafeInteger : Number.isInteger;
+    return (value) =>
+      (typeof value === "bigint" || exact(value)) && value >= least && value <= most
+        ? ""
+        : ` is ${inspect(value)}; it must be an integer from ${least} to ${most}`;
+  }
+  if (primitive === "String") {
+    return (value) =>
+      value == null || (typeof value === "string" && !value.includes("\\0"))
+        ? ""
+        : ` is ${inspect(value)}; it must be a string without a byte 0, or null`;
+  }
+  if (primitive === "Record") {
+    const checks = Object.entries(members).map(([name, member]) => [name, checker(member.type)]);
+    return (value) => {
+      for (const [name, check] of checks) {
+        const problem = check && value?.[name] !== undefined ? check(value[name]) : "";
+        if (problem) return `.${name}${problem}`;
+      }
+      return "";
+    };
+  }
+  if (primitive === "Callback") {
+    return (value) =>
+      value == null || typeof value === "function" || typeof value === "bigint"
+        ? ""
+        : ` is ${inspect(value)}; it must be a function or null`;
+  }
+  const isPointer = primitive === "Pointer" && koffi.type(ref).primitive !== "Void";
+  if (!isPointer && primitive !== "Array") return undefined;
+  const check = checker(ref);
+  const isRecord = koffi.type(ref).primitive === "Record";
+  return (value) => {
+    if (isPointer && value != null && !["object", "bigint"].includes(typeof value)) {
+      return ` is ${inspect(value)}; it must be an object, an array or null`;
+    }
+    if (!check) return "";
+    if (!Array.isArray(value)) return isRecord && !ArrayBuffer.isView(value) ? check(value) : "";
+    for (const [i, one] of value.entries()) {
+      const problem = check(one);
+      if (problem) return `[${i}]${problem}`;
+    }
+    return "";
+  };
+}
+
+// A function that refuses what its parameters can't hold.
+function checked(name, parameters, call) {
+  const checks = Object.entries(parameters).flatMap(([parameter, type], i) => {
+    const check = checker(type);
+    return check ? [[i, parameter, check]] : [];
+  });
+  if (checks.length === 0) return call;
+  const refuse = (values) => {
+    for (const [i, parameter, check] of checks) {
+      const problem = check(values[i]);
+      if (problem) throw new TypeError(`${name}: ${parameter}${problem}`);
+    }
+  };
+  const wrapped = (...values) => {
+    refuse(values);
+    return call(...values);
+  };
+  wrapped.async = (...values) => {
+    refuse(values);
+    return call.async(...values);
+  };
+  return wrapped;
+}
 
 /** Every function of gcx.h under its name; open() fills it in. */
 export const c = {};
@@ -31,7 +114,8 @@ export function open(library = "%(soname)s") {
   try {
     const loaded = koffi.load(library);
     for (const [name, [result, parameters]] of Object.entries(FUNCTIONS)) {
-      c[name] = loaded.func(name, result, parameters);
+      const call = loaded.func(name, result, Object.values(parameters));
+      c[name] = checked(name, parameters, call);
     }
   } catch (error) {
     throw new Error(`${library} can't be used: ${error.message}`, { cause: error });
@@ -125,7 +209,7 @@ def member(field: Field) -> str:
 
 def passed(parameter: Parameter) -> str:
     if parameter.kind == "string" and parameter.direction == "out":
-        return '"void*"'  # room: a Buffer
+        return 'pointer("uint8_t")'  # room: a Buffer
     if not parameter.pointer:
         return koffi_type(parameter)
     way = {"in": "pointer", "out": "out", "inout": "inout"}[parameter.direction]
@@ -133,9 +217,9 @@ def passed(parameter: Parameter) -> str:
 
 
 def row(function: Function) -> list[str]:
-    types = [passed(parameter) for parameter in function.parameters]
-    begin = f"  {function.name}: [{koffi_type(function.result)}, ["
-    line = f"{begin}{', '.join(types)}]],"
+    types = [f"{parameter.name}: {passed(parameter)}" for parameter in function.parameters]
+    begin = f"  {function.name}: [{koffi_type(function.result)}, {{"
+    line = f"{begin} {', '.join(types)} }}]," if types else f"{begin}}}],"
     if len(line) > 100:
-        line = f"{begin}\n" + "".join(f"    {type_},\n" for type_ in types) + "  ]],"
+        line = f"{begin}\n" + "".join(f"    {type_},\n" for type_ in types) + "  }],"
     return [*comment(function.brief, "  "), line]

@@ -105,6 +105,24 @@ func TestLeasesChangeAndStreamsFollow(t *testing.T) {
 	noError(t, stream.Close())
 }
 
+func TestVerifyFindsAnOverlap(t *testing.T) {
+	context, one, err := newStream(0, 24)
+	noError(t, err)
+	other := must[Stream](t)(context.NewStream(0))
+	found := must[Verified](t)(Verify(one))
+	if found.Ok != 1 || found.Streams[0].SMCount != 24 || found.Problems.String() != "" {
+		t.Errorf("%+v", found)
+	}
+	found = must[Verified](t)(Verify(one, other))
+	if found.Ok != 0 || found.OverlapCount != 24 || found.Overlap != found.Streams[1].Seen ||
+		!strings.Contains(found.Problems.String(), "partitions A and B share 24 SMs") {
+		t.Errorf("%+v", found)
+	}
+	_, err = Verify()
+	refused(t, "no stream", err, raw.ErrorInvalidValue)
+	noError(t, one.Close(), other.Close(), context.Close())
+}
+
 func TestWaitIsCancelled(t *testing.T) {
 	held := must[Lease](t)(Acquire(0, Rest, LeaseParams{}))
 	cancel := must[Cancel](t)(NewCancel())

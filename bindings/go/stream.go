@@ -88,3 +88,19 @@ func (stream Stream) Record(event Event) error {
 func (stream Stream) Wait(event Event) error {
 	return check(func() Result { return Raw.StreamWait(raw.Stream(stream), raw.Event(event)) })
 }
+
+// Verified is what Verify found.
+type Verified struct {
+	raw.Verification
+	Streams []raw.VerifiedStream // in the order given
+}
+
+// Verify shows which SMs streams of one device really run on, and whether that is what was promised.
+// A problem is no error: Ok is 0, and Problems has a line for each.
+func Verify(streams ...Stream) (Verified, error) {
+	seen := make([]raw.VerifiedStream, len(streams))
+	found, err := filled(func(found *raw.Verification) Result {
+		return Raw.Verify((*raw.Stream)(first(streams)), length(streams), first(seen), found)
+	})
+	return Verified{found, seen}, err
+}

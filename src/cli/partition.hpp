@@ -5,7 +5,6 @@
 #include "cli/layout.hpp"
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -14,25 +13,28 @@ namespace gcx::cli {
 struct Partition {
     Context context;
     Stream stream;
-    std::vector<uint32_t> seen; // SMs that the probe saw, ascending
+    std::vector<uint32_t> seen; // SMs that its kernels ran on, ascending
 };
 
 // The SMs that the stream's kernels run on.
 std::vector<uint32_t> probe(const Stream& stream);
 
-// The SMs that dynamic parallelism makes all partitions of the process share, as far as that shows:
-// empty unless a partition's kernels were seen on more SMs than it has.
-std::vector<uint32_t> shared_by_all(const Layout& layout, const Split& made,
-                                    const std::vector<Partition>& partitions);
+// What gcx_verify found, and what the command compares itself.
+struct Proof {
+    std::size_t problem_count = 0; // may be more than there are lines
+    std::vector<std::string> problems;
+    uint32_t overlap_count = 0;
+    std::vector<uint32_t> shared_by_all; // ascending
+    bool virtual_sm_numbers = false;
 
-// What isn't as the split promised: counts, of the request, the context, the stream and the SMs
-// seen; SMs seen in two partitions, where their numbers aren't virtual; the sum. SMs that all share
-// are one problem, and no others. Empty: all holds.
-std::vector<std::string> find_problems(const Layout& layout, const Split& made,
-                                       const std::vector<Partition>& partitions,
-                                       const std::vector<uint32_t>& shared);
+    void add(std::string problem) {
+        problems.push_back(std::move(problem));
+        problem_count++;
+    }
+};
 
-// The SMs that several partitions were seen on, ascending, with those partitions' names.
-std::map<uint32_t, std::string> shared_sms(const std::vector<Partition>& partitions);
+// Verifies all partitions and fills in what was seen of each. Compares as well the counts of the
+// requests, of the split and of the streams, and their sum with the device.
+Proof verify(const Layout& layout, const Split& made, std::vector<Partition>& partitions);
 
 } // namespace gcx::cli

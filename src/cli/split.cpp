@@ -30,7 +30,7 @@ std::vector<Measured> make_and_run(const Split& made, std::vector<Partition>& pa
     }
     for (std::size_t i = 0; i < partitions.size(); i++) {
         watch.lap();
-        partitions[i].seen = probe(partitions[i].stream);
+        probe(partitions[i].stream);
         measured[i].kernel = watch.lap();
         check(gcx_stream_get_max_cluster_size(partitions[i].stream.get(),
                                               &measured[i].max_cluster_size));
@@ -110,8 +110,7 @@ Report run_split(const Arguments& arguments) {
     const std::vector<Measured> measured = make_and_run(made, partitions);
 
     Report report;
-    report.problems =
-        find_problems(layout, made, partitions, shared_by_all(layout, made, partitions));
+    report.problems = verify(layout, made, partitions).problems;
     report.json = report_start(driver);
     set_layout(report.json, layout);
     report.json.set("split_us", split_us);

@@ -11,47 +11,19 @@
 #include "cli/text.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <iterator>
 #include <optional>
-#include <thread>
 
 namespace gcx::cli {
 namespace {
 
-// More at once would be more threads than a machine likes, and show nothing new.
-constexpr std::size_t kProbesAtOnce = 16;
-
-// Several at once: partitions that are disjoint only one after the other would show here.
-void probe_together(std::vector<Partition>& partitions, std::size_t first) {
-    const std::size_t last = std::min(first + kProbesAtOnce, partitions.size());
-    std::vector<std::exception_ptr> errors(last - first);
-    {
-        std::vector<std::jthread> threads;
-        for (std::size_t i = first; i < last; i++)
-            threads.emplace_back([&partitions, &errors, first, i] {
-                try {
-                    partitions[i].seen = probe(partitions[i].stream);
-                } catch (...) {
-                    errors[i - first] = std::current_exception();
-                }
-            });
-    }
-    for (const std::exception_ptr& error : errors) {
-        if (error)
-            std::rethrow_exception(error);
-    }
-}
-
 // All contexts are alive before the first probe, as they would be in use.
-std::vector<Partition> make_and_probe(const Split& made) {
+std::vector<Partition> make(const Split& made) {
     std::vector<Partition> partitions(made.groups.size());
     for (std::size_t i = 0; i < partitions.size(); i++) {
         check(gcx_context_create(&made.groups[i], 1, nullptr, partitions[i].context.out()));
         check(gcx_stream_create(partitions[i].context.get(), nullptr, partitions[i].stream.out()));
     }
-    for (std::size_t first = 0; first < partitions.size(); first += kProbesAtOnce)
-        probe_together(partitions, first);
     return partitions;
 }
 
@@ -75,7 +47,7 @@ SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Split& m
 }
 
 void fill_json(Report& report, const Layout& layout, const Split& made,
-               const std::vector<Partition>& partitions, bool virtual_numbers) {
+               const std::vector<Partition>& partitions, const Proof& proof) {
     Json groups = Json::array();
     for (std::size_t i = 0; i < partitions.size(); i++)
         groups.add(Json::object()
@@ -88,10 +60,11 @@ void fill_json(Report& report, const Layout& layout, const Split& made,
     report.json.set("ok", report.problems.empty());
     set_layout(report.json, layout);
     report.json.set("groups", std::move(groups))
-        .set("overlap", virtual_numbers ? Json() : Json(shared_sms(partitions).size()))
+        .set("overlap", proof.virtual_sm_numbers ? Json() : Json(proof.overlap_count))
         .set("remainder", made.remainder_sm_count)
         .set("problems", std::move(problems))
-        .set("virtual_sm_numbers", virtual_numbers);
+        .set("virtual_sm_numbers", proof.virtual_sm_numbers)
+        .set("shared_by_all", proof.shared_by_all);
 }
 
 // SMs that partitions were seen on, and the gcx exec around this process was not.
@@ -151,31 +124,31 @@ Report run_verify(const Arguments& arguments) {
     if (svg && svg->empty())
         throw UsageError("--svg is empty; give the file to write, e.g. --svg sms.svg");
     const gcx_driver_info driver = open_driver(arguments);
-    const bool virtual_numbers = virtual_sm_numbers(layout.device);
-    if (svg && virtual_numbers)
+    if (svg && virtual_sm_numbers(layout.device))
         throw Failure(GCX_ERROR_NOT_SUPPORTED,
                       "--svg: under MPS SM numbers are virtual, so there is no map of SMs to draw; "
                       "gcx verify without it counts them");
     const std::optional<AroundPartition> around = partition_around(layout.device);
     const Split made = split(device_sms(layout.device), layout);
-    const std::vector<Partition> partitions = make_and_probe(made);
+    std::vector<Partition> partitions = make(made);
+    Proof proof = verify(layout, made, partitions);
+    const bool virtual_numbers = proof.virtual_sm_numbers;
+    // SMs that all partitions of the process share are named already.
+    if (proof.shared_by_all.empty()) {
+        for (std::string& problem : around_problems(around, layout, partitions, virtual_numbers))
+            proof.add(std::move(problem));
+    }
 
     Report report;
-    const std::vector<uint32_t> shared = shared_by_all(layout, made, partitions);
-    report.problems = find_problems(layout, made, partitions, shared);
-    // SMs that all partitions of the process share are named already.
-    if (shared.empty())
-        std::ranges::move(around_problems(around, layout, partitions, virtual_numbers),
-                          std::back_inserter(report.problems));
-    const SmMap map = map_of(driver, layout, made, partitions, around, report.problems.empty());
+    report.problems = proof.problems;
+    const SmMap map = map_of(driver, layout, made, partitions, around, proof.problem_count == 0);
     report.json = report_start(driver);
-    fill_json(report, layout, made, partitions, virtual_numbers);
-    report.json.set("shared_by_all", shared);
+    fill_json(report, layout, made, partitions, proof);
     report.json.set("inside_exec", around_json(around));
     report.text = banner(driver) + layout_line(layout) +
                   (around ? around_text(*around, !virtual_numbers) : "") +
                   (virtual_numbers ? legends(map) : terminal_map(map, wants_colours()));
-    report.text += conclusion(report.problems.size(), around.has_value(), virtual_numbers);
+    report.text += conclusion(proof.problem_count, around.has_value(), virtual_numbers);
     if (svg) {
         write_file(*svg, svg_map(map));
         report.text += "wrote " + visible(*svg) + "\n";

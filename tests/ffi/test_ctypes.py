@@ -73,6 +73,26 @@ def test_values_keep_their_types(c: ctypes.CDLL) -> None:
         c.gcx_context_create(24, 1, None, None)
 
 
+def test_what_c_would_get_wrong_is_refused(c: ctypes.CDLL) -> None:
+    lease = gcx.gcx_lease()
+    for device, count, message in (
+        (0, -1, "gcx_lease_acquire: sm_count is -1; it must be an integer from 0 to 4294967295"),
+        (0, 2**32 + 24, "sm_count is 4294967320; "),
+        (2**32, 8, "device is 4294967296; "),
+        (0, 8.5, "cannot be interpreted as an integer|TypeError"),
+    ):
+        with pytest.raises(ctypes.ArgumentError, match=message):
+            c.gcx_lease_acquire(device, count, None, byref(lease))
+    with pytest.raises(ctypes.ArgumentError, match="gcx_hold_join: token is b'a"):
+        c.gcx_hold_join(b"a\0b", byref(gcx.gcx_hold()))
+    with pytest.raises(gcx.GcxError, match="sm_count is 0; GCX_REST requests"):
+        c.gcx_lease_acquire(0, 0, None, byref(lease))
+    with pytest.raises(ValueError, match=r"gcx_lease_params\.name is b'a"):
+        gcx.sized(gcx.gcx_lease_params, name=b"a\0b")
+    with pytest.raises(ValueError, match=r"gcx_sm_request\.sm_count is 4294967296; "):
+        gcx.gcx_sm_request(2**32)
+
+
 def test_each_thread_gets_its_own_message(c: ctypes.CDLL) -> None:
     wrong: list[str] = []
 

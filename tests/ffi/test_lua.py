@@ -26,6 +26,36 @@ assert(tostring(failure):find("^GCX_ERROR_INVALID_HANDLE: gcx_lease_release: .")
 assert(gcx.new("gcx_sm_request").sm_count == 0) -- without struct_size
 gcx.check(C.gcx_lease_acquire(0, 8, nil, lease)) -- the process ends with it
 """
+REFUSALS = r"""
+local function refused(message, call, ...)
+    local worked, failure = pcall(call, ...)
+    assert(not worked and tostring(failure):find(message, 1, true), tostring(failure))
+end
+local out = ffi.new("gcx_lease[1]")
+local acquire = C.gcx_lease_acquire
+local numbers = "; it must be an integer from 0 to 4294967295"
+refused("gcx_lease_acquire: sm_count is -1" .. numbers, acquire, 0, -1, nil, out)
+refused("gcx_lease_acquire: sm_count is 4294967320" .. numbers, acquire, 0, 2^32 + 24, nil, out)
+refused("sm_count is 4294967296ULL; ", acquire, 0, 2ULL^32, nil, out)
+refused("sm_count is -1LL; ", acquire, 0, -1LL, nil, out)
+refused("sm_count is 8.5; ", acquire, 0, 8.5, nil, out)
+refused("gcx_lease_acquire: device is nan; ", acquire, 0/0, 8, nil, out)
+refused("device is 4294967296; ", acquire, 2^32, 8, nil, out)
+refused("device is nil; ", acquire, nil, 8, nil, out)
+refused("sm_count is 0; GCX_REST requests", function() gcx.check(acquire(0, 0, nil, out)) end)
+refused("gcx_hold_join: token is ", C.gcx_hold_join, "a\0b", ffi.new("gcx_hold[1]"))
+refused("convert 'number' to 'const char *'", C.gcx_driver_open, 5)
+refused("gcx_lease_params: name is ", gcx.new, "gcx_lease_params", { name = "a\0b" })
+refused("gcx_lease_params: timeout_ms is -1; ", gcx.new, "gcx_lease_params", { timeout_ms = -1 })
+refused("no member named 'size'", gcx.new, "gcx_lease_params", { size = 1 })
+gcx.check(acquire(0LL, 8ULL, gcx.new("gcx_lease_params", { timeout_ms = C.GCX_FOREVER }), out))
+package.loaded.gcx = nil
+local again = require("gcx")
+refused("gcx_version: the library is not open; call gcx.open() first", function()
+    return again.C.gcx_version()
+end)
+assert(again.open(arg[1]).gcx_version() == C.gcx_version())
+"""
 
 
 def run(tmp_path: Path, program: str) -> None:
@@ -62,3 +92,7 @@ def test_declarations_match_c(tmp_path: Path) -> None:
 
 def test_values_keep_their_types(tmp_path: Path) -> None:
     run(tmp_path, TYPES)
+
+
+def test_what_c_would_get_wrong_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, REFUSALS)

@@ -31,7 +31,10 @@ def test_everything_is_declared(language: str) -> None:
 @pytest.mark.parametrize(
     ("language", "line"),
     [
-        ("ctypes", '"gcx_lease_pause": (gcx_result, gcx_lease, c_uint32, POINTER(c_uint32)),'),
+        (
+            "ctypes",
+            '{"lease": gcx_lease, "sm_count": c_uint32, "type": POINTER(c_uint32)},',
+        ),
         (
             "Go",
             "LeasePause func(lease Lease, smCount uint32, type_ *uint32) Result"
@@ -40,7 +43,8 @@ def test_everything_is_declared(language: str) -> None:
         ("Lua", "gcx_result gcx_lease_pause(gcx_lease lease, uint32_t sm_count, uint32_t* type);"),
         (
             "Node.js",
-            'gcx_lease_pause: ["int32_t", [gcx_lease, "uint32_t", out("uint32_t")]],',
+            'gcx_lease_pause: ["int32_t", '
+            '{ lease: gcx_lease, sm_count: "uint32_t", type: out("uint32_t") }],',
         ),
     ],
 )

@@ -18,6 +18,43 @@ from ctypes import (
 )
 from typing import Any
 
+# Ranges of integers, which ctypes would cut in silence.
+RANGES = {
+    c_int32: (-0x80000000, 0x7FFFFFFF),
+    c_uint32: (0, 0xFFFFFFFF),
+    c_uint64: (0, 0xFFFFFFFFFFFFFFFF),
+}
+
+
+def _check(what: str, type_: Any, value: Any) -> None:
+    """Raises a ValueError unless C gets an integer or a string as it is."""
+    least, most = RANGES.get(type_, (0, 0))
+    if type_ in RANGES and isinstance(value, int) and not least <= value <= most:
+        raise ValueError(f"{what} is {value}; it must be an integer from {least} to {most}")
+    if type_ is c_char_p and isinstance(value, bytes) and b"\0" in value:
+        raise ValueError(f"{what} is {value!r}; a string can't have a byte 0")
+
+
+class _Parameter:
+    """Of a function: what ctypes asks to convert an argument."""
+
+    def __init__(self, what: str, type_: Any) -> None:
+        self._what, self._type = what, type_
+
+    def from_param(self, value: Any) -> Any:
+        _check(self._what, self._type, value)
+        return self._type.from_param(value)
+
+
+class _Struct(ctypes.Structure):
+    """Refuses what a field can't hold."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        types: dict[str, Any] = dict(self._fields_)  # type: ignore[arg-type]
+        _check(f"{type(self).__name__}.{name}", types.get(name), value)
+        super().__setattr__(name, value)
+
+
 # gcx_result. Numbers and names are CUresult's.
 gcx_result = c_int32
 GCX_SUCCESS = 0
@@ -327,7 +364,7 @@ gcx_progress_callback = CFUNCTYPE(None, c_uint32, c_uint32, c_void_p)
 gcx_log_callback = CFUNCTYPE(None, gcx_log_level, c_char_p, c_void_p)
 
 
-class gcx_device_info(ctypes.Structure):
+class gcx_device_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         ("compute_capability_major", c_int32),
@@ -345,12 +382,12 @@ class gcx_device_info(ctypes.Structure):
     )
 
 
-class gcx_resource(ctypes.Structure):
+class gcx_resource(_Struct):
     # A description of resources of one device: a value that is copied and thrown away at will.
     _fields_ = (("opaque", c_uint64 * 16),)
 
 
-class gcx_resource_info(ctypes.Structure):
+class gcx_resource_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         ("type", gcx_resource_type),
@@ -376,7 +413,7 @@ class gcx_resource_info(ctypes.Structure):
     )
 
 
-class gcx_sm_request(ctypes.Structure):
+class gcx_sm_request(_Struct):
     # What one group is to be: CU_DEV_SM_RESOURCE_GROUP_PARAMS.
     _fields_ = (
         # SMs, or GCX_REST: what the other groups leave
@@ -394,7 +431,7 @@ class gcx_sm_request(ctypes.Structure):
     )
 
 
-class gcx_context_params(ctypes.Structure):
+class gcx_context_params(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # GCX_CONTEXT_
@@ -402,7 +439,7 @@ class gcx_context_params(ctypes.Structure):
     )
 
 
-class gcx_context_info(ctypes.Structure):
+class gcx_context_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         ("device", c_int32),
@@ -415,7 +452,7 @@ class gcx_context_info(ctypes.Structure):
     )
 
 
-class gcx_live_context(ctypes.Structure):
+class gcx_live_context(_Struct):
     # A green context that is in use.
     _fields_ = (
         # as in gcx_context_info
@@ -435,7 +472,7 @@ class gcx_live_context(ctypes.Structure):
     )
 
 
-class gcx_stream_params(ctypes.Structure):
+class gcx_stream_params(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # GCX_STREAM_NON_BLOCKING
@@ -445,7 +482,7 @@ class gcx_stream_params(ctypes.Structure):
     )
 
 
-class gcx_stream_info(ctypes.Structure):
+class gcx_stream_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         ("device", c_int32),
@@ -457,7 +494,7 @@ class gcx_stream_info(ctypes.Structure):
     )
 
 
-class gcx_kernel_fit_params(ctypes.Structure):
+class gcx_kernel_fit_params(_Struct):
     # A kernel's launch, as far as it decides how much of it fits.
     _fields_ = (
         ("struct_size", c_uint32),
@@ -471,7 +508,7 @@ class gcx_kernel_fit_params(ctypes.Structure):
     )
 
 
-class gcx_kernel_fit(ctypes.Structure):
+class gcx_kernel_fit(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # SMs that the stream's kernels can run on
@@ -489,7 +526,7 @@ class gcx_kernel_fit(ctypes.Structure):
     )
 
 
-class gcx_prepare_params(ctypes.Structure):
+class gcx_prepare_params(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # GCX_PREPARE_
@@ -502,7 +539,7 @@ class gcx_prepare_params(ctypes.Structure):
     )
 
 
-class gcx_cache_trimmed(ctypes.Structure):
+class gcx_cache_trimmed(_Struct):
     # What a trim came to.
     _fields_ = (
         ("struct_size", c_uint32),
@@ -522,7 +559,7 @@ class gcx_cache_trimmed(ctypes.Structure):
     )
 
 
-class gcx_cache_stats(ctypes.Structure):
+class gcx_cache_stats(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # of each device
@@ -552,7 +589,7 @@ class gcx_cache_stats(ctypes.Structure):
     )
 
 
-class gcx_lease_params(ctypes.Structure):
+class gcx_lease_params(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # GCX_LEASE_
@@ -573,7 +610,7 @@ class gcx_lease_params(ctypes.Structure):
     )
 
 
-class gcx_lease_size(ctypes.Structure):
+class gcx_lease_size(_Struct):
     # What a lease is to have.
     _fields_ = (
         ("lease", gcx_lease),
@@ -585,7 +622,7 @@ class gcx_lease_size(ctypes.Structure):
     )
 
 
-class gcx_lease_info(ctypes.Structure):
+class gcx_lease_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         ("device", c_int32),
@@ -606,7 +643,7 @@ class gcx_lease_info(ctypes.Structure):
     )
 
 
-class gcx_live_lease(ctypes.Structure):
+class gcx_live_lease(_Struct):
     # A lease of the process.
     _fields_ = (
         ("id", c_uint64),
@@ -628,7 +665,7 @@ class gcx_live_lease(ctypes.Structure):
     )
 
 
-class gcx_published_process(ctypes.Structure):
+class gcx_published_process(_Struct):
     # A process that publishes.
     _fields_ = (
         # a random number, which tells it from all others
@@ -651,7 +688,7 @@ class gcx_published_process(ctypes.Structure):
     )
 
 
-class gcx_published_lease(ctypes.Structure):
+class gcx_published_lease(_Struct):
     # A lease of a process that publishes.
     _fields_ = (
         # as in gcx_published_process
@@ -696,7 +733,7 @@ class gcx_published_lease(ctypes.Structure):
     )
 
 
-class gcx_hold_params(ctypes.Structure):
+class gcx_hold_params(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # GCX_HOLD_
@@ -720,7 +757,7 @@ class gcx_hold_params(ctypes.Structure):
     )
 
 
-class gcx_hold_info(ctypes.Structure):
+class gcx_hold_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         ("family", gcx_sm_family),
@@ -752,7 +789,7 @@ class gcx_hold_info(ctypes.Structure):
     )
 
 
-class gcx_live_hold(ctypes.Structure):
+class gcx_live_hold(_Struct):
     # A hold of any process, or one that waits for it.
     _fields_ = (
         # a random number, which tells it from all others
@@ -800,7 +837,7 @@ class gcx_live_hold(ctypes.Structure):
     )
 
 
-class gcx_mps_info(ctypes.Structure):
+class gcx_mps_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # what the driver says of contexts of this process on the device
@@ -813,7 +850,7 @@ class gcx_mps_info(ctypes.Structure):
     )
 
 
-class gcx_queue_info(ctypes.Structure):
+class gcx_queue_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # that CUDA has or, if it hasn't started, would have; 0: unknown, the variable holds
@@ -831,7 +868,7 @@ class gcx_queue_info(ctypes.Structure):
     )
 
 
-class gcx_graph_params(ctypes.Structure):
+class gcx_graph_params(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # GCX_GRAPH_
@@ -842,7 +879,7 @@ class gcx_graph_params(ctypes.Structure):
     )
 
 
-class gcx_kernel_params(ctypes.Structure):
+class gcx_kernel_params(_Struct):
     # What a kernel is launched with.
     _fields_ = (
         ("struct_size", c_uint32),
@@ -859,7 +896,7 @@ class gcx_kernel_params(ctypes.Structure):
     )
 
 
-class gcx_graph_info(ctypes.Structure):
+class gcx_graph_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         ("device", c_int32),
@@ -882,7 +919,7 @@ class gcx_graph_info(ctypes.Structure):
     )
 
 
-class gcx_graph_node(ctypes.Structure):
+class gcx_graph_node(_Struct):
     # A node.
     _fields_ = (
         ("kind", gcx_graph_node_kind),
@@ -909,7 +946,7 @@ class gcx_graph_node(ctypes.Structure):
     )
 
 
-class gcx_verified_stream(ctypes.Structure):
+class gcx_verified_stream(_Struct):
     # What gcx_verify saw of one stream.
     _fields_ = (
         # SMs that it was promised: gcx_stream_info.sm_count
@@ -927,7 +964,7 @@ class gcx_verified_stream(ctypes.Structure):
     )
 
 
-class gcx_verification(ctypes.Structure):
+class gcx_verification(_Struct):
     # What gcx_verify found.
     _fields_ = (
         ("struct_size", c_uint32),
@@ -948,7 +985,7 @@ class gcx_verification(ctypes.Structure):
     )
 
 
-class gcx_driver_info(ctypes.Structure):
+class gcx_driver_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0
@@ -962,7 +999,7 @@ class gcx_driver_info(ctypes.Structure):
     )
 
 
-class gcx_capability_info(ctypes.Structure):
+class gcx_capability_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         # 1: the open driver has it
@@ -975,395 +1012,512 @@ class gcx_capability_info(ctypes.Structure):
 
 
 # What each returns, and what it takes.
-FUNCTIONS: dict[str, tuple[Any, ...]] = {
+FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     # How many devices there are.
-    "gcx_device_get_count": (gcx_result, POINTER(c_int32)),
+    "gcx_device_get_count": (gcx_result, {"count": POINTER(c_int32)}),
     # Fills *info.
-    "gcx_device_get_info": (gcx_result, c_int32, POINTER(gcx_device_info)),
+    "gcx_device_get_info": (gcx_result, {"device": c_int32, "info": POINTER(gcx_device_info)}),
     # The priorities that the device's streams can have.
     "gcx_device_get_stream_priority_range": (
         gcx_result,
-        c_int32,
-        POINTER(c_int32),
-        POINTER(c_int32),
+        {"device": c_int32, "least": POINTER(c_int32), "greatest": POINTER(c_int32)},
     ),
     # The whole device's resource of one type.
-    "gcx_device_get_resource": (gcx_result, c_int32, gcx_resource_type, POINTER(gcx_resource)),
+    "gcx_device_get_resource": (
+        gcx_result,
+        {"device": c_int32, "type": gcx_resource_type, "resource": POINTER(gcx_resource)},
+    ),
     # Fills *info from the value, without the driver but for a structured group that wasn't used
     # lately.
-    "gcx_resource_get_info": (gcx_result, POINTER(gcx_resource), POINTER(gcx_resource_info)),
+    "gcx_resource_get_info": (
+        gcx_result,
+        {"resource": POINTER(gcx_resource), "info": POINTER(gcx_resource_info)},
+    ),
     # [13.1+] Gives in *configured the workqueue configuration *config with another scope and
     # concurrency limit (0: keep the one it has).
     "gcx_workqueue_configure": (
         gcx_result,
-        POINTER(gcx_resource),
-        gcx_workqueue_scope,
-        c_uint32,
-        POINTER(gcx_resource),
+        {
+            "config": POINTER(gcx_resource),
+            "scope": gcx_workqueue_scope,
+            "concurrency_limit": c_uint32,
+            "configured": POINTER(gcx_resource),
+        },
     ),
     # Divides input into one group for each request, disjoint, and what is left over.
     "gcx_sm_split": (
         gcx_result,
-        POINTER(gcx_resource),
-        POINTER(gcx_sm_request),
-        c_uint32,
-        c_uint32,
-        POINTER(gcx_resource),
-        POINTER(gcx_resource),
+        {
+            "input": POINTER(gcx_resource),
+            "requests": POINTER(gcx_sm_request),
+            "request_count": c_uint32,
+            "flags": c_uint32,
+            "groups": POINTER(gcx_resource),
+            "remainder": POINTER(gcx_resource),
+        },
     ),
     # What gcx_sm_split would give, in SMs, without making or keeping anything: the count of each
     # group in sm_counts[0 .. request_count - 1] and that of the remainder.
     "gcx_sm_plan": (
         gcx_result,
-        POINTER(gcx_resource),
-        POINTER(gcx_sm_request),
-        c_uint32,
-        c_uint32,
-        POINTER(c_uint32),
-        POINTER(c_uint32),
+        {
+            "input": POINTER(gcx_resource),
+            "requests": POINTER(gcx_sm_request),
+            "request_count": c_uint32,
+            "flags": c_uint32,
+            "sm_counts": POINTER(c_uint32),
+            "remainder_sm_count": POINTER(c_uint32),
+        },
     ),
     # The SMs of a and b together, in *result; those of a without those of b; those of both.
     "gcx_resource_union": (
         gcx_result,
-        POINTER(gcx_resource),
-        POINTER(gcx_resource),
-        POINTER(gcx_resource),
+        {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "result": POINTER(gcx_resource)},
     ),
     # The SMs of a and b together, in *result; those of a without those of b; those of both.
     "gcx_resource_subtract": (
         gcx_result,
-        POINTER(gcx_resource),
-        POINTER(gcx_resource),
-        POINTER(gcx_resource),
+        {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "result": POINTER(gcx_resource)},
     ),
     # The SMs of a and b together, in *result; those of a without those of b; those of both.
     "gcx_resource_intersect": (
         gcx_result,
-        POINTER(gcx_resource),
-        POINTER(gcx_resource),
-        POINTER(gcx_resource),
+        {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "result": POINTER(gcx_resource)},
     ),
     # How many of the resource's SMs are held by live contexts, those that gcx_context_list tells,
     # of gcx in this process.
-    "gcx_resource_get_live_overlap": (gcx_result, POINTER(gcx_resource), POINTER(c_uint32)),
+    "gcx_resource_get_live_overlap": (
+        gcx_result,
+        {"resource": POINTER(gcx_resource), "sm_count": POINTER(c_uint32)},
+    ),
     # How many SMs a and b share: 0 for two devices.
     "gcx_resource_get_overlap": (
         gcx_result,
-        POINTER(gcx_resource),
-        POINTER(gcx_resource),
-        POINTER(c_uint32),
+        {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "sm_count": POINTER(c_uint32)},
     ),
     # The same as gcx_stream_get_max_cluster_size of a stream with these SMs.
-    "gcx_resource_get_max_cluster_size": (gcx_result, POINTER(gcx_resource), POINTER(c_uint32)),
+    "gcx_resource_get_max_cluster_size": (
+        gcx_result,
+        {"resource": POINTER(gcx_resource), "blocks": POINTER(c_uint32)},
+    ),
     # A context over resource_count resources: one or several SM resources of one device and family,
     # disjoint, and [13.1+] at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
     "gcx_context_create": (
         gcx_result,
-        POINTER(gcx_resource),
-        c_uint32,
-        POINTER(gcx_context_params),
-        POINTER(gcx_context),
+        {
+            "resources": POINTER(gcx_resource),
+            "resource_count": c_uint32,
+            "params": POINTER(gcx_context_params),
+            "context": POINTER(gcx_context),
+        },
     ),
     # Gives the handle up.
-    "gcx_context_destroy": (gcx_result, gcx_context),
+    "gcx_context_destroy": (gcx_result, {"context": gcx_context}),
     # Fills *info.
-    "gcx_context_get_info": (gcx_result, gcx_context, POINTER(gcx_context_info)),
+    "gcx_context_get_info": (
+        gcx_result,
+        {"context": gcx_context, "info": POINTER(gcx_context_info)},
+    ),
     # The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
     # has current by gcx_context_push, or that a lease or a gcx_graph keeps: in contexts[0 .. *count
     # - 1], in the order in which they were made.
     "gcx_context_list": (
         gcx_result,
-        c_int32,
-        POINTER(gcx_live_context),
-        c_uint32,
-        POINTER(c_uint32),
+        {
+            "device": c_int32,
+            "contexts": POINTER(gcx_live_context),
+            "capacity": c_uint32,
+            "count": POINTER(c_uint32),
+        },
     ),
     # The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
     # workqueue configuration, or its workqueue, to be shared with another context.
-    "gcx_context_get_resource": (gcx_result, gcx_context, gcx_resource_type, POINTER(gcx_resource)),
+    "gcx_context_get_resource": (
+        gcx_result,
+        {"context": gcx_context, "type": gcx_resource_type, "resource": POINTER(gcx_resource)},
+    ),
     # The native handles, for any CUDA code; NULL on failure, with the reason in
     # gcx_last_error_message().
-    "gcx_context_native": (c_void_p, gcx_context),
+    "gcx_context_native": (c_void_p, {"context": gcx_context}),
     # The native handles, for any CUDA code; NULL on failure, with the reason in
     # gcx_last_error_message().
-    "gcx_context_native_green": (c_void_p, gcx_context),
+    "gcx_context_native_green": (c_void_p, {"context": gcx_context}),
     # A further handle for the context that gcx made behind a native one, the caller's to destroy.
-    "gcx_context_from_native": (gcx_result, c_void_p, POINTER(gcx_context)),
+    "gcx_context_from_native": (gcx_result, {"native": c_void_p, "context": POINTER(gcx_context)}),
     # Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
     # off again.
-    "gcx_context_push": (gcx_result, gcx_context),
+    "gcx_context_push": (gcx_result, {"context": gcx_context}),
     # Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
     # off again.
-    "gcx_context_pop": (gcx_result, POINTER(gcx_context)),
+    "gcx_context_pop": (gcx_result, {"context": POINTER(gcx_context)}),
     # The handle that the calling thread pushed last, if its context is current; else NULL, with
     # success.
-    "gcx_context_get_current": (gcx_result, POINTER(gcx_context)),
+    "gcx_context_get_current": (gcx_result, {"context": POINTER(gcx_context)}),
     # Waits until all work of the context's streams has finished.
-    "gcx_context_synchronize": (gcx_result, gcx_context),
+    "gcx_context_synchronize": (gcx_result, {"context": gcx_context}),
     # A stream of the context, which it keeps, and nobody else's while the handle lives: one that
     # was given up before, if there is one of this priority whose work has finished, or a new one.
-    "gcx_stream_create": (gcx_result, gcx_context, POINTER(gcx_stream_params), POINTER(gcx_stream)),
+    "gcx_stream_create": (
+        gcx_result,
+        {
+            "context": gcx_context,
+            "params": POINTER(gcx_stream_params),
+            "stream": POINTER(gcx_stream),
+        },
+    ),
     # A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
     # waiting.
-    "gcx_stream_from_native": (gcx_result, c_void_p, POINTER(gcx_stream)),
+    "gcx_stream_from_native": (gcx_result, {"native": c_void_p, "stream": POINTER(gcx_stream)}),
     # Gives the handle up.
-    "gcx_stream_destroy": (gcx_result, gcx_stream),
+    "gcx_stream_destroy": (gcx_result, {"stream": gcx_stream}),
     # The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
     # gcx_last_error_message().
-    "gcx_stream_native": (c_void_p, gcx_stream),
+    "gcx_stream_native": (c_void_p, {"stream": gcx_stream}),
     # Fills *info.
-    "gcx_stream_get_info": (gcx_result, gcx_stream, POINTER(gcx_stream_info)),
+    "gcx_stream_get_info": (gcx_result, {"stream": gcx_stream, "info": POINTER(gcx_stream_info)}),
     # The resource of the stream's context: gcx_context_get_resource, by the stream.
-    "gcx_stream_get_resource": (gcx_result, gcx_stream, gcx_resource_type, POINTER(gcx_resource)),
+    "gcx_stream_get_resource": (
+        gcx_result,
+        {"stream": gcx_stream, "type": gcx_resource_type, "resource": POINTER(gcx_resource)},
+    ),
     # The most blocks that a thread block cluster of the stream's kernels can have, sizes above the
     # portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the driver says
     # it of blocks of 1024 threads without shared memory.
-    "gcx_stream_get_max_cluster_size": (gcx_result, gcx_stream, POINTER(c_uint32)),
+    "gcx_stream_get_max_cluster_size": (
+        gcx_result,
+        {"stream": gcx_stream, "blocks": POINTER(c_uint32)},
+    ),
     # How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels
     # that size their grid by the SMs.
     "gcx_stream_get_kernel_fit": (
         gcx_result,
-        gcx_stream,
-        c_void_p,
-        POINTER(gcx_kernel_fit_params),
-        POINTER(gcx_kernel_fit),
+        {
+            "stream": gcx_stream,
+            "function": c_void_p,
+            "params": POINTER(gcx_kernel_fit_params),
+            "fit": POINTER(gcx_kernel_fit),
+        },
     ),
     # Waits until the stream's work has finished.
-    "gcx_stream_synchronize": (gcx_result, gcx_stream),
+    "gcx_stream_synchronize": (gcx_result, {"stream": gcx_stream}),
     # GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
-    "gcx_stream_query": (gcx_result, gcx_stream),
+    "gcx_stream_query": (gcx_result, {"stream": gcx_stream}),
     # An event on a device; retains the primary context as contexts do.
-    "gcx_event_create": (gcx_result, c_int32, c_uint32, POINTER(gcx_event)),
+    "gcx_event_create": (
+        gcx_result,
+        {"device": c_int32, "flags": c_uint32, "event": POINTER(gcx_event)},
+    ),
     # A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and
     # times.
-    "gcx_event_from_native": (gcx_result, c_void_p, POINTER(gcx_event)),
+    "gcx_event_from_native": (gcx_result, {"native": c_void_p, "event": POINTER(gcx_event)}),
     # Gives the handle up, and destroys the event unless someone else made it.
-    "gcx_event_destroy": (gcx_result, gcx_event),
+    "gcx_event_destroy": (gcx_result, {"event": gcx_event}),
     # The CUevent; NULL on failure.
-    "gcx_event_native": (c_void_p, gcx_event),
+    "gcx_event_native": (c_void_p, {"event": gcx_event}),
     # Captures in the event the work submitted so far to the stream, or to all streams of the
     # context.
-    "gcx_stream_record": (gcx_result, gcx_stream, gcx_event),
+    "gcx_stream_record": (gcx_result, {"stream": gcx_stream, "event": gcx_event}),
     # Captures in the event the work submitted so far to the stream, or to all streams of the
     # context.
-    "gcx_context_record": (gcx_result, gcx_context, gcx_event),
+    "gcx_context_record": (gcx_result, {"context": gcx_context, "event": gcx_event}),
     # Holds all later work of the stream, or of all streams of the context, until the event's work
     # has finished.
-    "gcx_stream_wait": (gcx_result, gcx_stream, gcx_event),
+    "gcx_stream_wait": (gcx_result, {"stream": gcx_stream, "event": gcx_event}),
     # Holds all later work of the stream, or of all streams of the context, until the event's work
     # has finished.
-    "gcx_context_wait": (gcx_result, gcx_context, gcx_event),
+    "gcx_context_wait": (gcx_result, {"context": gcx_context, "event": gcx_event}),
     # Waits in the calling thread for the event's work.
-    "gcx_event_synchronize": (gcx_result, gcx_event),
+    "gcx_event_synchronize": (gcx_result, {"event": gcx_event}),
     # GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
     # message.
-    "gcx_event_query": (gcx_result, gcx_event),
+    "gcx_event_query": (gcx_result, {"event": gcx_event}),
     # Milliseconds between the two events' work.
-    "gcx_event_get_elapsed": (gcx_result, gcx_event, gcx_event, POINTER(c_float)),
+    "gcx_event_get_elapsed": (
+        gcx_result,
+        {"start": gcx_event, "end": gcx_event, "milliseconds": POINTER(c_float)},
+    ),
     # One may be given to any number of calls.
-    "gcx_cancel_create": (gcx_result, POINTER(gcx_cancel)),
+    "gcx_cancel_create": (gcx_result, {"cancel": POINTER(gcx_cancel)}),
     # One may be given to any number of calls.
-    "gcx_cancel_signal": (gcx_result, gcx_cancel),
+    "gcx_cancel_signal": (gcx_result, {"cancel": gcx_cancel}),
     # One may be given to any number of calls.
-    "gcx_cancel_destroy": (gcx_result, gcx_cancel),
+    "gcx_cancel_destroy": (gcx_result, {"cancel": gcx_cancel}),
     # Sets how many green contexts without handle or stream gcx keeps on each device: 64 at first.
-    "gcx_cache_set_limit": (gcx_result, c_uint32),
+    "gcx_cache_set_limit": (gcx_result, {"kept_contexts": c_uint32}),
     # Makes the contexts of SM resources beforehand, one for each, and keeps them, so that
     # gcx_context_create and gcx_lease_acquire over the same SMs take microseconds.
-    "gcx_cache_prepare": (gcx_result, POINTER(gcx_resource), c_uint32, POINTER(gcx_prepare_params)),
+    "gcx_cache_prepare": (
+        gcx_result,
+        {
+            "resources": POINTER(gcx_resource),
+            "count": c_uint32,
+            "params": POINTER(gcx_prepare_params),
+        },
+    ),
     # Destroys the kept contexts beyond that number, all devices together, now: the longest unused
     # first, prepared or not, and the given-up streams of all that stay, but those at work.
-    "gcx_cache_trim": (gcx_result, c_uint32, POINTER(gcx_cache_trimmed)),
+    "gcx_cache_trim": (
+        gcx_result,
+        {"kept_contexts": c_uint32, "trimmed": POINTER(gcx_cache_trimmed)},
+    ),
     # Fills *stats, since the driver was opened.
-    "gcx_cache_get_stats": (gcx_result, POINTER(gcx_cache_stats)),
+    "gcx_cache_get_stats": (gcx_result, {"stats": POINTER(gcx_cache_stats)}),
     # Acquires sm_count SMs of the device, or GCX_REST.
     "gcx_lease_acquire": (
         gcx_result,
-        c_int32,
-        c_uint32,
-        POINTER(gcx_lease_params),
-        POINTER(gcx_lease),
+        {
+            "device": c_int32,
+            "sm_count": c_uint32,
+            "params": POINTER(gcx_lease_params),
+            "lease": POINTER(gcx_lease),
+        },
     ),
     # Releases the lease.
-    "gcx_lease_release": (gcx_result, gcx_lease),
+    "gcx_lease_release": (gcx_result, {"lease": gcx_lease}),
     # Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can
     # grow by what another gives.
-    "gcx_lease_resize": (gcx_result, POINTER(gcx_lease_size), c_uint32, c_uint32),
+    "gcx_lease_resize": (
+        gcx_result,
+        {"sizes": POINTER(gcx_lease_size), "count": c_uint32, "flags": c_uint32},
+    ),
     # Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
     # nothing.
-    "gcx_lease_prepare": (gcx_result, POINTER(gcx_lease_size), c_uint32),
+    "gcx_lease_prepare": (gcx_result, {"sizes": POINTER(gcx_lease_size), "count": c_uint32}),
     # Releases from and gives all its SMs to the lease to, past those who wait: both or nothing,
     # also if another thread releases one of them.
-    "gcx_lease_hand_over": (gcx_result, gcx_lease, gcx_lease, c_uint32),
+    "gcx_lease_hand_over": (gcx_result, {"from": gcx_lease, "to": gcx_lease, "flags": c_uint32}),
     # Fills *info.
-    "gcx_lease_get_info": (gcx_result, gcx_lease, POINTER(gcx_lease_info)),
+    "gcx_lease_get_info": (gcx_result, {"lease": gcx_lease, "info": POINTER(gcx_lease_info)}),
     # The SMs that the lease has now, as a resource.
-    "gcx_lease_get_resource": (gcx_result, gcx_lease, POINTER(gcx_resource)),
+    "gcx_lease_get_resource": (gcx_result, {"lease": gcx_lease, "resource": POINTER(gcx_resource)}),
     # The leases of a device, or of all (-1): those that hold SMs in the order in which they were
     # acquired, then those that wait, the first first.
-    "gcx_lease_list": (gcx_result, c_int32, POINTER(gcx_live_lease), c_uint32, POINTER(c_uint32)),
+    "gcx_lease_list": (
+        gcx_result,
+        {
+            "device": c_int32,
+            "leases": POINTER(gcx_live_lease),
+            "capacity": c_uint32,
+            "count": POINTER(c_uint32),
+        },
+    ),
     # A stream of the lease, that follows it (above).
     "gcx_lease_stream_create": (
         gcx_result,
-        gcx_lease,
-        POINTER(gcx_stream_params),
-        POINTER(gcx_stream),
+        {"lease": gcx_lease, "params": POINTER(gcx_stream_params), "stream": POINTER(gcx_stream)},
     ),
     # Waits until the work of the lease's streams has finished, those that were destroyed among
     # them, on whatever SMs it was submitted.
-    "gcx_lease_synchronize": (gcx_result, gcx_lease),
+    "gcx_lease_synchronize": (gcx_result, {"lease": gcx_lease}),
     # GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
-    "gcx_lease_query": (gcx_result, gcx_lease),
+    "gcx_lease_query": (gcx_result, {"lease": gcx_lease}),
     # From now on this process's leases are published, those that there are and those to come, up to
     # 512 at a time.
-    "gcx_publish_start": (gcx_result, c_char_p),
+    "gcx_publish_start": (gcx_result, {"name": c_char_p}),
     # No longer.
-    "gcx_publish_stop": (gcx_result,),
+    "gcx_publish_stop": (gcx_result, {}),
     # The processes that publish, this one among them if it does.
     "gcx_published_process_list": (
         gcx_result,
-        POINTER(gcx_published_process),
-        c_uint32,
-        POINTER(c_uint32),
+        {
+            "processes": POINTER(gcx_published_process),
+            "capacity": c_uint32,
+            "count": POINTER(c_uint32),
+        },
     ),
     # The leases of the processes that publish: of each process those that hold SMs in the order in
     # which they were acquired, then those that wait, the first first.
     "gcx_published_lease_list": (
         gcx_result,
-        POINTER(gcx_published_lease),
-        c_uint32,
-        POINTER(c_uint32),
+        {"leases": POINTER(gcx_published_lease), "capacity": c_uint32, "count": POINTER(c_uint32)},
     ),
     # Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
     # folder.
-    "gcx_hold_create": (gcx_result, c_int32, c_uint32, POINTER(gcx_hold_params), POINTER(gcx_hold)),
+    "gcx_hold_create": (
+        gcx_result,
+        {
+            "device": c_int32,
+            "sm_count": c_uint32,
+            "params": POINTER(gcx_hold_params),
+            "hold": POINTER(gcx_hold),
+        },
+    ),
     # Writes what another process joins the hold by: text, to be given to it in its environment or
     # on its command line.
-    "gcx_hold_get_token": (gcx_result, gcx_hold, c_char_p, c_uint32),
+    "gcx_hold_get_token": (gcx_result, {"hold": gcx_hold, "token": c_char_p, "capacity": c_uint32}),
     # Joins a hold that another process, or this one, has: it lasts until all who joined have given
     # it up.
-    "gcx_hold_join": (gcx_result, c_char_p, POINTER(gcx_hold)),
+    "gcx_hold_join": (gcx_result, {"token": c_char_p, "hold": POINTER(gcx_hold)}),
     # Gives the hold up.
-    "gcx_hold_destroy": (gcx_result, gcx_hold),
+    "gcx_hold_destroy": (gcx_result, {"hold": gcx_hold}),
     # Fills *info.
-    "gcx_hold_get_info": (gcx_result, gcx_hold, POINTER(gcx_hold_info)),
+    "gcx_hold_get_info": (gcx_result, {"hold": gcx_hold, "info": POINTER(gcx_hold_info)}),
     # The hold's SMs as a resource of this process, to be split and to make contexts of.
-    "gcx_hold_get_resource": (gcx_result, gcx_hold, POINTER(gcx_resource)),
+    "gcx_hold_get_resource": (gcx_result, {"hold": gcx_hold, "resource": POINTER(gcx_resource)}),
     # gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of
     # a hold change only together with leases of the same hold.
     "gcx_hold_acquire_lease": (
         gcx_result,
-        gcx_hold,
-        c_uint32,
-        POINTER(gcx_lease_params),
-        POINTER(gcx_lease),
+        {
+            "hold": gcx_hold,
+            "sm_count": c_uint32,
+            "params": POINTER(gcx_lease_params),
+            "lease": POINTER(gcx_lease),
+        },
     ),
     # The holds of a folder, by device, of each those that have SMs in the order in which they were
     # taken, then those that wait, the first first.
-    "gcx_hold_list": (gcx_result, c_char_p, POINTER(gcx_live_hold), c_uint32, POINTER(c_uint32)),
+    "gcx_hold_list": (
+        gcx_result,
+        {
+            "folder": c_char_p,
+            "holds": POINTER(gcx_live_hold),
+            "capacity": c_uint32,
+            "count": POINTER(c_uint32),
+        },
+    ),
     # Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
     # measured yet whether it tells the truth.
-    "gcx_mps_get_info": (gcx_result, c_int32, POINTER(gcx_mps_info)),
+    "gcx_mps_get_info": (gcx_result, {"device": c_int32, "info": POINTER(gcx_mps_info)}),
     # Fills *info.
-    "gcx_queue_get_info": (gcx_result, POINTER(gcx_queue_info)),
+    "gcx_queue_get_info": (gcx_result, {"info": POINTER(gcx_queue_info)}),
     # Asks for connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
     # CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more.
-    "gcx_queue_request_connections": (gcx_result, c_uint32),
+    "gcx_queue_request_connections": (gcx_result, {"connections": c_uint32}),
     # Takes a copy of a captured graph, a CUgraph or cudaGraph_t.
-    "gcx_graph_create": (gcx_result, c_void_p, POINTER(gcx_graph_params), POINTER(gcx_graph)),
+    "gcx_graph_create": (
+        gcx_result,
+        {"captured": c_void_p, "params": POINTER(gcx_graph_params), "graph": POINTER(gcx_graph)},
+    ),
     # Gives the graph and its executables up.
-    "gcx_graph_destroy": (gcx_result, gcx_graph),
+    "gcx_graph_destroy": (gcx_result, {"graph": gcx_graph}),
     # Launches the graph in the stream, all parts on the SMs that the stream has now.
-    "gcx_graph_launch": (gcx_result, gcx_graph, gcx_stream),
+    "gcx_graph_launch": (gcx_result, {"graph": gcx_graph, "stream": gcx_stream}),
     # The same of a graph with several parts: part i runs on the SMs of streams[i], for streams[0 ..
     # count - 1], and count is the number of parts.
-    "gcx_graph_launch_parts": (gcx_result, gcx_graph, POINTER(gcx_stream), c_uint32),
+    "gcx_graph_launch_parts": (
+        gcx_result,
+        {"graph": gcx_graph, "streams": POINTER(gcx_stream), "count": c_uint32},
+    ),
     # Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there
     # are none: one SM resource for all parts, or one for each.
-    "gcx_graph_prepare": (gcx_result, gcx_graph, POINTER(gcx_resource), c_uint32, c_uint32),
+    "gcx_graph_prepare": (
+        gcx_result,
+        {
+            "graph": gcx_graph,
+            "resources": POINTER(gcx_resource),
+            "count": c_uint32,
+            "flags": c_uint32,
+        },
+    ),
     # Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next.
-    "gcx_graph_set_part": (gcx_result, gcx_graph, POINTER(c_uint32), c_uint32, c_uint32),
+    "gcx_graph_set_part": (
+        gcx_result,
+        {"graph": gcx_graph, "nodes": POINTER(c_uint32), "count": c_uint32, "part": c_uint32},
+    ),
     # Gives a kernel node other parameters, in the graph and all executables, or nowhere.
-    "gcx_graph_set_kernel": (gcx_result, gcx_graph, c_uint32, POINTER(gcx_kernel_params)),
+    "gcx_graph_set_kernel": (
+        gcx_result,
+        {"graph": gcx_graph, "node": c_uint32, "params": POINTER(gcx_kernel_params)},
+    ),
     # Takes over all parameters of another captured graph with the same nodes and order, as of the
     # same code captured again, in all executables or nowhere.
-    "gcx_graph_update": (gcx_result, gcx_graph, c_void_p),
+    "gcx_graph_update": (gcx_result, {"graph": gcx_graph, "captured": c_void_p}),
     # Fills *info.
-    "gcx_graph_get_info": (gcx_result, gcx_graph, POINTER(gcx_graph_info)),
+    "gcx_graph_get_info": (gcx_result, {"graph": gcx_graph, "info": POINTER(gcx_graph_info)}),
     # The nodes in nodes[0 .. *count - 1].
     "gcx_graph_get_nodes": (
         gcx_result,
-        gcx_graph,
-        POINTER(gcx_graph_node),
-        c_uint32,
-        POINTER(c_uint32),
+        {
+            "graph": gcx_graph,
+            "nodes": POINTER(gcx_graph_node),
+            "capacity": c_uint32,
+            "count": POINTER(c_uint32),
+        },
     ),
     # The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1].
     "gcx_stream_probe_sms": (
         gcx_result,
-        gcx_stream,
-        POINTER(c_uint32),
-        c_uint32,
-        POINTER(c_uint32),
+        {
+            "stream": gcx_stream,
+            "sm_ids": POINTER(c_uint32),
+            "capacity": c_uint32,
+            "count": POINTER(c_uint32),
+        },
     ),
     # Reads which SMs each atom of a family holds, from a few contexts that are made for a moment
     # and not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a
     # first context (above).
-    "gcx_device_map_sms": (gcx_result, c_int32, gcx_sm_family),
+    "gcx_device_map_sms": (gcx_result, {"device": c_int32, "family": gcx_sm_family}),
     # Finds the SMs that all partitions of this process share because a module with dynamic
     # parallelism is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
     "gcx_device_get_shared_sms": (
         gcx_result,
-        c_int32,
-        POINTER(c_uint32),
-        c_uint32,
-        POINTER(c_uint32),
+        {
+            "device": c_int32,
+            "sm_ids": POINTER(c_uint32),
+            "capacity": c_uint32,
+            "count": POINTER(c_uint32),
+        },
     ),
-    # Shows which SMs streams really run on, and whether that is what was promised: probes each
-    # stream as gcx_stream_probe_sms does, one after the other, and compares.
+    # Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
+    # probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
     "gcx_verify": (
         gcx_result,
-        POINTER(gcx_stream),
-        c_uint32,
-        POINTER(gcx_verified_stream),
-        POINTER(gcx_verification),
+        {
+            "streams": POINTER(gcx_stream),
+            "count": c_uint32,
+            "results": POINTER(gcx_verified_stream),
+            "verification": POINTER(gcx_verification),
+        },
     ),
     # The SMs that the resource holds, ascending, as gcx_device_map_sms found them.
     "gcx_resource_get_sm_ids": (
         gcx_result,
-        POINTER(gcx_resource),
-        POINTER(c_uint32),
-        c_uint32,
-        POINTER(c_uint32),
+        {
+            "resource": POINTER(gcx_resource),
+            "sm_ids": POINTER(c_uint32),
+            "capacity": c_uint32,
+            "count": POINTER(c_uint32),
+        },
     ),
     # The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its own.
-    "gcx_resource_get_atom": (gcx_result, POINTER(gcx_resource), c_uint32, POINTER(gcx_resource)),
+    "gcx_resource_get_atom": (
+        gcx_result,
+        {"resource": POINTER(gcx_resource), "index": c_uint32, "atom": POINTER(gcx_resource)},
+    ),
     # Chooses the driver library, before anything opened another.
-    "gcx_driver_open": (gcx_result, c_char_p),
+    "gcx_driver_open": (gcx_result, {"driver": c_char_p}),
     # Fills *info.
-    "gcx_driver_get_info": (gcx_result, POINTER(gcx_driver_info)),
+    "gcx_driver_get_info": (gcx_result, {"info": POINTER(gcx_driver_info)}),
     # Fills *info.
-    "gcx_capability_get_info": (gcx_result, gcx_capability, POINTER(gcx_capability_info)),
+    "gcx_capability_get_info": (
+        gcx_result,
+        {"capability": gcx_capability, "info": POINTER(gcx_capability_info)},
+    ),
     # The path of the simulated driver that "sim:" opens, for programs that start others on it.
-    "gcx_simulator_path": (c_char_p,),
+    "gcx_simulator_path": (c_char_p, {}),
     # Puts a library before libcuda in this process that answers as above, for every library that
     # opens libcuda.so.1 from now on and for all time.
-    "gcx_report_partition_counts": (gcx_result,),
+    "gcx_report_partition_counts": (gcx_result, {}),
     # reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0.
-    "gcx_reports_partition_counts": (gcx_result, POINTER(c_int32)),
+    "gcx_reports_partition_counts": (gcx_result, {"reporting": POINTER(c_int32)}),
     # The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
     # patch.
-    "gcx_version": (c_uint32,),
+    "gcx_version": (c_uint32, {}),
     # "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number
     # that this version has no name for.
-    "gcx_result_name": (c_char_p, gcx_result),
+    "gcx_result_name": (c_char_p, {"result": gcx_result}),
     # What the result means in general, in one sentence.
-    "gcx_result_string": (c_char_p, gcx_result),
+    "gcx_result_string": (c_char_p, {"result": gcx_result}),
     # What went wrong in the last gcx function that failed in the calling thread: what was wrong,
     # the values, what would work.
-    "gcx_last_error_message": (c_char_p,),
+    "gcx_last_error_message": (c_char_p, {}),
     # Sends diagnostics up to level to callback.
-    "gcx_log_set_callback": (gcx_result, gcx_log_level, gcx_log_callback, c_void_p),
+    "gcx_log_set_callback": (
+        gcx_result,
+        {"level": gcx_log_level, "callback": gcx_log_callback, "user_data": c_void_p},
+    ),
 }
 # Results that are no failure.
 ANSWERS: dict[str, tuple[int, ...]] = {
@@ -1395,9 +1549,10 @@ def open(library: str = "libgcx.so.1") -> ctypes.CDLL:
             return result
         raise GcxError(c, result)
 
-    for name, (result, *parameters) in FUNCTIONS.items():
+    for name, (result, parameters) in FUNCTIONS.items():
         function = getattr(c, name)
-        function.restype, function.argtypes = result, parameters
+        function.restype = result
+        function.argtypes = [_Parameter(f"{name}: {key}", of) for key, of in parameters.items()]
         if result is gcx_result:
             function.errcheck = check
     return c

@@ -4,117 +4,170 @@
 
 local ffi = require("ffi")
 
+-- Of each function the parameters that are checked: place, name, type.
 local functions = {
-    "gcx_device_get_count",
-    "gcx_device_get_info",
-    "gcx_device_get_stream_priority_range",
-    "gcx_device_get_resource",
-    "gcx_resource_get_info",
-    "gcx_workqueue_configure",
-    "gcx_sm_split",
-    "gcx_sm_plan",
-    "gcx_resource_union",
-    "gcx_resource_subtract",
-    "gcx_resource_intersect",
-    "gcx_resource_get_live_overlap",
-    "gcx_resource_get_overlap",
-    "gcx_resource_get_max_cluster_size",
-    "gcx_context_create",
-    "gcx_context_destroy",
-    "gcx_context_get_info",
-    "gcx_context_list",
-    "gcx_context_get_resource",
-    "gcx_context_native",
-    "gcx_context_native_green",
-    "gcx_context_from_native",
-    "gcx_context_push",
-    "gcx_context_pop",
-    "gcx_context_get_current",
-    "gcx_context_synchronize",
-    "gcx_stream_create",
-    "gcx_stream_from_native",
-    "gcx_stream_destroy",
-    "gcx_stream_native",
-    "gcx_stream_get_info",
-    "gcx_stream_get_resource",
-    "gcx_stream_get_max_cluster_size",
-    "gcx_stream_get_kernel_fit",
-    "gcx_stream_synchronize",
-    "gcx_stream_query",
-    "gcx_event_create",
-    "gcx_event_from_native",
-    "gcx_event_destroy",
-    "gcx_event_native",
-    "gcx_stream_record",
-    "gcx_context_record",
-    "gcx_stream_wait",
-    "gcx_context_wait",
-    "gcx_event_synchronize",
-    "gcx_event_query",
-    "gcx_event_get_elapsed",
-    "gcx_cancel_create",
-    "gcx_cancel_signal",
-    "gcx_cancel_destroy",
-    "gcx_cache_set_limit",
-    "gcx_cache_prepare",
-    "gcx_cache_trim",
-    "gcx_cache_get_stats",
-    "gcx_lease_acquire",
-    "gcx_lease_release",
-    "gcx_lease_resize",
-    "gcx_lease_prepare",
-    "gcx_lease_hand_over",
-    "gcx_lease_get_info",
-    "gcx_lease_get_resource",
-    "gcx_lease_list",
-    "gcx_lease_stream_create",
-    "gcx_lease_synchronize",
-    "gcx_lease_query",
-    "gcx_publish_start",
-    "gcx_publish_stop",
-    "gcx_published_process_list",
-    "gcx_published_lease_list",
-    "gcx_hold_create",
-    "gcx_hold_get_token",
-    "gcx_hold_join",
-    "gcx_hold_destroy",
-    "gcx_hold_get_info",
-    "gcx_hold_get_resource",
-    "gcx_hold_acquire_lease",
-    "gcx_hold_list",
-    "gcx_mps_get_info",
-    "gcx_queue_get_info",
-    "gcx_queue_request_connections",
-    "gcx_graph_create",
-    "gcx_graph_destroy",
-    "gcx_graph_launch",
-    "gcx_graph_launch_parts",
-    "gcx_graph_prepare",
-    "gcx_graph_set_part",
-    "gcx_graph_set_kernel",
-    "gcx_graph_update",
-    "gcx_graph_get_info",
-    "gcx_graph_get_nodes",
-    "gcx_stream_probe_sms",
-    "gcx_device_map_sms",
-    "gcx_device_get_shared_sms",
-    "gcx_verify",
-    "gcx_resource_get_sm_ids",
-    "gcx_resource_get_atom",
-    "gcx_driver_open",
-    "gcx_driver_get_info",
-    "gcx_capability_get_info",
-    "gcx_simulator_path",
-    "gcx_report_partition_counts",
-    "gcx_reports_partition_counts",
-    "gcx_version",
-    "gcx_result_name",
-    "gcx_result_string",
-    "gcx_last_error_message",
-    "gcx_log_set_callback",
+    gcx_device_get_count = {},
+    gcx_device_get_info = { { 1, "device", "int32_t" } },
+    gcx_device_get_stream_priority_range = { { 1, "device", "int32_t" } },
+    gcx_device_get_resource = { { 1, "device", "int32_t" }, { 2, "type", "int32_t" } },
+    gcx_resource_get_info = {},
+    gcx_workqueue_configure = { { 2, "scope", "int32_t" }, { 3, "concurrency_limit", "uint32_t" } },
+    gcx_sm_split = { { 3, "request_count", "uint32_t" }, { 4, "flags", "uint32_t" } },
+    gcx_sm_plan = { { 3, "request_count", "uint32_t" }, { 4, "flags", "uint32_t" } },
+    gcx_resource_union = {},
+    gcx_resource_subtract = {},
+    gcx_resource_intersect = {},
+    gcx_resource_get_live_overlap = {},
+    gcx_resource_get_overlap = {},
+    gcx_resource_get_max_cluster_size = {},
+    gcx_context_create = { { 2, "resource_count", "uint32_t" } },
+    gcx_context_destroy = {},
+    gcx_context_get_info = {},
+    gcx_context_list = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
+    gcx_context_get_resource = { { 2, "type", "int32_t" } },
+    gcx_context_native = {},
+    gcx_context_native_green = {},
+    gcx_context_from_native = {},
+    gcx_context_push = {},
+    gcx_context_pop = {},
+    gcx_context_get_current = {},
+    gcx_context_synchronize = {},
+    gcx_stream_create = {},
+    gcx_stream_from_native = {},
+    gcx_stream_destroy = {},
+    gcx_stream_native = {},
+    gcx_stream_get_info = {},
+    gcx_stream_get_resource = { { 2, "type", "int32_t" } },
+    gcx_stream_get_max_cluster_size = {},
+    gcx_stream_get_kernel_fit = {},
+    gcx_stream_synchronize = {},
+    gcx_stream_query = {},
+    gcx_event_create = { { 1, "device", "int32_t" }, { 2, "flags", "uint32_t" } },
+    gcx_event_from_native = {},
+    gcx_event_destroy = {},
+    gcx_event_native = {},
+    gcx_stream_record = {},
+    gcx_context_record = {},
+    gcx_stream_wait = {},
+    gcx_context_wait = {},
+    gcx_event_synchronize = {},
+    gcx_event_query = {},
+    gcx_event_get_elapsed = {},
+    gcx_cancel_create = {},
+    gcx_cancel_signal = {},
+    gcx_cancel_destroy = {},
+    gcx_cache_set_limit = { { 1, "kept_contexts", "uint32_t" } },
+    gcx_cache_prepare = { { 2, "count", "uint32_t" } },
+    gcx_cache_trim = { { 1, "kept_contexts", "uint32_t" } },
+    gcx_cache_get_stats = {},
+    gcx_lease_acquire = { { 1, "device", "int32_t" }, { 2, "sm_count", "uint32_t" } },
+    gcx_lease_release = {},
+    gcx_lease_resize = { { 2, "count", "uint32_t" }, { 3, "flags", "uint32_t" } },
+    gcx_lease_prepare = { { 2, "count", "uint32_t" } },
+    gcx_lease_hand_over = { { 3, "flags", "uint32_t" } },
+    gcx_lease_get_info = {},
+    gcx_lease_get_resource = {},
+    gcx_lease_list = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
+    gcx_lease_stream_create = {},
+    gcx_lease_synchronize = {},
+    gcx_lease_query = {},
+    gcx_publish_start = { { 1, "name", "string" } },
+    gcx_publish_stop = {},
+    gcx_published_process_list = { { 2, "capacity", "uint32_t" } },
+    gcx_published_lease_list = { { 2, "capacity", "uint32_t" } },
+    gcx_hold_create = { { 1, "device", "int32_t" }, { 2, "sm_count", "uint32_t" } },
+    gcx_hold_get_token = { { 3, "capacity", "uint32_t" } },
+    gcx_hold_join = { { 1, "token", "string" } },
+    gcx_hold_destroy = {},
+    gcx_hold_get_info = {},
+    gcx_hold_get_resource = {},
+    gcx_hold_acquire_lease = { { 2, "sm_count", "uint32_t" } },
+    gcx_hold_list = { { 1, "folder", "string" }, { 3, "capacity", "uint32_t" } },
+    gcx_mps_get_info = { { 1, "device", "int32_t" } },
+    gcx_queue_get_info = {},
+    gcx_queue_request_connections = { { 1, "connections", "uint32_t" } },
+    gcx_graph_create = {},
+    gcx_graph_destroy = {},
+    gcx_graph_launch = {},
+    gcx_graph_launch_parts = { { 3, "count", "uint32_t" } },
+    gcx_graph_prepare = { { 3, "count", "uint32_t" }, { 4, "flags", "uint32_t" } },
+    gcx_graph_set_part = { { 3, "count", "uint32_t" }, { 4, "part", "uint32_t" } },
+    gcx_graph_set_kernel = { { 2, "node", "uint32_t" } },
+    gcx_graph_update = {},
+    gcx_graph_get_info = {},
+    gcx_graph_get_nodes = { { 3, "capacity", "uint32_t" } },
+    gcx_stream_probe_sms = { { 3, "capacity", "uint32_t" } },
+    gcx_device_map_sms = { { 1, "device", "int32_t" }, { 2, "family", "int32_t" } },
+    gcx_device_get_shared_sms = { { 1, "device", "int32_t" }, { 3, "capacity", "uint32_t" } },
+    gcx_verify = { { 2, "count", "uint32_t" } },
+    gcx_resource_get_sm_ids = { { 3, "capacity", "uint32_t" } },
+    gcx_resource_get_atom = { { 2, "index", "uint32_t" } },
+    gcx_driver_open = { { 1, "driver", "string" } },
+    gcx_driver_get_info = {},
+    gcx_capability_get_info = { { 1, "capability", "int32_t" } },
+    gcx_simulator_path = {},
+    gcx_report_partition_counts = {},
+    gcx_reports_partition_counts = {},
+    gcx_version = {},
+    gcx_result_name = { { 1, "result", "int32_t" } },
+    gcx_result_string = { { 1, "result", "int32_t" } },
+    gcx_last_error_message = {},
+    gcx_log_set_callback = { { 1, "level", "int32_t" } },
 }
 
-ffi.cdef([=[
+-- The same of structs that callers fill in.
+local structs = {
+    gcx_sm_request = {
+        sm_count = "uint32_t",
+        coscheduled_sm_count = "uint32_t",
+        preferred_coscheduled_sm_count = "uint32_t",
+        flags = "uint32_t",
+        locality_domain_id = "uint32_t",
+    },
+    gcx_context_params = { struct_size = "uint32_t", flags = "uint32_t" },
+    gcx_stream_params = { struct_size = "uint32_t", sync = "int32_t", priority = "int32_t" },
+    gcx_kernel_fit_params = {
+        struct_size = "uint32_t",
+        block_threads = "uint32_t",
+        dynamic_shared_bytes = "uint32_t",
+        cluster_blocks = "uint32_t",
+    },
+    gcx_prepare_params = { struct_size = "uint32_t", flags = "uint32_t" },
+    gcx_lease_params = {
+        struct_size = "uint32_t",
+        flags = "uint32_t",
+        family = "int32_t",
+        min_sm_count = "uint32_t",
+        exclusive_sm_count = "uint32_t",
+        timeout_ms = "uint32_t",
+        name = "string",
+    },
+    gcx_lease_size = { sm_count = "uint32_t", reserved = "uint32_t" },
+    gcx_hold_params = {
+        struct_size = "uint32_t",
+        flags = "uint32_t",
+        family = "int32_t",
+        min_sm_count = "uint32_t",
+        timeout_ms = "uint32_t",
+        reserved = "uint32_t",
+        name = "string",
+        folder = "string",
+    },
+    gcx_graph_params = {
+        struct_size = "uint32_t",
+        flags = "uint32_t",
+        max_executables = "uint32_t",
+    },
+    gcx_kernel_params = {
+        struct_size = "uint32_t",
+        shared_bytes = "uint32_t",
+        argument_bytes = "uint64_t",
+    },
+}
+
+-- A second copy of this file has the declarations of the first.
+local declared = pcall(ffi.typeof, "gcx_resource")
+if not declared then ffi.cdef([=[
 struct CUctx_st;
 struct CUgreenCtx_st;
 struct CUstream_st;
@@ -1269,8 +1322,8 @@ gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 // is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
 gcx_result gcx_device_get_shared_sms(
     int32_t device, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
-// Shows which SMs streams really run on, and whether that is what was promised: probes each stream
-// as gcx_stream_probe_sms does, one after the other, and compares.
+// Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
+// probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
 gcx_result gcx_verify(
     const gcx_stream* streams, uint32_t count, gcx_verified_stream* results, gcx_verification*
     verification);
@@ -1305,21 +1358,71 @@ const char* gcx_result_string(gcx_result result);
 const char* gcx_last_error_message(void);
 // Sends diagnostics up to level to callback.
 gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback callback, void* user_data);
-]=])
+]=]) end
 
-local gcx = {}
+-- Ranges of integers, which LuaJIT would cut in silence.
+local ranges = {
+    int32_t = { -0x80000000, 0x7fffffff },
+    uint32_t = { 0, 0xffffffff },
+    uint64_t = { 0, 0xffffffffffffffffULL },
+}
+
+-- Raises an error unless C gets a value as it is.
+local function check(what, type_, value)
+    local range = ranges[type_]
+    if not range then
+        if type(value) == "string" and value:find("\0", 1, true) then
+            error(("%s is %q; a string can't have a byte 0"):format(what, value), 0)
+        end
+        return
+    end
+    local whole
+    if type(value) == "number" then
+        local most = math.min(tonumber(range[2]), 2^53)
+        whole = value == math.floor(value) and value >= range[1] and value <= most
+    elseif ffi.istype("int64_t", value) then
+        whole = value >= range[1] and (value < 0 or ffi.cast("uint64_t", value) <= range[2])
+    elseif ffi.istype("uint64_t", value) then
+        whole = value <= range[2]
+    end
+    if not whole then
+        error(what .. " is " .. tostring(value) .. "; it must be an integer from "
+            .. tostring(range[1]) .. " to " .. tostring(range[2]), 0)
+    end
+end
+
+local function closed(_, name)
+    error(name .. ": the library is not open; call gcx.open() first", 0)
+end
+
+local gcx = { C = setmetatable({}, { __index = closed }) }
+
+-- A function that refuses what its parameters can't hold.
+local function checked(name, call, parameters)
+    return function(...)
+        for _, parameter in ipairs(parameters) do
+            local place, is, type_ = unpack(parameter)
+            check(name .. ": " .. is, type_, (select(place, ...)))
+        end
+        return call(...)
+    end
+end
 
 -- Loads libgcx from a path, or by a name that the loader looks up. What it returns has every
 -- function, enum value and constant of gcx.h under its name: C.gcx_lease_acquire, C.GCX_REST.
 function gcx.open(library)
     library = library or "libgcx.so.1"
-    gcx.C = ffi.load(library)
-    for _, name in ipairs(functions) do
-        if not pcall(function() return gcx.C[name] end) then
+    local loaded = ffi.load(library)
+    local C = setmetatable({}, { __index = loaded })
+    for name, parameters in pairs(functions) do
+        local found, call = pcall(function() return loaded[name] end)
+        if not found then
             error(library .. " has no " .. name .. ": it is no libgcx of this version", 0)
         end
+        C[name] = checked(name, call, parameters)
     end
-    return gcx.C
+    gcx.C = C
+    return C
 end
 
 -- What a failed call raises: a table with the result's number and name, and the message in words.
@@ -1340,11 +1443,16 @@ function gcx.check(result)
     end
 end
 
--- A struct of gcx.h, all zero but for struct_size, which is filled in.
-function gcx.new(name)
+-- A struct of gcx.h: struct_size is filled in, fields are as given, and the others zero. A string
+-- in it must live as long as the struct.
+function gcx.new(name, fields)
     local value = ffi.new(name)
     if ffi.offsetof(name, "struct_size") then
         value.struct_size = ffi.sizeof(name)
+    end
+    for field, given in pairs(fields or {}) do
+        check(name .. ": " .. field, (structs[name] or {})[field], given)
+        value[field] = given
     end
     return value
 end

@@ -43,8 +43,8 @@ const abs = libc.func("int abs(int)");
 // The same calls to a function that does nothing: what koffi costs by itself. C doesn't mind
 // arguments that a function doesn't read.
 const bridge = {};
-for (const [name, [result, parameters]] of Object.entries(gcx.FUNCTIONS)) {
-  const nothing = libc.func("abs", result, parameters);
+for (const [name, [result, types]] of Object.entries(gcx.FUNCTIONS)) {
+  const nothing = libc.func("abs", result, Object.values(types));
   bridge[name] = (...values) => nothing(...values) && 0;
 }
 const device = Buffer.alloc(RESOURCE);

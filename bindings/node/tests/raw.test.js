@@ -90,6 +90,33 @@ function tests() {
     assert.throws(() => split(0), refused("GCX_ERROR_INVALID_VALUE"));
   });
 
+  test("what_c_would_get_wrong_is_refused", async () => {
+    const acquire = (device, count, params = null) =>
+      c.gcx_lease_acquire(device, count, params, [null]);
+    const named = (name) => () => acquire(0, 8, gcx.sized(gcx.gcx_lease_params, { name }));
+    const wrong = [
+      [named(5), /^gcx_lease_acquire: params\.name is 5; it must be a string/],
+      [named("a\0b"), /^gcx_lease_acquire: params\.name is 'a\\x00b'; /],
+      [() => acquire(2 ** 32, 8), /^gcx_lease_acquire: device is 4294967296; /],
+      [() => acquire(NaN, 8), /^gcx_lease_acquire: device is NaN; it must be an integer/],
+      [() => acquire(0, -1), /: sm_count is -1; it must be an integer from 0 to 4294967295$/],
+      [() => acquire(0, 2n ** 32n), /: sm_count is 4294967296n; /],
+      [() => acquire(0, 8.5), /: sm_count is 8\.5; /],
+      [() => acquire(0), /: sm_count is undefined; /],
+      [() => acquire(0, 8, 5), /: params is 5; it must be an object, an array or null$/],
+      [() => c.gcx_lease_acquire(0, 8, null, 5), /: lease is 5; /],
+      [() => c.gcx_hold_join("a\0b", [null]), /^gcx_hold_join: token is /],
+      [() => c.gcx_graph_set_part(null, [0, NaN], 2, 0), /: nodes\[1\] is NaN; /],
+      [() => split(8, -1), /^gcx_sm_split: requests\[1\]\.sm_count is -1; /],
+      [() => c.gcx_driver_open.async(5, () => {}), /^gcx_driver_open: driver is 5; /],
+      [() => c.gcx_cache_prepare([], 0, { progress: 5 }), /: params\.progress is 5; /],
+    ];
+    for (const [call, message] of wrong) assert.throws(call, { name: "TypeError", message });
+    const zero = /sm_count is 0; GCX_REST requests all SMs that are free$/;
+    assert.throws(() => check(acquire(0, 0)), zero);
+    assert.throws(() => check(c.gcx_hold_join(null, [null])), /token is NULL/);
+  });
+
   test("module_imported_again_works", async () => {
     const again = await import("../generated/gcx.js?again");
     again.open(process.env.GCX_LIBRARY);

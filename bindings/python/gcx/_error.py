@@ -113,6 +113,7 @@ _PYTHON_NAMES = {
     "gcx_stream_record": "Stream.record",
     "gcx_stream_synchronize": "Stream.synchronize",
     "gcx_stream_wait": "Stream.wait",
+    "gcx_verify": "gcx.verify",
     "gcx_version": "gcx.__version__",
     "gcx_workqueue_configure": "WorkqueueResource.configured",
     "GCX_CONTEXT_PRIVATE": "private=True",

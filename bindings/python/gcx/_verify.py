@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Union
 from gcx import _gcx
 from gcx._checks import DeviceLike, items_of
 from gcx._device import Device
-from gcx._errors import InvalidValueError, NotSupportedError
+from gcx._errors import NotSupportedError
 from gcx._foreign import StreamLike, looks_like_a_stream
-from gcx._hold import mps_info
 from gcx._lease import Lease, count_or_rest
 from gcx._partition import Partition, split
+from gcx._publish import atoms_in
 from gcx._request import Count, Counts, Family, SplitOptions, requests_of
 from gcx._sm_map import MapGroup, SmMap, count_of, escape, ranges
 from gcx._stream import Stream
@@ -61,27 +61,32 @@ class Verification:
         virtual_sm_numbers: Whether processes share the device by way of MPS. Each group's numbers
             begin at 0 then: they tell how many SMs it has, not which.
         groups: A VerifiedGroup for each stream, in the order given.
+        overlap: Numbers of the SMs that were seen in more than one group; virtual ones show none.
+        problems: What isn't as it should be, in words; empty if all is well.
         shared_by_all: Numbers of the SMs that all partitions of this process share because a module
             with dynamic parallelism is loaded, see Device.shared_sms; empty if that showed nowhere.
     """
 
     __slots__ = (
-        *("device", "device_name", "driver_version", "groups"),
+        *("device", "device_name", "driver_version", "groups", "overlap", "problems"),
         *("shared_by_all", "simulated", "sm_count", "virtual_sm_numbers"),
     )
 
-    def __init__(self, device: Device, groups: tuple[VerifiedGroup, ...]) -> None:
+    def __init__(
+        self, found: tuple[Any, ...], groups: tuple[VerifiedGroup, ...], problems: list[str]
+    ) -> None:
+        device, _, _, virtual, _, overlap, shared_by_all, _ = found
         version, _, simulated, _ = _gcx.gcx_driver_get_info()
-        self.device = device.ordinal
-        self.device_name = device.name
-        self.sm_count = device.sm_count
+        self.device = device
+        self.device_name = Device(device).name
+        self.sm_count = Device(device).sm_count
         self.driver_version = f"{version // 1000}.{version % 1000 // 10}"
         self.simulated = bool(simulated)
-        self.virtual_sm_numbers = mps_info(device).enabled is True
+        self.virtual_sm_numbers = bool(virtual)
         self.groups = groups
-        more = any(len(group.seen) > group.sm_count for group in groups)
-        ask = more and not self.virtual_sm_numbers
-        self.shared_by_all = device.shared_sms() if ask else ()
+        self.overlap = atoms_in(overlap)
+        self.shared_by_all = atoms_in(shared_by_all)
+        self.problems = problems
 
     @property
     def ok(self) -> bool:
@@ -90,50 +95,9 @@ class Verification:
         return not self.problems
 
     @property
-    def overlap(self) -> tuple[int, ...]:
-        """Numbers of the SMs that were seen in more than one group; virtual ones show none."""
-        return () if self.virtual_sm_numbers else self._map().overlap
-
-    @property
-    def problems(self) -> list[str]:
-        """What isn't as it should be, in words; empty if all is well."""
-        found = []
-        if self.shared_by_all:
-            found.append(
-                f"SMs {ranges(self.shared_by_all)} are shared by all partitions of this process: a "
-                "module with dynamic parallelism is loaded"
-            )
-        for group in self.groups:
-            if not self._as_promised(group):
-                text = (
-                    f"partition {group.name}: its kernels were to run on {group.sm_count} SMs and "
-                    f"were seen on {len(group.seen)} ({ranges(group.seen)})"
-                )
-                if len(group.seen) < group.sm_count:
-                    text += "; if other work keeps the GPU busy, stop it and verify again"
-                found.append(text)
-        shared: dict[str, list[int]] = {}
-        exclusive = {group.name for group in self.groups if not group.shared}
-        for number in set(self.overlap).difference(self.shared_by_all):
-            owners = self._map().owners[number]
-            if exclusive.intersection(owners):
-                shared.setdefault(" and ".join(owners), []).append(number)
-        found += [
-            f"partitions {names} share {count_of(len(ids), 'SM')}: {ranges(ids)}"
-            for names, ids in sorted(shared.items())
-        ]
-        return found
-
-    @property
     def unused(self) -> tuple[int, ...]:
         """Numbers of the SMs that no group ran on; virtual ones show none."""
         return () if self.virtual_sm_numbers else self._map().unused
-
-    def _as_promised(self, group: VerifiedGroup) -> bool:
-        """Whether its SMs are as many as promised, those aside that all share."""
-        if len(group.seen) <= group.sm_count:
-            return len(group.seen) == group.sm_count
-        return len(set(group.seen).difference(self.shared_by_all)) == group.sm_count
 
     def __bool__(self) -> bool:
         return self.ok
@@ -242,23 +206,18 @@ def verify(
 
 def _probe(items: Sequence[Any], asked: Sequence[int | None] | None = None) -> Verification:
     streams = [_stream_of(item) for item in items]
-    devices = {stream.device for stream in streams}
-    if len(devices) > 1:
-        raise InvalidValueError(
-            f"the streams are of the devices {', '.join(map(str, sorted(devices)))}; verify those "
-            "of each on its own"
-        )
+    found, seen = _gcx.gcx_verify([stream._live() for stream in streams])
     groups = tuple(
         VerifiedGroup(
             _letters(index),
-            stream.sm_count,
-            stream.sm_ids(),
+            sm_count,
+            atoms_in(sms),
             None if asked is None else asked[index],
-            isinstance(items[index], Lease) and items[index].shared,
+            bool(shared),
         )
-        for index, stream in enumerate(streams)
+        for index, (sm_count, _, _, shared, sms) in enumerate(seen)
     )
-    return Verification(Device(devices.pop()), groups)
+    return Verification(found, groups, found[-1].splitlines())
 
 
 def _stream_of(item: Any) -> Stream:

@@ -160,7 +160,7 @@ part.stream.wait(other.stream)
 try:
     gcx.verify([part, other])
 except gcx.InvalidValueError as error:
-    assert "devices 0, 1" in str(error)
+    assert "gcx.verify: the streams are of devices 1 and 0" in str(error)
 else:
     raise SystemExit("no error")
 """

@@ -704,9 +704,10 @@ def gcx_device_get_shared_sms(device: int, /) -> tuple[int, ...]:
     parallelism is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
     """
 
-def gcx_verify(streams: int, /) -> tuple[_Verification, list[_VerifiedStream]]:
-    """Shows which SMs streams really run on, and whether that is what was promised: probes each
-    stream as gcx_stream_probe_sms does, one after the other, and compares.
+def gcx_verify(streams: Sequence[int], /) -> tuple[_Verification, list[_VerifiedStream]]:
+    """Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was
+    promised: probes each stream as gcx_stream_probe_sms does, one after the other, and
+    compares.
     """
 
 def gcx_resource_get_sm_ids(resource: bytes, /) -> tuple[int, ...]:

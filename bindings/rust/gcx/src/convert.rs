@@ -5,6 +5,9 @@ use std::os::raw::c_char;
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, SystemTime};
 
+use crate::error::{Error, Result};
+use crate::sys;
+
 /// A time that is told in milliseconds since 1970. Another process may have written the number: one
 /// that no clock holds is taken for the beginning.
 pub(crate) fn time(milliseconds: u64) -> SystemTime {
@@ -43,4 +46,10 @@ pub(crate) fn some<T: Copy + PartialEq>(number: T, none: T) -> Option<T> {
 pub(crate) fn version(number: i32) -> (u32, u32) {
     let number = number.unsigned_abs();
     (number / 1000, number % 1000 / 10)
+}
+
+/// How C counts a slice's elements.
+pub(crate) fn counted(length: usize) -> Result<u32> {
+    u32::try_from(length)
+        .map_err(|_| Error::of(sys::GCX_ERROR_INVALID_VALUE, "more elements than a u32 counts"))
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ptr;
 
+use crate::convert::counted;
 use crate::error::{check, Error, Result};
 use crate::generated::GraphInfo;
 use crate::graph_node::{described, GraphNode, KernelParams};
@@ -269,11 +270,6 @@ impl Graph {
         })?;
         Ok(found.iter().map(described).collect())
     }
-}
-
-fn counted(length: usize) -> Result<u32> {
-    u32::try_from(length)
-        .map_err(|_| Error::of(sys::GCX_ERROR_INVALID_VALUE, "more elements than a u32 counts"))
 }
 
 impl fmt::Debug for Graph {

@@ -1,10 +1,11 @@
 //! Proof: which SMs do streams really run on?
 
-use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::convert::counted;
 use crate::driver::driver_info;
-use crate::error::{Error, Result};
+use crate::error::{check, Result};
+use crate::generated::{Verification as Found, VerifiedStream};
 use crate::stream::Stream;
 use crate::sys;
 
@@ -28,63 +29,70 @@ where
     I: IntoIterator<Item = &'a S>,
     S: AsRef<Stream> + 'a,
 {
-    let mut groups = Vec::new();
-    let mut device = None;
-    for stream in streams {
-        let stream = stream.as_ref();
-        let info = stream.info()?;
-        if *device.get_or_insert(info.device) != info.device {
-            let message = "the streams are of several devices; verify those of each on its own";
-            return Err(Error::of(sys::GCX_ERROR_INVALID_VALUE, message));
-        }
-        groups.push(VerifiedGroup { sm_count: info.sm_count, seen: stream.sm_ids()? });
-    }
-    let device = device.ok_or_else(|| {
-        Error::of(sys::GCX_ERROR_INVALID_VALUE, "there is no stream to verify; give at least one")
-    })?;
-    Ok(Verification { device, groups, simulated: driver_info()?.simulated })
+    let streams: Vec<_> = streams.into_iter().map(|stream| stream.as_ref().as_raw()).collect();
+    let count = counted(streams.len())?;
+    let mut seen = vec![sys::gcx_verified_stream::default(); streams.len()];
+    let mut found = sys::GCX_VERIFICATION_INIT;
+    // SAFETY: the streams are borrowed and so alive; there is a result for each.
+    let result = unsafe { sys::gcx_verify(streams.as_ptr(), count, seen.as_mut_ptr(), &mut found) };
+    check(result)?;
+    Ok(Verification {
+        found: Found::from(&found),
+        groups: seen.iter().map(|group| VerifiedGroup(VerifiedStream::from(group))).collect(),
+        simulated: driver_info()?.simulated,
+    })
 }
 
 /// What one stream showed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct VerifiedGroup {
-    sm_count: u32,
-    seen: Vec<u32>,
-}
+pub struct VerifiedGroup(VerifiedStream);
 
 impl VerifiedGroup {
     /// The SMs that were promised.
     #[must_use]
     pub fn sm_count(&self) -> u32 {
-        self.sm_count
+        self.0.sm_count
     }
 
     /// The numbers of the SMs that its kernels ran on, ascending.
     #[must_use]
     pub fn seen(&self) -> &[u32] {
-        &self.seen
+        &self.0.seen
+    }
+
+    /// Whether none of the problems is of this stream.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.0.ok
+    }
+
+    /// Whether the stream follows a shared lease, whose SMs other shared leases may have.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.0.shared_lease
     }
 }
 
 /// What [`verify`] found. Printed it is a report.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Verification {
-    device: u32,
+    found: Found,
     groups: Vec<VerifiedGroup>,
     simulated: bool,
 }
 
 impl Verification {
-    /// Whether each stream ran on as many SMs as promised, and no SM is in two groups.
+    /// Whether each stream ran on as many SMs as promised, and no SM is in two groups, unless both
+    /// are shared leases'.
     #[must_use]
     pub fn is_ok(&self) -> bool {
-        self.problems().is_empty()
+        self.found.ok
     }
 
     /// The ordinal of the device.
     #[must_use]
     pub fn device(&self) -> u32 {
-        self.device
+        self.found.device
     }
 
     /// Whether the driver is the simulated one, which proves nothing.
@@ -93,61 +101,37 @@ impl Verification {
         self.simulated
     }
 
+    /// Whether processes share the device by way of MPS: numbers of SMs then tell how many a group
+    /// has, not which.
+    #[must_use]
+    pub fn has_virtual_sm_numbers(&self) -> bool {
+        self.found.virtual_sm_numbers
+    }
+
     /// What each stream showed, in the order given.
     #[must_use]
     pub fn groups(&self) -> &[VerifiedGroup] {
         &self.groups
     }
 
-    /// The numbers of the SMs that were seen in more than one group.
+    /// The numbers of the SMs that were seen in more than one group; virtual ones show none.
     #[must_use]
     pub fn overlap(&self) -> Vec<u32> {
-        let shared = self.owners().into_iter().filter(|(_, owners)| owners.len() > 1);
-        shared.map(|(id, _)| id).collect()
+        self.found.overlap.clone()
     }
 
-    /// What isn't as it should be, in words; empty if all is well.
+    /// The numbers of the SMs that all partitions of this process share because a module with
+    /// dynamic parallelism is loaded; empty if that showed nowhere.
+    #[must_use]
+    pub fn shared_by_all(&self) -> &[u32] {
+        &self.found.shared_by_all
+    }
+
+    /// What isn't as it should be, in words; empty if all is well. The groups are called A, B, and
+    /// so on. If there is no room for all, the last says how many more there are.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        for (index, group) in self.groups.iter().enumerate() {
-            let (promised, seen) = (group.sm_count as usize, group.seen.len());
-            if seen != promised {
-                let hint = if seen < promised {
-                    "; if other work keeps the GPU busy, stop it and verify again"
-                } else {
-                    ""
-                };
-                found.push(format!(
-                    "group {index}: its kernels were to run on {promised} SMs and were seen on \
-                     {seen} ({}){hint}",
-                    ranges(&group.seen)
-                ));
-            }
-        }
-        let mut shared: BTreeMap<Vec<usize>, Vec<u32>> = BTreeMap::new();
-        for (id, owners) in self.owners() {
-            if owners.len() > 1 {
-                shared.entry(owners).or_default().push(id);
-            }
-        }
-        for (owners, ids) in shared {
-            let owners: Vec<String> = owners.iter().map(ToString::to_string).collect();
-            let owners = owners.join(" and ");
-            found.push(format!("groups {owners} share {} SMs: {}", ids.len(), ranges(&ids)));
-        }
-        found
-    }
-
-    /// The groups of each SM.
-    fn owners(&self) -> BTreeMap<u32, Vec<usize>> {
-        let mut owners: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (index, group) in self.groups.iter().enumerate() {
-            for &id in &group.seen {
-                owners.entry(id).or_default().push(index);
-            }
-        }
-        owners
+        self.found.problems.lines().map(ToOwned::to_owned).collect()
     }
 }
 
@@ -157,14 +141,23 @@ impl fmt::Display for Verification {
             writeln!(out, "SIMULATED: no GPU is involved")?;
         }
         for (index, group) in self.groups.iter().enumerate() {
-            let ids = ranges(&group.seen);
-            writeln!(out, "group {index}: {} SMs, seen on {ids}", group.sm_count)?;
+            let (letters, ids) = (letters(index), ranges(group.seen()));
+            writeln!(out, "{letters}  {} SMs, seen on {ids}", group.sm_count())?;
         }
-        let problems = self.problems();
-        if problems.is_empty() {
-            return write!(out, "ok: each ran on as many SMs as promised, and no SM is in two");
+        if !self.found.ok {
+            return write!(out, "FAILED: {}", self.found.problems.replace('\n', "\n  "));
         }
-        write!(out, "FAILED: {}", problems.join("\n  "))
+        write!(out, "ok: each ran on as many SMs as promised")
+    }
+}
+
+/// A to Z, then AA, AB: what the problems call the groups.
+fn letters(index: usize) -> String {
+    let last = char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[index % 26]);
+    if index < 26 {
+        last.to_string()
+    } else {
+        letters(index / 26 - 1) + &last.to_string()
     }
 }
 

@@ -171,7 +171,9 @@ fn verify_sees_what_is_shared() -> Result<()> {
     let proof = gcx::verify([a.stream(), b.stream()])?;
     assert!(!proof.is_ok());
     assert_eq!(proof.overlap(), b.stream().sm_ids()?);
-    assert!(proof.to_string().contains("groups 0 and 1 share 8 SMs"), "{proof}");
+    assert_eq!(proof.problems().len(), 1);
+    assert!(proof.groups().iter().all(|group| !group.is_ok() && !group.is_shared()));
+    assert!(proof.to_string().contains("partitions A and B share 8 SMs"), "{proof}");
     let nothing: [&Stream; 0] = [];
     assert_eq!(gcx::verify(nothing).unwrap_err().kind(), ErrorKind::InvalidValue);
     Ok(())

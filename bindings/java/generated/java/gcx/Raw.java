@@ -2211,14 +2211,14 @@ public final class Raw {
   }
 
   /**
-   * Shows which SMs streams really run on, and whether that is what was promised: probes each
-   * stream as {@code Stream.probeSms} does, one after the other, and compares. results[0 .. count -
-   * 1] receives what was seen of each stream, in their order; it may be NULL. It is a problem if a
-   * stream's kernels ran on more or fewer SMs than promised, if two streams share SMs, unless both
-   * follow shared leases, and if all partitions share SMs because a module with dynamic parallelism
-   * is loaded. The problems call the streams A, B, and so on. A problem is no error: the result is
-   * {@code GCX_SUCCESS}, and verification-&gt;ok is 0. On the simulated driver this proves nothing
-   * about a GPU.
+   * Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
+   * probes each stream as {@code Stream.probeSms} does, one after the other, and compares.
+   * results[0 .. count - 1] receives what was seen of each stream, in their order; it may be NULL.
+   * It is a problem if a stream's kernels ran on more or fewer SMs than promised, if two streams
+   * share SMs, unless both follow shared leases, and if all partitions share SMs because a module
+   * with dynamic parallelism is loaded. The problems call the streams A, B, and so on. A problem is
+   * no error: the result is {@code GCX_SUCCESS}, and verification-&gt;ok is 0. On the simulated
+   * driver this proves nothing about a GPU.
    *
    * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} count is 0, or the streams are of several devices;
    * those of {@code Stream.probeSms}.
@@ -2227,7 +2227,7 @@ public final class Raw {
    * @return a {@link Verification}, and an array of {@link VerifiedStream}
    * @throws GcxException the result is no success
    */
-  public static Object[] gcx_verify(long streams) {
+  public static Object[] gcx_verify(long[] streams) {
     return Natives.gcx_verify(streams);
   }
 

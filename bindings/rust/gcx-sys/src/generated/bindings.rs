@@ -3784,6 +3784,177 @@ extern "C" {
         count: *mut u32,
     ) -> gcx_result;
 }
+/// What gcx_verify saw of one stream. Grows at the end of reserved, never in size.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_verified_stream {
+    /// SMs that it was promised: gcx_stream_info.sm_count
+    pub sm_count: u32,
+    /// SMs that its kernels ran on
+    pub seen_count: u32,
+    /// 1: none of the problems is of this stream
+    pub ok: u32,
+    /// 1: it follows a shared lease, whose SMs other shared leases may have
+    pub shared_lease: u32,
+    /// 0
+    pub reserved: [u32; 4usize],
+    /// those SMs: bit n % 64 of seen[n / 64] is SM n
+    pub seen: [u64; 16usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_verified_stream() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_verified_stream> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_verified_stream>(),
+        160usize,
+        "Size of gcx_verified_stream",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_verified_stream>(),
+        8usize,
+        "Alignment of gcx_verified_stream",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_verified_stream::sm_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).seen_count) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_verified_stream::seen_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).ok) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_verified_stream::ok",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).shared_lease) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_verified_stream::shared_lease",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
+        16usize,
+        "Offset of field: gcx_verified_stream::reserved",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).seen) as usize - ptr as usize },
+        32usize,
+        "Offset of field: gcx_verified_stream::seen",
+    );
+}
+/// What gcx_verify found.
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct gcx_verification {
+    pub struct_size: u32,
+    pub device: i32,
+    /// 1: there is no problem
+    pub ok: u32,
+    pub problem_count: u32,
+    /// 1: under MPS, where SM numbers tell how many SMs, not which
+    pub virtual_sm_numbers: u32,
+    /// SMs that were seen in more than one stream; 0 if virtual
+    pub overlap_count: u32,
+    /// those SMs, as in gcx_verified_stream.seen
+    pub overlap: [u64; 16usize],
+    /// SMs of gcx_device_get_shared_sms that were seen beside others
+    pub shared_by_all: [u64; 16usize],
+    /// in words, a line for each; the last says how many didn't fit
+    pub problems: [::std::os::raw::c_char; 4096usize],
+}
+#[test]
+fn bindgen_test_layout_gcx_verification() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_verification> = ::core::mem::MaybeUninit::uninit();
+    let ptr = UNINIT.as_ptr();
+    assert_eq!(
+        ::core::mem::size_of::<gcx_verification>(),
+        4376usize,
+        "Size of gcx_verification",
+    );
+    assert_eq!(
+        ::core::mem::align_of::<gcx_verification>(),
+        8usize,
+        "Alignment of gcx_verification",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
+        0usize,
+        "Offset of field: gcx_verification::struct_size",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).device) as usize - ptr as usize },
+        4usize,
+        "Offset of field: gcx_verification::device",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).ok) as usize - ptr as usize },
+        8usize,
+        "Offset of field: gcx_verification::ok",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).problem_count) as usize - ptr as usize },
+        12usize,
+        "Offset of field: gcx_verification::problem_count",
+    );
+    assert_eq!(
+        unsafe {
+            ::core::ptr::addr_of!((*ptr).virtual_sm_numbers) as usize - ptr as usize
+        },
+        16usize,
+        "Offset of field: gcx_verification::virtual_sm_numbers",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).overlap_count) as usize - ptr as usize },
+        20usize,
+        "Offset of field: gcx_verification::overlap_count",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).overlap) as usize - ptr as usize },
+        24usize,
+        "Offset of field: gcx_verification::overlap",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).shared_by_all) as usize - ptr as usize },
+        152usize,
+        "Offset of field: gcx_verification::shared_by_all",
+    );
+    assert_eq!(
+        unsafe { ::core::ptr::addr_of!((*ptr).problems) as usize - ptr as usize },
+        280usize,
+        "Offset of field: gcx_verification::problems",
+    );
+}
+impl Default for gcx_verification {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+extern "C" {
+    /** Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
+ probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
+ results[0 .. count - 1] receives what was seen of each stream, in their order; it may be NULL. It
+ is a problem if a stream's kernels ran on more or fewer SMs than promised, if two streams share
+ SMs, unless both follow shared leases, and if all partitions share SMs because a module with
+ dynamic parallelism is loaded. The problems call the streams A, B, and so on. A problem is no
+ error: the result is GCX_SUCCESS, and verification->ok is 0. On the simulated driver this proves
+ nothing about a GPU.
+ Errors: GCX_ERROR_INVALID_VALUE count is 0, or the streams are of several devices; those of
+ gcx_stream_probe_sms.*/
+    pub fn gcx_verify(
+        streams: *const gcx_stream,
+        count: u32,
+        results: *mut gcx_verified_stream,
+        verification: *mut gcx_verification,
+    ) -> gcx_result;
+}
 extern "C" {
     /** The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as
  above. None are of a resource of 0 SMs. Errors: GCX_ERROR_NOT_READY the family isn't mapped;
@@ -4220,6 +4391,14 @@ pub const GCX_GRAPH_INFO_INIT: gcx_graph_info = {
     let zero = [0u8; core::mem::size_of::<gcx_graph_info>()];
     let mut value: gcx_graph_info = unsafe { core::mem::transmute(zero) };
     value.struct_size = core::mem::size_of::<gcx_graph_info>() as u32;
+    value
+};
+/// The start of a gcx_verification: all zero but its size.
+pub const GCX_VERIFICATION_INIT: gcx_verification = {
+    // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
+    let zero = [0u8; core::mem::size_of::<gcx_verification>()];
+    let mut value: gcx_verification = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_verification>() as u32;
     value
 };
 /// The start of a gcx_driver_info: all zero but its size.
