@@ -4,7 +4,7 @@ package gcx;
 import java.util.List;
 
 /**
- * What {@code gcx_verify} found.
+ * What {@code Stream.verify} found.
  *
  * @param device the device's number
  * @param ok true: there is no problem

@@ -4,7 +4,7 @@ package gcx;
 import java.util.List;
 
 /**
- * What {@code gcx_verify} saw of one stream.
+ * What {@code Stream.verify} saw of one stream.
  *
  * @param smCount SMs that it was promised: {@link StreamInfo}.sm_count
  * @param seenCount SMs that its kernels ran on

@@ -17,8 +17,8 @@ import java.util.List;
  * <p>On SMs that change hands the new holder's work waits on the device for the former holder's. No
  * thread waits.
  *
- * <p>Every method may be called from any thread, at any time. Tested on the simulated driver and
- * on an H200.
+ * <p>Every method may be called from any thread, at any time. Tested on the simulated driver and on
+ * an H200.
  */
 public final class Lease extends Owned {
   private final Object own = new Object();

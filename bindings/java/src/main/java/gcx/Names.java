@@ -113,6 +113,7 @@ final class Names {
           entry("gcx_stream_record", "Stream.record"),
           entry("gcx_stream_synchronize", "Stream.synchronize"),
           entry("gcx_stream_wait", "Stream.waitFor"),
+          entry("gcx_verify", "Stream.verify"),
           entry("gcx_version", "Gcx.version"),
           entry("gcx_workqueue_configure", "WorkqueueResource.configured"),
           entry("GCX_CONTEXT_PRIVATE", "Context.createPrivate"),

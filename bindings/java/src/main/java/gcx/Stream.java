@@ -210,6 +210,28 @@ public final class Stream extends Owned {
   }
 
   /**
+   * Shows which SMs streams of one device really run on, and whether that is what was promised, by
+   * {@link #probeSms()} of each. A problem is no exception. On the simulated driver this proves
+   * nothing about a GPU.
+   *
+   * @param streams at least one
+   * @return what was found
+   * @throws GcxException.InvalidValue there is none, or they are of several devices
+   */
+  public static Verified verify(List<Stream> streams) {
+    Object[] found = Functions.gcx_verify(List.copyOf(streams));
+    return new Verified((Verification) found[0], List.of((VerifiedStream[]) found[1]));
+  }
+
+  /**
+   * What {@link #verify} found.
+   *
+   * @param found whether all is well, and the problems
+   * @param streams what was seen of each stream, in the order given
+   */
+  public record Verified(Verification found, List<VerifiedStream> streams) {}
+
+  /**
    * Whether it was closed.
    *
    * @return whether using it is an error

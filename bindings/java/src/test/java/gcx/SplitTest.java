@@ -55,6 +55,25 @@ class SplitTest {
   }
 
   @Test
+  void verifyFindsAnOverlap() {
+    try (Context context = Context.create(all.split(24).groups().get(0));
+        Stream one = context.createStream();
+        Stream other = context.createStream()) {
+      Stream.Verified proof = Stream.verify(List.of(one));
+      assertTrue(proof.found().ok(), proof.found().problems());
+      assertEquals(24, proof.streams().get(0).smCount());
+      proof = Stream.verify(List.of(one, other));
+      assertFalse(proof.found().ok());
+      assertEquals(proof.streams().get(1).seen(), proof.found().overlap());
+      String problems = proof.found().problems();
+      assertTrue(problems.startsWith("partitions A and B share 24 SMs"), problems);
+      GcxException error =
+          assertThrows(GcxException.InvalidValue.class, () -> Stream.verify(List.of()));
+      assertTrue(error.getMessage().startsWith("Stream.verify: "), error.getMessage());
+    }
+  }
+
+  @Test
   void resourcesAreSets() {
     SmResource small = all.split(24).groups().get(0);
     SmResource rest = all.subtract(small);
