@@ -140,7 +140,7 @@ def overhead(suite: Suite) -> None:
 
 
 def part_languages(suite: Suite) -> None:
-    """The API's description, the generator, that languages have all of it, what C++ costs over C."""
+    """The API's description, the generator, whether languages have all, what C++ costs over C."""
     header_is_described(suite)
     written: list[str | Path] = [sys.executable, "-m", "bindings.generator", "--check"]
     suite.run("the generated files follow from the API's description", written)

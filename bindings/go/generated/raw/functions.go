@@ -871,12 +871,11 @@ type Functions struct {
 	//
 	// Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
 	// probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
-	// results[0 .. count - 1] receives what was seen of each stream, in their order; it may be NULL. It
-	// is a problem if a stream's kernels ran on more or fewer SMs than promised, if two streams share
-	// SMs, unless both follow shared leases, and if all partitions share SMs because a module with
-	// dynamic parallelism is loaded. The problems call the streams A, B, and so on. A problem is no
-	// error: the result is GCX_SUCCESS, and verification->ok is 0. On the simulated driver this proves
-	// nothing about a GPU.
+	// results[0 .. count - 1] receives what was seen of each, in their order; it may be NULL. It is a
+	// problem if a stream's kernels ran on more or fewer SMs than promised, if two streams share SMs,
+	// unless both follow shared leases, and if all partitions share SMs because a module with dynamic
+	// parallelism is loaded. The problems call the streams A, B, and so on. A problem is no error: the
+	// result is GCX_SUCCESS, and verification->ok is 0. Simulated drivers prove nothing about a GPU.
 	// Errors: GCX_ERROR_INVALID_VALUE count is 0, or the streams are of several devices; those of
 	// gcx_stream_probe_sms.
 	Verify func(streams *Stream, count uint32, results *VerifiedStream, verification *Verification) Result `c:"gcx_verify"`

@@ -175,13 +175,13 @@ fn another_process_joins() {
     });
 }
 
-/// What `gcx exec` tells its command about the SMs of this hold, as tests/api/hold_parts_test.cpp has
-/// it.
+/// What `gcx exec` tells its command about the SMs of this hold.
 fn plan_around(outer: &LiveHold, token: &OsStr) -> String {
-    let uuid: String = outer.device_uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let uuid: Vec<_> = outer.device_uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     let atoms: Vec<_> = outer.atoms.iter().map(u32::to_string).collect();
     format!(
-        "gcx-exec-1 driver=/x shim=/x device={uuid} family=coscheduled sms={} of={} atoms={} token={}",
+        "gcx-exec-1 driver=/x shim=/x device={} family=coscheduled sms={} of={} atoms={} token={}",
+        uuid.concat(),
         outer.sm_count.unwrap(),
         outer.atom_count,
         atoms.join(","),

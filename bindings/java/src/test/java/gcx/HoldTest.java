@@ -138,7 +138,7 @@ class HoldTest {
               "\"one\" of process " + expected.pid(),
               () -> device.hold(asked(8)));
       assertTrue(error.getMessage().startsWith("Device.hold: asked for 8 SMs"), error::getMessage);
-      assertTrue(error.getMessage().contains("HoldRequest.withMinimum takes less"));
+      assertTrue(error.getMessage().contains("HoldRequest.withMinimum to accept fewer"));
       // Another device's SMs are others.
       try (Hold elsewhere = new Device(1).hold(asked(132))) {
         assertNotEquals(info.deviceUuid(), elsewhere.info().deviceUuid());
