@@ -52,7 +52,7 @@ LANGUAGES = (
         "Go",
         "go",
         "examples/go/main.go",
-        "The package [bindings/go](../bindings/go), without cgo: it opens the library by dlopen, "
+        "The package [bindings/go](../bindings/go), without cgo: it opens libgcx by dlopen, "
         "through purego. [ffi.md](ffi.md)",
     ),
     Language(

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bindings.generator import cpp, ctypes, go, java, lua, node, python, rust, swig
+from bindings.generator import cpp, ctypes, go, idiomatic, java, lua, node, python, rust, swig
 from bindings.generator.api import ROOT, Api, load
 
 # Of each language a function from the description to its files: path below the root -> text.
 LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {
+    "all": idiomatic.files,
     "C++": cpp.generate,
     "ctypes": ctypes.files,
     "Go": go.files,
@@ -57,7 +58,7 @@ def read(path: Path) -> str | None:
 
 def generated() -> list[Path]:
     """The files in folders named `generated` of the languages."""
-    folders = (ROOT / "bindings", ROOT / "examples", ROOT / "include")
+    folders = (ROOT / "bindings", ROOT / "docs", ROOT / "include")
     found = [path for folder in folders for path in folder.glob("**/generated/**/*")]
     skipped = {"node_modules", "target", "vendor"}
     return [path for path in found if path.is_file() and not skipped & set(path.parts)]

@@ -1,28 +1,15 @@
-"""What the generator writes for Rust and C++, and which functions the idiomatic layers reach."""
+"""What the generator writes for Rust and C++."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import pytest
 
 from bindings.generator import cpp, rust
-from bindings.generator.api import ROOT, Api, Enum, Value, load
+from bindings.generator.api import Api, Enum, Value, load
 
 API = load()
-
-
-# Functions without a method or function of the idiomatic layer, which gcx_sys and gcx::raw have.
-RUST_WITHOUT: set[str] = set()
-CPP_WITHOUT: set[str] = set()
-
-
-def code(folder: str, suffix: str) -> str:
-    """What is written by hand in a folder, without comments."""
-    files = sorted((ROOT / folder).rglob(f"*{suffix}"))
-    texts = [path.read_text(encoding="utf-8") for path in files if "generated" not in path.parts]
-    return re.sub(r"//[^\n]*", "", "\n".join(texts))
 
 
 def infos(api: Api) -> str:
@@ -42,18 +29,6 @@ def with_field(**changes: object) -> Api:
         for struct in API.structs
     )
     return dataclasses.replace(API, structs=structs)
-
-
-def test_rust_has_a_method_for_every_function() -> None:
-    called = set(re.findall(r"sys::(gcx_\w+)", code("bindings/rust/gcx/src", ".rs")))
-    assert {f.name for f in API.functions} - called == RUST_WITHOUT
-
-
-def test_cpp_has_a_method_for_every_function() -> None:
-    text = code("include/gcx", ".hpp")
-    called = set(re.findall(r"\bgcx_\w+", text))
-    called |= {f"gcx_{name}" for name in re.findall(r"\braw::(\w+)\(", text)}
-    assert {f.name for f in API.functions} - called == CPP_WITHOUT
 
 
 def test_rust_fields() -> None:

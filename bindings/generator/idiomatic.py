@@ -1,0 +1,86 @@
+"""The page that lists, of each language, the functions that only its raw layer has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bindings.generator.api import ROOT, Api
+from bindings.generator.text import NOTICE
+
+PAGE = "docs/generated/raw-only.md"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The idiomatic layer of a language: the hand-written files that call the raw one."""
+
+    raw: str  # the raw layer's name
+    files: tuple[str, ...]  # patterns below the root
+    call: str  # matches a call; its group is the function's name without gcx_
+    # Functions that it reaches by other means than such a call.
+    otherwise: frozenset[str] = frozenset()
+
+
+LAYERS = {
+    "C++": Layer(
+        "`gcx::raw`",
+        ("include/gcx.hpp", "include/gcx/*.hpp"),
+        r"\b(?:raw::|gcx_)(\w+)",
+    ),
+    "Go": Layer("`gcx.Raw`", ("bindings/go/*.go",), r"\bRaw\.(\w+)"),
+    "Java": Layer(
+        "`gcx.Raw`",
+        ("bindings/java/src/main/java/gcx/*.java",),
+        r"\b(?:Functions|Natives)(?:\.|::)gcx_(\w+)",
+        frozenset({"gcx_cache_prepare", "gcx_log_set_callback", "gcx_result_name"}),
+    ),
+    "Python": Layer(
+        "`gcx.raw`",
+        ("bindings/python/gcx/*.py",),
+        r"\b_gcx\.gcx_(\w+)",
+        frozenset({"gcx_log_set_callback", "gcx_cache_prepare"}),
+    ),
+    "Rust": Layer("`gcx_sys`", ("bindings/rust/gcx/src/*.rs",), r"\bsys::gcx_(\w+)"),
+}
+
+
+def reached(layer: Layer) -> set[str]:
+    """What the idiomatic layer calls, in one spelling for all languages."""
+    names = {spelled(name) for name in layer.otherwise}
+    for pattern in layer.files:
+        paths = sorted(ROOT.glob(pattern))
+        if not paths:
+            raise FileNotFoundError(f"{pattern}: there is no such file")
+        for path in paths:
+            code = re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text("utf-8"), flags=re.DOTALL)
+            names |= {spelled(name) for name in re.findall(layer.call, code)}
+    return names
+
+
+def spelled(name: str) -> str:
+    """gcx_lease_get_info and LeaseGetInfo: leasegetinfo."""
+    return name.removeprefix("gcx_").replace("_", "").lower()
+
+
+def files(api: Api) -> dict[str, str]:
+    lines = [
+        f"<!-- {NOTICE} -->",
+        "# Functions that only the raw layer has",
+        "",
+        "Each raw layer has every function of gcx.h. These have no idiomatic method:",
+        "",
+        "| language | raw layer | functions without an idiomatic method |",
+        "| --- | --- | --- |",
+    ]
+    for language, layer in LAYERS.items():
+        # Its owners of handles give them up.
+        called = reached(layer) | {spelled(handle.destroy) for handle in api.handles}
+        lacking = [f"`{f.name}`" for f in api.functions if spelled(f.name) not in called]
+        lines.append(f"| {language} | {layer.raw} | {', '.join(lacking) or 'none'} |")
+    lines += [
+        "",
+        "Node.js, Lua and ctypes have the raw layer alone.",
+        "",
+    ]
+    return {PAGE: "\n".join(lines)}
