@@ -62,20 +62,21 @@ class Verification:
             begin at 0 then: they tell how many SMs it has, not which.
         groups: A VerifiedGroup for each stream, in the order given.
         overlap: Numbers of the SMs that were seen in more than one group; virtual ones show none.
-        problems: What isn't as it should be, in words; empty if all is well.
+        problems: What isn't as it should be, in words; empty if all is well. If there is no room
+            for all, the last says how many more there are.
         shared_by_all: Numbers of the SMs that all partitions of this process share because a module
             with dynamic parallelism is loaded, see Device.shared_sms; empty if that showed nowhere.
     """
 
     __slots__ = (
-        *("device", "device_name", "driver_version", "groups", "overlap", "problems"),
+        *("_problem_count", "device", "device_name", "driver_version", "groups", "overlap"),
+        "problems",
         *("shared_by_all", "simulated", "sm_count", "virtual_sm_numbers"),
     )
 
-    def __init__(
-        self, found: tuple[Any, ...], groups: tuple[VerifiedGroup, ...], problems: list[str]
-    ) -> None:
-        device, _, _, virtual, _, overlap, shared_by_all, _ = found
+    def __init__(self, found: tuple[Any, ...], groups: tuple[VerifiedGroup, ...]) -> None:
+        device, _, count, virtual, _, overlap, shared_by_all, problems = found
+        self._problem_count = count
         version, _, simulated, _ = _gcx.gcx_driver_get_info()
         self.device = device
         self.device_name = Device(device).name
@@ -86,7 +87,7 @@ class Verification:
         self.groups = groups
         self.overlap = atoms_in(overlap)
         self.shared_by_all = atoms_in(shared_by_all)
-        self.problems = problems
+        self.problems = problems.splitlines()
 
     @property
     def ok(self) -> bool:
@@ -121,7 +122,7 @@ class Verification:
             )
         if not problems:
             return "ok: each partition ran on as many SMs as promised, and no SM is in two"
-        return "\n  ".join([f"FAILED: {count_of(len(problems), 'problem')}", *problems])
+        return "\n  ".join([f"FAILED: {count_of(self._problem_count, 'problem')}", *problems])
 
     def __str__(self) -> str:
         lines = ["SIMULATED: no GPU is involved"] if self.simulated else []
@@ -217,7 +218,7 @@ def _probe(items: Sequence[Any], asked: Sequence[int | None] | None = None) -> V
         )
         for index, (sm_count, _, _, shared, sms) in enumerate(seen)
     )
-    return Verification(found, groups, found[-1].splitlines())
+    return Verification(found, groups)
 
 
 def _stream_of(item: Any) -> Stream:

@@ -96,3 +96,5 @@ def test_the_command_draws_the_same_of_a_driver_that_lies(lie: str, tmp_path: Pa
     for counts in layouts:
         path = tmp_path / "map.svg"
         assert not compare(counts, "coscheduled", path, GCX_DRIVER=str(library), **liar)
+    # More problems than there is room for in C.
+    assert not compare([2] * 66, "fine", path, GCX_DRIVER=str(library), **liar)
