@@ -298,9 +298,10 @@ static void list_add(JNIEnv* jenv, jobjectArray list, uint32_t index, jobject it
         (*jenv)->DeleteLocalRef(jenv, item);
 }
 
-/* An Object[] of the two. */
+/* An Object[] of the two; NULL with the exception that making the record has left. */
 static jobjectArray report_of(JNIEnv* jenv, jobject record, jobjectArray list) {
-    jobjectArray report = list_of(jenv, "java/lang/Object", 2);
+    jobjectArray report =
+        (*jenv)->ExceptionCheck(jenv) ? NULL : list_of(jenv, "java/lang/Object", 2);
     list_add(jenv, report, 0, record);
     list_add(jenv, report, 1, list);
     return report;
