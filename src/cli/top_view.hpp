@@ -20,7 +20,6 @@ struct Published {
 };
 Published read_published();
 
-bool any_simulated(const Published& published);
 Json published_json(const Published& published);
 // columns: of the terminal, for the maps.
 std::string published_text(const Published& published, std::size_t columns, bool colours);

@@ -1,5 +1,6 @@
 #include "core/context_streams.hpp"
 
+#include "core/capture.hpp"
 #include "core/give_back.hpp"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 // knows it.
 #pragma once
 
-#include "core/capture.hpp"
+#include "driver/driver.hpp"
 
 #include <array>
 #include <cstddef>
@@ -33,24 +33,6 @@ class ContextStreams {
     // Gives a stream up that was taken or added: it is kept, or destroyed if it is one too many.
     // Throws, and changes nothing, if the driver refuses.
     void give_up(const Driver& driver, CUstream stream, int priority, uint64_t user = 0);
-    // Calls act with each that has work in flight, given out or kept, while none is destroyed; not
-    // with those that capture a graph, which have none.
-    template <class Act>
-    void each_busy(const Driver& driver, const Act& act) {
-        const std::lock_guard lock(mutex_);
-        if (given_out_.empty() && idle_.empty())
-            return;
-        const RelaxedCapture relaxed(driver);
-        const auto look = [&](CUstream stream) {
-            if (is_capturing(driver, stream) == false &&
-                driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
-                act(stream);
-        };
-        for (CUstream stream : given_out_)
-            look(stream);
-        for (const Idle& idle : idle_)
-            look(idle.stream());
-    }
     // Whether any of them takes part in a graph capture.
     bool capturing(const Driver& driver);
     // How many are kept.
