@@ -19,6 +19,8 @@ UNITY = ("-Dunity=on", "-Dunity_size=12")
 # The library, the simulation and the command are compiled by the same words where the tests, the
 # wheel and the jar are built, in folders of the same depth: ccache has what one of them compiled.
 PRODUCT = ("-Ddebug=false", "-Doptimization=2")
+# A static library beside the shared one, which the tests of the installation link.
+MAIN_OPTIONS = (*PRODUCT, "-Ddefault_library=both")
 CHEAP = ("-Ddebug=false", "-Dc_args=-g1", "-Dcpp_args=-g1")
 CLANG, CLANGXX = "clang-19", "clang++-19"
 
@@ -32,18 +34,29 @@ def build(
 ) -> bool:
     """Configures a build, unless that was done, and builds it. Warnings are errors here, but not
     for users, whose compilers may know more of them."""
-    return configured(suite, folder, *options, env=env) and suite.run(
-        f"build {folder.name}", ["ninja", "-C", folder, *targets]
-    )
+    return configured(suite, folder, *options, env=env) and compiled(suite, folder, targets)
+
+
+def compiled(suite: Suite, folder: Path, targets: Sequence[str]) -> bool:
+    """Builds targets, or everything, of a build that is configured."""
+    return suite.run(f"build {folder.name}", ["ninja", "-C", folder, *targets])
 
 
 def configured(
     suite: Suite, folder: Path, *options: str, env: dict[str, str] | None = None
 ) -> bool:
     setup: list[str | Path] = ["meson", "setup", folder, "-Dwerror=true", *UNITY, *options]
-    if (folder / "build.ninja").exists():  # Ninja configures anew if a meson.build has changed.
+    # A build folder of an earlier version of the sources may have other options.
+    stamp = folder / "gcx-options.txt"
+    wanted = " ".join(map(str, setup))
+    if not stamp.exists() or stamp.read_text() != wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+    if (folder / "build.ninja").exists():  # Ninja configures again if a meson.build has changed.
         setup = ["ninja", "-C", folder, "build.ninja"]
-    return suite.run(f"configure {folder.name}", setup, env)
+    if not suite.run(f"configure {folder.name}", setup, env):
+        return False
+    stamp.write_text(wanted)
+    return True
 
 
 def test_programs(folder: Path, suites: Sequence[str]) -> list[str]:
@@ -80,7 +93,7 @@ def build_main(suite: Suite) -> bool:
     with building_main:
         if not main_builds:
             # tests/install links programs to the static library too.
-            main_builds.append(build(suite, MAIN, *PRODUCT, "-Ddefault_library=both"))
+            main_builds.append(build(suite, MAIN, *MAIN_OPTIONS))
         return main_builds[0]
 
 

@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.suite.builds import MAIN, PRODUCT, build, building_main, configured
+from tests.suite.builds import MAIN, MAIN_OPTIONS, building_main, compiled, configured
 from tests.suite.runner import BUILD, ROOT, Suite, execute, tracked
 
 GO = ROOT / "bindings" / "go"
@@ -70,11 +70,11 @@ def test_node(suite: Suite) -> bool:
 def build_library(suite: Suite) -> bool:
     """Of the main build the library and the simulated driver."""
     with building_main:
-        if not configured(suite, MAIN, *PRODUCT):
+        if not configured(suite, MAIN, *MAIN_OPTIONS):
             return False
         targets = execute(["ninja", "-C", MAIN, "-t", "targets", "all"]).stdout
         wanted = re.findall(r"^(src/libgcx\.so[.\d]*|src/sim/libgcx-sim\.so): ", targets, re.M)
-        return build(suite, MAIN, targets=wanted)
+        return compiled(suite, MAIN, wanted)
 
 
 def part_dlopen(suite: Suite) -> None:

@@ -15,10 +15,10 @@ from tests.suite.builds import (
     MAIN,
     UNITY,
     WHEEL,
-    build,
     build_fuzzers,
     build_main,
     building_main,
+    compiled,
     configured,
     main_env,
     test_programs,
@@ -152,7 +152,7 @@ def part_headers(suite: Suite) -> None:
         if not configured(suite, folder, *options):
             continue
         targets = [*test_programs(folder, suites), "tests/gpu/gcx-gpu-tests"]
-        if build(suite, folder, targets=targets):
+        if compiled(suite, folder, targets):
             suite.meson_test(f"CUDA {version} headers", folder, suites=suites, without=REPEATED)
 
 
@@ -179,8 +179,8 @@ def part_thread(suite: Suite) -> None:
     folder = BUILD / "thread"
     options = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dexamples=false", *CHEAP]
     suites = ("sim", "core", "api")
-    if configured(suite, folder, *options, "-Doptimization=1") and build(
-        suite, folder, targets=test_programs(folder, suites)
+    if configured(suite, folder, *options, "-Doptimization=1") and compiled(
+        suite, folder, test_programs(folder, suites)
     ):
         suite.meson_test("thread", folder, SANITIZER_ENV, suites, REPEATED)
 
@@ -203,8 +203,8 @@ def part_arm(suite: Suite) -> None:
     with_ccache.write_text("\n".join(["[binaries]", *lines]) + "\n")
     options += ["--cross-file", str(with_ccache), "-Doptimization=1"]
     suites = ("sim", "core", "api")
-    if configured(suite, folder, *options) and build(
-        suite, folder, targets=test_programs(folder, suites)
+    if configured(suite, folder, *options) and compiled(
+        suite, folder, test_programs(folder, suites)
     ):
         suite.meson_test("aarch64", folder, {"CHECK_EMULATED": "1"}, suites, REPEATED)
 
