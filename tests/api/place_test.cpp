@@ -258,7 +258,7 @@ void folder_that_others_can_change_is_refused() {
             std::ofstream(path) << "a file";
             check_refused(GCX_ERROR_NOT_PERMITTED, {path, "not a folder"});
         }
-        for (const mode_t mode : {0770, 0701, 0750, 01777}) {
+        for (const mode_t mode : {0770U, 0701U, 0750U, 01777U}) {
             const Shm shm;
             fs::create_directory(path);
             CHECK_EQ(chmod(path.c_str(), mode), 0);
