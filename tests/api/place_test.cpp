@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -223,6 +224,9 @@ void effective_user_has_the_folder() {
         CHECK_OK(gcx_publish_start("x"));
         CHECK(fs::exists("/dev/shm/gcx-4711"));
         CHECK(!fs::exists("/dev/shm/gcx-0"));
+        // The leak sanitizer looks at its own process, which a change of the user forbids.
+        CHECK_EQ(setresuid(0, 0, 0), 0);
+        CHECK_EQ(prctl(PR_SET_DUMPABLE, 1), 0);
     });
 }
 
