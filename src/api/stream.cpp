@@ -221,6 +221,7 @@ gcx_result gcx_verify(const gcx_stream* streams, uint32_t count, gcx_verified_st
         Device& device = lib.device(pins[0]->device());
         const bool is_virtual = mps_of(lib.driver, device.native()).state == GCX_MPS_ON;
         std::vector<ProbedStream> seen;
+        seen.reserve(count);
         for (const auto& pin : pins)
             seen.push_back(probed(lib, *pin));
         const std::vector<uint32_t> shared =

