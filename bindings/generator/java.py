@@ -1,4 +1,4 @@
-"""Java: records, enums, exceptions, the class Raw, and what SWIG and JNI are told of types."""
+"""Java: records, enums, exceptions, the class Raw, and how SWIG and JNI pass types."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ ENUM_DOCS = {
 # fits Java, then of those for which it may have a comment.
 COMPONENT_DOCS = {
     "isShared": "whether others that are shared may have its SMs too",
-    "isPrivate": "whether nobody shares it",
-    "ownQueues": "whether it insisted on queues of its own",
+    "isPrivate": "whether no other handle shares the context",
+    "ownQueues": "whether it requires exclusive queues",
     "nodePriorities": "whether kernels run with the priorities that they were captured with",
     "atoms": "the numbers of its atoms",
     "exclusiveAtoms": "the numbers of the atoms that it has exclusively",

@@ -78,14 +78,11 @@ const Around::Part* Around::find(Device& device) {
         return parts_[ordinal].get();
     gcx_device_info info = GCX_DEVICE_INFO_INIT;
     device.get_info(info);
-    const auto named = std::find_if(
-        plan_->devices.begin(), plan_->devices.end(), [&](const exec::DevicePart& part) {
-            return std::equal(part.uuid.begin(), part.uuid.end(), std::begin(info.uuid));
-        });
-    if (named == plan_->devices.end() || named->token.empty())
+    const exec::DevicePart* const named = plan_->find(info.uuid);
+    if (named == nullptr || named->token.empty())
         return nullptr;
     auto part = std::make_unique<Part>();
-    part->plan = &*named;
+    part->plan = named;
     part->whole = &device;
     if (own_ != nullptr) {
         devices_.push_back(std::make_unique<Device>(*own_, device.ordinal()));

@@ -1,6 +1,7 @@
 #include "base/private_folder.hpp"
 
 #include "base/error.hpp"
+#include "base/file_text.hpp"
 #include "base/user_folder.hpp"
 
 #include <dirent.h>
@@ -41,18 +42,9 @@ bool is_removed_reservation(std::string_view path, const std::string& folder) {
            path.find("hold-", folder.size()) != std::string_view::npos;
 }
 
-std::string contents_of(const fs::path& path) {
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    std::string text;
-    char part[4096];
-    for (ssize_t got = 0; (got = read(file.get(), part, sizeof part)) > 0;)
-        text.append(part, static_cast<std::size_t>(got));
-    return text;
-}
-
 // process: its folder in /proc. Other users' can't be read, and keep nothing of this user.
 bool keeps_removed_reservation(const fs::path& process, const std::string& folder) {
-    const std::string maps = contents_of(process / "maps");
+    const std::string maps = file_text(process / "maps");
     for (std::size_t at = maps.find(folder); at != std::string::npos;
          at = maps.find(folder, at + 1)) {
         const std::string_view line = std::string_view(maps).substr(at);

@@ -6,9 +6,7 @@
 #include "cli/text.hpp"
 #include "exec/plan.hpp"
 
-#include <algorithm>
 #include <cstdlib>
-#include <iterator>
 
 namespace gcx::cli {
 namespace {
@@ -25,12 +23,8 @@ std::optional<exec::DevicePart> planned_part(int32_t device) {
     } catch (const exec::PlanError&) {
         return std::nullopt;
     }
-    const gcx_device_info info = device_info(device);
-    const auto found =
-        std::find_if(plan.devices.begin(), plan.devices.end(), [&](const exec::DevicePart& part) {
-            return std::equal(part.uuid.begin(), part.uuid.end(), std::begin(info.uuid));
-        });
-    return found == plan.devices.end() ? std::nullopt : std::optional(*found);
+    const exec::DevicePart* const found = plan.find(device_info(device).uuid);
+    return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 } // namespace

@@ -4,10 +4,8 @@
 #include "cli/text.hpp"
 #include "exec/plan.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iterator>
 #include <string_view>
 
 namespace gcx::cli {
@@ -40,11 +38,8 @@ bool has_partition(const exec::Plan& plan) {
     bool any = false;
     for (int32_t device = 0; device < count; device++) {
         const gcx_device_info info = device_info(device);
-        const auto part = std::find_if(
-            plan.devices.begin(), plan.devices.end(), [&](const exec::DevicePart& named) {
-                return std::equal(named.uuid.begin(), named.uuid.end(), std::begin(info.uuid));
-            });
-        if (part == plan.devices.end())
+        const exec::DevicePart* const part = plan.find(info.uuid);
+        if (part == nullptr)
             continue;
         if (part->sm_count != info.sm_count)
             return false;

@@ -90,13 +90,7 @@ int32_t device_named(const std::string& name, int32_t count) {
 }
 
 const exec::DevicePart* part_around(const exec::Plan* around, const gcx_device_info& device) {
-    if (around == nullptr)
-        return nullptr;
-    const auto found = std::find_if(
-        around->devices.begin(), around->devices.end(), [&](const exec::DevicePart& part) {
-            return std::equal(part.uuid.begin(), part.uuid.end(), std::begin(device.uuid));
-        });
-    return found == around->devices.end() ? nullptr : &*found;
+    return around == nullptr ? nullptr : around->find(device.uuid);
 }
 
 const FamilyName& family_around(const exec::DevicePart& around, const FamilyName* wanted) {

@@ -1,9 +1,9 @@
 #include "core/hold_process.hpp"
 
 #include "base/error.hpp"
+#include "base/file_text.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,19 +43,6 @@ std::vector<int32_t> numbers_in(const std::string& folder) {
     return numbers;
 }
 
-// What can be read: the process may end meanwhile, and not all of its files may be read.
-std::string text_of(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    std::string text;
-    std::array<char, 4096> bytes{};
-    ssize_t got = 0;
-    while (file >= 0 && (got = read(file, bytes.data(), bytes.size())) > 0)
-        text.append(bytes.data(), static_cast<std::size_t>(got));
-    if (file >= 0)
-        close(file);
-    return text;
-}
-
 // A descriptor without a lock is that of a process which only looks at the file.
 bool has_locked_descriptor(int32_t pid, const std::vector<int32_t>& descriptors,
                            const std::string& ending) {
@@ -66,7 +53,7 @@ bool has_locked_descriptor(int32_t pid, const std::vector<int32_t>& descriptors,
                      target.data(), target.size());
         return size > 0 &&
                std::string_view(target.data(), static_cast<std::size_t>(size)).ends_with(ending) &&
-               text_of(proc_path(pid, ("fdinfo/" + std::to_string(number)).c_str()))
+               file_text(proc_path(pid, ("fdinfo/" + std::to_string(number)).c_str()))
                        .find("\nlock:") != std::string::npos;
     });
 }
@@ -78,13 +65,13 @@ Keeps keeps(int32_t pid, const std::string& ending) {
     if (descriptors.empty() && errno != 0)
         return errno == ENOENT || errno == ESRCH ? Keeps::no : Keeps::unknown;
     const bool found = has_locked_descriptor(pid, descriptors, ending) ||
-                       text_of(proc_path(pid, "maps")).find(ending + "\n") != std::string::npos;
+                       file_text(proc_path(pid, "maps")).find(ending + "\n") != std::string::npos;
     return found ? Keeps::yes : Keeps::no;
 }
 
 // As it is called now. The kernel cuts names off, so that a longer one in the record is better.
 std::string name_of(int32_t pid, const Record& record) {
-    std::string name = text_of(proc_path(pid, "comm"));
+    std::string name = file_text(proc_path(pid, "comm"));
     if (!name.empty() && name.back() == '\n')
         name.pop_back();
     const bool took_it = pid == record.pid;

@@ -199,6 +199,12 @@ bool read_told(std::string_view text, Told& told) {
     return true;
 }
 
+const DevicePart* Plan::find(const uint8_t (&uuid)[16]) const {
+    const auto found = std::ranges::find_if(
+        devices, [&](const DevicePart& part) { return std::ranges::equal(part.uuid, uuid); });
+    return found == devices.end() ? nullptr : &*found;
+}
+
 std::string write_plan(const Plan& plan) {
     std::string text(kPlanFormat);
     const auto add = [&](const char* key, std::string_view value) {

@@ -53,6 +53,9 @@ struct Plan {
     // Whether programs may make contexts by cuCtxCreate, which have all SMs of the device.
     bool own_contexts = false;
     std::vector<DevicePart> devices;
+
+    // Returns the part of a device, or null if the plan does not name it.
+    const DevicePart* find(const uint8_t (&uuid)[16]) const;
 };
 
 std::string write_plan(const Plan& plan);

@@ -7,7 +7,7 @@ package gcx;
  * @param device the device's number
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
- * @param ownQueues whether it insisted on queues of its own
+ * @param ownQueues whether it requires exclusive queues
  * @param smCount SMs that it has now
  * @param exclusiveSmCount of these, those that nobody else can have meanwhile
  * @param streamCount its streams

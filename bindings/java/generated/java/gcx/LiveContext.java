@@ -9,7 +9,7 @@ package gcx;
  * @param smCount its SMs
  * @param handleCount {@code gcx_context} handles
  * @param streamCount {@code gcx_stream} handles
- * @param isPrivate whether nobody shares it
+ * @param isPrivate whether no other handle shares the context
  * @param sms its SMs
  */
 public record LiveContext(
