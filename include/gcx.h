@@ -254,7 +254,7 @@ typedef struct gcx_sm_request {
 #define GCX_SPLIT_IGNORE_SM_COSCHEDULING 0x1u     /* fine */
 #define GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE 0x2u /* max-cluster */
 #define GCX_SPLIT_EXACT 0x100u                    /* refuse a count that would be rounded */
-#define GCX_SPLIT_UNLEASED 0x200u                 /* of input only what no lease has, see Leases */
+#define GCX_SPLIT_EXCLUDE_LEASED 0x200u           /* of input only what no lease has, see Leases */
 #define GCX_SPLIT_EXCLUDE_SHARED 0x400u           /* no SMs of gcx_device_get_shared_sms */
 
 /* Divides input into one group for each request, disjoint, and what is left over. The same on every
@@ -647,8 +647,8 @@ typedef struct gcx_cancel_s* gcx_cancel;
 /* One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
  * all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
  * gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
- * or is out of the queue, of leases and of holds: it is never granted any, and holds up no other
- * request. The handle is the caller's; destroying it cancels no wait. */
+ * or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
+ * other request. The handle is the caller's; destroying it cancels no wait. */
 GCX_API gcx_result gcx_cancel_create(gcx_cancel* cancel);
 GCX_API gcx_result gcx_cancel_signal(gcx_cancel cancel);
 GCX_API gcx_result gcx_cancel_destroy(gcx_cancel cancel);
@@ -755,7 +755,7 @@ GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
  * A split says which SMs there are; a lease says whose they are. No two leases of a process have an
  * SM in common unless both are shared, whoever made them, and they grow, shrink and change hands
  * while their streams work. What no lease has is free. Plain contexts are not asked: gcx_sm_split
- * with GCX_SPLIT_UNLEASED keeps clear of leases, gcx_context_list shows both.
+ * with GCX_SPLIT_EXCLUDE_LEASED keeps clear of leases, gcx_context_list shows both.
  *
  * Which SMs. A lease is atoms of one family, counted and rounded as gcx_sm_split divides what can
  * be had: what is free, and in a change also what its leases have. If min_sm_count allows less, a
@@ -772,9 +772,9 @@ GCX_API gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
  *
  * Who is first. Requests that wait are served in the order of arrival, and while one waits nobody
  *   who came later is given what is free: neither another request nor a lease that grows. So none
- *   starves, however large. Each hold has a queue of its own, and so have the leases outside of
- *   holds: a request that waits in a hold keeps only the hold's free SMs from leases outside. A
- *   request that was cancelled or has timed out is out of its queue at that moment.
+ *   starves, however large. Each reservation has a queue of its own, and so have the leases outside
+ * of reservations: a request that waits in a reservation keeps only the reservation's free SMs from
+ * leases outside. A request that was cancelled or has timed out is out of its queue at that moment.
  *
  * Streams follow. A gcx_stream of a lease stands for the lease: gcx_stream_native, and every
  *   function that takes the stream, uses a CUstream of the SMs that the lease has at that call,
@@ -797,8 +797,9 @@ typedef struct gcx_lease_s* gcx_lease;
 #define GCX_MAX_LEASE_NAME 64u  /* bytes of a lease's name, its final 0 among them */
 
 /* Flags of a lease. */
-#define GCX_LEASE_SHARED 0x1u     /* others that are shared may have its SMs too */
-#define GCX_LEASE_OWN_QUEUES 0x2u /* refuse a driver that has no queues of its own for it */
+#define GCX_LEASE_SHARED 0x1u             /* others that are shared may have its SMs too */
+#define GCX_LEASE_REQUIRE_WORKQUEUES 0x2u /* refuse a driver that has no queues of its own for it  \
+                                           */
 
 typedef struct gcx_lease_params {
     uint32_t struct_size;
@@ -818,18 +819,17 @@ typedef struct gcx_lease_params {
  * cost of one (above), later ones take microseconds. [13.1+] Each context that the lease has, over
  * its changes, has balanced workqueues (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED): none in common
  * with other such contexts, when possible. On older drivers leases share the process's queues;
- * GCX_LEASE_OWN_QUEUES is refused there. The handle is the caller's, to be given to
+ * GCX_LEASE_REQUIRE_WORKQUEUES is refused there. The handle is the caller's, to be given to
  * gcx_lease_release.
  * Errors: those of gcx_context_create;
  *   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
  *       did; the message says who
  *   GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal; another copy of gcx in
  *       this process has acquired leases, and the message has the paths of both
- *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the hold, has fewer SMs than requested
- *   GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
- *       atoms hold isn't known: call gcx_device_map_sms for both
- *   GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_OWN_QUEUES on a driver before 13.1
- *   GCX_ERROR_INVALID_DEVICE    no such device
+ *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
+ * requested GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the
+ * families' atoms hold isn't known: call gcx_device_map_sms for both GCX_ERROR_NOT_SUPPORTED
+ * GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1 GCX_ERROR_INVALID_DEVICE    no such device
  *   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no leases, a name
  *       that is too long; min_sm_count or exclusive_sm_count is more than sm_count */
 GCX_API gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count,
@@ -852,7 +852,7 @@ typedef struct gcx_lease_size {
 
 /* Flags of a change. */
 #define GCX_RESIZE_DEFAULT 0x0u /* later work waits for the former holders' on SMs that are new */
-#define GCX_RESIZE_AT_ONCE                                                                         \
+#define GCX_RESIZE_DEFERRED                                                                        \
     0x1u /* a lease whose new SMs contain its old ones doesn't wait: its streams                   \
             stay on the old SMs until all new ones are free, and move when they                    \
             are used after that. A lease that loses SMs moves at once, as by                       \
@@ -868,9 +868,9 @@ typedef struct gcx_lease_size {
  *   GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
  *       or others wait for them; the message says who
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes,
- *       rounded to whole atoms, never fit on the device or in the hold, even if all SMs were free;
- *       one is less than its lease's exclusive_sm_count
- *   GCX_ERROR_INVALID_VALUE     count or an sm_count is 0, a lease is there twice, unknown flags */
+ *       rounded to whole atoms, never fit on the device or in the reservation, even if all SMs were
+ * free; one is less than its lease's exclusive_sm_count GCX_ERROR_INVALID_VALUE     count or an
+ * sm_count is 0, a lease is there twice, unknown flags */
 GCX_API gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
 
 /* Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
@@ -956,8 +956,8 @@ GCX_API gcx_result gcx_lease_query(gcx_lease lease);
  * opened; where that can't be done the log has a warning, and all else works.
  *
  * Each process writes a file in /dev/shm/gcx-UID, where UID is the effective user, or, if the
- * environment has GCX_HOLD_FOLDER, in the folder user-UID below that one. gcx creates the folder
- * with mode 700; a link, another owner or a wider mode is an error. A process that ends,
+ * environment has GCX_RESERVATION_DIR, in the folder user-UID below that one. gcx creates the
+ * folder with mode 700; a link, another owner or a wider mode is an error. A process that ends,
  * however it ends, is seen no more. Containers see each other's leases if they share the folder
  * and the user's number. A change costs well under a microsecond, no system call and no thread.
  * The child of a fork publishes nothing. Reading opens no driver, needs no GPU, and works in a
@@ -971,9 +971,9 @@ GCX_API gcx_result gcx_lease_query(gcx_lease lease);
  * 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
  * already it changes the name. Opens the driver. Errors:
  *   GCX_ERROR_NOT_PERMITTED     the folder is a link or another user's, or others may enter it
- *   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of GCX_HOLD_FOLDER
- *                               is missing, full or read-only
- *   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_HOLD_FOLDER is not an absolute path */
+ *   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of
+ * GCX_RESERVATION_DIR is missing, full or read-only GCX_ERROR_INVALID_VALUE     name is too long,
+ * or GCX_RESERVATION_DIR is not an absolute path */
 GCX_API gcx_result gcx_publish_start(const char* name);
 
 /* No longer. Success also where nothing is published. Opens no driver. */
@@ -1030,72 +1030,73 @@ typedef struct gcx_published_lease {
 /* The leases of the processes that publish: of each process those that hold SMs in the order in
  * which they were acquired, then those that wait, the first first. Two exclusive leases of one
  * process never have an atom in common. Across processes there are no such promises: leases are a
- * process's own, and holds (below) are what processes agree on. capacity is the room in leases,
- * which may be NULL if that is 0. Opens no driver. Errors: those of gcx_published_process_list. */
+ * process's own, and reservations (below) are what processes agree on. capacity is the room in
+ * leases, which may be NULL if that is 0. Opens no driver. Errors: those of
+ * gcx_published_process_list. */
 GCX_API gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_t capacity,
                                             uint32_t* count);
 
 /* ------------------------------------------------------------------------------------------
- * Holds: SMs that no other process has
+ * Reservations: SMs that no other process has
  *
- * A lease is a process's own; a hold is agreed on by the processes of a host. No two live holds of
- * a device have an SM in common, as long as all take theirs in the same folder. Programs that take
- * none are not bound by it. There is no daemon, and nobody needs to be root.
+ * A lease is a process's own; a reservation is agreed on by the processes of a host. No two live
+ * reservations of a device have an SM in common, as long as all take theirs in the same folder.
+ * Programs that take none are not bound by it. There is no daemon, and nobody needs to be root.
  *
  * What it isolates. Under MPS, the same atoms in two processes are the same SMs, and partitions of
  * two processes run side by side (measured on an H200). Without MPS, processes take
- * turns on the whole device, and partitions between them change nothing: a hold is given all the
- * same, gcx_mps_get_info and the lists tell of it, and the log has a warning.
+ * turns on the whole device, and partitions between them change nothing: a reservation is given all
+ * the same, gcx_mps_get_info and the lists tell of it, and the log has a warning.
  *
- * How long it lasts. A hold is a file that its processes keep locked; the kernel drops a lock
- * however its process ends, SIGKILL included. A hold ends when its last process has destroyed it
- * or has ended; that it closes descriptors which it knows nothing of ends none, where files can be
- * mapped. A forked child has no part in it, and what exec starts neither, unless it joins or
- * GCX_HOLD_INHERIT is set. Work that still runs when a hold is destroyed goes on, on SMs that
- * somebody else may have by then: so destroy contexts first, or wait for them.
+ * How long it lasts. A reservation is a file that its processes keep locked; the kernel drops a
+ * lock however its process ends, SIGKILL included. A reservation ends when its last process has
+ * destroyed it or has ended; that it closes descriptors which it knows nothing of ends none, where
+ * files can be mapped. A forked child has no part in it, and what exec starts neither, unless it
+ * joins or GCX_RESERVATION_INHERIT is set. Work that still runs when a reservation is destroyed
+ * goes on, on SMs that somebody else may have by then: so destroy contexts first, or wait for them.
  *
  * Who is first. As with leases: those who wait are served in the order in which they came, per
  *   device, and nobody who came later is given what is free. Who was killed while waiting is
  *   skipped. A process that is stopped (SIGSTOP) as the first that waits holds up the others.
  *
  * Which SMs. As a lease's: atoms of one family, those of a split's group of what is free. Between
- * holds of two families on one device overlap is known where gcx_device_map_sms has read both in
- * the taking process, without MPS; else a hold of another family has the whole device. The same is
- * true of one whose process has another version of the driver, sees other atoms, or has less than
- * 100 in CUDA_MPS_ACTIVE_THREAD_PERCENTAGE where it matters: the daemon alone knows which SMs such
- * a process has. Devices are told apart by UUID (of MIG devices their own),
- * never by ordinal; simulated ones are never taken for real ones.
+ * reservations of two families on one device overlap is known where gcx_device_map_sms has read
+ * both in the taking process, without MPS; else a reservation of another family has the whole
+ * device. The same is true of one whose process has another version of the driver, sees other
+ * atoms, or has less than 100 in CUDA_MPS_ACTIVE_THREAD_PERCENTAGE where it matters: the daemon
+ * alone knows which SMs such a process has. Devices are told apart by UUID (of MIG devices their
+ * own), never by ordinal; simulated ones are never taken for real ones.
  *
- * Where. In gcx_hold_params.folder, or if that is NULL in GCX_HOLD_FOLDER of the environment, or
- * if that isn't set in /dev/shm/gcx-UID, which gcx creates with mode 700. UID is the effective
- * user: neither login sessions nor sudo's environment change the folder. A folder that was
- * named is either the user's own of mode 700, or a group's: setgid, no rights for others (mode
- * 2770, or 3770 to keep members from removing each other's files), and only its members can open
- * it. It is never made, must be on a local disk or in memory, and holds in two folders know
- * nothing of each other. Containers agree if they share the folder; process numbers and host names
- * may differ. Members of a group can keep SMs from each other, and without the sticky bit of
+ * Where. In gcx_reservation_params.folder, or if that is NULL in GCX_RESERVATION_DIR of the
+ * environment, or if that isn't set in /dev/shm/gcx-UID, which gcx creates with mode 700. UID is
+ * the effective user: neither login sessions nor sudo's environment change the folder. A folder
+ * that was named is either the user's own of mode 700, or a group's: setgid, no rights for others
+ * (mode 2770, or 3770 to keep members from removing each other's files), and only its members can
+ * open it. It is never made, must be on a local disk or in memory, and reservations in two folders
+ * know nothing of each other. Containers agree if they share the folder; process numbers and host
+ * names may differ. Members of a group can keep SMs from each other, and without the sticky bit of
  * mode 3770 also remove each other's files, after which others are given those SMs.
  *
- * Inside gcx exec. The SMs of a gcx exec are a hold, and what its programs request is a part of
- * that hold: within it, disjoint from other parts, of its family, in its folder, and with a queue
- * of its own. For all others the hold has its SMs, whatever parts of it there are.
+ * Inside gcx exec. The SMs of a gcx exec are a reservation, and what its programs request is a part
+ * of that reservation: within it, disjoint from other parts, of its family, in its folder, and with
+ * a queue of its own. For all others the reservation has its SMs, whatever parts of it there are.
  *
  * What lies there and can't be believed, but is kept locked by a live process, is an error that
  * names the file: gcx never guesses which SMs it means. What nobody keeps locked is removed.
  * ---------------------------------------------------------------------------------------- */
 
-typedef struct gcx_hold_s* gcx_hold;
+typedef struct gcx_reservation_s* gcx_reservation;
 
-#define GCX_MAX_HOLD_TOKEN 4096u /* bytes of a token, its final 0 among them */
+#define GCX_MAX_RESERVATION_TOKEN 4096u /* bytes of a token, its final 0 among them */
 
-/* Flags of a hold. */
-#define GCX_HOLD_INHERIT                                                                           \
-    0x1u /* forked children and what exec starts, or this process becomes by exec, keep the hold   \
-            too, until they end or close its descriptor: for launchers */
+/* Flags of a reservation. */
+#define GCX_RESERVATION_INHERIT                                                                    \
+    0x1u /* forked children and what exec starts, or this process becomes by exec, keep the        \
+            reservation too, until they end or close its descriptor: for launchers */
 
-typedef struct gcx_hold_params {
+typedef struct gcx_reservation_params {
     uint32_t struct_size;
-    uint32_t flags;        /* GCX_HOLD_ */
+    uint32_t flags;        /* GCX_RESERVATION_ */
     gcx_sm_family family;  /* GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not
                               the structured family */
     uint32_t min_sm_count; /* SMs: so many will do if those asked for can't be had; 0: no less than
@@ -1106,50 +1107,52 @@ typedef struct gcx_hold_params {
     const char* name;      /* for messages and lists, copied; NULL: none. Shorter than
                               GCX_MAX_LEASE_NAME */
     const char* folder;    /* an absolute path; NULL: see above */
-} gcx_hold_params;
-#define GCX_HOLD_PARAMS_INIT GCX_STRUCT_INIT(gcx_hold_params)
+} gcx_reservation_params;
+#define GCX_RESERVATION_PARAMS_INIT GCX_STRUCT_INIT(gcx_reservation_params)
 
 /* Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
  * folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
- * gcx_hold_destroy. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds all
- * waiting; but if other processes have the folder locked, which takes them less than a millisecond,
- * the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
+ * gcx_reservation_release. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds
+ * all waiting; but if other processes have the folder locked, which takes them less than a
+ * millisecond, the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
  *   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
  *       did; the message says who. Or others changed the folder all that time
  *   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
  *       user's, or too many may enter it
  *   GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
  *       file there can't be believed; a process stopped in the middle of a change;
- *       /dev/shm/gcx-UID was removed, and a process still has a hold in it
+ *       /dev/shm/gcx-UID was removed, and a process still has a reservation in it
  *   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
  *       inside gcx exec, the partition has not, or is of another family
  *   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,
  *       the driver divides the partition into no atoms of the device
- *   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's hold has ended
+ *   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's reservation has ended
  *   GCX_ERROR_INVALID_DEVICE    no such device
- *   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no holds, a name or
- *       path that is too long, a path that is not absolute; min_sm_count is more than sm_count */
-GCX_API gcx_result gcx_hold_create(int32_t device, uint32_t sm_count, const gcx_hold_params* params,
-                                   gcx_hold* hold);
+ *   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no reservations, a
+ * name or path that is too long, a path that is not absolute; min_sm_count is more than sm_count */
+GCX_API gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
+                                           const gcx_reservation_params* params,
+                                           gcx_reservation* reservation);
 
-/* Writes what another process joins the hold by: text, to be given to it in its environment or on
- * its command line. It is the path of the hold's file, so that it works where that path leads to
- * the same folder. capacity is the room in token, in bytes; GCX_MAX_HOLD_TOKEN is enough.
- * Errors: GCX_ERROR_INVALID_VALUE capacity is too small. */
-GCX_API gcx_result gcx_hold_get_token(gcx_hold hold, char* token, uint32_t capacity);
+/* Writes what another process joins the reservation by: text, to be given to it in its environment
+ * or on its command line. It is the path of the reservation's file, so that it works where that
+ * path leads to the same folder. capacity is the room in token, in bytes; GCX_MAX_RESERVATION_TOKEN
+ * is enough. Errors: GCX_ERROR_INVALID_VALUE capacity is too small. */
+GCX_API gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* token,
+                                             uint32_t capacity);
 
-/* Joins a hold that another process, or this one, has: it lasts until all who joined have given it
- * up. Opens no driver, and works in a forked child too. The handle is the caller's, to be given to
- * gcx_hold_destroy. Errors:
- *   GCX_ERROR_NOT_FOUND         the hold has ended, or was never there
- *   GCX_ERROR_INVALID_VALUE     the token is none
- *   GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder all the time for 5 s
- *   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as of gcx_hold_create */
-GCX_API gcx_result gcx_hold_join(const char* token, gcx_hold* hold);
+/* Joins a reservation that another process, or this one, has: it lasts until all who joined have
+ * given it up. Opens no driver, and works in a forked child too. The handle is the caller's, to be
+ * given to gcx_reservation_release. Errors: GCX_ERROR_NOT_FOUND         the reservation has ended,
+ * or was never there GCX_ERROR_INVALID_VALUE     the token is none GCX_ERROR_ALREADY_ACQUIRED other
+ * processes changed the folder all the time for 5 s GCX_ERROR_NOT_PERMITTED,
+ * GCX_ERROR_OPERATING_SYSTEM  as of gcx_reservation_acquire */
+GCX_API gcx_result gcx_reservation_join(const char* token, gcx_reservation* reservation);
 
-/* Gives the hold up. If no other process joined it, and no lease was acquired in it that is still
- * there, its SMs can be had by others at once. A forked child has none of its parent's handles. */
-GCX_API gcx_result gcx_hold_destroy(gcx_hold hold);
+/* Gives the reservation up. If no other process joined it, and no lease was acquired in it that is
+ * still there, its SMs can be had by others at once. A forked child has none of its parent's
+ * handles. */
+GCX_API gcx_result gcx_reservation_release(gcx_reservation reservation);
 
 /* Whether contexts of a process on a device are shared by way of MPS. */
 typedef enum gcx_mps_state GCX_ENUM_OF_INT {
@@ -1158,46 +1161,49 @@ typedef enum gcx_mps_state GCX_ENUM_OF_INT {
     GCX_MPS_ON = 2
 } gcx_mps_state;
 
-typedef struct gcx_hold_info {
+typedef struct gcx_reservation_info {
     uint32_t struct_size;
     gcx_sm_family family;
-    uint32_t flags;              /* GCX_HOLD_; of one that was joined 0 */
-    uint32_t sm_count;           /* SMs that it has */
-    uint32_t device_sm_count;    /* SMs of the device */
-    int32_t joined;              /* 1: by gcx_hold_join */
-    int32_t simulated;           /* 1: of the simulated driver */
-    int32_t lost;                /* 1: somebody removed the hold's file, or moved its folder: others
-                                    may be given its SMs */
-    gcx_mps_state mps;           /* as the process saw it that took the hold */
+    uint32_t flags;           /* GCX_RESERVATION_; of one that was joined 0 */
+    uint32_t sm_count;        /* SMs that it has */
+    uint32_t device_sm_count; /* SMs of the device */
+    int32_t joined;           /* 1: by gcx_reservation_join */
+    int32_t simulated;        /* 1: of the simulated driver */
+    int32_t lost;      /* 1: somebody removed the reservation's file, or moved its folder: others
+                          may be given its SMs */
+    gcx_mps_state mps; /* as the process saw it that took the reservation */
     float mps_thread_percentage; /* the same, as in gcx_mps_info */
     uint64_t id;                 /* a random number, which tells it from all others */
     uint64_t since_ms;           /* milliseconds since 1970 when it was taken */
     uint64_t atoms[8];           /* of the family: it has atom n: bit n % 64 of word n / 64 */
     uint8_t device_uuid[16];
     char name[64]; /* any bytes: escape them where they are shown */
-} gcx_hold_info;
-#define GCX_HOLD_INFO_INIT GCX_STRUCT_INIT(gcx_hold_info)
+} gcx_reservation_info;
+#define GCX_RESERVATION_INFO_INIT GCX_STRUCT_INIT(gcx_reservation_info)
 
 /* Fills *info. Opens no driver. */
-GCX_API gcx_result gcx_hold_get_info(gcx_hold hold, gcx_hold_info* info);
+GCX_API gcx_result gcx_reservation_get_info(gcx_reservation reservation,
+                                            gcx_reservation_info* info);
 
-/* The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
- * driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the hold's UUID;
+/* The reservation's SMs as a resource of this process, to be split and to make contexts of. Opens
+ * the driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the reservation's UUID;
  * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
- * hold, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not. */
-GCX_API gcx_result gcx_hold_get_resource(gcx_hold hold, gcx_resource* resource);
+ * reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not. */
+GCX_API gcx_result gcx_reservation_get_resource(gcx_reservation reservation,
+                                                gcx_resource* resource);
 
-/* gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of a
- * hold change only together with leases of the same hold. params->family is the hold's or
- * GCX_SM_FAMILY_NONE. The lease keeps the hold, after gcx_hold_destroy too. A lease that was
- * acquired without a hold may have the same SMs as a hold, but never as another lease.
- * Errors: those of gcx_lease_acquire and of gcx_hold_get_resource; GCX_ERROR_INVALID_VALUE another
- * family. */
-GCX_API gcx_result gcx_hold_acquire_lease(gcx_hold hold, uint32_t sm_count,
-                                          const gcx_lease_params* params, gcx_lease* lease);
+/* gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
+ * leases of a reservation change only together with leases of the same reservation. params->family
+ * is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, after
+ * gcx_reservation_release too. A lease that was acquired without a reservation may have the same
+ * SMs as a reservation, but never as another lease. Errors: those of gcx_lease_acquire and of
+ * gcx_reservation_get_resource; GCX_ERROR_INVALID_VALUE another family. */
+GCX_API gcx_result gcx_reservation_acquire_lease(gcx_reservation reservation, uint32_t sm_count,
+                                                 const gcx_lease_params* params, gcx_lease* lease);
 
-/* A hold of any process, or one that waits for it. Grows at the end of reserved, never in size. */
-typedef struct gcx_live_hold {
+/* A reservation of any process, or one that waits for it. Grows at the end of reserved, never in
+ * size. */
+typedef struct gcx_live_reservation {
     uint64_t id;       /* a random number, which tells it from all others */
     uint64_t since_ms; /* milliseconds since 1970 when it was taken, or the wait began */
     uint64_t until_ms; /* of one that waits: when it gives up; 0: never */
@@ -1205,14 +1211,14 @@ typedef struct gcx_live_hold {
                       none of those is visible here, as in another container */
     uint32_t user; /* the number of the user whose file it is */
     int32_t simulated; /* 1: of the simulated driver */
-    uint32_t waits;    /* 1: it has nothing yet, and waits in gcx_hold_create */
+    uint32_t waits;    /* 1: it has nothing yet, and waits in gcx_reservation_acquire */
     gcx_sm_family family;
     uint32_t sm_count; /* of one that waits: those it asked for, or GCX_REST */
     uint32_t device_sm_count;
     uint32_t atom_count;         /* of the family, on that device */
     uint32_t atom_sm_count;      /* SMs of each atom but the last */
     uint32_t last_atom_sm_count; /* SMs of the last atom */
-    gcx_mps_state mps;           /* as the process saw it that took the hold */
+    gcx_mps_state mps;           /* as the process saw it that took the reservation */
     float mps_thread_percentage; /* the same, as in gcx_mps_info */
     uint64_t parent;             /* the id of the reservation that it is a part of, which may have
                                     ended; 0: of the device */
@@ -1222,18 +1228,18 @@ typedef struct gcx_live_hold {
     char name[64];         /* any bytes: escape them where they are shown */
     char process_name[64]; /* of that process; as above */
     char device_name[128]; /* as above */
-} gcx_live_hold;
+} gcx_live_reservation;
 
-/* The holds of a folder, by device, of each those that have SMs in the order in which they were
- * taken, then those that wait, the first first. folder: NULL as in gcx_hold_params. capacity is the
- * room in holds, which may be NULL if that is 0. Opens no driver and needs no GPU. What can't be
- * believed is left out, with a warning in the log. What the dead left is removed, where this
- * process may.
- * Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
- * GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of gcx_hold_create, but that the user's
- * own folder, if it is missing, has no holds. */
-GCX_API gcx_result gcx_hold_list(const char* folder, gcx_live_hold* holds, uint32_t capacity,
-                                 uint32_t* count);
+/* The reservations of a folder, by device, of each those that have SMs in the order in which they
+ * were taken, then those that wait, the first first. folder: NULL as in gcx_reservation_params.
+ * capacity is the room in reservations, which may be NULL if that is 0. Opens no driver and needs
+ * no GPU. What can't be believed is left out, with a warning in the log. What the dead left is
+ * removed, where this process may. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count
+ * then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of
+ * gcx_reservation_acquire, but that the user's own folder, if it is missing, has no reservations.
+ */
+GCX_API gcx_result gcx_reservation_list(const char* folder, gcx_live_reservation* reservations,
+                                        uint32_t capacity, uint32_t* count);
 
 typedef struct gcx_mps_info {
     uint32_t struct_size;
@@ -1260,7 +1266,7 @@ GCX_API gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info);
  * there are connections, every other launch of the process waits, whatever SMs it has. A kernel
  * that only waits for room on its SMs holds none, nor does a copy or a linear graph.
  * Streams' priorities change nothing. Measured, see docs/measurements.md. [13.1+] Contexts with
- * workqueues of their own have their own (GCX_LEASE_OWN_QUEUES, gcx_workqueue_configure).
+ * workqueues of their own have their own (GCX_LEASE_REQUIRE_WORKQUEUES, gcx_workqueue_configure).
  * ---------------------------------------------------------------------------------------- */
 
 #define GCX_MAX_CONNECTIONS 32u /* the most that CUDA takes */
@@ -1686,11 +1692,11 @@ GCX_API const char* gcx_simulator_path(void);
  * libgcx-counts.so, or the simulated driver that GCX_DRIVER names, isn't installed;
  * GCX_ERROR_SHARED_OBJECT_INIT_FAILED there is no driver library, or it can't be loaded;
  * GCX_ERROR_OPERATING_SYSTEM no file can be made. */
-GCX_API gcx_result gcx_report_partition_counts(void);
+GCX_API gcx_result gcx_driver_report_partition_counts(void);
 
-/* *reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0. Opens no
- * driver. */
-GCX_API gcx_result gcx_reports_partition_counts(int32_t* reporting);
+/* *reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
+ * Opens no driver. */
+GCX_API gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
 
 /* ------------------------------------------------------------------------------------------
  * Version and messages

@@ -11,12 +11,13 @@
 // Errors. What fails throws gcx::error, with gcx's message, and leaves nothing made. Only the
 //   functions that ask whether something has finished answer false in place of "not ready".
 //
-// Owners. gcx::context, stream, event, lease, hold, graph and cancel own a handle. They can be
+// Owners. gcx::context, stream, event, lease, reservation, graph and cancel own a handle. They can
+// be
 //   moved and not copied, and give the handle up when they end or by close(); closing again does
 //   nothing. One that was closed or moved from is empty: it converts to false, and using it throws
 //   GCX_ERROR_INVALID_HANDLE. They may end in any order, since a stream keeps its context and a
-//   lease its hold; a lease's streams end with the lease. A destructor can't say that it failed: a
-//   context that is current when it ends keeps its handle for good. Pop it first, as
+//   lease its reservation; a lease's streams end with the lease. A destructor can't say that it
+//   failed: a context that is current when it ends keeps its handle for good. Pop it first, as
 //   gcx::current_guard does.
 //
 // Threads. As gcx.h, any number of threads may use one object. Closing it, moving it and ending it
@@ -41,11 +42,11 @@
 #include "gcx/generated/constants.hpp"
 #include "gcx/generated/raw.hpp"
 #include "gcx/graph.hpp"
-#include "gcx/hold.hpp"
 #include "gcx/lease.hpp"
 #include "gcx/library.hpp"
 #include "gcx/objects.hpp"
 #include "gcx/owner.hpp"
 #include "gcx/publish.hpp"
+#include "gcx/reservation.hpp"
 #include "gcx/resource.hpp"
 #include "gcx/view.hpp"

@@ -17,7 +17,7 @@ NAMESPACES = {
 }
 NO_ENUMS = {"gcx_result", "gcx_stream_sync"}
 # Constants by prefix that are an enum class of flags.
-FLAGS = ("SPLIT", "CONTEXT", "EVENT", "PREPARE", "LEASE", "RESIZE", "HOLD", "GRAPH")
+FLAGS = ("SPLIT", "CONTEXT", "EVENT", "PREPARE", "LEASE", "RESIZE", "RESERVATION", "GRAPH")
 # Constants that requests and time-outs have other means for, and those of the preprocessor.
 NO_CONSTANTS = re.compile(r"GCX_(SM_REQUEST_.*|FOREVER|VERSION.*)")
 NAMES = {

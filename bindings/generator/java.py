@@ -18,10 +18,10 @@ RESULTS = ROOT / "src" / "api" / "result.cpp"
 # Components whose names are not those of the fields or flags.
 NAMES = {"shared": "isShared", "private": "isPrivate", "resource": "sms"}
 # Flags that records leave out, and numbers that do not fit an int.
-LEFT_OUT = {("gcx_hold_info", "flags")}
-LONG = {("gcx_live_hold", "user")}
+LEFT_OUT = {("gcx_reservation_info", "flags")}
+LONG = {("gcx_live_reservation", "user")}
 # Ids that are 0 where there is none.
-OPTIONAL = {("gcx_live_hold", "parent")}
+OPTIONAL = {("gcx_live_reservation", "parent")}
 # What the header does not say of a value.
 DOCS = {
     "GCX_SM_FAMILY_NONE": "Not an SM resource; of a {@link LeaseRequest} that names none.",
@@ -52,7 +52,7 @@ ENUM_DOCS = {
 COMPONENT_DOCS = {
     "isShared": "whether others that are shared may have its SMs too",
     "isPrivate": "whether no other handle shares the context",
-    "ownQueues": "whether it requires exclusive queues",
+    "requireWorkqueues": "whether it requires exclusive queues",
     "nodePriorities": "whether kernels run with the priorities that they were captured with",
     "atoms": "the numbers of its atoms",
     "exclusiveAtoms": "the numbers of the atoms that it has exclusively",

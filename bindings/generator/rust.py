@@ -35,19 +35,19 @@ NO_INFOS = {"gcx_device_info", "gcx_resource_info", "gcx_graph_node"}
 OPTIONAL = {
     "gcx_stream_info.context_id": "0",
     "gcx_queue_info.connections": "0",
-    "gcx_live_hold.until_ms": "0",
-    "gcx_live_hold.parent": "0",
+    "gcx_live_reservation.until_ms": "0",
+    "gcx_live_reservation.parent": "0",
     "gcx_live_lease.sm_count": "sys::GCX_REST",
-    "gcx_live_hold.sm_count": "sys::GCX_REST",
+    "gcx_live_reservation.sm_count": "sys::GCX_REST",
     "gcx_published_lease.sm_count": "sys::GCX_REST",
     "gcx_mps_info.thread_percentage": "0.0",
-    "gcx_hold_info.mps_thread_percentage": "0.0",
-    "gcx_live_hold.mps_thread_percentage": "0.0",
+    "gcx_reservation_info.mps_thread_percentage": "0.0",
+    "gcx_live_reservation.mps_thread_percentage": "0.0",
 }
 # Numbers that say yes or no, whatever their comment.
 BOOLS = {"simulated", "certain", "waits"}
 # Text that other processes wrote: any bytes.
-FOREIGN = ("gcx_published_", "gcx_hold_", "gcx_live_hold")
+FOREIGN = ("gcx_published_", "gcx_reservation_", "gcx_live_reservation")
 RENAMED = {"waits": "waiting", "resource": "sms"}
 
 IN_C = re.compile(r".*\b(gcx_|GCX_|cu[A-Z])|as (in|above)|the same|of |[01]: ")
@@ -63,7 +63,7 @@ DOCS = {
     "gcx_cache_trimmed": "What a trim destroyed, and what it left.",
     "gcx_lease_info": "Information about a lease.",
     "gcx_live_lease": "A lease of this process, or a request that waits for one.",
-    "gcx_hold_info": "Information about a hold.",
+    "gcx_reservation_info": "Information about a reservation.",
     "gcx_mps_info": "Information about MPS on a device.",
     "gcx_queue_info": "Information about the hardware's queues.",
     "gcx_graph_info": "Information about a graph.",
@@ -97,8 +97,8 @@ DOCS = {
     "gcx_published_lease.device": "The device's ordinal in that process.",
     "gcx_published_lease.exclusive_atoms": "The numbers of its exclusive atoms, ascending.",
     "gcx_published_lease.shared_atoms": "The numbers of the atoms that it may share, ascending.",
-    "gcx_live_hold.until_ms": "When a request that waits times out; `None` if it never does.",
-    "gcx_live_hold.parent": "The id of the hold that it is a part of, which may have ended.",
+    "gcx_live_reservation.until_ms": "When a request that waits times out; `None` if it never does.",
+    "gcx_live_reservation.parent": "The id of the reservation that it is a part of, which may have ended.",
     "gcx_queue_info.connections": "The connections that CUDA has, or would have if it started now; "
     "`None` if the variable holds anything else than 1 to 32.",
     "gcx_queue_info.source": "Where that number comes from.",
@@ -130,7 +130,7 @@ DOCS = {
     "joined": "Whether it was joined.",
     "lease_count": "Its leases.",
     "lost": "Whether its file was removed, so that others may be given its SMs.",
-    "mps": "MPS, as the process saw it that took the hold.",
+    "mps": "MPS, as the process saw it that took the reservation.",
     "mps_thread_percentage": "[`MpsInfo::thread_percentage`] of that process.",
     "name": "Its name; empty if it was given none.",
     "part_count": "How many parts it has.",
@@ -143,8 +143,8 @@ DOCS = {
     "waits": "Whether it has nothing yet, and waits.",
     "GCX_CONTEXT_PRIVATE": "Whether it is shared with no others.",
     "GCX_GRAPH_NODE_PRIORITIES": "Whether kernels run with the priorities of their capture.",
-    "GCX_HOLD_INHERIT": "Whether child processes inherit it.",
-    "GCX_LEASE_OWN_QUEUES": "Whether it requires queues of its own.",
+    "GCX_RESERVATION_INHERIT": "Whether child processes inherit it.",
+    "GCX_LEASE_REQUIRE_WORKQUEUES": "Whether it requires queues of its own.",
     "GCX_LEASE_SHARED": "Whether others that are shared may have its SMs too.",
     "gcx_sm_family": "How the SMs of a split are taken, with different promises of the driver.",
     "GCX_SM_FAMILY_COSCHEDULED": "The default: groups that run thread block clusters of up to 8.",
@@ -178,11 +178,11 @@ KINDS: dict[str, tuple[str, str]] = {
     "InvalidValue": ("A value that makes no sense: a count of 0, no requests, unknown flags.", ""),
     "OutOfMemory": ("Memory of the host or of the device is exhausted.", ""),
     "NotInitialized": ("CUDA can't be used in this process: it is the child of a fork.", ""),
-    "NoDevice": ("The driver has no device, or not that of a hold.", ""),
+    "NoDevice": ("The driver has no device, or not that of a reservation.", ""),
     "InvalidDevice": ("There is no device of this number.", ""),
     "InvalidContext": ("The context to be popped isn't the current one.", ""),
     "AlreadyAcquired": (
-        "Others hold the SMs of a lease or hold, or wait for them; or another driver is open.",
+        "Others hold the SMs of a lease or reservation, or wait for them; or another driver is open.",
         "",
     ),
     "ContextInUse": ("The context is current.", "CONTEXT_ALREADY_IN_USE"),
@@ -192,7 +192,7 @@ KINDS: dict[str, tuple[str, str]] = {
         "SHARED_OBJECT_INIT_FAILED",
     ),
     "InvalidHandle": ("It isn't one of gcx's, or is of another device.", ""),
-    "NotFound": ("There is no such thing, or a hold has ended.", ""),
+    "NotFound": ("There is no such thing, or a reservation has ended.", ""),
     "NotReady": ("It isn't known or not finished yet.", ""),
     "Launch": (
         "A kernel failed, or could not be launched.",

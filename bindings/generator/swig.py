@@ -356,5 +356,5 @@ def _place_of_length(call: Call) -> str:
 
 
 def room_of_text(call: Call) -> str:
-    """gcx_hold_get_token: GCX_MAX_HOLD_TOKEN."""
+    """gcx_reservation_get_token: GCX_MAX_RESERVATION_TOKEN."""
     return f"GCX_MAX_{plain(call.name).replace('get_', '').upper()}"

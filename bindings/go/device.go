@@ -49,7 +49,7 @@ func SharedSMs(device int32) ([]uint32, error) {
 }
 
 // MPS returns whether contexts of this process on the device are shared by way of MPS. Without MPS
-// processes take turns, and holds isolate nothing.
+// processes take turns, and reservations isolate nothing.
 func MPS(device int32) (raw.MPSInfo, error) {
 	return filled(func(info *raw.MPSInfo) Result { return Raw.MPSGetInfo(device, info) })
 }

@@ -1,7 +1,7 @@
 // Package gcx is libgcx in Go, without cgo: it opens the library by dlopen, through purego, so that
 // programs build with CGO_ENABLED=0. Constants and structs are those of package raw.
 //
-// Every function may be called from any goroutine. Handles (Context, Stream, Event, Lease, Hold,
+// Every function may be called from any goroutine. Handles (Context, Stream, Event, Lease, Reservation,
 // Graph, Cancel) are closed once, by Close; a closed one returns raw.ErrorInvalidHandle from then on.
 // The garbage collector closes none. The zero value of each is no object.
 package gcx

@@ -15,7 +15,7 @@ const ownProcess = "GCX_TEST_OWN_PROCESS"
 
 var ownProcesses = map[string]func() error{
 	"call before Open": callBeforeOpen,
-	"join a hold":      func() error { return opened(joinAHold) },
+	"join a reservation":      func() error { return opened(joinAReservation) },
 	"leave open": func() error {
 		return opened(func() error {
 			_, _, err := newStream(0, 24)
@@ -48,7 +48,7 @@ func opened(does func() error) error {
 	return does()
 }
 
-// C's environment is that of the process's start, so the tests run in a second process, whose holds and
+// C's environment is that of the process's start, so the tests run in a second process, whose reservations and
 // published leases are in a folder of its own.
 func TestMain(m *testing.M) {
 	does := ownProcesses[os.Getenv(ownProcess)]
@@ -75,7 +75,7 @@ func inOwnFolder() (int, error) {
 		return 1, err
 	}
 	defer os.RemoveAll(folder)
-	tests := process("tests", "GCX_HOLD_FOLDER="+folder)
+	tests := process("tests", "GCX_RESERVATION_DIR="+folder)
 	tests.Args = os.Args
 	tests.Stdout, tests.Stderr = os.Stdout, os.Stderr
 	err = tests.Run()

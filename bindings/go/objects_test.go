@@ -35,7 +35,7 @@ func TestClosedObjectIsRefused(t *testing.T) {
 		"a closed context": context.Close(), "a closed stream's CUstream": native,
 		"a closed event's query": query, "a closed lease's info": info,
 		"a closed cancel": acquire, "zero": Stream(0).Close(),
-		"a stream for a graph": Graph(stream).Close(), "a forged handle": Hold(0xdeadbeef).Close(),
+		"a stream for a graph": Graph(stream).Close(), "a forged handle": Reservation(0xdeadbeef).Close(),
 	} {
 		refused(t, what, err, raw.ErrorInvalidHandle)
 	}
@@ -73,7 +73,7 @@ func TestValuesKeepTheirTypes(t *testing.T) {
 	for _, err := range []error{
 		OpenDriver("sim\x00:h100"), PublishStart("en\x00gine"),
 		second(Acquire(0, 8, LeaseParams{Name: "de\x00code"})),
-		second(TakeHold(0, 8, HoldParams{Folder: "/tmp\x00"})), second(JoinHold("a\x00b")),
+		second(AcquireReservation(0, 8, ReservationParams{Folder: "/tmp\x00"})), second(JoinReservation("a\x00b")),
 	} {
 		refused(t, "a text with a byte 0", err, raw.ErrorInvalidValue)
 	}
@@ -173,14 +173,14 @@ func TestContextIsCurrentInItsThread(t *testing.T) {
 func TestProcessEndsWithLiveObjects(t *testing.T) { runs(t, "leave open") }
 
 // A process that was given a token. It says that it has joined, and waits for the end of its input.
-func joinAHold() error {
-	hold, err := JoinHold(os.Getenv("GCX_TEST_TOKEN"))
+func joinAReservation() error {
+	reservation, err := JoinReservation(os.Getenv("GCX_TEST_TOKEN"))
 	if err != nil {
 		return err
 	}
 	fmt.Println("joined")
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-	lease, err := hold.Acquire(Rest, LeaseParams{})
+	lease, err := reservation.Acquire(Rest, LeaseParams{})
 	if err != nil {
 		return err
 	}
@@ -188,13 +188,13 @@ func joinAHold() error {
 	return err
 }
 
-func TestHoldLastsUntilAllHaveClosedIt(t *testing.T) {
-	hold := must[Hold](t)(TakeHold(0, 24, HoldParams{Name: "engine"}))
-	info := must[raw.HoldInfo](t)(hold.Info())
+func TestReservationLastsUntilAllHaveClosedIt(t *testing.T) {
+	reservation := must[Reservation](t)(AcquireReservation(0, 24, ReservationParams{Name: "engine"}))
+	info := must[raw.ReservationInfo](t)(reservation.Info())
 	if info.SMCount != 24 || info.DeviceSMCount != 132 || info.Name.String() != "engine" {
 		t.Errorf("%+v", info)
 	}
-	other := process("join a hold", "GCX_TEST_TOKEN="+must[string](t)(hold.Token()))
+	other := process("join a reservation", "GCX_TEST_TOKEN="+must[string](t)(reservation.Token()))
 	other.Stderr = os.Stderr
 	input, err := other.StdinPipe()
 	noError(t, err)
@@ -203,13 +203,13 @@ func TestHoldLastsUntilAllHaveClosedIt(t *testing.T) {
 	if said, err := bufio.NewReader(says).ReadString('\n'); said != "joined\n" {
 		t.Error(said, err)
 	}
-	noError(t, hold.Close())
-	live := must[[]raw.LiveHold](t)(Holds(""))
+	noError(t, reservation.Close())
+	live := must[[]raw.LiveReservation](t)(Reservations(""))
 	if len(live) != 1 || live[0].Name.String() != "engine" || live[0].SMCount != 24 {
 		t.Errorf("%+v", live)
 	}
 	noError(t, input.Close(), other.Wait())
-	if live = must[[]raw.LiveHold](t)(Holds("")); len(live) != 0 {
+	if live = must[[]raw.LiveReservation](t)(Reservations("")); len(live) != 0 {
 		t.Errorf("%+v", live)
 	}
 }

@@ -2,7 +2,7 @@
  *
  *   resources   byte[], as long as the struct; many of them one after another
  *   structs     in arrays: long[], the fields of each one after another
- *   handles     long, also native ones; in parameters Context, Stream, Event, Lease, Hold and
+ *   handles     long, also native ones; in parameters Context, Stream, Event, Lease, Reservation and
  *               Graph, which live until the call has returned
  *   structs     records, made by gcx.Upcalls from their fields in the header's order
  *   text        UTF-8 in byte[], since JNI's own strings are in another form of it

@@ -1,4 +1,4 @@
-"""A decode and a prefill actor of Ray that each hold a part of one GPU; the decode actor is killed,
+"""A decode and a prefill actor of Ray that each reservation a part of one GPU; the decode actor is killed,
 and comes back with SMs of its own.
 
 python examples/python/ray_actors.py [--decode 24] [--prefill 108]; it starts a Ray of this machine,
@@ -26,7 +26,7 @@ class Part:
     then takes SMs anew."""
 
     def __init__(self) -> None:
-        self.held = gcx.ray.hold(timeout=120)
+        self.held = gcx.ray.reserve(timeout=120)
         self.part = self.held.acquire(None)
 
     def step(self) -> dict[str, Any]:

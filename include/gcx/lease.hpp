@@ -14,8 +14,8 @@
 #include "cancel.hpp"
 #include "error.hpp"
 #include "generated/raw.hpp"
-#include "hold.hpp"
 #include "owner.hpp"
+#include "reservation.hpp"
 #include "resource.hpp"
 #include "view.hpp"
 
@@ -45,9 +45,10 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     lease(gcx::device of, Count sms, const lease_params& params = {}) {
         acquire(of, sms, params, params.cancel);
     }
-    // gcx_hold_acquire_lease: out of the hold's SMs alone. The lease keeps the hold.
+    // gcx_reservation_acquire_lease: out of the reservation's SMs alone. The lease keeps the
+    // reservation.
     template <class Count, class = detail::if_count<Count>>
-    lease(const hold& of, Count sms, const lease_params& params = {}) {
+    lease(const reservation& of, Count sms, const lease_params& params = {}) {
         acquire(of, sms, params, params.cancel);
     }
 #ifdef __cpp_lib_jthread
@@ -59,7 +60,7 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     }
     template <class Count, class Stop, class = detail::if_count<Count>,
               class = detail::if_stop<Stop>>
-    lease(const hold& of, Count sms, const Stop& stop, const lease_params& params = {}) {
+    lease(const reservation& of, Count sms, const Stop& stop, const lease_params& params = {}) {
         acquire_or_stop(of, sms, stop, params);
     }
 #endif
@@ -108,10 +109,11 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
             gcx_lease_acquire(of.ordinal(), detail::sm_count("gcx::lease", sms), &raw, receive()));
     }
     template <class Count>
-    void acquire(const hold& of, Count sms, const lease_params& params, const gcx::cancel* cancel) {
+    void acquire(const reservation& of, Count sms, const lease_params& params,
+                 const gcx::cancel* cancel) {
         const gcx_lease_params raw = raw_of(params, cancel);
-        check(gcx_hold_acquire_lease(of.handle(), detail::sm_count("gcx::lease", sms), &raw,
-                                     receive()));
+        check(gcx_reservation_acquire_lease(of.handle(), detail::sm_count("gcx::lease", sms), &raw,
+                                            receive()));
     }
 #ifdef __cpp_lib_jthread
     template <class Of, class Count>

@@ -63,14 +63,15 @@ inline void request_connections(uint32_t connections = max_connections) {
     check(gcx_queue_request_connections(connections));
 }
 
-// gcx_report_partition_counts: before anything loads libcuda. From then on libraries that ask in a
-// thread where a partition is current are told its SMs; a cuBLAS before 13.10 the device's.
+// gcx_driver_report_partition_counts: before anything loads libcuda. From then on libraries that
+// ask in a thread where a partition is current are told its SMs; a cuBLAS before 13.10 the
+// device's.
 inline void report_partition_counts() {
-    check(gcx_report_partition_counts());
+    check(gcx_driver_report_partition_counts());
 }
-// gcx_reports_partition_counts: whether that was done in this process.
+// gcx_driver_reports_partition_counts: whether that was done in this process.
 inline bool reports_partition_counts() {
-    return raw::reports_partition_counts() != 0;
+    return raw::driver_reports_partition_counts() != 0;
 }
 
 using log_function = std::function<void(gcx_log_level, std::string_view)>;

@@ -35,7 +35,7 @@ gcx_result ready_or_fail(const Driver& driver, CUresult result, const char* func
 
 // The family of leases and holds that are asked for so.
 gcx_sm_family leasable_family(gcx_sm_family wanted);
-// A name of a lease or a hold; null: none.
+// A name of a lease or a reservation; null: none.
 std::string lease_name(const char* name);
 // What a lease is asked for with, but for the cancel.
 LeaseRequest lease_request(uint32_t sm_count, const gcx_lease_params& params);

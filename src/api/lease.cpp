@@ -12,10 +12,10 @@ using namespace gcx;
 
 namespace {
 
-bool at_once(uint32_t flags) {
-    if ((flags & ~GCX_RESIZE_AT_ONCE) != 0)
+bool deferred(uint32_t flags) {
+    if ((flags & ~GCX_RESIZE_DEFERRED) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
-             format("flags is %#x; there is only GCX_RESIZE_AT_ONCE (1)", flags));
+             format("flags is %#x; there is only GCX_RESIZE_DEFERRED (1)", flags));
     return flags != 0;
 }
 
@@ -57,14 +57,15 @@ struct Sizes {
                      format("sizes[%u].sm_count is 0; GCX_REST requests all SMs that the others "
                             "leave, gcx_lease_release returns them",
                             i));
-            pins.emplace_back(pin_alive(lib.lease_holds, wanted[i].lease));
+            pins.emplace_back(pin_alive(lib.lease_reservations, wanted[i].lease));
             sizes.push_back({pins.back()->lease.get(), wanted[i].sm_count});
         }
     }
 };
 
 uint32_t flags_of(const LeaseTerms& terms) {
-    return (terms.shared ? GCX_LEASE_SHARED : 0U) | (terms.own_queues ? GCX_LEASE_OWN_QUEUES : 0U);
+    return (terms.shared ? GCX_LEASE_SHARED : 0U) |
+           (terms.require_workqueues ? GCX_LEASE_REQUIRE_WORKQUEUES : 0U);
 }
 
 gcx_live_lease describe(const Leases::Live& live) {
@@ -110,11 +111,11 @@ std::string gcx::lease_name(const char* name) {
 }
 
 LeaseRequest gcx::lease_request(uint32_t sm_count, const gcx_lease_params& params) {
-    if ((params.flags & ~(GCX_LEASE_SHARED | GCX_LEASE_OWN_QUEUES)) != 0)
-        fail(GCX_ERROR_INVALID_VALUE,
-             format("params->flags is %#x; there are GCX_LEASE_SHARED (1) and GCX_LEASE_OWN_QUEUES "
-                    "(2)",
-                    params.flags));
+    if ((params.flags & ~(GCX_LEASE_SHARED | GCX_LEASE_REQUIRE_WORKQUEUES)) != 0)
+        fail(GCX_ERROR_INVALID_VALUE, format("params->flags is %#x; there are GCX_LEASE_SHARED (1) "
+                                             "and GCX_LEASE_REQUIRE_WORKQUEUES "
+                                             "(2)",
+                                             params.flags));
     check_counts(sm_count, params);
     LeaseRequest request;
     request.sm_count = sm_count;
@@ -123,7 +124,7 @@ LeaseRequest gcx::lease_request(uint32_t sm_count, const gcx_lease_params& param
     request.terms = {lease_name(params.name),
                      (params.flags & GCX_LEASE_SHARED) != 0,
                      params.exclusive_sm_count,
-                     (params.flags & GCX_LEASE_OWN_QUEUES) != 0,
+                     (params.flags & GCX_LEASE_REQUIRE_WORKQUEUES) != 0,
                      nullptr,
                      {}};
     request.timeout_ms = params.timeout_ms;
@@ -139,8 +140,8 @@ gcx_lease gcx::acquire_lease(Library& lib, Device& device, LeaseRequest request,
     }
     claim_leases();
     auto made = lib.leases.acquire(device, request);
-    auto hold_of_caller = std::make_unique<LeaseHold>(lib.leases, std::move(made));
-    return handle_of<gcx_lease>(lib.lease_holds.add(std::move(hold_of_caller)));
+    auto reservation_of_caller = std::make_unique<LeaseHold>(lib.leases, std::move(made));
+    return handle_of<gcx_lease>(lib.lease_reservations.add(std::move(reservation_of_caller)));
 }
 
 gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_params* params,
@@ -163,19 +164,19 @@ gcx_result gcx_lease_release(gcx_lease lease) {
         Library* const lib = library_to_destroy_in();
         if (lib == nullptr)
             return;
-        auto pin = lib->lease_holds.pin(lease);
+        auto pin = lib->lease_reservations.pin(lease);
         // Before the handle goes: other threads may use it for long, as in gcx_lease_synchronize.
         if (!lib->leases.release(*pin->lease))
             fail(GCX_ERROR_INVALID_HANDLE,
                  format("%s was released or handed over by another thread",
                         pin->lease->label().c_str()));
-        lib->lease_holds.close(std::move(pin));
+        lib->lease_reservations.close(std::move(pin));
     });
 }
 
 gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags) {
     GCX_BODY({
-        const bool now = at_once(flags);
+        const bool now = deferred(flags);
         Library& lib = library();
         const Sizes wanted(lib, sizes, count);
         lib.leases.resize(wanted.sizes, now);
@@ -192,21 +193,21 @@ gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count) {
 
 gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
     GCX_BODY({
-        const bool now = at_once(flags);
+        const bool now = deferred(flags);
         Library& lib = library();
         if (from == to)
             fail(GCX_ERROR_INVALID_VALUE, "from and to are the same lease");
-        auto giver = pin_alive(lib.lease_holds, from);
-        const auto taker = pin_alive(lib.lease_holds, to);
+        auto giver = pin_alive(lib.lease_reservations, from);
+        const auto taker = pin_alive(lib.lease_reservations, to);
         lib.leases.hand_over(*giver->lease, *taker->lease, now);
-        lib.lease_holds.close(std::move(giver));
+        lib.lease_reservations.close(std::move(giver));
     });
 }
 
 gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info) {
     GCX_BODY({
         check_size(info, "info");
-        const auto pin = pin_alive(library().lease_holds, lease);
+        const auto pin = pin_alive(library().lease_reservations, lease);
         const Lease& its = *pin->lease;
         const Lease::State state = its.state();
         info->device = its.device.ordinal();
@@ -226,7 +227,7 @@ gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info) {
 gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource) {
     GCX_BODY({
         not_null(resource, "resource");
-        const auto pin = pin_alive(library().lease_holds, lease);
+        const auto pin = pin_alive(library().lease_reservations, lease);
         Lease& its = *pin->lease;
         *resource = seal({&its.device, its.family, its.state().holding.all()});
     });
@@ -255,7 +256,7 @@ gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* par
         not_null(stream, "stream");
         const gcx_stream_params wanted = stream_params(params);
         Library& lib = library();
-        const auto pin = pin_alive(lib.lease_holds, lease);
+        const auto pin = pin_alive(lib.lease_reservations, lease);
         auto object = std::make_unique<Stream>(lib.cache, lib.leases.events(pin->lease->device),
                                                pin->lease, wanted.priority);
         *stream = handle_of<gcx_stream>(lib.streams.add(std::move(object)));
@@ -265,14 +266,14 @@ gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* par
 gcx_result gcx_lease_synchronize(gcx_lease lease) {
     GCX_BODY({
         Library& lib = library();
-        const auto pin = pin_alive(lib.lease_holds, lease);
+        const auto pin = pin_alive(lib.lease_reservations, lease);
         pin->lease->synchronize(lib.leases.events(pin->lease->device));
     });
 }
 
 gcx_result gcx_lease_query(gcx_lease lease) {
     GCX_BODY({
-        const auto pin = pin_alive(library().lease_holds, lease);
+        const auto pin = pin_alive(library().lease_reservations, lease);
         return pin->lease->finished() ? GCX_SUCCESS : GCX_ERROR_NOT_READY;
     });
 }

@@ -121,8 +121,8 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
 }
 
 bool Library::in_use() {
-    return !contexts.empty() || !streams.empty() || !events.empty() || !lease_holds.empty() ||
-           !cancels.empty() || !graphs.empty();
+    return !contexts.empty() || !streams.empty() || !events.empty() ||
+           !lease_reservations.empty() || !cancels.empty() || !graphs.empty();
 }
 
 gcx_resource seal(const SmResource& resource) {

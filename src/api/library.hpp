@@ -23,7 +23,7 @@ enum HandleKind : unsigned {
     kLeaseHandle,
     kCancelHandle,
     kGraphHandle,
-    kHoldHandle
+    kReservationHandle
 };
 
 class Library {
@@ -50,7 +50,7 @@ class Library {
     HandleTable<Context> contexts{kContextHandle, "context"};
     HandleTable<Stream> streams{kStreamHandle, "stream"};
     HandleTable<Event> events{kEventHandle, "event"};
-    HandleTable<LeaseHold> lease_holds{kLeaseHandle, "lease"};
+    HandleTable<LeaseHold> lease_reservations{kLeaseHandle, "lease"};
     HandleTable<Cancel> cancels{kCancelHandle, "cancel"};
     HandleTable<Graph> graphs{kGraphHandle, "graph"};
 };

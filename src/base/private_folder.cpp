@@ -39,7 +39,7 @@ std::string path_of_user(const std::string& shared) {
 
 bool is_removed_reservation(std::string_view path, const std::string& folder) {
     return path.starts_with(folder + "/") && path.ends_with(" (deleted)") &&
-           path.find("hold-", folder.size()) != std::string_view::npos;
+           path.find("reservation-", folder.size()) != std::string_view::npos;
 }
 
 // process: its folder in /proc. Other users' can't be read, and keep nothing of this user.

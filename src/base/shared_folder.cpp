@@ -210,10 +210,10 @@ std::vector<std::string> SharedFolder::names(std::string_view prefix) const {
         if (std::string_view(entry->d_name).starts_with(prefix))
             found.emplace_back(entry->d_name);
         if (found.size() > kMostEntries)
-            fail(GCX_ERROR_OPERATING_SYSTEM,
-                 format("the folder %s has more than %zu files of holds, which are more than gcx "
-                        "reads; remove those that are none",
-                        path_.c_str(), kMostEntries));
+            fail(GCX_ERROR_OPERATING_SYSTEM, format("the folder %s has more than %zu files of "
+                                                    "reservations, which are more than gcx "
+                                                    "reads; remove those that are none",
+                                                    path_.c_str(), kMostEntries));
         errno = 0;
     }
     if (errno != 0)

@@ -9,7 +9,7 @@
 
 namespace gcx {
 
-inline constexpr char kFolderVariable[] = "GCX_HOLD_FOLDER";
+inline constexpr char kFolderVariable[] = "GCX_RESERVATION_DIR";
 
 // Returns the folder that the environment names, or an empty string.
 inline std::string chosen_folder() {

@@ -27,7 +27,7 @@ struct AroundPartition {
 std::optional<AroundPartition> partition_around(int32_t device);
 
 // What doesn't hold: the process is not in its partition, or its kernels ran on another number of
-// SMs. Empty: all holds.
+// SMs. Empty: all reservations.
 std::string around_problem(const AroundPartition& around, int32_t device);
 
 // "inside gcx exec: this process has 32 SMs of the device: 0-7 16-23 32-39 48-55"; a line.

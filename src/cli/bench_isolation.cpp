@@ -152,9 +152,9 @@ Json json_of(const IsolationTable& table) {
                            .set("us", table.by_streams_us[i])
                            .set("ratio", ratio(table.by_streams_us[i], table.alone_us)));
     Json by_holder = Json::array();
-    for (std::size_t i = 0; i < kHolders.size(); i++)
+    for (std::size_t i = 0; i < kReservationers.size(); i++)
         by_holder.add(Json::object()
-                          .set("work", kHolders[i])
+                          .set("work", kReservationers[i])
                           .set("us", table.by_holder_us[i])
                           .set("ratio", ratio(table.by_holder_us[i], table.alone_us)));
     Json by_neighbour = Json::array();
@@ -211,8 +211,8 @@ std::string text_of(const std::vector<IsolationTable>& tables) {
     for (const IsolationTable& table : tables)
         text += format(" %18s", label_of(table).c_str());
     text += "\n";
-    for (std::size_t i = 0; i < kHolders.size(); i++) {
-        text += format("%-50s", kHolders[i]);
+    for (std::size_t i = 0; i < kReservationers.size(); i++) {
+        text += format("%-50s", kReservationers[i]);
         for (const IsolationTable& table : tables)
             text += format(" %18.1f", table.by_holder_us[i]);
         text += "\n";

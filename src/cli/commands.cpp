@@ -64,7 +64,7 @@ constexpr std::array kTopOptions = {
 };
 constexpr std::array kPsOptions = {
     Option{"--folder", "PATH",
-           "where processes agree on holds; if not given, GCX_HOLD_FOLDER or /dev/shm/gcx-UID"},
+           "where processes agree on holds; if not given, GCX_RESERVATION_DIR or /dev/shm/gcx-UID"},
 };
 constexpr std::array kSimRunOptions = {
     Option{"--gpu", "GPU", "h100, 2xh100, h100,a100, or a file that gcx info --record wrote"},
@@ -110,14 +110,15 @@ constexpr std::array kCommands = {
             "SMs. The exit status is that of COMMAND; 127 if there is none of that name, 126 if "
             "it can't be run, 125 if gcx itself failed.",
             "gcx exec --sms 24 -- python serve.py", kExecOptions, run_exec, 125},
-    Command{"ps", "who holds which SMs, across processes", "",
-            "Shows the holds of all processes that use the same folder, and who waits for SMs. "
-            "What the dead left behind is removed. Opens no driver.",
-            "gcx ps --json", kPsOptions, run_ps},
+    Command{
+        "ps", "who holds which SMs, across processes", "",
+        "Shows the reservations of all processes that use the same folder, and who waits for SMs. "
+        "What the dead left behind is removed. Opens no driver.",
+        "gcx ps --json", kPsOptions, run_ps},
     Command{"top", "the leases of running processes that publish them", "",
             "Shows the leases of your processes that publish them, with "
             "GCX_PUBLISH=1 in the environment or by themselves, with a map of the SMs, and the "
-            "holds of all; again "
+            "reservations of all; again "
             "and again until q. "
             "Opens no driver.",
             "gcx top --once", kTopOptions, run_top},

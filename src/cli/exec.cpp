@@ -120,9 +120,9 @@ std::string tunables_with_reserve() {
     return (others.empty() ? "" : others + ":") + kName + "=8192";
 }
 
-// The name that lists of holds show: the command's, as far as there is room.
-HoldWish hold_wish(const Arguments& arguments) {
-    HoldWish wish;
+// The name that lists of reservations show: the command's, as far as there is room.
+ReservationRequest reservation_request(const Arguments& arguments) {
+    ReservationRequest wish;
     wish.wanted = !arguments.has("--shared");
     wish.quiet = arguments.has("--quiet");
     wish.timeout = std::chrono::seconds(arguments.number("--wait", 0, kMostSeconds, 0));
@@ -132,15 +132,16 @@ HoldWish hold_wish(const Arguments& arguments) {
         wish.name.resize(GCX_MAX_LEASE_NAME - 1);
     for (const char* option : {"--name", "--wait"}) {
         if (!wish.wanted && arguments.has(option))
-            throw UsageError(format("%s is of a hold, and with --shared there is none; leave one "
-                                    "of them away",
-                                    option));
+            throw UsageError(
+                format("%s is of a reservation, and with --shared there is none; leave one "
+                       "of them away",
+                       option));
     }
     return wish;
 }
 
 // The folders of the parts' holds, which are one unless some devices are in a partition already.
-std::string holds_folder_of(const std::vector<ExecPart>& parts) {
+std::string reservations_folder_of(const std::vector<ExecPart>& parts) {
     std::set<std::string> folders;
     for (const ExecPart& part : parts)
         folders.insert(part.plan.token.substr(0, part.plan.token.rfind('/')));
@@ -152,17 +153,19 @@ std::string holds_folder_of(const std::vector<ExecPart>& parts) {
 
 // What a user should know of processes beside this one.
 std::string beside(const std::vector<ExecPart>& parts) {
-    const auto all = [&](auto holds) { return std::all_of(parts.begin(), parts.end(), holds); };
+    const auto all = [&](auto reservations) {
+        return std::all_of(parts.begin(), parts.end(), reservations);
+    };
     const bool off = all([](const ExecPart& part) { return part.mps == GCX_MPS_OFF; });
     if (!all([](const ExecPart& part) { return part.held; }))
         return off ? "; without MPS, processes take turns on all SMs" : "";
-    const std::string folder = holds_folder_of(parts);
+    const std::string folder = reservations_folder_of(parts);
     if (off)
         return format("; held in %s; without MPS, processes take turns on all SMs", folder.c_str());
-    // A nested command's SMs are those of the hold around it.
+    // A nested command's SMs are those of the reservation around it.
     return all([](const ExecPart& part) { return part.nested; })
-               ? format("; no other part of that hold has them, in %s", folder.c_str())
-               : format("; no other hold in %s has them", folder.c_str());
+               ? format("; no other part of that reservation has them, in %s", folder.c_str())
+               : format("; no other reservation in %s has them", folder.c_str());
 }
 
 // A device that this command does not name stays as the gcx exec around it left it.
@@ -196,7 +199,7 @@ Report run_exec(const Arguments& arguments) {
     plan.told = told(arguments, outer != nullptr ? outer->told : exec::Told::kAuto);
     plan.own_contexts = chosen(arguments, "--contexts", "refuse", "device",
                                outer != nullptr && outer->own_contexts);
-    const HoldWish hold = hold_wish(arguments);
+    const ReservationRequest reservation = reservation_request(arguments);
 
     const gcx_driver_info driver = open_driver_of(arguments, outer);
     // Before SMs are reserved for it.
@@ -208,7 +211,7 @@ Report run_exec(const Arguments& arguments) {
     program = command.substr(command.rfind('/') + 1);
     program_invocation_short_name = program.data();
     const std::vector<ExecPart> parts =
-        find_parts(layout, family, arguments.has("--exact"), outer, hold);
+        find_parts(layout, family, arguments.has("--exact"), outer, reservation);
     const ExecLibraries libraries = find_exec_libraries();
     plan.driver = open_driver_path(driver);
     plan.shim = libraries.shim;
@@ -216,8 +219,8 @@ Report run_exec(const Arguments& arguments) {
         plan.devices.push_back(part.plan);
     if (outer != nullptr)
         keep_unnamed_devices(*outer, plan);
-    check_reach(command, hold.quiet);
-    if (!hold.quiet)
+    check_reach(command, reservation.quiet);
+    if (!reservation.quiet)
         warn_of_old_loader();
 
     set_environment(exec::kPlanVariable, exec::write_plan(plan));
@@ -225,7 +228,7 @@ Report run_exec(const Arguments& arguments) {
     set_environment("GLIBC_TUNABLES", tunables_with_reserve());
     if (const std::string spec = open_simulation(driver); !spec.empty())
         set_environment("GCX_SIM", spec);
-    if (!hold.quiet)
+    if (!reservation.quiet)
         announce(command, parts);
     return become(arguments.operands, is_simulated());
 }

@@ -3,9 +3,9 @@
 #include "cli/checked.hpp"
 #include "cli/chosen_driver.hpp"
 #include "cli/families.hpp"
-#include "cli/holds_view.hpp"
 #include "cli/library_message.hpp"
 #include "cli/listing.hpp"
+#include "cli/reservations_view.hpp"
 #include "cli/text.hpp"
 
 #include <signal.h>
@@ -162,9 +162,10 @@ Reach reach_of(int32_t device, uint32_t sm_count, gcx_sm_family family,
     return reach;
 }
 
-std::string process_text(const gcx_live_hold& hold) {
-    return hold.pid != 0 ? format("process %d (%s)", hold.pid, hold.process_name)
-                         : format("a process that isn't visible here (%s)", hold.process_name);
+std::string process_text(const gcx_live_reservation& reservation) {
+    return reservation.pid != 0
+               ? format("process %d (%s)", reservation.pid, reservation.process_name)
+               : format("a process that isn't visible here (%s)", reservation.process_name);
 }
 
 // "132 SMs, of which 68 are free; "train" of process 12 (python) has 64": of the reservations
@@ -175,27 +176,30 @@ std::string reservations_text(const Reach& reach) {
     uint32_t ahead = 0; // of those that wait
     bool known = true;  // which SMs the others leave
     bool own_found = false;
-    const std::vector<gcx_live_hold> holds =
-        read_holds(reach.folder ? reach.folder->c_str() : nullptr);
-    for (const gcx_live_hold& hold : holds) {
-        if (!std::equal(std::begin(hold.device_uuid), std::end(hold.device_uuid),
+    const std::vector<gcx_live_reservation> reservations =
+        read_reservations(reach.folder ? reach.folder->c_str() : nullptr);
+    for (const gcx_live_reservation& reservation : reservations) {
+        if (!std::equal(std::begin(reservation.device_uuid), std::end(reservation.device_uuid),
                         reach.device.uuid) ||
-            (hold.parent != reach.parent && (reach.parent != 0 || has_parent(holds, hold))))
+            (reservation.parent != reach.parent &&
+             (reach.parent != 0 || has_parent(reservations, reservation))))
             continue;
-        if (hold.waits != 0) {
+        if (reservation.waits != 0) {
             // In the order in which they are served; this process may be one of them.
-            own_found = own_found || hold.pid == getpid();
+            own_found = own_found || reservation.pid == getpid();
             ahead += own_found ? 0 : 1;
             continue;
         }
-        known = known && !differs(hold, reach.family);
-        reserved += hold.sm_count;
-        const std::string name = *hold.name != '\0' ? format("\"%s\" of ", hold.name) : "";
-        text += format("; %s%s has %u", name.c_str(), process_text(hold).c_str(), hold.sm_count);
-        if (hold.family != reach.family)
-            text += " in the " + family_text(hold.family) + " family, which leaves none in the " +
-                    family_text(reach.family) + " family";
-        else if (differs(hold, reach.family))
+        known = known && !differs(reservation, reach.family);
+        reserved += reservation.sm_count;
+        const std::string name =
+            *reservation.name != '\0' ? format("\"%s\" of ", reservation.name) : "";
+        text += format("; %s%s has %u", name.c_str(), process_text(reservation).c_str(),
+                       reservation.sm_count);
+        if (reservation.family != reach.family)
+            text += " in the " + family_text(reservation.family) +
+                    " family, which leaves none in the " + family_text(reach.family) + " family";
+        else if (differs(reservation, reach.family))
             text += " with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, which leaves none that are known";
     }
     if (ahead != 0)
@@ -254,7 +258,7 @@ class EndAtSignals {
     std::array<struct sigaction, kSignals.size()> before_{};
 };
 
-std::string refusal_text(const ExecPart& part, const HoldWish& wish, const Reach& reach) {
+std::string refusal_text(const ExecPart& part, const ReservationRequest& wish, const Reach& reach) {
     const std::string requested = part.asked == GCX_REST ? "the rest" : count_of(part.asked, "SM");
     const std::string waited = wish.timeout.count() == 0
                                    ? ""
@@ -268,29 +272,29 @@ std::string refusal_text(const ExecPart& part, const HoldWish& wish, const Reach
 }
 
 // Takes the SMs from all processes that ask; they are the command's until its last process ends.
-gcx_resource hold_sms(ExecPart& part, const FamilyName& name, const HoldWish& wish,
-                      const exec::DevicePart* around, Clock::time_point wait_end) {
-    gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
-    params.flags = GCX_HOLD_INHERIT;
+gcx_resource reservation_sms(ExecPart& part, const FamilyName& name, const ReservationRequest& wish,
+                             const exec::DevicePart* around, Clock::time_point wait_end) {
+    gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
+    params.flags = GCX_RESERVATION_INHERIT;
     params.family = name.family;
     params.name = wish.name.c_str();
     const Reach reach = reach_of(part.device, part.available, name.family, around);
-    gcx_hold hold = nullptr;
-    gcx_result result = gcx_hold_create(part.device, part.asked, &params, &hold);
+    gcx_reservation reservation = nullptr;
+    gcx_result result = gcx_reservation_acquire(part.device, part.asked, &params, &reservation);
     if (result == GCX_ERROR_ALREADY_ACQUIRED && wish.timeout.count() != 0) {
         std::optional<WaitNotice> notice;
         if (!wish.quiet)
             notice.emplace(reach);
         params.timeout_ms = milliseconds_until(wait_end);
-        result = gcx_hold_create(part.device, part.asked, &params, &hold);
+        result = gcx_reservation_acquire(part.device, part.asked, &params, &reservation);
     }
     if (result == GCX_ERROR_ALREADY_ACQUIRED)
         throw Failure(result, refusal_text(part, wish, reach));
     check(result);
     gcx_resource sms;
-    check(gcx_hold_get_resource(hold, &sms));
-    std::string token(GCX_MAX_HOLD_TOKEN, '\0');
-    check(gcx_hold_get_token(hold, token.data(), GCX_MAX_HOLD_TOKEN));
+    check(gcx_reservation_get_resource(reservation, &sms));
+    std::string token(GCX_MAX_RESERVATION_TOKEN, '\0');
+    check(gcx_reservation_get_token(reservation, token.data(), GCX_MAX_RESERVATION_TOKEN));
     token.resize(std::strlen(token.c_str()));
     part.plan.token = std::move(token);
     part.held = true;
@@ -356,7 +360,7 @@ gcx_mps_state mps_state(int32_t device) {
 }
 
 ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wanted, bool exact,
-                   const exec::Plan* plan_around, const HoldWish& hold,
+                   const exec::Plan* plan_around, const ReservationRequest& reservation,
                    Clock::time_point wait_end) {
     const gcx_device_info info = device_info(device);
     const exec::DevicePart* const around = part_around(plan_around, info);
@@ -376,9 +380,9 @@ ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wante
     if (around != nullptr)
         part.plan.token = around->token;
     // Of what others may have as well nothing can be reserved.
-    const bool own = hold.wanted && (around == nullptr || !around->token.empty());
-    const gcx_resource sms =
-        own ? hold_sms(part, name, hold, around, wait_end) : split_off(all, part.asked);
+    const bool own = reservation.wanted && (around == nullptr || !around->token.empty());
+    const gcx_resource sms = own ? reservation_sms(part, name, reservation, around, wait_end)
+                                 : split_off(all, part.asked);
     part.plan.family = name.family;
     part.plan.sm_count = resource_info(sms).sm_count;
     if (exact && part.asked != GCX_REST && part.plan.sm_count != part.asked)
@@ -410,19 +414,19 @@ std::map<int32_t, SmShare> shares_by_device(const ExecLayout& layout) {
 } // namespace
 
 std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family, bool exact,
-                                 const exec::Plan* around, const HoldWish& hold) {
+                                 const exec::Plan* around, const ReservationRequest& reservation) {
     // In an order that is every process's, whatever ordinals it sees the devices by, so that two
     // that wait for several devices don't wait for each other.
     std::map<std::string, std::pair<int32_t, SmShare>> by_uuid;
     for (const auto& [device, share] : shares_by_device(layout))
         by_uuid.try_emplace(hex_of(device_info(device)), device, share);
     const EndAtSignals end_at_signals;
-    const Clock::time_point wait_end = Clock::now() + hold.timeout;
+    const Clock::time_point wait_end = Clock::now() + reservation.timeout;
     std::vector<ExecPart> parts;
     parts.reserve(by_uuid.size());
     for (const auto& [uuid, wanted] : by_uuid)
         parts.push_back(
-            find_part(wanted.first, wanted.second, family, exact, around, hold, wait_end));
+            find_part(wanted.first, wanted.second, family, exact, around, reservation, wait_end));
     std::sort(parts.begin(), parts.end(),
               [](const ExecPart& a, const ExecPart& b) { return a.device < b.device; });
     return parts;

@@ -22,7 +22,7 @@ struct ExecPart {
 };
 
 // How SMs are kept from other processes. Holds outlive this process's image: the command has them.
-struct HoldWish {
+struct ReservationRequest {
     bool wanted = true;
     bool quiet = false; // says nothing while it waits
     std::string name;
@@ -33,7 +33,7 @@ struct HoldWish {
 // partition around. around is the plan in which gcx exec itself runs, null if none: what is given
 // is a part of what that one has. exact: throws Failure where a count would be rounded.
 std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family, bool exact,
-                                 const exec::Plan* around, const HoldWish& hold);
+                                 const exec::Plan* around, const ReservationRequest& reservation);
 
 // "24 of the 132 SMs of device 0 (NVIDIA H100 80GB HBM3)".
 std::string describe(const ExecPart& part);

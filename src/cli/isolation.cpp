@@ -67,7 +67,7 @@ class Isolation {
         table_.alone_us = beside([] {}, critical);
         for (std::size_t i = 0; i < kWaitingStreams.size(); i++)
             table_.by_streams_us[i] = beside([&] { fill_streams(kWaitingStreams[i]); }, critical);
-        const std::array<std::function<void()>, kHolders.size()> holders = {
+        const std::array<std::function<void()>, kReservationers.size()> holders = {
             [&] { in_each(8, [&](gcx_stream stream) { work_.spin(stream, 1, kLongNs); }); },
             [&] { in_each(8, [&](gcx_stream stream) { fill(stream, kQueuedNs); }); },
             [&] {

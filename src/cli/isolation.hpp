@@ -12,7 +12,7 @@
 namespace gcx::cli {
 
 inline constexpr std::array<uint32_t, 7> kWaitingStreams = {1, 4, 7, 8, 16, 32, 64};
-inline constexpr std::array kHolders = {
+inline constexpr std::array kReservationers = {
     "8 streams, a small kernel runs in each",
     "8 streams, a kernel that fills A in each",
     "8 streams, one more kernel behind the running one",
@@ -41,7 +41,7 @@ struct IsolationTable {
     uint32_t b_sms = 0;
     double alone_us = 0;
     std::array<double, kWaitingStreams.size()> by_streams_us{};
-    std::array<double, kHolders.size()> by_holder_us{};
+    std::array<double, kReservationers.size()> by_holder_us{};
     std::array<NeighbourTimes, kNeighbours> by_neighbour{}; // if neighbours
     uint32_t neighbours = 0;                                // 1: measured
 };

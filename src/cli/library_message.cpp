@@ -25,12 +25,12 @@ constexpr std::array kPhrases = {
     Phrase{"set a timeout to wait for them, or min_sm_count to accept fewer", "or request fewer"},
     Phrase{"set a timeout to wait for them, or lower min_sm_count", "or request fewer"},
     Phrase{" by gcx_cancel_signal", ""},
-    Phrase{": one is what gcx_hold_get_token gives, an absolute path", ""},
+    Phrase{": one is what gcx_reservation_get_token gives, an absolute path", ""},
 };
 
 // Variables of the environment, which users set.
 constexpr std::array<std::string_view, 6> kVariables = {
-    "GCX_DRIVER", "GCX_SIM", "GCX_HOLD_FOLDER", "GCX_PUBLISH", "GCX_EXEC_PLAN", "GCX_LOG",
+    "GCX_DRIVER", "GCX_SIM", "GCX_RESERVATION_DIR", "GCX_PUBLISH", "GCX_EXEC_PLAN", "GCX_LOG",
 };
 
 constexpr std::array<std::string_view, 4> kFields = {"sm_count", "min_sm_count",

@@ -1,7 +1,7 @@
-// gcx ps: the holds of all processes.
-#include "cli/holds_view.hpp"
+// gcx ps: the reservations of all processes.
 #include "cli/listing.hpp"
 #include "cli/report.hpp"
+#include "cli/reservations_view.hpp"
 #include "cli/text.hpp"
 
 #include <algorithm>
@@ -11,18 +11,18 @@ namespace gcx::cli {
 Report run_ps(const Arguments& arguments) {
     const auto folder = arguments.get("--folder");
     std::vector<std::string> warnings;
-    std::vector<gcx_live_hold> holds;
+    std::vector<gcx_live_reservation> reservations;
     {
         const Warnings taken(warnings);
-        holds = read_holds(folder ? folder->c_str() : nullptr);
+        reservations = read_reservations(folder ? folder->c_str() : nullptr);
     }
-    const std::string place = folder ? *folder : holds_folder();
+    const std::string place = folder ? *folder : reservations_folder();
     Report report;
-    report.text = holds_text(holds);
+    report.text = reservations_text(reservations);
     if (report.text.empty())
-        report.text =
-            format("nobody holds SMs in %s. gcx exec does, and programs that ask for a hold\n",
-                   visible(place).c_str());
+        report.text = format(
+            "nobody holds SMs in %s. gcx exec does, and programs that ask for a reservation\n",
+            visible(place).c_str());
     else
         report.text +=
             format("Holds of %s; those in other folders are not listed\n", visible(place).c_str());
@@ -32,11 +32,12 @@ Report run_ps(const Arguments& arguments) {
     for (const std::string& warning : warnings)
         told.add(warning);
     report.json
-        .set("simulated",
-             std::any_of(holds.begin(), holds.end(),
-                         [](const gcx_live_hold& hold) { return hold.simulated != 0; }))
+        .set("simulated", std::any_of(reservations.begin(), reservations.end(),
+                                      [](const gcx_live_reservation& reservation) {
+                                          return reservation.simulated != 0;
+                                      }))
         .set("folder", place)
-        .set("holds", holds_json(holds))
+        .set("reservations", reservations_json(reservations))
         .set("warnings", std::move(told));
     return report;
 }

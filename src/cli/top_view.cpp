@@ -1,7 +1,7 @@
 #include "cli/top_view.hpp"
 
-#include "cli/holds_view.hpp"
 #include "cli/listing.hpp"
+#include "cli/reservations_view.hpp"
 #include "cli/sm_map.hpp"
 #include "cli/text.hpp"
 
@@ -17,7 +17,7 @@ bool has(const uint64_t (&atoms)[8], uint32_t atom) {
     return (atoms[atom / 64] >> (atom % 64) & 1) != 0;
 }
 
-bool holds(const gcx_published_lease& lease, uint32_t atom) {
+bool reservations(const gcx_published_lease& lease, uint32_t atom) {
     return has(lease.exclusive_atoms, atom) || has(lease.shared_atoms, atom);
 }
 
@@ -69,7 +69,7 @@ class AtomMap {
                 owners_.assign(lease->atom_count, SmMap::kNobody);
             shape_ = lease;
             for (uint32_t atom = 0; atom < lease->atom_count; atom++) {
-                if (holds(*lease, atom))
+                if (reservations(*lease, atom))
                     owners_[atom] = owners_[atom] == SmMap::kNobody ? number : SmMap::kSeveral;
             }
         }
@@ -213,7 +213,7 @@ Published read_published() {
     published.leases = list_all<gcx_published_lease>(gcx_published_lease_list);
     published.processes = list_all<gcx_published_process>(gcx_published_process_list);
     try {
-        published.holds = read_holds(nullptr);
+        published.reservations = read_reservations(nullptr);
     } catch (const Failure& failure) {
         published.warnings.emplace_back(failure.what());
     }
@@ -243,13 +243,14 @@ Json published_json(const Published& published) {
     const bool simulated =
         std::any_of(published.processes.begin(), published.processes.end(),
                     [](const gcx_published_process& process) { return process.simulated != 0; }) ||
-        std::any_of(published.holds.begin(), published.holds.end(),
-                    [](const gcx_live_hold& hold) { return hold.simulated != 0; });
+        std::any_of(
+            published.reservations.begin(), published.reservations.end(),
+            [](const gcx_live_reservation& reservation) { return reservation.simulated != 0; });
     Json json = Json::object();
     json.set("simulated", simulated)
         .set("processes", std::move(processes))
         .set("leases", std::move(leases))
-        .set("holds", holds_json(published.holds))
+        .set("reservations", reservations_json(published.reservations))
         .set("warnings", std::move(warnings));
     return json;
 }
@@ -259,8 +260,9 @@ std::string published_text(const Published& published, std::size_t columns, bool
     for (const Device& device : devices_of(published.leases))
         text += device_text(device, columns, colours);
     text += idle_text(published);
-    if (const std::string holds = holds_text(published.holds); !holds.empty())
-        text += (text.empty() ? "" : "\n") + ("held, across processes:\n" + holds);
+    if (const std::string reservations = reservations_text(published.reservations);
+        !reservations.empty())
+        text += (text.empty() ? "" : "\n") + ("held, across processes:\n" + reservations);
     if (text.empty())
         text = nobody();
     for (const std::string& warning : published.warnings)

@@ -1,5 +1,5 @@
-// What gcx top shows: the published leases of the user's processes and the holds of all, as text
-// and as JSON.
+// What gcx top shows: the published leases of the user's processes and the reservations of all, as
+// text and as JSON.
 #pragma once
 
 #include "cli/json.hpp"
@@ -15,7 +15,7 @@ namespace gcx::cli {
 struct Published {
     std::vector<gcx_published_process> processes;
     std::vector<gcx_published_lease> leases;
-    std::vector<gcx_live_hold> holds;
+    std::vector<gcx_live_reservation> reservations;
     std::vector<std::string> warnings; // of files that were not read
 };
 Published read_published();

@@ -49,7 +49,7 @@ class Device {
     uint64_t remember_requests(const std::string& requests);
     std::string remembered_requests(uint64_t number);
 
-    // The primary context, held while the hold lives: gcx retains it once for all its holds.
+    // The primary context, held while the reservation lives: gcx retains it once for all its holds.
     class PrimaryHold {
       public:
         PrimaryHold() = default;

@@ -12,16 +12,16 @@ namespace {
 // The devices whose memory a trim may give back, and what is free on them.
 class Watched {
   public:
-    void add(Device& device) { holds_.push_back({device.hold_primary(), &device, 0}); }
+    void add(Device& device) { reservations_.push_back({device.hold_primary(), &device, 0}); }
     void begin() {
-        for (Row& row : holds_)
-            row.before = row.device->free_memory(row.hold);
+        for (Row& row : reservations_)
+            row.before = row.device->free_memory(row.reservation);
     }
     // The bytes that came free since; others may have taken more than that.
     uint64_t gained() const {
         int64_t bytes = 0;
-        for (const Row& row : holds_) {
-            const auto now = row.device->free_memory(row.hold);
+        for (const Row& row : reservations_) {
+            const auto now = row.device->free_memory(row.reservation);
             if (now && row.before)
                 bytes += static_cast<int64_t>(*now) - static_cast<int64_t>(*row.before);
         }
@@ -30,11 +30,11 @@ class Watched {
 
   private:
     struct Row {
-        Device::PrimaryHold hold;
+        Device::PrimaryHold reservation;
         Device* device;
         std::optional<uint64_t> before;
     };
-    std::vector<Row> holds_;
+    std::vector<Row> reservations_;
 };
 
 } // namespace

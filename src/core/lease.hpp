@@ -4,9 +4,9 @@
 #include "core/context_cache.hpp"
 #include "core/fence.hpp"
 #include "core/gate.hpp"
-#include "core/hold.hpp"
 #include "core/ledger.hpp"
 #include "core/publisher.hpp"
+#include "core/reservation.hpp"
 
 #include <atomic>
 #include <memory>
@@ -20,10 +20,11 @@ namespace gcx {
 struct LeaseTerms {
     std::string name;
     bool shared = false;
-    uint32_t own_sm_count = 0; // of a shared one: SMs that are to be its alone
-    bool own_queues = false;   // [13.1+] refused where the driver has none
-    std::shared_ptr<const holds::Record> reservation; // whose SMs it has; null: any of the device
-    AtomSet hold_atoms;                               // those SMs, in the lease's family
+    uint32_t own_sm_count = 0;       // of a shared one: SMs that are to be its alone
+    bool require_workqueues = false; // [13.1+] refused where the driver has none
+    std::shared_ptr<const reservations::Record>
+        reservation;           // whose SMs it has; null: any of the device
+    AtomSet reservation_atoms; // those SMs, in the lease's family
 };
 
 // "decode", with its quotes, or "lease 3" for one without a name: for messages.
@@ -46,7 +47,7 @@ class Lease {
     std::string label() const { return lease_label(id, terms.name); }
 
     struct State {
-        Holding holding;
+        Reservationing holding;
         uint64_t changes = 0;
         uint32_t streams = 0;
         bool released = false;
@@ -126,13 +127,13 @@ class Lease {
     std::atomic<uint64_t> placement_{0};
     // Whether the streams stay in stays_ until the SMs of a deferred change are free.
     std::atomic<bool> deferred_{false};
-    Holding holding_;
+    Reservationing holding_;
     ContextCache::Ref context_;
     ContextCache::Ref stays_;
     std::optional<Workqueue> workqueue_;
     // Keeps the SMs from other processes until the lease is released, however long the object
     // lives.
-    std::shared_ptr<const holds::Hold> hold_;
+    std::shared_ptr<const reservations::Reservation> reservation_;
     bool released_ = false;
     uint32_t streams_ = 0;
     std::vector<Awaited> awaited_;

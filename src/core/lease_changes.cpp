@@ -36,9 +36,11 @@ void Leases::check_together(std::span<const Size> sizes) {
                         family_name(first.family->kind()), lease.label().c_str(),
                         lease.device.label().c_str(), family_name(lease.family->kind())));
         if (queue_of(lease.terms) != queue_of(first.terms))
-            fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("%s and %s are not of the same hold: SMs don't go from one to the other",
-                        first.label().c_str(), lease.label().c_str()));
+            fail(
+                GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                format(
+                    "%s and %s are not of the same reservation: SMs don't go from one to the other",
+                    first.label().c_str(), lease.label().c_str()));
     }
 }
 
@@ -91,13 +93,13 @@ Leases::Members Leases::plan(Shelf& shelf, std::span<const Size> sizes) {
     return members;
 }
 
-void Leases::resize(std::span<const Size> sizes, bool at_once) {
+void Leases::resize(std::span<const Size> sizes, bool deferred) {
     check_together(sizes);
     Lock lock(mutex_);
     Shelf& shelf = this->shelf(sizes[0].lease->device);
     settle(lock, shelf, sizes);
     take_out_expired(shelf);
-    change(lock, shelf, plan(shelf, sizes), at_once, nullptr);
+    change(lock, shelf, plan(shelf, sizes), deferred, nullptr);
 }
 
 void Leases::prepare(std::span<const Size> sizes) {
@@ -119,7 +121,7 @@ void Leases::prepare(std::span<const Size> sizes) {
     // From now on the layout comes back to these sets, unless a lease was released meanwhile.
     const Lock lock(mutex_);
     Shelf& shelf = this->shelf(first.device);
-    Holdings layout;
+    Reservationings layout;
     for (const Member& member : members) {
         if (!shelf.rows.contains(member.lease->id))
             return;
@@ -128,16 +130,16 @@ void Leases::prepare(std::span<const Size> sizes) {
     ledger(shelf, first.family).remember(wishes_of(sizes), layout);
 }
 
-void Leases::hand_over(Lease& from, Lease& to, bool at_once) {
+void Leases::hand_over(Lease& from, Lease& to, bool deferred) {
     const Size both[] = {{&from, kRest}, {&to, kRest}};
     check_together(both);
     Lock lock(mutex_);
     Shelf& shelf = this->shelf(to.device);
     settle(lock, shelf, both);
     const Ledger& ledger = Leases::ledger(shelf, to.family);
-    const Holding before = ledger.of(from.id);
-    Holding after = ledger.of(to.id);
-    const Holding has = after;
+    const Reservationing before = ledger.of(from.id);
+    Reservationing after = ledger.of(to.id);
+    const Reservationing has = after;
     after.own = after.own | before.own;
     after.shared = (after.shared | before.shared) - after.own;
     if (!to.terms.shared && !before.shared.empty())
@@ -152,7 +154,7 @@ void Leases::hand_over(Lease& from, Lease& to, bool at_once) {
     Members members;
     members.push_back({&from, before, {}, {}});
     members.push_back({&to, has, after, {}});
-    change(lock, shelf, std::move(members), at_once, &from);
+    change(lock, shelf, std::move(members), deferred, &from);
 }
 
 bool Leases::release(Lease& lease) {
@@ -199,7 +201,7 @@ Few<Gate::Closed, 2> Leases::close_gates(const Members& members) {
 
 // Contexts are made and work is asked for without the lock, while the leases are marked, so that
 // other leases go on meanwhile.
-void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
+void Leases::change(Lock& lock, Shelf& shelf, Members members, bool deferred,
                     const Lease* released) {
     members.remove_if([](const Member& member) { return member.before == member.after; });
     if (members.empty())
@@ -244,7 +246,7 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
     end();
     for (const Member& member : members)
         ledger.set(member.lease->id, member.after);
-    commit(shelf, members, at_once, dropped);
+    commit(shelf, members, deferred, dropped);
     publish_changes(members);
     closed.clear();
     if (released != nullptr)
@@ -260,7 +262,7 @@ void Leases::change(Lock& lock, Shelf& shelf, Members members, bool at_once,
 }
 
 // Cannot fail but for memory.
-void Leases::commit(Shelf& shelf, Members& members, bool at_once, Dropped& dropped) {
+void Leases::commit(Shelf& shelf, Members& members, bool deferred, Dropped& dropped) {
     sweep(shelf, kSwept, dropped);
     for (const Member& member : members) {
         Lease& lease = *member.lease;
@@ -279,7 +281,7 @@ void Leases::commit(Shelf& shelf, Members& members, bool at_once, Dropped& dropp
         lease.holding_ = member.after;
         lease.released_ = has.empty();
         if (lease.released_)
-            dropped.hold = std::move(lease.hold_);
+            dropped.reservation = std::move(lease.reservation_);
         for (Lease::Awaited& awaited : lease.awaited_) {
             awaited.lost = awaited.lost | (awaited.atoms - has);
             awaited.atoms = awaited.atoms & has;
@@ -296,7 +298,7 @@ void Leases::commit(Shelf& shelf, Members& members, bool at_once, Dropped& dropp
             return over;
         });
         await(shelf, lease, has - had, lease.placement_.load() + 1);
-        settle_streams(lease, member, at_once, dropped);
+        settle_streams(lease, member, deferred, dropped);
         lease.changes_.fetch_add(1, std::memory_order_acq_rel);
         lease.placement_.fetch_add(1, std::memory_order_acq_rel);
     }
@@ -304,7 +306,7 @@ void Leases::commit(Shelf& shelf, Members& members, bool at_once, Dropped& dropp
 
 // Where the streams of a lease go after a change: to the context of the new set, which may be that
 // of the old one, or, if the change is deferred, nowhere yet.
-void Leases::settle_streams(Lease& lease, Member& member, bool at_once, Dropped& dropped) {
+void Leases::settle_streams(Lease& lease, Member& member, bool deferred, Dropped& dropped) {
     if (member.context || lease.released_)
         std::swap(lease.context_, member.context);
     const auto is_waited_for = [&](const AtomSet& from) {
@@ -313,7 +315,7 @@ void Leases::settle_streams(Lease& lease, Member& member, bool at_once, Dropped&
     };
     const AtomSet had = member.before.all();
     // One that loses SMs must not stay: others would wait for it, and it for them.
-    if (at_once && (had - member.after.all()).empty()) {
+    if (deferred && (had - member.after.all()).empty()) {
         if (!lease.stays_ && member.context && is_waited_for(had)) {
             lease.stays_ = std::move(member.context);
             lease.deferred_.store(true, std::memory_order_release);

@@ -24,7 +24,7 @@ published::Row begin_row(uint64_t id, const Device& device, const Family& family
 
 } // namespace
 
-published::Row row_of(const Lease& lease, const Holding& holding) {
+published::Row row_of(const Lease& lease, const Reservationing& holding) {
     published::Row row = begin_row(lease.id, lease.device, *lease.family, lease.terms);
     row.changes = lease.changes() - 1;
     row.sm_count = lease.family->sm_count(holding.all());

@@ -8,7 +8,7 @@
 namespace gcx {
 
 // But for its streams, which the publisher counts.
-published::Row row_of(const Lease& lease, const Holding& holding);
+published::Row row_of(const Lease& lease, const Reservationing& holding);
 // Of one that waits.
 published::Row row_of(const Device& device, const Family& family, const LeaseTerms& terms,
                       const Wish& wish);

@@ -198,7 +198,7 @@ std::string Leases::holders(Shelf& shelf, const std::shared_ptr<Family>& family,
 
 // The atoms that a lease can have, whoever has them.
 AtomSet Leases::within(const Family& family, const LeaseTerms& terms) {
-    return terms.reservation != nullptr ? terms.hold_atoms : family.all();
+    return terms.reservation != nullptr ? terms.reservation_atoms : family.all();
 }
 
 uint64_t Leases::queue_of(const LeaseTerms& terms) {
@@ -260,9 +260,9 @@ bool Leases::is_cancelled(const LeaseRequest& request) {
 std::shared_ptr<Lease> Leases::acquire(Device& device, const LeaseRequest& request) {
     const auto family = device.family(request.family);
     const bool shared = request.terms.shared;
-    if (request.terms.own_queues)
+    if (request.terms.require_workqueues)
         device.driver().require(GCX_CAPABILITY_WORKQUEUES,
-                                "GCX_LEASE_OWN_QUEUES, queues of a lease's own");
+                                "GCX_LEASE_REQUIRE_WORKQUEUES, queues of a lease's own");
     const auto until = request.timeout_ms == GCX_FOREVER
                            ? Clock::time_point::max()
                            : Clock::now() + std::chrono::milliseconds(request.timeout_ms);
@@ -329,7 +329,7 @@ std::shared_ptr<Lease> Leases::make(Shelf& shelf, const LeaseRequest& request,
         lease->workqueue_ = workqueue(shelf.device);
         // It was granted. NOLINTNEXTLINE(bugprone-unchecked-optional-access)
         lease->holding_ = waiter.granted.value();
-        lease->hold_ = request.hold;
+        lease->reservation_ = request.reservation;
         const AtomSet atoms = lease->holding_.all();
         lease->context_ =
             cache_.get(lease->key(atoms), ContextCache::Sharing::shared, ContextCache::Use::lease);

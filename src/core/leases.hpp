@@ -32,7 +32,8 @@ struct LeaseRequest {
     uint32_t least = 0; // SMs that will do; 0: sm_count
     gcx_sm_family family = GCX_SM_FAMILY_COSCHEDULED;
     LeaseTerms terms;
-    std::shared_ptr<const holds::Hold> hold; // that has terms.reservation; null: none
+    std::shared_ptr<const reservations::Reservation>
+        reservation; // that has terms.reservation; null: none
     uint32_t timeout_ms = 0;
     const Cancel* cancel = nullptr;
 };
@@ -50,14 +51,14 @@ class Leases {
         Lease* lease;
         uint32_t sm_count;
     };
-    void resize(std::span<const Size> sizes, bool at_once);
+    void resize(std::span<const Size> sizes, bool deferred);
     // [13.1+] Where the driver has workqueues, the contexts of leases have ones of their own, as
     // far as it can.
     static std::optional<Workqueue> workqueue(const Device& device);
     // Makes what resize would need, and changes nothing.
     void prepare(std::span<const Size> sizes);
     // Releases the one, whose SMs the other gets.
-    void hand_over(Lease& from, Lease& to, bool at_once);
+    void hand_over(Lease& from, Lease& to, bool deferred);
     void signal(Cancel& cancel);
 
     struct Live {
@@ -86,7 +87,7 @@ class Leases {
         const LeaseTerms* terms;
         const Cancel* cancel;
         std::chrono::steady_clock::time_point until; // max: forever
-        std::optional<Holding> granted;
+        std::optional<Reservationing> granted;
     };
     struct Row {
         std::string name;             // as in LeaseTerms
@@ -111,13 +112,13 @@ class Leases {
     struct Dropped {
         PendingWorks works;
         std::vector<ContextCache::Ref> contexts;
-        std::shared_ptr<const holds::Hold> hold;
+        std::shared_ptr<const reservations::Reservation> reservation;
     };
     // One lease in a change.
     struct Member {
         Lease* lease;
-        Holding before;
-        Holding after;
+        Reservationing before;
+        Reservationing after;
         ContextCache::Ref context; // of after; none: it has the same as before, or no SMs
     };
     // So many entries of pending work are asked about at each change, so that its cost does not
@@ -169,15 +170,15 @@ class Leases {
     static Wishes wishes_of(std::span<const Size> sizes);
     static Members plan(Shelf& shelf, std::span<const Size> sizes);
     static void check_together(std::span<const Size> sizes);
-    static void commit(Shelf& shelf, Members& members, bool at_once, Dropped& dropped);
-    static void settle_streams(Lease& lease, Member& member, bool at_once, Dropped& dropped);
+    static void commit(Shelf& shelf, Members& members, bool deferred, Dropped& dropped);
+    static void settle_streams(Lease& lease, Member& member, bool deferred, Dropped& dropped);
     void publish_changes(const Members& members);
     static Few<Gate::Closed, 2> close_gates(const Members& members);
 
     // These take it.
     std::shared_ptr<Lease> make(Shelf& shelf, const LeaseRequest& request, const Waiter& waiter);
     // Lets go of it before the former contexts are given up.
-    void change(Lock& lock, Shelf& shelf, Members members, bool at_once, const Lease* released);
+    void change(Lock& lock, Shelf& shelf, Members members, bool deferred, const Lease* released);
 
     ContextCache& cache_;
     Publisher publisher_;
@@ -187,7 +188,7 @@ class Leases {
     uint64_t next_id_ = 1;
 };
 
-// A caller's hold on a lease.
+// A caller's reservation on a lease.
 struct LeaseHold {
     Leases& leases;
     std::shared_ptr<Lease> lease;

@@ -71,7 +71,7 @@ class Ledger::Change {
         shareable_ = usable - others;
     }
 
-    std::optional<Holdings> run() {
+    std::optional<Reservationings> run() {
         if (!give_single() || !give_shared())
             return std::nullopt;
         return std::move(next_);
@@ -216,7 +216,7 @@ class Ledger::Change {
     }
 
     bool give_shared() {
-        for (const Holding& holding : next_)
+        for (const Reservationing& holding : next_)
             shareable_ = shareable_ - holding.own;
         for (std::size_t i = 0; i < wishes_.size(); i++) {
             if (wishes_[i].shared && !share(i))
@@ -228,7 +228,7 @@ class Ledger::Change {
     // As many atoms as a split of what can be shared would give, those first that it has.
     bool share(std::size_t index) {
         const Wish& wish = wishes_[index];
-        Holding& next = next_[index];
+        Reservationing& next = next_[index];
         const uint32_t own = shape_.sm_count(next.own);
         const auto planned = shares_for(wish, own);
         if (!planned)
@@ -283,8 +283,8 @@ class Ledger::Change {
     const AtomShape& shape_;
     std::span<const Wish> wishes_;
     Moving moving_;
-    Holdings now_;
-    Holdings next_;
+    Reservationings now_;
+    Reservationings next_;
     AtomSet units_; // all but the odd one
     AtomSet single_;
     AtomSet shareable_;
@@ -293,7 +293,8 @@ class Ledger::Change {
     std::vector<uint32_t> sharers_;
 };
 
-std::optional<Holdings> Ledger::plan(std::span<const Wish> wishes, const AtomSet& usable) const {
+std::optional<Reservationings> Ledger::plan(std::span<const Wish> wishes,
+                                            const AtomSet& usable) const {
     auto found = plan_within(wishes, usable);
     // What the driver does not make with the odd atom may be had without it, or of the last ones.
     if (!found && shape_.odd_size != 0 && usable.contains(shape_.unit_count)) {
@@ -315,13 +316,13 @@ AtomSet Ledger::last_run(std::span<const Wish> wishes, const AtomSet& usable) co
     return shape_.all() - AtomSet::first(begin);
 }
 
-bool Ledger::legal(const Holdings& holdings) const {
+bool Ledger::legal(const Reservationings& holdings) const {
     return std::all_of(holdings.begin(), holdings.end(),
-                       [&](const Holding& next) { return legal_(next.all()); });
+                       [&](const Reservationing& next) { return legal_(next.all()); });
 }
 
-std::optional<Holdings> Ledger::plan_within(std::span<const Wish> wishes,
-                                            const AtomSet& usable) const {
+std::optional<Reservationings> Ledger::plan_within(std::span<const Wish> wishes,
+                                                   const AtomSet& usable) const {
     auto found = Change(*this, wishes, usable, Moving::avoided).run();
     if (!found)
         return std::nullopt;
@@ -335,7 +336,8 @@ std::optional<Holdings> Ledger::plan_within(std::span<const Wish> wishes,
     return found && legal(*found) ? std::move(found) : std::nullopt;
 }
 
-Ledger::LayoutName Ledger::name_of(std::span<const Wish> wishes, const Holdings& holdings) const {
+Ledger::LayoutName Ledger::name_of(std::span<const Wish> wishes,
+                                   const Reservationings& holdings) const {
     LayoutName name;
     name.reserve(wishes.size());
     for (std::size_t i = 0; i < wishes.size(); i++)
@@ -346,8 +348,9 @@ Ledger::LayoutName Ledger::name_of(std::span<const Wish> wishes, const Holdings&
 }
 
 // The layout with the numbers of SMs that were planned, if its atoms are the leases' own or free.
-std::optional<Holdings> Ledger::remembered(std::span<const Wish> wishes, const Holdings& planned,
-                                           const AtomSet& usable) const {
+std::optional<Reservationings> Ledger::remembered(std::span<const Wish> wishes,
+                                                  const Reservationings& planned,
+                                                  const AtomSet& usable) const {
     if (layouts_.empty())
         return std::nullopt;
     const LayoutName name = name_of(wishes, planned);
@@ -363,11 +366,11 @@ std::optional<Holdings> Ledger::remembered(std::span<const Wish> wishes, const H
         others_own = others_own | holding.own;
         others_shared = others_shared | holding.shared;
     }
-    Holdings layout;
+    Reservationings layout;
     for (const Wish& wish : wishes) {
         const auto part = std::find_if(name.begin(), name.end(),
                                        [&](const Part& its) { return its.who == wish.who; });
-        const Holding& holding =
+        const Reservationing& holding =
             known->second.holdings[static_cast<std::size_t>(part - name.begin())];
         if (!(holding.own - (usable - others_own - others_shared)).empty() ||
             !(holding.shared - (usable - others_own)).empty())
@@ -377,9 +380,9 @@ std::optional<Holdings> Ledger::remembered(std::span<const Wish> wishes, const H
     return layout;
 }
 
-void Ledger::remember(std::span<const Wish> wishes, const Holdings& layout) {
+void Ledger::remember(std::span<const Wish> wishes, const Reservationings& layout) {
     const LayoutName name = name_of(wishes, layout);
-    Layout kept{next_age_++, std::vector<Holding>(wishes.size())};
+    Layout kept{next_age_++, std::vector<Reservationing>(wishes.size())};
     for (std::size_t i = 0; i < wishes.size(); i++) {
         const auto part = std::find_if(name.begin(), name.end(),
                                        [&](const Part& its) { return its.who == wishes[i].who; });
@@ -395,11 +398,11 @@ void Ledger::remember(std::span<const Wish> wishes, const Holdings& layout) {
             }));
 }
 
-void Ledger::set(uint64_t who, const Holding& holding) {
+void Ledger::set(uint64_t who, const Reservationing& holding) {
     const auto at = find(holdings_, who);
     const bool is_there = at != holdings_.end() && at->first == who;
     if (!holding.all().empty())
-        (is_there ? at : holdings_.emplace(at, who, Holding()))->second = holding;
+        (is_there ? at : holdings_.emplace(at, who, Reservationing()))->second = holding;
     else if (is_there)
         holdings_.erase(at);
     if (holding.all().empty() && in_layouts_.erase(who) != 0)
@@ -409,9 +412,9 @@ void Ledger::set(uint64_t who, const Holding& holding) {
         });
 }
 
-Holding Ledger::of(uint64_t who) const {
+Reservationing Ledger::of(uint64_t who) const {
     const auto at = find(holdings_, who);
-    return at != holdings_.end() && at->first == who ? at->second : Holding();
+    return at != holdings_.end() && at->first == who ? at->second : Reservationing();
 }
 
 AtomSet Ledger::held() const {

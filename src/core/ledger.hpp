@@ -17,16 +17,16 @@
 namespace gcx {
 
 // What a lease has.
-struct Holding {
+struct Reservationing {
     AtomSet own;    // nobody else's
     AtomSet shared; // others that are shared may have these too
 
     AtomSet all() const { return own | shared; }
-    bool operator==(const Holding&) const = default;
+    bool operator==(const Reservationing&) const = default;
 };
 
 // Of those who change together, who are mostly one or two.
-using Holdings = Few<Holding, 4>;
+using Reservationings = Few<Reservationing, 4>;
 
 // What a lease is to have.
 struct Wish {
@@ -47,19 +47,19 @@ class Ledger {
     // free; nothing if they can't be. usable are the atoms that may be given, whatever is free. The
     // rule is in gcx.h, at leases. If a remembered layout gives the same leases as many SMs, and
     // its atoms can be had, the answer is that layout.
-    std::optional<Holdings> plan(std::span<const Wish> wishes, const AtomSet& usable) const;
+    std::optional<Reservationings> plan(std::span<const Wish> wishes, const AtomSet& usable) const;
     // Remembers a plan as the layout of its leases, until one of them is taken out. The oldest
     // layouts are forgotten beyond kMaxLayouts.
-    void remember(std::span<const Wish> wishes, const Holdings& layout);
+    void remember(std::span<const Wish> wishes, const Reservationings& layout);
     static constexpr std::size_t kMaxLayouts = 1024;
 
     // A holding without atoms takes its holder out.
-    void set(uint64_t who, const Holding& holding);
+    void set(uint64_t who, const Reservationing& holding);
 
     const AtomShape& shape() const { return shape_; }
-    Holding of(uint64_t who) const;
+    Reservationing of(uint64_t who) const;
     // In the order of their ids.
-    const std::vector<std::pair<uint64_t, Holding>>& holdings() const { return holdings_; }
+    const std::vector<std::pair<uint64_t, Reservationing>>& holdings() const { return holdings_; }
     AtomSet held() const;
     AtomSet free() const { return shape_.all() - held(); }
 
@@ -67,9 +67,10 @@ class Ledger {
     class Change;
     // Whether leases that grow or shrink may get other atoms in the place of those that they have.
     enum class Moving : uint8_t { avoided, allowed };
-    std::optional<Holdings> plan_within(std::span<const Wish> wishes, const AtomSet& usable) const;
+    std::optional<Reservationings> plan_within(std::span<const Wish> wishes,
+                                               const AtomSet& usable) const;
     AtomSet last_run(std::span<const Wish> wishes, const AtomSet& usable) const;
-    bool legal(const Holdings& holdings) const;
+    bool legal(const Reservationings& holdings) const;
 
     // A layout is named by its leases and the numbers of SMs that they have in it, in the order of
     // their ids: what a wish for the rest comes to depends on what is free.
@@ -82,15 +83,16 @@ class Ledger {
     using LayoutName = std::vector<Part>;
     struct Layout {
         uint64_t age; // counts up
-        std::vector<Holding> holdings;
+        std::vector<Reservationing> holdings;
     };
-    LayoutName name_of(std::span<const Wish> wishes, const Holdings& holdings) const;
-    std::optional<Holdings> remembered(std::span<const Wish> wishes, const Holdings& planned,
-                                       const AtomSet& usable) const;
+    LayoutName name_of(std::span<const Wish> wishes, const Reservationings& holdings) const;
+    std::optional<Reservationings> remembered(std::span<const Wish> wishes,
+                                              const Reservationings& planned,
+                                              const AtomSet& usable) const;
 
     AtomShape shape_;
     Legal legal_;
-    std::vector<std::pair<uint64_t, Holding>> holdings_;
+    std::vector<std::pair<uint64_t, Reservationing>> holdings_;
     std::map<LayoutName, Layout> layouts_;
     std::set<uint64_t> in_layouts_; // the leases of layouts, so that others are taken out quickly
     uint64_t next_age_ = 0;

@@ -9,7 +9,7 @@
 
 namespace gcx {
 
-// A caller's hold on a green context, which other handles may share.
+// A caller's reservation on a green context, which other handles may share.
 struct Context {
     ContextCache::Ref green;
 

@@ -3,8 +3,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/private_folder.hpp"
-#include "core/hold.hpp"
 #include "core/planner.hpp"
+#include "core/reservation.hpp"
 
 #include <unistd.h>
 
@@ -212,7 +212,7 @@ std::string problem_of(const Process& process) {
 }
 
 std::string shared_folder() {
-    const std::string folder = holds::folder_of(nullptr);
+    const std::string folder = reservations::folder_of(nullptr);
     if (!folder.empty())
         SharedFolder::open(folder); // throws unless only its user or group can enter it
     return folder;

@@ -74,7 +74,7 @@ struct Process {
     std::vector<Row> rows; // those that hold SMs by id, then those that wait
 };
 
-// Returns the folder below which users publish: the one that GCX_HOLD_FOLDER names, or an empty
+// Returns the folder below which users publish: the one that GCX_RESERVATION_DIR names, or an empty
 // string for the user's own. Throws if others can enter it.
 std::string shared_folder();
 

@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kFamilyFlags =
     GCX_SPLIT_IGNORE_SM_COSCHEDULING | GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
 constexpr uint32_t kKnownFlags =
-    kFamilyFlags | GCX_SPLIT_EXACT | GCX_SPLIT_UNLEASED | GCX_SPLIT_EXCLUDE_SHARED;
+    kFamilyFlags | GCX_SPLIT_EXACT | GCX_SPLIT_EXCLUDE_LEASED | GCX_SPLIT_EXCLUDE_SHARED;
 constexpr uint32_t kLocalityFlags =
     GCX_SM_REQUEST_LOCALITY_DOMAIN_ID | GCX_SM_REQUEST_LOCALITY_DOMAIN_SUPPLEMENTAL_SMS;
 constexpr uint32_t kKnownRequestFlags = GCX_SM_REQUEST_BACKFILL | kLocalityFlags;
@@ -151,13 +151,13 @@ SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_s
                   uint32_t flags) {
     check_requests(requests, flags);
     const bool structured = std::any_of(requests.begin(), requests.end(), is_structured);
-    const uint32_t by_count = flags & (GCX_SPLIT_UNLEASED | GCX_SPLIT_EXCLUDE_SHARED);
+    const uint32_t by_count = flags & (GCX_SPLIT_EXCLUDE_LEASED | GCX_SPLIT_EXCLUDE_SHARED);
     if (structured && by_count != 0)
         fail(GCX_ERROR_INVALID_VALUE,
              format("%s is for splits by sm_count alone: which SMs a structured split gives is the "
                     "driver's to choose",
-                    (by_count & GCX_SPLIT_UNLEASED) != 0 ? "GCX_SPLIT_UNLEASED"
-                                                         : "GCX_SPLIT_EXCLUDE_SHARED"));
+                    (by_count & GCX_SPLIT_EXCLUDE_LEASED) != 0 ? "GCX_SPLIT_EXCLUDE_LEASED"
+                                                               : "GCX_SPLIT_EXCLUDE_SHARED"));
     if (structured)
         return split_structured(input, requests, flags);
 
@@ -185,7 +185,7 @@ SplitResult split(Leases& leases, const SmResource& input, std::span<const gcx_s
     for (const gcx_sm_request& request : requests)
         counts.push_back(request.sm_count);
     std::string where = whole ? device.label() : "this resource of " + device.label();
-    if ((flags & GCX_SPLIT_UNLEASED) != 0) {
+    if ((flags & GCX_SPLIT_EXCLUDE_LEASED) != 0) {
         from.set = from.set - leases.held(device, from.family);
         where = "what no lease has of " + where;
     }

@@ -42,7 +42,7 @@ struct DevicePart {
     std::vector<uint32_t> atoms;
     // How many atoms that family has: another number means another device or driver.
     uint32_t family_atoms = 0;
-    // Of the hold that keeps these SMs for the programs; empty: there is none.
+    // Of the reservation that keeps these SMs for the programs; empty: there is none.
     std::string token;
 };
 

@@ -135,19 +135,19 @@ gcx_result open_gcx() {
     return result;
 }
 
-// Joins the hold of the SMs, so that they are this process's until it ends, whatever descriptors it
-// has closed since it was started.
-gcx_result keep_hold(Partition& partition) {
-    return partition.asked.token.empty() || partition.hold != nullptr
+// Joins the reservation of the SMs, so that they are this process's until it ends, whatever
+// descriptors it has closed since it was started.
+gcx_result keep_reservation(Partition& partition) {
+    return partition.asked.token.empty() || partition.reservation != nullptr
                ? GCX_SUCCESS
-               : gcx_hold_join(partition.asked.token.c_str(), &partition.hold);
+               : gcx_reservation_join(partition.asked.token.c_str(), &partition.reservation);
 }
 
 CUresult make_context(Partition& partition) {
     gcx_resource family{};
     gcx_resource sms{};
     gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
-    gcx_result result = keep_hold(partition);
+    gcx_result result = keep_reservation(partition);
     if (result == GCX_SUCCESS)
         result = open_gcx();
     if (result == GCX_SUCCESS)

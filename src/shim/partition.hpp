@@ -38,7 +38,7 @@ struct Partition {
     std::mutex making;                    // guards what follows, and changes of what is above
     std::vector<CUstream> thread_streams; // see thread_streams.hpp
     gcx_context context = nullptr;
-    gcx_hold hold = nullptr; // kept until the process ends
+    gcx_reservation reservation = nullptr; // kept until the process ends
 };
 
 // The plan. Null where it is missing or damaged, which is said once on standard error.

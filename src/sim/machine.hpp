@@ -109,7 +109,7 @@ struct Stream {
     int priority = 0;
     uint64_t id = 0;
     uint64_t busy_until = 0;
-    uint64_t queue_hold = 0; // its last hold on a queue
+    uint64_t queue_hold = 0; // its last reservation on a queue
     Capture* capture = nullptr;
     std::map<CUstreamAttrID, CUstreamAttrValue> attributes; // those that were set
     bool gone = false; // went with its primary context; the handle is still known as such

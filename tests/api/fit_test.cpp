@@ -121,10 +121,10 @@ void clusters() {
     CHECK_OK(gcx_stream_get_max_cluster_size(fine.stream, &blocks));
     CHECK_EQ(blocks, 2U);
     // As recorded of an H200: see facts of the driver in docs/measurements.md.
-    for (const auto& [cluster, at_once] : {std::pair{1U, 48U}, {2U, 24U}, {4U, 12U}, {8U, 6U}}) {
+    for (const auto& [cluster, deferred] : {std::pair{1U, 48U}, {2U, 24U}, {4U, 12U}, {8U, 6U}}) {
         const auto found = fit(coarse.stream, kernel.kernel, params_of(1024, 0, cluster));
-        CHECK_EQ(found.max_clusters, at_once);
-        CHECK_EQ(found.max_blocks, at_once * cluster);
+        CHECK_EQ(found.max_clusters, deferred);
+        CHECK_EQ(found.max_blocks, deferred * cluster);
         CHECK_EQ(found.max_cluster_blocks, 8U);
     }
     // None fits: too large for the partition, for what the kernel allows, for any GPU.

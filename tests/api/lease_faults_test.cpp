@@ -43,7 +43,7 @@ void check_free_list() {
         for (uint32_t j = 0; j < i; j++)
             CHECK_EQ(overlap(live[i].resource, live[j].resource), 0U);
     }
-    const Split free = try_split(whole_device(), {GCX_REST}, GCX_SPLIT_UNLEASED);
+    const Split free = try_split(whole_device(), {GCX_REST}, GCX_SPLIT_EXCLUDE_LEASED);
     CHECK_EQ(free.result == GCX_SUCCESS ? sms(free.groups[0]) : 0, 132U - held);
 }
 
@@ -109,7 +109,7 @@ void two_deferred(State& state) {
     const gcx_lease_size sizes[] = {{state.decode, 64, 0}, {state.prefill, GCX_REST, 0}};
     CHECK_OK(gcx_lease_prepare(sizes, 2));
     state.work->spin(gcx_stream_native(state.heavy), 5'000'000);
-    CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_AT_ONCE));
+    CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFERRED));
 }
 
 void two_deferred_and_free(State& state) {
@@ -189,7 +189,7 @@ const Named kOperations[] = {
      }},
     {"resize two", two_at_work, [](State& state) { return resize_both(state, 0); }},
     {"resize two at once", two_at_work,
-     [](State& state) { return resize_both(state, GCX_RESIZE_AT_ONCE); }},
+     [](State& state) { return resize_both(state, GCX_RESIZE_DEFERRED); }},
     {"a stream follows", two_changed, [](State& state) { return native(state.fast); }},
     {"a stream follows, the one that gave", two_changed,
      [](State& state) { return native(state.heavy); }},

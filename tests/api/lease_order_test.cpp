@@ -51,7 +51,7 @@ struct Run {
     std::unique_ptr<Event> end;
 };
 
-struct Holder {
+struct Reservationer {
     gcx_lease lease = nullptr;
     uint64_t id = 0;
     std::vector<gcx_stream> streams;
@@ -96,7 +96,7 @@ class Machine {
         check_runs();
         runs_.clear();
         start_.reset();
-        for (Holder& holder : holders_)
+        for (Reservationer& holder : holders_)
             give_up(holder);
         holders_.clear();
         CHECK_OK(gcx_stream_destroy(clock_));
@@ -110,7 +110,7 @@ class Machine {
     void acquire() {
         gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
         params.min_sm_count = random_.below(3) == 0 ? 8 : 0;
-        Holder holder;
+        Reservationer holder;
         const uint32_t count = random_.below(6) == 0 ? GCX_REST : 8 + random_.below(60);
         if (gcx_lease_acquire(0, count, &params, &holder.lease) != GCX_SUCCESS)
             return;
@@ -125,20 +125,20 @@ class Machine {
         holders_.push_back(holder);
     }
 
-    static void give_up(Holder& holder) {
+    static void give_up(Reservationer& holder) {
         for (gcx_stream stream : holder.streams)
             CHECK_OK(gcx_stream_destroy(stream));
         if (holder.lease != nullptr)
             CHECK_OK(gcx_lease_release(holder.lease));
     }
 
-    Holder* some() {
+    Reservationer* some() {
         return holders_.empty() ? nullptr
                                 : &holders_[random_.below(static_cast<uint32_t>(holders_.size()))];
     }
 
     void release() {
-        Holder* const holder = some();
+        Reservationer* const holder = some();
         if (holder == nullptr)
             return;
         give_up(*holder);
@@ -147,7 +147,7 @@ class Machine {
 
     void resize() {
         std::vector<gcx_lease_size> sizes;
-        for (const Holder& holder : holders_) {
+        for (const Reservationer& holder : holders_) {
             if (sizes.empty() || random_.below(2) == 0)
                 sizes.push_back(
                     {holder.lease, random_.below(4) == 0 ? GCX_REST : 1 + random_.below(90), 0});
@@ -155,22 +155,22 @@ class Machine {
         if (sizes.empty())
             return;
         const auto count = static_cast<uint32_t>(sizes.size());
-        const bool at_once = random_.below(3) == 0;
-        if (at_once) {
+        const bool deferred = random_.below(3) == 0;
+        if (deferred) {
             // Making contexts waits for all work: nothing would be left to start beside.
             gcx_lease_prepare(sizes.data(), count);
             for (int i = 0; i < 4; i++)
                 launch();
         }
-        gcx_lease_resize(sizes.data(), count, at_once ? GCX_RESIZE_AT_ONCE : GCX_RESIZE_DEFAULT);
-        if (at_once)
+        gcx_lease_resize(sizes.data(), count, deferred ? GCX_RESIZE_DEFERRED : GCX_RESIZE_DEFAULT);
+        if (deferred)
             launch();
     }
 
     void hand_over() {
         if (holders_.size() < 2)
             return;
-        Holder& from = holders_.front();
+        Reservationer& from = holders_.front();
         if (gcx_lease_hand_over(from.lease, holders_.back().lease, GCX_RESIZE_DEFAULT) !=
             GCX_SUCCESS)
             return;
@@ -180,7 +180,7 @@ class Machine {
     }
 
     void launch() {
-        Holder* const holder = some();
+        Reservationer* const holder = some();
         if (holder == nullptr)
             return;
         gcx_stream stream =
@@ -208,7 +208,7 @@ class Machine {
             for (uint32_t j = 0; j < i; j++)
                 CHECK_EQ(overlap(live[i].resource, live[j].resource), 0U);
         }
-        const Split free = try_split(whole_device(), {GCX_REST}, GCX_SPLIT_UNLEASED);
+        const Split free = try_split(whole_device(), {GCX_REST}, GCX_SPLIT_EXCLUDE_LEASED);
         CHECK_EQ(free.result == GCX_SUCCESS ? sms(free.groups[0]) : 0, 132U - held);
     }
 
@@ -240,7 +240,7 @@ class Machine {
     gcx_context clock_context_ = nullptr;
     gcx_stream clock_ = nullptr;
     std::unique_ptr<Event> start_;
-    std::vector<Holder> holders_;
+    std::vector<Reservationer> holders_;
     std::vector<Run> runs_;
     std::size_t kernels_ = 0;
 };

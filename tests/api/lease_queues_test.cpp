@@ -1,8 +1,8 @@
 // Requests that wait: cancelled and timed out ones get nothing and block nobody, each reservation
 // has a queue of its own, and what the messages of refused requests say.
 
-#include "holds.hpp"
 #include "publish.hpp"
+#include "reservations.hpp"
 #include "support.hpp"
 
 #include <atomic>
@@ -12,9 +12,9 @@
 #include <thread>
 
 using namespace support;
-using holds::give_back;
-using holds::taken;
 using publish::Folder;
+using reservations::give_back;
+using reservations::taken;
 
 namespace {
 
@@ -27,7 +27,7 @@ struct Terms {
     uint32_t least = 0;
     uint32_t flags = 0;
     uint32_t exclusive = 0;
-    gcx_hold reservation = nullptr;
+    gcx_reservation reservation = nullptr;
     gcx_sm_family family = GCX_SM_FAMILY_NONE;
 };
 
@@ -41,7 +41,7 @@ gcx_result acquire(uint32_t sm_count, const Terms& terms, gcx_lease* lease) {
     params.exclusive_sm_count = terms.exclusive;
     params.family = terms.family;
     if (terms.reservation != nullptr)
-        return gcx_hold_acquire_lease(terms.reservation, sm_count, &params, lease);
+        return gcx_reservation_acquire_lease(terms.reservation, sm_count, &params, lease);
     return gcx_lease_acquire(0, sm_count, &params, lease);
 }
 
@@ -233,11 +233,11 @@ void request_past_its_timeout_is_not_granted() {
 }
 
 void request_inside_a_reservation_does_not_block_others() {
-    const gcx_hold hold = taken(24, {.name = "train"});
-    const gcx_lease inside = acquired(24, {.name = "inside", .reservation = hold});
+    const gcx_reservation reservation = taken(24, {.name = "train"});
+    const gcx_lease inside = acquired(24, {.name = "inside", .reservation = reservation});
     gcx_lease waited = nullptr;
     std::thread other([&] {
-        waited = acquired(8, {.name = "w", .timeout_ms = GCX_FOREVER, .reservation = hold});
+        waited = acquired(8, {.name = "w", .timeout_ms = GCX_FOREVER, .reservation = reservation});
     });
     until_waiting(1);
     // 108 are free outside.
@@ -251,32 +251,32 @@ void request_inside_a_reservation_does_not_block_others() {
     CHECK_OK(gcx_lease_release(waited));
     CHECK_OK(gcx_lease_release(inside));
     CHECK_OK(gcx_lease_release(outside));
-    give_back(hold);
+    give_back(reservation);
 }
 
 void request_outside_does_not_block_a_reservation() {
-    const gcx_hold hold = taken(24);
+    const gcx_reservation reservation = taken(24);
     const gcx_lease most = acquired(100, {.name = "most"});
     gcx_lease waited = nullptr;
     std::thread other([&] { waited = acquired(64, {.timeout_ms = GCX_FOREVER}); });
     until_waiting(1);
-    const gcx_lease rest = acquired(GCX_REST, {.name = "rest", .reservation = hold});
+    const gcx_lease rest = acquired(GCX_REST, {.name = "rest", .reservation = reservation});
     CHECK(info_of(rest).sm_count > 0);
     CHECK_OK(gcx_lease_release(rest));
     CHECK_REFUSED(refusal(8), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK_OK(gcx_lease_release(most));
     other.join();
     CHECK_OK(gcx_lease_release(waited));
-    give_back(hold);
+    give_back(reservation);
 }
 
 // A lease outside may have SMs of a reservation, but not those that a request in it waits for.
 void request_inside_a_reservation_is_not_starved_by_others() {
-    const gcx_hold hold = taken(24, {.name = "train"});
-    const gcx_lease inside = acquired(16, {.name = "inside", .reservation = hold});
+    const gcx_reservation reservation = taken(24, {.name = "train"});
+    const gcx_lease inside = acquired(16, {.name = "inside", .reservation = reservation});
     gcx_lease waited = nullptr;
     std::thread other(
-        [&] { waited = acquired(24, {.timeout_ms = GCX_FOREVER, .reservation = hold}); });
+        [&] { waited = acquired(24, {.timeout_ms = GCX_FOREVER, .reservation = reservation}); });
     until_waiting(1);
     const gcx_lease outside = acquired(GCX_REST, {.name = "outside"});
     CHECK_EQ(info_of(outside).sm_count, 108U);
@@ -288,7 +288,7 @@ void request_inside_a_reservation_is_not_starved_by_others() {
     CHECK_EQ(info_of(waited).sm_count, 24U);
     CHECK_OK(gcx_lease_release(waited));
     CHECK_OK(gcx_lease_release(outside));
-    give_back(hold);
+    give_back(reservation);
 }
 
 void message_counts_what_the_request_could_have() {
@@ -302,17 +302,17 @@ void message_counts_what_the_request_could_have() {
     CHECK_OK(gcx_lease_release(fine));
     CHECK_OK(gcx_lease_release(one));
 
-    const gcx_hold hold = taken(24, {.name = "train"});
-    const gcx_lease inside = acquired(24, {.name = "inside", .reservation = hold});
-    CHECK_REFUSED(refusal(8, {.reservation = hold}), GCX_ERROR_ALREADY_ACQUIRED);
+    const gcx_reservation reservation = taken(24, {.name = "train"});
+    const gcx_lease inside = acquired(24, {.name = "inside", .reservation = reservation});
+    CHECK_REFUSED(refusal(8, {.reservation = reservation}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("the reservation \"train\" of device 0 has 24, of which 0 are free; "
                       "\"inside\" has 24; set a timeout"));
-    CHECK_REFUSED(refusal(64, {.least = 40, .reservation = hold}),
+    CHECK_REFUSED(refusal(64, {.least = 40, .reservation = reservation}),
                   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
     CHECK(message_has("requested 64 SMs, at least 40 (min_sm_count): the reservation \"train\" of "
                       "device 0 has 24"));
     CHECK_OK(gcx_lease_release(inside));
-    give_back(hold);
+    give_back(reservation);
 
     // A shared request can have what others share, and not what they have exclusively.
     const gcx_lease exclusive = acquired(64, {.name = "exclusive"});
@@ -332,23 +332,23 @@ void message_counts_what_the_request_could_have() {
 void count_that_no_device_has_is_an_invalid_configuration() {
     const gcx_result expected = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
     for (const uint32_t count : {133U, GCX_MAX_SMS, GCX_MAX_SMS + 1, GCX_REST - 1}) {
-        gcx_hold none = nullptr;
+        gcx_reservation none = nullptr;
         CHECK_REFUSED(refusal(count), expected);
         CHECK_REFUSED(refusal(count, {.least = 133}), expected);
         CHECK_REFUSED(refusal(GCX_REST, {.least = count}), expected);
         CHECK_REFUSED(refusal(count, {.flags = GCX_LEASE_SHARED}), expected);
         CHECK_REFUSED(refusal(GCX_REST, {.flags = GCX_LEASE_SHARED, .exclusive = count}), expected);
-        CHECK_REFUSED(gcx_hold_create(0, count, nullptr, &none), expected);
-        const gcx_hold hold = taken(24);
-        CHECK_REFUSED(refusal(count, {.reservation = hold}), expected);
-        give_back(hold);
+        CHECK_REFUSED(gcx_reservation_acquire(0, count, nullptr, &none), expected);
+        const gcx_reservation reservation = taken(24);
+        CHECK_REFUSED(refusal(count, {.reservation = reservation}), expected);
+        give_back(reservation);
         const gcx_lease lease = acquired(24);
         CHECK_REFUSED(resize({{lease, count, 0}}), expected);
         CHECK_OK(gcx_lease_release(lease));
         CHECK_EQ(try_split(whole_device(), {count}).result, expected);
     }
-    const gcx_hold all = taken(GCX_REST);
-    CHECK_EQ(holds::info_of(all).sm_count, 132U);
+    const gcx_reservation all = taken(GCX_REST);
+    CHECK_EQ(reservations::info_of(all).sm_count, 132U);
     give_back(all);
 }
 
@@ -371,16 +371,16 @@ void sizes_that_never_fit_are_an_invalid_configuration() {
     CHECK_OK(gcx_lease_release(decode));
     CHECK_OK(gcx_lease_release(prefill));
 
-    const gcx_hold hold = taken(24);
-    const gcx_lease a = acquired(8, {.name = "a", .reservation = hold});
-    const gcx_lease b = acquired(8, {.name = "b", .reservation = hold});
+    const gcx_reservation reservation = taken(24);
+    const gcx_lease a = acquired(8, {.name = "a", .reservation = reservation});
+    const gcx_lease b = acquired(8, {.name = "b", .reservation = reservation});
     CHECK_REFUSED(resize({{a, 12, 0}, {b, 12, 0}}), expected);
     CHECK(message_has("16 + 16 = 32; the reservation of device 0 has 24"));
-    CHECK_REFUSED(refusal(32, {.reservation = hold}), expected);
+    CHECK_REFUSED(refusal(32, {.reservation = reservation}), expected);
     CHECK(message_has("the reservation of device 0 has 24"));
     CHECK_OK(gcx_lease_release(a));
     CHECK_OK(gcx_lease_release(b));
-    give_back(hold);
+    give_back(reservation);
 }
 
 // SMs that were handed to a shared lease can be given up again.

@@ -789,7 +789,7 @@ void own_resize(Worker& worker) {
     if (sizes.empty())
         return;
     const auto number = static_cast<uint32_t>(sizes.size());
-    const uint32_t flags = random.one_in(3) ? GCX_RESIZE_AT_ONCE : GCX_RESIZE_DEFAULT;
+    const uint32_t flags = random.one_in(3) ? GCX_RESIZE_DEFERRED : GCX_RESIZE_DEFAULT;
     bool prepared = false;
     if (random.one_in(3)) {
         prepared =
@@ -1123,7 +1123,7 @@ gcx_result change_own(Worker& worker, const std::vector<uint32_t>& counts) {
     for (std::size_t i = 0; i < counts.size(); i++)
         sizes.push_back({worker.own[i]->lease, counts[i], 0});
     const auto number = static_cast<uint32_t>(sizes.size());
-    const uint32_t flags = worker.random.below(2) * GCX_RESIZE_AT_ONCE;
+    const uint32_t flags = worker.random.below(2) * GCX_RESIZE_DEFERRED;
     const gcx_result result = [&] {
         const SubmitLocks locks(worker.own);
         return worker.call("gcx_lease_resize", {},
@@ -1408,28 +1408,29 @@ void own_timeout(Worker& worker) {
 }
 
 // A reservation among processes, and a lease out of it.
-void own_hold(Worker& worker) {
+void own_reservation(Worker& worker) {
     Random& random = worker.random;
     own_release_all(worker);
-    gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
+    gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
     params.timeout_ms = random.one_in(3) ? random.below(40) : 0;
-    gcx_hold hold = nullptr;
-    if (worker.call("gcx_hold_create", {}, [&] {
-            return gcx_hold_create(worker.device, 64, &params, &hold);
+    gcx_reservation reservation = nullptr;
+    if (worker.call("gcx_reservation_acquire", {}, [&] {
+            return gcx_reservation_acquire(worker.device, 64, &params, &reservation);
         }) != GCX_SUCCESS)
         return;
     gcx_lease_params lease_params = GCX_LEASE_PARAMS_INIT;
     gcx_lease lease = nullptr;
-    worker.call("gcx_hold_acquire_lease", {},
-                [&] { return gcx_hold_acquire_lease(hold, GCX_REST, &lease_params, &lease); });
-    gcx_hold other = nullptr;
+    worker.call("gcx_reservation_acquire_lease", {}, [&] {
+        return gcx_reservation_acquire_lease(reservation, GCX_REST, &lease_params, &lease);
+    });
+    gcx_reservation other = nullptr;
     params.timeout_ms = random.below(30);
-    worker.call("gcx_hold_create", {GCX_ERROR_ALREADY_ACQUIRED},
-                [&] { return gcx_hold_create(worker.device, 96, &params, &other); });
+    worker.call("gcx_reservation_acquire", {GCX_ERROR_ALREADY_ACQUIRED},
+                [&] { return gcx_reservation_acquire(worker.device, 96, &params, &other); });
     if (other != nullptr)
         worker.complain("96 SMs were reserved beside 64 of 132");
-    destroy(worker, "gcx_hold_destroy", gcx_hold_destroy, other);
-    destroy(worker, "gcx_hold_destroy", gcx_hold_destroy, hold);
+    destroy(worker, "gcx_reservation_release", gcx_reservation_release, other);
+    destroy(worker, "gcx_reservation_release", gcx_reservation_release, reservation);
     destroy(worker, "gcx_lease_release", gcx_lease_release, lease);
 }
 
@@ -1779,8 +1780,9 @@ void anyone_lists(Worker& worker) {
     gcx_device_get_resource(0, GCX_RESOURCE_SM, &whole);
     const gcx_sm_request request = {GCX_REST, 0, 0, 0, 0, {}};
     worker.call(
-        "gcx_sm_split", {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY},
-        [&] { return gcx_sm_split(&whole, &request, 1, GCX_SPLIT_UNLEASED, &group, nullptr); });
+        "gcx_sm_split", {GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, GCX_ERROR_NOT_READY}, [&] {
+            return gcx_sm_split(&whole, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group, nullptr);
+        });
 }
 
 void anyone_cancels(Worker& worker) {
@@ -1961,7 +1963,7 @@ constexpr Operation kOperations[] = {
     {"own_events", 4, own_events},
     {"own_cancel", 1, own_cancel},
     {"own_timeout", 1, own_timeout},
-    {"own_hold", 1, own_hold},
+    {"own_reservation", 1, own_reservation},
     {"own_persistent", 1, own_persistent},
     {"own_layouts", 1, own_layouts},
     {"own_many_streams", 1, own_many_streams},
@@ -2390,7 +2392,7 @@ void run_storms(const Options& options) {
 int main(int count, char** arguments) {
     const Options options = options_of(count, arguments);
     std::string folder = "/tmp/gcx-lease-storm-XXXXXX";
-    if (mkdtemp(folder.data()) == nullptr || setenv("GCX_HOLD_FOLDER", folder.c_str(), 1) != 0)
+    if (mkdtemp(folder.data()) == nullptr || setenv("GCX_RESERVATION_DIR", folder.c_str(), 1) != 0)
         return 2;
     unsetenv("GCX_DRIVER");
     std::printf("seed %u\n", options.seed);

@@ -107,7 +107,7 @@ void nobody_else_has_them() {
     CHECK_EQ(live[1].sm_count, 24U);
     CHECK_EQ(live[0].stream_count, 1U);
     // What an explicit split is to keep clear of.
-    const Split clear = try_split(whole_device(), {24}, GCX_SPLIT_UNLEASED);
+    const Split clear = try_split(whole_device(), {24}, GCX_SPLIT_EXCLUDE_LEASED);
     CHECK_EQ(overlap(clear.groups[0], resource_of(one)), 0U);
     CHECK_EQ(overlap(clear.groups[0], resource_of(two)), 0U);
     CHECK_EQ(sms(clear.remainder), 132U - 72U);
@@ -248,7 +248,7 @@ void at_once_where_it_is_free() {
     const gcx_stream heavy = stream_of(prefill);
     work.spin(gcx_stream_native(heavy), 9'000'000);
     CUstream before = gcx_stream_native(fast);
-    CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+    CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
     // Where it was, without a wait, until the others are free.
     CHECK_EQ(gcx_stream_native(fast), before);
     CHECK_EQ(gcx_stream_query(fast), GCX_SUCCESS);
@@ -270,7 +270,7 @@ void what_began_at_once_is_waited_for() {
         std::vector<gcx_lease_size>{{decode, 64, 0}, {prefill, GCX_REST, 0}}.data(), 2));
     CUstream before = gcx_stream_native(fast);
     work.spin(gcx_stream_native(heavy), 9'000'000);
-    CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+    CHECK_OK(resize({{decode, 64, 0}, {prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
     CHECK_EQ(gcx_lease_query(decode), GCX_SUCCESS);
     CHECK_EQ(gcx_stream_native(fast), before);
     work.spin(gcx_stream_native(fast), 20'000'000);
@@ -311,7 +311,7 @@ struct Growing {
 
 void deferred_growth_gives_new_streams_the_old_sms() {
     Growing it;
-    CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+    CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
     CHECK_EQ(sms_of(it.decode), 64U);
     const gcx_stream later = stream_of(it.decode);
     for (gcx_stream stream : {it.fast, later}) {
@@ -340,7 +340,7 @@ void deferred_growth_waits_for_all_new_sms() {
     CHECK_EQ(sms_at(it.fast), 32U);
     CHECK_EQ(sms_at(it.heavy), 84U);
     it.work.spin(gcx_stream_native(it.heavy), 90'000'000);
-    CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, 68, 0}}, GCX_RESIZE_AT_ONCE));
+    CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, 68, 0}}, GCX_RESIZE_DEFERRED));
     CHECK_EQ(sms_at(it.fast), 32U);
     CHECK_OK(gcx_stream_synchronize(it.heavy));
     CHECK_EQ(sms_at(it.fast), 64U);
@@ -351,7 +351,7 @@ void deferred_growth_waits_for_all_new_sms() {
 void deferred_growth_twice_stays_on_the_first_sms() {
     Growing it;
     for (const uint32_t count : {48U, 64U}) {
-        CHECK_OK(resize({{it.decode, count, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+        CHECK_OK(resize({{it.decode, count, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
         CHECK_EQ(sms_at(it.fast), 32U);
         it.work.spin(gcx_stream_native(it.fast), 1'000);
     }
@@ -364,7 +364,7 @@ void deferred_growth_twice_stays_on_the_first_sms() {
 void deferred_growth_ended_by_a_change_waits_on_the_device() {
     for (const uint32_t count : {48U, 64U}) {
         Growing it;
-        CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+        CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
         it.work.spin(gcx_stream_native(it.fast), 1'000);
         if (count == 64) // of the same size, beside a change of another lease
             CHECK_OK(resize({{it.prefill, 24, 0}}));
@@ -378,7 +378,7 @@ void deferred_growth_ended_by_a_change_waits_on_the_device() {
 // Back to the SMs that the streams never left: there is nothing to wait for.
 void deferred_growth_taken_back_waits_for_nothing() {
     Growing it;
-    CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+    CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
     CUstream before = gcx_stream_native(it.fast);
     CHECK_OK(resize({{it.decode, 32, 0}}));
     CHECK_EQ(gcx_stream_native(it.fast), before);
@@ -390,7 +390,7 @@ void deferred_growth_taken_back_waits_for_nothing() {
 void released_while_deferred_is_waited_for() {
     for (const uint64_t spin : {1'000ULL, 200'000'000ULL}) {
         Growing it;
-        CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_AT_ONCE));
+        CHECK_OK(resize({{it.decode, 64, 0}, {it.prefill, GCX_REST, 0}}, GCX_RESIZE_DEFERRED));
         it.work.spin(gcx_stream_native(it.fast), spin);
         CHECK_OK(gcx_lease_release(it.decode));
         const gcx_lease next = acquire(64, "next");
@@ -428,7 +428,7 @@ void busy_leases_reach_their_sms(const std::vector<std::vector<uint32_t>>& layou
         std::vector<gcx_resource> before;
         for (gcx_lease lease : leases)
             before.push_back(resource_of(lease));
-        CHECK_OK(resize(sizes_of(counts), GCX_RESIZE_AT_ONCE));
+        CHECK_OK(resize(sizes_of(counts), GCX_RESIZE_DEFERRED));
         for (std::size_t i = 0; i < counts.size(); i++) {
             if (overlap(before[i], resource_of(leases[i])) != sms(before[i]))
                 CHECK_EQ(sms_at(streams[i]), counts[i]); // one that lost SMs
@@ -779,7 +779,7 @@ void wrong_arguments() {
     CHECK_REFUSED(gcx_lease_acquire(0, 24, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
     params.struct_size = 8;
     refused(GCX_ERROR_INVALID_VALUE);
-    params.flags = GCX_LEASE_OWN_QUEUES << 1;
+    params.flags = GCX_LEASE_REQUIRE_WORKQUEUES << 1;
     refused(GCX_ERROR_INVALID_VALUE);
     params.family = GCX_SM_FAMILY_STRUCTURED;
     refused(GCX_ERROR_INVALID_VALUE);

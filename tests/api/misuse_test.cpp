@@ -278,14 +278,14 @@ void types_of_handles() {
     gcx_lease lease = nullptr;
     gcx_cancel cancel = nullptr;
     gcx_graph graph = nullptr;
-    gcx_hold hold = nullptr;
+    gcx_reservation reservation = nullptr;
     const publish::Folder folder;
     const GraphKernels kernels;
     CUgraph captured = capture(kernels.plain, [&] { kernels.spin(kernels.plain, 1'000); });
     CHECK_OK(gcx_lease_acquire(0, 8, nullptr, &lease));
     CHECK_OK(gcx_cancel_create(&cancel));
     CHECK_OK(gcx_graph_create(captured, nullptr, &graph));
-    CHECK_OK(gcx_hold_create(0, 8, nullptr, &hold));
+    CHECK_OK(gcx_reservation_acquire(0, 8, nullptr, &reservation));
     using Take = gcx_result (*)(void*);
     const std::pair<void*, Take> types[] = {
         {made.context, [](void* it) { return gcx_context_synchronize(foreign<gcx_context>(it)); }},
@@ -294,7 +294,8 @@ void types_of_handles() {
         {lease, [](void* it) { return gcx_lease_synchronize(foreign<gcx_lease>(it)); }},
         {cancel, [](void* it) { return gcx_cancel_signal(foreign<gcx_cancel>(it)); }},
         {graph, [](void* it) { return gcx_graph_destroy(foreign<gcx_graph>(it)); }},
-        {hold, [](void* it) { return gcx_hold_destroy(foreign<gcx_hold>(it)); }},
+        {reservation,
+         [](void* it) { return gcx_reservation_release(foreign<gcx_reservation>(it)); }},
     };
     for (const auto& [own, take] : types) {
         for (const auto& [other, unused] : types) {
@@ -617,7 +618,8 @@ void count_zero_is_refused() {
     for (const std::vector<uint32_t>& counts : {std::vector<uint32_t>{0}, {8, 0}, {0, GCX_REST}}) {
         const std::vector<gcx_sm_request> requests = requests_for(counts);
         const auto size = static_cast<uint32_t>(counts.size());
-        for (const uint32_t flags : {GCX_SPLIT_DEFAULT, GCX_SPLIT_EXACT, GCX_SPLIT_UNLEASED}) {
+        for (const uint32_t flags :
+             {GCX_SPLIT_DEFAULT, GCX_SPLIT_EXACT, GCX_SPLIT_EXCLUDE_LEASED}) {
             CHECK_REFUSED(try_split(whole, counts, flags).result, GCX_ERROR_INVALID_VALUE);
             CHECK(message_has("sm_count is 0; GCX_REST"));
             CHECK_REFUSED(gcx_sm_plan(&whole, requests.data(), size, flags, nullptr, nullptr),

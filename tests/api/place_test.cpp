@@ -1,7 +1,7 @@
 // The folder of a user who names none: one for all processes of the user, whatever session they
 // belong to. In a mount namespace of this test's own, so that the folder of the user who runs it is
 // not touched; skipped where there can be none.
-#include "holds.hpp"
+#include "reservations.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -17,7 +17,7 @@
 #include <fstream>
 #include <functional>
 
-using namespace holds;
+using namespace reservations;
 using namespace support;
 using publish::Other;
 namespace fs = std::filesystem;
@@ -116,12 +116,12 @@ void sessions_of_one_user_have_disjoint_sms() {
             start_mps();
             session.enter();
             CHECK_EQ(token_of(taken(32, {.name = session.name})).find(usual_path() + "/"), 0U);
-            gcx_hold hold = nullptr;
+            gcx_reservation reservation = nullptr;
             self.point();
             // All have theirs now.
             CHECK_EQ(listed().size(), sessions().size());
             CHECK(held_sms(listed()) >= 128);
-            CHECK_EQ(take(32, {}, &hold), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_EQ(take(32, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
             for (const Session& other : sessions())
                 CHECK(message_has(other.name));
             self.point();
@@ -169,7 +169,7 @@ void folder_is_created_with_mode_700() {
     in_child("any umask", [] {
         umask(0);
         uint32_t count = 1;
-        CHECK_OK(gcx_hold_list(nullptr, nullptr, 0, &count));
+        CHECK_OK(gcx_reservation_list(nullptr, nullptr, 0, &count));
         CHECK_EQ(count, 0U);
         CHECK_OK(gcx_published_process_list(nullptr, 0, &count));
         CHECK(fs::is_empty("/dev/shm")); // listing creates nothing
@@ -183,24 +183,24 @@ void folder_is_created_with_mode_700() {
 }
 
 // As logind does at the end of a session.
-void folder_removed_under_a_live_hold_is_not_created_again() {
+void folder_removed_under_a_live_reservation_is_not_created_again() {
     const Shm shm;
     Other first([](Other& self) {
         publish::open_machine();
-        const gcx_hold hold = taken(100);
+        const gcx_reservation reservation = taken(100);
         CHECK_OK(gcx_publish_start("first"));
         self.point();
-        CHECK_EQ(info_of(hold).lost, 1);
+        CHECK_EQ(info_of(reservation).lost, 1);
     });
     first.arrived();
     fs::remove_all(usual_path());
     in_child("a login", [&] {
         publish::open_machine();
         for (int round = 0; round < 2; round++) {
-            gcx_hold hold = nullptr;
-            CHECK_EQ(take(100, {}, &hold), GCX_ERROR_OPERATING_SYSTEM);
+            gcx_reservation reservation = nullptr;
+            CHECK_EQ(take(100, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
             CHECK(message_has("process " + std::to_string(first.pid()) + " had a reservation"));
-            CHECK(message_has("RemoveIPC") && message_has("GCX_HOLD_FOLDER"));
+            CHECK(message_has("RemoveIPC") && message_has("GCX_RESERVATION_DIR"));
             CHECK_EQ(gcx_publish_start("x"), GCX_ERROR_OPERATING_SYSTEM);
             CHECK(listed().empty());
         }
@@ -234,10 +234,10 @@ void check_refused(gcx_result expected, const std::vector<std::string>& words) {
     const auto says_all = [&] {
         return std::all_of(words.begin(), words.end(),
                            [](const std::string& word) { return message_has(word); }) &&
-               message_has("GCX_HOLD_FOLDER");
+               message_has("GCX_RESERVATION_DIR");
     };
-    gcx_hold hold = nullptr;
-    CHECK_REFUSED(take(8, {}, &hold), expected);
+    gcx_reservation reservation = nullptr;
+    CHECK_REFUSED(take(8, {}, &reservation), expected);
     CHECK(says_all());
     CHECK_REFUSED(gcx_publish_start("x"), expected);
     CHECK(says_all());
@@ -254,7 +254,8 @@ void folder_that_others_can_change_is_refused() {
             fs::permissions("/dev/shm/elsewhere", fs::perms::owner_all);
             fs::create_symlink("/dev/shm/elsewhere", path);
             check_refused(GCX_ERROR_NOT_PERMITTED, {path, "a symbolic link", "remove it"});
-            CHECK_REFUSED(gcx_hold_list(nullptr, nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
+            CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, &count),
+                          GCX_ERROR_NOT_PERMITTED);
             CHECK(fs::is_empty("/dev/shm/elsewhere"));
         }
         {
@@ -277,7 +278,8 @@ void folder_that_others_can_change_is_refused() {
             fs::permissions(path, fs::perms::owner_all);
             CHECK_EQ(chown(path.c_str(), 4711, 4711), 0);
             check_refused(GCX_ERROR_NOT_PERMITTED, {path, "belongs to user 4711", "user 0"});
-            CHECK_REFUSED(gcx_hold_list(nullptr, nullptr, 0, &count), GCX_ERROR_NOT_PERMITTED);
+            CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, &count),
+                          GCX_ERROR_NOT_PERMITTED);
         }
     });
 }
@@ -289,7 +291,7 @@ void folder_that_cannot_be_created_is_named() {
         check_refused(GCX_ERROR_OPERATING_SYSTEM, {usual_path(), "/dev/shm does not exist"});
         // Another folder works.
         CHECK_EQ(mkdir("/dev/holds", 0700), 0);
-        setenv("GCX_HOLD_FOLDER", "/dev/holds", 1);
+        setenv("GCX_RESERVATION_DIR", "/dev/holds", 1);
         give_back(taken(8));
         CHECK_OK(gcx_publish_start("x"));
     });
@@ -320,7 +322,7 @@ void named_folder_has_a_private_one_for_each_user() {
     if (geteuid() == 0)
         CHECK_EQ(chown(named.c_str(), 0, 4711), 0);
     CHECK_EQ(chmod(named.c_str(), 03770), 0);
-    setenv("GCX_HOLD_FOLDER", named.c_str(), 1);
+    setenv("GCX_RESERVATION_DIR", named.c_str(), 1);
     Other first([&](Other& self) {
         umask(0);
         publish::open_machine();
@@ -352,7 +354,7 @@ void named_folder_has_a_private_one_for_each_user() {
     }
     first.next();
     first.ended();
-    unsetenv("GCX_HOLD_FOLDER");
+    unsetenv("GCX_RESERVATION_DIR");
 }
 
 } // namespace
@@ -362,11 +364,11 @@ int main() {
         std::printf("no mount namespace of its own: %s\n", problem.c_str());
         return kSkipped;
     }
-    unsetenv("GCX_HOLD_FOLDER");
+    unsetenv("GCX_RESERVATION_DIR");
     sessions_of_one_user_have_disjoint_sms();
     sessions_of_one_user_see_published_leases();
     folder_is_created_with_mode_700();
-    folder_removed_under_a_live_hold_is_not_created_again();
+    folder_removed_under_a_live_reservation_is_not_created_again();
     effective_user_has_the_folder();
     folder_that_others_can_change_is_refused();
     folder_that_cannot_be_created_is_named();

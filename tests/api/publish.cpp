@@ -43,7 +43,7 @@ Folder::Folder() {
     path_ = path;
     CHECK(fs::create_directory(inner()));
     fs::permissions(inner(), fs::perms::owner_all);
-    setenv("GCX_HOLD_FOLDER", inner().c_str(), 1);
+    setenv("GCX_RESERVATION_DIR", inner().c_str(), 1);
 }
 
 Folder::~Folder() {

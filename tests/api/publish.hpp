@@ -22,7 +22,7 @@ class Folder {
     Folder& operator=(const Folder&) = delete;
 
     fs::path path() const { return path_; }
-    fs::path inner() const { return path_ / "gcx"; } // of holds
+    fs::path inner() const { return path_ / "gcx"; } // of reservations
     fs::path published() const;                      // of the leases that this user publishes
     std::vector<fs::path> files() const;             // in both
 

@@ -282,11 +282,11 @@ void test_folders() {
                                 {"/nonexistent/folder", GCX_ERROR_OPERATING_SYSTEM},
                                 {"/dev/null", GCX_ERROR_OPERATING_SYSTEM}};
     for (const Wrong& wrong : wrong_ones) {
-        setenv("GCX_HOLD_FOLDER", wrong.path, 1);
+        setenv("GCX_RESERVATION_DIR", wrong.path, 1);
         refused_start(wrong.result);
         CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, &count), wrong.result);
     }
-    setenv("GCX_HOLD_FOLDER", folder.inner().c_str(), 1);
+    setenv("GCX_RESERVATION_DIR", folder.inner().c_str(), 1);
     // One that others can enter is refused, whatever the user's own folder in it is like.
     CHECK_EQ(chmod(folder.inner().c_str(), 0755), 0);
     refused_start(GCX_ERROR_NOT_PERMITTED);
@@ -371,7 +371,7 @@ void test_environment() {
         name_with(value);
     name_with(std::string(100, 'y').c_str());
     setenv("GCX_PUBLISH", "1", 1);
-    setenv("GCX_HOLD_FOLDER", "/nonexistent", 1);
+    setenv("GCX_RESERVATION_DIR", "/nonexistent", 1);
     in_child("publishing that fails", [] {
         warnings.clear();
         CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, note_warning, nullptr));

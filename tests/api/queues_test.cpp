@@ -252,7 +252,7 @@ uint32_t scope_of(gcx_stream stream) {
 
 void queues_of_a_lease() {
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-    params.flags = GCX_LEASE_OWN_QUEUES;
+    params.flags = GCX_LEASE_REQUIRE_WORKQUEUES;
     for (const std::string driver : drivers({"12.4", "12.5", "13.0"})) {
         on_machine("h100@" + driver, [&] {
             const gcx_sim_counts before = sim::counts();
@@ -270,11 +270,11 @@ void queues_of_a_lease() {
             CHECK_OK(gcx_lease_acquire(0, 24, &params, &lease));
             gcx_lease_info facts = GCX_LEASE_INFO_INIT;
             CHECK_OK(gcx_lease_get_info(lease, &facts));
-            CHECK_EQ(facts.flags, GCX_LEASE_OWN_QUEUES);
+            CHECK_EQ(facts.flags, GCX_LEASE_REQUIRE_WORKQUEUES);
             gcx_live_lease live;
             uint32_t count = 0;
             CHECK_OK(gcx_lease_list(0, &live, 1, &count));
-            CHECK_EQ(live.flags, GCX_LEASE_OWN_QUEUES);
+            CHECK_EQ(live.flags, GCX_LEASE_REQUIRE_WORKQUEUES);
             gcx_stream stream = nullptr;
             CHECK_OK(gcx_lease_stream_create(lease, nullptr, &stream));
             for (const uint32_t size : {24U, 48U, 8U}) {

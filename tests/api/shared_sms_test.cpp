@@ -277,7 +277,7 @@ void split_that_excludes_shared_sms_leaves_out_their_atom() {
         // Leases are left out too, and a part of the device is split as the whole.
         gcx_lease lease = nullptr;
         CHECK_OK(gcx_lease_acquire(0, 24, nullptr, &lease));
-        CHECK(sizes(split(whole, {GCX_REST}, kFlag | GCX_SPLIT_UNLEASED)) == SmIds({96, 0}));
+        CHECK(sizes(split(whole, {GCX_REST}, kFlag | GCX_SPLIT_EXCLUDE_LEASED)) == SmIds({96, 0}));
         CHECK_OK(gcx_lease_release(lease));
         const gcx_resource part = split(whole, {24, GCX_REST}).groups[1];
         CHECK(sizes(split(part, {GCX_REST}, kFlag)) == SmIds({96, 0}));

@@ -1,5 +1,5 @@
-// The calls of the operating system that holds make: a test that includes this, in its one source
-// file, is asked before each of them.
+// The calls of the operating system that reservations make: a test that includes this, in its one
+// source file, is asked before each of them.
 //
 // The functions below stand in the place of the C library's for libgcx too, since a program's own
 // come first; they make the system call themselves.

@@ -46,7 +46,7 @@ def environment(more: Env) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
     # A sanitizer or an uninstalled build may need to say where the simulation lies; and no test
     # may use the folder of the user who runs it.
-    for name in ("GCX_SIM_LIBRARY", "GCX_HOLD_FOLDER"):
+    for name in ("GCX_SIM_LIBRARY", "GCX_RESERVATION_DIR"):
         if name in os.environ:
             kept[name] = os.environ[name]
     return {**kept, **more}

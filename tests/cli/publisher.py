@@ -1,6 +1,6 @@
 """A process that publishes leases: publisher.py LIBRARY PROCESS [NAME:SMS[:OWN]]... Each lease has
 one stream; one with OWN is shared, but for so many SMs; one that begins with wait: waits; one that
-begins with hold: is held across processes, in place of a lease. Says "ready", then does each line
+begins with reservation: is held across processes, in place of a lease. Says "ready", then does each line
 of its input: resize INDEX SMS, or stop. Ends with its input."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Params(ctypes.Structure):
     )
 
 
-class HoldParams(ctypes.Structure):
+class ReservationParams(ctypes.Structure):
     _fields_ = (
         ("struct_size", ctypes.c_uint32),
         ("flags", ctypes.c_uint32),
@@ -74,12 +74,16 @@ def acquire(words: str, waits: bool = False) -> ctypes.c_void_p:
     return lease
 
 
-def hold(words: str, waits: bool = False) -> None:
-    name, count = words.removeprefix("hold:").split(":")
-    params = HoldParams(ctypes.sizeof(HoldParams), name=os.fsencode(name))
+def reservation(words: str, waits: bool = False) -> None:
+    name, count = words.removeprefix("reservation:").split(":")
+    params = ReservationParams(ctypes.sizeof(ReservationParams), name=os.fsencode(name))
     params.timeout_ms = 0xFFFFFFFF if waits else 0
     held = ctypes.c_void_p()
-    checked(library.gcx_hold_create(0, sm_count(count), ctypes.byref(params), ctypes.byref(held)))
+    checked(
+        library.gcx_reservation_acquire(
+            0, sm_count(count), ctypes.byref(params), ctypes.byref(held)
+        )
+    )
 
 
 leases = []
@@ -87,11 +91,11 @@ checked(library.gcx_publish_start(os.fsencode(sys.argv[2])))
 for words in sys.argv[3:]:
     if words.startswith("wait:"):
         waiting = (words.removeprefix("wait:"), True)
-        take = hold if waiting[0].startswith("hold:") else acquire
+        take = reservation if waiting[0].startswith("reservation:") else acquire
         threading.Thread(target=take, args=waiting, daemon=True).start()
         time.sleep(0.2)
-    elif words.startswith("hold:"):
-        hold(words)
+    elif words.startswith("reservation:"):
+        reservation(words)
     else:
         leases.append(acquire(words))
 print("ready", flush=True)

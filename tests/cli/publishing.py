@@ -17,10 +17,10 @@ SHOWN = [
     ("notebook", "probe:24:8"),
 ]
 
-# The same of holds, in processes that publish too.
+# The same of reservations, in processes that publish too.
 HELD = [
-    ("trainer", "hold:train:108"),
-    ("server", "hold:decode:24", "wait:hold:batch:48"),
+    ("trainer", "reservation:train:108"),
+    ("server", "reservation:decode:24", "wait:reservation:batch:48"),
 ]
 
 
@@ -36,7 +36,7 @@ class Publisher:
     def __init__(self, folder: Path, *words: str, driver: str = H100) -> None:
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("publisher.py")), library(), *words],
-            env=environment({"GCX_DRIVER": driver, "GCX_HOLD_FOLDER": str(folder)}),
+            env=environment({"GCX_DRIVER": driver, "GCX_RESERVATION_DIR": str(folder)}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -59,7 +59,9 @@ def test_transcript(block: list[tuple[str, str]], tmp_path: Path) -> None:
     with publishers(tmp_path, *shown):
         done = subprocess.run(
             ["bash", "-c", script],
-            env=environment({"GCX_DRIVER": H100, "PATH": path, "GCX_HOLD_FOLDER": str(tmp_path)}),
+            env=environment(
+                {"GCX_DRIVER": H100, "PATH": path, "GCX_RESERVATION_DIR": str(tmp_path)}
+            ),
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

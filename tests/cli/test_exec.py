@@ -24,11 +24,11 @@ TWO = "sim:h100,a100@13.0"
 
 
 @pytest.fixture(autouse=True)
-def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_reservations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Holds of this test, which meet nobody else's."""
     folder = tmp_path / "runtime"
     folder.mkdir(mode=0o700)
-    monkeypatch.setenv("GCX_HOLD_FOLDER", str(folder))
+    monkeypatch.setenv("GCX_RESERVATION_DIR", str(folder))
     return folder
 
 
@@ -63,19 +63,23 @@ def told(done: Done) -> str:
     return done.stdout.strip()
 
 
-def test_the_line(unaware: str, own_holds: Path) -> None:
+def test_the_line(unaware: str, own_reservations: Path) -> None:
     done = inside(unaware)
     assert done.stdout == "24\n"
     assert done.stderr == (
         f"gcx exec: SIMULATED: {unaware} has 24 of the 132 SMs of device 0 "
-        f"(NVIDIA H100 80GB HBM3); held in {own_holds}; without MPS, processes take turns on all "
+        f"(NVIDIA H100 80GB HBM3); held in {own_reservations}; without MPS, processes take turns on all "
         "SMs\n"
     )
     done = gcx("exec", "--sms", "24", "--", unaware, env={"GCX_SIM_MPS": "1"})
-    assert done.stderr.endswith(f"(NVIDIA H100 80GB HBM3); no other hold in {own_holds} has them\n")
+    assert done.stderr.endswith(
+        f"(NVIDIA H100 80GB HBM3); no other reservation in {own_reservations} has them\n"
+    )
     nested = [program(), "exec", "--sms", "8", "--", unaware]
     done = gcx("exec", "--sms", "24", "--", *nested, env={"GCX_SIM_MPS": "1"})
-    assert done.stderr.endswith(f"; no other part of that hold has them, in {own_holds}\n")
+    assert done.stderr.endswith(
+        f"; no other part of that reservation has them, in {own_reservations}\n"
+    )
     done = gcx("exec", "--sms", "24", "--shared", "--", unaware)
     assert done.stderr.endswith(
         "(NVIDIA H100 80GB HBM3); without MPS, processes take turns on all SMs\n"
@@ -92,7 +96,7 @@ def test_default_folder_does_not_depend_on_the_session(tmp_path: Path) -> None:
 set -e
 mount -t tmpfs -o mode=1777 none /dev/shm
 export GCX_SIM_MPS=1 GCX_DRIVER=sim:h100@13.0
-unset GCX_HOLD_FOLDER XDG_RUNTIME_DIR
+unset GCX_RESERVATION_DIR XDG_RUNTIME_DIR
 coproc XDG_RUNTIME_DIR=$RUNTIME "$GCX" exec --sms 100 --name login -- sh -c 'echo has; read -r _'
 read -r _ <&"${COPROC[0]}"
 tried=0
@@ -108,9 +112,9 @@ echo "$tried"
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done
-    assert "no other hold in /dev/shm/gcx-0 has them\n" in done.stderr
+    assert "no other reservation in /dev/shm/gcx-0 has them\n" in done.stderr
     assert '"login"' in done.stderr
-    assert "Holds of /dev/shm/gcx-0; " in done.stdout
+    assert "Reservations of /dev/shm/gcx-0; " in done.stdout
     assert "login" in done.stdout
     assert done.stdout.endswith("\n125\n")
     assert not list(private.iterdir())
@@ -235,7 +239,7 @@ def test_it_becomes_the_command() -> None:
 
 
 def test_a_program_without_cuda() -> None:
-    """It has no descriptor more than outside, but the hold's, which has a high number."""
+    """It has no descriptor more than outside, but the reservation's, which has a high number."""
     listing = "import os; print([int(n) for n in os.listdir('/proc/self/fd')])"
     plain = subprocess.run(
         [sys.executable, "-c", listing], stdin=subprocess.DEVNULL, capture_output=True, check=True
@@ -359,7 +363,7 @@ def test_percentages_that_add_up_to_100_fit(gpu: str, family: str, tmp_path: Pat
         for shares in PERCENTAGES:
             # One shell: each command starts the next, outside its own partition.
             given: list[str] = []
-            env = {"GCX_HOLD_FOLDER": str(tmp_path)}
+            env = {"GCX_RESERVATION_DIR": str(tmp_path)}
             with ExitStack() as stack:
                 for share in shares:
                     process = stack.enter_context(
@@ -422,15 +426,15 @@ def ahead_of(process: subprocess.Popen[str]) -> str:
 
 def until_waiting(count: int) -> None:
     limit = time.monotonic() + 30
-    while sum(hold["waits"] for hold in listed_holds()) != count:
+    while sum(reservation["waits"] for reservation in listed_reservations()) != count:
         assert time.monotonic() < limit
 
 
-def listed_holds() -> list[dict[str, Any]]:
+def listed_reservations() -> list[dict[str, Any]]:
     document = json.loads(gcx("ps", "--json").stdout)
-    holds = document["holds"]
-    assert isinstance(holds, list)
-    return holds
+    reservations = document["reservations"]
+    assert isinstance(reservations, list)
+    return reservations
 
 
 def test_refusal_counts_no_sms_that_another_family_leaves() -> None:
@@ -548,7 +552,7 @@ EXACT = {
 def test_exact_count_that_would_be_rounded_is_refused(line: str) -> None:
     message = fail("exec", "--exact", *line.split(), "--", "true", status=125)
     assert EXACT[line] in message
-    assert listed_holds() == []
+    assert listed_reservations() == []
 
 
 @pytest.mark.parametrize("sms", ["8", "12", "24", "124", "132", "rest", "100%"])
@@ -564,7 +568,7 @@ def test_exact_count_that_others_prevent_is_refused() -> None:
         message = fail("exec", "--exact", "--sms", "20", "--", "true", status=125)
         assert "what others leave of device 0 can't give exactly 20 SMs now" in message
         assert "the nearest sizes that can be given are 16 and 24" in message
-        assert len(listed_holds()) == 1
+        assert len(listed_reservations()) == 1
 
 
 def test_exact_inside_is_of_the_partition_and_is_not_inherited() -> None:
@@ -606,16 +610,16 @@ def test_ps_names_the_command_and_a_live_process() -> None:
     ) as first:
         assert first.stdout is not None
         background = int(first.stdout.readline())
-        hold = listed_holds()[0]
-        assert (hold["process_name"], hold["pid"]) == ("sh", first.pid)
+        reservation = listed_reservations()[0]
+        assert (reservation["process_name"], reservation["pid"]) == ("sh", first.pid)
         assert first.stdin is not None
         first.stdin.close()
         first.wait()
         limit = time.monotonic() + 30
         while Path(f"/proc/{background}/comm").read_text() != "sleep\n":
             assert time.monotonic() < limit
-        hold = listed_holds()[0]
-        assert (hold["process_name"], hold["pid"]) == ("sleep", background)
+        reservation = listed_reservations()[0]
+        assert (reservation["process_name"], reservation["pid"]) == ("sleep", background)
         os.kill(background, signal.SIGKILL)
 
 
@@ -694,7 +698,7 @@ def test_waiting_for_several_devices() -> None:
         assert 4 < time.monotonic() - start < 8
 
 
-def test_a_hold_lasts_as_long_as_its_last_process() -> None:
+def test_a_reservation_lasts_as_long_as_its_last_process() -> None:
     """The shell ends; what it left in the background keeps the SMs."""
     with holder("--sms", "100", "--", "sh", "-c", "sleep 100 & echo $!") as first:
         assert first.stdout is not None
@@ -708,7 +712,7 @@ def test_a_hold_lasts_as_long_as_its_last_process() -> None:
 
 
 def test_a_part_of_what_is_held() -> None:
-    """A gcx exec inside takes no hold of its own, and keeps the one around."""
+    """A gcx exec inside takes no reservation of its own, and keeps the one around."""
     inner = [program(), "exec", "--sms", "8", "--", sys.executable, "-c", ENVIRONMENT]
     done = gcx("exec", "--sms", "16", "--", *inner)
     assert done.returncode == 0, done
@@ -973,9 +977,12 @@ def test_nested_commands_have_disjoint_sms(tmp_path: Path) -> None:
     assert (tmp_path / "c").read_text().startswith("ended\n")
     assert "32 SMs of this partition of device 0 requested, which has 48 SMs" in done.stderr
     assert "waiting for SMs of this partition of device 0: it has 48 SMs" in done.stderr
-    holds = {hold["name"]: hold for hold in json.loads((tmp_path / "ps").read_text())["holds"]}
-    assert holds["a"]["parent"] == holds["outer"]["id"]
-    assert holds["outer"]["parent"] is None
+    reservations = {
+        reservation["name"]: reservation
+        for reservation in json.loads((tmp_path / "ps").read_text())["reservations"]
+    }
+    assert reservations["a"]["parent"] == reservations["outer"]["id"]
+    assert reservations["outer"]["parent"] is None
 
 
 def test_ps_shows_parts_under_their_reservation() -> None:
@@ -988,7 +995,10 @@ def test_ps_shows_parts_under_their_reservation() -> None:
 
 def test_nested_command_of_shared_sms_reserves_nothing() -> None:
     inner = [program(), "exec", "--sms", "8", "--", program(), "ps", "--json"]
-    assert json.loads(gcx("exec", "--sms", "24", "--shared", "--", *inner).stdout)["holds"] == []
+    assert (
+        json.loads(gcx("exec", "--sms", "24", "--shared", "--", *inner).stdout)["reservations"]
+        == []
+    )
 
 
 def test_ended_command_leaves_its_sms_to_the_next() -> None:

@@ -33,11 +33,11 @@ ok(cu.cuCtxSetCurrent(primary))
 
 
 @pytest.fixture(autouse=True)
-def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_reservations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Holds of this test, which meet nobody else's."""
     folder = tmp_path / "runtime"
     folder.mkdir(mode=0o700)
-    monkeypatch.setenv("GCX_HOLD_FOLDER", str(folder))
+    monkeypatch.setenv("GCX_RESERVATION_DIR", str(folder))
 
 
 def run(driver: str, body: str, **env: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 from .command import H100, environment, gcx, program
 
 # Variables of the environment, which are for users.
-VARIABLES = r"GCX_(DRIVER|HOLD_FOLDER|SIM_LIBRARY|EXEC_PLAN|PUBLISH)\b"
+VARIABLES = r"GCX_(DRIVER|RESERVATION_DIR|SIM_LIBRARY|EXEC_PLAN|PUBLISH)\b"
 C_NAMES = re.compile(
     r"\bgcx_\w+|\bGCX_\w+|\bNULL\b|->|\b(min_|exclusive_)?sm_count\b|\btimeout_ms\b|\bgroup \d"
     r"|\bstruct\b|\*count\b"
@@ -68,10 +68,10 @@ FOLDERS = ["relative", "/nonexistent", "/tmp", "/etc/passwd", f"/{50 * LONG}"]
 
 
 @pytest.fixture(autouse=True)
-def own_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_reservations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "runtime"
     folder.mkdir(mode=0o700)
-    monkeypatch.setenv("GCX_HOLD_FOLDER", str(folder))
+    monkeypatch.setenv("GCX_RESERVATION_DIR", str(folder))
 
 
 def check(message: str) -> None:
@@ -98,7 +98,7 @@ def test_failure_inside_a_partition_is_told_without_c_names(line: str) -> None:
 def holder() -> Iterator[None]:
     with subprocess.Popen(
         [program(), "exec", "--sms", "120", "--name", "big", "--", "cat"],
-        env=environment({"GCX_DRIVER": H100, "GCX_HOLD_FOLDER": os.environ["GCX_HOLD_FOLDER"]}),
+        env=environment({"GCX_DRIVER": H100, "GCX_RESERVATION_DIR": os.environ["GCX_RESERVATION_DIR"]}),
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stderr is not None
@@ -118,7 +118,7 @@ def test_refusals_beside_another_are_told_without_c_names() -> None:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder[:20])
 def test_unusable_folder_is_told_without_c_names(folder: str) -> None:
     for line in ("exec --sms 24 -- true", "ps", "top --once"):
-        done = gcx(*line.split(), env={"GCX_HOLD_FOLDER": folder})
+        done = gcx(*line.split(), env={"GCX_RESERVATION_DIR": folder})
         assert done.returncode != 0 or "warning: " in done.stdout, done
         check(done.stderr or "gcx top: " + done.stdout)
 
@@ -141,9 +141,9 @@ def test_failing_driver_is_told_without_functions_of_gcx(command: str) -> None:
 
 def test_quoted_names_are_left_alone() -> None:
     """Names that users chose may look like anything."""
-    words = ["exec", "--sms", "24", "--name", "gcx_hold_create", "--quiet", "--", program()]
+    words = ["exec", "--sms", "24", "--name", "gcx_reservation_acquire", "--quiet", "--", program()]
     done = gcx(*words, "exec", "--sms", "30", "--", "true")
-    assert 'the reservation "gcx_hold_create" of device 0 has 24 SMs' in done.stderr, done
+    assert 'the reservation "gcx_reservation_acquire" of device 0 has 24 SMs' in done.stderr, done
 
 
 def test_mps_percentage_is_told_without_c_names() -> None:

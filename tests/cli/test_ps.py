@@ -1,4 +1,4 @@
-"""gcx ps: the holds of all processes, as text and as JSON; and what gcx top shows of them."""
+"""gcx ps: the reservations of all processes, as text and JSON, and what gcx top shows of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ps(folder: Path, *words: str, command: str = "ps") -> Done:
-    return gcx(command, *words, driver=NO_DRIVER, env={"GCX_HOLD_FOLDER": str(folder)})
+    return gcx(command, *words, driver=NO_DRIVER, env={"GCX_RESERVATION_DIR": str(folder)})
 
 
 def shown(folder: Path, command: str = "ps") -> str:
@@ -48,7 +48,7 @@ def test_nobody(folder: Path) -> None:
     assert told(folder) == {
         "simulated": False,
         "folder": str(folder),
-        "holds": [],
+        "reservations": [],
         "warnings": [],
     }
     assert list(folder.iterdir()) == []
@@ -59,7 +59,7 @@ def test_what_is_shown(folder: Path) -> None:
         text = shown(folder)
         assert "132 SMs, SIMULATED: 132 held, 0 free\n" in text
         assert "Without MPS, processes take turns" in text
-        assert text.endswith(f"\nHolds of {folder}; those in other folders are not listed\n")
+        assert text.endswith(f"\nReservations of {folder}; those in other folders are not listed\n")
         rows = [line.split() for line in text.splitlines()[2:-2]]
         pids = [str(trainer.process.pid), str(server.process.pid)]
         assert [(*row[:4], row[-3]) for row in rows] == [
@@ -83,7 +83,7 @@ def test_what_is_shown(folder: Path) -> None:
         assert "132 SMs, SIMULATED: 72 held, 60 free\n" in text
         server.end()
         assert "nobody holds" in shown(folder)
-        assert not list(folder.glob("*hold-*"))
+        assert not list(folder.glob("*reservation-*"))
 
 
 def test_json(folder: Path) -> None:
@@ -91,7 +91,7 @@ def test_json(folder: Path) -> None:
         document = told(folder)
         assert document["simulated"] is True
         assert document["warnings"] == []
-        train, decode, batch = document["holds"]
+        train, decode, batch = document["reservations"]
         assert train["name"] == "train"
         assert (train["pid"], train["waits"]) == (trainer.process.pid, False)
         assert (decode["pid"], decode["sm_count"]) == (server.process.pid, 24)
@@ -101,11 +101,11 @@ def test_json(folder: Path) -> None:
         assert train["device_uuid"] == batch["device_uuid"]
         assert (train["mps"], train["mps_thread_percentage"]) == ("off", 0)
         assert abs(train["since_ms"] - 1000 * time.time()) < 600_000
-        assert told(folder, "top")["holds"] == document["holds"]
+        assert told(folder, "top")["reservations"] == document["reservations"]
 
 
 def test_free_sms_while_another_waits_are_for_that_one(folder: Path) -> None:
-    with publishers(folder, ("p", "hold:a:108", "wait:hold:b:48")):
+    with publishers(folder, ("p", "reservation:a:108", "wait:reservation:b:48")):
         assert ": 108 held, 24 free for those that wait\n" in shown(folder)
 
 
@@ -114,7 +114,7 @@ def test_process_with_a_percentage_under_mps_leaves_no_count_that_is_known(folde
     limited = {"GCX_SIM_MPS": "1", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}
     done = gcx(
         "exec", "--sms", "8", "--", program(), "ps",
-        env={**limited, "GCX_HOLD_FOLDER": str(folder)},
+        env={**limited, "GCX_RESERVATION_DIR": str(folder)},
     )  # fmt: skip
     assert " SMs, SIMULATED\n" in done.stdout, done
     assert "free" not in done.stdout
@@ -123,33 +123,43 @@ def test_process_with_a_percentage_under_mps_leaves_no_count_that_is_known(folde
 def test_uuid_is_the_same_in_info_ps_and_exec(folder: Path) -> None:
     uuid = json.loads(gcx("info", "--json").stdout)["devices"][0]["uuid"]
     assert re.fullmatch(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", uuid)
-    with publishers(folder, ("p", "hold:a:24", "lease:24")):
+    with publishers(folder, ("p", "reservation:a:24", "lease:24")):
         assert f", {uuid}, 132 SMs" in shown(folder)
-        assert told(folder)["holds"][0]["device_uuid"] == uuid
+        assert told(folder)["reservations"][0]["device_uuid"] == uuid
         assert told(folder, "top")["leases"][0]["device_uuid"] == uuid
     done = gcx(
-        "exec", "--sms", "8", "--device", uuid, "--", "true", env={"GCX_HOLD_FOLDER": str(folder)}
+        "exec",
+        "--sms",
+        "8",
+        "--device",
+        uuid,
+        "--",
+        "true",
+        env={"GCX_RESERVATION_DIR": str(folder)},
     )
     assert (done.returncode, " has 8 of " in done.stderr) == (0, True)
 
 
 def test_wait_for_rest_is_listed_as_rest(folder: Path) -> None:
-    with publishers(folder, ("p", "hold:all:rest", "wait:hold:late:rest")):
+    with publishers(folder, ("p", "reservation:all:rest", "wait:reservation:late:rest")):
         rows = [line.split()[:4] for line in shown(folder).splitlines()[2:-2]]
         assert rows == [
             ["all", "132", "coscheduled", "0-15"],
             ["late", "rest", "coscheduled", "waits"],
         ]
-        assert [hold["sm_count"] for hold in told(folder)["holds"]] == [132, "rest"]
+        assert [reservation["sm_count"] for reservation in told(folder)["reservations"]] == [
+            132,
+            "rest",
+        ]
 
 
 def test_names_do_nothing_to_the_terminal(folder: Path) -> None:
     for name in ("\x1b[2J", "a\nb", "\u009b2J", "\udcff"):
-        with publishers(folder, ("p", f"hold:{name}:32")):
+        with publishers(folder, ("p", f"reservation:{name}:32")):
             text = shown(folder)
             assert all(line.isprintable() for line in text.splitlines()), (name, text)
             assert "\\x" in text
-            assert len(told(folder)["holds"]) == 1
+            assert len(told(folder)["reservations"]) == 1
 
 
 def test_a_folder_that_is_named(folder: Path) -> None:
@@ -167,9 +177,9 @@ def test_a_folder_that_is_named(folder: Path) -> None:
     assert "no absolute path" in done.stderr
 
 
-def test_what_is_no_hold(folder: Path) -> None:
-    (folder / f"hold-{32 * '0'}-{16 * '0'}").symlink_to("/etc/passwd")
+def test_what_is_no_reservation(folder: Path) -> None:
+    (folder / f"reservation-{32 * '0'}-{16 * '0'}").symlink_to("/etc/passwd")
     assert "nobody holds" in shown(folder)
-    (folder / f"hold-{32 * '1'}-{16 * '0'}").write_text("left by nobody who lives")
+    (folder / f"reservation-{32 * '1'}-{16 * '0'}").write_text("left by nobody who lives")
     assert "nobody holds" in shown(folder)
-    assert [path.name for path in folder.iterdir()] == [f"hold-{32 * '0'}-{16 * '0'}"]
+    assert [path.name for path in folder.iterdir()] == [f"reservation-{32 * '0'}-{16 * '0'}"]

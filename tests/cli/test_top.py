@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def top(folder: Path, *words: str) -> Done:
-    return gcx("top", *words, driver=NO_DRIVER, env={"GCX_HOLD_FOLDER": str(folder)})
+    return gcx("top", *words, driver=NO_DRIVER, env={"GCX_RESERVATION_DIR": str(folder)})
 
 
 def shown(folder: Path) -> str:
@@ -57,7 +57,7 @@ def test_nobody(folder: Path) -> None:
         "simulated": False,
         "processes": [],
         "leases": [],
-        "holds": [],
+        "reservations": [],
         "warnings": [],
     }
     assert top(folder).stdout == text  # no terminal: as --once
@@ -192,7 +192,7 @@ class Terminal:
 
         self.process = subprocess.Popen(
             [program(), "top", *words],
-            env=environment({"GCX_HOLD_FOLDER": str(folder), "TERM": "xterm", **(env or {})}),
+            env=environment({"GCX_RESERVATION_DIR": str(folder), "TERM": "xterm", **(env or {})}),
             stdin=slave,
             stdout=slave,
             stderr=slave,

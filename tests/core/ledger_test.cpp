@@ -88,7 +88,7 @@ class Model {
             CHECK_EQ(planned.has_value(), *expected);
         if (!planned)
             return;
-        const Holding& has = planned->front();
+        const Reservationing& has = planned->front();
         check_granted(wish, {}, has);
         CHECK((has.own - free).empty());
         ledger_.set(wish.who, has);
@@ -145,7 +145,7 @@ class Model {
         const auto planned = ledger_.plan(change, shape_.all());
         if (!planned)
             return;
-        std::vector<Holding> before;
+        std::vector<Reservationing> before;
         for (std::size_t i = 0; i < count; i++) {
             before.push_back(ledger_.of(change[i].who));
             check_granted(change[i], before[i], (*planned)[i]);
@@ -156,7 +156,7 @@ class Model {
             wishes_[i] = change[i];
     }
 
-    void check_granted(const Wish& wish, const Holding& before, const Holding& has) {
+    void check_granted(const Wish& wish, const Reservationing& before, const Reservationing& has) {
         const uint32_t sms = shape_.sm_count(has.all());
         CHECK(legal_(has.all()));
         CHECK((has.own & has.shared).empty());
@@ -226,7 +226,7 @@ void random_leases() {
     }
 }
 
-Holding plan_one(Ledger& ledger, const Wish& wish) {
+Reservationing plan_one(Ledger& ledger, const Wish& wish) {
     const auto planned = ledger.plan({&wish, 1}, ledger.shape().all());
     CHECK(planned.has_value());
     if (!planned)
@@ -282,12 +282,12 @@ void what_is_not_there_is_not_given() {
 
 void shared_ones_keep_room_for_others() {
     Ledger ledger({15, 8, 12}, any);
-    const Holding first = plan_one(ledger, {1, 24, 0, true, 0});
+    const Reservationing first = plan_one(ledger, {1, 24, 0, true, 0});
     CHECK(first.own.empty());
     CHECK_EQ(first.shared.count(), 3U);
     // The second has the same, and a floor of its own if it asks for one.
     CHECK(plan_one(ledger, {2, 24, 0, true, 0}) == first);
-    const Holding third = plan_one(ledger, {3, 40, 0, true, 16});
+    const Reservationing third = plan_one(ledger, {3, 40, 0, true, 16});
     CHECK_EQ(third.own.count(), 2U);
     CHECK((third.own & first.shared).empty());
     CHECK(third.shared == first.shared);
@@ -295,7 +295,7 @@ void shared_ones_keep_room_for_others() {
     const Wish ten = {5, 10, 0, true, 0};
     CHECK(ledger.plan({&ten, 1}, ledger.shape().all())->front().shared == set_of({15}));
     // Nobody alone has what is shared.
-    const Holding single = plan_one(ledger, {4, kRest, 0, false, 0});
+    const Reservationing single = plan_one(ledger, {4, kRest, 0, false, 0});
     CHECK((single.own & (first.all() | third.all())).empty());
     CHECK_EQ(single.own.count() + first.shared.count() + third.own.count(), 16U);
     // What the last of them shared is free again.
@@ -312,7 +312,7 @@ void the_odd_atom_needs_the_last_ones() {
     plan_one(ledger, {2, 16, 0, false, 0});
     ledger.set(1, {});
     // Free are the first two and the last twelve: all of them with the odd one can't go together.
-    const Holding rest = plan_one(ledger, {3, kRest, 0, false, 0});
+    const Reservationing rest = plan_one(ledger, {3, kRest, 0, false, 0});
     CHECK(rest.own == (range(0, 2) | range(4, 15)));
     CHECK(plan_one(ledger, {4, kRest, 0, false, 0}).own == set_of({15}));
 }

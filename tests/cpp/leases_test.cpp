@@ -61,7 +61,8 @@ void nobody_else_has_them() {
     CHECK(live.size() == 3 && std::string(live[1].name) == "two" && live[2].device == 1);
     CHECK(gcx::resource(live[0].resource) == one.get_resource());
     CHECK_EQ(gcx::live_leases(1).size(), 1u);
-    const auto clear = gcx::device(0).sms().split({24, gcx::rest}, gcx::split_flags::unleased);
+    const auto clear =
+        gcx::device(0).sms().split({24, gcx::rest}, gcx::split_flags::exclude_leased);
     CHECK_EQ(clear.groups[0].overlap(one.get_resource() | two.get_resource()), 0u);
     CHECK_EQ(clear.groups[1].sm_count(), 132u - 3 * 24);
 }
@@ -95,7 +96,7 @@ void hand_over() {
     CHECK_THROWS(GCX_ERROR_CONTEXT_IS_DESTROYED, stream.synchronize());
     CHECK_EQ(gcx::live_leases().size(), 1u);
     gcx::lease third(0, 8);
-    third.hand_over(to, gcx::resize_flags::at_once);
+    third.hand_over(to, gcx::resize_flags::deferred);
     CHECK_EQ(to.sm_count(), 64u);
 }
 

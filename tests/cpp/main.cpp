@@ -7,11 +7,11 @@ int main(int argc, char** argv) {
 #error "these tests are to be built with -fno-rtti"
 #endif
     if (argc == 4 && std::string(argv[1]) == "join")
-        return join_hold(argv[2], argv[3]);
+        return join_reservation(argv[2], argv[3]);
     test_library();
     test_values();
     test_objects();
-    test_holds();
+    test_reservations();
     test_leases();
     test_misuse();
     test_ahead();

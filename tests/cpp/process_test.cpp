@@ -77,7 +77,7 @@ void counts() {
 }
 
 void published() {
-    const Folder folder("GCX_HOLD_FOLDER");
+    const Folder folder("GCX_RESERVATION_DIR");
     CHECK(gcx::published_processes().empty() && gcx::published_leases().empty());
     support::on_machine("2xh100@13.0", [] {
         gcx::publish_stop();
@@ -111,7 +111,7 @@ void published() {
         gcx::publish_stop();
     });
     support::in_child("a folder that isn't there", [] {
-        setenv("GCX_HOLD_FOLDER", "/no/such/folder", 1);
+        setenv("GCX_RESERVATION_DIR", "/no/such/folder", 1);
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
         CHECK_THROWS(GCX_ERROR_OPERATING_SYSTEM, gcx::publish_start());
     });

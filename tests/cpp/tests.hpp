@@ -11,7 +11,7 @@
 
 void test_values();
 void test_objects();
-void test_holds();
+void test_reservations();
 void test_leases();
 void test_library();
 void test_misuse();
@@ -56,8 +56,8 @@ struct Folder {
     char path[32] = "/tmp/gcx-cpp-XXXXXX";
 };
 
-// What the tests of holds start this program for.
-int join_hold(const char* token, const char* driver);
+// What the tests of reservations start this program for.
+int join_reservation(const char* token, const char* driver);
 
 // A test on two H100s with each of these drivers.
 template <class Body>

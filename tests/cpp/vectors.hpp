@@ -67,9 +67,9 @@ inline const std::map<std::string, int> kFlags = {
     {"fine", static_cast<int>(gcx::split_flags::fine)},
     {"max-cluster", static_cast<int>(gcx::split_flags::max_cluster)},
     {"exact", static_cast<int>(gcx::split_flags::exact)},
-    {"unleased", static_cast<int>(gcx::split_flags::unleased)},
+    {"exclude_leased", static_cast<int>(gcx::split_flags::exclude_leased)},
     {"shared", static_cast<int>(gcx::lease_flags::shared)},
-    {"at-once", static_cast<int>(gcx::resize_flags::at_once)},
+    {"at-once", static_cast<int>(gcx::resize_flags::deferred)},
     {"private", static_cast<int>(gcx::context_flags::private_)},
     {"timing", static_cast<int>(gcx::event_flags::timing)},
     {"blocking", static_cast<int>(gcx::event_flags::blocking_sync)}};

@@ -83,8 +83,8 @@ def test_what_c_would_get_wrong_is_refused(c: ctypes.CDLL) -> None:
     ):
         with pytest.raises(ctypes.ArgumentError, match=message):
             c.gcx_lease_acquire(device, count, None, byref(lease))
-    with pytest.raises(ctypes.ArgumentError, match="gcx_hold_join: token is b'a"):
-        c.gcx_hold_join(b"a\0b", byref(gcx.gcx_hold()))
+    with pytest.raises(ctypes.ArgumentError, match="gcx_reservation_join: token is b'a"):
+        c.gcx_reservation_join(b"a\0b", byref(gcx.gcx_reservation()))
     with pytest.raises(gcx.GcxError, match="sm_count is 0; GCX_REST requests"):
         c.gcx_lease_acquire(0, 0, None, byref(lease))
     with pytest.raises(ValueError, match=r"gcx_lease_params\.name is b'a"):

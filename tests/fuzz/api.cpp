@@ -45,7 +45,7 @@ std::recursive_mutex& application() {
 std::size_t logged = 0;
 
 void on_log(gcx_log_level level, const char* message, void* user_data) {
-    const std::lock_guard hold(application());
+    const std::lock_guard reservation(application());
     must(user_data == &logged, "the log's user_data");
     must(level > GCX_LOG_NONE && level <= GCX_LOG_DEBUG, "the log's level");
     logged += std::strlen(message);
@@ -597,10 +597,10 @@ constexpr auto kOperations = std::to_array<Operation>({
     change_graph,
     graph_facts,
     partition_counts,
-    take_hold,
-    join_hold,
-    destroy_hold,
-    hold_facts,
+    acquire_reservation,
+    join_reservation,
+    destroy_reservation,
+    reservation_facts,
     shared_sms,
     verify,
 });
@@ -610,7 +610,7 @@ void one_operation(Bytes& bytes, Shared& shared) {
     const Operation operation = kOperations[(byte & 0x7f) % kOperations.size()];
     // set_log waits for callbacks, which wait for the lock.
     if (byte >= 0x80 && operation != set_log && operation != current_natively) {
-        const std::lock_guard hold(application());
+        const std::lock_guard reservation(application());
         operation(bytes, shared);
     } else {
         operation(bytes, shared);
@@ -632,7 +632,7 @@ void end(Shared& shared) {
     shared.graphs.destroy_all();
     shared.streams.destroy_all();
     shared.leases.destroy_all();
-    shared.holds.destroy_all();
+    shared.reservations.destroy_all();
     shared.cancels.destroy_all();
     shared.contexts.destroy_all();
     shared.events.destroy_all();

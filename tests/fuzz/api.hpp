@@ -130,7 +130,7 @@ struct Shared {
     Slots<gcx_lease> leases{gcx_lease_release};
     Slots<gcx_cancel> cancels{gcx_cancel_destroy};
     Slots<gcx_graph> graphs{gcx_graph_destroy};
-    Slots<gcx_hold> holds{gcx_hold_destroy};
+    Slots<gcx_reservation> reservations{gcx_reservation_release};
     bool nested = false; // within current_natively
     bool alone = true;   // one thread: the program may use native handles as well
     // Native objects of the application's own.
@@ -186,11 +186,11 @@ void cancel(Bytes& bytes, Shared& shared);
 void publish(Bytes& bytes, Shared& shared);
 void partition_counts(Bytes& bytes, Shared& shared);
 void queues(Bytes& bytes, Shared& shared);
-// And in api_holds.cpp.
-void take_hold(Bytes& bytes, Shared& shared);
-void join_hold(Bytes& bytes, Shared& shared);
-void destroy_hold(Bytes& bytes, Shared& shared);
-void hold_facts(Bytes& bytes, Shared& shared);
+// And in api_reservations.cpp.
+void acquire_reservation(Bytes& bytes, Shared& shared);
+void join_reservation(Bytes& bytes, Shared& shared);
+void destroy_reservation(Bytes& bytes, Shared& shared);
+void reservation_facts(Bytes& bytes, Shared& shared);
 // And in api_ahead.cpp.
 void prepare(Bytes& bytes, Shared& shared);
 void trim(Bytes& bytes, Shared& shared);

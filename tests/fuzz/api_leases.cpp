@@ -120,7 +120,8 @@ void live_leases(Bytes& bytes, Shared& shared) {
     const gcx_resource input = shared.resource(bytes);
     const gcx_sm_request request = {bytes.count(), 0, 0, 0, 0, {}};
     Out<gcx_resource> group;
-    CALL_OUT(group, gcx_sm_split(&input, &request, 1, GCX_SPLIT_UNLEASED, &group.value, nullptr));
+    CALL_OUT(group,
+             gcx_sm_split(&input, &request, 1, GCX_SPLIT_EXCLUDE_LEASED, &group.value, nullptr));
 }
 
 void cancel(Bytes& bytes, Shared& shared) {
@@ -156,10 +157,11 @@ void publish(Bytes& bytes, Shared& shared) {
 // Nothing that answers counts is beside a fuzzer, so that asking is an error, and leaves none.
 void partition_counts(Bytes& bytes, Shared&) {
     if (bytes.flag())
-        must(CALL(gcx_report_partition_counts()) != GCX_SUCCESS, "counts by what isn't there");
+        must(CALL(gcx_driver_report_partition_counts()) != GCX_SUCCESS,
+             "counts by what isn't there");
     int32_t reporting = -1;
     const bool given = bytes.flag();
-    if (CALL(gcx_reports_partition_counts(given ? &reporting : nullptr)) == GCX_SUCCESS)
+    if (CALL(gcx_driver_reports_partition_counts(given ? &reporting : nullptr)) == GCX_SUCCESS)
         must(given && reporting == 0, "counts are reported, and can't be");
 }
 

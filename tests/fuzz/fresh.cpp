@@ -57,7 +57,7 @@ void begin_input(const std::string& driver) {
     set("GCX_SIM_LIBRARY", FUZZ_SIM_LIBRARY);
     set("GCX_DRIVER", driver);
     static const Folder folder;
-    set("GCX_HOLD_FOLDER", folder.path);
+    set("GCX_RESERVATION_DIR", folder.path);
 }
 
 } // namespace fuzz

@@ -29,7 +29,7 @@ constexpr uint32_t kMost = published::kMostRows;
 // What somebody holds: opened, and locked, for good.
 int hostile_file() {
     const std::string folder =
-        std::getenv("GCX_HOLD_FOLDER") + ("/user-" + std::to_string(geteuid()));
+        std::getenv("GCX_RESERVATION_DIR") + ("/user-" + std::to_string(geteuid()));
     const std::string path = folder + "/leases-0123456789abcdef";
     must(mkdir(folder.c_str(), 0700) == 0, "the folder can't be made");
     const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

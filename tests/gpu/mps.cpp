@@ -1,10 +1,11 @@
-// One of two processes on a device, for tests/gpu/mps.sh and tests/gpu/holds.sh:
+// One of two processes on a device, for tests/gpu/mps.sh and tests/gpu/reservations.sh:
 //     gcx-gpu-mps hog SECONDS PART         kernels of 8448 blocks without pause: how many a second
 //     gcx-gpu-mps critical SECONDS PART    a kernel of 24 blocks now and then: p50, p90, p99 in us
-//     gcx-gpu-mps taker SECONDS SMS        waits so long for a hold: what came of it, and after how
+//     gcx-gpu-mps taker SECONDS SMS        waits so long for a reservation: what came of it, and
+//     after how
 //                                          many ms
 // PART is plain, a stream of the whole device, or 108 or 24: that part of gcx's split of both; or
-// held-108 or held-24: a hold of so many SMs, which no other process has.
+// held-108 or held-24: a reservation of so many SMs, which no other process has.
 #include "critical.hpp"
 
 #include <gcx.h>
@@ -38,10 +39,10 @@ void need(gcx_result result, const char* call) {
 
 // For as long as the process lives.
 gcx_resource held(uint32_t sm_count) {
-    gcx_hold hold = nullptr;
+    gcx_reservation reservation = nullptr;
     gcx_resource resource{};
-    NEED(gcx_hold_create(0, sm_count, nullptr, &hold));
-    NEED(gcx_hold_get_resource(hold, &resource));
+    NEED(gcx_reservation_acquire(0, sm_count, nullptr, &reservation));
+    NEED(gcx_reservation_get_resource(reservation, &resource));
     return resource;
 }
 
@@ -54,11 +55,11 @@ CUstream stream_on(const gcx_resource& resource) {
 }
 
 void take(double seconds, uint32_t sm_count) {
-    gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
+    gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
     params.timeout_ms = static_cast<uint32_t>(seconds * 1000);
-    gcx_hold hold = nullptr;
+    gcx_reservation reservation = nullptr;
     const auto start = Clock::now();
-    const gcx_result result = gcx_hold_create(0, sm_count, &params, &hold);
+    const gcx_result result = gcx_reservation_acquire(0, sm_count, &params, &reservation);
     const std::chrono::duration<double, std::milli> waited = Clock::now() - start;
     std::printf("%s %.1f\n", gcx_result_name(result), waited.count());
 }

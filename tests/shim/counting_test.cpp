@@ -1,4 +1,4 @@
-// gcx_report_partition_counts: what other libraries of a process that uses gcx are told.
+// gcx_driver_report_partition_counts: what other libraries of a process that uses gcx are told.
 #include "../api/support.hpp"
 #include "asked_by.hpp"
 
@@ -46,7 +46,7 @@ int told_by_address() {
 
 int is_reporting() {
     int32_t reporting = -1;
-    CHECK_OK(gcx_reports_partition_counts(&reporting));
+    CHECK_OK(gcx_driver_reports_partition_counts(&reporting));
     return reporting;
 }
 
@@ -64,8 +64,8 @@ gcx_context make(uint32_t sms, int32_t device = 0) {
 
 void start() {
     CHECK_EQ(is_reporting(), 0);
-    CHECK_OK(gcx_report_partition_counts());
-    CHECK_OK(gcx_report_partition_counts());
+    CHECK_OK(gcx_driver_report_partition_counts());
+    CHECK_OK(gcx_driver_report_partition_counts());
     CHECK_EQ(is_reporting(), 1);
     CHECK_EQ(support::sim::calls(), 0U); // nothing has started
     libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -166,7 +166,7 @@ void a_failing_call() {
 void after_gcx() {
     int32_t count = 0;
     CHECK_OK(gcx_device_get_count(&count));
-    CHECK_EQ(gcx_report_partition_counts(), GCX_ERROR_NOT_PERMITTED);
+    CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_NOT_PERMITTED);
     CHECK_EQ(is_reporting(), 0);
     const gcx_context part = make(16);
     CHECK_OK(gcx_context_destroy(part));
@@ -176,7 +176,7 @@ void after_gcx() {
 void too_late() {
     void* const first = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     CHECK(first != nullptr);
-    CHECK_EQ(gcx_report_partition_counts(), GCX_ERROR_NOT_PERMITTED);
+    CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_NOT_PERMITTED);
     CHECK(std::string(gcx_last_error_message()).find("loaded in this process already") !=
           std::string::npos);
     CHECK_EQ(is_reporting(), 0);
@@ -217,7 +217,7 @@ void loading_threads_do_not_block() {
             }
         });
     }
-    CHECK_OK(gcx_report_partition_counts());
+    CHECK_OK(gcx_driver_report_partition_counts());
     done = true;
     for (std::thread& thread : threads)
         thread.join();
@@ -225,12 +225,12 @@ void loading_threads_do_not_block() {
 }
 
 void wrong_arguments() {
-    CHECK_EQ(gcx_reports_partition_counts(nullptr), GCX_ERROR_INVALID_VALUE);
+    CHECK_EQ(gcx_driver_reports_partition_counts(nullptr), GCX_ERROR_INVALID_VALUE);
     setenv("GCX_DRIVER", "/nowhere/libcuda.so.1", 1);
-    CHECK_EQ(gcx_report_partition_counts(), GCX_ERROR_SHARED_OBJECT_INIT_FAILED);
+    CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_SHARED_OBJECT_INIT_FAILED);
     CHECK_EQ(is_reporting(), 0);
     setenv("GCX_DRIVER", "libnobody-has-this.so", 1);
-    CHECK_EQ(gcx_report_partition_counts(), GCX_ERROR_SHARED_OBJECT_INIT_FAILED);
+    CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_SHARED_OBJECT_INIT_FAILED);
     // What failed left nothing: asked rightly it works.
     setenv("GCX_DRIVER", "sim:h100@13.0", 1);
     start();

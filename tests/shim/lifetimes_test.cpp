@@ -92,7 +92,7 @@ void release(const Inside& inside) {
     const CUcontext primary = retain();
     CU_OK(cuDevicePrimaryCtxRelease, 0);
     CU_OK(cuDevicePrimaryCtxRelease, 0);
-    // The partition's own hold isn't the program's to give up.
+    // The partition's own reservation isn't the program's to give up.
     CHECK_EQ(CU(cuDevicePrimaryCtxRelease)(0), CUDA_ERROR_INVALID_CONTEXT);
     CHECK_EQ(retain(), primary);
     CU_OK(cuCtxSetCurrent, primary);
@@ -219,9 +219,9 @@ void forks_meanwhile(const Inside&) {
     other.join();
 }
 
-uint32_t live_holds(const char* folder) {
+uint32_t live_reservations(const char* folder) {
     uint32_t count = 0;
-    const gcx_result result = gcx_hold_list(folder, nullptr, 0, &count);
+    const gcx_result result = gcx_reservation_list(folder, nullptr, 0, &count);
     CHECK(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_VALUE);
     return count;
 }
@@ -229,28 +229,28 @@ uint32_t live_holds(const char* folder) {
 // SMs that no other process has stay so as long as the program lives, though whoever took them, and
 // the descriptor that it left, is gone.
 void held(const Inside& inside) {
-    char folder[] = "/tmp/gcx-shim-holds-XXXXXX";
+    char folder[] = "/tmp/gcx-shim-reservations-XXXXXX";
     CHECK(mkdtemp(folder) != nullptr);
     CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-    gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
-    gcx_hold hold = nullptr;
+    gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
+    gcx_reservation reservation = nullptr;
     params.folder = folder;
-    CHECK_OK(gcx_hold_create(0, 24, &params, &hold));
-    char token[GCX_MAX_HOLD_TOKEN] = "";
-    CHECK_OK(gcx_hold_get_token(hold, token, sizeof token));
+    CHECK_OK(gcx_reservation_acquire(0, 24, &params, &reservation));
+    char token[GCX_MAX_RESERVATION_TOKEN] = "";
+    CHECK_OK(gcx_reservation_get_token(reservation, token, sizeof token));
     gcx::exec::Plan plan = inside.plan;
     plan.devices[0].token = token;
     setenv("GCX_EXEC_PLAN", write_plan(plan).c_str(), 1);
     CU_OK(cuInit, 0);
     CU_OK(cuCtxSetCurrent, retain());
-    CHECK_OK(gcx_hold_destroy(hold));
-    CHECK_EQ(live_holds(folder), 1U);
+    CHECK_OK(gcx_reservation_release(reservation));
+    CHECK_EQ(live_reservations(folder), 1U);
     launch_somewhere();
-    CHECK_EQ(status_of_child([&] { return live_holds(folder) == 1 ? 0 : 1; }), 0);
+    CHECK_EQ(status_of_child([&] { return live_reservations(folder) == 1 ? 0 : 1; }), 0);
     CHECK_EQ(std::system((std::string("rm -r ") + folder).c_str()), 0);
 }
 
-// Whose hold has ended must not run, for the SMs may be another's.
+// Whose reservation has ended must not run, for the SMs may be another's.
 void held_no_more(const Inside&) {
     CU_OK(cuInit, 0);
     CUcontext primary = nullptr;
@@ -290,6 +290,7 @@ int main() {
     inside::run({}, forks_meanwhile);
     inside::run({}, held);
     inside::run_damaged(
-        {}, [](gcx::exec::Plan& plan) { plan.devices[0].token = "/nowhere/hold-1"; }, held_no_more);
+        {}, [](gcx::exec::Plan& plan) { plan.devices[0].token = "/nowhere/reservation-1"; },
+        held_no_more);
     return check::summary("lifetimes inside");
 }

@@ -1,6 +1,6 @@
 // Reservations of a program inside gcx exec, which sees its partition as the device: each is a part
 // of the partition's, and of the same SMs as its atoms are on the whole device.
-#include "../api/holds.hpp"
+#include "../api/reservations.hpp"
 #include "inside.hpp"
 
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ struct Case {
 
 // What processes of the test tell each other.
 struct Board {
-    char token[GCX_MAX_HOLD_TOKEN];
+    char token[GCX_MAX_RESERVATION_TOKEN];
     uint32_t atom_count;
     uint64_t atoms[8];           // of a reservation
     inside::Sms sms_of_atom[80]; // on the whole device
@@ -63,10 +63,10 @@ void read_atoms(const Case& wanted, Board& board) {
 }
 
 // Checks that a reservation runs on the SMs that its file says.
-void check_sms(gcx_hold hold, const Board& board) {
-    const gcx_hold_info info = holds::info_of(hold);
+void check_sms(gcx_reservation reservation, const Board& board) {
+    const gcx_reservation_info info = reservations::info_of(reservation);
     gcx_resource resource{};
-    CHECK_OK(gcx_hold_get_resource(hold, &resource));
+    CHECK_OK(gcx_reservation_get_resource(reservation, &resource));
     CHECK_EQ(sms(resource), info.sm_count);
     inside::Sms expected{};
     for (uint32_t atom = 0; atom < board.atom_count; atom++) {
@@ -77,7 +77,7 @@ void check_sms(gcx_hold hold, const Board& board) {
     const Partition partition(resource);
     CHECK(set_of(partition.probe()) == expected);
     gcx_lease lease = nullptr;
-    CHECK_OK(gcx_hold_acquire_lease(hold, GCX_REST, nullptr, &lease));
+    CHECK_OK(gcx_reservation_acquire_lease(reservation, GCX_REST, nullptr, &lease));
     gcx_lease_info leased = GCX_LEASE_INFO_INIT;
     CHECK_OK(gcx_lease_get_info(lease, &leased));
     CHECK_EQ(leased.sm_count, info.sm_count);
@@ -90,11 +90,12 @@ void parts_run_on_the_sms_of_their_atoms(const Case& wanted) {
     read_atoms(wanted, board);
     Other owner([&](Other& other) {
         CHECK_OK(gcx_driver_open(("sim:" + std::string(wanted.spec)).c_str()));
-        const gcx_hold hold = holds::taken(wanted.sms, {.family = wanted.family});
-        const std::string token = holds::token_of(hold);
+        const gcx_reservation reservation =
+            reservations::taken(wanted.sms, {.family = wanted.family});
+        const std::string token = reservations::token_of(reservation);
         std::memcpy(board.token, token.c_str(), token.size() + 1);
         other.point();
-        holds::give_back(hold);
+        reservations::give_back(reservation);
     });
     owner.arrived();
     const Wish wish = {.spec = wanted.spec,
@@ -104,25 +105,25 @@ void parts_run_on_the_sms_of_their_atoms(const Case& wanted) {
     inside::run_damaged(
         wish, [&](gcx::exec::Plan& plan) { plan.devices[0].token = board.token; },
         [&](const Inside&) {
-            gcx_hold first = nullptr;
-            if (holds::take(8, {}, &first) == GCX_ERROR_NOT_SUPPORTED) {
+            gcx_reservation first = nullptr;
+            if (reservations::take(8, {}, &first) == GCX_ERROR_NOT_SUPPORTED) {
                 CHECK(wanted.family == GCX_SM_FAMILY_MAX_CLUSTER); // the driver divides otherwise
                 return;
             }
             check_sms(first, board);
-            gcx_hold second = nullptr;
-            CHECK_OK(holds::take(GCX_REST, {}, &second));
+            gcx_reservation second = nullptr;
+            CHECK_OK(reservations::take(GCX_REST, {}, &second));
             check_sms(second, board);
-            const auto found = holds::listed();
+            const auto found = reservations::listed();
             CHECK_EQ(found.size(), 3U);
-            gcx_hold third = nullptr;
-            CHECK_EQ(holds::take(8, {}, &third), GCX_ERROR_ALREADY_ACQUIRED);
-            holds::give_back(second);
+            gcx_reservation third = nullptr;
+            CHECK_EQ(reservations::take(8, {}, &third), GCX_ERROR_ALREADY_ACQUIRED);
+            reservations::give_back(second);
             // One of the reservation around has the SMs of the partition.
-            CHECK_OK(gcx_hold_join(board.token, &third));
+            CHECK_OK(gcx_reservation_join(board.token, &third));
             check_sms(third, board);
-            holds::give_back(third);
-            holds::give_back(first);
+            reservations::give_back(third);
+            reservations::give_back(first);
         });
     owner.next();
     owner.ended();

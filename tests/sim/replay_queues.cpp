@@ -18,7 +18,7 @@ constexpr double kWaitsUs = 500; // what takes longer has waited; nothing comes 
 class Machine {
   public:
     explicit Machine(const std::string& connections, const char* machine = "h200@13.0",
-                     bool own_queues = false) {
+                     bool require_workqueues = false) {
         if (connections.empty())
             unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
         else
@@ -27,8 +27,8 @@ class Machine {
         CHECK_OK(cuInit(0));
         primary_.emplace();
         const Split made = split(query(), 1, 0, 24);
-        b_ = partition(made.groups[0], own_queues);
-        a_ = partition(made.remainder, own_queues);
+        b_ = partition(made.groups[0], require_workqueues);
+        a_ = partition(made.remainder, require_workqueues);
     }
     Machine(const Machine&) = delete;
     Machine& operator=(const Machine&) = delete;
@@ -109,9 +109,9 @@ class Machine {
     }
 
   private:
-    static std::unique_ptr<Partition> partition(const CUdevResource& sms, bool own_queues) {
+    static std::unique_ptr<Partition> partition(const CUdevResource& sms, bool require_workqueues) {
         std::vector<CUdevResource> resources = {sms};
-        if (own_queues) {
+        if (require_workqueues) {
             CUdevResource queues{};
             CHECK_OK(cuDeviceGetDevResource(0, &queues, cu::kResourceWorkqueueConfig));
             auto fields = cu::get_fields<cu::WorkqueueFields>(queues);
@@ -226,8 +226,8 @@ std::function<void(Machine&)> graph(unsigned branches, unsigned kernels, unsigne
 
 // By the header's text: balanced contexts have workqueues of their own, the others share.
 bool own_queues_isolate() {
-    const auto waits = [](bool own_queues) {
-        Machine machine("8", "h200@13.1", own_queues);
+    const auto waits = [](bool require_workqueues) {
+        Machine machine("8", "h200@13.1", require_workqueues);
         machine.queue_kernels(64);
         return machine.latency() > kWaitsUs;
     };

@@ -33,7 +33,7 @@ SANITIZER_ENV = {
     "TSAN_OPTIONS": "halt_on_error=1",
 }
 FUZZ_SECONDS = 60
-HARNESSES = ("api", "profile", "command", "published", "hold")
+HARNESSES = ("api", "profile", "command", "published", "reservation")
 # What one thread does by the word of another version of the driver, which neither threads nor
 # headers nor a processor change: units and the address sanitizer have it.
 REPEATED = ("repeated",)

@@ -136,10 +136,10 @@ def own_environment() -> dict[str, str]:
 def execute(
     command: list[str | Path], env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command that sees none of the user's holds and published leases."""
+    """Runs a command that sees none of the user's reservations and published leases."""
     words = [str(part) for part in command]
     runtime = tempfile.mkdtemp(prefix="gcx-run-")
-    own = {"GCX_HOLD_FOLDER": runtime, "PYTHONDONTWRITEBYTECODE": "1"}
+    own = {"GCX_RESERVATION_DIR": runtime, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         return subprocess.run(
             words,

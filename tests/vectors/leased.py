@@ -82,7 +82,7 @@ def one_after_another(w: Writer, key: str, device: int) -> None:
     w("same", "r", "d")
     w("lease", device, "rest", "-", "none", 0, 0, "none")
     w("lease", device, size, "-", "none", 1, 0, "none")
-    _ask(w, "split", "d", "unleased", size, "p")
+    _ask(w, "split", "d", "exclude_leased", size, "p")
     _ask(w, "split", "d", "-", size, "q")
 
 
@@ -126,7 +126,7 @@ def at_random(w: Writer, key: str, device: int) -> None:
             names.see(*changed)
         w("leases", device)
         if family == "coscheduled":
-            _ask(w, "split", "d", "unleased", source.randint(1, sm_count), "p")
+            _ask(w, "split", "d", "exclude_leased", source.randint(1, sm_count), "p")
 
 
 def decode_and_prefill(w: Writer) -> None:

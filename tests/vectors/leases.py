@@ -346,18 +346,18 @@ class Leasing(Machine):
         self, name: str, flags: str, requests: Sequence[structured.Request], out: str
     ) -> Answer:
         words = flags.split("+")
-        if "unleased" not in words:
+        if "exclude_leased" not in words:
             return super().split(name, flags, requests, out)
         sms = self._sms(name)
         if sms is None:
             return refused(TYPE)
         elsewhere = self._elsewhere(sms.device, sms.family)
-        if elsewhere is None or set(words) - {"unleased", "exact"}:
+        if elsewhere is None or set(words) - {"exclude_leased", "exact"}:
             raise Undecided
         held = EMPTY.union(*(each.atoms for each in self._on(sms.device)
                              if each.family == sms.family), elsewhere)  # fmt: skip
-        self.names["unleased"] = self._set_of(sms, sms.atoms - held)
-        left = "+".join(word for word in words if word != "unleased") or "-"
-        answer = super().split("unleased", left, requests, out)
-        del self.names["unleased"]
+        self.names["exclude_leased"] = self._set_of(sms, sms.atoms - held)
+        left = "+".join(word for word in words if word != "exclude_leased") or "-"
+        answer = super().split("exclude_leased", left, requests, out)
+        del self.names["exclude_leased"]
         return answer if answer.result == OK else refused(answer.result)

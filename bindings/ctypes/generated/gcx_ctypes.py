@@ -280,7 +280,7 @@ GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2
 # refuse a count that would be rounded
 GCX_SPLIT_EXACT = 256
 # of input only what no lease has, see Leases
-GCX_SPLIT_UNLEASED = 512
+GCX_SPLIT_EXCLUDE_LEASED = 512
 # no SMs of gcx_device_get_shared_sms
 GCX_SPLIT_EXCLUDE_SHARED = 1024
 # A green context of one's own: nobody else is given it while a handle or stream of it is alive, but
@@ -302,21 +302,21 @@ GCX_MAX_LEASE_NAME = 64
 # others that are shared may have its SMs too
 GCX_LEASE_SHARED = 1
 # refuse a driver that has no queues of its own for it
-GCX_LEASE_OWN_QUEUES = 2
+GCX_LEASE_REQUIRE_WORKQUEUES = 2
 # later work waits for the former holders' on SMs that are new
 GCX_RESIZE_DEFAULT = 0
 # a lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until all
 # new ones are free, and move when they are used after that. A lease that loses SMs moves at once,
 # as by default. Of use only once gcx_lease_prepare made the contexts: making them waits for running
 # kernels
-GCX_RESIZE_AT_ONCE = 1
+GCX_RESIZE_DEFERRED = 1
 # bytes of a process's name, its final 0 among them
 GCX_MAX_PROCESS_NAME = 64
 # bytes of a token, its final 0 among them
-GCX_MAX_HOLD_TOKEN = 4096
-# forked children and what exec starts, or this process becomes by exec, keep the hold too, until
-# they end or close its descriptor: for launchers
-GCX_HOLD_INHERIT = 1
+GCX_MAX_RESERVATION_TOKEN = 4096
+# forked children and what exec starts, or this process becomes by exec, keep the reservation too,
+# until they end or close its descriptor: for launchers
+GCX_RESERVATION_INHERIT = 1
 # the most that CUDA takes
 GCX_MAX_CONNECTIONS = 32
 GCX_MAX_GRAPH_PARTS = 16
@@ -349,8 +349,8 @@ class gcx_lease(c_void_p):
     """gcx_lease_release ends it; None is none."""
 
 
-class gcx_hold(c_void_p):
-    """gcx_hold_destroy ends it; None is none."""
+class gcx_reservation(c_void_p):
+    """gcx_reservation_release ends it; None is none."""
 
 
 class gcx_graph(c_void_p):
@@ -733,10 +733,10 @@ class gcx_published_lease(_Struct):
     )
 
 
-class gcx_hold_params(_Struct):
+class gcx_reservation_params(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
-        # GCX_HOLD_
+        # GCX_RESERVATION_
         ("flags", c_uint32),
         # GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not the structured
         # family
@@ -757,23 +757,24 @@ class gcx_hold_params(_Struct):
     )
 
 
-class gcx_hold_info(_Struct):
+class gcx_reservation_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         ("family", gcx_sm_family),
-        # GCX_HOLD_; of one that was joined 0
+        # GCX_RESERVATION_; of one that was joined 0
         ("flags", c_uint32),
         # SMs that it has
         ("sm_count", c_uint32),
         # SMs of the device
         ("device_sm_count", c_uint32),
-        # 1: by gcx_hold_join
+        # 1: by gcx_reservation_join
         ("joined", c_int32),
         # 1: of the simulated driver
         ("simulated", c_int32),
-        # 1: somebody removed the hold's file, or moved its folder: others may be given its SMs
+        # 1: somebody removed the reservation's file, or moved its folder: others may be given its
+        # SMs
         ("lost", c_int32),
-        # as the process saw it that took the hold
+        # as the process saw it that took the reservation
         ("mps", gcx_mps_state),
         # the same, as in gcx_mps_info
         ("mps_thread_percentage", c_float),
@@ -789,8 +790,8 @@ class gcx_hold_info(_Struct):
     )
 
 
-class gcx_live_hold(_Struct):
-    # A hold of any process, or one that waits for it.
+class gcx_live_reservation(_Struct):
+    # A reservation of any process, or one that waits for it.
     _fields_ = (
         # a random number, which tells it from all others
         ("id", c_uint64),
@@ -805,7 +806,7 @@ class gcx_live_hold(_Struct):
         ("user", c_uint32),
         # 1: of the simulated driver
         ("simulated", c_int32),
-        # 1: it has nothing yet, and waits in gcx_hold_create
+        # 1: it has nothing yet, and waits in gcx_reservation_acquire
         ("waits", c_uint32),
         ("family", gcx_sm_family),
         # of one that waits: those it asked for, or GCX_REST
@@ -817,7 +818,7 @@ class gcx_live_hold(_Struct):
         ("atom_sm_count", c_uint32),
         # SMs of the last atom
         ("last_atom_sm_count", c_uint32),
-        # as the process saw it that took the hold
+        # as the process saw it that took the reservation
         ("mps", gcx_mps_state),
         # the same, as in gcx_mps_info
         ("mps_thread_percentage", c_float),
@@ -1333,45 +1334,57 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     # Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
     # folder.
-    "gcx_hold_create": (
+    "gcx_reservation_acquire": (
         gcx_result,
         {
             "device": c_int32,
             "sm_count": c_uint32,
-            "params": POINTER(gcx_hold_params),
-            "hold": POINTER(gcx_hold),
+            "params": POINTER(gcx_reservation_params),
+            "reservation": POINTER(gcx_reservation),
         },
     ),
-    # Writes what another process joins the hold by: text, to be given to it in its environment or
-    # on its command line.
-    "gcx_hold_get_token": (gcx_result, {"hold": gcx_hold, "token": c_char_p, "capacity": c_uint32}),
-    # Joins a hold that another process, or this one, has: it lasts until all who joined have given
-    # it up.
-    "gcx_hold_join": (gcx_result, {"token": c_char_p, "hold": POINTER(gcx_hold)}),
-    # Gives the hold up.
-    "gcx_hold_destroy": (gcx_result, {"hold": gcx_hold}),
+    # Writes what another process joins the reservation by: text, to be given to it in its
+    # environment or on its command line.
+    "gcx_reservation_get_token": (
+        gcx_result,
+        {"reservation": gcx_reservation, "token": c_char_p, "capacity": c_uint32},
+    ),
+    # Joins a reservation that another process, or this one, has: it lasts until all who joined have
+    # given it up.
+    "gcx_reservation_join": (
+        gcx_result,
+        {"token": c_char_p, "reservation": POINTER(gcx_reservation)},
+    ),
+    # Gives the reservation up.
+    "gcx_reservation_release": (gcx_result, {"reservation": gcx_reservation}),
     # Fills *info.
-    "gcx_hold_get_info": (gcx_result, {"hold": gcx_hold, "info": POINTER(gcx_hold_info)}),
-    # The hold's SMs as a resource of this process, to be split and to make contexts of.
-    "gcx_hold_get_resource": (gcx_result, {"hold": gcx_hold, "resource": POINTER(gcx_resource)}),
-    # gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of
-    # a hold change only together with leases of the same hold.
-    "gcx_hold_acquire_lease": (
+    "gcx_reservation_get_info": (
+        gcx_result,
+        {"reservation": gcx_reservation, "info": POINTER(gcx_reservation_info)},
+    ),
+    # The reservation's SMs as a resource of this process, to be split and to make contexts of.
+    "gcx_reservation_get_resource": (
+        gcx_result,
+        {"reservation": gcx_reservation, "resource": POINTER(gcx_resource)},
+    ),
+    # gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
+    # leases of a reservation change only together with leases of the same reservation.
+    "gcx_reservation_acquire_lease": (
         gcx_result,
         {
-            "hold": gcx_hold,
+            "reservation": gcx_reservation,
             "sm_count": c_uint32,
             "params": POINTER(gcx_lease_params),
             "lease": POINTER(gcx_lease),
         },
     ),
-    # The holds of a folder, by device, of each those that have SMs in the order in which they were
-    # taken, then those that wait, the first first.
-    "gcx_hold_list": (
+    # The reservations of a folder, by device, of each those that have SMs in the order in which
+    # they were taken, then those that wait, the first first.
+    "gcx_reservation_list": (
         gcx_result,
         {
             "folder": c_char_p,
-            "holds": POINTER(gcx_live_hold),
+            "reservations": POINTER(gcx_live_reservation),
             "capacity": c_uint32,
             "count": POINTER(c_uint32),
         },
@@ -1499,9 +1512,9 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gcx_simulator_path": (c_char_p, {}),
     # Puts a library before libcuda in this process that answers as above, for every library that
     # opens libcuda.so.1 from now on and for all time.
-    "gcx_report_partition_counts": (gcx_result, {}),
-    # reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0.
-    "gcx_reports_partition_counts": (gcx_result, {"reporting": POINTER(c_int32)}),
+    "gcx_driver_report_partition_counts": (gcx_result, {}),
+    # reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
+    "gcx_driver_reports_partition_counts": (gcx_result, {"reporting": POINTER(c_int32)}),
     # The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
     # patch.
     "gcx_version": (c_uint32, {}),

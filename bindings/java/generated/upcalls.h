@@ -16,8 +16,8 @@
     X(gcx_live_lease, "liveLease", "(JJJJJJJJ[B[B)Lgcx/LiveLease;") \
     X(gcx_published_process, "publishedProcess", "(JJJJJJJJ[B)Lgcx/PublishedProcess;") \
     X(gcx_published_lease, "publishedLease", "(JJJJJJJJJJJJJJJJ[B[B[B[B[B[B)Lgcx/PublishedLease;") \
-    X(gcx_hold_info, "holdInfo", "(JJJJJJJJDJJ[B[B[B)Lgcx/HoldInfo;") \
-    X(gcx_live_hold, "liveHold", "(JJJJJJJJJJJJJJDJ[B[B[B[B[B)Lgcx/LiveHold;") \
+    X(gcx_reservation_info, "reservationInfo", "(JJJJJJJJDJJ[B[B[B)Lgcx/ReservationInfo;") \
+    X(gcx_live_reservation, "liveReservation", "(JJJJJJJJJJJJJJDJ[B[B[B[B[B)Lgcx/LiveReservation;") \
     X(gcx_mps_info, "mpsInfo", "(JD)Lgcx/MpsInfo;") \
     X(gcx_queue_info, "queueInfo", "(JJJJJ)Lgcx/QueueInfo;") \
     X(gcx_graph_info, "graphInfo", "(JJJJJJJJJJ)Lgcx/GraphInfo;") \
@@ -29,8 +29,8 @@
 
 #define CLASS_OF_gcx_graph_node "gcx/GraphNode"
 #define CLASS_OF_gcx_live_context "gcx/LiveContext"
-#define CLASS_OF_gcx_live_hold "gcx/LiveHold"
 #define CLASS_OF_gcx_live_lease "gcx/LiveLease"
+#define CLASS_OF_gcx_live_reservation "gcx/LiveReservation"
 #define CLASS_OF_gcx_published_lease "gcx/PublishedLease"
 #define CLASS_OF_gcx_published_process "gcx/PublishedProcess"
 #define CLASS_OF_gcx_verified_stream "gcx/VerifiedStream"

@@ -75,14 +75,14 @@ local functions = {
     gcx_publish_stop = {},
     gcx_published_process_list = { { 2, "capacity", "uint32_t" } },
     gcx_published_lease_list = { { 2, "capacity", "uint32_t" } },
-    gcx_hold_create = { { 1, "device", "int32_t" }, { 2, "sm_count", "uint32_t" } },
-    gcx_hold_get_token = { { 3, "capacity", "uint32_t" } },
-    gcx_hold_join = { { 1, "token", "string" } },
-    gcx_hold_destroy = {},
-    gcx_hold_get_info = {},
-    gcx_hold_get_resource = {},
-    gcx_hold_acquire_lease = { { 2, "sm_count", "uint32_t" } },
-    gcx_hold_list = { { 1, "folder", "string" }, { 3, "capacity", "uint32_t" } },
+    gcx_reservation_acquire = { { 1, "device", "int32_t" }, { 2, "sm_count", "uint32_t" } },
+    gcx_reservation_get_token = { { 3, "capacity", "uint32_t" } },
+    gcx_reservation_join = { { 1, "token", "string" } },
+    gcx_reservation_release = {},
+    gcx_reservation_get_info = {},
+    gcx_reservation_get_resource = {},
+    gcx_reservation_acquire_lease = { { 2, "sm_count", "uint32_t" } },
+    gcx_reservation_list = { { 1, "folder", "string" }, { 3, "capacity", "uint32_t" } },
     gcx_mps_get_info = { { 1, "device", "int32_t" } },
     gcx_queue_get_info = {},
     gcx_queue_request_connections = { { 1, "connections", "uint32_t" } },
@@ -106,8 +106,8 @@ local functions = {
     gcx_driver_get_info = {},
     gcx_capability_get_info = { { 1, "capability", "int32_t" } },
     gcx_simulator_path = {},
-    gcx_report_partition_counts = {},
-    gcx_reports_partition_counts = {},
+    gcx_driver_report_partition_counts = {},
+    gcx_driver_reports_partition_counts = {},
     gcx_version = {},
     gcx_result_name = { { 1, "result", "int32_t" } },
     gcx_result_string = { { 1, "result", "int32_t" } },
@@ -143,7 +143,7 @@ local structs = {
         name = "string",
     },
     gcx_lease_size = { sm_count = "uint32_t", reserved = "uint32_t" },
-    gcx_hold_params = {
+    gcx_reservation_params = {
         struct_size = "uint32_t",
         flags = "uint32_t",
         family = "int32_t",
@@ -179,7 +179,7 @@ typedef struct gcx_stream_s* gcx_stream;
 typedef struct gcx_event_s* gcx_event;
 typedef struct gcx_cancel_s* gcx_cancel;
 typedef struct gcx_lease_s* gcx_lease;
-typedef struct gcx_hold_s* gcx_hold;
+typedef struct gcx_reservation_s* gcx_reservation;
 typedef struct gcx_graph_s* gcx_graph;
 
 // Numbers and names are CUresult's.
@@ -423,7 +423,7 @@ static const uint32_t GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
 // refuse a count that would be rounded
 static const uint32_t GCX_SPLIT_EXACT = 256;
 // of input only what no lease has, see Leases
-static const uint32_t GCX_SPLIT_UNLEASED = 512;
+static const uint32_t GCX_SPLIT_EXCLUDE_LEASED = 512;
 // no SMs of gcx_device_get_shared_sms
 static const uint32_t GCX_SPLIT_EXCLUDE_SHARED = 1024;
 // A green context of one's own: nobody else is given it while a handle or stream of it is alive,
@@ -445,21 +445,21 @@ static const uint32_t GCX_MAX_LEASE_NAME = 64;
 // others that are shared may have its SMs too
 static const uint32_t GCX_LEASE_SHARED = 1;
 // refuse a driver that has no queues of its own for it
-static const uint32_t GCX_LEASE_OWN_QUEUES = 2;
+static const uint32_t GCX_LEASE_REQUIRE_WORKQUEUES = 2;
 // later work waits for the former holders' on SMs that are new
 static const uint32_t GCX_RESIZE_DEFAULT = 0;
 // a lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
 // all new ones are free, and move when they are used after that. A lease that loses SMs moves at
 // once, as by default. Of use only once gcx_lease_prepare made the contexts: making them waits for
 // running kernels
-static const uint32_t GCX_RESIZE_AT_ONCE = 1;
+static const uint32_t GCX_RESIZE_DEFERRED = 1;
 // bytes of a process's name, its final 0 among them
 static const uint32_t GCX_MAX_PROCESS_NAME = 64;
 // bytes of a token, its final 0 among them
-static const uint32_t GCX_MAX_HOLD_TOKEN = 4096;
-// forked children and what exec starts, or this process becomes by exec, keep the hold too, until
-// they end or close its descriptor: for launchers
-static const uint32_t GCX_HOLD_INHERIT = 1;
+static const uint32_t GCX_MAX_RESERVATION_TOKEN = 4096;
+// forked children and what exec starts, or this process becomes by exec, keep the reservation too,
+// until they end or close its descriptor: for launchers
+static const uint32_t GCX_RESERVATION_INHERIT = 1;
 // the most that CUDA takes
 static const uint32_t GCX_MAX_CONNECTIONS = 32;
 static const uint32_t GCX_MAX_GRAPH_PARTS = 16;
@@ -811,7 +811,7 @@ typedef struct {
 
 typedef struct {
     uint32_t struct_size;
-    // GCX_HOLD_
+    // GCX_RESERVATION_
     uint32_t flags;
     // GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not the structured family
     gcx_sm_family family;
@@ -828,24 +828,24 @@ typedef struct {
     const char* name;
     // an absolute path; NULL: see above
     const char* folder;
-} gcx_hold_params;
+} gcx_reservation_params;
 
 typedef struct {
     uint32_t struct_size;
     gcx_sm_family family;
-    // GCX_HOLD_; of one that was joined 0
+    // GCX_RESERVATION_; of one that was joined 0
     uint32_t flags;
     // SMs that it has
     uint32_t sm_count;
     // SMs of the device
     uint32_t device_sm_count;
-    // 1: by gcx_hold_join
+    // 1: by gcx_reservation_join
     int32_t joined;
     // 1: of the simulated driver
     int32_t simulated;
-    // 1: somebody removed the hold's file, or moved its folder: others may be given its SMs
+    // 1: somebody removed the reservation's file, or moved its folder: others may be given its SMs
     int32_t lost;
-    // as the process saw it that took the hold
+    // as the process saw it that took the reservation
     gcx_mps_state mps;
     // the same, as in gcx_mps_info
     float mps_thread_percentage;
@@ -858,9 +858,9 @@ typedef struct {
     uint8_t device_uuid[16];
     // any bytes: escape them where they are shown
     char name[64];
-} gcx_hold_info;
+} gcx_reservation_info;
 
-// A hold of any process, or one that waits for it.
+// A reservation of any process, or one that waits for it.
 typedef struct {
     // a random number, which tells it from all others
     uint64_t id;
@@ -875,7 +875,7 @@ typedef struct {
     uint32_t user;
     // 1: of the simulated driver
     int32_t simulated;
-    // 1: it has nothing yet, and waits in gcx_hold_create
+    // 1: it has nothing yet, and waits in gcx_reservation_acquire
     uint32_t waits;
     gcx_sm_family family;
     // of one that waits: those it asked for, or GCX_REST
@@ -887,7 +887,7 @@ typedef struct {
     uint32_t atom_sm_count;
     // SMs of the last atom
     uint32_t last_atom_sm_count;
-    // as the process saw it that took the hold
+    // as the process saw it that took the reservation
     gcx_mps_state mps;
     // the same, as in gcx_mps_info
     float mps_thread_percentage;
@@ -904,7 +904,7 @@ typedef struct {
     char process_name[64];
     // as above
     char device_name[128];
-} gcx_live_hold;
+} gcx_live_reservation;
 
 typedef struct {
     uint32_t struct_size;
@@ -1254,28 +1254,30 @@ gcx_result gcx_published_lease_list(
     gcx_published_lease* leases, uint32_t capacity, uint32_t* count);
 // Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
 // folder.
-gcx_result gcx_hold_create(
-    int32_t device, uint32_t sm_count, const gcx_hold_params* params, gcx_hold* hold);
-// Writes what another process joins the hold by: text, to be given to it in its environment or on
-// its command line.
-gcx_result gcx_hold_get_token(gcx_hold hold, char* token, uint32_t capacity);
-// Joins a hold that another process, or this one, has: it lasts until all who joined have given it
-// up.
-gcx_result gcx_hold_join(const char* token, gcx_hold* hold);
-// Gives the hold up.
-gcx_result gcx_hold_destroy(gcx_hold hold);
+gcx_result gcx_reservation_acquire(
+    int32_t device, uint32_t sm_count, const gcx_reservation_params* params, gcx_reservation*
+    reservation);
+// Writes what another process joins the reservation by: text, to be given to it in its environment
+// or on its command line.
+gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* token, uint32_t capacity);
+// Joins a reservation that another process, or this one, has: it lasts until all who joined have
+// given it up.
+gcx_result gcx_reservation_join(const char* token, gcx_reservation* reservation);
+// Gives the reservation up.
+gcx_result gcx_reservation_release(gcx_reservation reservation);
 // Fills *info.
-gcx_result gcx_hold_get_info(gcx_hold hold, gcx_hold_info* info);
-// The hold's SMs as a resource of this process, to be split and to make contexts of.
-gcx_result gcx_hold_get_resource(gcx_hold hold, gcx_resource* resource);
-// gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of a
-// hold change only together with leases of the same hold.
-gcx_result gcx_hold_acquire_lease(
-    gcx_hold hold, uint32_t sm_count, const gcx_lease_params* params, gcx_lease* lease);
-// The holds of a folder, by device, of each those that have SMs in the order in which they were
-// taken, then those that wait, the first first.
-gcx_result gcx_hold_list(
-    const char* folder, gcx_live_hold* holds, uint32_t capacity, uint32_t* count);
+gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation_info* info);
+// The reservation's SMs as a resource of this process, to be split and to make contexts of.
+gcx_result gcx_reservation_get_resource(gcx_reservation reservation, gcx_resource* resource);
+// gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
+// leases of a reservation change only together with leases of the same reservation.
+gcx_result gcx_reservation_acquire_lease(
+    gcx_reservation reservation, uint32_t sm_count, const gcx_lease_params* params, gcx_lease*
+    lease);
+// The reservations of a folder, by device, of each those that have SMs in the order in which they
+// were taken, then those that wait, the first first.
+gcx_result gcx_reservation_list(
+    const char* folder, gcx_live_reservation* reservations, uint32_t capacity, uint32_t* count);
 // Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
 // measured yet whether it tells the truth.
 gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info);
@@ -1342,9 +1344,9 @@ gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_inf
 const char* gcx_simulator_path(void);
 // Puts a library before libcuda in this process that answers as above, for every library that opens
 // libcuda.so.1 from now on and for all time.
-gcx_result gcx_report_partition_counts(void);
-// reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0.
-gcx_result gcx_reports_partition_counts(int32_t* reporting);
+gcx_result gcx_driver_report_partition_counts(void);
+// reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
+gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
 // The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
 // patch.
 uint32_t gcx_version(void);

@@ -225,7 +225,7 @@ export const GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
 // refuse a count that would be rounded
 export const GCX_SPLIT_EXACT = 256;
 // of input only what no lease has, see Leases
-export const GCX_SPLIT_UNLEASED = 512;
+export const GCX_SPLIT_EXCLUDE_LEASED = 512;
 // no SMs of gcx_device_get_shared_sms
 export const GCX_SPLIT_EXCLUDE_SHARED = 1024;
 // A green context of one's own: nobody else is given it while a handle or stream of it is alive,
@@ -247,21 +247,21 @@ export const GCX_MAX_LEASE_NAME = 64;
 // others that are shared may have its SMs too
 export const GCX_LEASE_SHARED = 1;
 // refuse a driver that has no queues of its own for it
-export const GCX_LEASE_OWN_QUEUES = 2;
+export const GCX_LEASE_REQUIRE_WORKQUEUES = 2;
 // later work waits for the former holders' on SMs that are new
 export const GCX_RESIZE_DEFAULT = 0;
 // a lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
 // all new ones are free, and move when they are used after that. A lease that loses SMs moves at
 // once, as by default. Of use only once gcx_lease_prepare made the contexts: making them waits for
 // running kernels
-export const GCX_RESIZE_AT_ONCE = 1;
+export const GCX_RESIZE_DEFERRED = 1;
 // bytes of a process's name, its final 0 among them
 export const GCX_MAX_PROCESS_NAME = 64;
 // bytes of a token, its final 0 among them
-export const GCX_MAX_HOLD_TOKEN = 4096;
-// forked children and what exec starts, or this process becomes by exec, keep the hold too, until
-// they end or close its descriptor: for launchers
-export const GCX_HOLD_INHERIT = 1;
+export const GCX_MAX_RESERVATION_TOKEN = 4096;
+// forked children and what exec starts, or this process becomes by exec, keep the reservation too,
+// until they end or close its descriptor: for launchers
+export const GCX_RESERVATION_INHERIT = 1;
 // the most that CUDA takes
 export const GCX_MAX_CONNECTIONS = 32;
 export const GCX_MAX_GRAPH_PARTS = 16;
@@ -278,7 +278,7 @@ export const gcx_stream = koffi.pointer(koffi.opaque());
 export const gcx_event = koffi.pointer(koffi.opaque());
 export const gcx_cancel = koffi.pointer(koffi.opaque());
 export const gcx_lease = koffi.pointer(koffi.opaque());
-export const gcx_hold = koffi.pointer(koffi.opaque());
+export const gcx_reservation = koffi.pointer(koffi.opaque());
 export const gcx_graph = koffi.pointer(koffi.opaque());
 
 // Told how far a call is, in the thread that made it, with no lock of gcx held: it may call gcx,
@@ -623,9 +623,9 @@ export const gcx_published_lease = koffi.struct({
   device_name: koffi.array("char", 128, "String"),
 });
 
-export const gcx_hold_params = koffi.struct({
+export const gcx_reservation_params = koffi.struct({
   struct_size: "uint32_t",
-  // GCX_HOLD_
+  // GCX_RESERVATION_
   flags: "uint32_t",
   // GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not the structured family
   family: "int32_t",
@@ -644,22 +644,22 @@ export const gcx_hold_params = koffi.struct({
   folder: "const char*",
 });
 
-export const gcx_hold_info = koffi.struct({
+export const gcx_reservation_info = koffi.struct({
   struct_size: "uint32_t",
   family: "int32_t",
-  // GCX_HOLD_; of one that was joined 0
+  // GCX_RESERVATION_; of one that was joined 0
   flags: "uint32_t",
   // SMs that it has
   sm_count: "uint32_t",
   // SMs of the device
   device_sm_count: "uint32_t",
-  // 1: by gcx_hold_join
+  // 1: by gcx_reservation_join
   joined: "int32_t",
   // 1: of the simulated driver
   simulated: "int32_t",
-  // 1: somebody removed the hold's file, or moved its folder: others may be given its SMs
+  // 1: somebody removed the reservation's file, or moved its folder: others may be given its SMs
   lost: "int32_t",
-  // as the process saw it that took the hold
+  // as the process saw it that took the reservation
   mps: "int32_t",
   // the same, as in gcx_mps_info
   mps_thread_percentage: "float",
@@ -674,8 +674,8 @@ export const gcx_hold_info = koffi.struct({
   name: koffi.array("char", 64, "String"),
 });
 
-// A hold of any process, or one that waits for it.
-export const gcx_live_hold = koffi.struct({
+// A reservation of any process, or one that waits for it.
+export const gcx_live_reservation = koffi.struct({
   // a random number, which tells it from all others
   id: "uint64_t",
   // milliseconds since 1970 when it was taken, or the wait began
@@ -689,7 +689,7 @@ export const gcx_live_hold = koffi.struct({
   user: "uint32_t",
   // 1: of the simulated driver
   simulated: "int32_t",
-  // 1: it has nothing yet, and waits in gcx_hold_create
+  // 1: it has nothing yet, and waits in gcx_reservation_acquire
   waits: "uint32_t",
   family: "int32_t",
   // of one that waits: those it asked for, or GCX_REST
@@ -701,7 +701,7 @@ export const gcx_live_hold = koffi.struct({
   atom_sm_count: "uint32_t",
   // SMs of the last atom
   last_atom_sm_count: "uint32_t",
-  // as the process saw it that took the hold
+  // as the process saw it that took the reservation
   mps: "int32_t",
   // the same, as in gcx_mps_info
   mps_thread_percentage: "float",
@@ -1162,41 +1162,47 @@ export const FUNCTIONS = {
   }],
   // Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
   // folder.
-  gcx_hold_create: ["int32_t", {
+  gcx_reservation_acquire: ["int32_t", {
     device: "int32_t",
     sm_count: "uint32_t",
-    params: pointer(gcx_hold_params),
-    hold: out(gcx_hold),
+    params: pointer(gcx_reservation_params),
+    reservation: out(gcx_reservation),
   }],
-  // Writes what another process joins the hold by: text, to be given to it in its environment or on
-  // its command line.
-  gcx_hold_get_token: ["int32_t", {
-    hold: gcx_hold,
+  // Writes what another process joins the reservation by: text, to be given to it in its
+  // environment or on its command line.
+  gcx_reservation_get_token: ["int32_t", {
+    reservation: gcx_reservation,
     token: pointer("uint8_t"),
     capacity: "uint32_t",
   }],
-  // Joins a hold that another process, or this one, has: it lasts until all who joined have given
-  // it up.
-  gcx_hold_join: ["int32_t", { token: "const char*", hold: out(gcx_hold) }],
-  // Gives the hold up.
-  gcx_hold_destroy: ["int32_t", { hold: gcx_hold }],
+  // Joins a reservation that another process, or this one, has: it lasts until all who joined have
+  // given it up.
+  gcx_reservation_join: ["int32_t", { token: "const char*", reservation: out(gcx_reservation) }],
+  // Gives the reservation up.
+  gcx_reservation_release: ["int32_t", { reservation: gcx_reservation }],
   // Fills *info.
-  gcx_hold_get_info: ["int32_t", { hold: gcx_hold, info: inout(gcx_hold_info) }],
-  // The hold's SMs as a resource of this process, to be split and to make contexts of.
-  gcx_hold_get_resource: ["int32_t", { hold: gcx_hold, resource: out(gcx_resource) }],
-  // gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of
-  // a hold change only together with leases of the same hold.
-  gcx_hold_acquire_lease: ["int32_t", {
-    hold: gcx_hold,
+  gcx_reservation_get_info: ["int32_t", {
+    reservation: gcx_reservation,
+    info: inout(gcx_reservation_info),
+  }],
+  // The reservation's SMs as a resource of this process, to be split and to make contexts of.
+  gcx_reservation_get_resource: ["int32_t", {
+    reservation: gcx_reservation,
+    resource: out(gcx_resource),
+  }],
+  // gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
+  // leases of a reservation change only together with leases of the same reservation.
+  gcx_reservation_acquire_lease: ["int32_t", {
+    reservation: gcx_reservation,
     sm_count: "uint32_t",
     params: pointer(gcx_lease_params),
     lease: out(gcx_lease),
   }],
-  // The holds of a folder, by device, of each those that have SMs in the order in which they were
-  // taken, then those that wait, the first first.
-  gcx_hold_list: ["int32_t", {
+  // The reservations of a folder, by device, of each those that have SMs in the order in which they
+  // were taken, then those that wait, the first first.
+  gcx_reservation_list: ["int32_t", {
     folder: "const char*",
-    holds: out(gcx_live_hold),
+    reservations: out(gcx_live_reservation),
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
@@ -1308,9 +1314,9 @@ export const FUNCTIONS = {
   gcx_simulator_path: ["const char*", {}],
   // Puts a library before libcuda in this process that answers as above, for every library that
   // opens libcuda.so.1 from now on and for all time.
-  gcx_report_partition_counts: ["int32_t", {}],
-  // reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0.
-  gcx_reports_partition_counts: ["int32_t", { reporting: out("int32_t") }],
+  gcx_driver_report_partition_counts: ["int32_t", {}],
+  // reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
+  gcx_driver_reports_partition_counts: ["int32_t", { reporting: out("int32_t") }],
   // The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
   // patch.
   gcx_version: ["uint32_t", {}],

@@ -105,7 +105,7 @@ function tests() {
       [() => acquire(0), /: sm_count is undefined; /],
       [() => acquire(0, 8, 5), /: params is 5; it must be an object, an array or null$/],
       [() => c.gcx_lease_acquire(0, 8, null, 5), /: lease is 5; /],
-      [() => c.gcx_hold_join("a\0b", [null]), /^gcx_hold_join: token is /],
+      [() => c.gcx_reservation_join("a\0b", [null]), /^gcx_reservation_join: token is /],
       [() => c.gcx_graph_set_part(null, [0, NaN], 2, 0), /: nodes\[1\] is NaN; /],
       [() => split(8, -1), /^gcx_sm_split: requests\[1\]\.sm_count is -1; /],
       [() => c.gcx_driver_open.async(5, () => {}), /^gcx_driver_open: driver is 5; /],
@@ -114,7 +114,7 @@ function tests() {
     for (const [call, message] of wrong) assert.throws(call, { name: "TypeError", message });
     const zero = /sm_count is 0; GCX_REST requests all SMs that are free$/;
     assert.throws(() => check(acquire(0, 0)), zero);
-    assert.throws(() => check(c.gcx_hold_join(null, [null])), /token is NULL/);
+    assert.throws(() => check(c.gcx_reservation_join(null, [null])), /token is NULL/);
   });
 
   test("module_imported_again_works", async () => {

@@ -82,7 +82,6 @@ from gcx._errors import (
 from gcx._event import Event
 from gcx._foreign import EventLike, GraphLike, KernelLike, StreamLike
 from gcx._graph import Graph, GraphInfo, GraphNode
-from gcx._hold import Hold, LiveHold, MPSInfo, hold, holds, join_hold, mps_info
 from gcx._lease import Lease, prepare, resize
 from gcx._order import Waitable
 from gcx._partition import Partition, Partitions, split
@@ -96,6 +95,15 @@ from gcx._publish import (
 )
 from gcx._queue import QueueInfo, queue_info, request_connections
 from gcx._request import Count, Counts, Family, SplitOptions
+from gcx._reservation import (
+    LiveReservation,
+    MPSInfo,
+    Reservation,
+    join_reservation,
+    mps_info,
+    reservation,
+    reservations,
+)
 from gcx._resource import Plan, Scope, SMResource, Split, WorkqueueResource
 from gcx._resources import Resources
 from gcx._stream import KernelFit, Stream
@@ -127,7 +135,6 @@ __all__ = [
     "GraphLike",
     "GraphNode",
     "GraphUpdateError",
-    "Hold",
     "InvalidContextError",
     "InvalidDeviceError",
     "InvalidHandleError",
@@ -139,8 +146,8 @@ __all__ = [
     "LaunchTooLargeError",
     "Lease",
     "LiveContext",
-    "LiveHold",
     "LiveLease",
+    "LiveReservation",
     "MPSInfo",
     "NoDeviceError",
     "NotFoundError",
@@ -155,6 +162,7 @@ __all__ = [
     "PublishedLease",
     "PublishedProcess",
     "QueueInfo",
+    "Reservation",
     "ResourceConfigurationError",
     "Resources",
     "SMResource",
@@ -173,10 +181,8 @@ __all__ = [
     "current_context",
     "devices",
     "driver_info",
-    "hold",
-    "holds",
     "info",
-    "join_hold",
+    "join_reservation",
     "leases",
     "live_contexts",
     "mps_info",
@@ -191,6 +197,8 @@ __all__ = [
     "report_partition_counts",
     "reports_partition_counts",
     "request_connections",
+    "reservation",
+    "reservations",
     "resize",
     "set_cache_limit",
     "split",

@@ -32,7 +32,7 @@ def acquire(
     timeout: float | None = 0,
     cancel: Cancel | None = None,
     priority: int = 0,
-    own_queues: bool = False,
+    require_workqueues: bool = False,
 ) -> Lease:
     """Acquires SMs that nobody else in the process has.
 
@@ -54,7 +54,7 @@ def acquire(
         timeout: Seconds to wait for the SMs; 0: don't; None: for ever.
         cancel: Gives the wait up from another thread.
         priority: Of the lease's `stream`; lower is more urgent.
-        own_queues: Refuse a driver that has no queues of its own for the lease. From CUDA 13.1 on
+        require_workqueues: Refuse a driver that has no queues of its own for the lease. From CUDA 13.1 on
             all leases have them; before, leases share the process's, see gcx.queue_info.
 
     Raises:
@@ -64,7 +64,7 @@ def acquire(
         ResourceConfigurationError: The device has not so many SMs, whoever has them.
         NotReadyError: There are leases of another family, and which SMs the families hold isn't
             known: call Device.map_sms for both.
-        NotSupportedError: own_queues on a driver before CUDA 13.1.
+        NotSupportedError: require_workqueues on a driver before CUDA 13.1.
         InvalidValueError, TypeError: A count of 0, min_sm_count or exclusive_sm_count above
             sm_count, a name that is too long, a negative time-out.
     """
@@ -74,7 +74,11 @@ def acquire(
         ordinal_of(device),
         sm_count_of(sm_count),
         (_gcx.GCX_LEASE_SHARED if flag_of(shared, "shared") else 0)
-        | (_gcx.GCX_LEASE_OWN_QUEUES if flag_of(own_queues, "own_queues") else 0),
+        | (
+            _gcx.GCX_LEASE_REQUIRE_WORKQUEUES
+            if flag_of(require_workqueues, "require_workqueues")
+            else 0
+        ),
         _gcx.GCX_SM_FAMILY_NONE if family is None else chosen(family, "family", FAMILIES),
         0 if min_sm_count is None else whole(min_sm_count, "min_sm_count", 1),
         whole(exclusive_sm_count, "exclusive_sm_count"),

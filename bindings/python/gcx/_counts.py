@@ -23,9 +23,9 @@ def report_partition_counts() -> None:
         NotPermittedError: libcuda.so.1 is loaded already: it is too late.
         DriverNotFoundError: There is no driver, or gcx's part for it isn't installed.
     """
-    _gcx.gcx_report_partition_counts()
+    _gcx.gcx_driver_report_partition_counts()
 
 
 def reports_partition_counts() -> bool:
     """Whether `report_partition_counts()` has succeeded in this process. Opens no driver."""
-    return _gcx.gcx_reports_partition_counts() == 1
+    return _gcx.gcx_driver_reports_partition_counts() == 1

@@ -127,16 +127,16 @@ class Lease(Closing):
         """Holds all later work of its stream, see Stream.wait."""
         self.stream.wait(what)
 
-    def resize(self, sm_count: Count, *, at_once: bool = False) -> None:
+    def resize(self, sm_count: Count, *, deferred: bool = False) -> None:
         """Gives the lease another size, see gcx.resize."""
-        resize({self: sm_count}, at_once=at_once)
+        resize({self: sm_count}, deferred=deferred)
 
-    def hand_over(self, to: Lease, *, at_once: bool = False) -> None:
+    def hand_over(self, to: Lease, *, deferred: bool = False) -> None:
         """Closes this lease and gives all its SMs to the other, past those who wait.
 
         Args:
             to: A lease of the same device and family.
-            at_once: As in gcx.resize.
+            deferred: As in gcx.resize.
 
         Raises:
             As gcx.resize; this lease is as it was then.
@@ -146,7 +146,7 @@ class Lease(Closing):
         if to is self:
             raise InvalidValueError("a lease can't be handed over to itself")
         claim = self._claim
-        _gcx.gcx_lease_hand_over(claim._live(), to._claim._live(), _change_flags(at_once))
+        _gcx.gcx_lease_hand_over(claim._live(), to._claim._live(), _change_flags(deferred))
         claim._forget()
         self.close()
 
@@ -200,7 +200,7 @@ def lease_of(claim: Claim, priority: int) -> Lease:
     return lease
 
 
-def resize(sizes: Mapping[Lease, Count], *, at_once: bool = False) -> None:
+def resize(sizes: Mapping[Lease, Count], *, deferred: bool = False) -> None:
     """Gives leases other sizes, all in one operation or none: one can grow by what another gives.
 
     >>> gcx.resize({decode: 64, prefill: None})
@@ -213,7 +213,7 @@ def resize(sizes: Mapping[Lease, Count], *, at_once: bool = False) -> None:
     Args:
         sizes: Leases of one device and family with their counts, rounded up to what the device can
             give. None: what the others here and all other leases leave; several share it.
-        at_once: Don't wait for the former holders' work where a lease only grows: its streams stay
+        deferred: Don't wait for the former holders' work where a lease only grows: its streams stay
             on the old SMs until all new ones are free, and move when they are used after that. A
             lease that loses SMs moves now, as without this.
 
@@ -225,7 +225,7 @@ def resize(sizes: Mapping[Lease, Count], *, at_once: bool = False) -> None:
         InvalidHandleError: One of them is closed.
         InvalidValueError, TypeError: No leases, a count of 0; not leases with counts.
     """
-    _gcx.gcx_lease_resize(_sizes_of(sizes), _change_flags(at_once))
+    _gcx.gcx_lease_resize(_sizes_of(sizes), _change_flags(deferred))
 
 
 def prepare(sizes: Mapping[Lease, Count]) -> None:
@@ -266,9 +266,9 @@ def sm_count_of(value: object) -> int:
 
 
 def count_or_rest(sm_count: int) -> int | None:
-    """The SMs that a lease or hold has or waits for, from C: None for the rest."""
+    """The SMs that a lease or reservation has or waits for, from C: None for the rest."""
     return None if sm_count == _gcx.GCX_REST else sm_count
 
 
-def _change_flags(at_once: object) -> int:
-    return _gcx.GCX_RESIZE_AT_ONCE if flag_of(at_once, "at_once") else _gcx.GCX_RESIZE_DEFAULT
+def _change_flags(deferred: object) -> int:
+    return _gcx.GCX_RESIZE_DEFERRED if flag_of(deferred, "deferred") else _gcx.GCX_RESIZE_DEFAULT

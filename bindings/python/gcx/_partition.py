@@ -134,7 +134,7 @@ def split(
     device: DeviceLike = 0,
     family: Family | None = None,
     exact: bool = False,
-    unleased: bool = False,
+    exclude_leased: bool = False,
     exclude_shared: bool = False,
     priority: int = 0,
     workqueue: WorkqueueResource | None = None,
@@ -150,7 +150,7 @@ def split(
         device: An ordinal, a gcx.Device, or a torch.device.
         family: "coscheduled", "fine" or "max-cluster", see SMResource.split.
         exact: Refuse a count that would be rounded.
-        unleased: Split only what no lease has, see acquire.
+        exclude_leased: Split only what no lease has, see acquire.
         exclude_shared: Leave out the atom with the SMs of Device.shared_sms, see SMResource.split.
         priority: Of the streams; lower is more urgent.
         workqueue: Configuration for the contexts, drivers of CUDA 13.1 and newer.
@@ -161,7 +161,11 @@ def split(
     """
     sms = sm_resource(_gcx.gcx_device_get_resource(ordinal_of(device), _gcx.GCX_RESOURCE_SM))
     groups, remainder = sms.split(
-        counts, family=family, exact=exact, unleased=unleased, exclude_shared=exclude_shared
+        counts,
+        family=family,
+        exact=exact,
+        exclude_leased=exclude_leased,
+        exclude_shared=exclude_shared,
     )
     parts = Partitions(_made(groups, priority=priority, workqueue=workqueue, private=private))
     parts._remainder = remainder

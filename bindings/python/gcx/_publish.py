@@ -16,7 +16,7 @@ def publish(name: str | None = None) -> None:
     """From now on this process's leases are published, for other processes of the same user to see:
     `gcx top` and gcx.published_leases. GCX_PUBLISH=1 or =NAME in the environment does the same.
 
-    It is a file in /dev/shm/gcx-UID, or in user-UID below the folder of GCX_HOLD_FOLDER, that goes
+    It is a file in /dev/shm/gcx-UID, or in user-UID below the folder of GCX_RESERVATION_DIR, that goes
     with its process; a change costs well under a microsecond. Called again it changes the name.
     Opens the driver.
 
@@ -25,7 +25,7 @@ def publish(name: str | None = None) -> None:
 
     Raises:
         NotPermittedError: The folder is a link or another user's, or others may enter it.
-        InvalidValueError: GCX_HOLD_FOLDER is not an absolute path.
+        InvalidValueError: GCX_RESERVATION_DIR is not an absolute path.
         Error: GCX_ERROR_OPERATING_SYSTEM, the file can't be made.
     """
     most = _gcx.GCX_MAX_PROCESS_NAME - 1

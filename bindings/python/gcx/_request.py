@@ -199,15 +199,17 @@ def requests_of(wanted: Counts) -> Sequence[int | _Row]:
     return counts  # Nearly always: a split takes microseconds, which checks should not double.
 
 
-def split_flags(family: Family | None, exact: bool, unleased: bool, exclude_shared: bool) -> int:
+def split_flags(
+    family: Family | None, exact: bool, exclude_leased: bool, exclude_shared: bool
+) -> int:
     """The flags of a split."""
-    if family is None and exact is False and unleased is False and exclude_shared is False:
+    if family is None and exact is False and exclude_leased is False and exclude_shared is False:
         return 0
     flags = 0 if family is None else chosen(family, "family", _FAMILY_FLAGS)
     if flag_of(exact, "exact"):
         flags |= _gcx.GCX_SPLIT_EXACT
-    if flag_of(unleased, "unleased"):
-        flags |= _gcx.GCX_SPLIT_UNLEASED
+    if flag_of(exclude_leased, "exclude_leased"):
+        flags |= _gcx.GCX_SPLIT_EXCLUDE_LEASED
     if flag_of(exclude_shared, "exclude_shared"):
         flags |= _gcx.GCX_SPLIT_EXCLUDE_SHARED
     return flags

@@ -210,7 +210,7 @@ class SMResource(Resource):
         *,
         family: Family | None = None,
         exact: bool = False,
-        unleased: bool = False,
+        exclude_leased: bool = False,
         exclude_shared: bool = False,
     ) -> Split:
         """Divides the SMs into disjoint groups and a remainder; makes nothing on the device.
@@ -223,7 +223,7 @@ class SMResource(Resource):
             family: "coscheduled", "fine" or "max-cluster"; None: that of this resource. Another
                 family than this resource's can be split off a whole device alone.
             exact: Refuse a count that would be rounded.
-            unleased: Split only what no lease has, see gcx.acquire.
+            exclude_leased: Split only what no lease has, see gcx.acquire.
             exclude_shared: Leave out the atom with the SMs of Device.shared_sms, which has to have
                 found them; after Device.map_sms.
 
@@ -238,7 +238,9 @@ class SMResource(Resource):
                 CUDA's rules.
         """
         groups, remainder = _gcx.gcx_sm_split(
-            self._value, requests_of(counts), self._flags(family, exact, unleased, exclude_shared)
+            self._value,
+            requests_of(counts),
+            self._flags(family, exact, exclude_leased, exclude_shared),
         )
         return Split(tuple(map(sm_resource, groups)), sm_resource(remainder))
 
@@ -248,17 +250,17 @@ class SMResource(Resource):
         *,
         family: Family | None = None,
         exact: bool = False,
-        unleased: bool = False,
+        exclude_leased: bool = False,
         exclude_shared: bool = False,
     ) -> Plan:
         """What `split` would give, in SMs: the same computation. Raises what `split` raises."""
-        flags = self._flags(family, exact, unleased, exclude_shared)
+        flags = self._flags(family, exact, exclude_leased, exclude_shared)
         return Plan(*_gcx.gcx_sm_plan(self._value, requests_of(counts), flags))
 
     def _flags(
-        self, family: Family | None, exact: bool, unleased: bool, exclude_shared: bool
+        self, family: Family | None, exact: bool, exclude_leased: bool, exclude_shared: bool
     ) -> int:
-        flags = split_flags(family, exact, unleased, exclude_shared)
+        flags = split_flags(family, exact, exclude_leased, exclude_shared)
         if family == "coscheduled" and self.family != family:
             raise ResourceConfigurationError(
                 f"the resource is of the family {self.family}; only a whole device can be split "

@@ -1,15 +1,15 @@
-"""SMs for Ray: actors, tasks and Serve replicas that each hold a part of a GPU.
+"""SMs for Ray: actors, tasks and Serve replicas that each reservation a part of a GPU.
 
     ray start --resources="$(python -m gcx.ray)" ...     # on each node with GPUs: {"gcx_sms": 132}
 
     @ray.remote(**gcx.ray.options(24))
     class Decode:
         def __init__(self):
-            self.part = gcx.ray.hold().acquire(None)
+            self.part = gcx.ray.reserve().acquire(None)
 
 Ray's number says where and when an actor starts, and nothing of which SMs. What it has is a
-gcx.Hold, which its process takes when it starts and loses when it ends, however it ends; a
-restarted actor takes its SMs anew. docs/ray.md has the whole. Ray is imported by hold alone.
+gcx.Reservation, which its process takes when it starts and loses when it ends, however it ends; a
+restarted actor takes its SMs anew. docs/ray.md has the whole. Ray is imported by reserve alone.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any, SupportsIndex
 
 import gcx
 from gcx._checks import DeviceLike, whole
-from gcx._hold import Path
 from gcx._request import Family
+from gcx._reservation import Path
 
-__all__ = ["RESOURCE", "hold", "node_resources", "options"]
+__all__ = ["RESOURCE", "node_resources", "options", "reservation"]
 
 #: The name of the custom resource: SMs of all GPUs of a node.
 RESOURCE = "gcx_sms"
@@ -37,8 +37,8 @@ _PER_UNIT = 10_000  # Ray counts in ten-thousandths.
 _NAME_BYTES = 63
 
 _lock = threading.Lock()  # Guards the two, and is never held while something is waited for.
-_of_actor: gcx.Hold | None = None  # An actor's, so that it lasts as long as the process.
-_taker: object = None  # The call that takes the actor's hold now.
+_of_actor: gcx.Reservation | None = None  # An actor's, so that it lasts as long as the process.
+_taker: object = None  # The call that takes the actor's reservation now.
 _forked = False
 
 
@@ -73,7 +73,7 @@ def options(
 
     Args:
         sm_count: How many SMs: a count that the device can give exactly, in whole atoms. Others are
-            rounded up by the hold, and Ray's number isn't.
+            rounded up by the reservation, and Ray's number isn't.
         device_sm_count: How many SMs a GPU has; of several kinds the least. The share of one GPU is
             asked for as well, as num_gpus, by which Ray chooses a GPU of the node and knows what is
             left of each. Needed where nodes have several GPUs.
@@ -87,7 +87,7 @@ def options(
         total = whole(device_sm_count, "device_sm_count", 1)
         if wanted > total:
             raise gcx.InvalidValueError(
-                f"sm_count must be at most device_sm_count, {total}, not {wanted}: a hold has SMs "
+                f"sm_count must be at most device_sm_count, {total}, not {wanted}: a reservation has SMs "
                 "of one GPU"
             )
         # Downwards, or the shares of what fits a GPU exactly could be more than 1.
@@ -95,7 +95,7 @@ def options(
     return asked
 
 
-def hold(
+def reserve(
     *,
     name: str | None = None,
     device: DeviceLike | None = None,
@@ -103,35 +103,35 @@ def hold(
     timeout: float | None = 60,
     cancel: gcx.Cancel | None = None,
     folder: Path | None = None,
-) -> gcx.Hold:
+) -> gcx.Reservation:
     """Takes the SMs that Ray counted for this actor or task, as many as it asked for in gcx_sms.
 
     To be called in the actor's process, at best in __init__: the actor isn't ready before it has
-    them. An actor has one hold, until it is closed or the process ends, whether or not anybody
+    them. An actor has one reservation, until it is closed or the process ends, whether or not anybody
     keeps the object. A task closes its own, by `with`: Ray goes on with the process.
 
-    In an actor that Ray starts inside gcx exec, the hold is a part of the SMs that gcx exec has, so
+    In an actor that Ray starts inside gcx exec, the reservation is a part of the SMs that gcx exec has, so
     that no SM is reserved twice.
 
     Args:
         name: For messages and `gcx ps`. None: the actor's name, or its class and id.
-        device: As gcx.hold, in this process's numbers. None: the GPU that Ray gave it, or the only
+        device: As gcx.reserve, in this process's numbers. None: the GPU that Ray gave it, or the only
             one that there is.
-        family: As gcx.hold; all on a GPU do best with the same.
+        family: As gcx.reserve; all on a GPU do best with the same.
         timeout: Seconds to wait where the SMs that Ray counts as free are held, by an actor that is
             about to end or by somebody outside Ray; 0: don't; None: for ever.
-        cancel: As gcx.hold.
-        folder: As gcx.hold. All processes of a node have to name the same.
+        cancel: As gcx.reserve.
+        folder: As gcx.reserve. All processes of a node have to name the same.
 
     Raises:
         ImportError: Ray isn't installed.
-        NotInitializedError: This is a forked child, which has no part in the hold.
+        NotInitializedError: This is a forked child, which has no part in the reservation.
         RuntimeError: This is no actor and no task; it asked for no gcx_sms; it has or sees several
             GPUs and device is None.
         AlreadyAcquiredError: Others have the SMs after the time-out; the message says who. Or the
-            actor has its hold already, or another of its threads waits for it.
+            actor has its reservation already, or another of its threads waits for it.
         InvalidValueError: It asked for a part of an SM.
-        As gcx.hold.
+        As gcx.reserve.
     """
     global _of_actor, _taker
     context = _context()
@@ -146,12 +146,12 @@ def hold(
         with _lock:
             if _of_actor is not None and not _of_actor.closed:
                 raise gcx.AlreadyAcquiredError(
-                    f"this actor has its hold already, {_of_actor!r}; close it first. Processes "
-                    "that the actor starts share it by gcx.join_hold(token)"
+                    f"this actor has its reservation already, {_of_actor!r}; close it first. Processes "
+                    "that the actor starts share it by gcx.join_reservation(token)"
                 )
             if _taker is not None:
                 raise gcx.AlreadyAcquiredError(
-                    "another thread of this actor waits for the actor's hold; call gcx.ray.hold "
+                    "another thread of this actor waits for the actor's reservation; call gcx.ray.reserve "
                     "in one thread alone"
                 )
             _taker = this
@@ -171,9 +171,9 @@ def _take(
     timeout: float | None,
     cancel: gcx.Cancel | None,
     folder: Path | None,
-) -> gcx.Hold:
+) -> gcx.Reservation:
     try:
-        held = gcx.hold(
+        held = gcx.reserve(
             wanted,
             name=name,
             device=device,
@@ -185,7 +185,7 @@ def _take(
     except gcx.AlreadyAcquiredError as error:
         if os.environ.get("GCX_EXEC_PLAN"):
             why = (
-                f"This process runs inside gcx exec, and gcx.ray.hold reserves {wanted} of the SMs "
+                f"This process runs inside gcx exec, and gcx.ray.reserve reserves {wanted} of the SMs "
                 "that gcx exec has, as many as Ray counts for this process. Other programs inside "
                 "the same gcx exec have reserved some of them, as `gcx ps` shows; wait longer by "
                 "timeout="
@@ -193,9 +193,9 @@ def _take(
         else:
             why = (
                 f"Ray counts {wanted} {RESOURCE} of node {context.get_node_id()} as free for this "
-                "process, and the holds say otherwise: somebody whom Ray doesn't count has them, "
+                "process, and the reservations say otherwise: somebody whom Ray doesn't count has them, "
                 "an actor that is ending still does, or SMs of several GPUs were counted together. "
-                "`gcx ps` lists the holds; wait longer by timeout=, give the node less in ray "
+                "`gcx ps` lists the reservations; wait longer by timeout=, give the node less in ray "
                 "start --resources, or ask for a share of one GPU by device_sm_count="
             )
         raise gcx.AlreadyAcquiredError(f"{error.message} {why}") from error
@@ -203,7 +203,7 @@ def _take(
         if not os.environ.get("GCX_EXEC_PLAN"):
             raise
         raise gcx.ResourceConfigurationError(
-            f"{error.message}. This process runs inside gcx exec, of whose SMs gcx.ray.hold "
+            f"{error.message}. This process runs inside gcx exec, of whose SMs gcx.ray.reserve "
             f"reserves as many as Ray counts, {wanted}; give gcx exec --sms and {RESOURCE} the "
             "same number"
         ) from error
@@ -217,7 +217,7 @@ def _take(
     if held.mps is False:
         warnings.warn(
             f"{name}: the GPU isn't shared by way of MPS: processes take turns on all of it, and "
-            "holds isolate nothing. Start nvidia-cuda-mps-control -d before Ray",
+            "reservations isolate nothing. Start nvidia-cuda-mps-control -d before Ray",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -230,23 +230,23 @@ def _context() -> Any:
         raise gcx.NotInitializedError(
             "this process is the child of a fork, of whom Ray knows nothing, and CUDA can't be "
             "used where a parent did; start one by subprocess, or by multiprocessing's method "
-            '"spawn", which shares the hold of the actor or task by gcx.join_hold(token)'
+            '"spawn", which shares the reservation of the actor or task by gcx.join_reservation(token)'
         )
     try:
         import ray
     except ImportError as error:
-        raise ImportError("gcx.ray.hold needs Ray: pip install ray") from error
+        raise ImportError("gcx.ray.reserve needs Ray: pip install ray") from error
     if not ray.is_initialized():
         raise RuntimeError(
-            "gcx.ray.hold is for Ray's actors and tasks, and this process is neither; gcx.hold "
+            "gcx.ray.reserve is for Ray's actors and tasks, and this process is neither; gcx.reserve "
             "takes SMs in any process"
         )
     context = ray.get_runtime_context()
     # The context of Ray's client has no worker: it is a driver too.
     if getattr(getattr(context, "worker", None), "mode", None) != ray.WORKER_MODE:
         raise RuntimeError(
-            "gcx.ray.hold is for Ray's actors and tasks, and this process is a driver, for which "
-            "Ray counts nothing; call it in an actor's __init__, or gcx.hold here"
+            "gcx.ray.reserve is for Ray's actors and tasks, and this process is a driver, for which "
+            "Ray counts nothing; call it in an actor's __init__, or gcx.reserve here"
         )
     return context
 
@@ -273,7 +273,7 @@ def _device(context: Any) -> int:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if len(given) > 1:
         raise RuntimeError(
-            f"Ray gave this {_kind(context)} {len(given)} GPUs, and a hold has SMs of one; name it "
+            f"Ray gave this {_kind(context)} {len(given)} GPUs, and a reservation has SMs of one; name it "
             "by device=, or ask for a share of one by gcx.ray.options(24, device_sm_count=132)"
         )
     if given:
@@ -309,7 +309,7 @@ def _kind(context: Any) -> str:
 
 
 def _name(context: Any) -> str:
-    """The actor's name, or its class and id; a task's function. Cut to what a hold's name can be,
+    """The actor's name, or its class and id; a task's function. Cut to what a reservation's name can be,
     between characters."""
     label = str(context.get_task_name() or _kind(context))
     actor = context.get_actor_id()

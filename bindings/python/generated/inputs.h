@@ -51,8 +51,8 @@ static gcx_result gcx_lease_released(void* handle) {
     return gcx_lease_release((gcx_lease)handle);
 }
 
-static gcx_result gcx_hold_released(void* handle) {
-    return gcx_hold_destroy((gcx_hold)handle);
+static gcx_result gcx_reservation_released(void* handle) {
+    return gcx_reservation_release((gcx_reservation)handle);
 }
 
 static gcx_result gcx_graph_released(void* handle) {

@@ -161,7 +161,7 @@
 %constant int GCX_SPLIT_IGNORE_SM_COSCHEDULING = GCX_SPLIT_IGNORE_SM_COSCHEDULING;
 %constant int GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
 %constant int GCX_SPLIT_EXACT = GCX_SPLIT_EXACT;
-%constant int GCX_SPLIT_UNLEASED = GCX_SPLIT_UNLEASED;
+%constant int GCX_SPLIT_EXCLUDE_LEASED = GCX_SPLIT_EXCLUDE_LEASED;
 %constant int GCX_SPLIT_EXCLUDE_SHARED = GCX_SPLIT_EXCLUDE_SHARED;
 %constant int GCX_CONTEXT_PRIVATE = GCX_CONTEXT_PRIVATE;
 %constant int GCX_EVENT_TIMING = GCX_EVENT_TIMING;
@@ -170,12 +170,12 @@
 %constant unsigned int GCX_FOREVER = GCX_FOREVER;
 %constant int GCX_MAX_LEASE_NAME = GCX_MAX_LEASE_NAME;
 %constant int GCX_LEASE_SHARED = GCX_LEASE_SHARED;
-%constant int GCX_LEASE_OWN_QUEUES = GCX_LEASE_OWN_QUEUES;
+%constant int GCX_LEASE_REQUIRE_WORKQUEUES = GCX_LEASE_REQUIRE_WORKQUEUES;
 %constant int GCX_RESIZE_DEFAULT = GCX_RESIZE_DEFAULT;
-%constant int GCX_RESIZE_AT_ONCE = GCX_RESIZE_AT_ONCE;
+%constant int GCX_RESIZE_DEFERRED = GCX_RESIZE_DEFERRED;
 %constant int GCX_MAX_PROCESS_NAME = GCX_MAX_PROCESS_NAME;
-%constant int GCX_MAX_HOLD_TOKEN = GCX_MAX_HOLD_TOKEN;
-%constant int GCX_HOLD_INHERIT = GCX_HOLD_INHERIT;
+%constant int GCX_MAX_RESERVATION_TOKEN = GCX_MAX_RESERVATION_TOKEN;
+%constant int GCX_RESERVATION_INHERIT = GCX_RESERVATION_INHERIT;
 %constant int GCX_MAX_CONNECTIONS = GCX_MAX_CONNECTIONS;
 %constant int GCX_MAX_GRAPH_PARTS = GCX_MAX_GRAPH_PARTS;
 %constant int GCX_MAX_KERNEL_NAME = GCX_MAX_KERNEL_NAME;
@@ -700,8 +700,8 @@ gcx_cancel_create(owner)
 One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
 all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
 gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
-or is out of the queue, of leases and of holds: it is never granted any, and holds up no other
-request. The handle is the caller's; destroying it cancels no wait.
+or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
+other request. The handle is the caller's; destroying it cancels no wait.
 
 Returns the owner, which has the gcx_cancel now.
 %}
@@ -712,8 +712,8 @@ gcx_cancel_signal(cancel)
 One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
 all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
 gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
-or is out of the queue, of leases and of holds: it is never granted any, and holds up no other
-request. The handle is the caller's; destroying it cancels no wait.
+or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
+other request. The handle is the caller's; destroying it cancels no wait.
 %}
 
 %feature("docstring") gcx_cancel_destroy %{
@@ -722,8 +722,8 @@ gcx_cancel_destroy(cancel)
 One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
 all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
 gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
-or is out of the queue, of leases and of holds: it is never granted any, and holds up no other
-request. The handle is the caller's; destroying it cancels no wait.
+or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
+other request. The handle is the caller's; destroying it cancels no wait.
 %}
 
 %feature("docstring") gcx_cache_set_limit %{
@@ -771,18 +771,17 @@ is in gcx_lease_get_info. The first lease over a set of SMs makes a context of t
 cost of one (above), later ones take microseconds. [13.1+] Each context that the lease has, over
 its changes, has balanced workqueues (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED): none in common
 with other such contexts, when possible. On older drivers leases share the process's queues;
-GCX_LEASE_OWN_QUEUES is refused there. The handle is the caller's, to be given to
+GCX_LEASE_REQUIRE_WORKQUEUES is refused there. The handle is the caller's, to be given to
 gcx_lease_release.
 Errors: those of gcx_context_create;
   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
       did; the message says who
   GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal; another copy of gcx in
       this process has acquired leases, and the message has the paths of both
-  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the hold, has fewer SMs than requested
-  GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
-      atoms hold isn't known: call gcx_device_map_sms for both
-  GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_OWN_QUEUES on a driver before 13.1
-  GCX_ERROR_INVALID_DEVICE    no such device
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
+requested GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the
+families' atoms hold isn't known: call gcx_device_map_sms for both GCX_ERROR_NOT_SUPPORTED
+GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1 GCX_ERROR_INVALID_DEVICE    no such device
   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no leases, a name
       that is too long; min_sm_count or exclusive_sm_count is more than sm_count
 
@@ -811,9 +810,9 @@ Errors: those of gcx_context_create;
   GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
       or others wait for them; the message says who
   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes,
-      rounded to whole atoms, never fit on the device or in the hold, even if all SMs were free;
-      one is less than its lease's exclusive_sm_count
-  GCX_ERROR_INVALID_VALUE     count or an sm_count is 0, a lease is there twice, unknown flags
+      rounded to whole atoms, never fit on the device or in the reservation, even if all SMs were
+free; one is less than its lease's exclusive_sm_count GCX_ERROR_INVALID_VALUE     count or an
+sm_count is 0, a lease is there twice, unknown flags
 %}
 
 %feature("docstring") gcx_lease_prepare %{
@@ -900,9 +899,9 @@ From now on this process's leases are published, those that there are and those 
 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
 already it changes the name. Opens the driver. Errors:
   GCX_ERROR_NOT_PERMITTED     the folder is a link or another user's, or others may enter it
-  GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of GCX_HOLD_FOLDER
-                              is missing, full or read-only
-  GCX_ERROR_INVALID_VALUE     name is too long, or GCX_HOLD_FOLDER is not an absolute path
+  GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of
+GCX_RESERVATION_DIR is missing, full or read-only GCX_ERROR_INVALID_VALUE     name is too long,
+or GCX_RESERVATION_DIR is not an absolute path
 %}
 
 %feature("docstring") gcx_publish_stop %{
@@ -929,75 +928,76 @@ gcx_published_lease_list()
 The leases of the processes that publish: of each process those that hold SMs in the order in
 which they were acquired, then those that wait, the first first. Two exclusive leases of one
 process never have an atom in common. Across processes there are no such promises: leases are a
-process's own, and holds (below) are what processes agree on. capacity is the room in leases,
-which may be NULL if that is 0. Opens no driver. Errors: those of gcx_published_process_list.
+process's own, and reservations (below) are what processes agree on. capacity is the room in
+leases, which may be NULL if that is 0. Opens no driver. Errors: those of
+gcx_published_process_list.
 
 Returns a list of (process, id, changes, pid, simulated, device, family, flags, waits, sm_count,
 exclusive_sm_count, stream_count, device_sm_count, atom_count, atom_sm_count, last_atom_sm_count,
 exclusive_atoms, shared_atoms, device_uuid, name, process_name, device_name).
 %}
 
-%feature("docstring") call_gcx_hold_create %{
-gcx_hold_create(device, sm_count, flags, family, min_sm_count, timeout_ms, cancel, name, folder, owner)
+%feature("docstring") call_gcx_reservation_acquire %{
+gcx_reservation_acquire(device, sm_count, flags, family, min_sm_count, timeout_ms, cancel, name, folder, owner)
 
 Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
 folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
-gcx_hold_destroy. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds all
-waiting; but if other processes have the folder locked, which takes them less than a millisecond,
-the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
+gcx_reservation_release. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds
+all waiting; but if other processes have the folder locked, which takes them less than a
+millisecond, the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
       did; the message says who. Or others changed the folder all that time
   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
       user's, or too many may enter it
   GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
       file there can't be believed; a process stopped in the middle of a change;
-      /dev/shm/gcx-UID was removed, and a process still has a hold in it
+      /dev/shm/gcx-UID was removed, and a process still has a reservation in it
   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
       inside gcx exec, the partition has not, or is of another family
   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,
       the driver divides the partition into no atoms of the device
-  GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's hold has ended
+  GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's reservation has ended
   GCX_ERROR_INVALID_DEVICE    no such device
-  GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no holds, a name or
-      path that is too long, a path that is not absolute; min_sm_count is more than sm_count
+  GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no reservations, a
+name or path that is too long, a path that is not absolute; min_sm_count is more than sm_count
 
-Returns the owner, which has the gcx_hold now.
+Returns the owner, which has the gcx_reservation now.
 %}
 
-%feature("docstring") gcx_hold_get_token %{
-gcx_hold_get_token(hold)
+%feature("docstring") gcx_reservation_get_token %{
+gcx_reservation_get_token(reservation)
 
-Writes what another process joins the hold by: text, to be given to it in its environment or on
-its command line. It is the path of the hold's file, so that it works where that path leads to
-the same folder. capacity is the room in token, in bytes; GCX_MAX_HOLD_TOKEN is enough.
-Errors: GCX_ERROR_INVALID_VALUE capacity is too small.
+Writes what another process joins the reservation by: text, to be given to it in its environment
+or on its command line. It is the path of the reservation's file, so that it works where that
+path leads to the same folder. capacity is the room in token, in bytes; GCX_MAX_RESERVATION_TOKEN
+is enough. Errors: GCX_ERROR_INVALID_VALUE capacity is too small.
 
 Returns token.
 %}
 
-%feature("docstring") gcx_hold_join %{
-gcx_hold_join(token, owner)
+%feature("docstring") gcx_reservation_join %{
+gcx_reservation_join(token, owner)
 
-Joins a hold that another process, or this one, has: it lasts until all who joined have given it
-up. Opens no driver, and works in a forked child too. The handle is the caller's, to be given to
-gcx_hold_destroy. Errors:
-  GCX_ERROR_NOT_FOUND         the hold has ended, or was never there
-  GCX_ERROR_INVALID_VALUE     the token is none
-  GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder all the time for 5 s
-  GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as of gcx_hold_create
+Joins a reservation that another process, or this one, has: it lasts until all who joined have
+given it up. Opens no driver, and works in a forked child too. The handle is the caller's, to be
+given to gcx_reservation_release. Errors: GCX_ERROR_NOT_FOUND         the reservation has ended,
+or was never there GCX_ERROR_INVALID_VALUE     the token is none GCX_ERROR_ALREADY_ACQUIRED other
+processes changed the folder all the time for 5 s GCX_ERROR_NOT_PERMITTED,
+GCX_ERROR_OPERATING_SYSTEM  as of gcx_reservation_acquire
 
-Returns the owner, which has the gcx_hold now.
+Returns the owner, which has the gcx_reservation now.
 %}
 
-%feature("docstring") gcx_hold_destroy %{
-gcx_hold_destroy(hold)
+%feature("docstring") gcx_reservation_release %{
+gcx_reservation_release(reservation)
 
-Gives the hold up. If no other process joined it, and no lease was acquired in it that is still
-there, its SMs can be had by others at once. A forked child has none of its parent's handles.
+Gives the reservation up. If no other process joined it, and no lease was acquired in it that is
+still there, its SMs can be had by others at once. A forked child has none of its parent's
+handles.
 %}
 
-%feature("docstring") gcx_hold_get_info %{
-gcx_hold_get_info(hold)
+%feature("docstring") gcx_reservation_get_info %{
+gcx_reservation_get_info(reservation)
 
 Fills *info. Opens no driver.
 
@@ -1005,41 +1005,40 @@ Returns (family, flags, sm_count, device_sm_count, joined, simulated, lost, mps,
 mps_thread_percentage, id, since_ms, atoms, device_uuid, name).
 %}
 
-%feature("docstring") gcx_hold_get_resource %{
-gcx_hold_get_resource(hold)
+%feature("docstring") gcx_reservation_get_resource %{
+gcx_reservation_get_resource(reservation)
 
-The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
-driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the hold's UUID;
+The reservation's SMs as a resource of this process, to be split and to make contexts of. Opens
+the driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the reservation's UUID;
 GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
-hold, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.
+reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.
 
 Returns resource.
 %}
 
-%feature("docstring") call_gcx_hold_acquire_lease %{
-gcx_hold_acquire_lease(hold, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, owner)
+%feature("docstring") call_gcx_reservation_acquire_lease %{
+gcx_reservation_acquire_lease(reservation, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, owner)
 
-gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of a
-hold change only together with leases of the same hold. params->family is the hold's or
-GCX_SM_FAMILY_NONE. The lease keeps the hold, after gcx_hold_destroy too. A lease that was
-acquired without a hold may have the same SMs as a hold, but never as another lease.
-Errors: those of gcx_lease_acquire and of gcx_hold_get_resource; GCX_ERROR_INVALID_VALUE another
-family.
+gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
+leases of a reservation change only together with leases of the same reservation. params->family
+is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, after
+gcx_reservation_release too. A lease that was acquired without a reservation may have the same
+SMs as a reservation, but never as another lease. Errors: those of gcx_lease_acquire and of
+gcx_reservation_get_resource; GCX_ERROR_INVALID_VALUE another family.
 
 Returns the owner, which has the gcx_lease now.
 %}
 
-%feature("docstring") call_gcx_hold_list %{
-gcx_hold_list(folder)
+%feature("docstring") call_gcx_reservation_list %{
+gcx_reservation_list(folder)
 
-The holds of a folder, by device, of each those that have SMs in the order in which they were
-taken, then those that wait, the first first. folder: NULL as in gcx_hold_params. capacity is the
-room in holds, which may be NULL if that is 0. Opens no driver and needs no GPU. What can't be
-believed is left out, with a warning in the log. What the dead left is removed, where this
-process may.
-Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
-GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of gcx_hold_create, but that the user's
-own folder, if it is missing, has no holds.
+The reservations of a folder, by device, of each those that have SMs in the order in which they
+were taken, then those that wait, the first first. folder: NULL as in gcx_reservation_params.
+capacity is the room in reservations, which may be NULL if that is 0. Opens no driver and needs
+no GPU. What can't be believed is left out, with a warning in the log. What the dead left is
+removed, where this process may. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count
+then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of
+gcx_reservation_acquire, but that the user's own folder, if it is missing, has no reservations.
 
 Returns a list of (id, since_ms, until_ms, pid, user, simulated, waits, family, sm_count,
 device_sm_count, atom_count, atom_sm_count, last_atom_sm_count, mps, mps_thread_percentage, parent,
@@ -1317,8 +1316,8 @@ string belongs to the thread and is valid until its next call of this. NULL if i
 installed; gcx_last_error_message() then says where it was looked for. Opens no driver.
 %}
 
-%feature("docstring") gcx_report_partition_counts %{
-gcx_report_partition_counts()
+%feature("docstring") gcx_driver_report_partition_counts %{
+gcx_driver_report_partition_counts()
 
 Puts a library before libcuda in this process that answers as above, for every library that
 opens libcuda.so.1 from now on and for all time. It must come before anything loads libcuda.so.1:
@@ -1332,11 +1331,11 @@ GCX_ERROR_SHARED_OBJECT_INIT_FAILED there is no driver library, or it can't be l
 GCX_ERROR_OPERATING_SYSTEM no file can be made.
 %}
 
-%feature("docstring") gcx_reports_partition_counts %{
-gcx_reports_partition_counts()
+%feature("docstring") gcx_driver_reports_partition_counts %{
+gcx_driver_reports_partition_counts()
 
-reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0. Opens no
-driver.
+reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
+Opens no driver.
 
 Returns reporting.
 %}

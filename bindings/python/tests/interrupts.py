@@ -81,7 +81,7 @@ def lease_in_cycle() -> None:
 
 
 def reservation() -> None:
-    with gcx.hold(8, name="mine") as held:
+    with gcx.reserve(8, name="mine") as held:
         held.acquire(None)
 
 
@@ -166,7 +166,7 @@ def until_interrupted(call: Callable[[], None], before: int) -> None:
 def left() -> tuple[int, ...]:
     counts = alive()
     return (
-        *(len(gcx.leases()), len(gcx.holds()), gcx.cache_stats().in_use),
+        *(len(gcx.leases()), len(gcx.reservations()), gcx.cache_stats().in_use),
         *(counts.events, counts.graphs),
     )
 

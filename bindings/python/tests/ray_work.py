@@ -11,8 +11,8 @@ import gcx.ray
 import ray
 
 
-def seen(held: gcx.Hold) -> dict[str, Any]:
-    """What a hold is, for another process; and how many SMs a kernel in it ran on."""
+def seen(held: gcx.Reservation) -> dict[str, Any]:
+    """What a reservation is, for another process; and how many SMs a kernel in it ran on."""
     with held.acquire(None) as part:
         ran_on = len(part.stream.sm_ids())
     return {
@@ -27,22 +27,22 @@ def seen(held: gcx.Hold) -> dict[str, Any]:
 
 
 @ray.remote(max_restarts=1)
-class Holder:
+class Reservationer:
     """Holds what Ray counts for it, and doesn't keep the object."""
 
     def __init__(self, timeout: float | None = 60) -> None:
-        self.seen = seen(gcx.ray.hold(timeout=timeout))
+        self.seen = seen(gcx.ray.reserve(timeout=timeout))
 
     def tell(self) -> dict[str, Any]:
         return self.seen
 
     def misuse(self) -> list[str]:
-        """What is said when hold is called again: here, in a thread, in a forked child."""
+        """What is said when reserve is called again: here, in a thread, in a forked child."""
         said: list[str] = []
 
         def call() -> None:
             try:
-                said.append(f"held {gcx.ray.hold(timeout=0)}")
+                said.append(f"held {gcx.ray.reserve(timeout=0)}")
             except Exception as error:
                 said.append(f"{type(error).__name__}: {error}")
 
@@ -70,15 +70,15 @@ class KnowsNothing:
     def sm_count(self) -> int:
         return gcx.Device(0).sm_count
 
-    def hold(self) -> dict[str, Any] | str:
-        """Asks for a hold all the same, and returns what it is, or the error."""
+    def reserve(self) -> dict[str, Any] | str:
+        """Asks for a reservation all the same, and returns what it is, or the error."""
         try:
-            return seen(gcx.ray.hold(timeout=0))
+            return seen(gcx.ray.reserve(timeout=0))
         except gcx.Error as error:
             return f"{type(error).__name__}: {error}"
 
 
 @ray.remote(num_cpus=0)  # type: ignore[misc]
 def held_by_a_task(timeout: float = 60) -> dict[str, Any]:
-    with gcx.ray.hold(timeout=timeout) as held:
+    with gcx.ray.reserve(timeout=timeout) as held:
         return seen(held)

@@ -131,7 +131,7 @@ class Vector:
         words = flags.split("+")
         family = next((word for word in words if word in ("fine", "max-cluster")), None)
         options: Any = {"family": family, "exact": "exact" in words}
-        options["unleased"] = "unleased" in words
+        options["exclude_leased"] = "exclude_leased" in words
         sms, counts = self.objects[name], counts_of(requests)
         try:
             plan = sms.plan(counts, **options)
@@ -283,14 +283,14 @@ class Vector:
 
     def resize(self, sizes: str, flags: str) -> list[object]:
         wanted = self.sizes(sizes)
-        gcx.resize(wanted, at_once=flags == "at-once")
+        gcx.resize(wanted, deferred=flags == "at-once")
         return [list_text(lease.sm_count for lease, _ in wanted.items())]
 
     def prepare(self, sizes: str) -> None:
         gcx.prepare(self.sizes(sizes))
 
     def hand_over(self, giver: str, to: str, flags: str) -> list[object]:
-        self.objects[giver].hand_over(self.objects[to], at_once=flags == "at-once")
+        self.objects[giver].hand_over(self.objects[to], deferred=flags == "at-once")
         return [self.objects[to].sm_count]
 
     def held(self, name: str, out: str) -> list[object]:

@@ -187,7 +187,7 @@ def test_threads_change_leases_that_others_use(threads: ThreadPoolExecutor) -> N
         def resize() -> None:
             for number in range(rounds):
                 count = 16 + 8 * (number % 4)
-                gcx.resize({a: count, b: 72 - count}, at_once=number % 2 == 0)
+                gcx.resize({a: count, b: 72 - count}, deferred=number % 2 == 0)
 
         def use(lease: gcx.Lease) -> None:
             for _ in range(rounds):

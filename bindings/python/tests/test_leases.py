@@ -36,15 +36,15 @@ def test_nobody_else_has_them(sms: gcx.SMResource) -> None:
             gcx.acquire(140)
         assert sms.live_overlap() == 48
         assert gcx.verify([one, two]).ok
-        groups, rest = sms.split([24], unleased=True)
+        groups, rest = sms.split([24], exclude_leased=True)
         assert groups[0].isdisjoint(one.resource | two.resource)
         assert rest.sm_count == 132 - 72
-        assert sms.plan(None, unleased=True) == ((84,), 0)
+        assert sms.plan(None, exclude_leased=True) == ((84,), 0)
         assert sms.split([24]).groups[0].overlap(one.resource) == 24
-        with gcx.split([24], unleased=True) as parts:
+        with gcx.split([24], exclude_leased=True) as parts:
             assert parts[0].resource == groups[0]
-    with pytest.raises(TypeError, match="unleased"):
-        sms.split([24], unleased=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="exclude_leased"):
+        sms.split([24], exclude_leased=1)  # type: ignore[arg-type]
 
 
 def test_the_list() -> None:
@@ -256,7 +256,7 @@ def test_wrong_values(pair: tuple[gcx.Lease, gcx.Lease]) -> None:
         (TypeError, "not Stream", lambda: resize({decode.stream: 8})),
         (gcx.InvalidValueError, "close", lambda: resize({decode: 0})),
         (TypeError, "'8'", lambda: of_one("8")),
-        (TypeError, "at_once", lambda: of_one(16, at_once=1)),
+        (TypeError, "deferred", lambda: of_one(16, deferred=1)),
         (TypeError, "pickled", lambda: pickle.dumps(decode)),
         (TypeError, r"gcx\.acquire", gcx.Lease),
     ]

@@ -89,10 +89,10 @@ def test_the_long_way(script: Any) -> None:
     """What docs/python.md calls so; the blocks after it go on with its names."""
     blocks = fences(DOCS / "python.md")
     start = next(i for i, block in enumerate(blocks) if block.startswith("device = "))
-    at_once, long_way, workqueues, order = blocks[1], *blocks[start : start + 3]
+    deferred, long_way, workqueues, order = blocks[1], *blocks[start : start + 3]
     older = gcx.driver_info().version < (13, 1)
     parts = "decode, prefill = gcx.split([24, None])\n"
-    code = f"import gcx\n{at_once}{long_way}{'' if older else workqueues}{parts}{order}"
+    code = f"import gcx\n{deferred}{long_way}{'' if older else workqueues}{parts}{order}"
     assert script(code) == "Plan(groups=(12, 120), remainder=0)\n"
 
 

@@ -14,7 +14,7 @@ import pytest
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     tmp_path.chmod(0o700)
-    monkeypatch.setenv("GCX_HOLD_FOLDER", str(tmp_path))
+    monkeypatch.setenv("GCX_RESERVATION_DIR", str(tmp_path))
     yield tmp_path
     gcx.stop_publishing()
 
@@ -57,7 +57,7 @@ def test_what_can_not_be_published(folder: Path, monkeypatch: pytest.MonkeyPatch
             gcx.publish(wrong)
     with pytest.raises(TypeError, match="name must be a string"):
         gcx.publish(1)  # type: ignore[arg-type]
-    monkeypatch.setenv("GCX_HOLD_FOLDER", str(folder / "missing"))
+    monkeypatch.setenv("GCX_RESERVATION_DIR", str(folder / "missing"))
     with pytest.raises(gcx.Error):
         gcx.publish()
 
@@ -103,8 +103,8 @@ def test_wrong_numbers_of_connections() -> None:
 def test_leases_that_insist_on_queues_of_their_own(version: tuple[int, int]) -> None:
     if version < (13, 1):
         with pytest.raises(gcx.NotSupportedError, match=r"13\.1"):
-            gcx.acquire(8, own_queues=True)
+            gcx.acquire(8, require_workqueues=True)
     else:
-        gcx.acquire(8, own_queues=True).close()
-    with pytest.raises(TypeError, match="own_queues"):
-        gcx.acquire(8, own_queues=1)  # type: ignore[arg-type]
+        gcx.acquire(8, require_workqueues=True).close()
+    with pytest.raises(TypeError, match="require_workqueues"):
+        gcx.acquire(8, require_workqueues=1)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 """Ray: actors and tasks that hold SMs, on a real Ray of two nodes in this machine. One node has a
-GPU, the other two; each has its folder for holds, as machines of their own would."""
+GPU, the other two; each has its folder for reservations, as machines of their own would."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ray.cluster_utils import Cluster  # noqa: E402
 from ray.util.placement_group import placement_group, remove_placement_group  # noqa: E402
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: E402
 from ray_work import (  # type: ignore[import-not-found] # noqa: E402
-    Holder,
     KnowsNothing,
+    Reservationer,
     held_by_a_task,
 )
 
@@ -60,12 +60,12 @@ def cluster(folders: tuple[Path, Path]) -> Iterator[Any]:
     services.get_node = lambda *which: patiently(lambda: ask(*which))
     try:
         env = {**QUICK, "GCX_SIM_MPS": "1"}
-        env |= {"GCX_DRIVER": "sim:h100@13.0", "GCX_HOLD_FOLDER": str(one)}
+        env |= {"GCX_DRIVER": "sim:h100@13.0", "GCX_RESERVATION_DIR": str(one)}
         # Workers import ray_work, and gcx from where this process has it.
         paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         env["PYTHONPATH"] = os.pathsep.join(paths)
         said = {**node_says(env), "one_gpu": 1}
-        other = env | {"GCX_DRIVER": "sim:h100,h100@13.0", "GCX_HOLD_FOLDER": str(two)}
+        other = env | {"GCX_DRIVER": "sim:h100,h100@13.0", "GCX_RESERVATION_DIR": str(two)}
         also = node_says(other)
         try:
             nodes.add_node(
@@ -131,9 +131,9 @@ def node_says(env: dict[str, str]) -> dict[str, int]:
     return said
 
 
-def until(holds: Callable[[], object], seconds: float = 300) -> None:
+def until(reservations: Callable[[], object], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
-    while not holds():
+    while not reservations():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
 
@@ -153,7 +153,7 @@ def tell(actor: Any) -> dict[str, Any]:
 
 def until_free(folder: Path) -> None:
     """Until nobody holds or waits, and then no file is left."""
-    until(lambda: gcx.holds(folder) == [])
+    until(lambda: gcx.reservations(folder) == [])
     assert list(folder.iterdir()) == []
 
 
@@ -173,43 +173,49 @@ def test_decode_beside_prefill_and_both_restarted(cluster: Any, folders: tuple[P
     ]
     odd = "decode, größer \N{ROCKET} " + "x" * 80
     decode = start(
-        Holder.options(
+        Reservationer.options(
             **gcx.ray.options(24), name=odd, num_cpus=0.1, scheduling_strategy=to_bundle[0]
         )
     )
     prefill = start(
-        Holder.options(**gcx.ray.options(108), num_cpus=0.1, scheduling_strategy=to_bundle[1])
+        Reservationer.options(
+            **gcx.ray.options(108), num_cpus=0.1, scheduling_strategy=to_bundle[1]
+        )
     )
     first, second = tell(decode), tell(prefill)
     assert (first["sm_count"], first["ran_on"]) == (24, 24)
     assert (second["sm_count"], second["ran_on"]) == (108, 108)
     assert sorted(first["atoms"] + second["atoms"]) == list(range(16))
     assert first["name"] == odd.encode()[:63].decode(errors="ignore")
-    assert second["name"] == f"Holder {prefill._actor_id.hex()[:8]}"
+    assert second["name"] == f"Reservationer {prefill._actor_id.hex()[:8]}"
 
     os.kill(first["pid"], signal.SIGKILL)
-    until(lambda: first["id"] not in {hold.id for hold in gcx.holds(folders[0])})
+    until(
+        lambda: first["id"] not in {reservation.id for reservation in gcx.reservations(folders[0])}
+    )
     again = tell(decode)
     assert (again["sm_count"], again["ran_on"], again["name"]) == (24, 24, first["name"])
     assert again["pid"] != first["pid"]
     assert not set(again["atoms"]) & set(second["atoms"])
 
     ray.kill(prefill, no_restart=False)
-    until(lambda: second["id"] not in {hold.id for hold in gcx.holds(folders[0])})
+    until(
+        lambda: second["id"] not in {reservation.id for reservation in gcx.reservations(folders[0])}
+    )
     assert tell(prefill)["sm_count"] == 108
-    assert {hold.sm_count for hold in gcx.holds(folders[0])} == {24, 108}
-    assert gcx.holds(folders[1]) == []
+    assert {reservation.sm_count for reservation in gcx.reservations(folders[0])} == {24, 108}
+    assert gcx.reservations(folders[1]) == []
 
 
 def test_shares_of_two_gpus(cluster: Any, folders: tuple[Path, Path]) -> None:
     wanted = gcx.ray.options(88, device_sm_count=132)
-    first, second = (start(Holder.options(**wanted)) for _ in range(2))
+    first, second = (start(Reservationer.options(**wanted)) for _ in range(2))
     had, other = tell(first), tell(second)
     assert had["uuid"] != other["uuid"]
-    # 88 SMs are left, and no GPU has them: Ray waits, and the hold is never asked.
-    third = start(Holder.options(**wanted))
+    # 88 SMs are left, and no GPU has them: Ray waits, and the reservation is never asked.
+    third = start(Reservationer.options(**wanted))
     assert is_pending(third)
-    assert len(gcx.holds(folders[1])) == 2
+    assert len(gcx.reservations(folders[1])) == 2
     ray.kill(first)
     assert tell(third)["uuid"] == had["uuid"]
 
@@ -219,8 +225,8 @@ def test_somebody_outside_ray(
 ) -> None:
     asked = {"resources": {gcx.ray.RESOURCE: 24, **ONE_GPU}}
     one = folders[0]
-    with gcx.hold(120, name="outside", folder=one):
-        refused = start(Holder.options(**asked), timeout=0.1)
+    with gcx.reserve(120, name="outside", folder=one):
+        refused = start(Reservationer.options(**asked), timeout=0.1)
         with pytest.raises(ray.exceptions.ActorDiedError) as caught:
             ray.get(refused.tell.remote())
         said = str(caught.value)
@@ -228,17 +234,17 @@ def test_somebody_outside_ray(
         assert '"outside" of process' in said
         assert "Ray counts 24 gcx_sms of node" in said
 
-        patient = start(Holder.options(**asked), timeout=None)
-        until(lambda: any(hold.waiting for hold in gcx.holds(one)))
-        cancelled = start(Holder.options(**asked), timeout=None)
-        until(lambda: sum(hold.waiting for hold in gcx.holds(one)) == 2)
+        patient = start(Reservationer.options(**asked), timeout=None)
+        until(lambda: any(reservation.waiting for reservation in gcx.reservations(one)))
+        cancelled = start(Reservationer.options(**asked), timeout=None)
+        until(lambda: sum(reservation.waiting for reservation in gcx.reservations(one)) == 2)
         ray.kill(cancelled)
-        until(lambda: sum(hold.waiting for hold in gcx.holds(one)) == 1)
+        until(lambda: sum(reservation.waiting for reservation in gcx.reservations(one)) == 1)
         assert is_pending(patient)
     assert tell(patient)["sm_count"] == 24
     again, in_thread, in_child = ray.get(patient.misuse.remote())
     for text in (again, in_thread):
-        assert text.startswith("AlreadyAcquiredError: this actor has its hold already")
+        assert text.startswith("AlreadyAcquiredError: this actor has its reservation already")
     assert in_child.startswith("NotInitializedError: this process is the child of a fork")
 
 
@@ -246,7 +252,7 @@ def test_tasks(cluster: Any, folders: tuple[Path, Path]) -> None:
     task = held_by_a_task.options(resources={gcx.ray.RESOURCE: 108, **ONE_GPU})
     said = ray.get([task.remote() for _ in range(3)])  # One after the other.
     assert [each["ran_on"] for each in said] == [108, 108, 108]
-    assert gcx.holds(folders[0]) == []
+    assert gcx.reservations(folders[0]) == []
     assert all("held_by_a_task" in each["name"] for each in said)
 
 
@@ -262,38 +268,40 @@ def inside_gcx_exec(sm_count: int) -> Any:
     )
 
 
-def test_hold_inside_gcx_exec_is_a_part_of_its_sms(
+def test_reservation_inside_gcx_exec_is_a_part_of_its_sms(
     cluster: Any, folders: tuple[Path, Path]
 ) -> None:
     actor = inside_gcx_exec(24)
     assert ray.get(actor.sm_count.remote()) == 24
-    (outer,) = gcx.holds(folders[0])
+    (outer,) = gcx.reservations(folders[0])
     assert (outer.name, outer.sm_count, outer.parent) == ("served", 24, None)
 
-    part = ray.get(actor.hold.remote())
+    part = ray.get(actor.reservation.remote())
     assert not isinstance(part, str), part
     assert (part["sm_count"], part["ran_on"]) == (24, 24)
     assert part["atoms"] == outer.atoms
-    listed = {hold.id: hold for hold in gcx.holds(folders[0])}
+    listed = {reservation.id: reservation for reservation in gcx.reservations(folders[0])}
     assert set(listed) == {outer.id, part["id"]}
     assert listed[part["id"]].parent == outer.id
     # For everybody outside they are the same 24.
-    with gcx.hold(None, folder=folders[0]) as others:
+    with gcx.reserve(None, folder=folders[0]) as others:
         assert others.sm_count == 108
         assert not set(others.atoms) & set(outer.atoms)
 
-    assert ray.get(actor.hold.remote()).startswith("AlreadyAcquiredError: this actor has its hold")
+    assert ray.get(actor.reservation.remote()).startswith(
+        "AlreadyAcquiredError: this actor has its reservation"
+    )
 
 
-def test_hold_of_more_sms_than_gcx_exec_has_is_refused(
+def test_reservation_of_more_sms_than_gcx_exec_has_is_refused(
     cluster: Any, folders: tuple[Path, Path]
 ) -> None:
-    said = ray.get(inside_gcx_exec(32).hold.remote())
+    said = ray.get(inside_gcx_exec(32).reservation.remote())
     assert isinstance(said, str), said
     assert said.startswith("ResourceConfigurationError: ")
     assert 'the reservation "served" of device 0 has 24 SMs' in said
     assert "give gcx exec --sms and gcx_sms the same number" in said
-    (outer,) = gcx.holds(folders[0])
+    (outer,) = gcx.reservations(folders[0])
     assert outer.sm_count == 24
 
 

@@ -49,7 +49,7 @@ class Context:
 def worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Makes this process a worker of Ray, with what it is told."""
     tmp_path.chmod(0o700)
-    monkeypatch.setenv("GCX_HOLD_FOLDER", str(tmp_path))
+    monkeypatch.setenv("GCX_RESERVATION_DIR", str(tmp_path))
     monkeypatch.setattr(gcx.ray, "_of_actor", None)
 
     def become(**given: Any) -> None:
@@ -64,8 +64,8 @@ def worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 @pytest.fixture
 def _mps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Says that MPS is on, of which holds are warned otherwise."""
-    monkeypatch.setattr(gcx.Hold, "mps", property(lambda held: True))
+    """Says that MPS is on, of which reservations are warned otherwise."""
+    monkeypatch.setattr(gcx.Reservation, "mps", property(lambda held: True))
 
 
 def test_gcx_imports_no_ray(script: Any) -> None:
@@ -74,7 +74,7 @@ import sys, gcx, gcx.ray
 assert "ray" not in sys.modules
 sys.modules["ray"] = None
 try:
-    gcx.ray.hold()
+    gcx.ray.reserve()
 except ImportError as error:
     assert "pip install ray" in str(error), error
 else:
@@ -127,46 +127,46 @@ def test_shares_fit_as_counts_do(total: int) -> None:
 @pytest.mark.usefixtures("_mps")
 def test_second_call_does_not_wait_behind_another_thread(worker: Any) -> None:
     worker(name="decode")
-    others = gcx.hold(132)
+    others = gcx.reserve(132)
     errors: list[gcx.Error] = []
 
     def wait() -> None:
         try:
-            gcx.ray.hold(timeout=60, cancel=cancel)
+            gcx.ray.reserve(timeout=60, cancel=cancel)
         except gcx.NotPermittedError as error:
             errors.append(error)
 
     with gcx.Cancel() as cancel:
         thread = threading.Thread(target=wait)
         thread.start()
-        while not any(hold.waiting for hold in gcx.holds()):
+        while not any(reservation.waiting for reservation in gcx.reservations()):
             assert thread.is_alive()
         with pytest.raises(gcx.AlreadyAcquiredError, match="another thread of this actor"):
-            gcx.ray.hold(timeout=0)
+            gcx.ray.reserve(timeout=0)
         cancel.signal()
         thread.join()
     assert len(errors) == 1
     others.close()
-    gcx.ray.hold(timeout=0).close()
+    gcx.ray.reserve(timeout=0).close()
 
 
 @pytest.mark.usefixtures("_mps")
-def test_the_actors_hold(worker: Any) -> None:
+def test_the_actors_reservation(worker: Any) -> None:
     worker(name="decode")
-    held = gcx.ray.hold()
+    held = gcx.ray.reserve()
     assert (held.name, held.sm_count) == ("decode", 24)
-    with pytest.raises(gcx.AlreadyAcquiredError, match=r"has its hold already.*decode"):
-        gcx.ray.hold()
+    with pytest.raises(gcx.AlreadyAcquiredError, match=r"has its reservation already.*decode"):
+        gcx.ray.reserve()
     held.close()
-    again = gcx.ray.hold(name="another")
+    again = gcx.ray.reserve(name="another")
     assert again.name == "another"
     del held
-    assert len(gcx.holds()) == 1
+    assert len(gcx.reservations()) == 1
     again.close()
     worker(actor=None, task="step")
-    with gcx.ray.hold() as first, gcx.ray.hold() as second:
+    with gcx.ray.reserve() as first, gcx.ray.reserve() as second:
         assert (first.name, second.name) == ("step", "step")
-    assert gcx.holds() == []
+    assert gcx.reservations() == []
 
 
 @pytest.mark.usefixtures("_mps")
@@ -184,7 +184,7 @@ def test_the_actors_hold(worker: Any) -> None:
 )
 def test_names(worker: Any, given: dict[str, Any], name: str) -> None:
     worker(**given)
-    with gcx.ray.hold() as held:
+    with gcx.ray.reserve() as held:
         assert held.name == name
 
 
@@ -195,7 +195,7 @@ def test_names(worker: Any, given: dict[str, Any], name: str) -> None:
         ({"resources": {}, "actor": None}, "this task asked Ray for no gcx_sms"),
         ({"resources": {"gcx_sms": 0.5}}, "asked Ray for 0.5 gcx_sms, and an SM is never divided"),
         ({"resources": {"gcx_sms": 133.0}}, "has 132"),
-        ({"gpus": ["0", "1"]}, "Ray gave this actor 2 GPUs, and a hold has SMs of one"),
+        ({"gpus": ["0", "1"]}, "Ray gave this actor 2 GPUs, and a reservation has SMs of one"),
         ({"gpus": ["5"]}, "Ray gave this actor GPU 5, and CUDA_VISIBLE_DEVICES is None"),
         ({"mode": 0}, "this process is a driver"),
     ],
@@ -206,8 +206,8 @@ def test_what_is_refused(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     worker(**given)
     with pytest.raises(RuntimeError, match=said):
-        gcx.ray.hold(timeout=0)
-    assert gcx.holds() == []
+        gcx.ray.reserve(timeout=0)
+    assert gcx.reservations() == []
 
 
 def test_a_forked_child(script: Any) -> None:
@@ -215,7 +215,7 @@ def test_a_forked_child(script: Any) -> None:
 import os, gcx.ray
 if os.fork() == 0:
     try:
-        gcx.ray.hold()
+        gcx.ray.reserve()
     except gcx.NotInitializedError as error:
         print(error, flush=True)
     os._exit(0)
@@ -228,7 +228,7 @@ def test_no_worker(worker: Any) -> None:
     worker()
     sys.modules["ray"].is_initialized = lambda: False  # type: ignore[attr-defined]
     with pytest.raises(RuntimeError, match="this process is neither"):
-        gcx.ray.hold()
+        gcx.ray.reserve()
 
 
 @pytest.mark.parametrize(
@@ -256,15 +256,15 @@ def test_no_gpu_or_several(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None
     worker()
     monkeypatch.setattr(gcx, "devices", lambda: [gcx.Device(0)] * 2)
     with pytest.raises(RuntimeError, match="asked Ray for no GPU and sees 2"):
-        gcx.ray.hold()
+        gcx.ray.reserve()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(RuntimeError, match="Ray hides them all"):
-        gcx.ray.hold()
+        gcx.ray.reserve()
 
 
 def test_warnings(worker: Any) -> None:
     worker(resources={"gcx_sms": 10.0}, name="odd")
-    with pytest.warns(RuntimeWarning) as warned, gcx.ray.hold() as held:
+    with pytest.warns(RuntimeWarning) as warned, gcx.ray.reserve() as held:
         assert held.sm_count == 12  # the last atom of an H100
     rounded, without_mps = (str(warning.message) for warning in warned)
     assert "odd: Ray counts 10 gcx_sms, and the device gives 12" in rounded
@@ -274,8 +274,8 @@ def test_warnings(worker: Any) -> None:
 @pytest.mark.usefixtures("_mps")
 def test_who_has_them(worker: Any) -> None:
     worker(name="late")
-    with gcx.hold(120, name="early"), pytest.raises(gcx.AlreadyAcquiredError) as caught:
-        gcx.ray.hold(timeout=0.01)
+    with gcx.reserve(120, name="early"), pytest.raises(gcx.AlreadyAcquiredError) as caught:
+        gcx.ray.reserve(timeout=0.01)
     said = str(caught.value)
     assert '"early" of process' in said
     assert "Ray counts 24 gcx_sms of node fedcba9876543210 as free" in said

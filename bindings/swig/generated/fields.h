@@ -132,7 +132,7 @@
     TEXT((from)->process_name); \
     TEXT((from)->device_name);
 
-#define FIELDS_gcx_hold_info(from) \
+#define FIELDS_gcx_reservation_info(from) \
     SIGNED((from)->family); \
     UNSIGNED((from)->flags); \
     UNSIGNED((from)->sm_count); \
@@ -148,7 +148,7 @@
     BYTES((from)->device_uuid, sizeof((from)->device_uuid)); \
     TEXT((from)->name);
 
-#define FIELDS_gcx_live_hold(from) \
+#define FIELDS_gcx_live_reservation(from) \
     UNSIGNED((from)->id); \
     UNSIGNED((from)->since_ms); \
     UNSIGNED((from)->until_ms); \

@@ -21,13 +21,13 @@ HANDLE_IN(gcx_cancel) CREATED(gcx_cancel)
 HANDLE_IN(gcx_context) CREATED(gcx_context)
 HANDLE_IN(gcx_event) CREATED(gcx_event)
 HANDLE_IN(gcx_graph) CREATED(gcx_graph)
-HANDLE_IN(gcx_hold) CREATED(gcx_hold)
 HANDLE_IN(gcx_lease) CREATED(gcx_lease)
+HANDLE_IN(gcx_reservation) CREATED(gcx_reservation)
 HANDLE_IN(gcx_stream) CREATED(gcx_stream)
 LIST(gcx_graph_node)
 LIST(gcx_live_context)
-LIST(gcx_live_hold)
 LIST(gcx_live_lease)
+LIST(gcx_live_reservation)
 LIST(gcx_published_lease)
 LIST(gcx_published_process)
 NATIVE(struct CUctx_st*)
@@ -45,11 +45,11 @@ RECORD(gcx_context_info)
 RECORD(gcx_device_info)
 RECORD(gcx_driver_info)
 RECORD(gcx_graph_info)
-RECORD(gcx_hold_info)
 RECORD(gcx_kernel_fit)
 RECORD(gcx_lease_info)
 RECORD(gcx_mps_info)
 RECORD(gcx_queue_info)
+RECORD(gcx_reservation_info)
 RECORD(gcx_resource_info)
 RECORD(gcx_stream_info)
 REPORT(gcx_verified_stream, results, gcx_verification, verification, arg2)
@@ -60,7 +60,7 @@ SCALAR(uint32_t, blocks)
 SCALAR(uint32_t, sm_count)
 SPLIT_OUT(gcx_resource, groups, remainder, arg3)
 SPLIT_OUT(uint32_t, sm_counts, remainder_sm_count, arg3)
-TEXT_OUT(token, capacity, GCX_MAX_HOLD_TOKEN)
+TEXT_OUT(token, capacity, GCX_MAX_RESERVATION_TOKEN)
 TRUTH_OF(gcx_event_query)
 TRUTH_OF(gcx_lease_query)
 TRUTH_OF(gcx_stream_query)
@@ -266,10 +266,10 @@ static gcx_result call_gcx_published_lease_list(gcx_published_lease** list, uint
 }
 %}
 
-%rename(gcx_hold_create) call_gcx_hold_create;
+%rename(gcx_reservation_acquire) call_gcx_reservation_acquire;
 %inline %{
-static gcx_result call_gcx_hold_create(int32_t device, uint32_t sm_count, uint32_t flags, gcx_sm_family family, uint32_t min_sm_count, uint32_t timeout_ms, gcx_cancel cancel, const char* name, const char* folder, gcx_hold* hold) {
-    gcx_hold_params params = GCX_HOLD_PARAMS_INIT;
+static gcx_result call_gcx_reservation_acquire(int32_t device, uint32_t sm_count, uint32_t flags, gcx_sm_family family, uint32_t min_sm_count, uint32_t timeout_ms, gcx_cancel cancel, const char* name, const char* folder, gcx_reservation* reservation) {
+    gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
     params.flags = flags;
     params.family = family;
     params.min_sm_count = min_sm_count;
@@ -277,23 +277,23 @@ static gcx_result call_gcx_hold_create(int32_t device, uint32_t sm_count, uint32
     params.cancel = cancel;
     params.name = name;
     params.folder = folder;
-    return gcx_hold_create(device, sm_count, &params, hold);
+    return gcx_reservation_acquire(device, sm_count, &params, reservation);
 }
 %}
 
-gcx_result gcx_hold_get_token(gcx_hold hold, char* token, uint32_t capacity);
+gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* token, uint32_t capacity);
 
-gcx_result gcx_hold_join(const char* token, gcx_hold* hold);
+gcx_result gcx_reservation_join(const char* token, gcx_reservation* reservation);
 
-gcx_result gcx_hold_destroy(gcx_hold hold);
+gcx_result gcx_reservation_release(gcx_reservation reservation);
 
-gcx_result gcx_hold_get_info(gcx_hold hold, gcx_hold_info* info);
+gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation_info* info);
 
-gcx_result gcx_hold_get_resource(gcx_hold hold, gcx_resource* resource);
+gcx_result gcx_reservation_get_resource(gcx_reservation reservation, gcx_resource* resource);
 
-%rename(gcx_hold_acquire_lease) call_gcx_hold_acquire_lease;
+%rename(gcx_reservation_acquire_lease) call_gcx_reservation_acquire_lease;
 %inline %{
-static gcx_result call_gcx_hold_acquire_lease(gcx_hold hold, uint32_t sm_count, uint32_t flags, gcx_sm_family family, uint32_t min_sm_count, uint32_t exclusive_sm_count, uint32_t timeout_ms, gcx_cancel cancel, const char* name, gcx_lease* lease) {
+static gcx_result call_gcx_reservation_acquire_lease(gcx_reservation reservation, uint32_t sm_count, uint32_t flags, gcx_sm_family family, uint32_t min_sm_count, uint32_t exclusive_sm_count, uint32_t timeout_ms, gcx_cancel cancel, const char* name, gcx_lease* lease) {
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.flags = flags;
     params.family = family;
@@ -302,14 +302,14 @@ static gcx_result call_gcx_hold_acquire_lease(gcx_hold hold, uint32_t sm_count, 
     params.timeout_ms = timeout_ms;
     params.cancel = cancel;
     params.name = name;
-    return gcx_hold_acquire_lease(hold, sm_count, &params, lease);
+    return gcx_reservation_acquire_lease(reservation, sm_count, &params, lease);
 }
 %}
 
-%rename(gcx_hold_list) call_gcx_hold_list;
+%rename(gcx_reservation_list) call_gcx_reservation_list;
 %inline %{
-static gcx_result call_gcx_hold_list(const char* folder, gcx_live_hold** list, uint32_t* list_count) {
-    LIST_ALL(16, gcx_hold_list(folder, *list, room, &needed));
+static gcx_result call_gcx_reservation_list(const char* folder, gcx_live_reservation** list, uint32_t* list_count) {
+    LIST_ALL(16, gcx_reservation_list(folder, *list, room, &needed));
 }
 %}
 
@@ -402,9 +402,9 @@ gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_inf
 
 const char* gcx_simulator_path(void);
 
-gcx_result gcx_report_partition_counts(void);
+gcx_result gcx_driver_report_partition_counts(void);
 
-gcx_result gcx_reports_partition_counts(int32_t* reporting);
+gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
 
 uint32_t gcx_version(void);
 

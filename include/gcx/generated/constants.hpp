@@ -82,7 +82,7 @@ enum class split_flags : uint32_t {
     // refuse a count that would be rounded
     exact = GCX_SPLIT_EXACT,
     // of input only what no lease has, see Leases
-    unleased = GCX_SPLIT_UNLEASED,
+    exclude_leased = GCX_SPLIT_EXCLUDE_LEASED,
     // no SMs of gcx_device_get_shared_sms
     exclude_shared = GCX_SPLIT_EXCLUDE_SHARED,
 };
@@ -129,7 +129,7 @@ enum class lease_flags : uint32_t {
     // others that are shared may have its SMs too
     shared = GCX_LEASE_SHARED,
     // refuse a driver that has no queues of its own for it
-    own_queues = GCX_LEASE_OWN_QUEUES,
+    require_workqueues = GCX_LEASE_REQUIRE_WORKQUEUES,
 };
 constexpr lease_flags operator|(lease_flags a, lease_flags b) noexcept {
     return static_cast<lease_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
@@ -141,20 +141,20 @@ enum class resize_flags : uint32_t {
     // until all new ones are free, and move when they are used after that. A lease that loses SMs
     // moves at once, as by default. Of use only once gcx_lease_prepare made the contexts: making
     // them waits for running kernels
-    at_once = GCX_RESIZE_AT_ONCE,
+    deferred = GCX_RESIZE_DEFERRED,
 };
 constexpr resize_flags operator|(resize_flags a, resize_flags b) noexcept {
     return static_cast<resize_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
 }
 
-enum class hold_flags : uint32_t {
+enum class reservation_flags : uint32_t {
     none = 0,
-    // forked children and what exec starts, or this process becomes by exec, keep the hold too,
-    // until they end or close its descriptor: for launchers
-    inherit = GCX_HOLD_INHERIT,
+    // forked children and what exec starts, or this process becomes by exec, keep the reservation
+    // too, until they end or close its descriptor: for launchers
+    inherit = GCX_RESERVATION_INHERIT,
 };
-constexpr hold_flags operator|(hold_flags a, hold_flags b) noexcept {
-    return static_cast<hold_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
+constexpr reservation_flags operator|(reservation_flags a, reservation_flags b) noexcept {
+    return static_cast<reservation_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
 }
 
 enum class graph_flags : uint32_t {
@@ -175,7 +175,7 @@ inline constexpr uint32_t max_lease_name = GCX_MAX_LEASE_NAME;
 // bytes of a process's name, its final 0 among them
 inline constexpr uint32_t max_process_name = GCX_MAX_PROCESS_NAME;
 // bytes of a token, its final 0 among them
-inline constexpr uint32_t max_hold_token = GCX_MAX_HOLD_TOKEN;
+inline constexpr uint32_t max_reservation_token = GCX_MAX_RESERVATION_TOKEN;
 // the most that CUDA takes
 inline constexpr uint32_t max_connections = GCX_MAX_CONNECTIONS;
 inline constexpr uint32_t max_graph_parts = GCX_MAX_GRAPH_PARTS;

@@ -422,58 +422,59 @@ inline std::vector<gcx_published_lease> published_lease_list() {
     return detail::listed<gcx_published_lease>(list);
 }
 
-// gcx_hold_create
-inline gcx_hold hold_create(int32_t device, uint32_t sm_count, const gcx_hold_params* params) {
-    gcx_hold hold = nullptr;
-    check(gcx_hold_create(device, sm_count, params, &hold));
-    return hold;
+// gcx_reservation_acquire
+inline gcx_reservation reservation_acquire(
+        int32_t device, uint32_t sm_count, const gcx_reservation_params* params) {
+    gcx_reservation reservation = nullptr;
+    check(gcx_reservation_acquire(device, sm_count, params, &reservation));
+    return reservation;
 }
 
-// gcx_hold_get_token
-inline void hold_get_token(gcx_hold hold, char* token, uint32_t capacity) {
-    check(gcx_hold_get_token(hold, token, capacity));
+// gcx_reservation_get_token
+inline void reservation_get_token(gcx_reservation reservation, char* token, uint32_t capacity) {
+    check(gcx_reservation_get_token(reservation, token, capacity));
 }
 
-// gcx_hold_join
-inline gcx_hold hold_join(const char* token) {
-    gcx_hold hold = nullptr;
-    check(gcx_hold_join(token, &hold));
-    return hold;
+// gcx_reservation_join
+inline gcx_reservation reservation_join(const char* token) {
+    gcx_reservation reservation = nullptr;
+    check(gcx_reservation_join(token, &reservation));
+    return reservation;
 }
 
-// gcx_hold_destroy
-inline void hold_destroy(gcx_hold hold) {
-    check(gcx_hold_destroy(hold));
+// gcx_reservation_release
+inline void reservation_release(gcx_reservation reservation) {
+    check(gcx_reservation_release(reservation));
 }
 
-// gcx_hold_get_info
-inline gcx_hold_info hold_get_info(gcx_hold hold) {
-    gcx_hold_info info = GCX_HOLD_INFO_INIT;
-    check(gcx_hold_get_info(hold, &info));
+// gcx_reservation_get_info
+inline gcx_reservation_info reservation_get_info(gcx_reservation reservation) {
+    gcx_reservation_info info = GCX_RESERVATION_INFO_INIT;
+    check(gcx_reservation_get_info(reservation, &info));
     return info;
 }
 
-// gcx_hold_get_resource
-inline gcx_resource hold_get_resource(gcx_hold hold) {
+// gcx_reservation_get_resource
+inline gcx_resource reservation_get_resource(gcx_reservation reservation) {
     gcx_resource resource;
-    check(gcx_hold_get_resource(hold, &resource));
+    check(gcx_reservation_get_resource(reservation, &resource));
     return resource;
 }
 
-// gcx_hold_acquire_lease
-inline gcx_lease hold_acquire_lease(
-        gcx_hold hold, uint32_t sm_count, const gcx_lease_params* params) {
+// gcx_reservation_acquire_lease
+inline gcx_lease reservation_acquire_lease(
+        gcx_reservation reservation, uint32_t sm_count, const gcx_lease_params* params) {
     gcx_lease lease = nullptr;
-    check(gcx_hold_acquire_lease(hold, sm_count, params, &lease));
+    check(gcx_reservation_acquire_lease(reservation, sm_count, params, &lease));
     return lease;
 }
 
-// gcx_hold_list
-inline std::vector<gcx_live_hold> hold_list(const char* folder) {
-    const auto list = [&](gcx_live_hold* holds, uint32_t capacity, uint32_t* count) {
-        return gcx_hold_list(folder, holds, capacity, count);
+// gcx_reservation_list
+inline std::vector<gcx_live_reservation> reservation_list(const char* folder) {
+    const auto list = [&](gcx_live_reservation* reservations, uint32_t capacity, uint32_t* count) {
+        return gcx_reservation_list(folder, reservations, capacity, count);
     };
-    return detail::listed<gcx_live_hold>(list);
+    return detail::listed<gcx_live_reservation>(list);
 }
 
 // gcx_mps_get_info
@@ -615,15 +616,15 @@ inline gcx_capability_info capability_get_info(gcx_capability capability) {
     return info;
 }
 
-// gcx_report_partition_counts
-inline void report_partition_counts() {
-    check(gcx_report_partition_counts());
+// gcx_driver_report_partition_counts
+inline void driver_report_partition_counts() {
+    check(gcx_driver_report_partition_counts());
 }
 
-// gcx_reports_partition_counts
-inline int32_t reports_partition_counts() {
+// gcx_driver_reports_partition_counts
+inline int32_t driver_reports_partition_counts() {
     int32_t reporting = 0;
-    check(gcx_reports_partition_counts(&reporting));
+    check(gcx_driver_reports_partition_counts(&reporting));
     return reporting;
 }
 

@@ -192,12 +192,12 @@ class Branches {
     // Recorded (queues): a graph of 15 parallel branches of 4 kernels held all 8 queues. One of 60
     // kernels in a row held none that could be seen: 8 streams with a graph of 8 in a row each, as
     // many as there were queues, held up nobody.
-    void hold_queues(const Launch& launch) {
+    void reservation_queues(const Launch& launch) {
         std::erase(branches_, 0U);
         if (branches_.size() < 2)
             return;
         for (const uint64_t until : branches_)
-            hold_queue(launch.machine, launch.stream, until);
+            reservation_queue(launch.machine, launch.stream, until);
     }
 
   private:
@@ -221,7 +221,7 @@ uint64_t run_graph(const Launch& launch, const Graph& graph, uint64_t start) {
         ends[node->handle] = run_node(launch, *node, begin);
         last = std::max(last, ends[node->handle]);
     }
-    branches.hold_queues(launch);
+    branches.reservation_queues(launch);
     return last;
 }
 

@@ -174,9 +174,9 @@ uint64_t kernel_duration(Machine& machine, const Work& work) {
         return read_argument<uint64_t>(work, 0);
     if (function->code.name == kProbe) {
         // Two blocks at once on each SM.
-        const uint64_t at_once =
+        const uint64_t deferred =
             std::max<uint64_t>(kernel_sms(machine, *work.context).count() * 2, 1);
-        return (work.config.blocks() + at_once - 1) / at_once * probe_arguments(work).spin_ns;
+        return (work.config.blocks() + deferred - 1) / deferred * probe_arguments(work).spin_ns;
     }
     return machine.kernel_ns;
 }

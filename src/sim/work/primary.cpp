@@ -31,7 +31,7 @@ void reset_primary(Machine& machine, Device& device) {
     Context* const primary = device.primary;
     kill_context(machine, *primary);
     // Assumed, where the driver lets a reset through at all: the green contexts on it go with it,
-    // and with each its hold on the primary.
+    // and with each its reservation on the primary.
     for (const auto& [handle, context] : machine.contexts) {
         if (is_live_green(*context, device)) {
             end_green(machine, *context);

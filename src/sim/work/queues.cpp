@@ -54,7 +54,7 @@ uint64_t start_in_queue(Machine& machine, Stream& stream, uint64_t ready) {
     return ready;
 }
 
-void hold_queue(Machine& machine, const Stream& stream, uint64_t until) {
+void reservation_queue(Machine& machine, const Stream& stream, uint64_t until) {
     Queues& queues = queues_of(machine, stream);
     Queue& queue =
         *std::min_element(queues.all.begin(), queues.all.end(),

@@ -31,7 +31,7 @@ void refuse_dead_stream(const Machine& machine, CUstream handle); // where the r
 // time on, if it wants a queue.
 uint64_t start_in_queue(Machine& machine, Stream& stream, uint64_t ready);
 // A queue is held by a branch of a graph on the stream.
-void hold_queue(Machine& machine, const Stream& stream, uint64_t until);
+void reservation_queue(Machine& machine, const Stream& stream, uint64_t until);
 
 // Functions: of modules, and of libraries by their CUkernel as well.
 Function* find_function(Machine& machine, Handle handle);

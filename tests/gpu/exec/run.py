@@ -42,10 +42,10 @@ class Suite:
         self.folder = Path(tempfile.mkdtemp(prefix="gcx-exec-"))
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("GCX_")}
 
-    def check(self, holds: bool, what: str) -> None:
-        self.passed += holds
-        self.failed += not holds
-        print(f"{'ok' if holds else 'FAILED'}: {what}", flush=True)
+    def check(self, reservations: bool, what: str) -> None:
+        self.passed += reservations
+        self.failed += not reservations
+        print(f"{'ok' if reservations else 'FAILED'}: {what}", flush=True)
 
     def inside(self, sms: int | str | None, *options: str) -> list[str]:
         """The words before a command; none for the plain run."""
@@ -308,7 +308,7 @@ def step_shares(suite: Suite) -> None:
     files = {name: str(suite.folder / f"shares-{name.strip('%')}.pt") for name in ("100%", *shares)}
     suite.run(suite.python("torch_work.py", files["100%"]))
     with mps(suite) as env:
-        env["GCX_HOLD_FOLDER"] = str(suite.folder)
+        env["GCX_RESERVATION_DIR"] = str(suite.folder)
         running = {
             share: subprocess.Popen(
                 [*suite.inside(share), *suite.python("torch_work.py", files[share])],
@@ -321,7 +321,7 @@ def step_shares(suite: Suite) -> None:
         }
         together = 0
         while together < 2 and all(process.poll() is None for process in running.values()):
-            together = len(json.loads(suite.run([suite.gcx, "ps", "--json"], env))["holds"])
+            together = len(json.loads(suite.run([suite.gcx, "ps", "--json"], env))["reservations"])
         answers = {}
         for share, process in running.items():
             output = process.communicate()[0]

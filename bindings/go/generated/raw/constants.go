@@ -289,7 +289,7 @@ const (
 	// refuse a count that would be rounded
 	SplitExact uint32 = 0x100
 	// of input only what no lease has, see Leases
-	SplitUnleased uint32 = 0x200
+	SplitExcludeLeased uint32 = 0x200
 	// no SMs of gcx_device_get_shared_sms
 	SplitExcludeShared uint32 = 0x400
 )
@@ -327,14 +327,14 @@ const (
 	// others that are shared may have its SMs too
 	LeaseShared uint32 = 0x1
 	// refuse a driver that has no queues of its own for it
-	LeaseOwnQueues uint32 = 0x2
+	LeaseRequireWorkqueues uint32 = 0x2
 	// later work waits for the former holders' on SMs that are new
 	ResizeDefault uint32 = 0x0
 	// a lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
 	// all new ones are free, and move when they are used after that. A lease that loses SMs moves at
 	// once, as by default. Of use only once gcx_lease_prepare made the contexts: making them waits for
 	// running kernels
-	ResizeAtOnce uint32 = 0x1
+	ResizeDeferred uint32 = 0x1
 )
 
 // Published leases.
@@ -343,13 +343,13 @@ const (
 	MaxProcessName uint32 = 0x40
 )
 
-// Holds.
+// Reservations.
 const (
 	// bytes of a token, its final 0 among them
-	MaxHoldToken uint32 = 0x1000
-	// forked children and what exec starts, or this process becomes by exec, keep the hold too, until
-	// they end or close its descriptor: for launchers
-	HoldInherit uint32 = 0x1
+	MaxReservationToken uint32 = 0x1000
+	// forked children and what exec starts, or this process becomes by exec, keep the reservation too,
+	// until they end or close its descriptor: for launchers
+	ReservationInherit uint32 = 0x1
 )
 
 // Queues.

@@ -412,8 +412,8 @@ type Functions struct {
 	// One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
 	// all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
 	// gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
-	// or is out of the queue, of leases and of holds: it is never granted any, and holds up no other
-	// request. The handle is the caller's; destroying it cancels no wait.
+	// or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
+	// other request. The handle is the caller's; destroying it cancels no wait.
 	CancelCreate func(cancel *Cancel) Result `c:"gcx_cancel_create"`
 
 	// CancelSignal is gcx_cancel_signal.
@@ -421,8 +421,8 @@ type Functions struct {
 	// One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
 	// all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
 	// gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
-	// or is out of the queue, of leases and of holds: it is never granted any, and holds up no other
-	// request. The handle is the caller's; destroying it cancels no wait.
+	// or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
+	// other request. The handle is the caller's; destroying it cancels no wait.
 	CancelSignal func(cancel Cancel) Result `c:"gcx_cancel_signal"`
 
 	// CancelDestroy is gcx_cancel_destroy.
@@ -430,8 +430,8 @@ type Functions struct {
 	// One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
 	// all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
 	// gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
-	// or is out of the queue, of leases and of holds: it is never granted any, and holds up no other
-	// request. The handle is the caller's; destroying it cancels no wait.
+	// or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
+	// other request. The handle is the caller's; destroying it cancels no wait.
 	CancelDestroy func(cancel Cancel) Result `c:"gcx_cancel_destroy"`
 
 	// CacheSetLimit is gcx_cache_set_limit.
@@ -489,18 +489,17 @@ type Functions struct {
 	// cost of one (above), later ones take microseconds. [13.1+] Each context that the lease has, over
 	// its changes, has balanced workqueues (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED): none in common
 	// with other such contexts, when possible. On older drivers leases share the process's queues;
-	// GCX_LEASE_OWN_QUEUES is refused there. The handle is the caller's, to be given to
+	// GCX_LEASE_REQUIRE_WORKQUEUES is refused there. The handle is the caller's, to be given to
 	// gcx_lease_release.
 	// Errors: those of gcx_context_create;
 	//   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
 	//       did; the message says who
 	//   GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal; another copy of gcx in
 	//       this process has acquired leases, and the message has the paths of both
-	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the hold, has fewer SMs than requested
-	//   GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
-	//       atoms hold isn't known: call gcx_device_map_sms for both
-	//   GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_OWN_QUEUES on a driver before 13.1
-	//   GCX_ERROR_INVALID_DEVICE    no such device
+	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
+	// requested GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the
+	// families' atoms hold isn't known: call gcx_device_map_sms for both GCX_ERROR_NOT_SUPPORTED
+	// GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1 GCX_ERROR_INVALID_DEVICE    no such device
 	//   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no leases, a name
 	//       that is too long; min_sm_count or exclusive_sm_count is more than sm_count
 	LeaseAcquire func(device int32, smCount uint32, params *LeaseParams, lease *Lease) Result `c:"gcx_lease_acquire"`
@@ -525,9 +524,9 @@ type Functions struct {
 	//   GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
 	//       or others wait for them; the message says who
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes,
-	//       rounded to whole atoms, never fit on the device or in the hold, even if all SMs were free;
-	//       one is less than its lease's exclusive_sm_count
-	//   GCX_ERROR_INVALID_VALUE     count or an sm_count is 0, a lease is there twice, unknown flags
+	//       rounded to whole atoms, never fit on the device or in the reservation, even if all SMs were
+	// free; one is less than its lease's exclusive_sm_count GCX_ERROR_INVALID_VALUE     count or an
+	// sm_count is 0, a lease is there twice, unknown flags
 	LeaseResize func(sizes *LeaseSize, count uint32, flags uint32) Result `c:"gcx_lease_resize"`
 
 	// LeasePrepare is gcx_lease_prepare.
@@ -596,9 +595,9 @@ type Functions struct {
 	// 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
 	// already it changes the name. Opens the driver. Errors:
 	//   GCX_ERROR_NOT_PERMITTED     the folder is a link or another user's, or others may enter it
-	//   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of GCX_HOLD_FOLDER
-	//                               is missing, full or read-only
-	//   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_HOLD_FOLDER is not an absolute path
+	//   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of
+	// GCX_RESERVATION_DIR is missing, full or read-only GCX_ERROR_INVALID_VALUE     name is too long,
+	// or GCX_RESERVATION_DIR is not an absolute path
 	PublishStart func(name *byte) Result `c:"gcx_publish_start"`
 
 	// PublishStop is gcx_publish_stop.
@@ -619,93 +618,93 @@ type Functions struct {
 	// The leases of the processes that publish: of each process those that hold SMs in the order in
 	// which they were acquired, then those that wait, the first first. Two exclusive leases of one
 	// process never have an atom in common. Across processes there are no such promises: leases are a
-	// process's own, and holds (below) are what processes agree on. capacity is the room in leases,
-	// which may be NULL if that is 0. Opens no driver. Errors: those of gcx_published_process_list.
+	// process's own, and reservations (below) are what processes agree on. capacity is the room in
+	// leases, which may be NULL if that is 0. Opens no driver. Errors: those of
+	// gcx_published_process_list.
 	PublishedLeaseList func(leases *PublishedLease, capacity uint32, count *uint32) Result `c:"gcx_published_lease_list"`
 
-	// HoldCreate is gcx_hold_create.
+	// ReservationAcquire is gcx_reservation_acquire.
 	//
 	// Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
 	// folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
-	// gcx_hold_destroy. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds all
-	// waiting; but if other processes have the folder locked, which takes them less than a millisecond,
-	// the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
+	// gcx_reservation_release. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds
+	// all waiting; but if other processes have the folder locked, which takes them less than a
+	// millisecond, the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
 	//   GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
 	//       did; the message says who. Or others changed the folder all that time
 	//   GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
 	//       user's, or too many may enter it
 	//   GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
 	//       file there can't be believed; a process stopped in the middle of a change;
-	//       /dev/shm/gcx-UID was removed, and a process still has a hold in it
+	//       /dev/shm/gcx-UID was removed, and a process still has a reservation in it
 	//   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
 	//       inside gcx exec, the partition has not, or is of another family
 	//   GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,
 	//       the driver divides the partition into no atoms of the device
-	//   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's hold has ended
+	//   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's reservation has ended
 	//   GCX_ERROR_INVALID_DEVICE    no such device
-	//   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no holds, a name or
-	//       path that is too long, a path that is not absolute; min_sm_count is more than sm_count
-	HoldCreate func(device int32, smCount uint32, params *HoldParams, hold *Hold) Result `c:"gcx_hold_create"`
+	//   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no reservations, a
+	// name or path that is too long, a path that is not absolute; min_sm_count is more than sm_count
+	ReservationAcquire func(device int32, smCount uint32, params *ReservationParams, reservation *Reservation) Result `c:"gcx_reservation_acquire"`
 
-	// HoldGetToken is gcx_hold_get_token.
+	// ReservationGetToken is gcx_reservation_get_token.
 	//
-	// Writes what another process joins the hold by: text, to be given to it in its environment or on
-	// its command line. It is the path of the hold's file, so that it works where that path leads to
-	// the same folder. capacity is the room in token, in bytes; GCX_MAX_HOLD_TOKEN is enough.
-	// Errors: GCX_ERROR_INVALID_VALUE capacity is too small.
-	HoldGetToken func(hold Hold, token *byte, capacity uint32) Result `c:"gcx_hold_get_token"`
+	// Writes what another process joins the reservation by: text, to be given to it in its environment
+	// or on its command line. It is the path of the reservation's file, so that it works where that
+	// path leads to the same folder. capacity is the room in token, in bytes; GCX_MAX_RESERVATION_TOKEN
+	// is enough. Errors: GCX_ERROR_INVALID_VALUE capacity is too small.
+	ReservationGetToken func(reservation Reservation, token *byte, capacity uint32) Result `c:"gcx_reservation_get_token"`
 
-	// HoldJoin is gcx_hold_join.
+	// ReservationJoin is gcx_reservation_join.
 	//
-	// Joins a hold that another process, or this one, has: it lasts until all who joined have given it
-	// up. Opens no driver, and works in a forked child too. The handle is the caller's, to be given to
-	// gcx_hold_destroy. Errors:
-	//   GCX_ERROR_NOT_FOUND         the hold has ended, or was never there
-	//   GCX_ERROR_INVALID_VALUE     the token is none
-	//   GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder all the time for 5 s
-	//   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as of gcx_hold_create
-	HoldJoin func(token *byte, hold *Hold) Result `c:"gcx_hold_join"`
+	// Joins a reservation that another process, or this one, has: it lasts until all who joined have
+	// given it up. Opens no driver, and works in a forked child too. The handle is the caller's, to be
+	// given to gcx_reservation_release. Errors: GCX_ERROR_NOT_FOUND         the reservation has ended,
+	// or was never there GCX_ERROR_INVALID_VALUE     the token is none GCX_ERROR_ALREADY_ACQUIRED other
+	// processes changed the folder all the time for 5 s GCX_ERROR_NOT_PERMITTED,
+	// GCX_ERROR_OPERATING_SYSTEM  as of gcx_reservation_acquire
+	ReservationJoin func(token *byte, reservation *Reservation) Result `c:"gcx_reservation_join"`
 
-	// HoldDestroy is gcx_hold_destroy.
+	// ReservationRelease is gcx_reservation_release.
 	//
-	// Gives the hold up. If no other process joined it, and no lease was acquired in it that is still
-	// there, its SMs can be had by others at once. A forked child has none of its parent's handles.
-	HoldDestroy func(hold Hold) Result `c:"gcx_hold_destroy"`
+	// Gives the reservation up. If no other process joined it, and no lease was acquired in it that is
+	// still there, its SMs can be had by others at once. A forked child has none of its parent's
+	// handles.
+	ReservationRelease func(reservation Reservation) Result `c:"gcx_reservation_release"`
 
-	// HoldGetInfo is gcx_hold_get_info.
+	// ReservationGetInfo is gcx_reservation_get_info.
 	//
 	// Fills *info. Opens no driver.
-	HoldGetInfo func(hold Hold, info *HoldInfo) Result `c:"gcx_hold_get_info"`
+	ReservationGetInfo func(reservation Reservation, info *ReservationInfo) Result `c:"gcx_reservation_get_info"`
 
-	// HoldGetResource is gcx_hold_get_resource.
+	// ReservationGetResource is gcx_reservation_get_resource.
 	//
-	// The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
-	// driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the hold's UUID;
+	// The reservation's SMs as a resource of this process, to be split and to make contexts of. Opens
+	// the driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the reservation's UUID;
 	// GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
-	// hold, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.
-	HoldGetResource func(hold Hold, resource *Resource) Result `c:"gcx_hold_get_resource"`
+	// reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.
+	ReservationGetResource func(reservation Reservation, resource *Resource) Result `c:"gcx_reservation_get_resource"`
 
-	// HoldAcquireLease is gcx_hold_acquire_lease.
+	// ReservationAcquireLease is gcx_reservation_acquire_lease.
 	//
-	// gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of a
-	// hold change only together with leases of the same hold. params->family is the hold's or
-	// GCX_SM_FAMILY_NONE. The lease keeps the hold, after gcx_hold_destroy too. A lease that was
-	// acquired without a hold may have the same SMs as a hold, but never as another lease.
-	// Errors: those of gcx_lease_acquire and of gcx_hold_get_resource; GCX_ERROR_INVALID_VALUE another
-	// family.
-	HoldAcquireLease func(hold Hold, smCount uint32, params *LeaseParams, lease *Lease) Result `c:"gcx_hold_acquire_lease"`
+	// gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
+	// leases of a reservation change only together with leases of the same reservation. params->family
+	// is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, after
+	// gcx_reservation_release too. A lease that was acquired without a reservation may have the same
+	// SMs as a reservation, but never as another lease. Errors: those of gcx_lease_acquire and of
+	// gcx_reservation_get_resource; GCX_ERROR_INVALID_VALUE another family.
+	ReservationAcquireLease func(reservation Reservation, smCount uint32, params *LeaseParams, lease *Lease) Result `c:"gcx_reservation_acquire_lease"`
 
-	// HoldList is gcx_hold_list.
+	// ReservationList is gcx_reservation_list.
 	//
-	// The holds of a folder, by device, of each those that have SMs in the order in which they were
-	// taken, then those that wait, the first first. folder: NULL as in gcx_hold_params. capacity is the
-	// room in holds, which may be NULL if that is 0. Opens no driver and needs no GPU. What can't be
-	// believed is left out, with a warning in the log. What the dead left is removed, where this
-	// process may.
-	// Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
-	// GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of gcx_hold_create, but that the user's
-	// own folder, if it is missing, has no holds.
-	HoldList func(folder *byte, holds *LiveHold, capacity uint32, count *uint32) Result `c:"gcx_hold_list"`
+	// The reservations of a folder, by device, of each those that have SMs in the order in which they
+	// were taken, then those that wait, the first first. folder: NULL as in gcx_reservation_params.
+	// capacity is the room in reservations, which may be NULL if that is 0. Opens no driver and needs
+	// no GPU. What can't be believed is left out, with a warning in the log. What the dead left is
+	// removed, where this process may. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count
+	// then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of
+	// gcx_reservation_acquire, but that the user's own folder, if it is missing, has no reservations.
+	ReservationList func(folder *byte, reservations *LiveReservation, capacity uint32, count *uint32) Result `c:"gcx_reservation_list"`
 
 	// MPSGetInfo is gcx_mps_get_info.
 	//
@@ -928,7 +927,7 @@ type Functions struct {
 	// installed; gcx_last_error_message() then says where it was looked for. Opens no driver.
 	SimulatorPath func() string `c:"gcx_simulator_path"`
 
-	// ReportPartitionCounts is gcx_report_partition_counts.
+	// DriverReportPartitionCounts is gcx_driver_report_partition_counts.
 	//
 	// Puts a library before libcuda in this process that answers as above, for every library that
 	// opens libcuda.so.1 from now on and for all time. It must come before anything loads libcuda.so.1:
@@ -940,13 +939,13 @@ type Functions struct {
 	// libgcx-counts.so, or the simulated driver that GCX_DRIVER names, isn't installed;
 	// GCX_ERROR_SHARED_OBJECT_INIT_FAILED there is no driver library, or it can't be loaded;
 	// GCX_ERROR_OPERATING_SYSTEM no file can be made.
-	ReportPartitionCounts func() Result `c:"gcx_report_partition_counts"`
+	DriverReportPartitionCounts func() Result `c:"gcx_driver_report_partition_counts"`
 
-	// ReportsPartitionCounts is gcx_reports_partition_counts.
+	// DriverReportsPartitionCounts is gcx_driver_reports_partition_counts.
 	//
-	// reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0. Opens no
-	// driver.
-	ReportsPartitionCounts func(reporting *int32) Result `c:"gcx_reports_partition_counts"`
+	// reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
+	// Opens no driver.
+	DriverReportsPartitionCounts func(reporting *int32) Result `c:"gcx_driver_reports_partition_counts"`
 
 	// Version is gcx_version.
 	//

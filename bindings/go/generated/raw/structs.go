@@ -17,8 +17,8 @@ type Cancel uintptr
 // Lease is a gcx_lease. LeaseRelease ends it; 0 is none.
 type Lease uintptr
 
-// Hold is a gcx_hold. HoldDestroy ends it; 0 is none.
-type Hold uintptr
+// Reservation is a gcx_reservation. ReservationRelease ends it; 0 is none.
+type Reservation uintptr
 
 // Graph is a gcx_graph. GraphDestroy ends it; 0 is none.
 type Graph uintptr
@@ -422,10 +422,10 @@ type PublishedLease struct {
 	DeviceName Text128
 }
 
-// HoldParams is gcx_hold_params.
-type HoldParams struct {
+// ReservationParams is gcx_reservation_params.
+type ReservationParams struct {
 	StructSize uint32
-	// GCX_HOLD_
+	// GCX_RESERVATION_
 	Flags uint32
 	// GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not the structured family
 	Family SMFamily
@@ -444,23 +444,23 @@ type HoldParams struct {
 	Folder *byte
 }
 
-// HoldInfo is gcx_hold_info.
-type HoldInfo struct {
+// ReservationInfo is gcx_reservation_info.
+type ReservationInfo struct {
 	StructSize uint32
 	Family     SMFamily
-	// GCX_HOLD_; of one that was joined 0
+	// GCX_RESERVATION_; of one that was joined 0
 	Flags uint32
 	// SMs that it has
 	SMCount uint32
 	// SMs of the device
 	DeviceSMCount uint32
-	// 1: by gcx_hold_join
+	// 1: by gcx_reservation_join
 	Joined int32
 	// 1: of the simulated driver
 	Simulated int32
-	// 1: somebody removed the hold's file, or moved its folder: others may be given its SMs
+	// 1: somebody removed the reservation's file, or moved its folder: others may be given its SMs
 	Lost int32
-	// as the process saw it that took the hold
+	// as the process saw it that took the reservation
 	MPS MPSState
 	// the same, as in gcx_mps_info
 	MPSThreadPercentage float32
@@ -475,10 +475,11 @@ type HoldInfo struct {
 	Name Text64
 }
 
-// LiveHold is gcx_live_hold.
+// LiveReservation is gcx_live_reservation.
 //
-// A hold of any process, or one that waits for it. Grows at the end of reserved, never in size.
-type LiveHold struct {
+// A reservation of any process, or one that waits for it. Grows at the end of reserved, never in
+// size.
+type LiveReservation struct {
 	// a random number, which tells it from all others
 	ID uint64
 	// milliseconds since 1970 when it was taken, or the wait began
@@ -492,7 +493,7 @@ type LiveHold struct {
 	User uint32
 	// 1: of the simulated driver
 	Simulated int32
-	// 1: it has nothing yet, and waits in gcx_hold_create
+	// 1: it has nothing yet, and waits in gcx_reservation_acquire
 	Waits  uint32
 	Family SMFamily
 	// of one that waits: those it asked for, or GCX_REST
@@ -504,7 +505,7 @@ type LiveHold struct {
 	AtomSMCount uint32
 	// SMs of the last atom
 	LastAtomSMCount uint32
-	// as the process saw it that took the hold
+	// as the process saw it that took the reservation
 	MPS MPSState
 	// the same, as in gcx_mps_info
 	MPSThreadPercentage float32

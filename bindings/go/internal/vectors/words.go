@@ -27,7 +27,7 @@ var (
 	}
 	splitFlags = map[string]uint32{
 		"-": 0, "fine": raw.SplitIgnoreSMCoscheduling, "max-cluster": raw.SplitMaxPotentialClusterSize,
-		"exact": raw.SplitExact, "unleased": raw.SplitUnleased,
+		"exact": raw.SplitExact, "exclude_leased": raw.SplitUnleased,
 	}
 	contextFlags = map[string]uint32{"-": 0, "private": raw.ContextPrivate}
 	leaseFlags   = map[string]uint32{"-": 0, "shared": raw.LeaseShared}

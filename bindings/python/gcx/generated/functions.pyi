@@ -49,10 +49,10 @@ _PublishedLease: TypeAlias = tuple[
     str,
     str,
 ]
-_HoldInfo: TypeAlias = tuple[
+_ReservationInfo: TypeAlias = tuple[
     int, int, int, int, int, int, int, int, float, int, int, bytes, bytes, str
 ]
-_LiveHold: TypeAlias = tuple[
+_LiveReservation: TypeAlias = tuple[
     int,
     int,
     int,
@@ -247,7 +247,7 @@ GCX_SPLIT_DEFAULT: int
 GCX_SPLIT_IGNORE_SM_COSCHEDULING: int
 GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE: int
 GCX_SPLIT_EXACT: int
-GCX_SPLIT_UNLEASED: int
+GCX_SPLIT_EXCLUDE_LEASED: int
 GCX_SPLIT_EXCLUDE_SHARED: int
 GCX_CONTEXT_PRIVATE: int
 GCX_EVENT_TIMING: int
@@ -256,12 +256,12 @@ GCX_PREPARE_FOR_LEASES: int
 GCX_FOREVER: int
 GCX_MAX_LEASE_NAME: int
 GCX_LEASE_SHARED: int
-GCX_LEASE_OWN_QUEUES: int
+GCX_LEASE_REQUIRE_WORKQUEUES: int
 GCX_RESIZE_DEFAULT: int
-GCX_RESIZE_AT_ONCE: int
+GCX_RESIZE_DEFERRED: int
 GCX_MAX_PROCESS_NAME: int
-GCX_MAX_HOLD_TOKEN: int
-GCX_HOLD_INHERIT: int
+GCX_MAX_RESERVATION_TOKEN: int
+GCX_RESERVATION_INHERIT: int
 GCX_MAX_CONNECTIONS: int
 GCX_MAX_GRAPH_PARTS: int
 GCX_MAX_KERNEL_NAME: int
@@ -571,7 +571,7 @@ def gcx_published_lease_list() -> list[_PublishedLease]:
     in which they were acquired, then those that wait, the first first.
     """
 
-def gcx_hold_create(
+def gcx_reservation_acquire(
     device: int,
     sm_count: int,
     flags: int,
@@ -588,27 +588,27 @@ def gcx_hold_create(
     same folder.
     """
 
-def gcx_hold_get_token(hold: int, /) -> str:
-    """Writes what another process joins the hold by: text, to be given to it in its environment
-    or on its command line.
+def gcx_reservation_get_token(reservation: int, /) -> str:
+    """Writes what another process joins the reservation by: text, to be given to it in its
+    environment or on its command line.
     """
 
-def gcx_hold_join(token: _Path, owner: _Owner, /) -> _Owner:
-    """Joins a hold that another process, or this one, has: it lasts until all who joined have
-    given it up.
+def gcx_reservation_join(token: _Path, owner: _Owner, /) -> _Owner:
+    """Joins a reservation that another process, or this one, has: it lasts until all who joined
+    have given it up.
     """
 
-def gcx_hold_destroy(hold: int, /) -> None:
-    """Gives the hold up."""
+def gcx_reservation_release(reservation: int, /) -> None:
+    """Gives the reservation up."""
 
-def gcx_hold_get_info(hold: int, /) -> _HoldInfo:
+def gcx_reservation_get_info(reservation: int, /) -> _ReservationInfo:
     """Fills *info."""
 
-def gcx_hold_get_resource(hold: int, /) -> bytes:
-    """The hold's SMs as a resource of this process, to be split and to make contexts of."""
+def gcx_reservation_get_resource(reservation: int, /) -> bytes:
+    """The reservation's SMs as a resource of this process, to be split and to make contexts of."""
 
-def gcx_hold_acquire_lease(
-    hold: int,
+def gcx_reservation_acquire_lease(
+    reservation: int,
     sm_count: int,
     flags: int,
     family: int,
@@ -620,13 +620,13 @@ def gcx_hold_acquire_lease(
     owner: _Owner,
     /,
 ) -> _Owner:
-    """gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes:
-    leases of a hold change only together with leases of the same hold.
+    """gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later
+    changes: leases of a reservation change only together with leases of the same reservation.
     """
 
-def gcx_hold_list(folder: _Path | None, /) -> list[_LiveHold]:
-    """The holds of a folder, by device, of each those that have SMs in the order in which they
-    were taken, then those that wait, the first first.
+def gcx_reservation_list(folder: _Path | None, /) -> list[_LiveReservation]:
+    """The reservations of a folder, by device, of each those that have SMs in the order in which
+    they were taken, then those that wait, the first first.
     """
 
 def gcx_mps_get_info(device: int, /) -> _MpsInfo:
@@ -730,13 +730,15 @@ def gcx_capability_get_info(capability: int, /) -> _CapabilityInfo:
 def gcx_simulator_path() -> str | None:
     """The path of the simulated driver that "sim:" opens, for programs that start others on it."""
 
-def gcx_report_partition_counts() -> None:
+def gcx_driver_report_partition_counts() -> None:
     """Puts a library before libcuda in this process that answers as above, for every library
     that opens libcuda.so.1 from now on and for all time.
     """
 
-def gcx_reports_partition_counts() -> int:
-    """reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0."""
+def gcx_driver_reports_partition_counts() -> int:
+    """reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else
+    0.
+    """
 
 def gcx_version() -> int:
     """The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor

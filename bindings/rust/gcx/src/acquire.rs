@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use crate::error::{check, Error, Result};
 use crate::generated::Family;
-use crate::hold::Hold;
+use crate::reservation::Reservation;
 use crate::lease::Lease;
 use crate::sys;
 
-/// How many SMs a lease or a hold is to have. A number is a count, and `None` is the rest.
+/// How many SMs a lease or a reservation is to have. A number is a count, and `None` is the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Sms {
@@ -30,7 +30,7 @@ impl Sms {
             Sms::Count(0) => Err(Error::of(
                 sys::GCX_ERROR_INVALID_VALUE,
                 "a count of 0 SMs was asked for; Sms::Rest takes what the others leave, and a lease \
-                 or hold that is dropped gives all up",
+                 or reservation that is dropped gives all up",
             )),
             Sms::Count(sys::GCX_REST) => Err(Error::of(
                 sys::GCX_ERROR_INVALID_VALUE,
@@ -54,7 +54,7 @@ impl From<Option<u32>> for Sms {
 }
 
 /// Collects what a lease is to be, from [`Device::lease`](crate::Device::lease) or
-/// [`Hold::lease`](crate::Hold::lease): the rest, without waiting, if nothing else is said.
+/// [`Reservation::lease`](crate::Reservation::lease): the rest, without waiting, if nothing else is said.
 ///
 /// ```
 /// use std::time::Duration;
@@ -88,7 +88,7 @@ pub struct LeaseBuilder<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Source<'a> {
     Device(i32),
-    Hold(&'a Hold),
+    Reservation(&'a Reservation),
 }
 
 impl<'a> LeaseBuilder<'a> {
@@ -96,8 +96,8 @@ impl<'a> LeaseBuilder<'a> {
         Self::new(Source::Device(device))
     }
 
-    pub(crate) fn of_hold(hold: &'a Hold) -> Self {
-        Self::new(Source::Hold(hold))
+    pub(crate) fn of_reservation(reservation: &'a Reservation) -> Self {
+        Self::new(Source::Reservation(reservation))
     }
 
     fn new(of: Source<'a>) -> Self {
@@ -148,8 +148,8 @@ impl<'a> LeaseBuilder<'a> {
 
     /// Insists on queues of its own, which drivers have from CUDA 13.1 on; older ones are refused. On
     /// those leases share the process's queues, see [`queue_info`](crate::queue_info).
-    pub fn own_queues(mut self) -> Self {
-        self.flags |= sys::GCX_LEASE_OWN_QUEUES;
+    pub fn require_workqueues(mut self) -> Self {
+        self.flags |= sys::GCX_LEASE_REQUIRE_WORKQUEUES;
         self
     }
 
@@ -184,9 +184,9 @@ impl<'a> LeaseBuilder<'a> {
     /// [given up](Cancel::signal). `InvalidResourceConfiguration` the device has not so many SMs,
     /// whoever holds them. `NotReady` there are leases of another family, and which SMs the families
     /// hold isn't known: [`Device::map_sms`](crate::Device::map_sms) for both. `NotSupported`
-    /// [`own_queues`](Self::own_queues) on a driver before CUDA 13.1. `InvalidValue` a count of 0, a family that has
-    /// no leases or isn't the hold's, a name that is too long, a least or exclusive count above the one
-    /// asked for. Of a hold also what [`Hold::sms`](crate::Hold::sms) says.
+    /// [`require_workqueues`](Self::require_workqueues) on a driver before CUDA 13.1. `InvalidValue` a count of 0, a family that has
+    /// no leases or isn't the reservation's, a name that is too long, a least or exclusive count above the one
+    /// asked for. Of a reservation also what [`Reservation::sms`](crate::Reservation::sms) says.
     pub fn acquire(&self) -> Result<Lease> {
         let name = name_of(self.name.as_deref(), "lease")?;
         let params = sys::gcx_lease_params {
@@ -205,9 +205,9 @@ impl<'a> LeaseBuilder<'a> {
             Source::Device(device) => unsafe {
                 sys::gcx_lease_acquire(device, sm_count, &params, handle)
             },
-            // SAFETY: as above; the hold's handle is alive.
-            Source::Hold(hold) => unsafe {
-                sys::gcx_hold_acquire_lease(hold.as_raw(), sm_count, &params, handle)
+            // SAFETY: as above; the reservation's handle is alive.
+            Source::Reservation(reservation) => unsafe {
+                sys::gcx_reservation_acquire_lease(reservation.as_raw(), sm_count, &params, handle)
             },
         })
     }

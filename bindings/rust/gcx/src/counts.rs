@@ -29,7 +29,7 @@ use crate::sys;
 /// library, or it can't be loaded. `OperatingSystem` no file or pipe can be made.
 pub fn report_partition_counts() -> Result<()> {
     // SAFETY: it takes nothing.
-    check(unsafe { sys::gcx_report_partition_counts() })
+    check(unsafe { sys::gcx_driver_report_partition_counts() })
 }
 
 /// Whether [`report_partition_counts`] has succeeded in this process. Opens no driver.
@@ -40,6 +40,6 @@ pub fn report_partition_counts() -> Result<()> {
 pub fn reports_partition_counts() -> Result<bool> {
     let mut reporting = 0;
     // SAFETY: a number is written.
-    check(unsafe { sys::gcx_reports_partition_counts(&mut reporting) })?;
+    check(unsafe { sys::gcx_driver_reports_partition_counts(&mut reporting) })?;
     Ok(reporting != 0)
 }

@@ -10,7 +10,7 @@ use crate::partition::{PartitionOptions, Partitions};
 use crate::request::SmRequest;
 use crate::resource::{sm_ids, SmResource};
 use crate::sys;
-use crate::taking::HoldBuilder;
+use crate::taking::ReservationBuilder;
 use crate::workqueue::WorkqueueResource;
 
 /// A GPU.
@@ -205,10 +205,10 @@ impl Device {
         LeaseBuilder::of_device(self.ordinal)
     }
 
-    /// For a hold of its SMs, with a name, a time-out and all else; [`Hold::take`](crate::Hold::take) is
+    /// For a reservation of its SMs, with a name, a time-out and all else; [`Reservation::take`](crate::Reservation::take) is
     /// the short way.
-    pub fn hold<'a>(&self) -> HoldBuilder<'a> {
-        HoldBuilder::new(self.ordinal)
+    pub fn reservation<'a>(&self) -> ReservationBuilder<'a> {
+        ReservationBuilder::new(self.ordinal)
     }
 
     /// Whether contexts of this process on the device are shared by way of MPS, as the driver tells it.
@@ -216,7 +216,7 @@ impl Device {
     ///
     /// ```
     /// if gcx::Device::new(0)?.mps()?.state != gcx::MpsState::On {
-    ///     eprintln!("processes take turns on the device: holds isolate nothing");
+    ///     eprintln!("processes take turns on the device: reservations isolate nothing");
     /// }
     /// # Ok::<(), gcx::Error>(())
     /// ```

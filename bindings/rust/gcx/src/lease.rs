@@ -13,12 +13,12 @@ use crate::stream::Stream;
 use crate::sys;
 
 /// SMs that nobody else has, from [`Lease::acquire`], [`Device::lease`] or
-/// [`Hold::lease`](crate::Hold::lease).
+/// [`Reservation::lease`](crate::Reservation::lease).
 ///
 /// No two leases of a process have an SM in common unless both are
 /// [shared](crate::LeaseBuilder::shared), whoever made them, in whatever language. They grow, shrink and
 /// change hands while their streams work. Plain contexts are not asked:
-/// [`SplitOptions::unleased`](crate::SplitOptions::unleased) keeps clear of leases.
+/// [`SplitOptions::exclude_leased`](crate::SplitOptions::exclude_leased) keeps clear of leases.
 ///
 /// ```
 /// use gcx::{Lease, Resize, Sms};
@@ -273,8 +273,8 @@ impl Resize {
     /// A lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
     /// all new ones are free, and move when they are used after that. A lease that loses SMs moves
     /// now, as without this.
-    pub fn at_once(mut self) -> Self {
-        self.flags |= sys::GCX_RESIZE_AT_ONCE;
+    pub fn deferred(mut self) -> Self {
+        self.flags |= sys::GCX_RESIZE_DEFERRED;
         self
     }
 }
@@ -289,7 +289,7 @@ impl Resize {
 ///
 /// [`ErrorKind::AlreadyAcquired`](crate::ErrorKind) the SMs that the leases have and those that are
 /// free don't suffice, or others wait for them: the message says who. `InvalidResourceConfiguration`
-/// the leases are of two devices, families or holds, the device or hold has not so many SMs, or it is less than a
+/// the leases are of two devices, families or reservations, the device or reservation has not so many SMs, or it is less than a
 /// shared lease's [`exclusive_sm_count`](crate::LeaseBuilder::exclusive_sm_count). `InvalidValue` there are
 /// none, a lease is there twice, or a count is 0. `ContextDestroyed` the device was reset.
 pub fn resize(sizes: &[(&Lease, Sms)], how: Resize) -> Result<()> {

@@ -23,7 +23,7 @@
 //!
 //! A [`Graph`] that was captured once runs on the SMs of any stream. What takes long is made ahead of
 //! time: [`cache::prepare`]. Other processes of the user see leases that are [published](publish); a
-//! [`Hold`] has SMs that none of them has.
+//! [`Reservation`] has SMs that none of them has.
 //!
 //! **Without a GPU** ask for a simulated one: `GCX_DRIVER=sim:h100@13.0` in the environment, or
 //! first of all [`open_driver`]`("sim:h100@13.0")`. An installed gcx has it; the library that the crate
@@ -62,7 +62,7 @@ mod fit;
 mod generated;
 mod graph;
 mod graph_node;
-mod hold;
+mod reservation;
 mod lease;
 mod live;
 pub mod log;
@@ -96,9 +96,9 @@ pub use fit::KernelShape;
 pub use generated::*;
 pub use graph::{Graph, GraphOptions};
 pub use graph_node::{GraphNode, KernelNode, KernelParams};
-pub use hold::Hold;
+pub use reservation::Reservation;
 pub use lease::{prepare, resize, Lease, NotHandedOver, Resize};
-pub use live::{holds, leases, live_contexts};
+pub use live::{reservations, leases, live_contexts};
 pub use order::WaitFor;
 pub use partition::{Partition, PartitionOptions, Partitions};
 pub use queue::{queue_info, request_connections};
@@ -106,7 +106,7 @@ pub use request::{LocalityDomain, SmRequest, SplitOptions};
 pub use resource::SmResource;
 pub use split::{Plan, Split};
 pub use stream::Stream;
-pub use taking::HoldBuilder;
+pub use taking::ReservationBuilder;
 pub use verify::{verify, Verification, VerifiedGroup};
 pub use workqueue::WorkqueueResource;
 

@@ -1,10 +1,10 @@
-//! Lists of what is alive: contexts and leases of this process, holds of all.
+//! Lists of what is alive: contexts and leases of this process, reservations of all.
 
 use std::path::Path;
 use std::ptr;
 
 use crate::error::{Error, Result};
-use crate::generated::{LiveContext, LiveHold, LiveLease};
+use crate::generated::{LiveContext, LiveReservation, LiveLease};
 use crate::sys;
 use crate::taking::folder_path;
 
@@ -54,14 +54,14 @@ pub(crate) fn leases_of(device: i32) -> Result<Vec<LiveLease>> {
     found.iter().map(LiveLease::try_from).collect()
 }
 
-/// The holds of a folder, with `None` of that which [`Hold`](crate::Hold) tells of, by device: of each
+/// The reservations of a folder, with `None` of that which [`Reservation`](crate::Reservation) tells of, by device: of each
 /// those that have SMs in the order in which they were taken, then those that wait, the first first.
 /// Opens no driver and needs no GPU. What can't be believed is left out, with a warning in the log;
 /// what the dead left is removed, where this process may.
 ///
 /// ```no_run
-/// for hold in gcx::holds(None)? {
-///     println!("{:?} of {:?}: {:?} SMs", hold.name, hold.process_name, hold.sm_count);
+/// for reservation in gcx::reservations(None)? {
+///     println!("{:?} of {:?}: {:?} SMs", reservation.name, reservation.process_name, reservation.sm_count);
 /// }
 /// # Ok::<(), gcx::Error>(())
 /// ```
@@ -72,16 +72,16 @@ pub(crate) fn leases_of(device: i32) -> Result<Vec<LiveLease>> {
 /// # Errors
 ///
 /// [`ErrorKind::NotPermitted`](crate::ErrorKind) and `OperatingSystem` as of
-/// [`HoldBuilder::take`](crate::HoldBuilder::take), but that the user's own folder, if it is missing, has
-/// no holds. `InvalidValue` the path is too long, or not absolute.
-pub fn holds(folder: Option<&Path>) -> Result<Vec<LiveHold>> {
+/// [`ReservationBuilder::take`](crate::ReservationBuilder::take), but that the user's own folder, if it is missing, has
+/// no reservations. `InvalidValue` the path is too long, or not absolute.
+pub fn reservations(folder: Option<&Path>) -> Result<Vec<LiveReservation>> {
     let folder = folder.map(folder_path).transpose()?;
     let folder = folder.as_ref().map_or(ptr::null(), |folder| folder.as_ptr());
-    let found = listed(|list: *mut sys::gcx_live_hold, room, count| {
+    let found = listed(|list: *mut sys::gcx_live_reservation, room, count| {
         // SAFETY: the path is NULL or ends with a zero byte; `list` has room for `room` elements.
-        unsafe { sys::gcx_hold_list(folder, list, room, count) }
+        unsafe { sys::gcx_reservation_list(folder, list, room, count) }
     })?;
-    Ok(found.iter().map(LiveHold::from).collect())
+    Ok(found.iter().map(LiveReservation::from).collect())
 }
 
 /// All that a function of the C API lists, which is given a list, its room, and where to write how

@@ -126,9 +126,9 @@ impl PartitionOptions {
         self
     }
 
-    /// See [`SplitOptions::unleased`].
-    pub fn unleased(mut self) -> Self {
-        self.split = self.split.unleased();
+    /// See [`SplitOptions::exclude_leased`].
+    pub fn exclude_leased(mut self) -> Self {
+        self.split = self.split.exclude_leased();
         self
     }
 

@@ -139,7 +139,7 @@ where
 pub struct SplitOptions {
     family: Option<Family>,
     exact: bool,
-    unleased: bool,
+    exclude_leased: bool,
     exclude_shared: bool,
 }
 
@@ -169,12 +169,12 @@ impl SplitOptions {
     ///
     /// let device = gcx::Device::new(0)?;
     /// let lease = gcx::Lease::acquire(&device, 32)?;
-    /// let clear = device.sms()?.split_with([24], &SplitOptions::new().unleased())?;
+    /// let clear = device.sms()?.split_with([24], &SplitOptions::new().exclude_leased())?;
     /// assert!(clear[0].is_disjoint(&lease.sms()?)?);
     /// # Ok::<(), gcx::Error>(())
     /// ```
-    pub fn unleased(mut self) -> Self {
-        self.unleased = true;
+    pub fn exclude_leased(mut self) -> Self {
+        self.exclude_leased = true;
         self
     }
 
@@ -204,8 +204,8 @@ impl SplitOptions {
             }
         };
         let exact = if self.exact { sys::GCX_SPLIT_EXACT } else { 0 };
-        let unleased = if self.unleased { sys::GCX_SPLIT_UNLEASED } else { 0 };
+        let exclude_leased = if self.exclude_leased { sys::GCX_SPLIT_EXCLUDE_LEASED } else { 0 };
         let shared = if self.exclude_shared { sys::GCX_SPLIT_EXCLUDE_SHARED } else { 0 };
-        Ok(family | exact | unleased | shared)
+        Ok(family | exact | exclude_leased | shared)
     }
 }

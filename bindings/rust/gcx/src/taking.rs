@@ -1,4 +1,4 @@
-//! Taking holds.
+//! Acquiring reservations.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -9,17 +9,17 @@ use std::time::Duration;
 use crate::acquire::{least, milliseconds, name_of, Cancel, Sms};
 use crate::error::{Error, Result};
 use crate::generated::Family;
-use crate::hold::Hold;
+use crate::reservation::Reservation;
 use crate::sys;
 
-/// Collects what a hold is to be, from [`Device::hold`](crate::Device::hold): the rest, without waiting,
+/// Collects what a reservation is to be, from [`Device::reserve`](crate::Device::reserve): the rest, without waiting,
 /// if nothing else is said.
 ///
 /// ```no_run
 /// use std::time::Duration;
 ///
 /// let decode = gcx::Device::new(0)?
-///     .hold()
+///     .reserve()
 ///     .sm_count(24)
 ///     .name("decode") // in messages and lists, also other processes'
 ///     .min_sm_count(16) // will do, if 24 can't be had
@@ -29,7 +29,7 @@ use crate::sys;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct HoldBuilder<'a> {
+pub struct ReservationBuilder<'a> {
     device: i32,
     sms: Sms,
     name: Option<String>,
@@ -41,9 +41,9 @@ pub struct HoldBuilder<'a> {
     folder: Option<PathBuf>,
 }
 
-impl<'a> HoldBuilder<'a> {
+impl<'a> ReservationBuilder<'a> {
     pub(crate) fn new(device: i32) -> Self {
-        HoldBuilder {
+        ReservationBuilder {
             device,
             sms: Sms::Rest,
             name: None,
@@ -82,10 +82,10 @@ impl<'a> HoldBuilder<'a> {
         self
     }
 
-    /// Forked children and what exec starts, or this process becomes by exec, keep the hold too,
+    /// Forked children and what exec starts, or this process becomes by exec, keep the reservation too,
     /// without joining it, until they end or close its descriptor: for launchers.
     pub fn inherit(mut self) -> Self {
-        self.flags |= sys::GCX_HOLD_INHERIT;
+        self.flags |= sys::GCX_RESERVATION_INHERIT;
         self
     }
 
@@ -103,14 +103,14 @@ impl<'a> HoldBuilder<'a> {
         self
     }
 
-    /// Where the processes agree: an absolute path, see [`Hold`].
+    /// Where the processes agree: an absolute path, see [`Reservation`].
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
     /// Takes the SMs, from all processes that take theirs in the same folder. Makes no context. What
-    /// the hold really got is in [`Hold::info`].
+    /// the reservation really got is in [`Reservation::info`].
     ///
     /// # Errors
     ///
@@ -120,13 +120,13 @@ impl<'a> HoldBuilder<'a> {
     /// `OperatingSystem` the folder isn't there, the disk is full, the folder read-only; a file there
     /// can't be believed; a process stopped in the middle of a change. `InvalidResourceConfiguration`
     /// the device has not so many SMs, whoever holds them. `NotSupported` the max-cluster family on a
-    /// device that has none. `InvalidValue` a count of 0, a family that has no holds, a name or path
+    /// device that has none. `InvalidValue` a count of 0, a family that has no reservations, a name or path
     /// that is too long or has a zero byte, a path that is not absolute, a least count above the one
     /// asked for.
-    pub fn take(&self) -> Result<Hold> {
-        let name = name_of(self.name.as_deref(), "hold")?;
+    pub fn take(&self) -> Result<Reservation> {
+        let name = name_of(self.name.as_deref(), "reservation")?;
         let folder = self.folder.as_deref().map(folder_path).transpose()?;
-        let params = sys::gcx_hold_params {
+        let params = sys::gcx_reservation_params {
             flags: self.flags,
             family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Into::into),
             min_sm_count: least(self.least)?,
@@ -134,19 +134,19 @@ impl<'a> HoldBuilder<'a> {
             cancel: self.cancel.map_or(ptr::null_mut(), Cancel::as_raw),
             name: name.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
             folder: folder.as_ref().map_or(ptr::null(), |folder| folder.as_ptr()),
-            ..sys::GCX_HOLD_PARAMS_INIT
+            ..sys::GCX_RESERVATION_PARAMS_INIT
         };
         let sm_count = self.sms.raw()?;
-        Hold::with(|handle| {
+        Reservation::with(|handle| {
             // SAFETY: what the struct points to is alive here; a handle is written.
-            unsafe { sys::gcx_hold_create(self.device, sm_count, &params, handle) }
+            unsafe { sys::gcx_reservation_acquire(self.device, sm_count, &params, handle) }
         })
     }
 }
 
 pub(crate) fn folder_path(folder: &Path) -> Result<CString> {
     CString::new(folder.as_os_str().as_bytes()).map_err(|_| {
-        let message = "the path of the folder of holds has a zero byte in it";
+        let message = "the path of the folder of reservations has a zero byte in it";
         Error::of(sys::GCX_ERROR_INVALID_VALUE, message)
     })
 }

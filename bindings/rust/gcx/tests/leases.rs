@@ -62,10 +62,10 @@ fn nobody_else_has_them() -> Result<()> {
     assert_eq!((live[0].id, live[0].sms), (one.info()?.id, one.sms()?));
     assert_eq!((live[0].stream_count, live[0].exclusive_sm_count, live[0].waiting), (1, 24, false));
     // What explicit splits are to keep clear of.
-    let clear = device().sms()?.split_with([24], &SplitOptions::new().unleased())?;
+    let clear = device().sms()?.split_with([24], &SplitOptions::new().exclude_leased())?;
     assert!(clear[0].is_disjoint(&one.sms()?)? && clear[0].is_disjoint(&two.sms()?)?);
     assert_eq!(device().sms()?.split([24])?[0].overlap(&one.sms()?)?, 24);
-    let parts = device().partition_with([None], &PartitionOptions::new().unleased())?;
+    let parts = device().partition_with([None], &PartitionOptions::new().exclude_leased())?;
     assert_eq!(parts[0].sm_count(), 88);
     assert_eq!(device().sms()?.live_overlap()?, 132);
     Ok(())

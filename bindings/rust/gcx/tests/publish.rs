@@ -11,7 +11,7 @@ use gcx::{Device, ErrorKind};
 
 /// Runs a test in a process whose folder of published leases nobody else uses.
 fn with_folder(test: &str, body: impl FnOnce()) {
-    common::with_folder("GCX_HOLD_FOLDER", &[("GCX_PUBLISH", "")], test, body);
+    common::with_folder("GCX_RESERVATION_DIR", &[("GCX_PUBLISH", "")], test, body);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn seen_by_others() {
         assert_eq!((first.process, first.id), (own.process, decode.info().unwrap().id));
         assert_eq!((first.sm_count, first.exclusive_sm_count, first.changes), (Some(40), 40, 1));
         assert_eq!((first.pid, first.simulated, first.device), (own.pid, true, 0));
-        assert_eq!((first.shared, first.own_queues, first.waiting), (false, false, false));
+        assert_eq!((first.shared, first.require_workqueues, first.waiting), (false, false, false));
         // What would clear a terminal is told as it is, and escaped where it is shown.
         assert_eq!(first.name, OsStr::new("d\u{e9}code\u{1b}[2J"));
         assert!(!format!("{:?}", first.name).contains('\u{1b}'));

@@ -7,7 +7,7 @@ package gcx;
  * @param device the device's number
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
- * @param ownQueues whether it requires exclusive queues
+ * @param requireWorkqueues whether it requires exclusive queues
  * @param smCount SMs that it has now
  * @param exclusiveSmCount of these, those that nobody else can have meanwhile
  * @param streamCount its streams
@@ -19,7 +19,7 @@ public record LeaseInfo(
     int device,
     SmFamily family,
     boolean isShared,
-    boolean ownQueues,
+    boolean requireWorkqueues,
     int smCount,
     int exclusiveSmCount,
     int streamCount,

@@ -10,7 +10,7 @@ import java.util.OptionalInt;
  * @param device the device's number
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
- * @param ownQueues whether it requires exclusive queues
+ * @param requireWorkqueues whether it requires exclusive queues
  * @param smCount of one that waits: those it asked for
  * @param exclusiveSmCount of these, those that it has exclusively
  * @param streamCount its streams
@@ -23,7 +23,7 @@ public record LiveLease(
     int device,
     SmFamily family,
     boolean isShared,
-    boolean ownQueues,
+    boolean requireWorkqueues,
     OptionalInt smCount,
     int exclusiveSmCount,
     int streamCount,

@@ -16,7 +16,7 @@ import java.util.UUID;
  * @param device the ordinal in that process; device_uuid tells the same one in others
  * @param family the family of its atoms
  * @param isShared whether others that are shared may have its SMs too
- * @param ownQueues whether it requires exclusive queues
+ * @param requireWorkqueues whether it requires exclusive queues
  * @param waits true: it has nothing yet, and waits in {@code Device.acquire}
  * @param smCount of one that waits: those it asked for, empty: the rest
  * @param exclusiveSmCount of these, those that it has exclusively
@@ -41,7 +41,7 @@ public record PublishedLease(
     int device,
     SmFamily family,
     boolean isShared,
-    boolean ownQueues,
+    boolean requireWorkqueues,
     boolean waits,
     OptionalInt smCount,
     int exclusiveSmCount,

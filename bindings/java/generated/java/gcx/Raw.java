@@ -504,7 +504,7 @@ public final class Raw {
   public static final int GCX_SPLIT_EXACT = 256;
 
   /** Of input only what no lease has, see Leases. */
-  public static final int GCX_SPLIT_UNLEASED = 512;
+  public static final int GCX_SPLIT_EXCLUDE_LEASED = 512;
 
   /** No SMs of {@code Device.sharedSms}. */
   public static final int GCX_SPLIT_EXCLUDE_SHARED = 1024;
@@ -541,7 +541,7 @@ public final class Raw {
   public static final int GCX_LEASE_SHARED = 1;
 
   /** Refuse a driver that has no queues of its own for it. */
-  public static final int GCX_LEASE_OWN_QUEUES = 2;
+  public static final int GCX_LEASE_REQUIRE_WORKQUEUES = 2;
 
   /** Later work waits for the former holders' on SMs that are new. */
   public static final int GCX_RESIZE_DEFAULT = 0;
@@ -552,19 +552,19 @@ public final class Raw {
    * once, as by default. Of use only once {@code Lease.prepare} made the contexts: making them
    * waits for running kernels.
    */
-  public static final int GCX_RESIZE_AT_ONCE = 1;
+  public static final int GCX_RESIZE_DEFERRED = 1;
 
   /** Bytes of a process's name, its final 0 among them. */
   public static final int GCX_MAX_PROCESS_NAME = 64;
 
   /** Bytes of a token, its final 0 among them. */
-  public static final int GCX_MAX_HOLD_TOKEN = 4096;
+  public static final int GCX_MAX_RESERVATION_TOKEN = 4096;
 
   /**
-   * Forked children and what exec starts, or this process becomes by exec, keep the hold too, until
-   * they end or close its descriptor: for launchers.
+   * Forked children and what exec starts, or this process becomes by exec, keep the reservation
+   * too, until they end or close its descriptor: for launchers.
    */
-  public static final int GCX_HOLD_INHERIT = 1;
+  public static final int GCX_RESERVATION_INHERIT = 1;
 
   /** The most that CUDA takes. */
   public static final int GCX_MAX_CONNECTIONS = 32;
@@ -1338,8 +1338,8 @@ public final class Raw {
    * and all that come later, also for SMs that are free, return with {@code
    * GCX_ERROR_NOT_PERMITTED}. When {@code Cancel.signal} returns, each call that waits has been
    * granted its SMs and returns {@code GCX_SUCCESS}, or is out of the queue, of leases and of
-   * holds: it is never granted any, and holds up no other request. The handle is the caller's;
-   * destroying it cancels no wait.
+   * reservations: it is never granted any, and holds up no other request. The handle is the
+   * caller's; destroying it cancels no wait.
    *
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
@@ -1353,8 +1353,8 @@ public final class Raw {
    * and all that come later, also for SMs that are free, return with {@code
    * GCX_ERROR_NOT_PERMITTED}. When {@code Cancel.signal} returns, each call that waits has been
    * granted its SMs and returns {@code GCX_SUCCESS}, or is out of the queue, of leases and of
-   * holds: it is never granted any, and holds up no other request. The handle is the caller's;
-   * destroying it cancels no wait.
+   * reservations: it is never granted any, and holds up no other request. The handle is the
+   * caller's; destroying it cancels no wait.
    *
    * @param cancel cancel
    * @throws GcxException the result is no success
@@ -1368,8 +1368,8 @@ public final class Raw {
    * and all that come later, also for SMs that are free, return with {@code
    * GCX_ERROR_NOT_PERMITTED}. When {@code Cancel.signal} returns, each call that waits has been
    * granted its SMs and returns {@code GCX_SUCCESS}, or is out of the queue, of leases and of
-   * holds: it is never granted any, and holds up no other request. The handle is the caller's;
-   * destroying it cancels no wait.
+   * reservations: it is never granted any, and holds up no other request. The handle is the
+   * caller's; destroying it cancels no wait.
    *
    * @param cancel cancel
    * @throws GcxException the result is no success
@@ -1441,12 +1441,11 @@ public final class Raw {
    * timeout_ms still did; the message says who
    * <li>{@code GCX_ERROR_NOT_PERMITTED} the wait was cancelled by {@code Cancel.signal}; another
    * copy of gcx in this process has acquired leases, and the message has the paths of both
-   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device, or the hold, has fewer SMs
-   * than requested
-   * <li>{@code GCX_ERROR_NOT_READY} there are leases of another family, and which SMs the families'
-   * atoms hold isn't known: call {@code Device.mapSms} for both
-   * <li>{@code GCX_ERROR_NOT_SUPPORTED} {@code LeaseRequest.withOwnQueues} on a driver before 13.1
-   * <li>{@code GCX_ERROR_INVALID_DEVICE} no such device
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device, or the reservation, has fewer
+   * SMs than requested {@code GCX_ERROR_NOT_READY} there are leases of another family, and which
+   * SMs the families' atoms hold isn't known: call {@code Device.mapSms} for both {@code
+   * GCX_ERROR_NOT_SUPPORTED} {@code LeaseRequest.withOwnQueues} on a driver before 13.1 {@code
+   * GCX_ERROR_INVALID_DEVICE} no such device
    * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; unknown flags, a family that has no leases,
    * a name that is too long; min_sm_count or exclusive_sm_count is more than sm_count
    * </ul>
@@ -1514,10 +1513,9 @@ public final class Raw {
    * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} the SMs that the leases have and those that are free
    * don't suffice, or others wait for them; the message says who
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the leases are of two devices or families;
-   * the sizes, rounded to whole atoms, never fit on the device or in the hold, even if all SMs were
-   * free; one is less than its lease's exclusive_sm_count
-   * <li>{@code GCX_ERROR_INVALID_VALUE} count or an sm_count is 0, a lease is there twice, unknown
-   * flags
+   * the sizes, rounded to whole atoms, never fit on the device or in the reservation, even if all
+   * SMs were free; one is less than its lease's exclusive_sm_count {@code GCX_ERROR_INVALID_VALUE}
+   * count or an sm_count is 0, a lease is there twice, unknown flags
    * </ul>
    *
    * @param sizes sizes
@@ -1651,9 +1649,8 @@ public final class Raw {
    * <li>{@code GCX_ERROR_NOT_PERMITTED} the folder is a link or another user's, or others may enter
    * it
    * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the file can't be made: /dev/shm or the folder of {@code
-   * GCX_HOLD_FOLDER} is missing, full or read-only
-   * <li>{@code GCX_ERROR_INVALID_VALUE} name is too long, or {@code GCX_HOLD_FOLDER} is not an
-   * absolute path
+   * GCX_RESERVATION_DIR} is missing, full or read-only {@code GCX_ERROR_INVALID_VALUE} name is too
+   * long, or {@code GCX_RESERVATION_DIR} is not an absolute path
    * </ul>
    *
    * @param name name
@@ -1691,8 +1688,8 @@ public final class Raw {
    * The leases of the processes that publish: of each process those that hold SMs in the order in
    * which they were acquired, then those that wait, the first first. Two exclusive leases of one
    * process never have an atom in common. Across processes there are no such promises: leases are a
-   * process's own, and holds (below) are what processes agree on. capacity is the room in leases,
-   * which may be NULL if that is 0. Opens no driver.
+   * process's own, and reservations (below) are what processes agree on. capacity is the room in
+   * leases, which may be NULL if that is 0. Opens no driver.
    *
    * <p>Errors: those of {@code Published.processes}.
    *
@@ -1706,8 +1703,8 @@ public final class Raw {
   /**
    * Takes sm_count SMs of the device, or {@code GCX_REST}, from all processes that take theirs in
    * the same folder. params may be NULL. Makes no context. The handle is the caller's, to be given
-   * to {@code Hold.close}. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds
-   * all waiting; but if other processes have the folder locked, which takes them less than a
+   * to {@code Reservation.close}. Waiting is a look every 20 ms at most, and no thread. timeout_ms
+   * bounds all waiting; but if other processes have the folder locked, which takes them less than a
    * millisecond, the call waits for that for up to 500 ms even if timeout_ms is shorter.
    *
    * <p>Errors:
@@ -1718,15 +1715,16 @@ public final class Raw {
    * is another user's, or too many may enter it
    * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the folder isn't there, the disk is full, the folder
    * read-only; a file there can't be believed; a process stopped in the middle of a change;
-   * /dev/shm/gcx-UID was removed, and a process still has a hold in it
+   * /dev/shm/gcx-UID was removed, and a process still has a reservation in it
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device has not so many SMs, whoever
    * holds them; inside gcx exec, the partition has not, or is of another family
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} the max-cluster family on a device that has none; inside
    * gcx exec, the driver divides the partition into no atoms of the device
-   * <li>{@code GCX_ERROR_NOT_FOUND} inside gcx exec, the partition's hold has ended
+   * <li>{@code GCX_ERROR_NOT_FOUND} inside gcx exec, the partition's reservation has ended
    * <li>{@code GCX_ERROR_INVALID_DEVICE} no such device
-   * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; unknown flags, a family that has no holds, a
-   * name or path that is too long, a path that is not absolute; min_sm_count is more than sm_count
+   * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; unknown flags, a family that has no
+   * reservations, a name or path that is too long, a path that is not absolute; min_sm_count is
+   * more than sm_count
    * </ul>
    *
    * @param device device
@@ -1742,7 +1740,7 @@ public final class Raw {
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
    */
-  public static long gcx_hold_create(
+  public static long gcx_reservation_acquire(
       int device,
       int smCount,
       int flags,
@@ -1752,7 +1750,7 @@ public final class Raw {
       long cancel,
       String name,
       String folder) {
-    return Natives.gcx_hold_create(
+    return Natives.gcx_reservation_acquire(
         device,
         smCount,
         flags,
@@ -1765,91 +1763,90 @@ public final class Raw {
   }
 
   /**
-   * Writes what another process joins the hold by: text, to be given to it in its environment or on
-   * its command line. It is the path of the hold's file, so that it works where that path leads to
-   * the same folder. capacity is the room in token, in bytes; {@code GCX_MAX_HOLD_TOKEN} is enough.
+   * Writes what another process joins the reservation by: text, to be given to it in its
+   * environment or on its command line. It is the path of the reservation's file, so that it works
+   * where that path leads to the same folder. capacity is the room in token, in bytes; {@code
+   * GCX_MAX_RESERVATION_TOKEN} is enough.
    *
    * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small.
    *
-   * @param hold hold
+   * @param reservation reservation
    * @return token
    * @throws GcxException the result is no success
    */
-  public static String gcx_hold_get_token(long hold) {
-    return Upcalls.text(Natives.gcx_hold_get_token(hold));
+  public static String gcx_reservation_get_token(long reservation) {
+    return Upcalls.text(Natives.gcx_reservation_get_token(reservation));
   }
 
   /**
-   * Joins a hold that another process, or this one, has: it lasts until all who joined have given
-   * it up. Opens no driver, and works in a forked child too. The handle is the caller's, to be
-   * given to {@code Hold.close}.
+   * Joins a reservation that another process, or this one, has: it lasts until all who joined have
+   * given it up. Opens no driver, and works in a forked child too. The handle is the caller's, to
+   * be given to {@code Reservation.close}.
    *
-   * <p>Errors:
-   * <ul>
-   * <li>{@code GCX_ERROR_NOT_FOUND} the hold has ended, or was never there
-   * <li>{@code GCX_ERROR_INVALID_VALUE} the token is none
-   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other processes changed the folder all the time for 5 s
-   * <li>{@code GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as of {@code
-   * Device.hold}
-   * </ul>
+   * <p>Errors: {@code GCX_ERROR_NOT_FOUND} the reservation has ended, or was never there {@code
+   * GCX_ERROR_INVALID_VALUE} the token is none {@code GCX_ERROR_ALREADY_ACQUIRED} other processes
+   * changed the folder all the time for 5 s {@code GCX_ERROR_NOT_PERMITTED}, {@code
+   * GCX_ERROR_OPERATING_SYSTEM} as of {@code Device.reserve}
    *
    * @param token token
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
    */
-  public static long gcx_hold_join(String token) {
-    return Natives.gcx_hold_join(Upcalls.bytes(token));
+  public static long gcx_reservation_join(String token) {
+    return Natives.gcx_reservation_join(Upcalls.bytes(token));
   }
 
   /**
-   * Gives the hold up. If no other process joined it, and no lease was acquired in it that is still
-   * there, its SMs can be had by others at once. A forked child has none of its parent's handles.
+   * Gives the reservation up. If no other process joined it, and no lease was acquired in it that
+   * is still there, its SMs can be had by others at once. A forked child has none of its parent's
+   * handles.
    *
-   * @param hold hold
+   * @param reservation reservation
    * @throws GcxException the result is no success
    */
-  public static void gcx_hold_destroy(long hold) {
-    Natives.gcx_hold_destroy(hold);
+  public static void gcx_reservation_release(long reservation) {
+    Natives.gcx_reservation_release(reservation);
   }
 
   /**
    * Fills *info. Opens no driver.
    *
-   * @param hold hold
+   * @param reservation reservation
    * @return info
    * @throws GcxException the result is no success
    */
-  public static HoldInfo gcx_hold_get_info(long hold) {
-    return Natives.gcx_hold_get_info(hold);
+  public static ReservationInfo gcx_reservation_get_info(long reservation) {
+    return Natives.gcx_reservation_get_info(reservation);
   }
 
   /**
-   * The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
-   * driver.
+   * The reservation's SMs as a resource of this process, to be split and to make contexts of. Opens
+   * the driver.
    *
-   * <p>Errors: {@code GCX_ERROR_NO_DEVICE} no device of this process has the hold's UUID; {@code
-   * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} this process sees other atoms than the one that took
-   * the hold, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.
+   * <p>Errors: {@code GCX_ERROR_NO_DEVICE} no device of this process has the reservation's UUID;
+   * {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} this process sees other atoms than the one
+   * that took the reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was
+   * not.
    *
-   * @param hold hold
+   * @param reservation reservation
    * @return resource
    * @throws GcxException the result is no success
    */
-  public static byte[] gcx_hold_get_resource(long hold) {
-    return Natives.gcx_hold_get_resource(hold);
+  public static byte[] gcx_reservation_get_resource(long reservation) {
+    return Natives.gcx_reservation_get_resource(reservation);
   }
 
   /**
-   * {@code Device.acquire} out of the hold's SMs alone, and so are the lease's later changes:
-   * leases of a hold change only together with leases of the same hold. params-&gt;family is the
-   * hold's or {@code GCX_SM_FAMILY_NONE}. The lease keeps the hold, after {@code Hold.close} too. A
-   * lease that was acquired without a hold may have the same SMs as a hold, but never as another
-   * lease.
+   * {@code Device.acquire} out of the reservation's SMs alone, and so are the lease's later
+   * changes: leases of a reservation change only together with leases of the same reservation.
+   * params-&gt;family is the reservation's or {@code GCX_SM_FAMILY_NONE}. The lease keeps the
+   * reservation, after {@code Reservation.close} too. A lease that was acquired without a
+   * reservation may have the same SMs as a reservation, but never as another lease.
    *
-   * <p>Errors: those of {@code Device.acquire} and of {@code Hold.sms}; {@code
+   * <p>Errors: those of {@code Device.acquire} and of {@code Reservation.sms}; {@code
    * GCX_ERROR_INVALID_VALUE} another family.
    *
-   * @param hold hold
+   * @param reservation reservation
    * @param smCount SM count
    * @param flags flags
    * @param family family
@@ -1863,8 +1860,8 @@ public final class Raw {
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
    */
-  public static long gcx_hold_acquire_lease(
-      long hold,
+  public static long gcx_reservation_acquire_lease(
+      long reservation,
       int smCount,
       int flags,
       int family,
@@ -1873,8 +1870,8 @@ public final class Raw {
       int timeoutMs,
       long cancel,
       String name) {
-    return Natives.gcx_hold_acquire_lease(
-        hold,
+    return Natives.gcx_reservation_acquire_lease(
+        reservation,
         smCount,
         flags,
         family,
@@ -1886,22 +1883,22 @@ public final class Raw {
   }
 
   /**
-   * The holds of a folder, by device, of each those that have SMs in the order in which they were
-   * taken, then those that wait, the first first. folder: NULL as in {@code gcx_hold_params}.
-   * capacity is the room in holds, which may be NULL if that is 0. Opens no driver and needs no
-   * GPU. What can't be believed is left out, with a warning in the log. What the dead left is
-   * removed, where this process may.
+   * The reservations of a folder, by device, of each those that have SMs in the order in which they
+   * were taken, then those that wait, the first first. folder: NULL as in {@code
+   * gcx_reservation_params}. capacity is the room in reservations, which may be NULL if that is 0.
+   * Opens no driver and needs no GPU. What can't be believed is left out, with a warning in the
+   * log. What the dead left is removed, where this process may.
    *
    * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
    * needed; {@code GCX_ERROR_NOT_PERMITTED} and {@code GCX_ERROR_OPERATING_SYSTEM} as of {@code
-   * Device.hold}, but that the user's own folder, if it is missing, has no holds.
+   * Device.reserve}, but that the user's own folder, if it is missing, has no reservations.
    *
    * @param folder an absolute path; NULL: see above
-   * @return holds
+   * @return reservations
    * @throws GcxException the result is no success
    */
-  public static LiveHold[] gcx_hold_list(String folder) {
-    return Natives.gcx_hold_list(Upcalls.bytes(folder));
+  public static LiveReservation[] gcx_reservation_list(String folder) {
+    return Natives.gcx_reservation_list(Upcalls.bytes(folder));
   }
 
   /**
@@ -2335,8 +2332,8 @@ public final class Raw {
    *
    * @throws GcxException the result is no success
    */
-  public static void gcx_report_partition_counts() {
-    Natives.gcx_report_partition_counts();
+  public static void gcx_driver_report_partition_counts() {
+    Natives.gcx_driver_report_partition_counts();
   }
 
   /**
@@ -2346,8 +2343,8 @@ public final class Raw {
    * @return reporting
    * @throws GcxException the result is no success
    */
-  public static int gcx_reports_partition_counts() {
-    return Natives.gcx_reports_partition_counts();
+  public static int gcx_driver_reports_partition_counts() {
+    return Natives.gcx_driver_reports_partition_counts();
   }
 
   /**

@@ -163,7 +163,7 @@ abstract class Structs extends Conversions {
         (int) device,
         SmFamily.of((int) family),
         (flags & Raw.GCX_LEASE_SHARED) != 0,
-        (flags & Raw.GCX_LEASE_OWN_QUEUES) != 0,
+        (flags & Raw.GCX_LEASE_REQUIRE_WORKQUEUES) != 0,
         (int) smCount,
         (int) exclusiveSmCount,
         (int) streamCount,
@@ -188,7 +188,7 @@ abstract class Structs extends Conversions {
         (int) device,
         SmFamily.of((int) family),
         (flags & Raw.GCX_LEASE_SHARED) != 0,
-        (flags & Raw.GCX_LEASE_OWN_QUEUES) != 0,
+        (flags & Raw.GCX_LEASE_REQUIRE_WORKQUEUES) != 0,
         wanted(smCount),
         (int) exclusiveSmCount,
         (int) streamCount,
@@ -251,7 +251,7 @@ abstract class Structs extends Conversions {
         (int) device,
         SmFamily.of((int) family),
         (flags & Raw.GCX_LEASE_SHARED) != 0,
-        (flags & Raw.GCX_LEASE_OWN_QUEUES) != 0,
+        (flags & Raw.GCX_LEASE_REQUIRE_WORKQUEUES) != 0,
         waits != 0,
         wanted(smCount),
         (int) exclusiveSmCount,
@@ -268,7 +268,7 @@ abstract class Structs extends Conversions {
         text(deviceName));
   }
 
-  static HoldInfo holdInfo(
+  static ReservationInfo reservationInfo(
       long family,
       long flags,
       long smCount,
@@ -283,7 +283,7 @@ abstract class Structs extends Conversions {
       byte[] atoms,
       byte[] deviceUuid,
       byte[] name) {
-    return new HoldInfo(
+    return new ReservationInfo(
         SmFamily.of((int) family),
         (int) smCount,
         (int) deviceSmCount,
@@ -299,7 +299,7 @@ abstract class Structs extends Conversions {
         text(name));
   }
 
-  static LiveHold liveHold(
+  static LiveReservation liveReservation(
       long id,
       long sinceMs,
       long untilMs,
@@ -321,7 +321,7 @@ abstract class Structs extends Conversions {
       byte[] name,
       byte[] processName,
       byte[] deviceName) {
-    return new LiveHold(
+    return new LiveReservation(
         id,
         Instant.ofEpochMilli(sinceMs),
         instantOrNever(untilMs),

@@ -14,7 +14,7 @@ pub const GCX_SPLIT_DEFAULT: u32 = 0;
 pub const GCX_SPLIT_IGNORE_SM_COSCHEDULING: u32 = 1;
 pub const GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE: u32 = 2;
 pub const GCX_SPLIT_EXACT: u32 = 256;
-pub const GCX_SPLIT_UNLEASED: u32 = 512;
+pub const GCX_SPLIT_EXCLUDE_LEASED: u32 = 512;
 pub const GCX_SPLIT_EXCLUDE_SHARED: u32 = 1024;
 pub const GCX_CONTEXT_PRIVATE: u32 = 1;
 pub const GCX_EVENT_TIMING: u32 = 1;
@@ -23,12 +23,12 @@ pub const GCX_PREPARE_FOR_LEASES: u32 = 1;
 pub const GCX_FOREVER: u32 = 4294967295;
 pub const GCX_MAX_LEASE_NAME: u32 = 64;
 pub const GCX_LEASE_SHARED: u32 = 1;
-pub const GCX_LEASE_OWN_QUEUES: u32 = 2;
+pub const GCX_LEASE_REQUIRE_WORKQUEUES: u32 = 2;
 pub const GCX_RESIZE_DEFAULT: u32 = 0;
-pub const GCX_RESIZE_AT_ONCE: u32 = 1;
+pub const GCX_RESIZE_DEFERRED: u32 = 1;
 pub const GCX_MAX_PROCESS_NAME: u32 = 64;
-pub const GCX_MAX_HOLD_TOKEN: u32 = 4096;
-pub const GCX_HOLD_INHERIT: u32 = 1;
+pub const GCX_MAX_RESERVATION_TOKEN: u32 = 4096;
+pub const GCX_RESERVATION_INHERIT: u32 = 1;
 pub const GCX_MAX_CONNECTIONS: u32 = 32;
 pub const GCX_MAX_GRAPH_PARTS: u32 = 16;
 pub const GCX_MAX_KERNEL_NAME: u32 = 256;
@@ -1398,7 +1398,7 @@ extern "C" {
     /** One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
  all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
  gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
- or is out of the queue, of leases and of holds: it is never granted any, and holds up no other
+ or is out of the queue, of leases and of reservations: it is never granted any, and holds up no other
  request. The handle is the caller's; destroying it cancels no wait.*/
     pub fn gcx_cancel_create(cancel: *mut gcx_cancel) -> gcx_result;
 }
@@ -1716,7 +1716,7 @@ pub struct gcx_lease_s {
  A split says which SMs there are; a lease says whose they are. No two leases of a process have an
  SM in common unless both are shared, whoever made them, and they grow, shrink and change hands
  while their streams work. What no lease has is free. Plain contexts are not asked: gcx_sm_split
- with GCX_SPLIT_UNLEASED keeps clear of leases, gcx_context_list shows both.
+ with GCX_SPLIT_EXCLUDE_LEASED keeps clear of leases, gcx_context_list shows both.
 
  Which SMs. A lease is atoms of one family, counted and rounded as gcx_sm_split divides what can
  be had: what is free, and in a change also what its leases have. If min_sm_count allows less, a
@@ -1733,8 +1733,8 @@ pub struct gcx_lease_s {
 
  Who is first. Requests that wait are served in the order of arrival, and while one waits nobody
    who came later is given what is free: neither another request nor a lease that grows. So none
-   starves, however large. Each hold has a queue of its own, and so have the leases outside of
-   holds: a request that waits in a hold keeps only the hold's free SMs from leases outside. A
+   starves, however large. Each reservation has a queue of its own, and so have the leases outside of
+   reservations: a request that waits in a reservation keeps only the reservation's free SMs from leases outside. A
    request that was cancelled or has timed out is out of its queue at that moment.
 
  Streams follow. A gcx_stream of a lease stands for the lease: gcx_stream_native, and every
@@ -1844,17 +1844,17 @@ extern "C" {
  cost of one (above), later ones take microseconds. [13.1+] Each context that the lease has, over
  its changes, has balanced workqueues (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED): none in common
  with other such contexts, when possible. On older drivers leases share the process's queues;
- GCX_LEASE_OWN_QUEUES is refused there. The handle is the caller's, to be given to
+ GCX_LEASE_REQUIRE_WORKQUEUES is refused there. The handle is the caller's, to be given to
  gcx_lease_release.
  Errors: those of gcx_context_create;
    GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
        did; the message says who
    GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal; another copy of gcx in
        this process has acquired leases, and the message has the paths of both
-   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the hold, has fewer SMs than requested
+   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than requested
    GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the families'
        atoms hold isn't known: call gcx_device_map_sms for both
-   GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_OWN_QUEUES on a driver before 13.1
+   GCX_ERROR_NOT_SUPPORTED     GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
    GCX_ERROR_INVALID_DEVICE    no such device
    GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no leases, a name
        that is too long; min_sm_count or exclusive_sm_count is more than sm_count*/
@@ -1933,7 +1933,7 @@ extern "C" {
    GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
        or others wait for them; the message says who
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes,
-       rounded to whole atoms, never fit on the device or in the hold, even if all SMs were free;
+       rounded to whole atoms, never fit on the device or in the reservation, even if all SMs were free;
        one is less than its lease's exclusive_sm_count
    GCX_ERROR_INVALID_VALUE     count or an sm_count is 0, a lease is there twice, unknown flags*/
     pub fn gcx_lease_resize(
@@ -2212,9 +2212,9 @@ extern "C" {
  512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
  already it changes the name. Opens the driver. Errors:
    GCX_ERROR_NOT_PERMITTED     the folder is a link or another user's, or others may enter it
-   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of GCX_HOLD_FOLDER
+   GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of GCX_RESERVATION_DIR
                                is missing, full or read-only
-   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_HOLD_FOLDER is not an absolute path*/
+   GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path*/
     pub fn gcx_publish_start(name: *const ::std::os::raw::c_char) -> gcx_result;
 }
 extern "C" {
@@ -2519,7 +2519,7 @@ extern "C" {
     /** The leases of the processes that publish: of each process those that hold SMs in the order in
  which they were acquired, then those that wait, the first first. Two exclusive leases of one
  process never have an atom in common. Across processes there are no such promises: leases are a
- process's own, and holds (below) are what processes agree on. capacity is the room in leases,
+ process's own, and reservations (below) are what processes agree on. capacity is the room in leases,
  which may be NULL if that is 0. Opens no driver. Errors: those of gcx_published_process_list.*/
     pub fn gcx_published_lease_list(
         leases: *mut gcx_published_lease,
@@ -2529,26 +2529,26 @@ extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct gcx_hold_s {
+pub struct gcx_reservation_s {
     _unused: [u8; 0],
 }
 /** ------------------------------------------------------------------------------------------
- Holds: SMs that no other process has
+ Reservations: SMs that no other process has
 
- A lease is a process's own; a hold is agreed on by the processes of a host. No two live holds of
+ A lease is a process's own; a reservation is agreed on by the processes of a host. No two live reservations of
  a device have an SM in common, as long as all take theirs in the same folder. Programs that take
  none are not bound by it. There is no daemon, and nobody needs to be root.
 
  What it isolates. Under MPS, the same atoms in two processes are the same SMs, and partitions of
  two processes run side by side (measured on an H200). Without MPS, processes take
- turns on the whole device, and partitions between them change nothing: a hold is given all the
+ turns on the whole device, and partitions between them change nothing: a reservation is given all the
  same, gcx_mps_get_info and the lists tell of it, and the log has a warning.
 
- How long it lasts. A hold is a file that its processes keep locked; the kernel drops a lock
- however its process ends, SIGKILL included. A hold ends when its last process has destroyed it
+ How long it lasts. A reservation is a file that its processes keep locked; the kernel drops a lock
+ however its process ends, SIGKILL included. A reservation ends when its last process has destroyed it
  or has ended; that it closes descriptors which it knows nothing of ends none, where files can be
  mapped. A forked child has no part in it, and what exec starts neither, unless it joins or
- GCX_HOLD_INHERIT is set. Work that still runs when a hold is destroyed goes on, on SMs that
+ GCX_RESERVATION_INHERIT is set. Work that still runs when a reservation is destroyed goes on, on SMs that
  somebody else may have by then: so destroy contexts first, or wait for them.
 
  Who is first. As with leases: those who wait are served in the order in which they came, per
@@ -2556,36 +2556,36 @@ pub struct gcx_hold_s {
    skipped. A process that is stopped (SIGSTOP) as the first that waits holds up the others.
 
  Which SMs. As a lease's: atoms of one family, those of a split's group of what is free. Between
- holds of two families on one device overlap is known where gcx_device_map_sms has read both in
- the taking process, without MPS; else a hold of another family has the whole device. The same is
+ reservations of two families on one device overlap is known where gcx_device_map_sms has read both in
+ the taking process, without MPS; else a reservation of another family has the whole device. The same is
  true of one whose process has another version of the driver, sees other atoms, or has less than
  100 in CUDA_MPS_ACTIVE_THREAD_PERCENTAGE where it matters: the daemon alone knows which SMs such
  a process has. Devices are told apart by UUID (of MIG devices their own),
  never by ordinal; simulated ones are never taken for real ones.
 
- Where. In gcx_hold_params.folder, or if that is NULL in GCX_HOLD_FOLDER of the environment, or
+ Where. In gcx_reservation_params.folder, or if that is NULL in GCX_RESERVATION_DIR of the environment, or
  if that isn't set in /dev/shm/gcx-UID, which gcx creates with mode 700. UID is the effective
  user: neither login sessions nor sudo's environment change the folder. A folder that was
  named is either the user's own of mode 700, or a group's: setgid, no rights for others (mode
  2770, or 3770 to keep members from removing each other's files), and only its members can open
- it. It is never made, must be on a local disk or in memory, and holds in two folders know
+ it. It is never made, must be on a local disk or in memory, and reservations in two folders know
  nothing of each other. Containers agree if they share the folder; process numbers and host names
  may differ. Members of a group can keep SMs from each other, and without the sticky bit of
  mode 3770 also remove each other's files, after which others are given those SMs.
 
- Inside gcx exec. The SMs of a gcx exec are a hold, and what its programs request is a part of
+ Inside gcx exec. The SMs of a gcx exec are a reservation, and what its programs request is a part of
  that hold: within it, disjoint from other parts, of its family, in its folder, and with a queue
- of its own. For all others the hold has its SMs, whatever parts of it there are.
+ of its own. For all others the reservation has its SMs, whatever parts of it there are.
 
  What lies there and can't be believed, but is kept locked by a live process, is an error that
  names the file: gcx never guesses which SMs it means. What nobody keeps locked is removed.
  ----------------------------------------------------------------------------------------*/
-pub type gcx_hold = *mut gcx_hold_s;
+pub type gcx_reservation = *mut gcx_reservation_s;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct gcx_hold_params {
+pub struct gcx_reservation_params {
     pub struct_size: u32,
-    /// GCX_HOLD_
+    /// GCX_RESERVATION_
     pub flags: u32,
     /** GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not
 the structured family*/
@@ -2606,66 +2606,66 @@ GCX_MAX_LEASE_NAME*/
     pub folder: *const ::std::os::raw::c_char,
 }
 #[test]
-fn bindgen_test_layout_gcx_hold_params() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_hold_params> = ::core::mem::MaybeUninit::uninit();
+fn bindgen_test_layout_gcx_reservation_params() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_reservation_params> = ::core::mem::MaybeUninit::uninit();
     let ptr = UNINIT.as_ptr();
     assert_eq!(
-        ::core::mem::size_of::<gcx_hold_params>(),
+        ::core::mem::size_of::<gcx_reservation_params>(),
         48usize,
-        "Size of gcx_hold_params",
+        "Size of gcx_reservation_params",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_hold_params>(),
+        ::core::mem::align_of::<gcx_reservation_params>(),
         8usize,
-        "Alignment of gcx_hold_params",
+        "Alignment of gcx_reservation_params",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
         0usize,
-        "Offset of field: gcx_hold_params::struct_size",
+        "Offset of field: gcx_reservation_params::struct_size",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
         4usize,
-        "Offset of field: gcx_hold_params::flags",
+        "Offset of field: gcx_reservation_params::flags",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
         8usize,
-        "Offset of field: gcx_hold_params::family",
+        "Offset of field: gcx_reservation_params::family",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).min_sm_count) as usize - ptr as usize },
         12usize,
-        "Offset of field: gcx_hold_params::min_sm_count",
+        "Offset of field: gcx_reservation_params::min_sm_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).timeout_ms) as usize - ptr as usize },
         16usize,
-        "Offset of field: gcx_hold_params::timeout_ms",
+        "Offset of field: gcx_reservation_params::timeout_ms",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
         20usize,
-        "Offset of field: gcx_hold_params::reserved",
+        "Offset of field: gcx_reservation_params::reserved",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).cancel) as usize - ptr as usize },
         24usize,
-        "Offset of field: gcx_hold_params::cancel",
+        "Offset of field: gcx_reservation_params::cancel",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
         32usize,
-        "Offset of field: gcx_hold_params::name",
+        "Offset of field: gcx_reservation_params::name",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).folder) as usize - ptr as usize },
         40usize,
-        "Offset of field: gcx_hold_params::folder",
+        "Offset of field: gcx_reservation_params::folder",
     );
 }
-impl Default for gcx_hold_params {
+impl Default for gcx_reservation_params {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -2677,7 +2677,7 @@ impl Default for gcx_hold_params {
 extern "C" {
     /** Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
  folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
- gcx_hold_destroy. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds all
+ gcx_reservation_release. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds all
  waiting; but if other processes have the folder locked, which takes them less than a millisecond,
  the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
    GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
@@ -2686,50 +2686,50 @@ extern "C" {
        user's, or too many may enter it
    GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
        file there can't be believed; a process stopped in the middle of a change;
-       /dev/shm/gcx-UID was removed, and a process still has a hold in it
+       /dev/shm/gcx-UID was removed, and a process still has a reservation in it
    GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
        inside gcx exec, the partition has not, or is of another family
    GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,
        the driver divides the partition into no atoms of the device
-   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's hold has ended
+   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's reservation has ended
    GCX_ERROR_INVALID_DEVICE    no such device
-   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no holds, a name or
+   GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no reservations, a name or
        path that is too long, a path that is not absolute; min_sm_count is more than sm_count*/
-    pub fn gcx_hold_create(
+    pub fn gcx_reservation_acquire(
         device: i32,
         sm_count: u32,
-        params: *const gcx_hold_params,
-        hold: *mut gcx_hold,
+        params: *const gcx_reservation_params,
+        reservation: *mut gcx_reservation,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Writes what another process joins the hold by: text, to be given to it in its environment or on
- its command line. It is the path of the hold's file, so that it works where that path leads to
- the same folder. capacity is the room in token, in bytes; GCX_MAX_HOLD_TOKEN is enough.
+    /** Writes what another process joins the reservation by: text, to be given to it in its environment or on
+ its command line. It is the path of the reservation's file, so that it works where that path leads to
+ the same folder. capacity is the room in token, in bytes; GCX_MAX_RESERVATION_TOKEN is enough.
  Errors: GCX_ERROR_INVALID_VALUE capacity is too small.*/
-    pub fn gcx_hold_get_token(
-        hold: gcx_hold,
+    pub fn gcx_reservation_get_token(
+        reservation: gcx_reservation,
         token: *mut ::std::os::raw::c_char,
         capacity: u32,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Joins a hold that another process, or this one, has: it lasts until all who joined have given it
+    /** Joins a reservation that another process, or this one, has: it lasts until all who joined have given it
  up. Opens no driver, and works in a forked child too. The handle is the caller's, to be given to
- gcx_hold_destroy. Errors:
-   GCX_ERROR_NOT_FOUND         the hold has ended, or was never there
+ gcx_reservation_release. Errors:
+   GCX_ERROR_NOT_FOUND         the reservation has ended, or was never there
    GCX_ERROR_INVALID_VALUE     the token is none
    GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder all the time for 5 s
-   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as of gcx_hold_create*/
-    pub fn gcx_hold_join(
+   GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as of gcx_reservation_acquire*/
+    pub fn gcx_reservation_join(
         token: *const ::std::os::raw::c_char,
-        hold: *mut gcx_hold,
+        reservation: *mut gcx_reservation,
     ) -> gcx_result;
 }
 extern "C" {
-    /** Gives the hold up. If no other process joined it, and no lease was acquired in it that is still
+    /** Gives the reservation up. If no other process joined it, and no lease was acquired in it that is still
  there, its SMs can be had by others at once. A forked child has none of its parent's handles.*/
-    pub fn gcx_hold_destroy(hold: gcx_hold) -> gcx_result;
+    pub fn gcx_reservation_release(reservation: gcx_reservation) -> gcx_result;
 }
 /// the driver doesn't tell
 pub const GCX_MPS_UNKNOWN: gcx_mps_state = gcx_mps_state(0);
@@ -2741,23 +2741,23 @@ pub const GCX_MPS_ON: gcx_mps_state = gcx_mps_state(2);
 pub struct gcx_mps_state(pub ::std::os::raw::c_uint);
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq)]
-pub struct gcx_hold_info {
+pub struct gcx_reservation_info {
     pub struct_size: u32,
     pub family: gcx_sm_family,
-    /// GCX_HOLD_; of one that was joined 0
+    /// GCX_RESERVATION_; of one that was joined 0
     pub flags: u32,
     /// SMs that it has
     pub sm_count: u32,
     /// SMs of the device
     pub device_sm_count: u32,
-    /// 1: by gcx_hold_join
+    /// 1: by gcx_reservation_join
     pub joined: i32,
     /// 1: of the simulated driver
     pub simulated: i32,
-    /** 1: somebody removed the hold's file, or moved its folder: others
+    /** 1: somebody removed the reservation's file, or moved its folder: others
 may be given its SMs*/
     pub lost: i32,
-    /// as the process saw it that took the hold
+    /// as the process saw it that took the reservation
     pub mps: gcx_mps_state,
     /// the same, as in gcx_mps_info
     pub mps_thread_percentage: f32,
@@ -2772,98 +2772,98 @@ may be given its SMs*/
     pub name: [::std::os::raw::c_char; 64usize],
 }
 #[test]
-fn bindgen_test_layout_gcx_hold_info() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_hold_info> = ::core::mem::MaybeUninit::uninit();
+fn bindgen_test_layout_gcx_reservation_info() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_reservation_info> = ::core::mem::MaybeUninit::uninit();
     let ptr = UNINIT.as_ptr();
     assert_eq!(
-        ::core::mem::size_of::<gcx_hold_info>(),
+        ::core::mem::size_of::<gcx_reservation_info>(),
         200usize,
-        "Size of gcx_hold_info",
+        "Size of gcx_reservation_info",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_hold_info>(),
+        ::core::mem::align_of::<gcx_reservation_info>(),
         8usize,
-        "Alignment of gcx_hold_info",
+        "Alignment of gcx_reservation_info",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize },
         0usize,
-        "Offset of field: gcx_hold_info::struct_size",
+        "Offset of field: gcx_reservation_info::struct_size",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
         4usize,
-        "Offset of field: gcx_hold_info::family",
+        "Offset of field: gcx_reservation_info::family",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).flags) as usize - ptr as usize },
         8usize,
-        "Offset of field: gcx_hold_info::flags",
+        "Offset of field: gcx_reservation_info::flags",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
         12usize,
-        "Offset of field: gcx_hold_info::sm_count",
+        "Offset of field: gcx_reservation_info::sm_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
         16usize,
-        "Offset of field: gcx_hold_info::device_sm_count",
+        "Offset of field: gcx_reservation_info::device_sm_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).joined) as usize - ptr as usize },
         20usize,
-        "Offset of field: gcx_hold_info::joined",
+        "Offset of field: gcx_reservation_info::joined",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
         24usize,
-        "Offset of field: gcx_hold_info::simulated",
+        "Offset of field: gcx_reservation_info::simulated",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).lost) as usize - ptr as usize },
         28usize,
-        "Offset of field: gcx_hold_info::lost",
+        "Offset of field: gcx_reservation_info::lost",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).mps) as usize - ptr as usize },
         32usize,
-        "Offset of field: gcx_hold_info::mps",
+        "Offset of field: gcx_reservation_info::mps",
     );
     assert_eq!(
         unsafe {
             ::core::ptr::addr_of!((*ptr).mps_thread_percentage) as usize - ptr as usize
         },
         36usize,
-        "Offset of field: gcx_hold_info::mps_thread_percentage",
+        "Offset of field: gcx_reservation_info::mps_thread_percentage",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
         40usize,
-        "Offset of field: gcx_hold_info::id",
+        "Offset of field: gcx_reservation_info::id",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
         48usize,
-        "Offset of field: gcx_hold_info::since_ms",
+        "Offset of field: gcx_reservation_info::since_ms",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).atoms) as usize - ptr as usize },
         56usize,
-        "Offset of field: gcx_hold_info::atoms",
+        "Offset of field: gcx_reservation_info::atoms",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
         120usize,
-        "Offset of field: gcx_hold_info::device_uuid",
+        "Offset of field: gcx_reservation_info::device_uuid",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
         136usize,
-        "Offset of field: gcx_hold_info::name",
+        "Offset of field: gcx_reservation_info::name",
     );
 }
-impl Default for gcx_hold_info {
+impl Default for gcx_reservation_info {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -2874,36 +2874,36 @@ impl Default for gcx_hold_info {
 }
 extern "C" {
     /// Fills *info. Opens no driver.
-    pub fn gcx_hold_get_info(hold: gcx_hold, info: *mut gcx_hold_info) -> gcx_result;
+    pub fn gcx_reservation_get_info(reservation: gcx_reservation, info: *mut gcx_reservation_info) -> gcx_result;
 }
 extern "C" {
-    /** The hold's SMs as a resource of this process, to be split and to make contexts of. Opens the
- driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the hold's UUID;
+    /** The reservation's SMs as a resource of this process, to be split and to make contexts of. Opens the
+ driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the reservation's UUID;
  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
- hold, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.*/
-    pub fn gcx_hold_get_resource(
-        hold: gcx_hold,
+ reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.*/
+    pub fn gcx_reservation_get_resource(
+        reservation: gcx_reservation,
         resource: *mut gcx_resource,
     ) -> gcx_result;
 }
 extern "C" {
-    /** gcx_lease_acquire out of the hold's SMs alone, and so are the lease's later changes: leases of a
- hold change only together with leases of the same hold. params->family is the hold's or
- GCX_SM_FAMILY_NONE. The lease keeps the hold, after gcx_hold_destroy too. A lease that was
- acquired without a hold may have the same SMs as a hold, but never as another lease.
- Errors: those of gcx_lease_acquire and of gcx_hold_get_resource; GCX_ERROR_INVALID_VALUE another
+    /** gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes: leases of a
+ reservation change only together with leases of the same reservation. params->family is the reservation's or
+ GCX_SM_FAMILY_NONE. The lease keeps the reservation, after gcx_reservation_release too. A lease that was
+ acquired without a reservation may have the same SMs as a reservation, but never as another lease.
+ Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource; GCX_ERROR_INVALID_VALUE another
  family.*/
-    pub fn gcx_hold_acquire_lease(
-        hold: gcx_hold,
+    pub fn gcx_reservation_acquire_lease(
+        reservation: gcx_reservation,
         sm_count: u32,
         params: *const gcx_lease_params,
         lease: *mut gcx_lease,
     ) -> gcx_result;
 }
-/// A hold of any process, or one that waits for it. Grows at the end of reserved, never in size.
+/// A reservation of any process, or one that waits for it. Grows at the end of reserved, never in size.
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq)]
-pub struct gcx_live_hold {
+pub struct gcx_live_reservation {
     /// a random number, which tells it from all others
     pub id: u64,
     /// milliseconds since 1970 when it was taken, or the wait began
@@ -2917,7 +2917,7 @@ none of those is visible here, as in another container*/
     pub user: u32,
     /// 1: of the simulated driver
     pub simulated: i32,
-    /// 1: it has nothing yet, and waits in gcx_hold_create
+    /// 1: it has nothing yet, and waits in gcx_reservation_acquire
     pub waits: u32,
     pub family: gcx_sm_family,
     /// of one that waits: those it asked for, or GCX_REST
@@ -2929,7 +2929,7 @@ none of those is visible here, as in another container*/
     pub atom_sm_count: u32,
     /// SMs of the last atom
     pub last_atom_sm_count: u32,
-    /// as the process saw it that took the hold
+    /// as the process saw it that took the reservation
     pub mps: gcx_mps_state,
     /// the same, as in gcx_mps_info
     pub mps_thread_percentage: f32,
@@ -2949,135 +2949,135 @@ ended; 0: of the device*/
     pub device_name: [::std::os::raw::c_char; 128usize],
 }
 #[test]
-fn bindgen_test_layout_gcx_live_hold() {
-    const UNINIT: ::core::mem::MaybeUninit<gcx_live_hold> = ::core::mem::MaybeUninit::uninit();
+fn bindgen_test_layout_gcx_live_reservation() {
+    const UNINIT: ::core::mem::MaybeUninit<gcx_live_reservation> = ::core::mem::MaybeUninit::uninit();
     let ptr = UNINIT.as_ptr();
     assert_eq!(
-        ::core::mem::size_of::<gcx_live_hold>(),
+        ::core::mem::size_of::<gcx_live_reservation>(),
         440usize,
-        "Size of gcx_live_hold",
+        "Size of gcx_live_reservation",
     );
     assert_eq!(
-        ::core::mem::align_of::<gcx_live_hold>(),
+        ::core::mem::align_of::<gcx_live_reservation>(),
         8usize,
-        "Alignment of gcx_live_hold",
+        "Alignment of gcx_live_reservation",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).id) as usize - ptr as usize },
         0usize,
-        "Offset of field: gcx_live_hold::id",
+        "Offset of field: gcx_live_reservation::id",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).since_ms) as usize - ptr as usize },
         8usize,
-        "Offset of field: gcx_live_hold::since_ms",
+        "Offset of field: gcx_live_reservation::since_ms",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).until_ms) as usize - ptr as usize },
         16usize,
-        "Offset of field: gcx_live_hold::until_ms",
+        "Offset of field: gcx_live_reservation::until_ms",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).pid) as usize - ptr as usize },
         24usize,
-        "Offset of field: gcx_live_hold::pid",
+        "Offset of field: gcx_live_reservation::pid",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).user) as usize - ptr as usize },
         28usize,
-        "Offset of field: gcx_live_hold::user",
+        "Offset of field: gcx_live_reservation::user",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).simulated) as usize - ptr as usize },
         32usize,
-        "Offset of field: gcx_live_hold::simulated",
+        "Offset of field: gcx_live_reservation::simulated",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).waits) as usize - ptr as usize },
         36usize,
-        "Offset of field: gcx_live_hold::waits",
+        "Offset of field: gcx_live_reservation::waits",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).family) as usize - ptr as usize },
         40usize,
-        "Offset of field: gcx_live_hold::family",
+        "Offset of field: gcx_live_reservation::family",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).sm_count) as usize - ptr as usize },
         44usize,
-        "Offset of field: gcx_live_hold::sm_count",
+        "Offset of field: gcx_live_reservation::sm_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_sm_count) as usize - ptr as usize },
         48usize,
-        "Offset of field: gcx_live_hold::device_sm_count",
+        "Offset of field: gcx_live_reservation::device_sm_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).atom_count) as usize - ptr as usize },
         52usize,
-        "Offset of field: gcx_live_hold::atom_count",
+        "Offset of field: gcx_live_reservation::atom_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).atom_sm_count) as usize - ptr as usize },
         56usize,
-        "Offset of field: gcx_live_hold::atom_sm_count",
+        "Offset of field: gcx_live_reservation::atom_sm_count",
     );
     assert_eq!(
         unsafe {
             ::core::ptr::addr_of!((*ptr).last_atom_sm_count) as usize - ptr as usize
         },
         60usize,
-        "Offset of field: gcx_live_hold::last_atom_sm_count",
+        "Offset of field: gcx_live_reservation::last_atom_sm_count",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).mps) as usize - ptr as usize },
         64usize,
-        "Offset of field: gcx_live_hold::mps",
+        "Offset of field: gcx_live_reservation::mps",
     );
     assert_eq!(
         unsafe {
             ::core::ptr::addr_of!((*ptr).mps_thread_percentage) as usize - ptr as usize
         },
         68usize,
-        "Offset of field: gcx_live_hold::mps_thread_percentage",
+        "Offset of field: gcx_live_reservation::mps_thread_percentage",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).parent) as usize - ptr as usize },
         72usize,
-        "Offset of field: gcx_live_hold::parent",
+        "Offset of field: gcx_live_reservation::parent",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize },
         80usize,
-        "Offset of field: gcx_live_hold::reserved",
+        "Offset of field: gcx_live_reservation::reserved",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).atoms) as usize - ptr as usize },
         104usize,
-        "Offset of field: gcx_live_hold::atoms",
+        "Offset of field: gcx_live_reservation::atoms",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_uuid) as usize - ptr as usize },
         168usize,
-        "Offset of field: gcx_live_hold::device_uuid",
+        "Offset of field: gcx_live_reservation::device_uuid",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).name) as usize - ptr as usize },
         184usize,
-        "Offset of field: gcx_live_hold::name",
+        "Offset of field: gcx_live_reservation::name",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).process_name) as usize - ptr as usize },
         248usize,
-        "Offset of field: gcx_live_hold::process_name",
+        "Offset of field: gcx_live_reservation::process_name",
     );
     assert_eq!(
         unsafe { ::core::ptr::addr_of!((*ptr).device_name) as usize - ptr as usize },
         312usize,
-        "Offset of field: gcx_live_hold::device_name",
+        "Offset of field: gcx_live_reservation::device_name",
     );
 }
-impl Default for gcx_live_hold {
+impl Default for gcx_live_reservation {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -3087,17 +3087,17 @@ impl Default for gcx_live_hold {
     }
 }
 extern "C" {
-    /** The holds of a folder, by device, of each those that have SMs in the order in which they were
- taken, then those that wait, the first first. folder: NULL as in gcx_hold_params. capacity is the
- room in holds, which may be NULL if that is 0. Opens no driver and needs no GPU. What can't be
+    /** The reservations of a folder, by device, of each those that have SMs in the order in which they were
+ taken, then those that wait, the first first. folder: NULL as in gcx_reservation_params. capacity is the
+ room in reservations, which may be NULL if that is 0. Opens no driver and needs no GPU. What can't be
  believed is left out, with a warning in the log. What the dead left is removed, where this
  process may.
  Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
- GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of gcx_hold_create, but that the user's
- own folder, if it is missing, has no holds.*/
-    pub fn gcx_hold_list(
+ GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of gcx_reservation_acquire, but that the user's
+ own folder, if it is missing, has no reservations.*/
+    pub fn gcx_reservation_list(
         folder: *const ::std::os::raw::c_char,
-        holds: *mut gcx_live_hold,
+        reservations: *mut gcx_live_reservation,
         capacity: u32,
         count: *mut u32,
     ) -> gcx_result;
@@ -4165,12 +4165,12 @@ extern "C" {
  libgcx-counts.so, or the simulated driver that GCX_DRIVER names, isn't installed;
  GCX_ERROR_SHARED_OBJECT_INIT_FAILED there is no driver library, or it can't be loaded;
  GCX_ERROR_OPERATING_SYSTEM no file can be made.*/
-    pub fn gcx_report_partition_counts() -> gcx_result;
+    pub fn gcx_driver_report_partition_counts() -> gcx_result;
 }
 extern "C" {
-    /** *reporting is 1 once gcx_report_partition_counts has succeeded in this process, else 0. Opens no
+    /** *reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0. Opens no
  driver.*/
-    pub fn gcx_reports_partition_counts(reporting: *mut i32) -> gcx_result;
+    pub fn gcx_driver_reports_partition_counts(reporting: *mut i32) -> gcx_result;
 }
 extern "C" {
     /** The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
@@ -4336,20 +4336,20 @@ pub const GCX_LEASE_INFO_INIT: gcx_lease_info = {
     value.struct_size = core::mem::size_of::<gcx_lease_info>() as u32;
     value
 };
-/// The start of a gcx_hold_params: all zero but its size.
-pub const GCX_HOLD_PARAMS_INIT: gcx_hold_params = {
+/// The start of a gcx_reservation_params: all zero but its size.
+pub const GCX_RESERVATION_PARAMS_INIT: gcx_reservation_params = {
     // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
-    let zero = [0u8; core::mem::size_of::<gcx_hold_params>()];
-    let mut value: gcx_hold_params = unsafe { core::mem::transmute(zero) };
-    value.struct_size = core::mem::size_of::<gcx_hold_params>() as u32;
+    let zero = [0u8; core::mem::size_of::<gcx_reservation_params>()];
+    let mut value: gcx_reservation_params = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_reservation_params>() as u32;
     value
 };
-/// The start of a gcx_hold_info: all zero but its size.
-pub const GCX_HOLD_INFO_INIT: gcx_hold_info = {
+/// The start of a gcx_reservation_info: all zero but its size.
+pub const GCX_RESERVATION_INFO_INIT: gcx_reservation_info = {
     // SAFETY: every field is a number, a pointer or an array of numbers, which all may be zero.
-    let zero = [0u8; core::mem::size_of::<gcx_hold_info>()];
-    let mut value: gcx_hold_info = unsafe { core::mem::transmute(zero) };
-    value.struct_size = core::mem::size_of::<gcx_hold_info>() as u32;
+    let zero = [0u8; core::mem::size_of::<gcx_reservation_info>()];
+    let mut value: gcx_reservation_info = unsafe { core::mem::transmute(zero) };
+    value.struct_size = core::mem::size_of::<gcx_reservation_info>() as u32;
     value
 };
 /// The start of a gcx_mps_info: all zero but its size.

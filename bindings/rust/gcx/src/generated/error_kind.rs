@@ -12,13 +12,13 @@ pub enum ErrorKind {
     OutOfMemory,
     /// CUDA can't be used in this process: it is the child of a fork.
     NotInitialized,
-    /// The driver has no device, or not that of a hold.
+    /// The driver has no device, or not that of a reservation.
     NoDevice,
     /// There is no device of this number.
     InvalidDevice,
     /// The context to be popped isn't the current one.
     InvalidContext,
-    /// Others hold the SMs of a lease or hold, or wait for them; or another driver is open.
+    /// Others hold the SMs of a lease or reservation, or wait for them; or another driver is open.
     AlreadyAcquired,
     /// The context is current.
     ContextInUse,
@@ -28,7 +28,7 @@ pub enum ErrorKind {
     DriverNotFound,
     /// It isn't one of gcx's, or is of another device.
     InvalidHandle,
-    /// There is no such thing, or a hold has ended.
+    /// There is no such thing, or a reservation has ended.
     NotFound,
     /// It isn't known or not finished yet.
     NotReady,

@@ -211,7 +211,7 @@ pub struct LeaseInfo {
     /// Whether others that are shared may have its SMs too.
     pub shared: bool,
     /// Whether it requires queues of its own.
-    pub own_queues: bool,
+    pub require_workqueues: bool,
     /// SMs that it has now.
     pub sm_count: u32,
     /// Of these, its exclusive ones.
@@ -232,7 +232,7 @@ impl From<&sys::gcx_lease_info> for LeaseInfo {
             device: raw.device.unsigned_abs(),
             family: raw.family.into(),
             shared: raw.flags & sys::GCX_LEASE_SHARED != 0,
-            own_queues: raw.flags & sys::GCX_LEASE_OWN_QUEUES != 0,
+            require_workqueues: raw.flags & sys::GCX_LEASE_REQUIRE_WORKQUEUES != 0,
             sm_count: raw.sm_count,
             exclusive_sm_count: raw.exclusive_sm_count,
             stream_count: raw.stream_count,
@@ -256,7 +256,7 @@ pub struct LiveLease {
     /// Whether others that are shared may have its SMs too.
     pub shared: bool,
     /// Whether it requires queues of its own.
-    pub own_queues: bool,
+    pub require_workqueues: bool,
     /// How many SMs it has, or requested if it waits; `None` of that is all that are free.
     pub sm_count: Option<u32>,
     /// Of these, its exclusive ones.
@@ -280,7 +280,7 @@ impl TryFrom<&sys::gcx_live_lease> for LiveLease {
             device: raw.device.unsigned_abs(),
             family: raw.family.into(),
             shared: raw.flags & sys::GCX_LEASE_SHARED != 0,
-            own_queues: raw.flags & sys::GCX_LEASE_OWN_QUEUES != 0,
+            require_workqueues: raw.flags & sys::GCX_LEASE_REQUIRE_WORKQUEUES != 0,
             sm_count: some(raw.sm_count, sys::GCX_REST),
             exclusive_sm_count: raw.exclusive_sm_count,
             stream_count: raw.stream_count,
@@ -353,7 +353,7 @@ pub struct PublishedLease {
     /// Whether others that are shared may have its SMs too.
     pub shared: bool,
     /// Whether it requires queues of its own.
-    pub own_queues: bool,
+    pub require_workqueues: bool,
     /// Whether it has nothing yet, and waits.
     pub waiting: bool,
     /// How many SMs it has, or requested if it waits; `None` of that is all that are free.
@@ -395,7 +395,7 @@ impl From<&sys::gcx_published_lease> for PublishedLease {
             device: raw.device.unsigned_abs(),
             family: raw.family.into(),
             shared: raw.flags & sys::GCX_LEASE_SHARED != 0,
-            own_queues: raw.flags & sys::GCX_LEASE_OWN_QUEUES != 0,
+            require_workqueues: raw.flags & sys::GCX_LEASE_REQUIRE_WORKQUEUES != 0,
             waiting: raw.waits != 0,
             sm_count: some(raw.sm_count, sys::GCX_REST),
             exclusive_sm_count: raw.exclusive_sm_count,
@@ -414,11 +414,11 @@ impl From<&sys::gcx_published_lease> for PublishedLease {
     }
 }
 
-/// Information about a hold.
+/// Information about a reservation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 #[allow(clippy::struct_excessive_bools)]
-pub struct HoldInfo {
+pub struct ReservationInfo {
     /// How its SMs are taken.
     pub family: Family,
     /// Whether child processes inherit it.
@@ -433,7 +433,7 @@ pub struct HoldInfo {
     pub simulated: bool,
     /// Whether its file was removed, so that others may be given its SMs.
     pub lost: bool,
-    /// As the process saw it that took the hold.
+    /// As the process saw it that took the reservation.
     pub mps: MpsState,
     /// [`MpsInfo::thread_percentage`] of that process.
     pub mps_thread_percentage: Option<f32>,
@@ -449,11 +449,11 @@ pub struct HoldInfo {
     pub name: OsString,
 }
 
-impl From<&sys::gcx_hold_info> for HoldInfo {
-    fn from(raw: &sys::gcx_hold_info) -> Self {
+impl From<&sys::gcx_reservation_info> for ReservationInfo {
+    fn from(raw: &sys::gcx_reservation_info) -> Self {
         Self {
             family: raw.family.into(),
-            inherit: raw.flags & sys::GCX_HOLD_INHERIT != 0,
+            inherit: raw.flags & sys::GCX_RESERVATION_INHERIT != 0,
             sm_count: raw.sm_count,
             device_sm_count: raw.device_sm_count,
             joined: raw.joined != 0,
@@ -470,10 +470,10 @@ impl From<&sys::gcx_hold_info> for HoldInfo {
     }
 }
 
-/// A hold of any process, or one that waits for it.
+/// A reservation of any process, or one that waits for it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct LiveHold {
+pub struct LiveReservation {
     /// A random number, which tells it from all others.
     pub id: u64,
     /// When it was taken, or the wait began.
@@ -501,11 +501,11 @@ pub struct LiveHold {
     pub atom_sm_count: u32,
     /// SMs of the last atom.
     pub last_atom_sm_count: u32,
-    /// As the process saw it that took the hold.
+    /// As the process saw it that took the reservation.
     pub mps: MpsState,
     /// [`MpsInfo::thread_percentage`] of that process.
     pub mps_thread_percentage: Option<f32>,
-    /// The id of the hold that it is a part of, which may have ended.
+    /// The id of the reservation that it is a part of, which may have ended.
     pub parent: Option<u64>,
     /// It has atom n: bit n % 64 of word n / 64.
     pub atoms: Vec<u32>,
@@ -519,8 +519,8 @@ pub struct LiveHold {
     pub device_name: OsString,
 }
 
-impl From<&sys::gcx_live_hold> for LiveHold {
-    fn from(raw: &sys::gcx_live_hold) -> Self {
+impl From<&sys::gcx_live_reservation> for LiveReservation {
+    fn from(raw: &sys::gcx_live_reservation) -> Self {
         Self {
             id: raw.id,
             since: time(raw.since_ms),

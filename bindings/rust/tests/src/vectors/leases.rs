@@ -25,7 +25,7 @@ fn sizes<'a>(objects: &'a Objects, text: &str) -> Vec<(&'a Lease, Sms)> {
 
 fn resize_of(text: &str) -> Resize {
     flags(text).iter().fold(Resize::new(), |how, word| match *word {
-        "at-once" => how.at_once(),
+        "at-once" => how.deferred(),
         _ => panic!("{word:?} is no flag of a change"),
     })
 }

@@ -99,7 +99,7 @@ pub fn split_options(text: &str) -> Option<SplitOptions> {
     }
     Some(words.iter().fold(SplitOptions::new(), |options, word| match *word {
         "exact" => options.exact(),
-        "unleased" => options.unleased(),
+        "exclude_leased" => options.exclude_leased(),
         word => options.family(family(word)),
     }))
 }

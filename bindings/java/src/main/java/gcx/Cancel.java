@@ -18,7 +18,7 @@ public final class Cancel {
 
   /**
    * Gives up all that waits with this, and all that will: {@link Device#acquire(LeaseRequest)},
-   * {@link Device#hold(HoldRequest)} and {@link Cache#prepare} answer {@link
+   * {@link Device#reserve(ReservationParams)} and {@link Cache#prepare} answer {@link
    * GcxException.NotPermitted}. For good; signalling again does nothing.
    */
   public synchronized void signal() {

@@ -96,39 +96,39 @@ public record Device(int ordinal) {
   }
 
   /**
-   * Takes SMs that no other process has, without waiting: {@link #hold(HoldRequest)} of a count
+   * Takes SMs that no other process has, without waiting: {@link #reserve(ReservationParams)} of a count
    * alone.
    *
    * @param smCount SMs, at least 1, rounded up to whole atoms
-   * @return the hold, to be closed by the caller
+   * @return the reservation, to be closed by the caller
    */
-  public Hold hold(long smCount) {
-    return hold(HoldRequest.of(smCount));
+  public Reservation reserve(long smCount) {
+    return reserve(ReservationParams.of(smCount));
   }
 
   /**
    * Takes SMs that no other process has, of those that take theirs in the same folder. Makes no
-   * context. What it really got is in {@link Hold#info}.
+   * context. What it really got is in {@link Reservation#info}.
    *
    * <p>A request with a timeout waits, behind those who came before, in whatever process. The wait
    * is given up when the thread is interrupted, whose interrupted status stays set, and by the
    * request's {@link Cancel}.
    *
    * @param request which SMs, and how long to wait for them
-   * @return the hold, to be closed by the caller
+   * @return the reservation, to be closed by the caller
    * @throws GcxException.AlreadyAcquired others hold the SMs, or wait for them, and after the
    *     timeout still did; the message says who
    * @throws GcxException.NotPermitted the wait was given up; the folder is another user's, or too
    *     many may enter it
    * @throws GcxException.ResourceConfiguration the device has not so many SMs, whoever holds them
    * @throws GcxException.NotSupported the max-cluster family on a device that has none
-   * @throws GcxException.InvalidValue a family that has no holds, a name or path that is too long,
+   * @throws GcxException.InvalidValue a family that has no reservations, a name or path that is too long,
    *     a path that is not absolute; a minimum beyond those asked for
    * @throws GcxException the folder isn't there or can't be written, or a file in it can't be
    *     believed ({@link Result#OPERATING_SYSTEM})
    */
-  public Hold hold(HoldRequest request) {
-    return new Hold(
+  public Reservation reserve(ReservationParams request) {
+    return new Reservation(
         Wait.forSms(request.timeout(), request.cancel(), token -> request.take(this, token)));
   }
 

@@ -127,7 +127,7 @@ public final class Gcx {
   public static void reportPartitionCounts() {
     version(); // so that the library is loaded, and has a folder
     NativeLibrary.provideCounts();
-    Functions.gcx_report_partition_counts();
+    Functions.gcx_driver_report_partition_counts();
   }
 
   /**
@@ -136,7 +136,7 @@ public final class Gcx {
    * @return whether libraries are told partitions' counts
    */
   public static boolean reportsPartitionCounts() {
-    return Functions.gcx_reports_partition_counts() != 0;
+    return Functions.gcx_driver_reports_partition_counts() != 0;
   }
 
   /**

@@ -11,10 +11,10 @@ import java.util.Objects;
  *     of the rest one atom
  * @param isShared whether others that are shared may have its SMs too
  * @param exclusiveSmCount of a shared one: so many of the SMs are its alone
- * @param ownQueues whether a driver is refused that has no queues of its own for it, before CUDA
+ * @param requireWorkqueues whether a driver is refused that has no queues of its own for it, before CUDA
  *     13.1
  * @param family the family of its atoms: coscheduled, fine or max-cluster; {@link SmFamily#NONE}:
- *     the hold's of a lease in a {@link Hold}, else coscheduled
+ *     the reservation's of a lease in a {@link Reservation}, else coscheduled
  * @param timeout how long to wait, in milliseconds rounded up: zero doesn't; {@link #FOREVER}, and
  *     anything beyond 49 days, has no end
  * @param cancel gives the wait up from another thread; null: nothing but the interruption of the
@@ -26,7 +26,7 @@ public record LeaseRequest(
     long minSmCount,
     boolean isShared,
     long exclusiveSmCount,
-    boolean ownQueues,
+    boolean requireWorkqueues,
     SmFamily family,
     Duration timeout,
     Cancel cancel,
@@ -41,7 +41,7 @@ public record LeaseRequest(
    * @param minSmCount SMs
    * @param isShared whether others may have them too
    * @param exclusiveSmCount SMs
-   * @param ownQueues whether it insists on queues of its own
+   * @param requireWorkqueues whether it insists on queues of its own
    * @param family the family
    * @param timeout how long to wait
    * @param cancel what gives the wait up, or null
@@ -89,7 +89,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withMinimum(long count) {
     return new LeaseRequest(
-        smCount, count, isShared, exclusiveSmCount, ownQueues, family, timeout, cancel, name);
+        smCount, count, isShared, exclusiveSmCount, requireWorkqueues, family, timeout, cancel, name);
   }
 
   /**
@@ -109,7 +109,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withSharing(long exclusiveCount) {
     return new LeaseRequest(
-        smCount, minSmCount, true, exclusiveCount, ownQueues, family, timeout, cancel, name);
+        smCount, minSmCount, true, exclusiveCount, requireWorkqueues, family, timeout, cancel, name);
   }
 
   /**
@@ -132,7 +132,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withFamily(SmFamily other) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, ownQueues, other, timeout, cancel, name);
+        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, other, timeout, cancel, name);
   }
 
   /**
@@ -143,7 +143,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withTimeout(Duration duration) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, ownQueues, family, duration, cancel, name);
+        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, family, duration, cancel, name);
   }
 
   /**
@@ -154,7 +154,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withCancel(Cancel given) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, ownQueues, family, timeout, given, name);
+        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, family, timeout, given, name);
   }
 
   /**
@@ -165,7 +165,7 @@ public record LeaseRequest(
    */
   public LeaseRequest withName(String text) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, ownQueues, family, timeout, cancel, text);
+        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, family, timeout, cancel, text);
   }
 
   /** The handle of a lease; the token, or null, gives the wait up. */
@@ -182,10 +182,10 @@ public record LeaseRequest(
         name);
   }
 
-  /** The handle of a lease in a hold. */
-  long acquire(Hold hold, Wait.Token token) {
-    return Functions.gcx_hold_acquire_lease(
-        hold,
+  /** The handle of a lease in a reservation. */
+  long acquire(Reservation reservation, Wait.Token token) {
+    return Functions.gcx_reservation_acquire_lease(
+        reservation,
         (int) smCount,
         flags(),
         family.number,
@@ -197,6 +197,6 @@ public record LeaseRequest(
   }
 
   private int flags() {
-    return (isShared ? Raw.GCX_LEASE_SHARED : 0) | (ownQueues ? Raw.GCX_LEASE_OWN_QUEUES : 0);
+    return (isShared ? Raw.GCX_LEASE_SHARED : 0) | (requireWorkqueues ? Raw.GCX_LEASE_REQUIRE_WORKQUEUES : 0);
   }
 }

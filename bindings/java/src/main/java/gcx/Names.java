@@ -56,14 +56,14 @@ final class Names {
           entry("gcx_graph_set_kernel", "Graph.setKernel"),
           entry("gcx_graph_set_part", "Graph.setPart"),
           entry("gcx_graph_update", "Graph.update"),
-          entry("gcx_hold_acquire_lease", "Hold.acquire"),
-          entry("gcx_hold_create", "Device.hold"),
-          entry("gcx_hold_destroy", "Hold.close"),
-          entry("gcx_hold_get_info", "Hold.info"),
-          entry("gcx_hold_get_resource", "Hold.sms"),
-          entry("gcx_hold_get_token", "Hold.token"),
-          entry("gcx_hold_join", "Hold.join"),
-          entry("gcx_hold_list", "Hold.live"),
+          entry("gcx_reservation_acquire_lease", "Reservation.acquire"),
+          entry("gcx_reservation_acquire", "Device.reserve"),
+          entry("gcx_reservation_release", "Reservation.close"),
+          entry("gcx_reservation_get_info", "Reservation.info"),
+          entry("gcx_reservation_get_resource", "Reservation.sms"),
+          entry("gcx_reservation_get_token", "Reservation.token"),
+          entry("gcx_reservation_join", "Reservation.join"),
+          entry("gcx_reservation_list", "Reservation.live"),
           entry("gcx_last_error_message", "GcxException.detail"),
           entry("gcx_lease_acquire", "Device.acquire"),
           entry("gcx_lease_get_info", "Lease.info"),
@@ -84,8 +84,8 @@ final class Names {
           entry("gcx_published_process_list", "Published.processes"),
           entry("gcx_queue_get_info", "Gcx.queues"),
           entry("gcx_queue_request_connections", "Gcx.requestConnections"),
-          entry("gcx_report_partition_counts", "Gcx.reportPartitionCounts"),
-          entry("gcx_reports_partition_counts", "Gcx.reportsPartitionCounts"),
+          entry("gcx_driver_report_partition_counts", "Gcx.reportPartitionCounts"),
+          entry("gcx_driver_reports_partition_counts", "Gcx.reportsPartitionCounts"),
           entry("gcx_resource_get_atom", "SmResource.atoms"),
           entry("gcx_resource_get_info", "Resource.info"),
           entry("gcx_resource_get_live_overlap", "SmResource.liveOverlap"),
@@ -119,10 +119,10 @@ final class Names {
           entry("GCX_CONTEXT_PRIVATE", "Context.createPrivate"),
           entry("GCX_EVENT_BLOCKING_SYNC", "EventOption.BLOCKING"),
           entry("GCX_EVENT_TIMING", "EventOption.TIMING"),
-          entry("GCX_LEASE_OWN_QUEUES", "LeaseRequest.withOwnQueues"),
+          entry("GCX_LEASE_REQUIRE_WORKQUEUES", "LeaseRequest.withOwnQueues"),
           entry("GCX_LEASE_SHARED", "LeaseRequest.withSharing"),
           entry("GCX_PREPARE_FOR_LEASES", "PrepareOption.FOR_LEASES"),
-          entry("GCX_RESIZE_AT_ONCE", "ResizeOption.AT_ONCE"),
+          entry("GCX_RESIZE_DEFERRED", "ResizeOption.DEFERRED"),
           entry("GCX_SM_FAMILY_COSCHEDULED", "SmFamily.COSCHEDULED"),
           entry("GCX_SM_FAMILY_FINE", "SmFamily.FINE"),
           entry("GCX_SM_FAMILY_MAX_CLUSTER", "SmFamily.MAX_CLUSTER"),
@@ -130,7 +130,7 @@ final class Names {
           entry("GCX_SPLIT_EXCLUDE_SHARED", "SplitOption.EXCLUDE_SHARED"),
           entry("GCX_SPLIT_IGNORE_SM_COSCHEDULING", "SplitOption.FINE"),
           entry("GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE", "SplitOption.MAX_CLUSTER"),
-          entry("GCX_SPLIT_UNLEASED", "SplitOption.UNLEASED"));
+          entry("GCX_SPLIT_EXCLUDE_LEASED", "SplitOption.EXCLUDE_LEASED"));
 
   private static final Pattern C_NAME = Pattern.compile("\\b(?:gcx|GCX)_\\w+");
 
@@ -163,7 +163,7 @@ final class Names {
                   SmFamily family = SmFamily.of(Integer.parseInt(call.group(2)));
                   return "new Device(" + call.group(1) + ").mapSms(SmFamily." + family + ")";
                 });
-    String request = text.startsWith("gcx_hold_create") ? "HoldRequest" : "LeaseRequest";
+    String request = text.startsWith("gcx_reservation_acquire") ? "ReservationParams" : "LeaseRequest";
     String named =
         FIELD
             .matcher(mapped)

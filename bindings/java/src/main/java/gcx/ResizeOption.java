@@ -9,9 +9,9 @@ public enum ResizeOption {
    * all new ones are free, and move when they are used after that. A lease that loses SMs moves
    * now. Without this, later work waits for the former holders' on SMs that are new.
    */
-  AT_ONCE;
+  DEFERRED;
 
   static int flags(ResizeOption... options) {
-    return List.of(options).contains(AT_ONCE) ? Raw.GCX_RESIZE_AT_ONCE : Raw.GCX_RESIZE_DEFAULT;
+    return List.of(options).contains(DEFERRED) ? Raw.GCX_RESIZE_DEFERRED : Raw.GCX_RESIZE_DEFAULT;
   }
 }

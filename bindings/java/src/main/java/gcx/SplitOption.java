@@ -11,7 +11,7 @@ public enum SplitOption {
   /** Counts that would have to be rounded up are refused. */
   EXACT,
   /** Of the SMs only what no {@link Lease} has. */
-  UNLEASED,
+  EXCLUDE_LEASED,
   /** Of the SMs only atoms that hold none of {@link Device#sharedSms}; wants mapped families. */
   EXCLUDE_SHARED;
 
@@ -23,7 +23,7 @@ public enum SplitOption {
             case FINE -> Raw.GCX_SPLIT_IGNORE_SM_COSCHEDULING;
             case MAX_CLUSTER -> Raw.GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
             case EXACT -> Raw.GCX_SPLIT_EXACT;
-            case UNLEASED -> Raw.GCX_SPLIT_UNLEASED;
+            case EXCLUDE_LEASED -> Raw.GCX_SPLIT_EXCLUDE_LEASED;
             case EXCLUDE_SHARED -> Raw.GCX_SPLIT_EXCLUDE_SHARED;
           };
     }

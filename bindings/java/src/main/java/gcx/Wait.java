@@ -48,7 +48,7 @@ final class Wait extends AbstractInterruptibleChannel {
         : (int) timeout.plusNanos(999_999).toMillis();
   }
 
-  /** The handle of a lease or a hold; cancel may be null, and so the token that is given. */
+  /** The handle of a lease or a reservation; cancel may be null, and so the token that is given. */
   static long forSms(Duration timeout, Cancel cancel, ToLongFunction<Token> take) {
     boolean waits = !timeout.isZero();
     if (!waits && cancel == null) {

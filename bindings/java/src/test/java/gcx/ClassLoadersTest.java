@@ -224,7 +224,7 @@ class ClassLoadersTest {
   }
 
   /** Uses the package for the first time in many class loaders at once. */
-  static final class AtOnce {
+  static final class Deferred {
     public static void main(String[] arguments) throws Exception {
       ExecutorService pool = Executors.newCachedThreadPool();
       CyclicBarrier start = new CyclicBarrier(6);
@@ -248,7 +248,7 @@ class ClassLoadersTest {
   @Test
   void firstCall_manyClassLoadersAtOnce_succeeds() throws Exception {
     for (int round = 0; round < 4; round++) {
-      assertEquals(Collections.nCopies(6, REFUSED), Child.of(AtOnce.class.getName()).run(0));
+      assertEquals(Collections.nCopies(6, REFUSED), Child.of(Deferred.class.getName()).run(0));
     }
   }
 

@@ -38,7 +38,7 @@ class HeaderTest {
       Raw.gcx_context_destroy(context);
     }
     assertThrows(GcxException.InvalidHandle.class, () -> Raw.gcx_context_get_info(context));
-    assertThrows(GcxException.InvalidValue.class, () -> Raw.gcx_hold_join("/no such file"));
+    assertThrows(GcxException.InvalidValue.class, () -> Raw.gcx_reservation_join("/no such file"));
   }
 
   @Test

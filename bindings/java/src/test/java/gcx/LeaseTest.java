@@ -131,7 +131,7 @@ class LeaseTest {
       assertThrows(NullPointerException.class, () -> from.handOver(null));
       assertFalse(from.isClosed());
       assertEquals(24, giver.smCount());
-      from.handOver(to, ResizeOption.AT_ONCE);
+      from.handOver(to, ResizeOption.DEFERRED);
       assertEquals(56, to.smCount());
       assertEquals(56, to.stream().probeSms().length);
       assertTrue(from.isClosed());

@@ -140,8 +140,8 @@ class LeaseWaitTest {
       assertTrue(Thread.currentThread().isInterrupted());
       // What doesn't wait isn't given up.
       device.acquire(8).close();
-      LeaseRequest atOnce = LeaseRequest.of(64).withCancel(new Cancel());
-      refused(GcxException.AlreadyAcquired.class, "", () -> device.acquire(atOnce));
+      LeaseRequest deferred = LeaseRequest.of(64).withCancel(new Cancel());
+      refused(GcxException.AlreadyAcquired.class, "", () -> device.acquire(deferred));
       held.resize(24);
       assertTrue(Thread.interrupted());
     }

@@ -25,7 +25,7 @@ class PublishedTest {
   private Child program(Class<?> program) throws Exception {
     Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
     Child child = Child.of(program.getName(), "-ea");
-    child.environment().put("GCX_HOLD_FOLDER", folder.toString());
+    child.environment().put("GCX_RESERVATION_DIR", folder.toString());
     child.environment().remove("CUDA_DEVICE_MAX_CONNECTIONS");
     return child;
   }
@@ -172,10 +172,10 @@ class PublishedTest {
       try (Lease lease = device.acquire(request);
           Lease shared = device.acquire(LeaseRequest.of(24).withSharing().withOwnQueues());
           Lease other = device.acquire(24)) {
-        assertTrue(lease.info().ownQueues() && !lease.info().isShared());
-        assertTrue(shared.info().ownQueues() && shared.info().isShared());
-        assertTrue(!other.info().ownQueues());
-        assertTrue(Lease.live().get(0).ownQueues() && !Lease.live().get(0).isShared());
+        assertTrue(lease.info().requireWorkqueues() && !lease.info().isShared());
+        assertTrue(shared.info().requireWorkqueues() && shared.info().isShared());
+        assertTrue(!other.info().requireWorkqueues());
+        assertTrue(Lease.live().get(0).requireWorkqueues() && !Lease.live().get(0).isShared());
       }
     } else {
       refused(

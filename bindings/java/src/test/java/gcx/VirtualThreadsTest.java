@@ -72,13 +72,13 @@ class VirtualThreadsTest {
 
     public static void main(String[] arguments) throws Exception {
       Device device = new Device(0);
-      Hold hold = arguments[0].equals("lease-of-hold") ? device.hold(HoldRequest.rest()) : null;
+      Reservation reservation = arguments[0].equals("lease-of-reservation") ? device.reserve(ReservationParams.rest()) : null;
       ExecutorService pool = virtualThreads();
       CountDownLatch held = new CountDownLatch(1);
       CountDownLatch served = new CountDownLatch(WAITS);
       pool.submit(
           () -> {
-            Owned all = taken(device, hold, arguments[0], Duration.ZERO);
+            Owned all = taken(device, reservation, arguments[0], Duration.ZERO);
             held.countDown();
             TimeUnit.MILLISECONDS.sleep(300);
             System.out.println("released");
@@ -89,7 +89,7 @@ class VirtualThreadsTest {
       for (int i = 0; i < WAITS; i++) {
         pool.submit(
             () -> {
-              taken(device, hold, arguments[0], Duration.ofSeconds(1000)).close();
+              taken(device, reservation, arguments[0], Duration.ofSeconds(1000)).close();
               served.countDown();
               return null;
             });
@@ -99,19 +99,19 @@ class VirtualThreadsTest {
     }
 
     /** All SMs without a wait, or 8 with one. */
-    private static Owned taken(Device device, Hold hold, String what, Duration wait) {
-      if (what.equals("hold")) {
-        HoldRequest request = wait.isZero() ? HoldRequest.rest() : HoldRequest.of(8);
-        return device.hold(request.withTimeout(wait));
+    private static Owned taken(Device device, Reservation reservation, String what, Duration wait) {
+      if (what.equals("reservation")) {
+        ReservationParams request = wait.isZero() ? ReservationParams.rest() : ReservationParams.of(8);
+        return device.reserve(request.withTimeout(wait));
       }
       LeaseRequest request = wait.isZero() ? LeaseRequest.rest() : LeaseRequest.of(8);
       request = request.withTimeout(wait);
-      return hold == null ? device.acquire(request) : hold.acquire(request);
+      return reservation == null ? device.acquire(request) : reservation.acquire(request);
     }
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"lease", "hold", "lease-of-hold"})
+  @ValueSource(strings = {"lease", "reservation", "lease-of-reservation"})
   void wait_oneCarrier_leavesItToTheHolder(String what) throws Exception {
     Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
     Child child =
@@ -119,7 +119,7 @@ class VirtualThreadsTest {
             Program.class.getName(),
             "-Djdk.virtualThreadScheduler.parallelism=1",
             "-Djdk.virtualThreadScheduler.maxPoolSize=1");
-    child.environment().put("GCX_HOLD_FOLDER", folder.toString());
+    child.environment().put("GCX_RESERVATION_DIR", folder.toString());
     assertEquals(List.of("released", "served"), child.runWith(what));
   }
 

@@ -1,0 +1,92 @@
+// Every call of the operating system that reservations make, made to fail in turn: an error or what
+// was asked, no SMs that two have, nothing held and nothing left afterwards.
+#include "reservations.hpp"
+#include "system_calls.hpp"
+
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
+#include <string>
+
+using namespace reservations;
+using namespace support;
+using publish::Folder;
+
+namespace {
+
+// The call that fails, counted from when it was ordered; 0: none.
+int left = 0;
+int error = 0;
+int failed_calls = 0;
+
+} // namespace
+
+bool calls::fails(int& with) {
+    if (left == 0 || --left != 0)
+        return false;
+    failed_calls++;
+    with = error;
+    return true;
+}
+
+namespace {
+
+void order(int nth, int with) {
+    left = nth;
+    error = with;
+}
+
+// One that takes beside another's, waits in vain, joins, lists, and gives all back.
+void use_reservations(gcx_reservation other) {
+    gcx_reservation reservation = nullptr;
+    gcx_reservation joined = nullptr;
+    uint32_t count = 0;
+    gcx_live_reservation found[8];
+    const gcx_result taken = take(64, {.name = "own"}, &reservation);
+    CHECK(taken == GCX_SUCCESS ? reservation != nullptr : reservation == nullptr);
+    const gcx_result in_vain = take(132, {.timeout_ms = 2}, &joined);
+    CHECK(in_vain == GCX_ERROR_ALREADY_ACQUIRED || in_vain == GCX_ERROR_OPERATING_SYSTEM ||
+          in_vain == GCX_ERROR_NOT_PERMITTED);
+    gcx_reservation_list(nullptr, found, 8, &count);
+    if (reservation != nullptr &&
+        gcx_reservation_join(token_of(reservation).c_str(), &joined) == GCX_SUCCESS) {
+        CHECK_EQ(info_of(joined).sm_count, 64U);
+        CHECK_OK(gcx_reservation_release(joined));
+    }
+    if (reservation != nullptr) {
+        for (std::size_t word = 0; word < 8; word++)
+            CHECK_EQ(info_of(reservation).atoms[word] & info_of(other).atoms[word], 0U);
+        CHECK_OK(gcx_reservation_release(reservation));
+    }
+}
+
+void test_calls_of_the_system() {
+    const Folder folder;
+    on_machine("h100@13.0", [&] {
+        const gcx_reservation other = taken(24, {.name = "other"});
+        for (const int with : {EIO, ENOSPC, EACCES, ENOLCK, EMFILE}) {
+            int nth = 1;
+            for (int before = -1; before != failed_calls; nth++) {
+                before = failed_calls;
+                order(nth, with);
+                use_reservations(other);
+                order(0, 0);
+                // As before, and what could not be removed is by who comes next.
+                CHECK_EQ(listed().size(), 1U);
+                CHECK_EQ(std::distance(std::filesystem::directory_iterator(folder.inner()),
+                                       std::filesystem::directory_iterator()),
+                         1);
+            }
+            CHECK(nth > 40);
+        }
+        give_back(other);
+        CHECK(listed().empty());
+    });
+}
+
+} // namespace
+
+int main() {
+    test_calls_of_the_system();
+    return check::summary("reservation faults");
+}

@@ -1,0 +1,351 @@
+// The files of reservations: what lies in a folder and is not to be believed, folders that can't be
+// used, shortages.
+#include "reservations.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+using namespace reservations;
+using namespace support;
+using publish::Folder;
+using publish::Other;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kH100 = "h100@13.0";
+
+// A file that somebody keeps alive. It comes under its name by then: before that anybody who looks
+// removes it.
+class Kept {
+  public:
+    explicit Kept(const fs::path& path, const std::string& bytes = "")
+        : path_(path),
+          file_(open((path.string() + "-").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+        CHECK_EQ(pwrite(file_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+        struct flock lock{};
+        lock.l_type = F_RDLCK;
+        CHECK_EQ(fcntl(file_, F_OFD_SETLK, &lock), 0);
+        fs::rename(path_.string() + "-", path_);
+    }
+    ~Kept() {
+        close(file_);
+        unlink(path_.c_str());
+    }
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+    int file() const { return file_; }
+
+  private:
+    fs::path path_;
+    int file_;
+};
+
+// A name of device 0's files that nobody has.
+std::string free_name(const std::string& token) {
+    std::string name = fs::path(token).filename();
+    name.replace(name.size() - 16, 16, "0123456789abcdef");
+    return name;
+}
+
+std::string bytes_of(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What is alive and can't be believed: nobody takes anything beside it, and lists leave it out.
+void check_disbelieved(const fs::path& path, const std::string& bytes, const std::string& why) {
+    const Kept kept(path, bytes);
+    gcx_reservation reservation = nullptr;
+    publish::warnings.clear();
+    CHECK_EQ(listed().size(), 1U);
+    const bool warned =
+        std::any_of(publish::warnings.begin(), publish::warnings.end(),
+                    [&](const std::string& text) { return text.find(why) != text.npos; });
+    CHECK(warned);
+    CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+    CHECK(message_has(path.filename()));
+    CHECK(message_has(why));
+    CHECK_EQ(gcx_reservation_join(path.c_str(), &reservation), GCX_ERROR_OPERATING_SYSTEM);
+}
+
+void test_what_lies_there() {
+    const Folder folder;
+    on_machine(kH100, [&] {
+        CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, publish::note_warning, nullptr));
+        const gcx_reservation own = taken(24);
+        const std::string token = token_of(own);
+        const std::string right = bytes_of(token);
+        const fs::path path = folder.inner() / free_name(token);
+        check_disbelieved(path, right, "it was renamed or copied");
+        check_disbelieved(path, "", "it has less");
+        check_disbelieved(path, right + "x", "it has more");
+        check_disbelieved(path, std::string(right.size(), '\0'), "it is no reservation of gcx");
+        std::string damaged = right;
+        damaged[200] ^= 1;
+        check_disbelieved(path, damaged, "its sum is wrong");
+        damaged = right;
+        damaged[16] = 9;
+        check_disbelieved(path, damaged, "its layout is 9");
+        // What no reservation can be is in nobody's way.
+        CHECK_EQ(mkfifo(path.c_str(), 0600), 0);
+        give_back(taken(8));
+        unlink(path.c_str());
+        CHECK_EQ(symlink("/etc/passwd", path.c_str()), 0);
+        give_back(taken(8));
+        unlink(path.c_str());
+        CHECK_EQ(mkdir(path.c_str(), 0700), 0);
+        give_back(taken(8));
+        rmdir(path.c_str());
+        // What nobody keeps alive is removed, whatever it says.
+        std::ofstream(path) << right;
+        std::ofstream(folder.inner() / "reservation-0")
+            << "no name of a reservation, and left alone";
+        give_back(taken(8));
+        CHECK(!fs::exists(path));
+        CHECK(fs::exists(folder.inner() / "reservation-0"));
+        fs::remove(folder.inner() / "reservation-0");
+        // Who removes a live reservation's file is seen by the holder, at least.
+        CHECK_EQ(info_of(own).lost, 0);
+        fs::remove(token);
+        CHECK_EQ(info_of(own).lost, 1);
+        give_back(own);
+    });
+    CHECK(folder.files().empty());
+}
+
+// Those who wait are told, too.
+void test_a_wait_among_ruins() {
+    const Folder folder;
+    on_machine(kH100, [&] {
+        const gcx_reservation all = taken(GCX_REST);
+        std::string token = token_of(all);
+        for (const bool removed : {false, true}) {
+            std::thread waiter([] {
+                gcx_reservation reservation = nullptr;
+                CHECK_EQ(take(8, {.timeout_ms = 20'000}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+            });
+            while (listed().size() != 2)
+                std::this_thread::yield();
+            const Kept kept(folder.inner() / free_name(token), removed ? bytes_of(token) : "");
+            if (removed) {
+                for (const fs::path& file : folder.files())
+                    fs::remove(file);
+            }
+            waiter.join();
+        }
+        give_back(all);
+    });
+    CHECK(folder.files().empty());
+}
+
+void refused(const char* path, gcx_result expected, const char* why) {
+    gcx_reservation reservation = nullptr;
+    CHECK_EQ(take(8, {.folder = path}, &reservation), expected);
+    CHECK(message_has(why));
+    uint32_t count = 0;
+    CHECK_EQ(gcx_reservation_list(path, nullptr, 0, &count), expected);
+}
+
+void test_folders() {
+    const Folder folder;
+    on_machine(kH100, [&] {
+        const std::string path = folder.path() / "group";
+        refused(path.c_str(), GCX_ERROR_OPERATING_SYSTEM, "can't open the folder");
+        fs::create_directory(path);
+        struct Mode {
+            mode_t mode;
+            const char* why; // null: good
+        };
+        const Mode modes[] = {{0700, nullptr},    {02770, nullptr},
+                              {03770, nullptr},   {0755, "anybody may enter"},
+                              {02777, "anybody"}, {0770, "2770 or 3770"},
+                              {0750, "2770"},     {02750, "2770"}};
+        for (const auto& [mode, why] : modes) {
+            CHECK_EQ(chmod(path.c_str(), mode), 0);
+            if (why != nullptr) {
+                refused(path.c_str(), GCX_ERROR_NOT_PERMITTED, why);
+                continue;
+            }
+            const gcx_reservation reservation = taken(24, {.folder = path.c_str()});
+            struct stat info{};
+            CHECK_EQ(stat(token_of(reservation).c_str(), &info), 0);
+            CHECK_EQ(info.st_mode & 07777, mode == 0700 ? 01600U : 01640U);
+            CHECK_EQ(listed(path.c_str()).size(), 1U);
+            CHECK(listed().empty()); // another folder, another agreement
+            setenv("GCX_RESERVATION_DIR", (path + "//").c_str(), 1);
+            CHECK_EQ(listed().size(), 1U);
+            give_back(taken(108));
+            setenv("GCX_RESERVATION_DIR", folder.inner().c_str(), 1);
+            give_back(reservation);
+            CHECK(fs::is_empty(path));
+        }
+        refused("/etc/passwd", GCX_ERROR_OPERATING_SYSTEM, "can't open the folder");
+        if (geteuid() == 0) { // another user's
+            CHECK_EQ(chmod(path.c_str(), 0700), 0);
+            CHECK_EQ(chown(path.c_str(), 4711, 4711), 0);
+            refused(path.c_str(), GCX_ERROR_NOT_PERMITTED, "belongs to user 4711");
+            CHECK_EQ(chmod(path.c_str(), 02770), 0);
+            CHECK_EQ(chmod(folder.path().c_str(), 0755), 0);
+            Other stranger([&](Other&) {
+                CHECK_EQ(setgid(4712), 0);
+                CHECK_EQ(setuid(4712), 0);
+                uint32_t count = 0;
+                CHECK_EQ(gcx_reservation_list(path.c_str(), nullptr, 0, &count),
+                         GCX_ERROR_OPERATING_SYSTEM);
+                CHECK(message_has("Permission denied"));
+            });
+            stranger.ended();
+        }
+    });
+}
+
+// A group's folder: members of it see and respect each other, whoever they are.
+void test_groups() {
+    if (geteuid() != 0)
+        return;
+    const Folder folder;
+    CHECK_EQ(chmod(folder.path().c_str(), 0755), 0);
+    const std::string path = folder.path() / "group";
+    fs::create_directory(path);
+    CHECK_EQ(chown(path.c_str(), 0, 4711), 0);
+    CHECK_EQ(chmod(path.c_str(), 03770), 0);
+    const auto become = [&](uid_t user) {
+        publish::open_machine(kH100);
+        CHECK_EQ(setgid(4711), 0);
+        CHECK_EQ(setuid(user), 0);
+        setenv("GCX_RESERVATION_DIR", path.c_str(), 1);
+        umask(0777);
+    };
+    Other first([&](Other& self) {
+        become(1001);
+        taken(24);
+        self.point();
+    });
+    first.arrived();
+    Other second([&](Other& self) {
+        become(1002);
+        const auto found = listed();
+        CHECK_EQ(found.size(), 1U);
+        CHECK_EQ(found.at(0).user, 1001U);
+        const gcx_reservation rest = taken(GCX_REST);
+        CHECK_EQ(info_of(rest).sm_count, 108U);
+        gcx_reservation reservation = nullptr;
+        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        self.point(); // until the first one was killed
+        // What the dead left can't be removed in a folder with the sticky bit; it holds nothing.
+        CHECK_OK(take(24, {}, &reservation));
+        give_back(reservation);
+        give_back(rest);
+        CHECK(listed().empty());
+    });
+    second.arrived();
+    first.kill(SIGKILL);
+    second.next();
+    second.ended();
+    CHECK_EQ(std::distance(fs::directory_iterator(path), fs::directory_iterator()), 1);
+    CHECK(listed(path.c_str()).empty()); // by root, who may
+    CHECK(fs::is_empty(path));
+}
+
+void test_shortages() {
+    const Folder folder;
+    on_machine(kH100, [&] {
+        const gcx_reservation own = taken(8);
+        gcx_reservation reservation = nullptr;
+        // No descriptors, a limit on files.
+        rlimit before{};
+        CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+        int last = 0;
+        for (int open = 1; open != 0; open--) {
+            last = dup(0);
+            close(last);
+        }
+        for (int room = 0; room < 4; room++) {
+            const rlimit few{static_cast<rlim_t>(last + room), before.rlim_max};
+            CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+            const gcx_result result = take(8, {}, &reservation);
+            CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+            CHECK(result == GCX_SUCCESS || result == GCX_ERROR_OPERATING_SYSTEM);
+            if (result == GCX_SUCCESS)
+                give_back(reservation);
+            else
+                CHECK(message_has("Too many open files") && !message_has("remove the file"));
+        }
+        CHECK_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+        const rlimit small{100, before.rlim_max};
+        CHECK_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+        // Somebody who keeps the folder locked, as who is stopped in the middle of a change.
+        const int locked = open(folder.inner().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CHECK_EQ(flock(locked, LOCK_EX), 0);
+        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK(message_has("locked for"));
+        // Who gives up while he waits for the lock has nothing.
+        gcx_cancel cancel = nullptr;
+        CHECK_OK(gcx_cancel_create(&cancel));
+        std::thread later([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            CHECK_OK(gcx_cancel_signal(cancel));
+        });
+        CHECK_EQ(take(8, {.timeout_ms = 1000, .cancel = cancel}, &reservation),
+                 GCX_ERROR_NOT_PERMITTED);
+        later.join();
+        CHECK_OK(gcx_cancel_destroy(cancel));
+        CHECK_EQ(listed().size(), 1U); // seen all the same
+        give_back(own);                // and given back
+        CHECK(listed().empty());
+        close(locked);
+        CHECK(listed().empty());
+        CHECK(folder.files().empty());
+    });
+    // A full disk and a read-only one, where this user may mount one.
+    in_child("disks", [&] {
+        const bool may =
+            unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+            mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+            mount("none", folder.inner().c_str(), "tmpfs", 0, "size=64k,nr_inodes=8,mode=700") == 0;
+        if (!may)
+            return;
+        publish::open_machine(kH100);
+        const gcx_reservation own = taken(8);
+        gcx_reservation reservation = nullptr;
+        std::ofstream filler(folder.inner() / "filler");
+        filler << std::string(64 << 10, 'x') << std::flush;
+        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK(message_has("can't make a file"));
+        CHECK_EQ(listed().size(), 1U);
+        CHECK_EQ(mount("none", folder.inner().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr),
+                 filler.is_open() ? -1 : 0); // a file is open for writing
+        filler.close();
+        fs::remove(folder.inner() / "filler");
+        give_back(own);
+        CHECK_EQ(mount("none", folder.inner().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr),
+                 0);
+        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK(listed().empty());
+    });
+}
+
+} // namespace
+
+int main() {
+    test_what_lies_there();
+    test_a_wait_among_ruins();
+    test_folders();
+    test_groups();
+    test_shortages();
+    return check::summary("reservation files");
+}

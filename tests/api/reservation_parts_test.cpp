@@ -1,0 +1,389 @@
+// Reservations that are parts of another one: of processes inside gcx exec, whose plan names the
+// reservation around them.
+#include "reservations.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+using namespace reservations;
+using namespace support;
+using publish::Folder;
+using publish::Other;
+
+namespace {
+
+constexpr char kH100[] = "h100@13.0";
+
+// What processes of the test tell each other.
+struct Board {
+    char tokens[8][GCX_MAX_RESERVATION_TOKEN];
+    uint64_t ids[8];
+};
+
+class Shared {
+  public:
+    Shared()
+        : page_(mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                     0)) {
+        CHECK(page_ != MAP_FAILED);
+    }
+    ~Shared() { munmap(page_, sizeof(Board)); }
+    Shared(const Shared&) = delete;
+    Shared& operator=(const Shared&) = delete;
+    Board* operator->() const { return static_cast<Board*>(page_); }
+    void note(std::size_t slot, gcx_reservation reservation) const {
+        const std::string token = token_of(reservation);
+        std::memcpy((*this)->tokens[slot], token.c_str(), token.size() + 1);
+        (*this)->ids[slot] = info_of(reservation).id;
+    }
+
+  private:
+    void* page_;
+};
+
+gcx_live_reservation live(uint64_t id) {
+    for (const gcx_live_reservation& reservation : listed()) {
+        if (reservation.id == id)
+            return reservation;
+    }
+    CHECK(false);
+    return {};
+}
+
+uint32_t waiting() {
+    uint32_t count = 0;
+    for (const gcx_live_reservation& reservation : listed())
+        count += reservation.waits;
+    return count;
+}
+
+void until_waiting(uint32_t count) {
+    while (waiting() != count)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// What gcx exec tells its command about a reservation.
+std::string plan_of(const char* token, uint64_t id) {
+    const gcx_live_reservation reservation = live(id);
+    std::string text = "gcx-exec-1 driver=/x shim=/x device=";
+    char piece[64];
+    for (const uint8_t byte : reservation.device_uuid) {
+        std::snprintf(piece, sizeof piece, "%02x", byte);
+        text += piece;
+    }
+    std::snprintf(piece, sizeof piece,
+                  " family=coscheduled sms=%u of=%u atoms=", reservation.sm_count,
+                  reservation.atom_count);
+    text += piece;
+    for (uint32_t atom = 0, count = 0; atom < reservation.atom_count; atom++) {
+        if ((reservation.atoms[atom / 64] >> (atom % 64) & 1) == 0)
+            continue;
+        std::snprintf(piece, sizeof piece, "%s%u", count++ == 0 ? "" : ",", atom);
+        text += piece;
+    }
+    return text + " token=" + token;
+}
+
+// Opens the machine as the gcx exec in a partition does.
+void open_inside(const Shared& shared, std::size_t slot) {
+    setenv("GCX_EXEC_PLAN", plan_of(shared->tokens[slot], shared->ids[slot]).c_str(), 1);
+    setenv("GCX_SIM", kH100, 1);
+    CHECK_OK(gcx_driver_open(("/./." + std::string(std::getenv("GCX_SIM_LIBRARY"))).c_str()));
+}
+
+// A process with a reservation of so many SMs, until next().
+Other outer(const Shared& shared, uint32_t sm_count) {
+    return Other([&](Other& other) {
+        CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+        const gcx_reservation reservation = taken(sm_count, {.name = "outer"});
+        shared.note(0, reservation);
+        other.point();
+        give_back(reservation);
+    });
+}
+
+// A process inside the reservation of a slot, with a part of it, which goes into another slot.
+Other part(const Shared& shared, std::size_t around, std::size_t slot, uint32_t sm_count,
+           const Wanted& wanted = {}) {
+    return Other([&, wanted](Other& other) {
+        open_inside(shared, around);
+        const gcx_reservation reservation = taken(sm_count, wanted);
+        shared.note(slot, reservation);
+        other.point();
+        give_back(reservation);
+    });
+}
+
+void finish(Other& other) {
+    other.next();
+    other.ended();
+}
+
+void parts_are_disjoint_and_within() {
+    const Folder folder;
+    const Shared shared;
+    Other owner = outer(shared, 48);
+    owner.arrived();
+    Other a = part(shared, 0, 1, 24, {.name = "a"});
+    a.arrived();
+    Other b = part(shared, 0, 2, 16);
+    b.arrived();
+    const auto found = listed(); // which checks it
+    CHECK_EQ(found.size(), 3U);
+    CHECK_EQ(held_sms(found), 48U);
+    CHECK_EQ(live(shared->ids[1]).parent, shared->ids[0]);
+    CHECK_EQ(live(shared->ids[0]).parent, 0U);
+    in_child("a third", [&] {
+        open_inside(shared, 0);
+        gcx_reservation reservation = nullptr;
+        CHECK_EQ(take(16, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK(message_has("the reservation \"outer\" of device 0 has 48 SMs; "));
+        CHECK(message_has("; \"a\" of process"));
+        CHECK(!message_has("\"outer\" of process"));
+        CHECK_EQ(take(56, {}, &reservation), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(message_has("has 48 SMs"));
+        CHECK_EQ(take(8, {.family = GCX_SM_FAMILY_FINE}, &reservation),
+                 GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK_EQ(take(8, {.folder = "/tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
+        reservation = taken(GCX_REST);
+        CHECK_EQ(info_of(reservation).sm_count, 8U);
+        CHECK_EQ(listed().size(), 4U);
+        give_back(reservation);
+    });
+    finish(a);
+    finish(b);
+    finish(owner);
+    CHECK(folder.files().empty());
+}
+
+// Whether it has parts or not, a reservation is taken from the others as a whole.
+void parent_with_parts_is_reserved_as_a_whole() {
+    const Folder folder;
+    const Shared shared;
+    Other owner = outer(shared, 48);
+    owner.arrived();
+    for (int round = 0; round < 2; round++) {
+        in_child("outside", [] {
+            CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+            gcx_reservation reservation = nullptr;
+            CHECK_EQ(take(92, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK(message_has("device 0 has 132 SMs; \"outer\" of process"));
+            CHECK(!message_has("\"part\""));
+            reservation = taken(GCX_REST);
+            CHECK_EQ(info_of(reservation).sm_count, 84U);
+            static_cast<void>(listed());
+            give_back(reservation);
+        });
+        if (round == 0) {
+            Other inner = part(shared, 0, 1, 8, {.name = "part"});
+            inner.arrived();
+            in_child("outside, beside a part", [] {
+                CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+                gcx_reservation reservation = nullptr;
+                CHECK_EQ(take(92, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+                CHECK(!message_has("\"part\""));
+            });
+            finish(inner);
+        }
+    }
+    finish(owner);
+    CHECK(folder.files().empty());
+}
+
+// Each reservation has a queue of its own.
+void waiting_part_is_served_when_a_sibling_ends() {
+    const Folder folder;
+    const Shared shared;
+    Other owner = outer(shared, 48);
+    owner.arrived();
+    Other outside([&](Other& other) {
+        CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+        const gcx_reservation reservation = taken(100, {.timeout_ms = 60'000});
+        other.point();
+        give_back(reservation);
+    });
+    until_waiting(1);
+    Other sibling = part(shared, 0, 1, 32);
+    sibling.arrived();
+    Other waiter = part(shared, 0, 2, 24, {.timeout_ms = 60'000});
+    until_waiting(2);
+    in_child("one that came later", [&] {
+        open_inside(shared, 0);
+        gcx_reservation reservation = nullptr;
+        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK(message_has("1 waits, the first"));
+    });
+    sibling.kill(SIGKILL);
+    waiter.arrived();
+    CHECK_EQ(waiting(), 1U); // the one outside
+    static_cast<void>(listed());
+    finish(waiter);
+    finish(owner);
+    outside.arrived();
+    finish(outside);
+    CHECK(folder.files().empty());
+}
+
+void waits_in_a_part_end_by_timeout_and_cancel() {
+    const Folder folder;
+    const Shared shared;
+    Other owner = outer(shared, 24);
+    owner.arrived();
+    in_child("inside", [&] {
+        open_inside(shared, 0);
+        const gcx_reservation all = taken(GCX_REST);
+        CHECK_EQ(info_of(all).sm_count, 24U);
+        gcx_reservation reservation = nullptr;
+        CHECK_EQ(take(8, {.timeout_ms = 50}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        gcx_cancel cancel = nullptr;
+        CHECK_OK(gcx_cancel_create(&cancel));
+        std::thread waiter([&] {
+            CHECK_EQ(take(8, {.timeout_ms = 60'000, .cancel = cancel}, &reservation),
+                     GCX_ERROR_NOT_PERMITTED);
+        });
+        until_waiting(1);
+        CHECK_OK(gcx_cancel_signal(cancel));
+        waiter.join();
+        CHECK_OK(gcx_cancel_destroy(cancel));
+        CHECK_EQ(listed().size(), 2U);
+        give_back(all);
+        give_back(taken(24));
+    });
+    finish(owner);
+    CHECK(folder.files().empty());
+}
+
+// A part keeps its parent while the process lives that reserved it.
+void part_keeps_its_parent() {
+    const Folder folder;
+    const Shared shared;
+    Other owner = outer(shared, 48);
+    owner.arrived();
+    Other inner = part(shared, 0, 1, 24);
+    inner.arrived();
+    owner.kill(SIGKILL);
+    CHECK_EQ(held_sms(listed()), 48U);
+    finish(inner);
+    on_machine(kH100, [] { give_back(taken(GCX_REST)); });
+    CHECK(folder.files().empty());
+}
+
+// A program that was started in a part has the part alone; nobody has its SMs when the rest of the
+// parent is free.
+void part_without_its_parent_counts_by_itself() {
+    const Folder folder;
+    const Shared shared;
+    Other owner = outer(shared, 48);
+    owner.arrived();
+    Other starter([&](Other& other) {
+        open_inside(shared, 0);
+        const gcx_reservation reservation = taken(24, {.flags = GCX_RESERVATION_INHERIT});
+        shared.note(1, reservation);
+        const pid_t starting = getpid();
+        const pid_t started = fork(); // it has the part's descriptor, and not the parent's
+        if (started == 0) {
+            while (getppid() == starting) // which keeps the parent reservation until it has ended
+                usleep(1000);
+            other.point();
+            _exit(0);
+        }
+        _exit(0);
+    });
+    starter.arrived();
+    finish(owner);
+    in_child("outside", [&] {
+        CHECK_OK(gcx_driver_open("sim:h100@13.0"));
+        const gcx_reservation reservation = taken(GCX_REST);
+        CHECK_EQ(info_of(reservation).sm_count, 108U);
+        CHECK_EQ(listed().size(), 2U);
+        gcx_reservation more = nullptr;
+        CHECK_EQ(take(8, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        give_back(reservation);
+    });
+    in_child("inside what has ended", [&] {
+        // As a process that was started in the parent before it ended.
+        setenv("GCX_EXEC_PLAN", plan_of(shared->tokens[0], shared->ids[1]).c_str(), 1);
+        setenv("GCX_SIM", kH100, 1);
+        CHECK_OK(gcx_driver_open(("/./." + std::string(std::getenv("GCX_SIM_LIBRARY"))).c_str()));
+        gcx_reservation reservation = nullptr;
+        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_NOT_FOUND);
+        CHECK(message_has("has ended"));
+    });
+    in_child("inside the part", [&] {
+        open_inside(shared, 1);
+        gcx_reservation reservation = taken(16);
+        CHECK_EQ(listed().size(), 2U);
+        gcx_reservation more = nullptr;
+        CHECK_EQ(take(16, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        give_back(reservation);
+    });
+    starter.next();
+    starter.ended();
+    // What it started may be ending still.
+    on_machine(kH100, [] { give_back(taken(132, {.timeout_ms = 60'000})); });
+    CHECK(folder.files().empty());
+}
+
+void three_levels_are_disjoint() {
+    const Folder folder;
+    const Shared shared;
+    Other owner = outer(shared, 64);
+    owner.arrived();
+    Other middle = part(shared, 0, 1, 40);
+    middle.arrived();
+    Other inner = part(shared, 1, 2, 16);
+    inner.arrived();
+    Other beside = part(shared, 1, 3, 24);
+    beside.arrived();
+    Other uncle = part(shared, 0, 4, 24);
+    uncle.arrived();
+    const auto found = listed();
+    CHECK_EQ(found.size(), 5U);
+    CHECK_EQ(held_sms(found), 64U);
+    CHECK_EQ(live(shared->ids[2]).parent, shared->ids[1]);
+    for (std::size_t slot = 0; slot < 2; slot++) {
+        in_child("nothing is free", [&] {
+            open_inside(shared, slot);
+            gcx_reservation reservation = nullptr;
+            CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        });
+    }
+    // What the one in the middle leaves stays its parts' until they end.
+    middle.kill(SIGKILL);
+    inner.kill(SIGKILL);
+    in_child("inside the outermost", [&] {
+        open_inside(shared, 0);
+        gcx_reservation reservation = nullptr;
+        CHECK_EQ(take(8, {}, &reservation),
+                 GCX_ERROR_ALREADY_ACQUIRED); // the parts keep the middle
+    });
+    finish(beside);
+    in_child("inside the outermost", [&] {
+        open_inside(shared, 0);
+        give_back(taken(40));
+    });
+    finish(uncle);
+    finish(owner);
+    CHECK(folder.files().empty());
+}
+
+} // namespace
+
+int main() {
+    parts_are_disjoint_and_within();
+    parent_with_parts_is_reserved_as_a_whole();
+    waiting_part_is_served_when_a_sibling_ends();
+    waits_in_a_part_end_by_timeout_and_cancel();
+    part_keeps_its_parent();
+    if (!check::emulated) // qemu lets a child keep what it must not inherit
+        part_without_its_parent_counts_by_itself();
+    three_levels_are_disjoint();
+    return check::summary("reservation parts");
+}

@@ -1,0 +1,127 @@
+#include "reservations.hpp"
+
+#include <algorithm>
+
+namespace reservations {
+namespace {
+
+uint32_t sms_of(const gcx_live_reservation& reservation) {
+    uint32_t sms = 0;
+    for (uint32_t atom = 0; atom < 512; atom++) {
+        if ((reservation.atoms[atom / 64] >> (atom % 64) & 1) == 0)
+            continue;
+        CHECK(atom < reservation.atom_count);
+        sms += atom + 1 == reservation.atom_count ? reservation.last_atom_sm_count
+                                                  : reservation.atom_sm_count;
+    }
+    return sms;
+}
+
+bool same_sms(const gcx_live_reservation& a, const gcx_live_reservation& b) {
+    if (std::memcmp(a.device_uuid, b.device_uuid, sizeof a.device_uuid) != 0 || a.waits != 0 ||
+        b.waits != 0)
+        return false;
+    uint64_t common = 0;
+    for (std::size_t word = 0; word < 8; word++)
+        common |= a.atoms[word] & b.atoms[word];
+    return common != 0;
+}
+
+// Whether one reservation is a part of the other, directly or not.
+bool is_part_of(const gcx_live_reservation& part, const gcx_live_reservation& whole,
+                const std::vector<gcx_live_reservation>& found) {
+    uint64_t parent = part.parent;
+    for (std::size_t step = 0; parent != 0 && step <= found.size(); step++) {
+        if (parent == whole.id)
+            return true;
+        uint64_t next = 0;
+        for (const gcx_live_reservation& reservation : found)
+            next = reservation.id == parent ? reservation.parent : next;
+        parent = next;
+    }
+    return false;
+}
+
+bool is_within(const gcx_live_reservation& part, const gcx_live_reservation& whole) {
+    uint64_t beyond = 0;
+    for (std::size_t word = 0; word < 8; word++)
+        beyond |= part.atoms[word] & ~whole.atoms[word];
+    return beyond == 0;
+}
+
+bool agree(const gcx_live_reservation& a, const gcx_live_reservation& b,
+           const std::vector<gcx_live_reservation>& found) {
+    if (is_part_of(a, b, found))
+        return is_within(a, b);
+    return is_part_of(b, a, found) || !same_sms(a, b);
+}
+
+} // namespace
+
+gcx_result take(uint32_t sm_count, const Wanted& wanted, gcx_reservation* reservation) {
+    gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
+    params.name = wanted.name;
+    params.timeout_ms = wanted.timeout_ms;
+    params.family = wanted.family;
+    params.min_sm_count = wanted.least;
+    params.flags = wanted.flags;
+    params.cancel = wanted.cancel;
+    params.folder = wanted.folder;
+    return gcx_reservation_acquire(wanted.device, sm_count, &params, reservation);
+}
+
+gcx_reservation taken(uint32_t sm_count, const Wanted& wanted) {
+    gcx_reservation reservation = nullptr;
+    CHECK_OK(take(sm_count, wanted, &reservation));
+    return reservation;
+}
+
+void give_back(gcx_reservation reservation) {
+    CHECK_OK(gcx_reservation_release(reservation));
+}
+
+gcx_reservation_info info_of(gcx_reservation reservation) {
+    gcx_reservation_info info = GCX_RESERVATION_INFO_INIT;
+    CHECK_OK(gcx_reservation_get_info(reservation, &info));
+    return info;
+}
+
+std::string token_of(gcx_reservation reservation) {
+    std::string token(GCX_MAX_RESERVATION_TOKEN, 'x'); // it brings its final 0 along
+    CHECK_OK(gcx_reservation_get_token(reservation, token.data(), GCX_MAX_RESERVATION_TOKEN));
+    const std::size_t size = token.find('\0');
+    CHECK(size != std::string::npos);
+    return token.substr(0, size);
+}
+
+std::vector<gcx_live_reservation> listed(const char* folder) {
+    std::vector<gcx_live_reservation> found(1024);
+    uint32_t count = 0;
+    CHECK_OK(
+        gcx_reservation_list(folder, found.data(), static_cast<uint32_t>(found.size()), &count));
+    found.resize(count);
+    bool right = true;
+    for (const gcx_live_reservation& reservation : found) {
+        right = right && (reservation.waits != 0 ? sms_of(reservation) == 0
+                                                 : sms_of(reservation) == reservation.sm_count);
+        for (const gcx_live_reservation& other : found)
+            right = right && (&reservation == &other || agree(reservation, other, found));
+    }
+    CHECK(right);
+    return found;
+}
+
+uint32_t held_sms(const std::vector<gcx_live_reservation>& found) {
+    uint32_t held = 0;
+    for (const gcx_live_reservation& reservation : found) {
+        const bool counted =
+            reservation.parent != 0 &&
+            std::any_of(found.begin(), found.end(), [&](const gcx_live_reservation& other) {
+                return other.id == reservation.parent;
+            });
+        held += reservation.waits != 0 || counted ? 0 : reservation.sm_count;
+    }
+    return held;
+}
+
+} // namespace reservations

@@ -1,0 +1,516 @@
+// Reservations: which SMs, by whom, who waits, who joins, and that the dead hold nothing.
+#include "reservations.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <thread>
+
+using namespace reservations;
+using namespace support;
+using publish::Folder;
+using publish::Other;
+
+namespace {
+
+constexpr const char* kH100 = "h100@13.0";
+
+void test_on(const std::string& spec) {
+    const Folder folder;
+    on_machine(spec, [] {
+        const uint32_t all = sms(whole_device());
+        const gcx_reservation small = taken(8, {.name = "small"});
+        const gcx_reservation_info info = info_of(small);
+        CHECK(info.sm_count >= 8);
+        CHECK_EQ(info.device_sm_count, all);
+        CHECK_EQ(info.family, GCX_SM_FAMILY_COSCHEDULED);
+        CHECK_EQ(info.joined + info.lost, 0);
+        CHECK_EQ(info.simulated, 1);
+        CHECK_EQ(info.mps, GCX_MPS_OFF);
+        CHECK_EQ(std::string(info.name), "small");
+        // The atoms are those that a split gives: so two processes with the same split agree.
+        gcx_resource resource{};
+        CHECK_OK(gcx_reservation_get_resource(small, &resource));
+        CHECK_EQ(sms(resource), info.sm_count);
+        CHECK_EQ(overlap(resource, split(whole_device(), {8}).groups[0]), info.sm_count);
+        const gcx_reservation rest = taken(GCX_REST);
+        gcx_resource other{};
+        CHECK_OK(gcx_reservation_get_resource(rest, &other));
+        CHECK_EQ(overlap(resource, other), 0U);
+        CHECK_EQ(sms(other), all - info.sm_count);
+        gcx_reservation more = nullptr;
+        CHECK_REFUSED(take(8, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK(message_has("\"small\" of process "));
+        CHECK_REFUSED(take(all + 1, {}, &more), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK(more == nullptr);
+        const auto found = listed();
+        CHECK_EQ(found.size(), 2U);
+        CHECK_EQ(held_sms(found), all);
+        CHECK_EQ(found[0].pid, getpid());
+        CHECK_EQ(found[0].user, geteuid());
+        give_back(small);
+        CHECK_REFUSED(gcx_reservation_release(small), GCX_ERROR_INVALID_HANDLE);
+        CHECK_OK(take(8, {}, &more));
+        give_back(more);
+        give_back(rest);
+        CHECK(listed().empty());
+    });
+    CHECK(folder.files().empty());
+}
+
+// As they were taken, however many within a millisecond, and after one has waited.
+void test_listed_as_taken() {
+    const Folder folder;
+    on_machine(kH100, [] {
+        const std::vector<std::string> names = {"i", "h", "g", "f", "e", "d", "c", "b"};
+        std::vector<gcx_reservation> all;
+        for (const std::string& name : names)
+            all.push_back(taken(16, {.name = name.c_str()}));
+        std::thread late([] {
+            gcx_reservation reservation = nullptr;
+            CHECK_OK(take(32, {.name = "a", .timeout_ms = GCX_FOREVER}, &reservation));
+            give_back(reservation);
+        });
+        while (listed().size() != names.size() + 1)
+            std::this_thread::yield();
+        std::string order;
+        for (const gcx_live_reservation& reservation : listed())
+            order += reservation.name;
+        CHECK_EQ(order, "ihgfedcba");
+        for (const gcx_reservation reservation : all)
+            give_back(reservation);
+        late.join();
+    });
+}
+
+void test_arguments() {
+    const Folder folder;
+    on_machine(kH100, [] {
+        gcx_reservation reservation = nullptr;
+        const std::string long_text(64, 'x');
+        CHECK_REFUSED(gcx_reservation_acquire(0, 8, nullptr, nullptr), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_reservation_acquire(1, 8, nullptr, &reservation),
+                      GCX_ERROR_INVALID_DEVICE);
+        CHECK_REFUSED(gcx_reservation_acquire(0, 1025, nullptr, &reservation),
+                      GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK_REFUSED(gcx_reservation_acquire(0, 0, nullptr, &reservation),
+                      GCX_ERROR_INVALID_VALUE);
+        CHECK(message_has("sm_count is 0; GCX_REST"));
+        CHECK_REFUSED(take(0, {.least = 1}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.least = 16}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.flags = 2}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.name = long_text.c_str()}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.family = GCX_SM_FAMILY_STRUCTURED}, &reservation),
+                      GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.cancel = forged<gcx_cancel>(1)}, &reservation),
+                      GCX_ERROR_INVALID_HANDLE);
+        CHECK_REFUSED(take(8, {.folder = ""}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.folder = "tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(take(8, {.folder = "/nonexistent"}, &reservation),
+                      GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_REFUSED(take(8, {.folder = std::string(5000, '/').append("x").c_str()}, &reservation),
+                      GCX_ERROR_INVALID_VALUE);
+        gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
+        params.reserved = 1;
+        CHECK_REFUSED(gcx_reservation_acquire(0, 8, &params, &reservation),
+                      GCX_ERROR_INVALID_VALUE);
+        params = {};
+        CHECK_REFUSED(gcx_reservation_acquire(0, 8, &params, &reservation),
+                      GCX_ERROR_INVALID_VALUE);
+        for (const char* token : {"", "x", "/", "/tmp/x", "reservation-0",
+                                  "/reservation-00000000000000000000000"
+                                  "000000000-000000000000000g"})
+            CHECK_REFUSED(gcx_reservation_join(token, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_reservation_join(nullptr, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK(reservation == nullptr);
+        reservation = taken(8);
+        char token[8] = "";
+        CHECK_REFUSED(gcx_reservation_get_token(reservation, token, sizeof token),
+                      GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_reservation_get_token(reservation, nullptr, 8), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_reservation_join(std::string(9000, 'x').c_str(), &reservation),
+                      GCX_ERROR_INVALID_VALUE);
+        gcx_reservation_info info{};
+        CHECK_REFUSED(gcx_reservation_get_info(reservation, &info), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_reservation_get_resource(reservation, nullptr), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_reservation_release(nullptr), GCX_ERROR_INVALID_HANDLE);
+        CHECK_REFUSED(gcx_reservation_release(foreign<gcx_reservation>(whole_device)),
+                      GCX_ERROR_INVALID_HANDLE);
+        uint32_t count = 7;
+        CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, &count), GCX_ERROR_INVALID_VALUE);
+        CHECK_EQ(count, 1U);
+        CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, nullptr), GCX_ERROR_INVALID_VALUE);
+        give_back(reservation);
+        CHECK_OK(gcx_reservation_list(nullptr, nullptr, 0, &count));
+        CHECK_EQ(count, 0U);
+        gcx_mps_info mps = GCX_MPS_INFO_INIT;
+        CHECK_REFUSED(gcx_mps_get_info(1, &mps), GCX_ERROR_INVALID_DEVICE);
+        CHECK_REFUSED(gcx_mps_get_info(0, nullptr), GCX_ERROR_INVALID_VALUE);
+    });
+}
+
+// Two processes: one that takes, and is killed or gives back, and one that waits.
+void test_processes() {
+    const Folder folder;
+    for (const bool killed : {false, true}) {
+        Other other([](Other& self) {
+            publish::open_machine(kH100);
+            const gcx_reservation big = taken(108, {.name = "big"});
+            self.point();
+            give_back(big);
+            self.point();
+        });
+        other.arrived();
+        on_machine(kH100, [&] {
+            const gcx_reservation small = taken(24, {.name = "small"});
+            gcx_reservation more = nullptr;
+            CHECK_REFUSED(take(16, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK(message_has("\"big\" of process "));
+            CHECK_REFUSED(take(16, {.timeout_ms = 30}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK(message_has("timed out after 30 ms"));
+            std::thread later([&] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(30));
+                killed ? void(::kill(other.pid(), SIGKILL)) : other.next();
+            });
+            CHECK_OK(take(16, {.timeout_ms = 20'000}, &more));
+            later.join();
+            CHECK_EQ(held_sms(listed()), 40U);
+            give_back(more);
+            give_back(small);
+        });
+        killed ? other.kill(SIGKILL) : (other.arrived(), other.next(), other.ended());
+        CHECK(listed().empty());
+        CHECK(folder.files().empty());
+    }
+}
+
+// The order of those who wait, in threads, which is that of processes: each looks for itself.
+void test_order() {
+    const Folder folder;
+    on_machine(kH100, [] {
+        gcx_reservation all = taken(GCX_REST);
+        std::vector<int> served;
+        std::mutex mutex;
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 5; i++) {
+            threads.emplace_back([&, i] {
+                gcx_reservation reservation = nullptr;
+                // The second would fit last, and is still the second.
+                CHECK_OK(take(i == 1 ? 132 : 64, {.timeout_ms = GCX_FOREVER}, &reservation));
+                {
+                    const std::lock_guard lock(mutex);
+                    served.push_back(i);
+                }
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                give_back(reservation);
+            });
+            while (listed().size() != static_cast<std::size_t>(i) + 2)
+                std::this_thread::yield();
+        }
+        const auto found = listed();
+        CHECK_EQ(found[2].waits, 1U);
+        CHECK_EQ(found[2].sm_count, 132U);
+        give_back(all);
+        for (std::thread& thread : threads)
+            thread.join();
+        CHECK_EQ(served.size(), 5U);
+        CHECK(served[0] == 0 && served[1] == 1);
+        CHECK(listed().empty());
+        // One that gives up lets the next one in.
+        all = taken(72);
+        gcx_cancel cancel = nullptr;
+        CHECK_OK(gcx_cancel_create(&cancel));
+        std::thread first([&] {
+            gcx_reservation reservation = nullptr;
+            CHECK_EQ(take(132, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &reservation),
+                     GCX_ERROR_NOT_PERMITTED);
+        });
+        while (listed().size() != 2)
+            std::this_thread::yield();
+        gcx_reservation reservation = nullptr;
+        CHECK_REFUSED(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK(message_has("1 waits, the first, process "));
+        std::thread second([&] {
+            CHECK_OK(take(8, {.timeout_ms = GCX_FOREVER}, &reservation));
+            give_back(reservation);
+        });
+        while (listed().size() != 3)
+            std::this_thread::yield();
+        CHECK_OK(gcx_cancel_signal(cancel));
+        first.join();
+        second.join();
+        CHECK_REFUSED(take(8, {.cancel = cancel}, &reservation), GCX_ERROR_NOT_PERMITTED);
+        CHECK_OK(gcx_cancel_destroy(cancel));
+        give_back(all);
+    });
+    CHECK(folder.files().empty());
+}
+
+// Between two changes: in the middle of one it would keep everybody from another.
+void stop_between_changes(pid_t process, const Folder& folder) {
+    const int lock = open(folder.inner().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_EQ(flock(lock, LOCK_EX), 0);
+    ::kill(process, SIGSTOP);
+    const auto is_stopped = [process] {
+        std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+        const std::string stat{std::istreambuf_iterator<char>(file), {}};
+        return stat.find(") T ") != std::string::npos;
+    };
+    for (int tries = 0; tries < 10'000 && !is_stopped(); tries++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(is_stopped());
+    close(lock);
+}
+
+void test_a_killed_waiter_is_skipped() {
+    const Folder folder;
+    Other waiter([](Other& self) {
+        publish::open_machine(kH100);
+        self.point();
+        gcx_reservation reservation = nullptr;
+        take(132, {.timeout_ms = GCX_FOREVER}, &reservation);
+    });
+    waiter.arrived();
+    on_machine(kH100, [&] {
+        const gcx_reservation most = taken(72);
+        waiter.next();
+        while (listed().size() != 2)
+            std::this_thread::yield();
+        gcx_reservation reservation = nullptr;
+        CHECK_REFUSED(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        stop_between_changes(waiter.pid(), folder);
+        CHECK_REFUSED(take(8, {.timeout_ms = 30}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        ::kill(waiter.pid(), SIGKILL);
+        CHECK_OK(take(8, {.timeout_ms = 10'000}, &reservation));
+        give_back(reservation);
+        give_back(most);
+    });
+    waiter.kill(SIGKILL);
+    CHECK(listed().empty());
+    CHECK(folder.files().empty());
+}
+
+void wait_for_rest_is_listed_as_rest() {
+    const Folder folder;
+    on_machine(kH100, [] {
+        const gcx_reservation all = taken(GCX_REST);
+        CHECK_EQ(listed()[0].sm_count, 132U);
+        gcx_reservation reservation = nullptr;
+        std::thread waiter(
+            [&] { CHECK_OK(take(GCX_REST, {.timeout_ms = GCX_FOREVER}, &reservation)); });
+        while (listed().size() != 2)
+            std::this_thread::yield();
+        CHECK_EQ(listed()[1].sm_count, GCX_REST);
+        give_back(all);
+        waiter.join();
+        CHECK_EQ(info_of(reservation).sm_count, 132U);
+        give_back(reservation);
+    });
+}
+
+void test_joining() {
+    const Folder folder;
+    on_machine(kH100, [&] {
+        gcx_reservation reservation = taken(24, {.name = "shared"});
+        const std::string token = token_of(reservation);
+        Other joined([&](Other& self) { // of a process that has used gcx: it may join, and no more
+            gcx_reservation inner = nullptr;
+            CHECK_REFUSED(gcx_reservation_get_info(reservation, nullptr), GCX_ERROR_INVALID_VALUE);
+            gcx_reservation_info info = GCX_RESERVATION_INFO_INIT;
+            CHECK_REFUSED(gcx_reservation_get_info(reservation, &info), GCX_ERROR_INVALID_HANDLE);
+            CHECK_OK(gcx_reservation_join(token.c_str(), &inner));
+            CHECK_EQ(info_of(inner).joined, 1);
+            CHECK_EQ(info_of(inner).sm_count, 24U);
+            gcx_resource resource{};
+            CHECK_REFUSED(gcx_reservation_get_resource(inner, &resource),
+                          GCX_ERROR_NOT_INITIALIZED);
+            self.point();
+            self.point();
+        });
+        joined.arrived();
+        CHECK_EQ(listed().size(), 1U);
+        give_back(reservation);
+        // The other one has it still.
+        CHECK_EQ(held_sms(listed()), 24U);
+        CHECK_OK(gcx_reservation_join(token.c_str(), &reservation));
+        gcx_resource resource{};
+        CHECK_OK(gcx_reservation_get_resource(reservation, &resource));
+        CHECK_EQ(sms(resource), 24U);
+        CHECK_EQ(token_of(reservation), token);
+        joined.kill(SIGKILL);
+        CHECK_EQ(held_sms(listed()), 24U);
+        give_back(reservation);
+        CHECK(listed().empty());
+        CHECK_REFUSED(gcx_reservation_join(token.c_str(), &reservation), GCX_ERROR_NOT_FOUND);
+    });
+    CHECK(folder.files().empty());
+}
+
+// Nor one that has only just been forked, and has not run yet.
+void test_giving_back_at_a_fork() {
+    const Folder folder;
+    on_machine(kH100, [&] {
+        for (int round = 0; round < 50; round++) {
+            const gcx_reservation reservation = taken(24);
+            const pid_t child = fork();
+            if (child == 0)
+                _exit(0);
+            give_back(reservation);
+            CHECK(listed().empty());
+            CHECK(folder.files().empty());
+            CHECK_EQ(waitpid(child, nullptr, 0), child);
+        }
+    });
+}
+
+// A child of fork, and a program that it starts, keep a reservation alive only where that was asked
+// for.
+void test_forks() {
+    const Folder folder;
+    for (const uint32_t flags : {0U, GCX_RESERVATION_INHERIT}) {
+        int report[2] = {-1, -1};
+        CHECK_EQ(pipe(report), 0);
+        Other holder([&](Other& self) {
+            publish::open_machine(kH100);
+            const gcx_reservation reservation = taken(24, {.flags = flags});
+            CHECK_EQ(info_of(reservation).flags, flags);
+            for (const bool starts : {false, true}) {
+                const pid_t child = fork();
+                if (child == 0) {
+                    if (starts)
+                        execlp("sleep", "sleep", "100", nullptr);
+                    pause();
+                }
+                CHECK_EQ(write(report[1], &child, sizeof child),
+                         static_cast<ssize_t>(sizeof child));
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(50)); // until exec is done
+            self.point();
+        });
+        pid_t children[2] = {};
+        for (pid_t& child : children)
+            CHECK_EQ(read(report[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+        holder.arrived();
+        CHECK_EQ(held_sms(listed()), 24U);
+        holder.kill(SIGKILL);
+        // (qemu lets a child keep what it must not inherit, and the lock with that.)
+        if (flags != 0 || !check::emulated)
+            CHECK_EQ(held_sms(listed()), flags == 0 ? 0U : 24U);
+        for (const pid_t child : children) {
+            if (CHECK(child > 0))
+                ::kill(child, SIGKILL);
+        }
+        for (int tries = 0; tries < 1000 && !listed().empty(); tries++)
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        CHECK(listed().empty());
+        close(report[0]);
+        close(report[1]);
+    }
+    CHECK(folder.files().empty());
+}
+
+// Waits until a process has become this program.
+void await_program(pid_t pid, const std::string& program) {
+    std::string name;
+    for (int tries = 0; tries < 5000 && name != program; tries++) {
+        std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK_EQ(name, program);
+}
+
+// The process that took a reservation becomes another program, forks one that keeps the
+// reservation, and ends.
+void listed_process_taker_ended_is_one_that_lives() {
+    const Folder folder;
+    std::array<int, 2> pids{};
+    CHECK_EQ(pipe(pids.data()), 0);
+    const pid_t taker = fork();
+    if (taker == 0) {
+        publish::open_machine(kH100);
+        taken(24, {.name = "job", .flags = GCX_RESERVATION_INHERIT});
+        const std::string report = "echo $$ >&" + std::to_string(pids[1]) +
+                                   "; sleep 100 & echo $! >&" + std::to_string(pids[1]);
+        execlp("sh", "sh", "-c", report.c_str(), nullptr);
+        _exit(127);
+    }
+    close(pids[1]);
+    FILE* const report = fdopen(pids[0], "r");
+    pid_t shell = 0;
+    pid_t heir = 0;
+    CHECK_EQ(std::fscanf(report, "%d %d", &shell, &heir), 2);
+    CHECK_EQ(shell, taker);
+    CHECK_EQ(waitpid(taker, nullptr, 0), taker);
+    await_program(heir, "sleep");
+    const std::vector<gcx_live_reservation> found = listed();
+    CHECK_EQ(found.size(), 1U);
+    if (found.size() == 1) {
+        CHECK_EQ(found[0].pid, heir);
+        CHECK_EQ(std::string(found[0].process_name), "sleep");
+        CHECK_EQ(std::string(found[0].name), "job");
+    }
+    on_machine(kH100, [heir] {
+        gcx_reservation more = nullptr;
+        CHECK_REFUSED(take(112, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK(message_has("\"job\" of process " + std::to_string(heir) + " (sleep) has 24"));
+    });
+    kill(heir, SIGKILL);
+    std::fclose(report);
+    while (!listed().empty()) // the one that reaps it does so in its own time
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// While the taker lives it is the one that is named, by the program that it is by then.
+void listed_process_taker_became_a_program_has_its_name() {
+    const Folder folder;
+    const pid_t taker = fork();
+    if (taker == 0) {
+        publish::open_machine(kH100);
+        taken(24, {.flags = GCX_RESERVATION_INHERIT});
+        execlp("sleep", "sleep", "100", nullptr);
+        _exit(127);
+    }
+    await_program(taker, "sleep");
+    const std::vector<gcx_live_reservation> found = listed();
+    CHECK_EQ(found.size(), 1U);
+    if (found.size() == 1) {
+        CHECK_EQ(found[0].pid, taker);
+        CHECK_EQ(std::string(found[0].process_name), "sleep");
+    }
+    kill(taker, SIGKILL);
+    CHECK_EQ(waitpid(taker, nullptr, 0), taker);
+    CHECK(listed().empty());
+}
+
+} // namespace
+
+int main() {
+    for (const char* spec : {"h100@12.4", "h100@13.0", "h200@13.1", "h100@13.5", "a100@12.8",
+                             "orin@13.0", "gb200@13.5"})
+        test_on(spec);
+    test_listed_as_taken();
+    test_arguments();
+    test_processes();
+    test_order();
+    test_a_killed_waiter_is_skipped();
+    wait_for_rest_is_listed_as_rest();
+    test_joining();
+    test_giving_back_at_a_fork();
+    test_forks();
+    if (!check::emulated) { // an emulator is the program then
+        listed_process_taker_ended_is_one_that_lives();
+        listed_process_taker_became_a_program_has_its_name();
+    }
+    return check::summary("reservations");
+}

@@ -1,0 +1,402 @@
+// Reservations: what they get and give, in this process and among several.
+#include "tests.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+static_assert(!std::is_copy_constructible_v<gcx::reservation>);
+static_assert(!std::is_copy_assignable_v<gcx::reservation>);
+static_assert(std::is_nothrow_move_constructible_v<gcx::reservation>);
+static_assert(std::is_nothrow_move_assignable_v<gcx::reservation>);
+static_assert(sizeof(gcx::reservation) == sizeof(gcx_reservation));
+static_assert(!std::is_constructible_v<gcx::reservation, gcx::device, bool>);
+static_assert(!std::is_convertible_v<gcx::reservation, gcx::resource>);
+static_assert(!std::is_convertible_v<std::string, gcx::reservation>);
+
+gcx::reservation_params held_within(std::chrono::milliseconds timeout,
+                                    const gcx::cancel* cancel = nullptr) {
+    gcx::reservation_params params;
+    params.timeout = timeout;
+    params.cancel = cancel;
+    return params;
+}
+
+void until_holds_are(std::size_t count) {
+    while (gcx::live_reservations().size() != count)
+        std::this_thread::sleep_for(1ms);
+}
+
+void no_other_reservation_has_them() {
+    const gcx::reservation one(0, 24, {"one"});
+    const gcx::reservation two(0, 22, {"two"});
+    const gcx::reservation there(1, gcx::rest);
+    CHECK(one.sm_count() == 24 && two.sm_count() == 24 && there.sm_count() == 132);
+    CHECK(one.name() == "one" && there.name().empty() && one.id() != two.id());
+    CHECK_EQ(one.get_resource().overlap(two.get_resource()), 0u);
+    CHECK(there.get_resource().device() == 1);
+    const gcx_reservation_info info = two.info();
+    CHECK(info.family == gcx::family::coscheduled && info.simulated == 1 && info.joined == 0);
+    CHECK(info.lost == 0 && info.device_sm_count == 132 && info.mps == gcx::mps_state::off);
+
+    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::reservation(0, 100));
+    CHECK(std::string(gcx::last_error_message()).find("\"two\"") != std::string::npos);
+    const std::vector<gcx_live_reservation> live = gcx::live_reservations();
+    CHECK_EQ(live.size(), 3u);
+    uint32_t sms = 0;
+    bool found = false;
+    for (const gcx_live_reservation& reservation : live) {
+        CHECK(reservation.pid == getpid() && reservation.user == geteuid() &&
+              reservation.waits == 0);
+        sms += reservation.sm_count;
+        found |= reservation.id == one.id() && std::string(reservation.name) == "one" &&
+                 reservation.atoms[0] == one.info().atoms[0];
+    }
+    CHECK(found && sms == 24 + 24 + 132);
+}
+
+// More than the list has room for at first, in a folder that only its caller names.
+void reservations_of_a_named_folder() {
+    const Folder other("GCX_RESERVATION_OTHER_DIR");
+    gcx::reservation_params params;
+    params.folder = other.path;
+    const gcx::reservation usual(0, gcx::rest);
+    std::vector<gcx::reservation> reservations;
+    reservations.reserve(20);
+    for (int i = 0; i < 20; i++)
+        reservations.emplace_back(i % 2, 8, params);
+    CHECK_EQ(gcx::live_reservations(other.path).size(), 20u);
+    CHECK_EQ(gcx::live_reservations().size(), 1u);
+    CHECK_EQ(reservations[7].token().rfind(std::string(other.path) + "/", 0), std::size_t{0});
+    std::swap(reservations[3], reservations[12]);
+    reservations.erase(reservations.begin() + 5, reservations.begin() + 9);
+    CHECK_EQ(gcx::live_reservations(std::string(other.path)).size(), 16u);
+    reservations.clear();
+    CHECK(gcx::live_reservations(other.path).empty());
+}
+
+// They keep to its SMs, and keep it.
+void leases_of_a_reservation() {
+    std::optional<gcx::reservation> held(std::in_place, 0, 40);
+    const gcx::resource mine = held->get_resource();
+    gcx::lease steps(*held, 16, {"steps"});
+    const gcx::lease others(*held, gcx::rest);
+    CHECK(steps.sm_count() == 16 && others.sm_count() == 24 && steps.name() == "steps");
+    CHECK((steps.get_resource() | others.get_resource()) == mine);
+    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::lease(*held, 8));
+    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, steps.resize(24));
+    held.reset();
+    CHECK_EQ(gcx::live_reservations().size(), 1u);
+    steps.resize(16);
+    CHECK_EQ((steps.get_resource() - mine).sm_count(), 0u);
+    steps.close();
+    CHECK_EQ(gcx::live_reservations().size(), 1u);
+}
+
+void waits_for_reservations() {
+    const gcx::cancel cancel;
+    std::optional<gcx::reservation> held(std::in_place, 0, 100);
+    gcx::reservation large;
+    std::thread first([&] {
+        gcx::reservation_params params = held_within(gcx::forever);
+        params.name = "large";
+        large = gcx::reservation(0, 64, params);
+    });
+    until_holds_are(2);
+    CHECK(gcx::live_reservations()[1].waits == 1 && gcx::live_reservations()[1].sm_count == 64);
+    CHECK_EQ(std::string(gcx::live_reservations()[1].name), "large");
+    // 28 are free, for who came first.
+    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::reservation(0, 8));
+    CHECK_THROWS(GCX_ERROR_ALREADY_ACQUIRED, gcx::reservation(0, 8, held_within(3ms)));
+    CHECK(std::string(gcx::last_error_message()).find("timed out after 3 ms") != std::string::npos);
+    std::thread given_up([&] {
+        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED,
+                     gcx::reservation(0, 8, held_within(gcx::forever, &cancel)));
+    });
+    until_holds_are(3);
+    cancel.signal();
+    given_up.join();
+#ifdef __cpp_lib_jthread
+    std::jthread stopped([](const std::stop_token& stop) {
+        CHECK_THROWS(GCX_ERROR_NOT_PERMITTED, gcx::reservation(0, 8, stop, {.timeout = 1h}));
+    });
+    until_holds_are(3);
+    stopped.request_stop();
+    stopped.join();
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
+                 gcx::reservation(0, 8, std::stop_token(), held_within(1ms, &cancel)));
+    const gcx::reservation there(1, 8, std::stop_token());
+    CHECK_EQ(gcx::lease(there, 8, std::stop_token()).sm_count(), 8u);
+#endif
+    held.reset();
+    first.join();
+    CHECK_EQ(large.sm_count(), 64u);
+    CHECK_EQ(gcx::reservation(0, gcx::rest).sm_count(), 68u);
+}
+
+void holds_move() {
+    gcx::reservation reservation(0, 24);
+    const gcx_reservation handle = reservation.handle();
+    gcx::reservation moved = std::move(reservation);
+    CHECK(moved.handle() == handle && !reservation); // NOLINT(bugprone-use-after-move)
+    gcx::reservation other(0, 32);
+    other = std::move(moved);
+    CHECK_EQ(gcx::live_reservations().size(), 1u);
+    gcx_reservation const detached = other.detach();
+    CHECK(!other && detached == handle && gcx::live_reservations().size() == 1);
+    gcx::reservation adopted = gcx::reservation::adopt(detached);
+    CHECK_EQ(adopted.sm_count(), 24u);
+    adopted.close();
+    CHECK(!adopted && gcx::live_reservations().empty());
+}
+
+// This program again, which joins by the token. It says when it has, and goes on when it is told.
+class Joined {
+  public:
+    explicit Joined(const std::string& token) {
+        const int version = gcx::driver_info().version;
+        const std::string driver = "sim:2xh100@" + std::to_string(version / 1000) + "." +
+                                   std::to_string(version % 1000 / 10);
+        int in[2] = {-1, -1};
+        int out[2] = {-1, -1};
+        if (!CHECK(pipe(in) == 0 && pipe(out) == 0))
+            return;
+        pid_ = fork();
+        if (pid_ == 0) {
+            dup2(in[0], STDIN_FILENO);
+            dup2(out[1], STDOUT_FILENO);
+            for (const int end : {in[0], in[1], out[0], out[1]})
+                ::close(end);
+            execl("/proc/self/exe", "cpp-tests", "join", token.c_str(), driver.c_str(), nullptr);
+            _exit(127);
+        }
+        ::close(in[0]);
+        ::close(out[1]);
+        char said = 0;
+        CHECK(read(out[0], &said, 1) == 1 && said == 'j');
+        ::close(out[0]);
+        go_on_ = in[1];
+    }
+    ~Joined() {
+        ::close(go_on_);
+        int status = -1;
+        CHECK(waitpid(pid_, &status, 0) == pid_ && status == 0);
+    }
+    Joined(const Joined&) = delete;
+    Joined& operator=(const Joined&) = delete;
+
+  private:
+    pid_t pid_ = -1;
+    int go_on_ = -1;
+};
+
+void joined_by_another_process() {
+    gcx::reservation held(0, 24, {"engine"});
+    const std::string token = held.token();
+    {
+        const Joined other(token);
+        held.close();
+        const std::vector<gcx_live_reservation> live = gcx::live_reservations();
+        CHECK(live.size() == 1 && std::string(live[0].name) == "engine");
+        gcx::reservation_params more;
+        more.min_sm_count = 8;
+        CHECK_EQ(gcx::reservation(0, gcx::rest, more).sm_count(), 132u - 24);
+        held = gcx::reservation::join(token);
+        CHECK(held.info().joined == 1 && held.token() == token);
+    }
+    CHECK_EQ(gcx::lease(held, gcx::rest).sm_count(), 24u);
+    held.close();
+    CHECK(gcx::live_reservations().empty());
+    CHECK_THROWS(GCX_ERROR_NOT_FOUND, gcx::reservation::join(token));
+}
+
+// Ended in any order, also with the leases that they gave, they leave nothing.
+void holds_end_in_any_order(const Folder& folder) {
+    gcx::set_cache_limit(0);
+    const auto before = support::sim::counts();
+    {
+        std::optional<gcx::lease> outlives;
+        std::vector<gcx::reservation> reservations;
+        reservations.reserve(8);
+        for (int i = 0; i < 8; i++)
+            reservations.emplace_back(0, 8);
+        outlives.emplace(reservations[2], gcx::rest);
+        const gcx::context context(reservations[3].get_resource());
+        const gcx::stream stream(context);
+        reservations.erase(reservations.begin() + 1, reservations.begin() + 5);
+        CHECK_EQ(stream.sm_ids().size(), 8u);
+        CHECK_EQ(gcx::live_reservations().size(), 5u);
+    }
+    CHECK(gcx::live_reservations().empty() && gcx::live_leases().empty());
+    CHECK_EQ(support::left_behind(before, support::sim::counts()), "");
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+        CHECK(entry.path().filename().string().find("reservation-") == std::string::npos);
+}
+
+// Every member function of an owner without a handle, and closing again.
+void empty_holds() {
+    const gcx_result invalid = GCX_ERROR_INVALID_HANDLE;
+    const gcx::reservation none;
+    CHECK_THROWS(invalid, none.info());
+    CHECK_THROWS(invalid, none.token());
+    CHECK_THROWS(invalid, none.get_resource());
+    CHECK_THROWS(invalid, gcx::lease(none, 8));
+
+    gcx::reservation reservation(0, 24);
+    const std::string token = reservation.token();
+    for (int i = 0; i < 2; i++) {
+        reservation.close();
+        CHECK(!reservation);
+    }
+    CHECK_THROWS(invalid, reservation.info());
+    CHECK_THROWS(GCX_ERROR_NOT_FOUND, gcx::reservation::join(token));
+    gcx::cancel cancel;
+    cancel.close();
+    gcx::reservation_params params;
+    params.cancel = &cancel;
+    CHECK_THROWS(invalid, gcx::reservation(0, 8, params));
+
+    // Given up behind its back, by C.
+    gcx::reservation other(0, 24);
+    CHECK_OK(gcx_reservation_release(other.handle()));
+    CHECK_THROWS(invalid, other.close());
+    CHECK_THROWS(invalid, other.token());
+    (void)other.detach();
+    CHECK(gcx::live_reservations().empty());
+}
+
+void wrong_reservations() {
+    const auto refused = [](auto change) {
+        gcx::reservation_params params;
+        change(params);
+        CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::reservation(0, 24, params));
+    };
+    refused([](auto& params) { params.flags = support::no_such<gcx::reservation_flags>(0x80); });
+    refused([](auto& params) { params.timeout = -1ms; });
+    refused([](auto& params) { params.name = std::string("de\0code", 7); });
+    refused([](auto& params) { params.folder = ""; });
+    refused([](auto& params) { params.folder = std::string("/tmp\0/x", 7); });
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::reservation(2, 24));
+    CHECK_THROWS(GCX_ERROR_INVALID_DEVICE, gcx::reservation(-1, 24));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::reservation(0, -8));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::reservation(0, 1L << 40));
+    CHECK_THROWS(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION, gcx::reservation(0, 140));
+    const gcx::reservation there(0, 8, {std::string(63, 'n')});
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::reservation::join(there.token() + '\0'));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::live_reservations(std::string("/tmp\0/x", 7)));
+    CHECK_EQ(gcx::live_reservations().size(), 1u);
+}
+
+// As in reservation.hpp's example: the variable may be missing in the process that joins.
+void reservation_join_of_unset_variable_is_refused() {
+    unsetenv("GCX_TEST_NO_SUCH_RESERVATION");
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE,
+                 gcx::reservation::join(std::getenv("GCX_TEST_NO_SUCH_RESERVATION")));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::reservation::join(nullptr));
+    try {
+        (void)gcx::reservation::join(std::getenv("GCX_TEST_NO_SUCH_RESERVATION"));
+    } catch (const gcx::error& error) {
+        CHECK(std::string(error.what()).find("std::getenv") != std::string::npos);
+    }
+    const gcx::reservation there(0, 8);
+    setenv("GCX_TEST_RESERVATION", there.token().c_str(), 1);
+    CHECK_EQ(gcx::reservation::join(std::getenv("GCX_TEST_RESERVATION")).id(), there.id());
+    CHECK_EQ(gcx::reservation::join(there.token()).id(), there.id());
+    unsetenv("GCX_TEST_RESERVATION");
+}
+
+// Where the variable is not set; a folder that is none means the default one only if it is left
+// out.
+void unset_variable_as_folder_or_name_is_refused() {
+    unsetenv("GCX_TEST_UNSET");
+    const auto unset = [] { return std::getenv("GCX_TEST_UNSET"); };
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::live_reservations(unset()));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::reservation(0, 8, {unset()}));
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, gcx::lease(0, 8, {unset()}));
+    gcx::reservation_params params;
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, params.folder = unset());
+    CHECK_THROWS(GCX_ERROR_INVALID_VALUE, params.name = unset());
+    CHECK(!params.folder && params.name.empty());
+    try {
+        (void)gcx::live_reservations(unset());
+    } catch (const gcx::error& error) {
+        CHECK(std::string(error.what()).find("std::getenv") != std::string::npos);
+    }
+}
+
+// What a std::string is made of is taken as before.
+void names_and_folders_are_given_as_strings_are() {
+    gcx::reservation_params params;
+    const std::string text = "a name";
+    const char* const pointer = text.c_str();
+    params.name = pointer;
+    CHECK(params.name == text);
+    params.name = text;
+    params.name = std::string("another");
+    CHECK(params.name == "another");
+    params.name = {};
+    CHECK(params.name.empty());
+    const std::optional<std::string> folder = "/a/folder";
+    params.folder = folder;
+    CHECK(params.folder == folder);
+    params.folder = std::nullopt;
+    params.folder = "/another";
+    params.folder = {};
+    CHECK(!params.folder);
+    CHECK_EQ(gcx::live_reservations({}).size(), gcx::live_reservations(std::nullopt).size());
+    CHECK_EQ(gcx::live_reservations(std::optional<std::string>()).size(),
+             gcx::live_reservations().size());
+}
+
+// They end with the process, after the driver's own end.
+void holds_left_to_the_end() {
+    static const gcx::reservation reservation(0, 24);
+    static const gcx::lease lease(reservation, 8);
+    // Never ended at all.
+    CHECK(gcx::reservation(0, 8).detach() != nullptr);
+}
+
+} // namespace
+
+int join_reservation(const char* token, const char* driver) {
+    const gcx::reservation held = gcx::reservation::join(token);
+    CHECK(held.info().joined == 1 && held.sm_count() == 24 && held.name() == "engine");
+    CHECK(gcx::live_reservations().size() == 1 && gcx::live_reservations()[0].id == held.id());
+    CHECK(write(STDOUT_FILENO, "j", 1) == 1);
+    char none = 0;
+    CHECK_EQ(read(STDIN_FILENO, &none, 1), 0);
+    gcx::open_driver(driver);
+    const gcx::lease lease(held, gcx::rest);
+    CHECK_EQ(gcx::stream(lease).sm_ids().size(), 24u);
+    return check::failed == 0 ? 0 : 1;
+}
+
+void test_reservations() {
+    const Folder folder("GCX_RESERVATION_DIR");
+    on_each_driver([&] {
+        no_other_reservation_has_them();
+        reservations_of_a_named_folder();
+        leases_of_a_reservation();
+        waits_for_reservations();
+        holds_move();
+        joined_by_another_process();
+        holds_end_in_any_order(folder);
+        empty_holds();
+        wrong_reservations();
+        reservation_join_of_unset_variable_is_refused();
+        unset_variable_as_folder_or_name_is_refused();
+        names_and_folders_are_given_as_strings_are();
+        holds_left_to_the_end();
+    });
+    CHECK(gcx::live_reservations().empty());
+}

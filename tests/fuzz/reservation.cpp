@@ -1,0 +1,171 @@
+// A byte string as the file of a reservation that a process keeps alive and that may be hostile: it
+// is left out, with a warning, or what is listed of it can be believed; it can be joined only then;
+// and who takes SMs gets none that it has, or an error. The first byte chooses: the bytes as they
+// are, or changes of a right file, sealed anew or not, each an offset, a width and a number.
+
+#include "bytes.hpp"
+#include "fresh.hpp"
+
+#include "core/reservation_record.hpp"
+
+#include <gcx.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+using fuzz::Bytes;
+using fuzz::must;
+namespace reservations = gcx::reservations;
+
+namespace {
+
+constexpr uint8_t kRaw = 1;
+constexpr uint8_t kSealed = 2;
+constexpr uint8_t kTakes = 4;
+
+// As one of the simulated H100 that a process has taken, the first atoms of it.
+reservations::Record right_record() {
+    reservations::Record record{};
+    static const gcx_device_info device = [] {
+        gcx_device_info info = GCX_DEVICE_INFO_INIT;
+        must(gcx_device_get_info(0, &info) == GCX_SUCCESS, "no device");
+        return info;
+    }();
+    record.id = 0x0123456789abcdef;
+    record.driver_version = 13000;
+    record.simulated = 1;
+    record.family = GCX_SM_FAMILY_COSCHEDULED;
+    record.device_sm_count = 132;
+    record.unit_count = 15;
+    record.unit_size = 8;
+    record.odd_size = 12;
+    record.mps = GCX_MPS_OFF;
+    record.atoms[0] = 7;
+    std::memcpy(record.uuid, device.uuid, sizeof record.uuid);
+    reservations::seal(record);
+    return record;
+}
+
+std::string bytes_of(const uint8_t* data, std::size_t size, const reservations::Record& right) {
+    if ((data[0] & kRaw) != 0)
+        return {reinterpret_cast<const char*>(data + 1), size - 1};
+    reservations::Record record = right;
+    auto* const text = reinterpret_cast<char*>(&record);
+    Bytes bytes(data + 1, size - 1);
+    while (!bytes.empty()) {
+        const std::size_t width = std::size_t{1} << (bytes.next() & 3);
+        const std::size_t at = (bytes.next() | (bytes.next() & 1U) << 8) % (sizeof record - width);
+        const uint64_t number = uint64_t{bytes.word()} << 32 | bytes.word();
+        std::memcpy(text + at, &number, width);
+    }
+    if ((data[0] & kSealed) != 0)
+        reservations::seal(record);
+    return std::string(record.bytes());
+}
+
+// Somebody keeps it alive, for good.
+class HostileFile {
+  public:
+    explicit HostileFile(const std::string& name) {
+        const std::string folder = std::getenv("GCX_RESERVATION_DIR");
+        path_ = folder + "/" + name;
+        file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        struct flock lock{};
+        lock.l_type = F_RDLCK;
+        must(file_ >= 0 && fcntl(file_, F_OFD_SETLK, &lock) == 0, "the file can't be made");
+    }
+    const std::string& path() const { return path_; }
+    void put(const std::string& bytes) const {
+        must(ftruncate(file_, 0) == 0 &&
+                 pwrite(file_, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
+             "the file can't be written");
+    }
+
+  private:
+    std::string path_;
+    int file_ = -1;
+};
+
+void check_listed(const gcx_live_reservation& reservation) {
+    uint32_t sms = 0;
+    for (uint32_t atom = 0; atom < 512; atom++) {
+        if ((reservation.atoms[atom / 64] >> (atom % 64) & 1) == 0)
+            continue;
+        must(atom < reservation.atom_count, "an atom that the device doesn't have");
+        sms += atom + 1 == reservation.atom_count ? reservation.last_atom_sm_count
+                                                  : reservation.atom_sm_count;
+    }
+    must(reservation.waits <= 1 &&
+             (reservation.waits == 1 ? sms == 0 : sms == reservation.sm_count),
+         "not its SMs");
+    must(sms <= reservation.device_sm_count, "more SMs than the device has");
+    must(reservation.family >= GCX_SM_FAMILY_COSCHEDULED &&
+             reservation.family <= GCX_SM_FAMILY_MAX_CLUSTER &&
+             reservation.mps >= GCX_MPS_UNKNOWN && reservation.mps <= GCX_MPS_ON,
+         "no family, or no state of MPS");
+    must(std::memchr(reservation.name, 0, sizeof reservation.name) != nullptr &&
+             std::memchr(reservation.process_name, 0, sizeof reservation.process_name) != nullptr &&
+             std::memchr(reservation.device_name, 0, sizeof reservation.device_name) != nullptr,
+         "a name without end");
+}
+
+void take_beside(uint32_t listed, const gcx_live_reservation& other) {
+    gcx_reservation reservation = nullptr;
+    const gcx_result result = gcx_reservation_acquire(0, GCX_REST, nullptr, &reservation);
+    if (listed == 0)
+        must(result == GCX_ERROR_OPERATING_SYSTEM,
+             "taken beside a reservation that can't be believed");
+    if (result != GCX_SUCCESS) {
+        must(result == GCX_ERROR_OPERATING_SYSTEM || result == GCX_ERROR_ALREADY_ACQUIRED,
+             "no error of reservations");
+        return;
+    }
+    gcx_reservation_info info = GCX_RESERVATION_INFO_INIT;
+    must(gcx_reservation_get_info(reservation, &info) == GCX_SUCCESS, "no info");
+    for (std::size_t word = 0; word < 8; word++)
+        must((info.atoms[word] & other.atoms[word]) == 0,
+             "two reservations with an atom in common");
+    // Those who wait in a reservation have a queue of their own.
+    must(other.waits == 0 || other.parent != 0, "taken before one who waits");
+    must(gcx_reservation_release(reservation) == GCX_SUCCESS, "it can't be given back");
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+    if (size == 0)
+        return -1;
+    fuzz::begin_input("sim:h100@13.0");
+    static const reservations::Record right = right_record();
+    static const HostileFile file(reservations::file_name(right));
+    file.put(bytes_of(data, size, right));
+    std::array<gcx_live_reservation, 2> found{};
+    uint32_t count = 0;
+    must(gcx_reservation_list(nullptr, found.data(), 2, &count) == GCX_SUCCESS, "no list");
+    must(count <= 1, "reservations of nobody");
+    if (count == 1)
+        check_listed(found[0]);
+    gcx_reservation joined = nullptr;
+    const gcx_result result = gcx_reservation_join(file.path().c_str(), &joined);
+    must((result == GCX_SUCCESS) == (count == 1 && found[0].waits == 0), "joined, or not");
+    if (result == GCX_SUCCESS) {
+        gcx_resource resource{};
+        if (gcx_reservation_get_resource(joined, &resource) == GCX_SUCCESS) {
+            gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+            must(gcx_resource_get_info(&resource, &info) == GCX_SUCCESS &&
+                     info.sm_count == found[0].sm_count,
+                 "a resource of other SMs");
+        }
+        must(gcx_reservation_release(joined) == GCX_SUCCESS, "it can't be given back");
+    }
+    if ((data[0] & kTakes) != 0)
+        take_beside(count, found[0]);
+    fuzz::close_library();
+    return 0;
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Reservations on a GPU: two processes under MPS, one big and one small, with reservations and without, and a
+# third that tries to take what they hold: docs/reservations.md.
+#     tests/gpu/reservations.sh BUILD [SECONDS FOR EACH ROW]
+# Starts an MPS daemon of its own, with folders of its own, and ends it. Needs a GPU of 132 SMs that
+# nobody else uses. Ends with "N passed, N failed".
+set -uo pipefail
+build=$(realpath "${1:?usage: tests/gpu/reservations.sh BUILD [SECONDS FOR EACH ROW]}")
+seconds=${2:-10}
+program=$build/tests/gpu/gcx-gpu-mps
+gcx=$build/src/cli/gcx
+export LD_LIBRARY_PATH=$build/src${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+unset GCX_DRIVER CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_DEVICE_MAX_CONNECTIONS
+folder=$(mktemp -d)
+mkdir "$folder/nobody" "$folder/pipe" "$folder/log"
+mkdir -m 700 "$folder/run"
+export GCX_RESERVATION_DIR=$folder/run # where the reservations are
+passed=0
+failed=0
+daemon=
+started=()
+
+control() { CUDA_MPS_PIPE_DIRECTORY=$folder/pipe CUDA_MPS_LOG_DIRECTORY=$folder/log nvidia-cuda-mps-control "$@"; }
+
+end() {
+    [ ${#started[@]} -eq 0 ] || kill -KILL "${started[@]}" 2>/dev/null
+    [ -z "$daemon" ] || echo quit | control >"$folder/log/quit" 2>&1
+    rm -rf "$folder"
+}
+trap end EXIT
+trap 'exit 1' INT TERM
+
+under_mps=(env "CUDA_MPS_PIPE_DIRECTORY=$folder/pipe" "CUDA_MPS_LOG_DIRECTORY=$folder/log")
+without=(env "CUDA_MPS_PIPE_DIRECTORY=$folder/nobody")
+
+check() { # NAME CONDITION: of awk
+    if awk "BEGIN { exit !($2) }"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED: %s: %s\n' "$1" "$2"
+    fi
+}
+
+# row NAME PART-OF-THE-BIG PART-OF-THE-SMALL: leaves p50, p90, p99 of the small one in us and the big
+# one's kernels a second; PART "" runs none.
+row() {
+    local big=
+    rate=0 p50=0 p90=0 p99=0
+    if [ -n "$2" ]; then
+        "${under_mps[@]}" "$program" hog "$((seconds + 6))" "$2" >"$folder/hog" 2>"$folder/hog.err" &
+        big=$!
+        started+=("$big")
+        sleep 3
+    fi
+    [ -z "$3" ] || read -r p50 p90 p99 < <("${under_mps[@]}" timeout 120 "$program" critical "$seconds" "$3")
+    if [ -n "$big" ]; then
+        wait "$big" && rate=$(<"$folder/hog")
+        cat "$folder/hog.err"
+    fi
+    printf '%-46s %10s %10s %10s %8s\n' "$1" "$p50" "$p90" "$p99" "$rate"
+    check "$1: it ran" "(\"$3\" == \"\" || $p50 > 0) && (\"$2\" == \"\" || $rate > 0)"
+}
+
+# taker SECONDS SMS: leaves result and waited, in ms.
+taker() { read -r result waited < <("${under_mps[@]}" timeout 120 "$program" taker "$1" "$2"); }
+
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+date -u +%Y-%m-%d
+if ! command -v nvidia-cuda-mps-control >/dev/null || ! control -d; then
+    printf 'the MPS daemon did not start, or nvidia-cuda-mps-control is not installed\n'
+    cat "$folder"/log/* 2>/dev/null
+    printf '%d passed, %d failed\n' "$passed" "$((failed + 1))"
+    exit 1
+fi
+daemon=yes
+printf '%-46s %10s %10s %10s %8s\n' 'us, launch to end of a kernel of 24 blocks' p50 p90 p99 big/s
+row 'the small one alone' '' plain
+alone=$p50
+row 'the big one alone' plain ''
+most=$rate
+row 'plain MPS' plain plain
+plain_p50=$p50 plain_p99=$p99
+row 'reservations of 108 and 24 SMs' held-108 held-24
+check 'the small one has its latency' "$p50 < $alone * 4"
+check 'its p99 is at most a tenth of that of plain MPS' "$p99 * 10 <= $plain_p99"
+check 'the big one keeps 0.7 of its kernels: 108 of 132 SMs are 0.82' "$rate >= 0.7 * $most"
+printf 'plain MPS: p50 %s us; with reservations %s us\n' "$plain_p50" "$p50"
+
+# A third process, while two hold all the SMs.
+"${under_mps[@]}" "$program" hog 600 held-108 >/dev/null &
+big=$!
+started+=("$big")
+"${under_mps[@]}" "$program" hog 600 held-24 >/dev/null &
+small=$!
+started+=("$small")
+for _ in $(seq 100); do
+    [ "$("$gcx" ps --json | grep -c '"sm_count": \(108\|24\)')" -eq 2 ] && break
+    sleep 0.1
+done
+"$gcx" ps
+"$gcx" ps | grep -q '132 held, 0 free'
+check 'gcx ps shows both, and that nothing is free' "$? == 0"
+"$gcx" ps --json | grep -q '"mps": "on"'
+check 'gcx ps says that MPS shares the device' "$? == 0"
+taker 0 24
+printf 'a third, without waiting: %s after %s ms\n' "$result" "$waited"
+check 'it is refused' "\"$result\" == \"GCX_ERROR_ALREADY_ACQUIRED\""
+taker 2 24
+printf 'a third, with 2 s: %s after %s ms\n' "$result" "$waited"
+check 'it waits in vain' "\"$result\" == \"GCX_ERROR_ALREADY_ACQUIRED\" && $waited >= 2000"
+(sleep 2 && kill -KILL "$small") &
+taker 60 24
+printf 'a third, while the small one is killed after 2 s: %s after %s ms\n' "$result" "$waited"
+check 'it has the SMs of the dead' "\"$result\" == \"GCX_SUCCESS\" && $waited < 30000"
+kill -KILL "$big"
+wait "$big" "$small" 2>/dev/null
+"$gcx" ps | grep -q 'nobody holds'
+check 'nothing is held by the dead' "$? == 0"
+
+# Without MPS reservations are given, and it is said that they change nothing.
+"${without[@]}" "$program" taker 0 24 | grep -q GCX_SUCCESS
+check 'a reservation without MPS' "$? == 0"
+GCX_LOG=warning "${without[@]}" "$program" taker 0 24 2>&1 | grep -q 'reservations isolate nothing'
+check 'the log says what it is worth' "$? == 0"
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]
