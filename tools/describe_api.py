@@ -74,14 +74,9 @@ NATIVES = {
 }
 # What follows from no rule below: the header's words, which must still be in the comment.
 NULLABLE = {
-    ("gcx_publish_start", "name"): "NULL: the program's",
-    ("gcx_published_process_list", "processes"): "processes, which may be NULL if that is 0",
-    ("gcx_published_lease_list", "leases"): "leases, which may be NULL if that is 0",
-    ("gcx_reservation_list", "folder"): "folder: NULL as in gcx_reservation_params",
-    ("gcx_reservation_list", "reservations"): "reservations, which may be NULL if that is 0",
+    ("gcx_publish_start", "name"): "NULL: the program's name",
     ("gcx_sm_plan", "sm_counts"): "Either may be NULL",
     ("gcx_sm_plan", "remainder_sm_count"): "Either may be NULL",
-    ("gcx_context_list", "contexts"): "contexts, which may be NULL if that is 0",
     ("gcx_context_pop", "context"): "*context, if not NULL",
     ("gcx_cache_trim", "trimmed"): "*trimmed, if not NULL",
     ("gcx_stream_create", "params"): "params NULL is GCX_STREAM_PARAMS_INIT",
@@ -96,7 +91,6 @@ BORROWED = {
 LIFETIMES = {
     "belongs to the thread": "thread",
     "lives as long as the library": "library",
-    "Lifetime as above": "library",
 }
 
 

@@ -187,26 +187,26 @@ GCX_SM_FAMILY_FOREIGN = 5
 gcx_workqueue_scope = c_int32
 # share the device's workqueues with all contexts
 GCX_WORKQUEUE_SCOPE_DEVICE_CTX = 0
-# where possible, share none with other contexts that are balanced
+# where possible, share no workqueue with other balanced contexts
 GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1
 
 # gcx_stream_sync.
 gcx_stream_sync = c_int32
-# CU_STREAM_NON_BLOCKING: no order with the default stream
+# CU_STREAM_NON_BLOCKING: not ordered with the default stream
 GCX_STREAM_NON_BLOCKING = 0
 # CU_STREAM_DEFAULT: green contexts have no such streams
 GCX_STREAM_BLOCKING = 1
 
 # gcx_mps_state. Whether contexts of a process on a device are shared by way of MPS.
 gcx_mps_state = c_int32
-# the driver doesn't tell
+# the driver does not report it
 GCX_MPS_UNKNOWN = 0
 GCX_MPS_OFF = 1
 GCX_MPS_ON = 2
 
 # gcx_queue_source. Where the number of connections comes from.
 gcx_queue_source = c_int32
-# CUDA's own number, 8: the variable isn't set
+# CUDA's default, 8: the variable is not set
 GCX_QUEUE_SOURCE_DEFAULT = 0
 # CUDA_DEVICE_MAX_CONNECTIONS
 GCX_QUEUE_SOURCE_ENVIRONMENT = 1
@@ -227,20 +227,22 @@ GCX_GRAPH_NODE_SEMAPHORE_WAIT = 9
 
 # gcx_capability. What a driver can do.
 gcx_capability = c_int32
-# 12.4: everything that isn't named here
+# 12.4: everything that is not listed here
 GCX_CAPABILITY_GREEN_CONTEXTS = 0
-# 12.5: the driver makes a stream from a green context. gcx makes streams on every driver; before
-# 12.5 by making the context current for a moment
+# 12.5: the driver creates streams from green contexts. Before, gcx makes the context current for
+# the call.
 GCX_CAPABILITY_STREAM_CREATE = 1
 # 13.0: cuGreenCtxGetId
 GCX_CAPABILITY_CONTEXT_ID = 2
-# 13.0: the driver tells minimum and alignment of an SM resource. Before, gcx derives them
+# 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
+# them.
 GCX_CAPABILITY_RESOURCE_DETAILS = 3
 # 13.1: coscheduled counts in gcx_sm_request, backfill
 GCX_CAPABILITY_STRUCTURED_SPLIT = 4
 # 13.1: workqueue resources
 GCX_CAPABILITY_WORKQUEUES = 5
-# 13.1: the driver tells a stream's resources. gcx tells those of its own streams on every driver
+# 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
+# driver.
 GCX_CAPABILITY_STREAM_RESOURCE = 6
 # 13.4: locality domains in gcx_sm_request
 GCX_CAPABILITY_LOCALITY_DOMAINS = 7
@@ -249,11 +251,11 @@ GCX_CAPABILITY_COUNT = 8
 # gcx_log_level.
 gcx_log_level = c_int32
 GCX_LOG_NONE = 0
-# something was lost or left behind
+# something was lost or leaked
 GCX_LOG_ERROR = 1
-# it works, but likely not as meant
+# it works, but likely not as intended
 GCX_LOG_WARNING = 2
-# which driver was opened, contexts made and given back
+# which driver was opened, contexts created and destroyed
 GCX_LOG_INFO = 3
 # every failed call and its message
 GCX_LOG_DEBUG = 4
@@ -262,7 +264,7 @@ GCX_VERSION_MAJOR = 0
 GCX_VERSION_MINOR = 2
 GCX_VERSION_PATCH = 0
 GCX_VERSION = 200
-# As a count of SMs: all that are available. A count of 0 is refused.
+# As an SM count: all SMs that are available. A count of 0 is an error.
 GCX_REST = 0xFFFFFFFF
 # [13.1+]
 GCX_SM_REQUEST_BACKFILL = 1
@@ -277,54 +279,52 @@ GCX_SPLIT_DEFAULT = 0
 GCX_SPLIT_IGNORE_SM_COSCHEDULING = 1
 # max-cluster
 GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2
-# refuse a count that would be rounded
+# fail where a count would be rounded
 GCX_SPLIT_EXACT = 256
-# of input only what no lease has, see Leases
+# leave out SMs that leases have
 GCX_SPLIT_EXCLUDE_LEASED = 512
-# no SMs of gcx_device_get_shared_sms
+# leave out gcx_device_get_shared_sms()
 GCX_SPLIT_EXCLUDE_SHARED = 1024
-# A green context of one's own: nobody else is given it while a handle or stream of it is alive, but
-# by gcx_context_from_native. So nobody else's streams are synchronized or recorded with it, and
-# none of theirs, capturing a graph, stands in the way. Given up, it is kept like others.
+# Uses a green context that no other handle shares, except those of gcx_context_from_native. So
+# synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
+# released it is cached like others.
 GCX_CONTEXT_PRIVATE = 1
-# it takes times, for gcx_event_get_elapsed; costs more
+# records times for gcx_event_get_elapsed; costs more
 GCX_EVENT_TIMING = 1
-# threads in gcx_event_synchronize sleep instead of spinning: they leave the CPU to others, and wake
-# a little later
+# gcx_event_synchronize sleeps instead of spinning
 GCX_EVENT_BLOCKING_SYNC = 2
-# as leases over these SMs have them: [13.1+] with balanced workqueues; the same as without before
-# 13.1
+# Prepares contexts as leases use them: [13.1+] with balanced workqueues. Changes nothing on older
+# drivers.
 GCX_PREPARE_FOR_LEASES = 1
-# as a time-out
+# as a timeout
 GCX_FOREVER = 0xFFFFFFFF
-# bytes of a lease's name, its final 0 among them
+# bytes of a lease's name, including the final 0
 GCX_MAX_LEASE_NAME = 64
-# others that are shared may have its SMs too
+# other shared leases may have its SMs too
 GCX_LEASE_SHARED = 1
-# refuse a driver that has no queues of its own for it
+# fail on drivers before 13.1
 GCX_LEASE_REQUIRE_WORKQUEUES = 2
-# later work waits for the former holders' on SMs that are new
+# later work waits on the device for the former owners' work
 GCX_RESIZE_DEFAULT = 0
-# a lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until all
-# new ones are free, and move when they are used after that. A lease that loses SMs moves at once,
-# as by default. Of use only once gcx_lease_prepare made the contexts: making them waits for running
-# kernels
+# A lease whose new set contains its old one stays on the old SMs until all new ones are free, and
+# moves when its streams are used after that. A lease that loses SMs moves at once. Useful only if
+# gcx_lease_prepare() created the contexts: creating them waits for running kernels.
 GCX_RESIZE_DEFERRED = 1
-# bytes of a process's name, its final 0 among them
+# bytes of a process's name, including the final 0
 GCX_MAX_PROCESS_NAME = 64
-# bytes of a token, its final 0 among them
+# bytes of a token, including the final 0
 GCX_MAX_RESERVATION_TOKEN = 4096
-# forked children and what exec starts, or this process becomes by exec, keep the reservation too,
-# until they end or close its descriptor: for launchers
+# Forked children and programs that they or this process start by exec keep the reservation too,
+# until they end or close its descriptor: for launchers.
 GCX_RESERVATION_INHERIT = 1
-# the most that CUDA takes
+# the maximum that CUDA accepts
 GCX_MAX_CONNECTIONS = 32
 GCX_MAX_GRAPH_PARTS = 16
-# bytes that are told of a kernel's name, its final 0 among them
+# bytes of a kernel's name, including the final 0; cut to fit
 GCX_MAX_KERNEL_NAME = 256
 GCX_NO_NODE = 0xFFFFFFFF
-# kernels run with the priorities that they were captured with, as in PyTorch's graphs; else with
-# that of the stream they are launched in
+# Kernels run with the priorities that they were captured with, as in PyTorch's graphs. Without it,
+# they run with the priority of the stream that the graph is launched in.
 GCX_GRAPH_NODE_PRIORITIES = 1
 GCX_MAX_SMS = 1024
 
@@ -357,10 +357,9 @@ class gcx_graph(c_void_p):
     """gcx_graph_destroy ends it; None is none."""
 
 
-# Told how far a call is, in the thread that made it, with no lock of gcx held: it may call gcx,
-# also to give the call up.
+# Reports progress.
 gcx_progress_callback = CFUNCTYPE(None, c_uint32, c_uint32, c_void_p)
-# message is valid during the call only.
+# Receives one message, which is valid during the call only.
 gcx_log_callback = CFUNCTYPE(None, gcx_log_level, c_char_p, c_void_p)
 
 
@@ -370,11 +369,11 @@ class gcx_device_info(_Struct):
         ("compute_capability_major", c_int32),
         ("compute_capability_minor", c_int32),
         ("sm_count", c_uint32),
-        # SMs: the least that a coscheduled partition has
+        # SMs: the smallest coscheduled partition
         ("min_partition_size", c_uint32),
         # SMs: coscheduled partitions come in multiples of this
         ("coscheduled_alignment", c_uint32),
-        # 1 where the driver doesn't tell
+        # 1 if the driver does not report it
         ("locality_domain_count", c_uint32),
         # begins with "SIMULATED" on the simulated driver
         ("name", c_char * 128),
@@ -383,7 +382,7 @@ class gcx_device_info(_Struct):
 
 
 class gcx_resource(_Struct):
-    # A description of resources of one device: a value that is copied and thrown away at will.
+    # Describes resources of one device.
     _fields_ = (("opaque", c_uint64 * 16),)
 
 
@@ -392,35 +391,35 @@ class gcx_resource_info(_Struct):
         ("struct_size", c_uint32),
         ("type", gcx_resource_type),
         ("device", c_int32),
-        # of GCX_RESOURCE_SM, else 0
+        # Of GCX_RESOURCE_SM, else 0.
         ("family", gcx_sm_family),
         ("sm_count", c_uint32),
         ("atom_count", c_uint32),
-        # SMs: the least that splitting this can give; all of it, where it can't be split; 0 only of
-        # a resource of 0 SMs
+        # SMs: the smallest part that a split can give; sm_count if it cannot be split; 0 only if
+        # sm_count is 0
         ("min_partition_size", c_uint32),
-        # SMs, never 0: the step of the sizes that splitting this can give, the odd atom aside,
-        # unless that is all there is
+        # SMs, never 0: the step between the sizes that a split can give, unless the remainder atom
+        # is all there is
         ("coscheduled_alignment", c_uint32),
-        # of one structured group: its GCX_SM_REQUEST_ flags
+        # of a structured group: its GCX_SM_REQUEST_ flags
         ("flags", c_uint32),
         # valid with GCX_SM_REQUEST_LOCALITY_DOMAIN_ID in flags
         ("locality_domain_id", c_uint32),
-        # of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0
+        # Of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0.
         ("workqueue_scope", gcx_workqueue_scope),
-        # concurrent stream-ordered workloads expected
+        # expected concurrent stream-ordered workloads
         ("workqueue_concurrency_limit", c_uint32),
     )
 
 
 class gcx_sm_request(_Struct):
-    # What one group is to be: CU_DEV_SM_RESOURCE_GROUP_PARAMS.
+    # Requests one group: CU_DEV_SM_RESOURCE_GROUP_PARAMS.
     _fields_ = (
-        # SMs, or GCX_REST: what the other groups leave
+        # SMs, or GCX_REST
         ("sm_count", c_uint32),
-        # [13.1+] SMs that are coscheduled; 0: the default
+        # [13.1+] SMs; 0: the default
         ("coscheduled_sm_count", c_uint32),
-        # [13.1+] SMs; where possible
+        # [13.1+] SMs, used where possible
         ("preferred_coscheduled_sm_count", c_uint32),
         # GCX_SM_REQUEST_
         ("flags", c_uint32),
@@ -444,16 +443,16 @@ class gcx_context_info(_Struct):
         ("struct_size", c_uint32),
         ("device", c_int32),
         ("sm_count", c_uint32),
-        # live gcx streams of the green context, those of other handles too
+        # live gcx streams of the green context, also of its other handles
         ("stream_count", c_uint32),
-        # the same for two handles exactly if they share a green context; never used twice in a
-        # process. gcx's own, not cuGreenCtxGetId's
+        # equal for two handles exactly if they share a green context; never reused in a process. It
+        # is not cuGreenCtxGetId's
         ("id", c_uint64),
     )
 
 
 class gcx_live_context(_Struct):
-    # A green context that is in use.
+    # Describes a green context that is in use.
     _fields_ = (
         # as in gcx_context_info
         ("id", c_uint64),
@@ -489,21 +488,20 @@ class gcx_stream_info(_Struct):
         ("priority", c_int32),
         # SMs that its kernels can run on
         ("sm_count", c_uint32),
-        # gcx_context_info.id; 0 if the context isn't gcx's
+        # gcx_context_info.id; 0 if gcx did not create the context
         ("context_id", c_uint64),
     )
 
 
 class gcx_kernel_fit_params(_Struct):
-    # A kernel's launch, as far as it decides how much of it fits.
+    # The properties of a launch that decide how many of its blocks fit.
     _fields_ = (
         ("struct_size", c_uint32),
-        # threads of a block, 1 to 1024
+        # threads in a block, 1 to 1024
         ("block_threads", c_uint32),
         # of a block
         ("dynamic_shared_bytes", c_uint32),
-        # blocks of a cluster, also of one that the kernel was compiled with; 0: it is launched
-        # without clusters
+        # blocks in a cluster, also if the kernel was compiled with it; 0: no clusters
         ("cluster_blocks", c_uint32),
     )
 
@@ -513,15 +511,15 @@ class gcx_kernel_fit(_Struct):
         ("struct_size", c_uint32),
         # SMs that the stream's kernels can run on
         ("sm_count", c_uint32),
-        # blocks of the kernel that an SM holds at once; 0: it can't run
+        # blocks that run on one SM at once; 0: the kernel cannot run
         ("blocks_per_sm", c_uint32),
-        # the largest grid that runs all at once, and so the largest cooperative one
+        # the largest grid whose blocks all run at once, and so the largest cooperative grid
         ("max_blocks", c_uint32),
-        # clusters that run at once, without clusters 0: of cluster_blocks each. max_blocks is
-        # cluster_blocks times as many
+        # clusters of cluster_blocks that run at once; 0 without clusters. max_blocks is this times
+        # cluster_blocks
         ("max_clusters", c_uint32),
-        # the most blocks that a cluster of this kernel can have; 1 on a device without clusters; 0:
-        # it can't run
+        # the most blocks in a cluster of this kernel; 1 on a device without clusters; 0: the kernel
+        # cannot run
         ("max_cluster_blocks", c_uint32),
     )
 
@@ -531,7 +529,7 @@ class gcx_prepare_params(_Struct):
         ("struct_size", c_uint32),
         # GCX_PREPARE_
         ("flags", c_uint32),
-        # gives the rest up; may be NULL
+        # aborts the call from another thread; may be NULL
         ("cancel", gcx_cancel),
         # called after each resource; may be NULL
         ("progress", gcx_progress_callback),
@@ -540,21 +538,21 @@ class gcx_prepare_params(_Struct):
 
 
 class gcx_cache_trimmed(_Struct):
-    # What a trim came to.
+    # The result of gcx_cache_trim.
     _fields_ = (
         ("struct_size", c_uint32),
         # destroyed
         ("contexts", c_uint32),
-        # that were given up, destroyed: with their contexts, and beside
+        # idle streams destroyed, with their contexts or alone
         ("streams", c_uint32),
-        # beyond the number, but a stream that was given up captures in them
+        # beyond the number, kept because a stream captures in them
         ("contexts_left", c_uint32),
-        # given up, but at work or capturing still
+        # without a handle, kept because they work or capture
         ("streams_left", c_uint32),
         # 0
         ("reserved", c_uint32),
-        # device memory that is free now and was not before, all devices together; what others did
-        # meanwhile is in it; at least 0
+        # by which free device memory grew, all devices together, including changes by other code
+        # during the call; at least 0
         ("bytes", c_uint64),
     )
 
@@ -562,27 +560,27 @@ class gcx_cache_trimmed(_Struct):
 class gcx_cache_stats(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
-        # of each device
+        # for each device
         ("limit", c_uint32),
         # green contexts with a handle or stream
         ("in_use", c_uint32),
-        # without
+        # green contexts without
         ("kept", c_uint32),
-        # contexts given from kept ones or from ones in use
+        # requests met by a context that existed
         ("hits", c_uint64),
-        # green contexts made
+        # green contexts created
         ("misses", c_uint64),
         # destroyed by the limit and by gcx_cache_trim
         ("evicted", c_uint64),
-        # dead by a reset of the device
+        # destroyed by a reset of the device
         ("lost", c_uint64),
-        # made ahead of time, of those made
+        # of those created, by a prepare function
         ("prepared", c_uint64),
-        # nanoseconds in the driver making them, all together
+        # nanoseconds in the driver creating them, in total
         ("making_ns", c_uint64),
-        # of the one that took longest
+        # nanoseconds for the slowest one
         ("longest_making_ns", c_uint64),
-        # streams that were given up, of all contexts
+        # streams without handle that are kept for reuse
         ("kept_streams", c_uint32),
         # 0
         ("reserved", c_uint32),
@@ -596,26 +594,25 @@ class gcx_lease_params(_Struct):
         ("flags", c_uint32),
         # GCX_SM_FAMILY_NONE: coscheduled; not the structured family
         ("family", gcx_sm_family),
-        # SMs: so many will do if those asked for can't be had; 0: no less than asked for, and of
-        # GCX_REST one atom
+        # smallest acceptable SM count; 0: the requested count, or one atom with GCX_REST
         ("min_sm_count", c_uint32),
-        # with GCX_LEASE_SHARED: so many of the SMs are its alone
+        # with GCX_LEASE_SHARED: SMs that it has exclusively
         ("exclusive_sm_count", c_uint32),
-        # milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+        # milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
         ("timeout_ms", c_uint32),
-        # gives the wait up from another thread; may be NULL
+        # aborts the wait from another thread; may be NULL
         ("cancel", gcx_cancel),
-        # for messages and lists, copied; NULL: none
+        # for messages and lists, copied; may be NULL
         ("name", c_char_p),
     )
 
 
 class gcx_lease_size(_Struct):
-    # What a lease is to have.
+    # The SM count that a lease is to have.
     _fields_ = (
         ("lease", gcx_lease),
-        # SMs, rounded as by gcx_sm_split; GCX_REST: what the others of the operation and all other
-        # leases leave, shared as evenly as atoms allow
+        # SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave, shared as evenly
+        # as atoms allow
         ("sm_count", c_uint32),
         # 0
         ("reserved", c_uint32),
@@ -631,11 +628,11 @@ class gcx_lease_info(_Struct):
         ("flags", c_uint32),
         # SMs that it has now
         ("sm_count", c_uint32),
-        # of these, those that nobody else can have meanwhile
+        # of these, SMs that no other lease can have
         ("exclusive_sm_count", c_uint32),
         ("stream_count", c_uint32),
         ("reserved", c_uint32),
-        # never used twice in a process
+        # never reused in a process
         ("id", c_uint64),
         # how often its SMs have changed
         ("changes", c_uint64),
@@ -644,52 +641,52 @@ class gcx_lease_info(_Struct):
 
 
 class gcx_live_lease(_Struct):
-    # A lease of the process.
+    # Describes a lease of this process.
     _fields_ = (
         ("id", c_uint64),
         ("device", c_int32),
         ("family", gcx_sm_family),
         # GCX_LEASE_
         ("flags", c_uint32),
-        # of one that waits: those it asked for
+        # of a waiting request: the requested count
         ("sm_count", c_uint32),
         ("exclusive_sm_count", c_uint32),
         ("stream_count", c_uint32),
-        # 1: it has nothing yet, and waits in gcx_lease_acquire
+        # 1: a request that waits in gcx_lease_acquire
         ("waits", c_uint32),
         # 0
         ("reserved", c_uint32 * 7),
         ("name", c_char * 64),
-        # its SMs; of one that waits 0 SMs
+        # its SMs; 0 SMs for a waiting request
         ("resource", gcx_resource),
     )
 
 
 class gcx_published_process(_Struct):
-    # A process that publishes.
+    # Describes a process that publishes.
     _fields_ = (
-        # a random number, which tells it from all others
+        # a random number that identifies the process
         ("process", c_uint64),
         # milliseconds since 1970 when it began to publish
         ("since_ms", c_uint64),
-        # as the process itself sees it; other containers may not
+        # as the process itself sees it; differs in other containers
         ("pid", c_int32),
-        # 1: on the simulated driver, no GPU is involved
+        # 1: it uses the simulated driver
         ("simulated", c_int32),
         ("driver_version", c_int32),
         ("device_count", c_uint32),
         ("lease_count", c_uint32),
-        # leases beyond the 512, which aren't in gcx_published_lease_list
+        # leases beyond 512, missing in gcx_published_lease_list
         ("unlisted_count", c_uint32),
         # 0
         ("reserved", c_uint32 * 8),
-        # any bytes: escape them where they are shown
+        # any bytes: escape them for display
         ("name", c_char * 64),
     )
 
 
 class gcx_published_lease(_Struct):
-    # A lease of a process that publishes.
+    # Describes a lease of a process that publishes.
     _fields_ = (
         # as in gcx_published_process
         ("process", c_uint64),
@@ -699,19 +696,19 @@ class gcx_published_lease(_Struct):
         ("changes", c_uint64),
         ("pid", c_int32),
         ("simulated", c_int32),
-        # the ordinal in that process; device_uuid tells the same one in others
+        # the ordinal in that process; device_uuid identifies the device
         ("device", c_int32),
         ("family", gcx_sm_family),
         # GCX_LEASE_
         ("flags", c_uint32),
-        # 1: it has nothing yet, and waits in gcx_lease_acquire
+        # 1: a request that waits in gcx_lease_acquire
         ("waits", c_uint32),
-        # of one that waits: those it asked for, or GCX_REST
+        # of a waiting request: the requested count, or GCX_REST
         ("sm_count", c_uint32),
         ("exclusive_sm_count", c_uint32),
         ("stream_count", c_uint32),
         ("device_sm_count", c_uint32),
-        # of the family, on that device
+        # of the family on that device
         ("atom_count", c_uint32),
         # SMs of each atom but the last
         ("atom_sm_count", c_uint32),
@@ -719,12 +716,12 @@ class gcx_published_lease(_Struct):
         ("last_atom_sm_count", c_uint32),
         # 0
         ("reserved", c_uint32 * 11),
-        # atom n is its alone: bit n % 64 of word n / 64
+        # it has atom n exclusively: bit n % 64 of word n / 64
         ("exclusive_atoms", c_uint64 * 8),
-        # the same of those that others may have too
+        # the same for atoms that other leases may have too
         ("shared_atoms", c_uint64 * 8),
         ("device_uuid", c_uint8 * 16),
-        # any bytes: escape them where they are shown
+        # any bytes: escape them for display
         ("name", c_char * 64),
         # as above
         ("process_name", c_char * 64),
@@ -741,16 +738,15 @@ class gcx_reservation_params(_Struct):
         # GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not the structured
         # family
         ("family", gcx_sm_family),
-        # SMs: so many will do if those asked for can't be had; 0: no less than asked for, and of
-        # GCX_REST one atom
+        # smallest acceptable SM count; 0: the requested count, or one atom with GCX_REST
         ("min_sm_count", c_uint32),
-        # milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+        # milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
         ("timeout_ms", c_uint32),
         # 0
         ("reserved", c_uint32),
-        # gives the wait up from another thread; may be NULL
+        # aborts the wait from another thread; may be NULL
         ("cancel", gcx_cancel),
-        # for messages and lists, copied; NULL: none. Shorter than GCX_MAX_LEASE_NAME
+        # for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may be NULL
         ("name", c_char_p),
         # an absolute path; NULL: see above
         ("folder", c_char_p),
@@ -761,7 +757,7 @@ class gcx_reservation_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
         ("family", gcx_sm_family),
-        # GCX_RESERVATION_; of one that was joined 0
+        # GCX_RESERVATION_; 0 for a joined one
         ("flags", c_uint32),
         # SMs that it has
         ("sm_count", c_uint32),
@@ -771,65 +767,64 @@ class gcx_reservation_info(_Struct):
         ("joined", c_int32),
         # 1: of the simulated driver
         ("simulated", c_int32),
-        # 1: somebody removed the reservation's file, or moved its folder: others may be given its
-        # SMs
+        # 1: its file was removed or its folder moved: other processes may be given its SMs
         ("lost", c_int32),
-        # as the process saw it that took the reservation
+        # as the process that acquired it saw it
         ("mps", gcx_mps_state),
         # the same, as in gcx_mps_info
         ("mps_thread_percentage", c_float),
-        # a random number, which tells it from all others
+        # a random number that identifies the reservation
         ("id", c_uint64),
-        # milliseconds since 1970 when it was taken
+        # milliseconds since 1970 when it was acquired
         ("since_ms", c_uint64),
-        # of the family: it has atom n: bit n % 64 of word n / 64
+        # it has atom n of the family: bit n % 64 of word n / 64
         ("atoms", c_uint64 * 8),
         ("device_uuid", c_uint8 * 16),
-        # any bytes: escape them where they are shown
+        # any bytes: escape them for display
         ("name", c_char * 64),
     )
 
 
 class gcx_live_reservation(_Struct):
-    # A reservation of any process, or one that waits for it.
+    # Describes a reservation of any process, or a request that waits for one.
     _fields_ = (
-        # a random number, which tells it from all others
+        # a random number that identifies the reservation
         ("id", c_uint64),
-        # milliseconds since 1970 when it was taken, or the wait began
+        # milliseconds since 1970 when it was acquired or the wait began
         ("since_ms", c_uint64),
-        # of one that waits: when it gives up; 0: never
+        # of a waiting request: when it times out; 0: never
         ("until_ms", c_uint64),
-        # the process that took it while that keeps it, then another one that does; 0: none of those
+        # the process that acquired it, or, once that has ended, another one that keeps it; 0: none
         # is visible here, as in another container
         ("pid", c_int32),
-        # the number of the user whose file it is
+        # id of the user who owns the file
         ("user", c_uint32),
         # 1: of the simulated driver
         ("simulated", c_int32),
-        # 1: it has nothing yet, and waits in gcx_reservation_acquire
+        # 1: a request that waits in gcx_reservation_acquire
         ("waits", c_uint32),
         ("family", gcx_sm_family),
-        # of one that waits: those it asked for, or GCX_REST
+        # of a waiting request: the requested count, or GCX_REST
         ("sm_count", c_uint32),
         ("device_sm_count", c_uint32),
-        # of the family, on that device
+        # of the family on that device
         ("atom_count", c_uint32),
         # SMs of each atom but the last
         ("atom_sm_count", c_uint32),
         # SMs of the last atom
         ("last_atom_sm_count", c_uint32),
-        # as the process saw it that took the reservation
+        # as the process that acquired it saw it
         ("mps", gcx_mps_state),
         # the same, as in gcx_mps_info
         ("mps_thread_percentage", c_float),
-        # the id of the reservation that it is a part of, which may have ended; 0: of the device
+        # id of the reservation that it is a part of, which may have ended; 0: of the device
         ("parent", c_uint64),
         # 0
         ("reserved", c_uint32 * 6),
         # it has atom n: bit n % 64 of word n / 64
         ("atoms", c_uint64 * 8),
         ("device_uuid", c_uint8 * 16),
-        # any bytes: escape them where they are shown
+        # any bytes: escape them for display
         ("name", c_char * 64),
         # of that process; as above
         ("process_name", c_char * 64),
@@ -841,11 +836,10 @@ class gcx_live_reservation(_Struct):
 class gcx_mps_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
-        # what the driver says of contexts of this process on the device
+        # of contexts of this process on the device
         ("state", gcx_mps_state),
-        # CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the environment, which limits this process under MPS:
-        # more than 0, at most 100; 0: it isn't set, or holds something else. The daemon's own
-        # default is not seen
+        # CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0:
+        # not set, or another value. The daemon's own default is not visible
         ("thread_percentage", c_float),
         ("reserved", c_uint32),
     )
@@ -854,17 +848,17 @@ class gcx_mps_info(_Struct):
 class gcx_queue_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
-        # that CUDA has or, if it hasn't started, would have; 0: unknown, the variable holds
-        # something else than 1 to GCX_MAX_CONNECTIONS
+        # that CUDA has, or would have if it started now; 0: unknown, because the variable is not a
+        # number from 1 to GCX_MAX_CONNECTIONS
         ("connections", c_uint32),
         ("source", gcx_queue_source),
-        # 1: CUDA has started in the process, and the number stays
+        # 1: CUDA has started in the process, and the number is final
         ("started", c_int32),
-        # 0: CUDA had started before gcx looked, and the process had set the variable anew, before
-        # that or after: connections is what it holds now
+        # 0: CUDA started before gcx looked, and the process changed the variable at some time:
+        # connections is its present value
         ("certain", c_int32),
-        # 1: there is one connection, with which all partitions wait as soon as one stream does.
-        # Making a context then logs a GCX_LOG_WARNING, once
+        # 1: there is one connection: all partitions wait as soon as one stream waits. Creating a
+        # context then logs a GCX_LOG_WARNING, once
         ("too_few", c_int32),
     )
 
@@ -874,14 +868,14 @@ class gcx_graph_params(_Struct):
         ("struct_size", c_uint32),
         # GCX_GRAPH_
         ("flags", c_uint32),
-        # that are kept, the last used; 0: 16. Each holds its contexts, and some device memory: 0.12
-        # MiB with 3 nodes on an H200
+        # cached executables, least recently used evicted first; 0: 16. Each keeps its contexts and
+        # some device memory: 0.12 MiB with 3 nodes on an H200
         ("max_executables", c_uint32),
     )
 
 
 class gcx_kernel_params(_Struct):
-    # What a kernel is launched with.
+    # The launch parameters of a kernel node.
     _fields_ = (
         ("struct_size", c_uint32),
         # dynamic shared memory of a block
@@ -890,9 +884,9 @@ class gcx_kernel_params(_Struct):
         ("grid", c_uint32 * 3),
         # threads
         ("block", c_uint32 * 3),
-        # each at its place (cuFuncGetParamInfo), as in a C struct; NULL: those that it has. Copied
+        # at their offsets (cuFuncGetParamInfo), as in a C struct; copied; NULL: the present ones
         ("arguments", c_void_p),
-        # at least to the end of the last
+        # at least to the end of the last argument
         ("argument_bytes", c_uint64),
     )
 
@@ -903,28 +897,28 @@ class gcx_graph_info(_Struct):
         ("device", c_int32),
         # GCX_GRAPH_
         ("flags", c_uint32),
-        # those of child graphs too
+        # including those of child graphs
         ("node_count", c_uint32),
         # of these, kernels
         ("kernel_count", c_uint32),
         ("part_count", c_uint32),
-        # that are kept now
+        # cached now
         ("executables", c_uint32),
         ("max_executables", c_uint32),
         # since it was created
         ("launches", c_uint64),
-        # executables made since then
+        # executables instantiated since then
         ("made", c_uint64),
-        # of these, given up for max_executables
+        # of these, destroyed because of max_executables
         ("evicted", c_uint64),
     )
 
 
 class gcx_graph_node(_Struct):
-    # A node.
+    # Describes a node.
     _fields_ = (
         ("kind", gcx_graph_node_kind),
-        # number of the node whose child graph it is in; GCX_NO_NODE: none
+        # number of the node whose child graph contains it; GCX_NO_NODE: none
         ("parent", c_uint32),
         ("part", c_uint32),
         # 1: a cooperative launch
@@ -937,8 +931,8 @@ class gcx_graph_node(_Struct):
         ("cluster", c_uint32 * 3),
         # dynamic shared memory of a block
         ("shared_bytes", c_uint32),
-        # that an SM holds at once, without others'. The largest grid whose blocks may wait for each
-        # other is this times the partition's SMs
+        # blocks that run on one SM at once. The largest grid whose blocks may wait for each other
+        # is this times the partition's SMs
         ("blocks_per_sm", c_uint32),
         # 0
         ("reserved", c_uint32 * 9),
@@ -954,9 +948,9 @@ class gcx_verified_stream(_Struct):
         ("sm_count", c_uint32),
         # SMs that its kernels ran on
         ("seen_count", c_uint32),
-        # 1: none of the problems is of this stream
+        # 1: no problem concerns this stream
         ("ok", c_uint32),
-        # 1: it follows a shared lease, whose SMs other shared leases may have
+        # 1: it belongs to a shared lease, whose SMs others may have too
         ("shared_lease", c_uint32),
         # 0
         ("reserved", c_uint32 * 4),
@@ -979,9 +973,9 @@ class gcx_verification(_Struct):
         ("overlap_count", c_uint32),
         # those SMs, as in gcx_verified_stream.seen
         ("overlap", c_uint64 * 16),
-        # SMs of gcx_device_get_shared_sms that were seen beside others
+        # SMs of gcx_device_get_shared_sms() that were seen
         ("shared_by_all", c_uint64 * 16),
-        # in words, a line for each; the last says how many didn't fit
+        # one line for each; the last says how many did not fit
         ("problems", c_char * 4096),
     )
 
@@ -989,11 +983,11 @@ class gcx_verification(_Struct):
 class gcx_driver_info(_Struct):
     _fields_ = (
         ("struct_size", c_uint32),
-        # of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0
+        # of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
         ("version", c_int32),
         # CUDA_VERSION of the cuda.h that gcx was built with
         ("header_version", c_int32),
-        # 1: no GPU is involved
+        # 1: the simulated driver
         ("simulated", c_int32),
         # what was opened
         ("library", c_char * 256),
@@ -1007,35 +1001,33 @@ class gcx_capability_info(_Struct):
         ("available", c_int32),
         # of the driver: 13010 is CUDA 13.1
         ("required_version", c_int32),
-        # "structured split"; lives as long as the library
+        # such as "structured split"; lives as long as the library
         ("name", c_char_p),
     )
 
 
 # What each returns, and what it takes.
 FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
-    # How many devices there are.
+    # Returns the number of devices.
     "gcx_device_get_count": (gcx_result, {"count": POINTER(c_int32)}),
-    # Fills *info.
+    # Returns the properties of a device.
     "gcx_device_get_info": (gcx_result, {"device": c_int32, "info": POINTER(gcx_device_info)}),
-    # The priorities that the device's streams can have.
+    # Returns the range of stream priorities: 0 and -5 on an H100.
     "gcx_device_get_stream_priority_range": (
         gcx_result,
         {"device": c_int32, "least": POINTER(c_int32), "greatest": POINTER(c_int32)},
     ),
-    # The whole device's resource of one type.
+    # Returns the whole device as a resource.
     "gcx_device_get_resource": (
         gcx_result,
         {"device": c_int32, "type": gcx_resource_type, "resource": POINTER(gcx_resource)},
     ),
-    # Fills *info from the value, without the driver but for a structured group that wasn't used
-    # lately.
+    # Returns the properties of a resource.
     "gcx_resource_get_info": (
         gcx_result,
         {"resource": POINTER(gcx_resource), "info": POINTER(gcx_resource_info)},
     ),
-    # [13.1+] Gives in *configured the workqueue configuration *config with another scope and
-    # concurrency limit (0: keep the one it has).
+    # [13.1+] Copies a workqueue configuration with another scope and concurrency limit.
     "gcx_workqueue_configure": (
         gcx_result,
         {
@@ -1045,7 +1037,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "configured": POINTER(gcx_resource),
         },
     ),
-    # Divides input into one group for each request, disjoint, and what is left over.
+    # Divides input into one group for each request, disjoint, and a remainder.
     "gcx_sm_split": (
         gcx_result,
         {
@@ -1057,7 +1049,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "remainder": POINTER(gcx_resource),
         },
     ),
-    # What gcx_sm_split would give, in SMs, without making or keeping anything: the count of each
+    # Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
     # group in sm_counts[0 .. request_count - 1] and that of the remainder.
     "gcx_sm_plan": (
         gcx_result,
@@ -1070,39 +1062,42 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "remainder_sm_count": POINTER(c_uint32),
         },
     ),
-    # The SMs of a and b together, in *result; those of a without those of b; those of both.
+    # Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+    # resources.
     "gcx_resource_union": (
         gcx_result,
         {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "result": POINTER(gcx_resource)},
     ),
-    # The SMs of a and b together, in *result; those of a without those of b; those of both.
+    # Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+    # resources.
     "gcx_resource_subtract": (
         gcx_result,
         {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "result": POINTER(gcx_resource)},
     ),
-    # The SMs of a and b together, in *result; those of a without those of b; those of both.
+    # Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+    # resources.
     "gcx_resource_intersect": (
         gcx_result,
         {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "result": POINTER(gcx_resource)},
     ),
-    # How many of the resource's SMs are held by live contexts, those that gcx_context_list tells,
-    # of gcx in this process.
+    # Counts the SMs of the resource that live contexts of gcx in this process use
+    # (gcx_context_list).
     "gcx_resource_get_live_overlap": (
         gcx_result,
         {"resource": POINTER(gcx_resource), "sm_count": POINTER(c_uint32)},
     ),
-    # How many SMs a and b share: 0 for two devices.
+    # Counts the SMs that a and b have in common: 0 for two devices.
     "gcx_resource_get_overlap": (
         gcx_result,
         {"a": POINTER(gcx_resource), "b": POINTER(gcx_resource), "sm_count": POINTER(c_uint32)},
     ),
-    # The same as gcx_stream_get_max_cluster_size of a stream with these SMs.
+    # Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs.
     "gcx_resource_get_max_cluster_size": (
         gcx_result,
         {"resource": POINTER(gcx_resource), "blocks": POINTER(c_uint32)},
     ),
-    # A context over resource_count resources: one or several SM resources of one device and family,
-    # disjoint, and [13.1+] at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
+    # Creates a context over one or several disjoint SM resources of one device and family and,
+    # [13.1+], at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
     "gcx_context_create": (
         gcx_result,
         {
@@ -1112,16 +1107,16 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "context": POINTER(gcx_context),
         },
     ),
-    # Gives the handle up.
+    # Destroys the handle.
     "gcx_context_destroy": (gcx_result, {"context": gcx_context}),
-    # Fills *info.
+    # Returns the properties of a context.
     "gcx_context_get_info": (
         gcx_result,
         {"context": gcx_context, "info": POINTER(gcx_context_info)},
     ),
-    # The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
-    # has current by gcx_context_push, or that a lease or a gcx_graph keeps: in contexts[0 .. *count
-    # - 1], in the order in which they were made.
+    # Lists the green contexts of a device, or of all (-1), that have a handle or a stream, are
+    # current in a thread by gcx_context_push(), or belong to a lease or a gcx_graph, in the order
+    # of their creation.
     "gcx_context_list": (
         gcx_result,
         {
@@ -1131,33 +1126,32 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "count": POINTER(c_uint32),
         },
     ),
-    # The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
-    # workqueue configuration, or its workqueue, to be shared with another context.
+    # Returns the context's resource of one type: its SMs as one resource; [13.1+] its workqueue
+    # configuration; or its workqueue, to share it with another context.
     "gcx_context_get_resource": (
         gcx_result,
         {"context": gcx_context, "type": gcx_resource_type, "resource": POINTER(gcx_resource)},
     ),
-    # The native handles, for any CUDA code; NULL on failure, with the reason in
-    # gcx_last_error_message().
+    # Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+    # failure, with the reason in gcx_last_error_message().
     "gcx_context_native": (c_void_p, {"context": gcx_context}),
-    # The native handles, for any CUDA code; NULL on failure, with the reason in
-    # gcx_last_error_message().
+    # Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+    # failure, with the reason in gcx_last_error_message().
     "gcx_context_native_green": (c_void_p, {"context": gcx_context}),
-    # A further handle for the context that gcx made behind a native one, the caller's to destroy.
+    # Creates a further handle for a context of gcx from its native context.
     "gcx_context_from_native": (gcx_result, {"native": c_void_p, "context": POINTER(gcx_context)}),
-    # Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
-    # off again.
+    # Push the context on the calling thread's CUDA context stack, which makes it current, and pop
+    # it.
     "gcx_context_push": (gcx_result, {"context": gcx_context}),
-    # Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
-    # off again.
+    # Push the context on the calling thread's CUDA context stack, which makes it current, and pop
+    # it.
     "gcx_context_pop": (gcx_result, {"context": POINTER(gcx_context)}),
-    # The handle that the calling thread pushed last, if its context is current; else NULL, with
-    # success.
+    # Returns the handle that the calling thread pushed last, if its context is current, else NULL
+    # with GCX_SUCCESS.
     "gcx_context_get_current": (gcx_result, {"context": POINTER(gcx_context)}),
     # Waits until all work of the context's streams has finished.
     "gcx_context_synchronize": (gcx_result, {"context": gcx_context}),
-    # A stream of the context, which it keeps, and nobody else's while the handle lives: one that
-    # was given up before, if there is one of this priority whose work has finished, or a new one.
+    # Creates a stream of the context, used by this handle alone.
     "gcx_stream_create": (
         gcx_result,
         {
@@ -1166,30 +1160,30 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "stream": POINTER(gcx_stream),
         },
     ),
-    # A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
-    # waiting.
+    # Creates a handle for a stream that other code created, such as PyTorch's, to query its SMs and
+    # to wait for it.
     "gcx_stream_from_native": (gcx_result, {"native": c_void_p, "stream": POINTER(gcx_stream)}),
-    # Gives the handle up.
+    # Destroys the handle.
     "gcx_stream_destroy": (gcx_result, {"stream": gcx_stream}),
-    # The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
+    # Returns the CUstream, which is also a cudaStream_t, or NULL on failure, with the reason in
     # gcx_last_error_message().
     "gcx_stream_native": (c_void_p, {"stream": gcx_stream}),
-    # Fills *info.
+    # Returns the properties of a stream.
     "gcx_stream_get_info": (gcx_result, {"stream": gcx_stream, "info": POINTER(gcx_stream_info)}),
-    # The resource of the stream's context: gcx_context_get_resource, by the stream.
+    # Returns the resource of the stream's context, as gcx_context_get_resource() does.
     "gcx_stream_get_resource": (
         gcx_result,
         {"stream": gcx_stream, "type": gcx_resource_type, "resource": POINTER(gcx_resource)},
     ),
-    # The most blocks that a thread block cluster of the stream's kernels can have, sizes above the
-    # portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the driver says
-    # it of blocks of 1024 threads without shared memory.
+    # Returns the most blocks that a thread block cluster can have in the stream, including sizes
+    # above the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
+    # threads without shared memory.
     "gcx_stream_get_max_cluster_size": (
         gcx_result,
         {"stream": gcx_stream, "blocks": POINTER(c_uint32)},
     ),
-    # How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels
-    # that size their grid by the SMs.
+    # Computes how many blocks of a kernel run on the stream's SMs at once if nothing else does, for
+    # kernels that size their grid by the SM count.
     "gcx_stream_get_kernel_fit": (
         gcx_result,
         {
@@ -1201,52 +1195,51 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     # Waits until the stream's work has finished.
     "gcx_stream_synchronize": (gcx_result, {"stream": gcx_stream}),
-    # GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
+    # Returns GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
+    # message.
     "gcx_stream_query": (gcx_result, {"stream": gcx_stream}),
-    # An event on a device; retains the primary context as contexts do.
+    # Creates an event on a device.
     "gcx_event_create": (
         gcx_result,
         {"device": c_int32, "flags": c_uint32, "event": POINTER(gcx_event)},
     ),
-    # A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and
+    # Creates a handle for an event that other code created, to record it, wait for it and read
     # times.
     "gcx_event_from_native": (gcx_result, {"native": c_void_p, "event": POINTER(gcx_event)}),
-    # Gives the handle up, and destroys the event unless someone else made it.
+    # Destroys the handle, and the event unless other code created it.
     "gcx_event_destroy": (gcx_result, {"event": gcx_event}),
-    # The CUevent; NULL on failure.
+    # Returns the CUevent, or NULL on failure.
     "gcx_event_native": (c_void_p, {"event": gcx_event}),
-    # Captures in the event the work submitted so far to the stream, or to all streams of the
-    # context.
+    # Record in the event the work submitted so far to the stream, or to all streams of the context.
     "gcx_stream_record": (gcx_result, {"stream": gcx_stream, "event": gcx_event}),
-    # Captures in the event the work submitted so far to the stream, or to all streams of the
-    # context.
+    # Record in the event the work submitted so far to the stream, or to all streams of the context.
     "gcx_context_record": (gcx_result, {"context": gcx_context, "event": gcx_event}),
-    # Holds all later work of the stream, or of all streams of the context, until the event's work
-    # has finished.
+    # Make all later work of the stream, or of all streams of the context, wait on the device until
+    # the event's work has finished.
     "gcx_stream_wait": (gcx_result, {"stream": gcx_stream, "event": gcx_event}),
-    # Holds all later work of the stream, or of all streams of the context, until the event's work
-    # has finished.
+    # Make all later work of the stream, or of all streams of the context, wait on the device until
+    # the event's work has finished.
     "gcx_context_wait": (gcx_result, {"context": gcx_context, "event": gcx_event}),
-    # Waits in the calling thread for the event's work.
+    # Waits until the event's work has finished.
     "gcx_event_synchronize": (gcx_result, {"event": gcx_event}),
-    # GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
-    # message.
+    # Returns GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter
+    # sets no message.
     "gcx_event_query": (gcx_result, {"event": gcx_event}),
-    # Milliseconds between the two events' work.
+    # Returns the milliseconds between the completion of two events' work.
     "gcx_event_get_elapsed": (
         gcx_result,
         {"start": gcx_event, "end": gcx_event, "milliseconds": POINTER(c_float)},
     ),
-    # One may be given to any number of calls.
+    # Create, signal and destroy a cancellation object.
     "gcx_cancel_create": (gcx_result, {"cancel": POINTER(gcx_cancel)}),
-    # One may be given to any number of calls.
+    # Create, signal and destroy a cancellation object.
     "gcx_cancel_signal": (gcx_result, {"cancel": gcx_cancel}),
-    # One may be given to any number of calls.
+    # Create, signal and destroy a cancellation object.
     "gcx_cancel_destroy": (gcx_result, {"cancel": gcx_cancel}),
-    # Sets how many green contexts without handle or stream gcx keeps on each device: 64 at first.
+    # Sets how many green contexts without handle or stream gcx caches on each device.
     "gcx_cache_set_limit": (gcx_result, {"kept_contexts": c_uint32}),
-    # Makes the contexts of SM resources beforehand, one for each, and keeps them, so that
-    # gcx_context_create and gcx_lease_acquire over the same SMs take microseconds.
+    # Creates and caches the context of each SM resource, so that a later gcx_context_create() or
+    # gcx_lease_acquire() over the same SMs takes microseconds.
     "gcx_cache_prepare": (
         gcx_result,
         {
@@ -1255,15 +1248,15 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "params": POINTER(gcx_prepare_params),
         },
     ),
-    # Destroys the kept contexts beyond that number, all devices together, now: the longest unused
-    # first, prepared or not, and the given-up streams of all that stay, but those at work.
+    # Destroys the cached contexts beyond a number, all devices together, least recently used first,
+    # prepared or not, and the idle streams without handles of all contexts.
     "gcx_cache_trim": (
         gcx_result,
         {"kept_contexts": c_uint32, "trimmed": POINTER(gcx_cache_trimmed)},
     ),
-    # Fills *stats, since the driver was opened.
+    # Returns the statistics of the cache since the driver was opened.
     "gcx_cache_get_stats": (gcx_result, {"stats": POINTER(gcx_cache_stats)}),
-    # Acquires sm_count SMs of the device, or GCX_REST.
+    # Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process.
     "gcx_lease_acquire": (
         gcx_result,
         {
@@ -1275,24 +1268,23 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     # Releases the lease.
     "gcx_lease_release": (gcx_result, {"lease": gcx_lease}),
-    # Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can
-    # grow by what another gives.
+    # Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none.
     "gcx_lease_resize": (
         gcx_result,
         {"sizes": POINTER(gcx_lease_size), "count": c_uint32, "flags": c_uint32},
     ),
-    # Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
-    # nothing.
+    # Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and
+    # resizes nothing.
     "gcx_lease_prepare": (gcx_result, {"sizes": POINTER(gcx_lease_size), "count": c_uint32}),
-    # Releases from and gives all its SMs to the lease to, past those who wait: both or nothing,
-    # also if another thread releases one of them.
+    # Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in
+    # one operation.
     "gcx_lease_hand_over": (gcx_result, {"from": gcx_lease, "to": gcx_lease, "flags": c_uint32}),
-    # Fills *info.
+    # Returns the properties of a lease.
     "gcx_lease_get_info": (gcx_result, {"lease": gcx_lease, "info": POINTER(gcx_lease_info)}),
-    # The SMs that the lease has now, as a resource.
+    # Returns the SMs that the lease has now, as a resource.
     "gcx_lease_get_resource": (gcx_result, {"lease": gcx_lease, "resource": POINTER(gcx_resource)}),
-    # The leases of a device, or of all (-1): those that hold SMs in the order in which they were
-    # acquired, then those that wait, the first first.
+    # Lists the leases of a device, or of all (-1): first those that have SMs, in order of
+    # acquisition, then the waiting requests in the order of their queue.
     "gcx_lease_list": (
         gcx_result,
         {
@@ -1302,22 +1294,22 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "count": POINTER(c_uint32),
         },
     ),
-    # A stream of the lease, that follows it (above).
+    # Creates a stream of the lease, which follows it to other SMs (see Leases).
     "gcx_lease_stream_create": (
         gcx_result,
         {"lease": gcx_lease, "params": POINTER(gcx_stream_params), "stream": POINTER(gcx_stream)},
     ),
-    # Waits until the work of the lease's streams has finished, those that were destroyed among
-    # them, on whatever SMs it was submitted.
+    # Waits until all work of the lease's streams has finished, including destroyed streams and work
+    # submitted before the last resize.
     "gcx_lease_synchronize": (gcx_result, {"lease": gcx_lease}),
-    # GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
+    # Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
+    # GCX_ERROR_NOT_READY if not; the latter sets no message.
     "gcx_lease_query": (gcx_result, {"lease": gcx_lease}),
-    # From now on this process's leases are published, those that there are and those to come, up to
-    # 512 at a time.
+    # Publishes this process's leases, present and future, up to 512 at a time.
     "gcx_publish_start": (gcx_result, {"name": c_char_p}),
-    # No longer.
+    # Stops publishing.
     "gcx_publish_stop": (gcx_result, {}),
-    # The processes that publish, this one among them if it does.
+    # Lists the processes that publish, including this one.
     "gcx_published_process_list": (
         gcx_result,
         {
@@ -1326,14 +1318,13 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "count": POINTER(c_uint32),
         },
     ),
-    # The leases of the processes that publish: of each process those that hold SMs in the order in
-    # which they were acquired, then those that wait, the first first.
+    # Lists the leases of the processes that publish: of each process first those that have SMs, in
+    # order of acquisition, then the waiting requests in the order of their queue.
     "gcx_published_lease_list": (
         gcx_result,
         {"leases": POINTER(gcx_published_lease), "capacity": c_uint32, "count": POINTER(c_uint32)},
     ),
-    # Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
-    # folder.
+    # Acquires sm_count SMs of the device, or GCX_REST, that no other process has.
     "gcx_reservation_acquire": (
         gcx_result,
         {
@@ -1343,32 +1334,30 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "reservation": POINTER(gcx_reservation),
         },
     ),
-    # Writes what another process joins the reservation by: text, to be given to it in its
-    # environment or on its command line.
+    # Writes the token with which another process joins the reservation: text for its environment or
+    # command line.
     "gcx_reservation_get_token": (
         gcx_result,
         {"reservation": gcx_reservation, "token": c_char_p, "capacity": c_uint32},
     ),
-    # Joins a reservation that another process, or this one, has: it lasts until all who joined have
-    # given it up.
+    # Joins a reservation of another process, or of this one.
     "gcx_reservation_join": (
         gcx_result,
         {"token": c_char_p, "reservation": POINTER(gcx_reservation)},
     ),
-    # Gives the reservation up.
+    # Releases the reservation.
     "gcx_reservation_release": (gcx_result, {"reservation": gcx_reservation}),
-    # Fills *info.
+    # Returns the properties of a reservation.
     "gcx_reservation_get_info": (
         gcx_result,
         {"reservation": gcx_reservation, "info": POINTER(gcx_reservation_info)},
     ),
-    # The reservation's SMs as a resource of this process, to be split and to make contexts of.
+    # Returns the reservation's SMs as a resource of this process.
     "gcx_reservation_get_resource": (
         gcx_result,
         {"reservation": gcx_reservation, "resource": POINTER(gcx_resource)},
     ),
-    # gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
-    # leases of a reservation change only together with leases of the same reservation.
+    # Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device.
     "gcx_reservation_acquire_lease": (
         gcx_result,
         {
@@ -1378,8 +1367,8 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "lease": POINTER(gcx_lease),
         },
     ),
-    # The reservations of a folder, by device, of each those that have SMs in the order in which
-    # they were taken, then those that wait, the first first.
+    # Lists the reservations of a folder by device: first those that have SMs, in order of
+    # acquisition, then the waiting requests in the order of their queue.
     "gcx_reservation_list": (
         gcx_result,
         {
@@ -1389,31 +1378,31 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "count": POINTER(c_uint32),
         },
     ),
-    # Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
-    # measured yet whether it tells the truth.
+    # Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
+    # accuracy was not measured.
     "gcx_mps_get_info": (gcx_result, {"device": c_int32, "info": POINTER(gcx_mps_info)}),
-    # Fills *info.
+    # Returns the number of connections.
     "gcx_queue_get_info": (gcx_result, {"info": POINTER(gcx_queue_info)}),
-    # Asks for connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-    # CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more.
+    # Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+    # CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
     "gcx_queue_request_connections": (gcx_result, {"connections": c_uint32}),
-    # Takes a copy of a captured graph, a CUgraph or cudaGraph_t.
+    # Creates a movable graph from a captured one, a CUgraph or cudaGraph_t.
     "gcx_graph_create": (
         gcx_result,
         {"captured": c_void_p, "params": POINTER(gcx_graph_params), "graph": POINTER(gcx_graph)},
     ),
-    # Gives the graph and its executables up.
+    # Destroys the graph and its executables.
     "gcx_graph_destroy": (gcx_result, {"graph": gcx_graph}),
-    # Launches the graph in the stream, all parts on the SMs that the stream has now.
+    # Launches the graph in the stream, with all parts on the SMs that the stream has now.
     "gcx_graph_launch": (gcx_result, {"graph": gcx_graph, "stream": gcx_stream}),
-    # The same of a graph with several parts: part i runs on the SMs of streams[i], for streams[0 ..
-    # count - 1], and count is the number of parts.
+    # Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count -
+    # 1].
     "gcx_graph_launch_parts": (
         gcx_result,
         {"graph": gcx_graph, "streams": POINTER(gcx_stream), "count": c_uint32},
     ),
-    # Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there
-    # are none: one SM resource for all parts, or one for each.
+    # Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
+    # contexts if there are none: one SM resource for all parts, or one for each part.
     "gcx_graph_prepare": (
         gcx_result,
         {
@@ -1423,22 +1412,22 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "flags": c_uint32,
         },
     ),
-    # Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next.
+    # Assigns nodes[0 .. count - 1] to a part: an existing one, or the next number.
     "gcx_graph_set_part": (
         gcx_result,
         {"graph": gcx_graph, "nodes": POINTER(c_uint32), "count": c_uint32, "part": c_uint32},
     ),
-    # Gives a kernel node other parameters, in the graph and all executables, or nowhere.
+    # Changes the parameters of a kernel node in the graph and all its executables, or in none.
     "gcx_graph_set_kernel": (
         gcx_result,
         {"graph": gcx_graph, "node": c_uint32, "params": POINTER(gcx_kernel_params)},
     ),
-    # Takes over all parameters of another captured graph with the same nodes and order, as of the
-    # same code captured again, in all executables or nowhere.
+    # Takes over the parameters of another captured graph with the same nodes in the same order, in
+    # all executables or in none.
     "gcx_graph_update": (gcx_result, {"graph": gcx_graph, "captured": c_void_p}),
-    # Fills *info.
+    # Returns the properties of a graph.
     "gcx_graph_get_info": (gcx_result, {"graph": gcx_graph, "info": POINTER(gcx_graph_info)}),
-    # The nodes in nodes[0 .. *count - 1].
+    # Lists the nodes.
     "gcx_graph_get_nodes": (
         gcx_result,
         {
@@ -1448,7 +1437,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "count": POINTER(c_uint32),
         },
     ),
-    # The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1].
+    # Returns the SMs that the stream's kernels run on, ascending.
     "gcx_stream_probe_sms": (
         gcx_result,
         {
@@ -1458,12 +1447,11 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "count": POINTER(c_uint32),
         },
     ),
-    # Reads which SMs each atom of a family holds, from a few contexts that are made for a moment
-    # and not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a
-    # first context (above).
+    # Reads which SMs each atom of a family has, for gcx_resource_get_sm_ids() and for overlaps
+    # across families.
     "gcx_device_map_sms": (gcx_result, {"device": c_int32, "family": gcx_sm_family}),
     # Finds the SMs that all partitions of this process share because a module with dynamic
-    # parallelism is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
+    # parallelism is loaded, ascending.
     "gcx_device_get_shared_sms": (
         gcx_result,
         {
@@ -1473,8 +1461,8 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "count": POINTER(c_uint32),
         },
     ),
-    # Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
-    # probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
+    # Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as
+    # gcx_stream_probe_sms() does, and compares.
     "gcx_verify": (
         gcx_result,
         {
@@ -1484,7 +1472,7 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "verification": POINTER(gcx_verification),
         },
     ),
-    # The SMs that the resource holds, ascending, as gcx_device_map_sms found them.
+    # Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
     "gcx_resource_get_sm_ids": (
         gcx_result,
         {
@@ -1494,39 +1482,41 @@ FUNCTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
             "count": POINTER(c_uint32),
         },
     ),
-    # The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its own.
+    # Returns one atom of the resource as a resource.
     "gcx_resource_get_atom": (
         gcx_result,
         {"resource": POINTER(gcx_resource), "index": c_uint32, "atom": POINTER(gcx_resource)},
     ),
-    # Chooses the driver library, before anything opened another.
+    # Opens a driver library, unless it is open already.
     "gcx_driver_open": (gcx_result, {"driver": c_char_p}),
-    # Fills *info.
+    # Returns the properties of the driver.
     "gcx_driver_get_info": (gcx_result, {"info": POINTER(gcx_driver_info)}),
-    # Fills *info.
+    # Reports whether the open driver has a capability.
     "gcx_capability_get_info": (
         gcx_result,
         {"capability": gcx_capability, "info": POINTER(gcx_capability_info)},
     ),
-    # The path of the simulated driver that "sim:" opens, for programs that start others on it.
+    # Returns the path of the simulated driver that "sim:" opens, for programs that start others on
+    # it; NULL if it is not installed, with the searched places in gcx_last_error_message().
     "gcx_simulator_path": (c_char_p, {}),
-    # Puts a library before libcuda in this process that answers as above, for every library that
-    # opens libcuda.so.1 from now on and for all time.
+    # Loads a library in front of libcuda that reports partition counts as described above, for
+    # every library that opens libcuda.so.1 later, until the process ends.
     "gcx_driver_report_partition_counts": (gcx_result, {}),
-    # reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
+    # Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process,
+    # else to 0.
     "gcx_driver_reports_partition_counts": (gcx_result, {"reporting": POINTER(c_int32)}),
-    # The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
-    # patch.
+    # Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+    # minor + patch.
     "gcx_version": (c_uint32, {}),
-    # "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number
-    # that this version has no name for.
+    # Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED"
+    # for a number that this version does not know.
     "gcx_result_name": (c_char_p, {"result": gcx_result}),
-    # What the result means in general, in one sentence.
+    # Returns the general meaning of a result in one sentence.
     "gcx_result_string": (c_char_p, {"result": gcx_result}),
-    # What went wrong in the last gcx function that failed in the calling thread: what was wrong,
-    # the values, what would work.
+    # Returns the message of the last gcx function that failed in the calling thread: what was
+    # wrong, the values, and what to do.
     "gcx_last_error_message": (c_char_p, {}),
-    # Sends diagnostics up to level to callback.
+    # Sends log messages up to level to callback.
     "gcx_log_set_callback": (
         gcx_result,
         {"level": gcx_log_level, "callback": gcx_log_callback, "user_data": c_void_p},

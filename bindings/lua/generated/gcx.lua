@@ -318,13 +318,13 @@ typedef int32_t gcx_workqueue_scope;
 enum {
     // share the device's workqueues with all contexts
     GCX_WORKQUEUE_SCOPE_DEVICE_CTX = 0,
-    // where possible, share none with other contexts that are balanced
+    // where possible, share no workqueue with other balanced contexts
     GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1,
 };
 
 typedef int32_t gcx_stream_sync;
 enum {
-    // CU_STREAM_NON_BLOCKING: no order with the default stream
+    // CU_STREAM_NON_BLOCKING: not ordered with the default stream
     GCX_STREAM_NON_BLOCKING = 0,
     // CU_STREAM_DEFAULT: green contexts have no such streams
     GCX_STREAM_BLOCKING = 1,
@@ -333,7 +333,7 @@ enum {
 // Whether contexts of a process on a device are shared by way of MPS.
 typedef int32_t gcx_mps_state;
 enum {
-    // the driver doesn't tell
+    // the driver does not report it
     GCX_MPS_UNKNOWN = 0,
     GCX_MPS_OFF = 1,
     GCX_MPS_ON = 2,
@@ -342,7 +342,7 @@ enum {
 // Where the number of connections comes from.
 typedef int32_t gcx_queue_source;
 enum {
-    // CUDA's own number, 8: the variable isn't set
+    // CUDA's default, 8: the variable is not set
     GCX_QUEUE_SOURCE_DEFAULT = 0,
     // CUDA_DEVICE_MAX_CONNECTIONS
     GCX_QUEUE_SOURCE_ENVIRONMENT = 1,
@@ -367,21 +367,22 @@ enum {
 // What a driver can do.
 typedef int32_t gcx_capability;
 enum {
-    // 12.4: everything that isn't named here
+    // 12.4: everything that is not listed here
     GCX_CAPABILITY_GREEN_CONTEXTS = 0,
-    // 12.5: the driver makes a stream from a green context. gcx makes streams on every driver;
-    // before 12.5 by making the context current for a moment
+    // 12.5: the driver creates streams from green contexts. Before, gcx makes the context current
+    // for the call.
     GCX_CAPABILITY_STREAM_CREATE = 1,
     // 13.0: cuGreenCtxGetId
     GCX_CAPABILITY_CONTEXT_ID = 2,
-    // 13.0: the driver tells minimum and alignment of an SM resource. Before, gcx derives them
+    // 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
+    // them.
     GCX_CAPABILITY_RESOURCE_DETAILS = 3,
     // 13.1: coscheduled counts in gcx_sm_request, backfill
     GCX_CAPABILITY_STRUCTURED_SPLIT = 4,
     // 13.1: workqueue resources
     GCX_CAPABILITY_WORKQUEUES = 5,
-    // 13.1: the driver tells a stream's resources. gcx tells those of its own streams on every
-    // driver
+    // 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
+    // driver.
     GCX_CAPABILITY_STREAM_RESOURCE = 6,
     // 13.4: locality domains in gcx_sm_request
     GCX_CAPABILITY_LOCALITY_DOMAINS = 7,
@@ -391,11 +392,11 @@ enum {
 typedef int32_t gcx_log_level;
 enum {
     GCX_LOG_NONE = 0,
-    // something was lost or left behind
+    // something was lost or leaked
     GCX_LOG_ERROR = 1,
-    // it works, but likely not as meant
+    // it works, but likely not as intended
     GCX_LOG_WARNING = 2,
-    // which driver was opened, contexts made and given back
+    // which driver was opened, contexts created and destroyed
     GCX_LOG_INFO = 3,
     // every failed call and its message
     GCX_LOG_DEBUG = 4,
@@ -405,7 +406,7 @@ static const int32_t GCX_VERSION_MAJOR = 0;
 static const int32_t GCX_VERSION_MINOR = 2;
 static const int32_t GCX_VERSION_PATCH = 0;
 static const int32_t GCX_VERSION = 200;
-// As a count of SMs: all that are available. A count of 0 is refused.
+// As an SM count: all SMs that are available. A count of 0 is an error.
 static const uint32_t GCX_REST = 0xffffffff;
 // [13.1+]
 static const uint32_t GCX_SM_REQUEST_BACKFILL = 1;
@@ -420,62 +421,59 @@ static const uint32_t GCX_SPLIT_DEFAULT = 0;
 static const uint32_t GCX_SPLIT_IGNORE_SM_COSCHEDULING = 1;
 // max-cluster
 static const uint32_t GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
-// refuse a count that would be rounded
+// fail where a count would be rounded
 static const uint32_t GCX_SPLIT_EXACT = 256;
-// of input only what no lease has, see Leases
+// leave out SMs that leases have
 static const uint32_t GCX_SPLIT_EXCLUDE_LEASED = 512;
-// no SMs of gcx_device_get_shared_sms
+// leave out gcx_device_get_shared_sms()
 static const uint32_t GCX_SPLIT_EXCLUDE_SHARED = 1024;
-// A green context of one's own: nobody else is given it while a handle or stream of it is alive,
-// but by gcx_context_from_native. So nobody else's streams are synchronized or recorded with it,
-// and none of theirs, capturing a graph, stands in the way. Given up, it is kept like others.
+// Uses a green context that no other handle shares, except those of gcx_context_from_native. So
+// synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
+// released it is cached like others.
 static const uint32_t GCX_CONTEXT_PRIVATE = 1;
-// it takes times, for gcx_event_get_elapsed; costs more
+// records times for gcx_event_get_elapsed; costs more
 static const uint32_t GCX_EVENT_TIMING = 1;
-// threads in gcx_event_synchronize sleep instead of spinning: they leave the CPU to others, and
-// wake a little later
+// gcx_event_synchronize sleeps instead of spinning
 static const uint32_t GCX_EVENT_BLOCKING_SYNC = 2;
-// as leases over these SMs have them: [13.1+] with balanced workqueues; the same as without before
-// 13.1
+// Prepares contexts as leases use them: [13.1+] with balanced workqueues. Changes nothing on older
+// drivers.
 static const uint32_t GCX_PREPARE_FOR_LEASES = 1;
-// as a time-out
+// as a timeout
 static const uint32_t GCX_FOREVER = 0xffffffff;
-// bytes of a lease's name, its final 0 among them
+// bytes of a lease's name, including the final 0
 static const uint32_t GCX_MAX_LEASE_NAME = 64;
-// others that are shared may have its SMs too
+// other shared leases may have its SMs too
 static const uint32_t GCX_LEASE_SHARED = 1;
-// refuse a driver that has no queues of its own for it
+// fail on drivers before 13.1
 static const uint32_t GCX_LEASE_REQUIRE_WORKQUEUES = 2;
-// later work waits for the former holders' on SMs that are new
+// later work waits on the device for the former owners' work
 static const uint32_t GCX_RESIZE_DEFAULT = 0;
-// a lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
-// all new ones are free, and move when they are used after that. A lease that loses SMs moves at
-// once, as by default. Of use only once gcx_lease_prepare made the contexts: making them waits for
-// running kernels
+// A lease whose new set contains its old one stays on the old SMs until all new ones are free, and
+// moves when its streams are used after that. A lease that loses SMs moves at once. Useful only if
+// gcx_lease_prepare() created the contexts: creating them waits for running kernels.
 static const uint32_t GCX_RESIZE_DEFERRED = 1;
-// bytes of a process's name, its final 0 among them
+// bytes of a process's name, including the final 0
 static const uint32_t GCX_MAX_PROCESS_NAME = 64;
-// bytes of a token, its final 0 among them
+// bytes of a token, including the final 0
 static const uint32_t GCX_MAX_RESERVATION_TOKEN = 4096;
-// forked children and what exec starts, or this process becomes by exec, keep the reservation too,
-// until they end or close its descriptor: for launchers
+// Forked children and programs that they or this process start by exec keep the reservation too,
+// until they end or close its descriptor: for launchers.
 static const uint32_t GCX_RESERVATION_INHERIT = 1;
-// the most that CUDA takes
+// the maximum that CUDA accepts
 static const uint32_t GCX_MAX_CONNECTIONS = 32;
 static const uint32_t GCX_MAX_GRAPH_PARTS = 16;
-// bytes that are told of a kernel's name, its final 0 among them
+// bytes of a kernel's name, including the final 0; cut to fit
 static const uint32_t GCX_MAX_KERNEL_NAME = 256;
 static const uint32_t GCX_NO_NODE = 0xffffffff;
-// kernels run with the priorities that they were captured with, as in PyTorch's graphs; else with
-// that of the stream they are launched in
+// Kernels run with the priorities that they were captured with, as in PyTorch's graphs. Without it,
+// they run with the priority of the stream that the graph is launched in.
 static const uint32_t GCX_GRAPH_NODE_PRIORITIES = 1;
 static const uint32_t GCX_MAX_SMS = 1024;
 
-// Told how far a call is, in the thread that made it, with no lock of gcx held: it may call gcx,
-// also to give the call up.
+// Reports progress.
 typedef void (*gcx_progress_callback)(uint32_t done, uint32_t count, void* user_data);
 
-// message is valid during the call only.
+// Receives one message, which is valid during the call only.
 typedef void (*gcx_log_callback)(gcx_log_level level, const char* message, void* user_data);
 
 typedef struct {
@@ -483,18 +481,18 @@ typedef struct {
     int32_t compute_capability_major;
     int32_t compute_capability_minor;
     uint32_t sm_count;
-    // SMs: the least that a coscheduled partition has
+    // SMs: the smallest coscheduled partition
     uint32_t min_partition_size;
     // SMs: coscheduled partitions come in multiples of this
     uint32_t coscheduled_alignment;
-    // 1 where the driver doesn't tell
+    // 1 if the driver does not report it
     uint32_t locality_domain_count;
     // begins with "SIMULATED" on the simulated driver
     char name[128];
     uint8_t uuid[16];
 } gcx_device_info;
 
-// A description of resources of one device: a value that is copied and thrown away at will.
+// Describes resources of one device.
 typedef struct {
     uint64_t opaque[16];
 } gcx_resource;
@@ -503,33 +501,33 @@ typedef struct {
     uint32_t struct_size;
     gcx_resource_type type;
     int32_t device;
-    // of GCX_RESOURCE_SM, else 0
+    // Of GCX_RESOURCE_SM, else 0.
     gcx_sm_family family;
     uint32_t sm_count;
     uint32_t atom_count;
-    // SMs: the least that splitting this can give; all of it, where it can't be split; 0 only of a
-    // resource of 0 SMs
+    // SMs: the smallest part that a split can give; sm_count if it cannot be split; 0 only if
+    // sm_count is 0
     uint32_t min_partition_size;
-    // SMs, never 0: the step of the sizes that splitting this can give, the odd atom aside, unless
-    // that is all there is
+    // SMs, never 0: the step between the sizes that a split can give, unless the remainder atom is
+    // all there is
     uint32_t coscheduled_alignment;
-    // of one structured group: its GCX_SM_REQUEST_ flags
+    // of a structured group: its GCX_SM_REQUEST_ flags
     uint32_t flags;
     // valid with GCX_SM_REQUEST_LOCALITY_DOMAIN_ID in flags
     uint32_t locality_domain_id;
-    // of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0
+    // Of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0.
     gcx_workqueue_scope workqueue_scope;
-    // concurrent stream-ordered workloads expected
+    // expected concurrent stream-ordered workloads
     uint32_t workqueue_concurrency_limit;
 } gcx_resource_info;
 
-// What one group is to be: CU_DEV_SM_RESOURCE_GROUP_PARAMS.
+// Requests one group: CU_DEV_SM_RESOURCE_GROUP_PARAMS.
 typedef struct {
-    // SMs, or GCX_REST: what the other groups leave
+    // SMs, or GCX_REST
     uint32_t sm_count;
-    // [13.1+] SMs that are coscheduled; 0: the default
+    // [13.1+] SMs; 0: the default
     uint32_t coscheduled_sm_count;
-    // [13.1+] SMs; where possible
+    // [13.1+] SMs, used where possible
     uint32_t preferred_coscheduled_sm_count;
     // GCX_SM_REQUEST_
     uint32_t flags;
@@ -549,14 +547,14 @@ typedef struct {
     uint32_t struct_size;
     int32_t device;
     uint32_t sm_count;
-    // live gcx streams of the green context, those of other handles too
+    // live gcx streams of the green context, also of its other handles
     uint32_t stream_count;
-    // the same for two handles exactly if they share a green context; never used twice in a
-    // process. gcx's own, not cuGreenCtxGetId's
+    // equal for two handles exactly if they share a green context; never reused in a process. It is
+    // not cuGreenCtxGetId's
     uint64_t id;
 } gcx_context_info;
 
-// A green context that is in use.
+// Describes a green context that is in use.
 typedef struct {
     // as in gcx_context_info
     uint64_t id;
@@ -588,19 +586,18 @@ typedef struct {
     int32_t priority;
     // SMs that its kernels can run on
     uint32_t sm_count;
-    // gcx_context_info.id; 0 if the context isn't gcx's
+    // gcx_context_info.id; 0 if gcx did not create the context
     uint64_t context_id;
 } gcx_stream_info;
 
-// A kernel's launch, as far as it decides how much of it fits.
+// The properties of a launch that decide how many of its blocks fit.
 typedef struct {
     uint32_t struct_size;
-    // threads of a block, 1 to 1024
+    // threads in a block, 1 to 1024
     uint32_t block_threads;
     // of a block
     uint32_t dynamic_shared_bytes;
-    // blocks of a cluster, also of one that the kernel was compiled with; 0: it is launched without
-    // clusters
+    // blocks in a cluster, also if the kernel was compiled with it; 0: no clusters
     uint32_t cluster_blocks;
 } gcx_kernel_fit_params;
 
@@ -608,15 +605,15 @@ typedef struct {
     uint32_t struct_size;
     // SMs that the stream's kernels can run on
     uint32_t sm_count;
-    // blocks of the kernel that an SM holds at once; 0: it can't run
+    // blocks that run on one SM at once; 0: the kernel cannot run
     uint32_t blocks_per_sm;
-    // the largest grid that runs all at once, and so the largest cooperative one
+    // the largest grid whose blocks all run at once, and so the largest cooperative grid
     uint32_t max_blocks;
-    // clusters that run at once, without clusters 0: of cluster_blocks each. max_blocks is
-    // cluster_blocks times as many
+    // clusters of cluster_blocks that run at once; 0 without clusters. max_blocks is this times
+    // cluster_blocks
     uint32_t max_clusters;
-    // the most blocks that a cluster of this kernel can have; 1 on a device without clusters; 0: it
-    // can't run
+    // the most blocks in a cluster of this kernel; 1 on a device without clusters; 0: the kernel
+    // cannot run
     uint32_t max_cluster_blocks;
 } gcx_kernel_fit;
 
@@ -624,54 +621,54 @@ typedef struct {
     uint32_t struct_size;
     // GCX_PREPARE_
     uint32_t flags;
-    // gives the rest up; may be NULL
+    // aborts the call from another thread; may be NULL
     gcx_cancel cancel;
     // called after each resource; may be NULL
     gcx_progress_callback progress;
     void* user_data;
 } gcx_prepare_params;
 
-// What a trim came to.
+// The result of gcx_cache_trim.
 typedef struct {
     uint32_t struct_size;
     // destroyed
     uint32_t contexts;
-    // that were given up, destroyed: with their contexts, and beside
+    // idle streams destroyed, with their contexts or alone
     uint32_t streams;
-    // beyond the number, but a stream that was given up captures in them
+    // beyond the number, kept because a stream captures in them
     uint32_t contexts_left;
-    // given up, but at work or capturing still
+    // without a handle, kept because they work or capture
     uint32_t streams_left;
     // 0
     uint32_t reserved;
-    // device memory that is free now and was not before, all devices together; what others did
-    // meanwhile is in it; at least 0
+    // by which free device memory grew, all devices together, including changes by other code
+    // during the call; at least 0
     uint64_t bytes;
 } gcx_cache_trimmed;
 
 typedef struct {
     uint32_t struct_size;
-    // of each device
+    // for each device
     uint32_t limit;
     // green contexts with a handle or stream
     uint32_t in_use;
-    // without
+    // green contexts without
     uint32_t kept;
-    // contexts given from kept ones or from ones in use
+    // requests met by a context that existed
     uint64_t hits;
-    // green contexts made
+    // green contexts created
     uint64_t misses;
     // destroyed by the limit and by gcx_cache_trim
     uint64_t evicted;
-    // dead by a reset of the device
+    // destroyed by a reset of the device
     uint64_t lost;
-    // made ahead of time, of those made
+    // of those created, by a prepare function
     uint64_t prepared;
-    // nanoseconds in the driver making them, all together
+    // nanoseconds in the driver creating them, in total
     uint64_t making_ns;
-    // of the one that took longest
+    // nanoseconds for the slowest one
     uint64_t longest_making_ns;
-    // streams that were given up, of all contexts
+    // streams without handle that are kept for reuse
     uint32_t kept_streams;
     // 0
     uint32_t reserved;
@@ -683,24 +680,23 @@ typedef struct {
     uint32_t flags;
     // GCX_SM_FAMILY_NONE: coscheduled; not the structured family
     gcx_sm_family family;
-    // SMs: so many will do if those asked for can't be had; 0: no less than asked for, and of
-    // GCX_REST one atom
+    // smallest acceptable SM count; 0: the requested count, or one atom with GCX_REST
     uint32_t min_sm_count;
-    // with GCX_LEASE_SHARED: so many of the SMs are its alone
+    // with GCX_LEASE_SHARED: SMs that it has exclusively
     uint32_t exclusive_sm_count;
-    // milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+    // milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
     uint32_t timeout_ms;
-    // gives the wait up from another thread; may be NULL
+    // aborts the wait from another thread; may be NULL
     gcx_cancel cancel;
-    // for messages and lists, copied; NULL: none
+    // for messages and lists, copied; may be NULL
     const char* name;
 } gcx_lease_params;
 
-// What a lease is to have.
+// The SM count that a lease is to have.
 typedef struct {
     gcx_lease lease;
-    // SMs, rounded as by gcx_sm_split; GCX_REST: what the others of the operation and all other
-    // leases leave, shared as evenly as atoms allow
+    // SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave, shared as evenly as
+    // atoms allow
     uint32_t sm_count;
     // 0
     uint32_t reserved;
@@ -714,59 +710,59 @@ typedef struct {
     uint32_t flags;
     // SMs that it has now
     uint32_t sm_count;
-    // of these, those that nobody else can have meanwhile
+    // of these, SMs that no other lease can have
     uint32_t exclusive_sm_count;
     uint32_t stream_count;
     uint32_t reserved;
-    // never used twice in a process
+    // never reused in a process
     uint64_t id;
     // how often its SMs have changed
     uint64_t changes;
     char name[64];
 } gcx_lease_info;
 
-// A lease of the process.
+// Describes a lease of this process.
 typedef struct {
     uint64_t id;
     int32_t device;
     gcx_sm_family family;
     // GCX_LEASE_
     uint32_t flags;
-    // of one that waits: those it asked for
+    // of a waiting request: the requested count
     uint32_t sm_count;
     uint32_t exclusive_sm_count;
     uint32_t stream_count;
-    // 1: it has nothing yet, and waits in gcx_lease_acquire
+    // 1: a request that waits in gcx_lease_acquire
     uint32_t waits;
     // 0
     uint32_t reserved[7];
     char name[64];
-    // its SMs; of one that waits 0 SMs
+    // its SMs; 0 SMs for a waiting request
     gcx_resource resource;
 } gcx_live_lease;
 
-// A process that publishes.
+// Describes a process that publishes.
 typedef struct {
-    // a random number, which tells it from all others
+    // a random number that identifies the process
     uint64_t process;
     // milliseconds since 1970 when it began to publish
     uint64_t since_ms;
-    // as the process itself sees it; other containers may not
+    // as the process itself sees it; differs in other containers
     int32_t pid;
-    // 1: on the simulated driver, no GPU is involved
+    // 1: it uses the simulated driver
     int32_t simulated;
     int32_t driver_version;
     uint32_t device_count;
     uint32_t lease_count;
-    // leases beyond the 512, which aren't in gcx_published_lease_list
+    // leases beyond 512, missing in gcx_published_lease_list
     uint32_t unlisted_count;
     // 0
     uint32_t reserved[8];
-    // any bytes: escape them where they are shown
+    // any bytes: escape them for display
     char name[64];
 } gcx_published_process;
 
-// A lease of a process that publishes.
+// Describes a lease of a process that publishes.
 typedef struct {
     // as in gcx_published_process
     uint64_t process;
@@ -776,19 +772,19 @@ typedef struct {
     uint64_t changes;
     int32_t pid;
     int32_t simulated;
-    // the ordinal in that process; device_uuid tells the same one in others
+    // the ordinal in that process; device_uuid identifies the device
     int32_t device;
     gcx_sm_family family;
     // GCX_LEASE_
     uint32_t flags;
-    // 1: it has nothing yet, and waits in gcx_lease_acquire
+    // 1: a request that waits in gcx_lease_acquire
     uint32_t waits;
-    // of one that waits: those it asked for, or GCX_REST
+    // of a waiting request: the requested count, or GCX_REST
     uint32_t sm_count;
     uint32_t exclusive_sm_count;
     uint32_t stream_count;
     uint32_t device_sm_count;
-    // of the family, on that device
+    // of the family on that device
     uint32_t atom_count;
     // SMs of each atom but the last
     uint32_t atom_sm_count;
@@ -796,12 +792,12 @@ typedef struct {
     uint32_t last_atom_sm_count;
     // 0
     uint32_t reserved[11];
-    // atom n is its alone: bit n % 64 of word n / 64
+    // it has atom n exclusively: bit n % 64 of word n / 64
     uint64_t exclusive_atoms[8];
-    // the same of those that others may have too
+    // the same for atoms that other leases may have too
     uint64_t shared_atoms[8];
     uint8_t device_uuid[16];
-    // any bytes: escape them where they are shown
+    // any bytes: escape them for display
     char name[64];
     // as above
     char process_name[64];
@@ -815,16 +811,15 @@ typedef struct {
     uint32_t flags;
     // GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not the structured family
     gcx_sm_family family;
-    // SMs: so many will do if those asked for can't be had; 0: no less than asked for, and of
-    // GCX_REST one atom
+    // smallest acceptable SM count; 0: the requested count, or one atom with GCX_REST
     uint32_t min_sm_count;
-    // milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+    // milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
     uint32_t timeout_ms;
     // 0
     uint32_t reserved;
-    // gives the wait up from another thread; may be NULL
+    // aborts the wait from another thread; may be NULL
     gcx_cancel cancel;
-    // for messages and lists, copied; NULL: none. Shorter than GCX_MAX_LEASE_NAME
+    // for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may be NULL
     const char* name;
     // an absolute path; NULL: see above
     const char* folder;
@@ -833,7 +828,7 @@ typedef struct {
 typedef struct {
     uint32_t struct_size;
     gcx_sm_family family;
-    // GCX_RESERVATION_; of one that was joined 0
+    // GCX_RESERVATION_; 0 for a joined one
     uint32_t flags;
     // SMs that it has
     uint32_t sm_count;
@@ -843,62 +838,62 @@ typedef struct {
     int32_t joined;
     // 1: of the simulated driver
     int32_t simulated;
-    // 1: somebody removed the reservation's file, or moved its folder: others may be given its SMs
+    // 1: its file was removed or its folder moved: other processes may be given its SMs
     int32_t lost;
-    // as the process saw it that took the reservation
+    // as the process that acquired it saw it
     gcx_mps_state mps;
     // the same, as in gcx_mps_info
     float mps_thread_percentage;
-    // a random number, which tells it from all others
+    // a random number that identifies the reservation
     uint64_t id;
-    // milliseconds since 1970 when it was taken
+    // milliseconds since 1970 when it was acquired
     uint64_t since_ms;
-    // of the family: it has atom n: bit n % 64 of word n / 64
+    // it has atom n of the family: bit n % 64 of word n / 64
     uint64_t atoms[8];
     uint8_t device_uuid[16];
-    // any bytes: escape them where they are shown
+    // any bytes: escape them for display
     char name[64];
 } gcx_reservation_info;
 
-// A reservation of any process, or one that waits for it.
+// Describes a reservation of any process, or a request that waits for one.
 typedef struct {
-    // a random number, which tells it from all others
+    // a random number that identifies the reservation
     uint64_t id;
-    // milliseconds since 1970 when it was taken, or the wait began
+    // milliseconds since 1970 when it was acquired or the wait began
     uint64_t since_ms;
-    // of one that waits: when it gives up; 0: never
+    // of a waiting request: when it times out; 0: never
     uint64_t until_ms;
-    // the process that took it while that keeps it, then another one that does; 0: none of those is
+    // the process that acquired it, or, once that has ended, another one that keeps it; 0: none is
     // visible here, as in another container
     int32_t pid;
-    // the number of the user whose file it is
+    // id of the user who owns the file
     uint32_t user;
     // 1: of the simulated driver
     int32_t simulated;
-    // 1: it has nothing yet, and waits in gcx_reservation_acquire
+    // 1: a request that waits in gcx_reservation_acquire
     uint32_t waits;
     gcx_sm_family family;
-    // of one that waits: those it asked for, or GCX_REST
+    // of a waiting request: the requested count, or GCX_REST
     uint32_t sm_count;
     uint32_t device_sm_count;
-    // of the family, on that device
+    // of the family on that device
     uint32_t atom_count;
     // SMs of each atom but the last
     uint32_t atom_sm_count;
     // SMs of the last atom
     uint32_t last_atom_sm_count;
-    // as the process saw it that took the reservation
+    // as the process that acquired it saw it
     gcx_mps_state mps;
     // the same, as in gcx_mps_info
     float mps_thread_percentage;
-    // the id of the reservation that it is a part of, which may have ended; 0: of the device
+    // id of the reservation that it is a part of, which may have ended; 0: of the device
     uint64_t parent;
     // 0
     uint32_t reserved[6];
     // it has atom n: bit n % 64 of word n / 64
     uint64_t atoms[8];
     uint8_t device_uuid[16];
-    // any bytes: escape them where they are shown
+    // any bytes: escape them for display
     char name[64];
     // of that process; as above
     char process_name[64];
@@ -908,28 +903,27 @@ typedef struct {
 
 typedef struct {
     uint32_t struct_size;
-    // what the driver says of contexts of this process on the device
+    // of contexts of this process on the device
     gcx_mps_state state;
-    // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the environment, which limits this process under MPS:
-    // more than 0, at most 100; 0: it isn't set, or holds something else. The daemon's own default
-    // is not seen
+    // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
+    // set, or another value. The daemon's own default is not visible
     float thread_percentage;
     uint32_t reserved;
 } gcx_mps_info;
 
 typedef struct {
     uint32_t struct_size;
-    // that CUDA has or, if it hasn't started, would have; 0: unknown, the variable holds something
-    // else than 1 to GCX_MAX_CONNECTIONS
+    // that CUDA has, or would have if it started now; 0: unknown, because the variable is not a
+    // number from 1 to GCX_MAX_CONNECTIONS
     uint32_t connections;
     gcx_queue_source source;
-    // 1: CUDA has started in the process, and the number stays
+    // 1: CUDA has started in the process, and the number is final
     int32_t started;
-    // 0: CUDA had started before gcx looked, and the process had set the variable anew, before that
-    // or after: connections is what it holds now
+    // 0: CUDA started before gcx looked, and the process changed the variable at some time:
+    // connections is its present value
     int32_t certain;
-    // 1: there is one connection, with which all partitions wait as soon as one stream does. Making
-    // a context then logs a GCX_LOG_WARNING, once
+    // 1: there is one connection: all partitions wait as soon as one stream waits. Creating a
+    // context then logs a GCX_LOG_WARNING, once
     int32_t too_few;
 } gcx_queue_info;
 
@@ -937,12 +931,12 @@ typedef struct {
     uint32_t struct_size;
     // GCX_GRAPH_
     uint32_t flags;
-    // that are kept, the last used; 0: 16. Each holds its contexts, and some device memory: 0.12
-    // MiB with 3 nodes on an H200
+    // cached executables, least recently used evicted first; 0: 16. Each keeps its contexts and
+    // some device memory: 0.12 MiB with 3 nodes on an H200
     uint32_t max_executables;
 } gcx_graph_params;
 
-// What a kernel is launched with.
+// The launch parameters of a kernel node.
 typedef struct {
     uint32_t struct_size;
     // dynamic shared memory of a block
@@ -951,9 +945,9 @@ typedef struct {
     uint32_t grid[3];
     // threads
     uint32_t block[3];
-    // each at its place (cuFuncGetParamInfo), as in a C struct; NULL: those that it has. Copied
+    // at their offsets (cuFuncGetParamInfo), as in a C struct; copied; NULL: the present ones
     const void* arguments;
-    // at least to the end of the last
+    // at least to the end of the last argument
     uint64_t argument_bytes;
 } gcx_kernel_params;
 
@@ -962,26 +956,26 @@ typedef struct {
     int32_t device;
     // GCX_GRAPH_
     uint32_t flags;
-    // those of child graphs too
+    // including those of child graphs
     uint32_t node_count;
     // of these, kernels
     uint32_t kernel_count;
     uint32_t part_count;
-    // that are kept now
+    // cached now
     uint32_t executables;
     uint32_t max_executables;
     // since it was created
     uint64_t launches;
-    // executables made since then
+    // executables instantiated since then
     uint64_t made;
-    // of these, given up for max_executables
+    // of these, destroyed because of max_executables
     uint64_t evicted;
 } gcx_graph_info;
 
-// A node.
+// Describes a node.
 typedef struct {
     gcx_graph_node_kind kind;
-    // number of the node whose child graph it is in; GCX_NO_NODE: none
+    // number of the node whose child graph contains it; GCX_NO_NODE: none
     uint32_t parent;
     uint32_t part;
     // 1: a cooperative launch
@@ -994,8 +988,8 @@ typedef struct {
     uint32_t cluster[3];
     // dynamic shared memory of a block
     uint32_t shared_bytes;
-    // that an SM holds at once, without others'. The largest grid whose blocks may wait for each
-    // other is this times the partition's SMs
+    // blocks that run on one SM at once. The largest grid whose blocks may wait for each other is
+    // this times the partition's SMs
     uint32_t blocks_per_sm;
     // 0
     uint32_t reserved[9];
@@ -1009,9 +1003,9 @@ typedef struct {
     uint32_t sm_count;
     // SMs that its kernels ran on
     uint32_t seen_count;
-    // 1: none of the problems is of this stream
+    // 1: no problem concerns this stream
     uint32_t ok;
-    // 1: it follows a shared lease, whose SMs other shared leases may have
+    // 1: it belongs to a shared lease, whose SMs others may have too
     uint32_t shared_lease;
     // 0
     uint32_t reserved[4];
@@ -1032,19 +1026,19 @@ typedef struct {
     uint32_t overlap_count;
     // those SMs, as in gcx_verified_stream.seen
     uint64_t overlap[16];
-    // SMs of gcx_device_get_shared_sms that were seen beside others
+    // SMs of gcx_device_get_shared_sms() that were seen
     uint64_t shared_by_all[16];
-    // in words, a line for each; the last says how many didn't fit
+    // one line for each; the last says how many did not fit
     char problems[4096];
 } gcx_verification;
 
 typedef struct {
     uint32_t struct_size;
-    // of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0
+    // of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
     int32_t version;
     // CUDA_VERSION of the cuda.h that gcx was built with
     int32_t header_version;
-    // 1: no GPU is involved
+    // 1: the simulated driver
     int32_t simulated;
     // what was opened
     char library[256];
@@ -1056,309 +1050,303 @@ typedef struct {
     int32_t available;
     // of the driver: 13010 is CUDA 13.1
     int32_t required_version;
-    // "structured split"; lives as long as the library
+    // such as "structured split"; lives as long as the library
     const char* name;
 } gcx_capability_info;
 
-// How many devices there are.
+// Returns the number of devices.
 gcx_result gcx_device_get_count(int32_t* count);
-// Fills *info.
+// Returns the properties of a device.
 gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info);
-// The priorities that the device's streams can have.
+// Returns the range of stream priorities: 0 and -5 on an H100.
 gcx_result gcx_device_get_stream_priority_range(int32_t device, int32_t* least, int32_t* greatest);
-// The whole device's resource of one type.
+// Returns the whole device as a resource.
 gcx_result gcx_device_get_resource(int32_t device, gcx_resource_type type, gcx_resource* resource);
-// Fills *info from the value, without the driver but for a structured group that wasn't used
-// lately.
+// Returns the properties of a resource.
 gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info* info);
-// [13.1+] Gives in *configured the workqueue configuration *config with another scope and
-// concurrency limit (0: keep the one it has).
+// [13.1+] Copies a workqueue configuration with another scope and concurrency limit.
 gcx_result gcx_workqueue_configure(
     const gcx_resource* config, gcx_workqueue_scope scope, uint32_t concurrency_limit, gcx_resource*
     configured);
-// Divides input into one group for each request, disjoint, and what is left over.
+// Divides input into one group for each request, disjoint, and a remainder.
 gcx_result gcx_sm_split(
     const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count, uint32_t
     flags, gcx_resource* groups, gcx_resource* remainder);
-// What gcx_sm_split would give, in SMs, without making or keeping anything: the count of each group
-// in sm_counts[0 .. request_count - 1] and that of the remainder.
+// Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
+// group in sm_counts[0 .. request_count - 1] and that of the remainder.
 gcx_result gcx_sm_plan(
     const gcx_resource* input, const gcx_sm_request* requests, uint32_t request_count, uint32_t
     flags, uint32_t* sm_counts, uint32_t* remainder_sm_count);
-// The SMs of a and b together, in *result; those of a without those of b; those of both.
+// Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+// resources.
 gcx_result gcx_resource_union(const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
-// The SMs of a and b together, in *result; those of a without those of b; those of both.
+// Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+// resources.
 gcx_result gcx_resource_subtract(
     const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
-// The SMs of a and b together, in *result; those of a without those of b; those of both.
+// Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+// resources.
 gcx_result gcx_resource_intersect(
     const gcx_resource* a, const gcx_resource* b, gcx_resource* result);
-// How many of the resource's SMs are held by live contexts, those that gcx_context_list tells, of
-// gcx in this process.
+// Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
 gcx_result gcx_resource_get_live_overlap(const gcx_resource* resource, uint32_t* sm_count);
-// How many SMs a and b share: 0 for two devices.
+// Counts the SMs that a and b have in common: 0 for two devices.
 gcx_result gcx_resource_get_overlap(
     const gcx_resource* a, const gcx_resource* b, uint32_t* sm_count);
-// The same as gcx_stream_get_max_cluster_size of a stream with these SMs.
+// Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs.
 gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resource, uint32_t* blocks);
-// A context over resource_count resources: one or several SM resources of one device and family,
-// disjoint, and [13.1+] at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
+// Creates a context over one or several disjoint SM resources of one device and family and,
+// [13.1+], at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
 gcx_result gcx_context_create(
     const gcx_resource* resources, uint32_t resource_count, const gcx_context_params* params,
     gcx_context* context);
-// Gives the handle up.
+// Destroys the handle.
 gcx_result gcx_context_destroy(gcx_context context);
-// Fills *info.
+// Returns the properties of a context.
 gcx_result gcx_context_get_info(gcx_context context, gcx_context_info* info);
-// The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread has
-// current by gcx_context_push, or that a lease or a gcx_graph keeps: in contexts[0 .. *count - 1],
-// in the order in which they were made.
+// Lists the green contexts of a device, or of all (-1), that have a handle or a stream, are current
+// in a thread by gcx_context_push(), or belong to a lease or a gcx_graph, in the order of their
+// creation.
 gcx_result gcx_context_list(
     int32_t device, gcx_live_context* contexts, uint32_t capacity, uint32_t* count);
-// The context's resource of one type: the SMs it was made of as one resource; [13.1+] its workqueue
-// configuration, or its workqueue, to be shared with another context.
+// Returns the context's resource of one type: its SMs as one resource; [13.1+] its workqueue
+// configuration; or its workqueue, to share it with another context.
 gcx_result gcx_context_get_resource(
     gcx_context context, gcx_resource_type type, gcx_resource* resource);
-// The native handles, for any CUDA code; NULL on failure, with the reason in
-// gcx_last_error_message().
+// Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+// failure, with the reason in gcx_last_error_message().
 struct CUctx_st* gcx_context_native(gcx_context context);
-// The native handles, for any CUDA code; NULL on failure, with the reason in
-// gcx_last_error_message().
+// Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+// failure, with the reason in gcx_last_error_message().
 struct CUgreenCtx_st* gcx_context_native_green(gcx_context context);
-// A further handle for the context that gcx made behind a native one, the caller's to destroy.
+// Creates a further handle for a context of gcx from its native context.
 gcx_result gcx_context_from_native(struct CUctx_st* native, gcx_context* context);
-// Makes the context current in the calling thread, on top of CUDA's context stack, and takes it off
-// again.
+// Push the context on the calling thread's CUDA context stack, which makes it current, and pop it.
 gcx_result gcx_context_push(gcx_context context);
-// Makes the context current in the calling thread, on top of CUDA's context stack, and takes it off
-// again.
+// Push the context on the calling thread's CUDA context stack, which makes it current, and pop it.
 gcx_result gcx_context_pop(gcx_context* context);
-// The handle that the calling thread pushed last, if its context is current; else NULL, with
-// success.
+// Returns the handle that the calling thread pushed last, if its context is current, else NULL with
+// GCX_SUCCESS.
 gcx_result gcx_context_get_current(gcx_context* context);
 // Waits until all work of the context's streams has finished.
 gcx_result gcx_context_synchronize(gcx_context context);
-// A stream of the context, which it keeps, and nobody else's while the handle lives: one that was
-// given up before, if there is one of this priority whose work has finished, or a new one.
+// Creates a stream of the context, used by this handle alone.
 gcx_result gcx_stream_create(
     gcx_context context, const gcx_stream_params* params, gcx_stream* stream);
-// A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
-// waiting.
+// Creates a handle for a stream that other code created, such as PyTorch's, to query its SMs and to
+// wait for it.
 gcx_result gcx_stream_from_native(struct CUstream_st* native, gcx_stream* stream);
-// Gives the handle up.
+// Destroys the handle.
 gcx_result gcx_stream_destroy(gcx_stream stream);
-// The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
+// Returns the CUstream, which is also a cudaStream_t, or NULL on failure, with the reason in
 // gcx_last_error_message().
 struct CUstream_st* gcx_stream_native(gcx_stream stream);
-// Fills *info.
+// Returns the properties of a stream.
 gcx_result gcx_stream_get_info(gcx_stream stream, gcx_stream_info* info);
-// The resource of the stream's context: gcx_context_get_resource, by the stream.
+// Returns the resource of the stream's context, as gcx_context_get_resource() does.
 gcx_result gcx_stream_get_resource(
     gcx_stream stream, gcx_resource_type type, gcx_resource* resource);
-// The most blocks that a thread block cluster of the stream's kernels can have, sizes above the
-// portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the driver says it
-// of blocks of 1024 threads without shared memory.
+// Returns the most blocks that a thread block cluster can have in the stream, including sizes above
+// the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
+// without shared memory.
 gcx_result gcx_stream_get_max_cluster_size(gcx_stream stream, uint32_t* blocks);
-// How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels that
-// size their grid by the SMs.
+// Computes how many blocks of a kernel run on the stream's SMs at once if nothing else does, for
+// kernels that size their grid by the SM count.
 gcx_result gcx_stream_get_kernel_fit(
     gcx_stream stream, struct CUfunc_st* function, const gcx_kernel_fit_params* params,
     gcx_kernel_fit* fit);
 // Waits until the stream's work has finished.
 gcx_result gcx_stream_synchronize(gcx_stream stream);
-// GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
-gcx_result gcx_stream_query(gcx_stream stream);
-// An event on a device; retains the primary context as contexts do.
-gcx_result gcx_event_create(int32_t device, uint32_t flags, gcx_event* event);
-// A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and times.
-gcx_result gcx_event_from_native(struct CUevent_st* native, gcx_event* event);
-// Gives the handle up, and destroys the event unless someone else made it.
-gcx_result gcx_event_destroy(gcx_event event);
-// The CUevent; NULL on failure.
-struct CUevent_st* gcx_event_native(gcx_event event);
-// Captures in the event the work submitted so far to the stream, or to all streams of the context.
-gcx_result gcx_stream_record(gcx_stream stream, gcx_event event);
-// Captures in the event the work submitted so far to the stream, or to all streams of the context.
-gcx_result gcx_context_record(gcx_context context, gcx_event event);
-// Holds all later work of the stream, or of all streams of the context, until the event's work has
-// finished.
-gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event);
-// Holds all later work of the stream, or of all streams of the context, until the event's work has
-// finished.
-gcx_result gcx_context_wait(gcx_context context, gcx_event event);
-// Waits in the calling thread for the event's work.
-gcx_result gcx_event_synchronize(gcx_event event);
-// GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
+// Returns GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
 // message.
+gcx_result gcx_stream_query(gcx_stream stream);
+// Creates an event on a device.
+gcx_result gcx_event_create(int32_t device, uint32_t flags, gcx_event* event);
+// Creates a handle for an event that other code created, to record it, wait for it and read times.
+gcx_result gcx_event_from_native(struct CUevent_st* native, gcx_event* event);
+// Destroys the handle, and the event unless other code created it.
+gcx_result gcx_event_destroy(gcx_event event);
+// Returns the CUevent, or NULL on failure.
+struct CUevent_st* gcx_event_native(gcx_event event);
+// Record in the event the work submitted so far to the stream, or to all streams of the context.
+gcx_result gcx_stream_record(gcx_stream stream, gcx_event event);
+// Record in the event the work submitted so far to the stream, or to all streams of the context.
+gcx_result gcx_context_record(gcx_context context, gcx_event event);
+// Make all later work of the stream, or of all streams of the context, wait on the device until the
+// event's work has finished.
+gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event);
+// Make all later work of the stream, or of all streams of the context, wait on the device until the
+// event's work has finished.
+gcx_result gcx_context_wait(gcx_context context, gcx_event event);
+// Waits until the event's work has finished.
+gcx_result gcx_event_synchronize(gcx_event event);
+// Returns GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets
+// no message.
 gcx_result gcx_event_query(gcx_event event);
-// Milliseconds between the two events' work.
+// Returns the milliseconds between the completion of two events' work.
 gcx_result gcx_event_get_elapsed(gcx_event start, gcx_event end, float* milliseconds);
-// One may be given to any number of calls.
+// Create, signal and destroy a cancellation object.
 gcx_result gcx_cancel_create(gcx_cancel* cancel);
-// One may be given to any number of calls.
+// Create, signal and destroy a cancellation object.
 gcx_result gcx_cancel_signal(gcx_cancel cancel);
-// One may be given to any number of calls.
+// Create, signal and destroy a cancellation object.
 gcx_result gcx_cancel_destroy(gcx_cancel cancel);
-// Sets how many green contexts without handle or stream gcx keeps on each device: 64 at first.
+// Sets how many green contexts without handle or stream gcx caches on each device.
 gcx_result gcx_cache_set_limit(uint32_t kept_contexts);
-// Makes the contexts of SM resources beforehand, one for each, and keeps them, so that
-// gcx_context_create and gcx_lease_acquire over the same SMs take microseconds.
+// Creates and caches the context of each SM resource, so that a later gcx_context_create() or
+// gcx_lease_acquire() over the same SMs takes microseconds.
 gcx_result gcx_cache_prepare(
     const gcx_resource* resources, uint32_t count, const gcx_prepare_params* params);
-// Destroys the kept contexts beyond that number, all devices together, now: the longest unused
-// first, prepared or not, and the given-up streams of all that stay, but those at work.
+// Destroys the cached contexts beyond a number, all devices together, least recently used first,
+// prepared or not, and the idle streams without handles of all contexts.
 gcx_result gcx_cache_trim(uint32_t kept_contexts, gcx_cache_trimmed* trimmed);
-// Fills *stats, since the driver was opened.
+// Returns the statistics of the cache since the driver was opened.
 gcx_result gcx_cache_get_stats(gcx_cache_stats* stats);
-// Acquires sm_count SMs of the device, or GCX_REST.
+// Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process.
 gcx_result gcx_lease_acquire(
     int32_t device, uint32_t sm_count, const gcx_lease_params* params, gcx_lease* lease);
 // Releases the lease.
 gcx_result gcx_lease_release(gcx_lease lease);
-// Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can grow
-// by what another gives.
+// Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none.
 gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags);
-// Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
+// Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
 // nothing.
 gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count);
-// Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also
-// if another thread releases one of them.
+// Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
+// operation.
 gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags);
-// Fills *info.
+// Returns the properties of a lease.
 gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info);
-// The SMs that the lease has now, as a resource.
+// Returns the SMs that the lease has now, as a resource.
 gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource);
-// The leases of a device, or of all (-1): those that hold SMs in the order in which they were
-// acquired, then those that wait, the first first.
+// Lists the leases of a device, or of all (-1): first those that have SMs, in order of acquisition,
+// then the waiting requests in the order of their queue.
 gcx_result gcx_lease_list(
     int32_t device, gcx_live_lease* leases, uint32_t capacity, uint32_t* count);
-// A stream of the lease, that follows it (above).
+// Creates a stream of the lease, which follows it to other SMs (see Leases).
 gcx_result gcx_lease_stream_create(
     gcx_lease lease, const gcx_stream_params* params, gcx_stream* stream);
-// Waits until the work of the lease's streams has finished, those that were destroyed among them,
-// on whatever SMs it was submitted.
+// Waits until all work of the lease's streams has finished, including destroyed streams and work
+// submitted before the last resize.
 gcx_result gcx_lease_synchronize(gcx_lease lease);
-// GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
+// Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
+// GCX_ERROR_NOT_READY if not; the latter sets no message.
 gcx_result gcx_lease_query(gcx_lease lease);
-// From now on this process's leases are published, those that there are and those to come, up to
-// 512 at a time.
+// Publishes this process's leases, present and future, up to 512 at a time.
 gcx_result gcx_publish_start(const char* name);
-// No longer.
+// Stops publishing.
 gcx_result gcx_publish_stop(void);
-// The processes that publish, this one among them if it does.
+// Lists the processes that publish, including this one.
 gcx_result gcx_published_process_list(
     gcx_published_process* processes, uint32_t capacity, uint32_t* count);
-// The leases of the processes that publish: of each process those that hold SMs in the order in
-// which they were acquired, then those that wait, the first first.
+// Lists the leases of the processes that publish: of each process first those that have SMs, in
+// order of acquisition, then the waiting requests in the order of their queue.
 gcx_result gcx_published_lease_list(
     gcx_published_lease* leases, uint32_t capacity, uint32_t* count);
-// Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
-// folder.
+// Acquires sm_count SMs of the device, or GCX_REST, that no other process has.
 gcx_result gcx_reservation_acquire(
     int32_t device, uint32_t sm_count, const gcx_reservation_params* params, gcx_reservation*
     reservation);
-// Writes what another process joins the reservation by: text, to be given to it in its environment
-// or on its command line.
+// Writes the token with which another process joins the reservation: text for its environment or
+// command line.
 gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* token, uint32_t capacity);
-// Joins a reservation that another process, or this one, has: it lasts until all who joined have
-// given it up.
+// Joins a reservation of another process, or of this one.
 gcx_result gcx_reservation_join(const char* token, gcx_reservation* reservation);
-// Gives the reservation up.
+// Releases the reservation.
 gcx_result gcx_reservation_release(gcx_reservation reservation);
-// Fills *info.
+// Returns the properties of a reservation.
 gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation_info* info);
-// The reservation's SMs as a resource of this process, to be split and to make contexts of.
+// Returns the reservation's SMs as a resource of this process.
 gcx_result gcx_reservation_get_resource(gcx_reservation reservation, gcx_resource* resource);
-// gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
-// leases of a reservation change only together with leases of the same reservation.
+// Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device.
 gcx_result gcx_reservation_acquire_lease(
     gcx_reservation reservation, uint32_t sm_count, const gcx_lease_params* params, gcx_lease*
     lease);
-// The reservations of a folder, by device, of each those that have SMs in the order in which they
-// were taken, then those that wait, the first first.
+// Lists the reservations of a folder by device: first those that have SMs, in order of acquisition,
+// then the waiting requests in the order of their queue.
 gcx_result gcx_reservation_list(
     const char* folder, gcx_live_reservation* reservations, uint32_t capacity, uint32_t* count);
-// Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
-// measured yet whether it tells the truth.
+// Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
+// accuracy was not measured.
 gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info);
-// Fills *info.
+// Returns the number of connections.
 gcx_result gcx_queue_get_info(gcx_queue_info* info);
-// Asks for connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-// CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more.
+// Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+// CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
 gcx_result gcx_queue_request_connections(uint32_t connections);
-// Takes a copy of a captured graph, a CUgraph or cudaGraph_t.
+// Creates a movable graph from a captured one, a CUgraph or cudaGraph_t.
 gcx_result gcx_graph_create(
     struct CUgraph_st* captured, const gcx_graph_params* params, gcx_graph* graph);
-// Gives the graph and its executables up.
+// Destroys the graph and its executables.
 gcx_result gcx_graph_destroy(gcx_graph graph);
-// Launches the graph in the stream, all parts on the SMs that the stream has now.
+// Launches the graph in the stream, with all parts on the SMs that the stream has now.
 gcx_result gcx_graph_launch(gcx_graph graph, gcx_stream stream);
-// The same of a graph with several parts: part i runs on the SMs of streams[i], for streams[0 ..
-// count - 1], and count is the number of parts.
+// Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count - 1].
 gcx_result gcx_graph_launch_parts(gcx_graph graph, const gcx_stream* streams, uint32_t count);
-// Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there are
-// none: one SM resource for all parts, or one for each.
+// Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
+// contexts if there are none: one SM resource for all parts, or one for each part.
 gcx_result gcx_graph_prepare(
     gcx_graph graph, const gcx_resource* resources, uint32_t count, uint32_t flags);
-// Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next.
+// Assigns nodes[0 .. count - 1] to a part: an existing one, or the next number.
 gcx_result gcx_graph_set_part(
     gcx_graph graph, const uint32_t* nodes, uint32_t count, uint32_t part);
-// Gives a kernel node other parameters, in the graph and all executables, or nowhere.
+// Changes the parameters of a kernel node in the graph and all its executables, or in none.
 gcx_result gcx_graph_set_kernel(gcx_graph graph, uint32_t node, const gcx_kernel_params* params);
-// Takes over all parameters of another captured graph with the same nodes and order, as of the same
-// code captured again, in all executables or nowhere.
+// Takes over the parameters of another captured graph with the same nodes in the same order, in all
+// executables or in none.
 gcx_result gcx_graph_update(gcx_graph graph, struct CUgraph_st* captured);
-// Fills *info.
+// Returns the properties of a graph.
 gcx_result gcx_graph_get_info(gcx_graph graph, gcx_graph_info* info);
-// The nodes in nodes[0 .. *count - 1].
+// Lists the nodes.
 gcx_result gcx_graph_get_nodes(
     gcx_graph graph, gcx_graph_node* nodes, uint32_t capacity, uint32_t* count);
-// The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1].
+// Returns the SMs that the stream's kernels run on, ascending.
 gcx_result gcx_stream_probe_sms(
     gcx_stream stream, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
-// Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
-// not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
-// context (above).
+// Reads which SMs each atom of a family has, for gcx_resource_get_sm_ids() and for overlaps across
+// families.
 gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family);
 // Finds the SMs that all partitions of this process share because a module with dynamic parallelism
-// is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
+// is loaded, ascending.
 gcx_result gcx_device_get_shared_sms(
     int32_t device, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
-// Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
-// probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
+// Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as
+// gcx_stream_probe_sms() does, and compares.
 gcx_result gcx_verify(
     const gcx_stream* streams, uint32_t count, gcx_verified_stream* results, gcx_verification*
     verification);
-// The SMs that the resource holds, ascending, as gcx_device_map_sms found them.
+// Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
 gcx_result gcx_resource_get_sm_ids(
     const gcx_resource* resource, uint32_t* sm_ids, uint32_t capacity, uint32_t* count);
-// The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its own.
+// Returns one atom of the resource as a resource.
 gcx_result gcx_resource_get_atom(const gcx_resource* resource, uint32_t index, gcx_resource* atom);
-// Chooses the driver library, before anything opened another.
+// Opens a driver library, unless it is open already.
 gcx_result gcx_driver_open(const char* driver);
-// Fills *info.
+// Returns the properties of the driver.
 gcx_result gcx_driver_get_info(gcx_driver_info* info);
-// Fills *info.
+// Reports whether the open driver has a capability.
 gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_info* info);
-// The path of the simulated driver that "sim:" opens, for programs that start others on it.
+// Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
+// NULL if it is not installed, with the searched places in gcx_last_error_message().
 const char* gcx_simulator_path(void);
-// Puts a library before libcuda in this process that answers as above, for every library that opens
-// libcuda.so.1 from now on and for all time.
+// Loads a library in front of libcuda that reports partition counts as described above, for every
+// library that opens libcuda.so.1 later, until the process ends.
 gcx_result gcx_driver_report_partition_counts(void);
-// reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
+// Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
+// to 0.
 gcx_result gcx_driver_reports_partition_counts(int32_t* reporting);
-// The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
-// patch.
+// Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+// minor + patch.
 uint32_t gcx_version(void);
-// "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number that
-// this version has no name for.
+// Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
+// a number that this version does not know.
 const char* gcx_result_name(gcx_result result);
-// What the result means in general, in one sentence.
+// Returns the general meaning of a result in one sentence.
 const char* gcx_result_string(gcx_result result);
-// What went wrong in the last gcx function that failed in the calling thread: what was wrong, the
-// values, what would work.
+// Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+// the values, and what to do.
 const char* gcx_last_error_message(void);
-// Sends diagnostics up to level to callback.
+// Sends log messages up to level to callback.
 gcx_result gcx_log_set_callback(gcx_log_level level, gcx_log_callback callback, void* user_data);
 ]=]) end
 

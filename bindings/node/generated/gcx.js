@@ -138,23 +138,23 @@ export const GCX_SM_FAMILY_FOREIGN = 5;
 // gcx_workqueue_scope.
 // share the device's workqueues with all contexts
 export const GCX_WORKQUEUE_SCOPE_DEVICE_CTX = 0;
-// where possible, share none with other contexts that are balanced
+// where possible, share no workqueue with other balanced contexts
 export const GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1;
 
 // gcx_stream_sync.
-// CU_STREAM_NON_BLOCKING: no order with the default stream
+// CU_STREAM_NON_BLOCKING: not ordered with the default stream
 export const GCX_STREAM_NON_BLOCKING = 0;
 // CU_STREAM_DEFAULT: green contexts have no such streams
 export const GCX_STREAM_BLOCKING = 1;
 
 // gcx_mps_state. Whether contexts of a process on a device are shared by way of MPS.
-// the driver doesn't tell
+// the driver does not report it
 export const GCX_MPS_UNKNOWN = 0;
 export const GCX_MPS_OFF = 1;
 export const GCX_MPS_ON = 2;
 
 // gcx_queue_source. Where the number of connections comes from.
-// CUDA's own number, 8: the variable isn't set
+// CUDA's default, 8: the variable is not set
 export const GCX_QUEUE_SOURCE_DEFAULT = 0;
 // CUDA_DEVICE_MAX_CONNECTIONS
 export const GCX_QUEUE_SOURCE_ENVIRONMENT = 1;
@@ -173,20 +173,22 @@ export const GCX_GRAPH_NODE_SEMAPHORE_SIGNAL = 8;
 export const GCX_GRAPH_NODE_SEMAPHORE_WAIT = 9;
 
 // gcx_capability. What a driver can do.
-// 12.4: everything that isn't named here
+// 12.4: everything that is not listed here
 export const GCX_CAPABILITY_GREEN_CONTEXTS = 0;
-// 12.5: the driver makes a stream from a green context. gcx makes streams on every driver; before
-// 12.5 by making the context current for a moment
+// 12.5: the driver creates streams from green contexts. Before, gcx makes the context current for
+// the call.
 export const GCX_CAPABILITY_STREAM_CREATE = 1;
 // 13.0: cuGreenCtxGetId
 export const GCX_CAPABILITY_CONTEXT_ID = 2;
-// 13.0: the driver tells minimum and alignment of an SM resource. Before, gcx derives them
+// 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
+// them.
 export const GCX_CAPABILITY_RESOURCE_DETAILS = 3;
 // 13.1: coscheduled counts in gcx_sm_request, backfill
 export const GCX_CAPABILITY_STRUCTURED_SPLIT = 4;
 // 13.1: workqueue resources
 export const GCX_CAPABILITY_WORKQUEUES = 5;
-// 13.1: the driver tells a stream's resources. gcx tells those of its own streams on every driver
+// 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
+// driver.
 export const GCX_CAPABILITY_STREAM_RESOURCE = 6;
 // 13.4: locality domains in gcx_sm_request
 export const GCX_CAPABILITY_LOCALITY_DOMAINS = 7;
@@ -194,11 +196,11 @@ export const GCX_CAPABILITY_COUNT = 8;
 
 // gcx_log_level.
 export const GCX_LOG_NONE = 0;
-// something was lost or left behind
+// something was lost or leaked
 export const GCX_LOG_ERROR = 1;
-// it works, but likely not as meant
+// it works, but likely not as intended
 export const GCX_LOG_WARNING = 2;
-// which driver was opened, contexts made and given back
+// which driver was opened, contexts created and destroyed
 export const GCX_LOG_INFO = 3;
 // every failed call and its message
 export const GCX_LOG_DEBUG = 4;
@@ -207,7 +209,7 @@ export const GCX_VERSION_MAJOR = 0;
 export const GCX_VERSION_MINOR = 2;
 export const GCX_VERSION_PATCH = 0;
 export const GCX_VERSION = 200;
-// As a count of SMs: all that are available. A count of 0 is refused.
+// As an SM count: all SMs that are available. A count of 0 is an error.
 export const GCX_REST = 4294967295;
 // [13.1+]
 export const GCX_SM_REQUEST_BACKFILL = 1;
@@ -222,54 +224,52 @@ export const GCX_SPLIT_DEFAULT = 0;
 export const GCX_SPLIT_IGNORE_SM_COSCHEDULING = 1;
 // max-cluster
 export const GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
-// refuse a count that would be rounded
+// fail where a count would be rounded
 export const GCX_SPLIT_EXACT = 256;
-// of input only what no lease has, see Leases
+// leave out SMs that leases have
 export const GCX_SPLIT_EXCLUDE_LEASED = 512;
-// no SMs of gcx_device_get_shared_sms
+// leave out gcx_device_get_shared_sms()
 export const GCX_SPLIT_EXCLUDE_SHARED = 1024;
-// A green context of one's own: nobody else is given it while a handle or stream of it is alive,
-// but by gcx_context_from_native. So nobody else's streams are synchronized or recorded with it,
-// and none of theirs, capturing a graph, stands in the way. Given up, it is kept like others.
+// Uses a green context that no other handle shares, except those of gcx_context_from_native. So
+// synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
+// released it is cached like others.
 export const GCX_CONTEXT_PRIVATE = 1;
-// it takes times, for gcx_event_get_elapsed; costs more
+// records times for gcx_event_get_elapsed; costs more
 export const GCX_EVENT_TIMING = 1;
-// threads in gcx_event_synchronize sleep instead of spinning: they leave the CPU to others, and
-// wake a little later
+// gcx_event_synchronize sleeps instead of spinning
 export const GCX_EVENT_BLOCKING_SYNC = 2;
-// as leases over these SMs have them: [13.1+] with balanced workqueues; the same as without before
-// 13.1
+// Prepares contexts as leases use them: [13.1+] with balanced workqueues. Changes nothing on older
+// drivers.
 export const GCX_PREPARE_FOR_LEASES = 1;
-// as a time-out
+// as a timeout
 export const GCX_FOREVER = 4294967295;
-// bytes of a lease's name, its final 0 among them
+// bytes of a lease's name, including the final 0
 export const GCX_MAX_LEASE_NAME = 64;
-// others that are shared may have its SMs too
+// other shared leases may have its SMs too
 export const GCX_LEASE_SHARED = 1;
-// refuse a driver that has no queues of its own for it
+// fail on drivers before 13.1
 export const GCX_LEASE_REQUIRE_WORKQUEUES = 2;
-// later work waits for the former holders' on SMs that are new
+// later work waits on the device for the former owners' work
 export const GCX_RESIZE_DEFAULT = 0;
-// a lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
-// all new ones are free, and move when they are used after that. A lease that loses SMs moves at
-// once, as by default. Of use only once gcx_lease_prepare made the contexts: making them waits for
-// running kernels
+// A lease whose new set contains its old one stays on the old SMs until all new ones are free, and
+// moves when its streams are used after that. A lease that loses SMs moves at once. Useful only if
+// gcx_lease_prepare() created the contexts: creating them waits for running kernels.
 export const GCX_RESIZE_DEFERRED = 1;
-// bytes of a process's name, its final 0 among them
+// bytes of a process's name, including the final 0
 export const GCX_MAX_PROCESS_NAME = 64;
-// bytes of a token, its final 0 among them
+// bytes of a token, including the final 0
 export const GCX_MAX_RESERVATION_TOKEN = 4096;
-// forked children and what exec starts, or this process becomes by exec, keep the reservation too,
-// until they end or close its descriptor: for launchers
+// Forked children and programs that they or this process start by exec keep the reservation too,
+// until they end or close its descriptor: for launchers.
 export const GCX_RESERVATION_INHERIT = 1;
-// the most that CUDA takes
+// the maximum that CUDA accepts
 export const GCX_MAX_CONNECTIONS = 32;
 export const GCX_MAX_GRAPH_PARTS = 16;
-// bytes that are told of a kernel's name, its final 0 among them
+// bytes of a kernel's name, including the final 0; cut to fit
 export const GCX_MAX_KERNEL_NAME = 256;
 export const GCX_NO_NODE = 4294967295;
-// kernels run with the priorities that they were captured with, as in PyTorch's graphs; else with
-// that of the stream they are launched in
+// Kernels run with the priorities that they were captured with, as in PyTorch's graphs. Without it,
+// they run with the priority of the stream that the graph is launched in.
 export const GCX_GRAPH_NODE_PRIORITIES = 1;
 export const GCX_MAX_SMS = 1024;
 
@@ -281,13 +281,12 @@ export const gcx_lease = koffi.pointer(koffi.opaque());
 export const gcx_reservation = koffi.pointer(koffi.opaque());
 export const gcx_graph = koffi.pointer(koffi.opaque());
 
-// Told how far a call is, in the thread that made it, with no lock of gcx held: it may call gcx,
-// also to give the call up.
+// Reports progress.
 export const gcx_progress_callback = koffi.pointer(
   koffi.proto("void", ["uint32_t", "uint32_t", "void*"]),
 );
 
-// message is valid during the call only.
+// Receives one message, which is valid during the call only.
 export const gcx_log_callback = koffi.pointer(
   koffi.proto("void", ["int32_t", "const char*", "void*"]),
 );
@@ -297,18 +296,18 @@ export const gcx_device_info = koffi.struct({
   compute_capability_major: "int32_t",
   compute_capability_minor: "int32_t",
   sm_count: "uint32_t",
-  // SMs: the least that a coscheduled partition has
+  // SMs: the smallest coscheduled partition
   min_partition_size: "uint32_t",
   // SMs: coscheduled partitions come in multiples of this
   coscheduled_alignment: "uint32_t",
-  // 1 where the driver doesn't tell
+  // 1 if the driver does not report it
   locality_domain_count: "uint32_t",
   // begins with "SIMULATED" on the simulated driver
   name: koffi.array("char", 128, "String"),
   uuid: koffi.array("uint8_t", 16),
 });
 
-// A description of resources of one device: a value that is copied and thrown away at will.
+// Describes resources of one device.
 export const gcx_resource = koffi.struct({
   opaque: koffi.array("uint64_t", 16),
 });
@@ -317,33 +316,33 @@ export const gcx_resource_info = koffi.struct({
   struct_size: "uint32_t",
   type: "int32_t",
   device: "int32_t",
-  // of GCX_RESOURCE_SM, else 0
+  // Of GCX_RESOURCE_SM, else 0.
   family: "int32_t",
   sm_count: "uint32_t",
   atom_count: "uint32_t",
-  // SMs: the least that splitting this can give; all of it, where it can't be split; 0 only of a
-  // resource of 0 SMs
+  // SMs: the smallest part that a split can give; sm_count if it cannot be split; 0 only if
+  // sm_count is 0
   min_partition_size: "uint32_t",
-  // SMs, never 0: the step of the sizes that splitting this can give, the odd atom aside, unless
-  // that is all there is
+  // SMs, never 0: the step between the sizes that a split can give, unless the remainder atom is
+  // all there is
   coscheduled_alignment: "uint32_t",
-  // of one structured group: its GCX_SM_REQUEST_ flags
+  // of a structured group: its GCX_SM_REQUEST_ flags
   flags: "uint32_t",
   // valid with GCX_SM_REQUEST_LOCALITY_DOMAIN_ID in flags
   locality_domain_id: "uint32_t",
-  // of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0
+  // Of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0.
   workqueue_scope: "int32_t",
-  // concurrent stream-ordered workloads expected
+  // expected concurrent stream-ordered workloads
   workqueue_concurrency_limit: "uint32_t",
 });
 
-// What one group is to be: CU_DEV_SM_RESOURCE_GROUP_PARAMS.
+// Requests one group: CU_DEV_SM_RESOURCE_GROUP_PARAMS.
 export const gcx_sm_request = koffi.struct({
-  // SMs, or GCX_REST: what the other groups leave
+  // SMs, or GCX_REST
   sm_count: "uint32_t",
-  // [13.1+] SMs that are coscheduled; 0: the default
+  // [13.1+] SMs; 0: the default
   coscheduled_sm_count: "uint32_t",
-  // [13.1+] SMs; where possible
+  // [13.1+] SMs, used where possible
   preferred_coscheduled_sm_count: "uint32_t",
   // GCX_SM_REQUEST_
   flags: "uint32_t",
@@ -363,14 +362,14 @@ export const gcx_context_info = koffi.struct({
   struct_size: "uint32_t",
   device: "int32_t",
   sm_count: "uint32_t",
-  // live gcx streams of the green context, those of other handles too
+  // live gcx streams of the green context, also of its other handles
   stream_count: "uint32_t",
-  // the same for two handles exactly if they share a green context; never used twice in a process.
-  // gcx's own, not cuGreenCtxGetId's
+  // equal for two handles exactly if they share a green context; never reused in a process. It is
+  // not cuGreenCtxGetId's
   id: "uint64_t",
 });
 
-// A green context that is in use.
+// Describes a green context that is in use.
 export const gcx_live_context = koffi.struct({
   // as in gcx_context_info
   id: "uint64_t",
@@ -402,19 +401,18 @@ export const gcx_stream_info = koffi.struct({
   priority: "int32_t",
   // SMs that its kernels can run on
   sm_count: "uint32_t",
-  // gcx_context_info.id; 0 if the context isn't gcx's
+  // gcx_context_info.id; 0 if gcx did not create the context
   context_id: "uint64_t",
 });
 
-// A kernel's launch, as far as it decides how much of it fits.
+// The properties of a launch that decide how many of its blocks fit.
 export const gcx_kernel_fit_params = koffi.struct({
   struct_size: "uint32_t",
-  // threads of a block, 1 to 1024
+  // threads in a block, 1 to 1024
   block_threads: "uint32_t",
   // of a block
   dynamic_shared_bytes: "uint32_t",
-  // blocks of a cluster, also of one that the kernel was compiled with; 0: it is launched without
-  // clusters
+  // blocks in a cluster, also if the kernel was compiled with it; 0: no clusters
   cluster_blocks: "uint32_t",
 });
 
@@ -422,15 +420,15 @@ export const gcx_kernel_fit = koffi.struct({
   struct_size: "uint32_t",
   // SMs that the stream's kernels can run on
   sm_count: "uint32_t",
-  // blocks of the kernel that an SM holds at once; 0: it can't run
+  // blocks that run on one SM at once; 0: the kernel cannot run
   blocks_per_sm: "uint32_t",
-  // the largest grid that runs all at once, and so the largest cooperative one
+  // the largest grid whose blocks all run at once, and so the largest cooperative grid
   max_blocks: "uint32_t",
-  // clusters that run at once, without clusters 0: of cluster_blocks each. max_blocks is
-  // cluster_blocks times as many
+  // clusters of cluster_blocks that run at once; 0 without clusters. max_blocks is this times
+  // cluster_blocks
   max_clusters: "uint32_t",
-  // the most blocks that a cluster of this kernel can have; 1 on a device without clusters; 0: it
-  // can't run
+  // the most blocks in a cluster of this kernel; 1 on a device without clusters; 0: the kernel
+  // cannot run
   max_cluster_blocks: "uint32_t",
 });
 
@@ -438,54 +436,54 @@ export const gcx_prepare_params = koffi.struct({
   struct_size: "uint32_t",
   // GCX_PREPARE_
   flags: "uint32_t",
-  // gives the rest up; may be NULL
+  // aborts the call from another thread; may be NULL
   cancel: gcx_cancel,
   // called after each resource; may be NULL
   progress: gcx_progress_callback,
   user_data: "void*",
 });
 
-// What a trim came to.
+// The result of gcx_cache_trim.
 export const gcx_cache_trimmed = koffi.struct({
   struct_size: "uint32_t",
   // destroyed
   contexts: "uint32_t",
-  // that were given up, destroyed: with their contexts, and beside
+  // idle streams destroyed, with their contexts or alone
   streams: "uint32_t",
-  // beyond the number, but a stream that was given up captures in them
+  // beyond the number, kept because a stream captures in them
   contexts_left: "uint32_t",
-  // given up, but at work or capturing still
+  // without a handle, kept because they work or capture
   streams_left: "uint32_t",
   // 0
   reserved: "uint32_t",
-  // device memory that is free now and was not before, all devices together; what others did
-  // meanwhile is in it; at least 0
+  // by which free device memory grew, all devices together, including changes by other code during
+  // the call; at least 0
   bytes: "uint64_t",
 });
 
 export const gcx_cache_stats = koffi.struct({
   struct_size: "uint32_t",
-  // of each device
+  // for each device
   limit: "uint32_t",
   // green contexts with a handle or stream
   in_use: "uint32_t",
-  // without
+  // green contexts without
   kept: "uint32_t",
-  // contexts given from kept ones or from ones in use
+  // requests met by a context that existed
   hits: "uint64_t",
-  // green contexts made
+  // green contexts created
   misses: "uint64_t",
   // destroyed by the limit and by gcx_cache_trim
   evicted: "uint64_t",
-  // dead by a reset of the device
+  // destroyed by a reset of the device
   lost: "uint64_t",
-  // made ahead of time, of those made
+  // of those created, by a prepare function
   prepared: "uint64_t",
-  // nanoseconds in the driver making them, all together
+  // nanoseconds in the driver creating them, in total
   making_ns: "uint64_t",
-  // of the one that took longest
+  // nanoseconds for the slowest one
   longest_making_ns: "uint64_t",
-  // streams that were given up, of all contexts
+  // streams without handle that are kept for reuse
   kept_streams: "uint32_t",
   // 0
   reserved: "uint32_t",
@@ -497,24 +495,23 @@ export const gcx_lease_params = koffi.struct({
   flags: "uint32_t",
   // GCX_SM_FAMILY_NONE: coscheduled; not the structured family
   family: "int32_t",
-  // SMs: so many will do if those asked for can't be had; 0: no less than asked for, and of
-  // GCX_REST one atom
+  // smallest acceptable SM count; 0: the requested count, or one atom with GCX_REST
   min_sm_count: "uint32_t",
-  // with GCX_LEASE_SHARED: so many of the SMs are its alone
+  // with GCX_LEASE_SHARED: SMs that it has exclusively
   exclusive_sm_count: "uint32_t",
-  // milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+  // milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
   timeout_ms: "uint32_t",
-  // gives the wait up from another thread; may be NULL
+  // aborts the wait from another thread; may be NULL
   cancel: gcx_cancel,
-  // for messages and lists, copied; NULL: none
+  // for messages and lists, copied; may be NULL
   name: "const char*",
 });
 
-// What a lease is to have.
+// The SM count that a lease is to have.
 export const gcx_lease_size = koffi.struct({
   lease: gcx_lease,
-  // SMs, rounded as by gcx_sm_split; GCX_REST: what the others of the operation and all other
-  // leases leave, shared as evenly as atoms allow
+  // SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave, shared as evenly as
+  // atoms allow
   sm_count: "uint32_t",
   // 0
   reserved: "uint32_t",
@@ -528,59 +525,59 @@ export const gcx_lease_info = koffi.struct({
   flags: "uint32_t",
   // SMs that it has now
   sm_count: "uint32_t",
-  // of these, those that nobody else can have meanwhile
+  // of these, SMs that no other lease can have
   exclusive_sm_count: "uint32_t",
   stream_count: "uint32_t",
   reserved: "uint32_t",
-  // never used twice in a process
+  // never reused in a process
   id: "uint64_t",
   // how often its SMs have changed
   changes: "uint64_t",
   name: koffi.array("char", 64, "String"),
 });
 
-// A lease of the process.
+// Describes a lease of this process.
 export const gcx_live_lease = koffi.struct({
   id: "uint64_t",
   device: "int32_t",
   family: "int32_t",
   // GCX_LEASE_
   flags: "uint32_t",
-  // of one that waits: those it asked for
+  // of a waiting request: the requested count
   sm_count: "uint32_t",
   exclusive_sm_count: "uint32_t",
   stream_count: "uint32_t",
-  // 1: it has nothing yet, and waits in gcx_lease_acquire
+  // 1: a request that waits in gcx_lease_acquire
   waits: "uint32_t",
   // 0
   reserved: koffi.array("uint32_t", 7),
   name: koffi.array("char", 64, "String"),
-  // its SMs; of one that waits 0 SMs
+  // its SMs; 0 SMs for a waiting request
   resource: gcx_resource,
 });
 
-// A process that publishes.
+// Describes a process that publishes.
 export const gcx_published_process = koffi.struct({
-  // a random number, which tells it from all others
+  // a random number that identifies the process
   process: "uint64_t",
   // milliseconds since 1970 when it began to publish
   since_ms: "uint64_t",
-  // as the process itself sees it; other containers may not
+  // as the process itself sees it; differs in other containers
   pid: "int32_t",
-  // 1: on the simulated driver, no GPU is involved
+  // 1: it uses the simulated driver
   simulated: "int32_t",
   driver_version: "int32_t",
   device_count: "uint32_t",
   lease_count: "uint32_t",
-  // leases beyond the 512, which aren't in gcx_published_lease_list
+  // leases beyond 512, missing in gcx_published_lease_list
   unlisted_count: "uint32_t",
   // 0
   reserved: koffi.array("uint32_t", 8),
-  // any bytes: escape them where they are shown
+  // any bytes: escape them for display
   name: koffi.array("char", 64, "String"),
 });
 
-// A lease of a process that publishes.
+// Describes a lease of a process that publishes.
 export const gcx_published_lease = koffi.struct({
   // as in gcx_published_process
   process: "uint64_t",
@@ -590,19 +587,19 @@ export const gcx_published_lease = koffi.struct({
   changes: "uint64_t",
   pid: "int32_t",
   simulated: "int32_t",
-  // the ordinal in that process; device_uuid tells the same one in others
+  // the ordinal in that process; device_uuid identifies the device
   device: "int32_t",
   family: "int32_t",
   // GCX_LEASE_
   flags: "uint32_t",
-  // 1: it has nothing yet, and waits in gcx_lease_acquire
+  // 1: a request that waits in gcx_lease_acquire
   waits: "uint32_t",
-  // of one that waits: those it asked for, or GCX_REST
+  // of a waiting request: the requested count, or GCX_REST
   sm_count: "uint32_t",
   exclusive_sm_count: "uint32_t",
   stream_count: "uint32_t",
   device_sm_count: "uint32_t",
-  // of the family, on that device
+  // of the family on that device
   atom_count: "uint32_t",
   // SMs of each atom but the last
   atom_sm_count: "uint32_t",
@@ -610,12 +607,12 @@ export const gcx_published_lease = koffi.struct({
   last_atom_sm_count: "uint32_t",
   // 0
   reserved: koffi.array("uint32_t", 11),
-  // atom n is its alone: bit n % 64 of word n / 64
+  // it has atom n exclusively: bit n % 64 of word n / 64
   exclusive_atoms: koffi.array("uint64_t", 8),
-  // the same of those that others may have too
+  // the same for atoms that other leases may have too
   shared_atoms: koffi.array("uint64_t", 8),
   device_uuid: koffi.array("uint8_t", 16),
-  // any bytes: escape them where they are shown
+  // any bytes: escape them for display
   name: koffi.array("char", 64, "String"),
   // as above
   process_name: koffi.array("char", 64, "String"),
@@ -629,16 +626,15 @@ export const gcx_reservation_params = koffi.struct({
   flags: "uint32_t",
   // GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not the structured family
   family: "int32_t",
-  // SMs: so many will do if those asked for can't be had; 0: no less than asked for, and of
-  // GCX_REST one atom
+  // smallest acceptable SM count; 0: the requested count, or one atom with GCX_REST
   min_sm_count: "uint32_t",
-  // milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+  // milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
   timeout_ms: "uint32_t",
   // 0
   reserved: "uint32_t",
-  // gives the wait up from another thread; may be NULL
+  // aborts the wait from another thread; may be NULL
   cancel: gcx_cancel,
-  // for messages and lists, copied; NULL: none. Shorter than GCX_MAX_LEASE_NAME
+  // for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may be NULL
   name: "const char*",
   // an absolute path; NULL: see above
   folder: "const char*",
@@ -647,7 +643,7 @@ export const gcx_reservation_params = koffi.struct({
 export const gcx_reservation_info = koffi.struct({
   struct_size: "uint32_t",
   family: "int32_t",
-  // GCX_RESERVATION_; of one that was joined 0
+  // GCX_RESERVATION_; 0 for a joined one
   flags: "uint32_t",
   // SMs that it has
   sm_count: "uint32_t",
@@ -657,62 +653,62 @@ export const gcx_reservation_info = koffi.struct({
   joined: "int32_t",
   // 1: of the simulated driver
   simulated: "int32_t",
-  // 1: somebody removed the reservation's file, or moved its folder: others may be given its SMs
+  // 1: its file was removed or its folder moved: other processes may be given its SMs
   lost: "int32_t",
-  // as the process saw it that took the reservation
+  // as the process that acquired it saw it
   mps: "int32_t",
   // the same, as in gcx_mps_info
   mps_thread_percentage: "float",
-  // a random number, which tells it from all others
+  // a random number that identifies the reservation
   id: "uint64_t",
-  // milliseconds since 1970 when it was taken
+  // milliseconds since 1970 when it was acquired
   since_ms: "uint64_t",
-  // of the family: it has atom n: bit n % 64 of word n / 64
+  // it has atom n of the family: bit n % 64 of word n / 64
   atoms: koffi.array("uint64_t", 8),
   device_uuid: koffi.array("uint8_t", 16),
-  // any bytes: escape them where they are shown
+  // any bytes: escape them for display
   name: koffi.array("char", 64, "String"),
 });
 
-// A reservation of any process, or one that waits for it.
+// Describes a reservation of any process, or a request that waits for one.
 export const gcx_live_reservation = koffi.struct({
-  // a random number, which tells it from all others
+  // a random number that identifies the reservation
   id: "uint64_t",
-  // milliseconds since 1970 when it was taken, or the wait began
+  // milliseconds since 1970 when it was acquired or the wait began
   since_ms: "uint64_t",
-  // of one that waits: when it gives up; 0: never
+  // of a waiting request: when it times out; 0: never
   until_ms: "uint64_t",
-  // the process that took it while that keeps it, then another one that does; 0: none of those is
+  // the process that acquired it, or, once that has ended, another one that keeps it; 0: none is
   // visible here, as in another container
   pid: "int32_t",
-  // the number of the user whose file it is
+  // id of the user who owns the file
   user: "uint32_t",
   // 1: of the simulated driver
   simulated: "int32_t",
-  // 1: it has nothing yet, and waits in gcx_reservation_acquire
+  // 1: a request that waits in gcx_reservation_acquire
   waits: "uint32_t",
   family: "int32_t",
-  // of one that waits: those it asked for, or GCX_REST
+  // of a waiting request: the requested count, or GCX_REST
   sm_count: "uint32_t",
   device_sm_count: "uint32_t",
-  // of the family, on that device
+  // of the family on that device
   atom_count: "uint32_t",
   // SMs of each atom but the last
   atom_sm_count: "uint32_t",
   // SMs of the last atom
   last_atom_sm_count: "uint32_t",
-  // as the process saw it that took the reservation
+  // as the process that acquired it saw it
   mps: "int32_t",
   // the same, as in gcx_mps_info
   mps_thread_percentage: "float",
-  // the id of the reservation that it is a part of, which may have ended; 0: of the device
+  // id of the reservation that it is a part of, which may have ended; 0: of the device
   parent: "uint64_t",
   // 0
   reserved: koffi.array("uint32_t", 6),
   // it has atom n: bit n % 64 of word n / 64
   atoms: koffi.array("uint64_t", 8),
   device_uuid: koffi.array("uint8_t", 16),
-  // any bytes: escape them where they are shown
+  // any bytes: escape them for display
   name: koffi.array("char", 64, "String"),
   // of that process; as above
   process_name: koffi.array("char", 64, "String"),
@@ -722,28 +718,27 @@ export const gcx_live_reservation = koffi.struct({
 
 export const gcx_mps_info = koffi.struct({
   struct_size: "uint32_t",
-  // what the driver says of contexts of this process on the device
+  // of contexts of this process on the device
   state: "int32_t",
-  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the environment, which limits this process under MPS: more
-  // than 0, at most 100; 0: it isn't set, or holds something else. The daemon's own default is not
-  // seen
+  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
+  // set, or another value. The daemon's own default is not visible
   thread_percentage: "float",
   reserved: "uint32_t",
 });
 
 export const gcx_queue_info = koffi.struct({
   struct_size: "uint32_t",
-  // that CUDA has or, if it hasn't started, would have; 0: unknown, the variable holds something
-  // else than 1 to GCX_MAX_CONNECTIONS
+  // that CUDA has, or would have if it started now; 0: unknown, because the variable is not a
+  // number from 1 to GCX_MAX_CONNECTIONS
   connections: "uint32_t",
   source: "int32_t",
-  // 1: CUDA has started in the process, and the number stays
+  // 1: CUDA has started in the process, and the number is final
   started: "int32_t",
-  // 0: CUDA had started before gcx looked, and the process had set the variable anew, before that
-  // or after: connections is what it holds now
+  // 0: CUDA started before gcx looked, and the process changed the variable at some time:
+  // connections is its present value
   certain: "int32_t",
-  // 1: there is one connection, with which all partitions wait as soon as one stream does. Making a
-  // context then logs a GCX_LOG_WARNING, once
+  // 1: there is one connection: all partitions wait as soon as one stream waits. Creating a context
+  // then logs a GCX_LOG_WARNING, once
   too_few: "int32_t",
 });
 
@@ -751,12 +746,12 @@ export const gcx_graph_params = koffi.struct({
   struct_size: "uint32_t",
   // GCX_GRAPH_
   flags: "uint32_t",
-  // that are kept, the last used; 0: 16. Each holds its contexts, and some device memory: 0.12 MiB
-  // with 3 nodes on an H200
+  // cached executables, least recently used evicted first; 0: 16. Each keeps its contexts and some
+  // device memory: 0.12 MiB with 3 nodes on an H200
   max_executables: "uint32_t",
 });
 
-// What a kernel is launched with.
+// The launch parameters of a kernel node.
 export const gcx_kernel_params = koffi.struct({
   struct_size: "uint32_t",
   // dynamic shared memory of a block
@@ -765,9 +760,9 @@ export const gcx_kernel_params = koffi.struct({
   grid: koffi.array("uint32_t", 3),
   // threads
   block: koffi.array("uint32_t", 3),
-  // each at its place (cuFuncGetParamInfo), as in a C struct; NULL: those that it has. Copied
+  // at their offsets (cuFuncGetParamInfo), as in a C struct; copied; NULL: the present ones
   arguments: "const void*",
-  // at least to the end of the last
+  // at least to the end of the last argument
   argument_bytes: "uint64_t",
 });
 
@@ -776,26 +771,26 @@ export const gcx_graph_info = koffi.struct({
   device: "int32_t",
   // GCX_GRAPH_
   flags: "uint32_t",
-  // those of child graphs too
+  // including those of child graphs
   node_count: "uint32_t",
   // of these, kernels
   kernel_count: "uint32_t",
   part_count: "uint32_t",
-  // that are kept now
+  // cached now
   executables: "uint32_t",
   max_executables: "uint32_t",
   // since it was created
   launches: "uint64_t",
-  // executables made since then
+  // executables instantiated since then
   made: "uint64_t",
-  // of these, given up for max_executables
+  // of these, destroyed because of max_executables
   evicted: "uint64_t",
 });
 
-// A node.
+// Describes a node.
 export const gcx_graph_node = koffi.struct({
   kind: "int32_t",
-  // number of the node whose child graph it is in; GCX_NO_NODE: none
+  // number of the node whose child graph contains it; GCX_NO_NODE: none
   parent: "uint32_t",
   part: "uint32_t",
   // 1: a cooperative launch
@@ -808,8 +803,8 @@ export const gcx_graph_node = koffi.struct({
   cluster: koffi.array("uint32_t", 3),
   // dynamic shared memory of a block
   shared_bytes: "uint32_t",
-  // that an SM holds at once, without others'. The largest grid whose blocks may wait for each
-  // other is this times the partition's SMs
+  // blocks that run on one SM at once. The largest grid whose blocks may wait for each other is
+  // this times the partition's SMs
   blocks_per_sm: "uint32_t",
   // 0
   reserved: koffi.array("uint32_t", 9),
@@ -823,9 +818,9 @@ export const gcx_verified_stream = koffi.struct({
   sm_count: "uint32_t",
   // SMs that its kernels ran on
   seen_count: "uint32_t",
-  // 1: none of the problems is of this stream
+  // 1: no problem concerns this stream
   ok: "uint32_t",
-  // 1: it follows a shared lease, whose SMs other shared leases may have
+  // 1: it belongs to a shared lease, whose SMs others may have too
   shared_lease: "uint32_t",
   // 0
   reserved: koffi.array("uint32_t", 4),
@@ -846,19 +841,19 @@ export const gcx_verification = koffi.struct({
   overlap_count: "uint32_t",
   // those SMs, as in gcx_verified_stream.seen
   overlap: koffi.array("uint64_t", 16),
-  // SMs of gcx_device_get_shared_sms that were seen beside others
+  // SMs of gcx_device_get_shared_sms() that were seen
   shared_by_all: koffi.array("uint64_t", 16),
-  // in words, a line for each; the last says how many didn't fit
+  // one line for each; the last says how many did not fit
   problems: koffi.array("char", 4096, "String"),
 });
 
 export const gcx_driver_info = koffi.struct({
   struct_size: "uint32_t",
-  // of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0
+  // of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
   version: "int32_t",
   // CUDA_VERSION of the cuda.h that gcx was built with
   header_version: "int32_t",
-  // 1: no GPU is involved
+  // 1: the simulated driver
   simulated: "int32_t",
   // what was opened
   library: koffi.array("char", 256, "String"),
@@ -870,43 +865,41 @@ export const gcx_capability_info = koffi.struct({
   available: "int32_t",
   // of the driver: 13010 is CUDA 13.1
   required_version: "int32_t",
-  // "structured split"; lives as long as the library
+  // such as "structured split"; lives as long as the library
   name: "const char*",
 });
 
 // What each returns, and what it takes.
 export const FUNCTIONS = {
-  // How many devices there are.
+  // Returns the number of devices.
   gcx_device_get_count: ["int32_t", { count: out("int32_t") }],
-  // Fills *info.
+  // Returns the properties of a device.
   gcx_device_get_info: ["int32_t", { device: "int32_t", info: inout(gcx_device_info) }],
-  // The priorities that the device's streams can have.
+  // Returns the range of stream priorities: 0 and -5 on an H100.
   gcx_device_get_stream_priority_range: ["int32_t", {
     device: "int32_t",
     least: out("int32_t"),
     greatest: out("int32_t"),
   }],
-  // The whole device's resource of one type.
+  // Returns the whole device as a resource.
   gcx_device_get_resource: ["int32_t", {
     device: "int32_t",
     type: "int32_t",
     resource: out(gcx_resource),
   }],
-  // Fills *info from the value, without the driver but for a structured group that wasn't used
-  // lately.
+  // Returns the properties of a resource.
   gcx_resource_get_info: ["int32_t", {
     resource: pointer(gcx_resource),
     info: inout(gcx_resource_info),
   }],
-  // [13.1+] Gives in *configured the workqueue configuration *config with another scope and
-  // concurrency limit (0: keep the one it has).
+  // [13.1+] Copies a workqueue configuration with another scope and concurrency limit.
   gcx_workqueue_configure: ["int32_t", {
     config: pointer(gcx_resource),
     scope: "int32_t",
     concurrency_limit: "uint32_t",
     configured: out(gcx_resource),
   }],
-  // Divides input into one group for each request, disjoint, and what is left over.
+  // Divides input into one group for each request, disjoint, and a remainder.
   gcx_sm_split: ["int32_t", {
     input: pointer(gcx_resource),
     requests: pointer(gcx_sm_request),
@@ -915,7 +908,7 @@ export const FUNCTIONS = {
     groups: out(gcx_resource),
     remainder: out(gcx_resource),
   }],
-  // What gcx_sm_split would give, in SMs, without making or keeping anything: the count of each
+  // Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
   // group in sm_counts[0 .. request_count - 1] and that of the remainder.
   gcx_sm_plan: ["int32_t", {
     input: pointer(gcx_resource),
@@ -925,117 +918,119 @@ export const FUNCTIONS = {
     sm_counts: out("uint32_t"),
     remainder_sm_count: out("uint32_t"),
   }],
-  // The SMs of a and b together, in *result; those of a without those of b; those of both.
+  // Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+  // resources.
   gcx_resource_union: ["int32_t", {
     a: pointer(gcx_resource),
     b: pointer(gcx_resource),
     result: out(gcx_resource),
   }],
-  // The SMs of a and b together, in *result; those of a without those of b; those of both.
+  // Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+  // resources.
   gcx_resource_subtract: ["int32_t", {
     a: pointer(gcx_resource),
     b: pointer(gcx_resource),
     result: out(gcx_resource),
   }],
-  // The SMs of a and b together, in *result; those of a without those of b; those of both.
+  // Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+  // resources.
   gcx_resource_intersect: ["int32_t", {
     a: pointer(gcx_resource),
     b: pointer(gcx_resource),
     result: out(gcx_resource),
   }],
-  // How many of the resource's SMs are held by live contexts, those that gcx_context_list tells, of
-  // gcx in this process.
+  // Counts the SMs of the resource that live contexts of gcx in this process use
+  // (gcx_context_list).
   gcx_resource_get_live_overlap: ["int32_t", {
     resource: pointer(gcx_resource),
     sm_count: out("uint32_t"),
   }],
-  // How many SMs a and b share: 0 for two devices.
+  // Counts the SMs that a and b have in common: 0 for two devices.
   gcx_resource_get_overlap: ["int32_t", {
     a: pointer(gcx_resource),
     b: pointer(gcx_resource),
     sm_count: out("uint32_t"),
   }],
-  // The same as gcx_stream_get_max_cluster_size of a stream with these SMs.
+  // Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs.
   gcx_resource_get_max_cluster_size: ["int32_t", {
     resource: pointer(gcx_resource),
     blocks: out("uint32_t"),
   }],
-  // A context over resource_count resources: one or several SM resources of one device and family,
-  // disjoint, and [13.1+] at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
+  // Creates a context over one or several disjoint SM resources of one device and family and,
+  // [13.1+], at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
   gcx_context_create: ["int32_t", {
     resources: pointer(gcx_resource),
     resource_count: "uint32_t",
     params: pointer(gcx_context_params),
     context: out(gcx_context),
   }],
-  // Gives the handle up.
+  // Destroys the handle.
   gcx_context_destroy: ["int32_t", { context: gcx_context }],
-  // Fills *info.
+  // Returns the properties of a context.
   gcx_context_get_info: ["int32_t", { context: gcx_context, info: inout(gcx_context_info) }],
-  // The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
-  // has current by gcx_context_push, or that a lease or a gcx_graph keeps: in contexts[0 .. *count
-  // - 1], in the order in which they were made.
+  // Lists the green contexts of a device, or of all (-1), that have a handle or a stream, are
+  // current in a thread by gcx_context_push(), or belong to a lease or a gcx_graph, in the order of
+  // their creation.
   gcx_context_list: ["int32_t", {
     device: "int32_t",
     contexts: out(gcx_live_context),
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
-  // The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
-  // workqueue configuration, or its workqueue, to be shared with another context.
+  // Returns the context's resource of one type: its SMs as one resource; [13.1+] its workqueue
+  // configuration; or its workqueue, to share it with another context.
   gcx_context_get_resource: ["int32_t", {
     context: gcx_context,
     type: "int32_t",
     resource: out(gcx_resource),
   }],
-  // The native handles, for any CUDA code; NULL on failure, with the reason in
-  // gcx_last_error_message().
+  // Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+  // failure, with the reason in gcx_last_error_message().
   gcx_context_native: ["void*", { context: gcx_context }],
-  // The native handles, for any CUDA code; NULL on failure, with the reason in
-  // gcx_last_error_message().
+  // Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+  // failure, with the reason in gcx_last_error_message().
   gcx_context_native_green: ["void*", { context: gcx_context }],
-  // A further handle for the context that gcx made behind a native one, the caller's to destroy.
+  // Creates a further handle for a context of gcx from its native context.
   gcx_context_from_native: ["int32_t", { native: "void*", context: out(gcx_context) }],
-  // Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
-  // off again.
+  // Push the context on the calling thread's CUDA context stack, which makes it current, and pop
+  // it.
   gcx_context_push: ["int32_t", { context: gcx_context }],
-  // Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
-  // off again.
+  // Push the context on the calling thread's CUDA context stack, which makes it current, and pop
+  // it.
   gcx_context_pop: ["int32_t", { context: out(gcx_context) }],
-  // The handle that the calling thread pushed last, if its context is current; else NULL, with
-  // success.
+  // Returns the handle that the calling thread pushed last, if its context is current, else NULL
+  // with GCX_SUCCESS.
   gcx_context_get_current: ["int32_t", { context: out(gcx_context) }],
   // Waits until all work of the context's streams has finished.
   gcx_context_synchronize: ["int32_t", { context: gcx_context }],
-  // A stream of the context, which it keeps, and nobody else's while the handle lives: one that was
-  // given up before, if there is one of this priority whose work has finished, or a new one.
+  // Creates a stream of the context, used by this handle alone.
   gcx_stream_create: ["int32_t", {
     context: gcx_context,
     params: pointer(gcx_stream_params),
     stream: out(gcx_stream),
   }],
-  // A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
-  // waiting.
+  // Creates a handle for a stream that other code created, such as PyTorch's, to query its SMs and
+  // to wait for it.
   gcx_stream_from_native: ["int32_t", { native: "void*", stream: out(gcx_stream) }],
-  // Gives the handle up.
+  // Destroys the handle.
   gcx_stream_destroy: ["int32_t", { stream: gcx_stream }],
-  // The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
+  // Returns the CUstream, which is also a cudaStream_t, or NULL on failure, with the reason in
   // gcx_last_error_message().
   gcx_stream_native: ["void*", { stream: gcx_stream }],
-  // Fills *info.
+  // Returns the properties of a stream.
   gcx_stream_get_info: ["int32_t", { stream: gcx_stream, info: inout(gcx_stream_info) }],
-  // The resource of the stream's context: gcx_context_get_resource, by the stream.
+  // Returns the resource of the stream's context, as gcx_context_get_resource() does.
   gcx_stream_get_resource: ["int32_t", {
     stream: gcx_stream,
     type: "int32_t",
     resource: out(gcx_resource),
   }],
-  // The most blocks that a thread block cluster of the stream's kernels can have, sizes above the
-  // portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the driver says
-  // it of blocks of 1024 threads without shared memory.
+  // Returns the most blocks that a thread block cluster can have in the stream, including sizes
+  // above the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
+  // threads without shared memory.
   gcx_stream_get_max_cluster_size: ["int32_t", { stream: gcx_stream, blocks: out("uint32_t") }],
-  // How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels
-  // that size their grid by the SMs.
+  // Computes how many blocks of a kernel run on the stream's SMs at once if nothing else does, for
+  // kernels that size their grid by the SM count.
   gcx_stream_get_kernel_fit: ["int32_t", {
     stream: gcx_stream,
     function: "void*",
@@ -1044,60 +1039,60 @@ export const FUNCTIONS = {
   }],
   // Waits until the stream's work has finished.
   gcx_stream_synchronize: ["int32_t", { stream: gcx_stream }],
-  // GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
-  gcx_stream_query: ["int32_t", { stream: gcx_stream }],
-  // An event on a device; retains the primary context as contexts do.
-  gcx_event_create: ["int32_t", { device: "int32_t", flags: "uint32_t", event: out(gcx_event) }],
-  // A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and times.
-  gcx_event_from_native: ["int32_t", { native: "void*", event: out(gcx_event) }],
-  // Gives the handle up, and destroys the event unless someone else made it.
-  gcx_event_destroy: ["int32_t", { event: gcx_event }],
-  // The CUevent; NULL on failure.
-  gcx_event_native: ["void*", { event: gcx_event }],
-  // Captures in the event the work submitted so far to the stream, or to all streams of the
-  // context.
-  gcx_stream_record: ["int32_t", { stream: gcx_stream, event: gcx_event }],
-  // Captures in the event the work submitted so far to the stream, or to all streams of the
-  // context.
-  gcx_context_record: ["int32_t", { context: gcx_context, event: gcx_event }],
-  // Holds all later work of the stream, or of all streams of the context, until the event's work
-  // has finished.
-  gcx_stream_wait: ["int32_t", { stream: gcx_stream, event: gcx_event }],
-  // Holds all later work of the stream, or of all streams of the context, until the event's work
-  // has finished.
-  gcx_context_wait: ["int32_t", { context: gcx_context, event: gcx_event }],
-  // Waits in the calling thread for the event's work.
-  gcx_event_synchronize: ["int32_t", { event: gcx_event }],
-  // GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
+  // Returns GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
   // message.
+  gcx_stream_query: ["int32_t", { stream: gcx_stream }],
+  // Creates an event on a device.
+  gcx_event_create: ["int32_t", { device: "int32_t", flags: "uint32_t", event: out(gcx_event) }],
+  // Creates a handle for an event that other code created, to record it, wait for it and read
+  // times.
+  gcx_event_from_native: ["int32_t", { native: "void*", event: out(gcx_event) }],
+  // Destroys the handle, and the event unless other code created it.
+  gcx_event_destroy: ["int32_t", { event: gcx_event }],
+  // Returns the CUevent, or NULL on failure.
+  gcx_event_native: ["void*", { event: gcx_event }],
+  // Record in the event the work submitted so far to the stream, or to all streams of the context.
+  gcx_stream_record: ["int32_t", { stream: gcx_stream, event: gcx_event }],
+  // Record in the event the work submitted so far to the stream, or to all streams of the context.
+  gcx_context_record: ["int32_t", { context: gcx_context, event: gcx_event }],
+  // Make all later work of the stream, or of all streams of the context, wait on the device until
+  // the event's work has finished.
+  gcx_stream_wait: ["int32_t", { stream: gcx_stream, event: gcx_event }],
+  // Make all later work of the stream, or of all streams of the context, wait on the device until
+  // the event's work has finished.
+  gcx_context_wait: ["int32_t", { context: gcx_context, event: gcx_event }],
+  // Waits until the event's work has finished.
+  gcx_event_synchronize: ["int32_t", { event: gcx_event }],
+  // Returns GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter
+  // sets no message.
   gcx_event_query: ["int32_t", { event: gcx_event }],
-  // Milliseconds between the two events' work.
+  // Returns the milliseconds between the completion of two events' work.
   gcx_event_get_elapsed: ["int32_t", {
     start: gcx_event,
     end: gcx_event,
     milliseconds: out("float"),
   }],
-  // One may be given to any number of calls.
+  // Create, signal and destroy a cancellation object.
   gcx_cancel_create: ["int32_t", { cancel: out(gcx_cancel) }],
-  // One may be given to any number of calls.
+  // Create, signal and destroy a cancellation object.
   gcx_cancel_signal: ["int32_t", { cancel: gcx_cancel }],
-  // One may be given to any number of calls.
+  // Create, signal and destroy a cancellation object.
   gcx_cancel_destroy: ["int32_t", { cancel: gcx_cancel }],
-  // Sets how many green contexts without handle or stream gcx keeps on each device: 64 at first.
+  // Sets how many green contexts without handle or stream gcx caches on each device.
   gcx_cache_set_limit: ["int32_t", { kept_contexts: "uint32_t" }],
-  // Makes the contexts of SM resources beforehand, one for each, and keeps them, so that
-  // gcx_context_create and gcx_lease_acquire over the same SMs take microseconds.
+  // Creates and caches the context of each SM resource, so that a later gcx_context_create() or
+  // gcx_lease_acquire() over the same SMs takes microseconds.
   gcx_cache_prepare: ["int32_t", {
     resources: pointer(gcx_resource),
     count: "uint32_t",
     params: pointer(gcx_prepare_params),
   }],
-  // Destroys the kept contexts beyond that number, all devices together, now: the longest unused
-  // first, prepared or not, and the given-up streams of all that stay, but those at work.
+  // Destroys the cached contexts beyond a number, all devices together, least recently used first,
+  // prepared or not, and the idle streams without handles of all contexts.
   gcx_cache_trim: ["int32_t", { kept_contexts: "uint32_t", trimmed: inout(gcx_cache_trimmed) }],
-  // Fills *stats, since the driver was opened.
+  // Returns the statistics of the cache since the driver was opened.
   gcx_cache_get_stats: ["int32_t", { stats: inout(gcx_cache_stats) }],
-  // Acquires sm_count SMs of the device, or GCX_REST.
+  // Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process.
   gcx_lease_acquire: ["int32_t", {
     device: "int32_t",
     sm_count: "uint32_t",
@@ -1106,229 +1101,226 @@ export const FUNCTIONS = {
   }],
   // Releases the lease.
   gcx_lease_release: ["int32_t", { lease: gcx_lease }],
-  // Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can
-  // grow by what another gives.
+  // Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none.
   gcx_lease_resize: ["int32_t", {
     sizes: pointer(gcx_lease_size),
     count: "uint32_t",
     flags: "uint32_t",
   }],
-  // Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
+  // Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
   // nothing.
   gcx_lease_prepare: ["int32_t", { sizes: pointer(gcx_lease_size), count: "uint32_t" }],
-  // Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also
-  // if another thread releases one of them.
+  // Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in
+  // one operation.
   gcx_lease_hand_over: ["int32_t", { from: gcx_lease, to: gcx_lease, flags: "uint32_t" }],
-  // Fills *info.
+  // Returns the properties of a lease.
   gcx_lease_get_info: ["int32_t", { lease: gcx_lease, info: inout(gcx_lease_info) }],
-  // The SMs that the lease has now, as a resource.
+  // Returns the SMs that the lease has now, as a resource.
   gcx_lease_get_resource: ["int32_t", { lease: gcx_lease, resource: out(gcx_resource) }],
-  // The leases of a device, or of all (-1): those that hold SMs in the order in which they were
-  // acquired, then those that wait, the first first.
+  // Lists the leases of a device, or of all (-1): first those that have SMs, in order of
+  // acquisition, then the waiting requests in the order of their queue.
   gcx_lease_list: ["int32_t", {
     device: "int32_t",
     leases: out(gcx_live_lease),
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
-  // A stream of the lease, that follows it (above).
+  // Creates a stream of the lease, which follows it to other SMs (see Leases).
   gcx_lease_stream_create: ["int32_t", {
     lease: gcx_lease,
     params: pointer(gcx_stream_params),
     stream: out(gcx_stream),
   }],
-  // Waits until the work of the lease's streams has finished, those that were destroyed among them,
-  // on whatever SMs it was submitted.
+  // Waits until all work of the lease's streams has finished, including destroyed streams and work
+  // submitted before the last resize.
   gcx_lease_synchronize: ["int32_t", { lease: gcx_lease }],
-  // GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
+  // Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
+  // GCX_ERROR_NOT_READY if not; the latter sets no message.
   gcx_lease_query: ["int32_t", { lease: gcx_lease }],
-  // From now on this process's leases are published, those that there are and those to come, up to
-  // 512 at a time.
+  // Publishes this process's leases, present and future, up to 512 at a time.
   gcx_publish_start: ["int32_t", { name: "const char*" }],
-  // No longer.
+  // Stops publishing.
   gcx_publish_stop: ["int32_t", {}],
-  // The processes that publish, this one among them if it does.
+  // Lists the processes that publish, including this one.
   gcx_published_process_list: ["int32_t", {
     processes: out(gcx_published_process),
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
-  // The leases of the processes that publish: of each process those that hold SMs in the order in
-  // which they were acquired, then those that wait, the first first.
+  // Lists the leases of the processes that publish: of each process first those that have SMs, in
+  // order of acquisition, then the waiting requests in the order of their queue.
   gcx_published_lease_list: ["int32_t", {
     leases: out(gcx_published_lease),
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
-  // Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
-  // folder.
+  // Acquires sm_count SMs of the device, or GCX_REST, that no other process has.
   gcx_reservation_acquire: ["int32_t", {
     device: "int32_t",
     sm_count: "uint32_t",
     params: pointer(gcx_reservation_params),
     reservation: out(gcx_reservation),
   }],
-  // Writes what another process joins the reservation by: text, to be given to it in its
-  // environment or on its command line.
+  // Writes the token with which another process joins the reservation: text for its environment or
+  // command line.
   gcx_reservation_get_token: ["int32_t", {
     reservation: gcx_reservation,
     token: pointer("uint8_t"),
     capacity: "uint32_t",
   }],
-  // Joins a reservation that another process, or this one, has: it lasts until all who joined have
-  // given it up.
+  // Joins a reservation of another process, or of this one.
   gcx_reservation_join: ["int32_t", { token: "const char*", reservation: out(gcx_reservation) }],
-  // Gives the reservation up.
+  // Releases the reservation.
   gcx_reservation_release: ["int32_t", { reservation: gcx_reservation }],
-  // Fills *info.
+  // Returns the properties of a reservation.
   gcx_reservation_get_info: ["int32_t", {
     reservation: gcx_reservation,
     info: inout(gcx_reservation_info),
   }],
-  // The reservation's SMs as a resource of this process, to be split and to make contexts of.
+  // Returns the reservation's SMs as a resource of this process.
   gcx_reservation_get_resource: ["int32_t", {
     reservation: gcx_reservation,
     resource: out(gcx_resource),
   }],
-  // gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
-  // leases of a reservation change only together with leases of the same reservation.
+  // Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device.
   gcx_reservation_acquire_lease: ["int32_t", {
     reservation: gcx_reservation,
     sm_count: "uint32_t",
     params: pointer(gcx_lease_params),
     lease: out(gcx_lease),
   }],
-  // The reservations of a folder, by device, of each those that have SMs in the order in which they
-  // were taken, then those that wait, the first first.
+  // Lists the reservations of a folder by device: first those that have SMs, in order of
+  // acquisition, then the waiting requests in the order of their queue.
   gcx_reservation_list: ["int32_t", {
     folder: "const char*",
     reservations: out(gcx_live_reservation),
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
-  // Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
-  // measured yet whether it tells the truth.
+  // Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
+  // accuracy was not measured.
   gcx_mps_get_info: ["int32_t", { device: "int32_t", info: inout(gcx_mps_info) }],
-  // Fills *info.
+  // Returns the number of connections.
   gcx_queue_get_info: ["int32_t", { info: inout(gcx_queue_info) }],
-  // Asks for connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-  // CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more.
+  // Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+  // CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
   gcx_queue_request_connections: ["int32_t", { connections: "uint32_t" }],
-  // Takes a copy of a captured graph, a CUgraph or cudaGraph_t.
+  // Creates a movable graph from a captured one, a CUgraph or cudaGraph_t.
   gcx_graph_create: ["int32_t", {
     captured: "void*",
     params: pointer(gcx_graph_params),
     graph: out(gcx_graph),
   }],
-  // Gives the graph and its executables up.
+  // Destroys the graph and its executables.
   gcx_graph_destroy: ["int32_t", { graph: gcx_graph }],
-  // Launches the graph in the stream, all parts on the SMs that the stream has now.
+  // Launches the graph in the stream, with all parts on the SMs that the stream has now.
   gcx_graph_launch: ["int32_t", { graph: gcx_graph, stream: gcx_stream }],
-  // The same of a graph with several parts: part i runs on the SMs of streams[i], for streams[0 ..
-  // count - 1], and count is the number of parts.
+  // Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count -
+  // 1].
   gcx_graph_launch_parts: ["int32_t", {
     graph: gcx_graph,
     streams: pointer(gcx_stream),
     count: "uint32_t",
   }],
-  // Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there
-  // are none: one SM resource for all parts, or one for each.
+  // Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
+  // contexts if there are none: one SM resource for all parts, or one for each part.
   gcx_graph_prepare: ["int32_t", {
     graph: gcx_graph,
     resources: pointer(gcx_resource),
     count: "uint32_t",
     flags: "uint32_t",
   }],
-  // Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next.
+  // Assigns nodes[0 .. count - 1] to a part: an existing one, or the next number.
   gcx_graph_set_part: ["int32_t", {
     graph: gcx_graph,
     nodes: pointer("uint32_t"),
     count: "uint32_t",
     part: "uint32_t",
   }],
-  // Gives a kernel node other parameters, in the graph and all executables, or nowhere.
+  // Changes the parameters of a kernel node in the graph and all its executables, or in none.
   gcx_graph_set_kernel: ["int32_t", {
     graph: gcx_graph,
     node: "uint32_t",
     params: pointer(gcx_kernel_params),
   }],
-  // Takes over all parameters of another captured graph with the same nodes and order, as of the
-  // same code captured again, in all executables or nowhere.
+  // Takes over the parameters of another captured graph with the same nodes in the same order, in
+  // all executables or in none.
   gcx_graph_update: ["int32_t", { graph: gcx_graph, captured: "void*" }],
-  // Fills *info.
+  // Returns the properties of a graph.
   gcx_graph_get_info: ["int32_t", { graph: gcx_graph, info: inout(gcx_graph_info) }],
-  // The nodes in nodes[0 .. *count - 1].
+  // Lists the nodes.
   gcx_graph_get_nodes: ["int32_t", {
     graph: gcx_graph,
     nodes: out(gcx_graph_node),
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
-  // The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1].
+  // Returns the SMs that the stream's kernels run on, ascending.
   gcx_stream_probe_sms: ["int32_t", {
     stream: gcx_stream,
     sm_ids: out("uint32_t"),
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
-  // Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
-  // not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
-  // context (above).
+  // Reads which SMs each atom of a family has, for gcx_resource_get_sm_ids() and for overlaps
+  // across families.
   gcx_device_map_sms: ["int32_t", { device: "int32_t", family: "int32_t" }],
   // Finds the SMs that all partitions of this process share because a module with dynamic
-  // parallelism is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
+  // parallelism is loaded, ascending.
   gcx_device_get_shared_sms: ["int32_t", {
     device: "int32_t",
     sm_ids: out("uint32_t"),
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
-  // Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
-  // probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
+  // Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as
+  // gcx_stream_probe_sms() does, and compares.
   gcx_verify: ["int32_t", {
     streams: pointer(gcx_stream),
     count: "uint32_t",
     results: out(gcx_verified_stream),
     verification: inout(gcx_verification),
   }],
-  // The SMs that the resource holds, ascending, as gcx_device_map_sms found them.
+  // Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
   gcx_resource_get_sm_ids: ["int32_t", {
     resource: pointer(gcx_resource),
     sm_ids: out("uint32_t"),
     capacity: "uint32_t",
     count: out("uint32_t"),
   }],
-  // The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its own.
+  // Returns one atom of the resource as a resource.
   gcx_resource_get_atom: ["int32_t", {
     resource: pointer(gcx_resource),
     index: "uint32_t",
     atom: out(gcx_resource),
   }],
-  // Chooses the driver library, before anything opened another.
+  // Opens a driver library, unless it is open already.
   gcx_driver_open: ["int32_t", { driver: "const char*" }],
-  // Fills *info.
+  // Returns the properties of the driver.
   gcx_driver_get_info: ["int32_t", { info: inout(gcx_driver_info) }],
-  // Fills *info.
+  // Reports whether the open driver has a capability.
   gcx_capability_get_info: ["int32_t", { capability: "int32_t", info: inout(gcx_capability_info) }],
-  // The path of the simulated driver that "sim:" opens, for programs that start others on it.
+  // Returns the path of the simulated driver that "sim:" opens, for programs that start others on
+  // it; NULL if it is not installed, with the searched places in gcx_last_error_message().
   gcx_simulator_path: ["const char*", {}],
-  // Puts a library before libcuda in this process that answers as above, for every library that
-  // opens libcuda.so.1 from now on and for all time.
+  // Loads a library in front of libcuda that reports partition counts as described above, for every
+  // library that opens libcuda.so.1 later, until the process ends.
   gcx_driver_report_partition_counts: ["int32_t", {}],
-  // reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
+  // Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process,
+  // else to 0.
   gcx_driver_reports_partition_counts: ["int32_t", { reporting: out("int32_t") }],
-  // The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
-  // patch.
+  // Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+  // minor + patch.
   gcx_version: ["uint32_t", {}],
-  // "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number
-  // that this version has no name for.
+  // Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED"
+  // for a number that this version does not know.
   gcx_result_name: ["const char*", { result: "int32_t" }],
-  // What the result means in general, in one sentence.
+  // Returns the general meaning of a result in one sentence.
   gcx_result_string: ["const char*", { result: "int32_t" }],
-  // What went wrong in the last gcx function that failed in the calling thread: what was wrong, the
-  // values, what would work.
+  // Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+  // the values, and what to do.
   gcx_last_error_message: ["const char*", {}],
-  // Sends diagnostics up to level to callback.
+  // Sends log messages up to level to callback.
   gcx_log_set_callback: ["int32_t", {
     level: "int32_t",
     callback: gcx_log_callback,

@@ -186,7 +186,7 @@
 %feature("docstring") gcx_device_get_count %{
 gcx_device_get_count()
 
-How many devices there are. Errors: those of opening.
+Returns the number of devices.
 
 Returns count.
 %}
@@ -194,8 +194,10 @@ Returns count.
 %feature("docstring") gcx_device_get_info %{
 gcx_device_get_info(device)
 
-Fills *info. Makes no context on the device.
-Errors: GCX_ERROR_INVALID_DEVICE no such device.
+Returns the properties of a device. Creates no context.
+
+Errors:
+  GCX_ERROR_INVALID_DEVICE  there is no such device
 
 Returns (compute_capability_major, compute_capability_minor, sm_count, min_partition_size,
 coscheduled_alignment, locality_domain_count, name, uuid).
@@ -204,10 +206,12 @@ coscheduled_alignment, locality_domain_count, name, uuid).
 %feature("docstring") gcx_device_get_stream_priority_range %{
 gcx_device_get_stream_priority_range(device)
 
-The priorities that the device's streams can have. Lower numbers are more urgent, so that
-*greatest is the lowest: 0 and -5 on an H100. Holds the primary context while it asks, which is
-once a process.
-Errors: GCX_ERROR_INVALID_DEVICE no such device.
+Returns the range of stream priorities: 0 and -5 on an H100. Lower numbers are more urgent, so
+*greatest is the smaller number. The first call for a device retains its primary context for the
+duration of the call.
+
+Errors:
+  GCX_ERROR_INVALID_DEVICE  there is no such device
 
 Returns (least, greatest).
 %}
@@ -215,12 +219,15 @@ Returns (least, greatest).
 %feature("docstring") gcx_device_get_resource %{
 gcx_device_get_resource(device, type)
 
-The whole device's resource of one type. Makes no context. GCX_RESOURCE_SM gives all SMs, as
-coscheduled; gcx_sm_split can split it in any family. GCX_RESOURCE_WORKQUEUE_CONFIG [13.1+] gives
-the device's default, to be changed by gcx_workqueue_configure.
-Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_RESOURCE_TYPE no such type, or
-GCX_RESOURCE_WORKQUEUE, which only a context has; GCX_ERROR_NOT_SUPPORTED workqueues on a driver
-before 13.1.
+Returns the whole device as a resource. Creates no context. GCX_RESOURCE_SM returns all SMs, in
+the coscheduled family; gcx_sm_split() can split them in any family. [13.1+]
+GCX_RESOURCE_WORKQUEUE_CONFIG returns the device's default, for gcx_workqueue_configure().
+
+Errors:
+  GCX_ERROR_INVALID_DEVICE         there is no such device
+  GCX_ERROR_INVALID_RESOURCE_TYPE  type is unknown, or GCX_RESOURCE_WORKQUEUE, which only
+                                   contexts have
+  GCX_ERROR_NOT_SUPPORTED          a workqueue type on a driver before 13.1
 
 Returns resource.
 %}
@@ -228,8 +235,8 @@ Returns resource.
 %feature("docstring") gcx_resource_get_info %{
 gcx_resource_get_info(resource)
 
-Fills *info from the value, without the driver but for a structured group that wasn't used
-lately.
+Returns the properties of a resource. Needs the driver only for a structured group that was not
+used recently.
 
 Returns (type, device, family, sm_count, atom_count, min_partition_size, coscheduled_alignment,
 flags, locality_domain_id, workqueue_scope, workqueue_concurrency_limit).
@@ -238,10 +245,12 @@ flags, locality_domain_id, workqueue_scope, workqueue_concurrency_limit).
 %feature("docstring") gcx_workqueue_configure %{
 gcx_workqueue_configure(config, scope, concurrency_limit)
 
-[13.1+] Gives in *configured the workqueue configuration *config with another scope and
-concurrency limit (0: keep the one it has). May be the same variable.
-Errors: GCX_ERROR_INVALID_RESOURCE_TYPE *config isn't a workqueue configuration;
-GCX_ERROR_INVALID_VALUE no such scope.
+[13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
+keeps the one of *config. *configured may be *config.
+
+Errors:
+  GCX_ERROR_INVALID_RESOURCE_TYPE  *config is not a workqueue configuration
+  GCX_ERROR_INVALID_VALUE          scope is unknown
 
 Returns configured.
 %}
@@ -249,46 +258,51 @@ Returns configured.
 %feature("docstring") gcx_sm_split %{
 gcx_sm_split(input, requests, flags)
 
-Divides input into one group for each request, disjoint, and what is left over. The same on every
-driver from 12.4 on:
-  - The rule: what can be given is given, whatever the order of the requests, with the fewest SMs
-    beyond what was asked, then with the most counts met exactly, then by the order of the
-    requests.
-  - So counts are rounded up to whole atoms. On an H100, whose atoms are 15 of 8 and an odd one
-of 12, 7 gives 8, 16 and 24 are given as they are, and 108 is 12 atoms of 8 and the one of 12.
-    Where the odd atom is nearer it is taken: 10 gives 12, 17 gives 20, 120 and 5 give 120 and
-    12. GCX_SPLIT_EXACT refuses whatever would not give each count asked.
-  - The odd atom by itself lacks what the family promises: an H100's allows clusters of up to 2,
-    not 8, see gcx_resource_get_max_cluster_size. Who needs clusters asks for multiples of the
-    other atoms' size, which get it only where nothing else is left: of 16 equal groups of 8 the
-    first has it (12, 8, 8, ...).
-  - Groups are filled in the order of the requests from the first atoms on, so that a larger
-    first group contains the smaller one of another split: growing moves nothing. A group with
-    the odd atom takes its others from the last ones on instead: 108 is not 104 and some more.
-  - GCX_REST takes what the counted groups leave; several share it as evenly as atoms allow, by
-    their order, the last with the odd atom. A group has one atom at least.
-  - GCX_SPLIT_EXCLUDE_SHARED takes nothing from an atom that holds SMs which all partitions of
-    the process share, see gcx_device_get_shared_sms. It changes nothing on devices that share
-    none, those of other compute capabilities than 9.x.
-  - input may be a whole device, a group, a remainder, or any union: splits of splits need no
-    context in between. Where GCX_SPLIT_ flags name another family than input's, input must be
-    a whole device.
-Writes the groups to groups[0 .. request_count - 1] and what is left to *remainder, an
-SM resource of 0 SMs if nothing is. remainder may be NULL. Nothing is made on the device; the
-first split in a family asks the driver for its atoms (microseconds), later ones ask nothing.
+Divides input into one group for each request, disjoint, and a remainder. The result is the same
+on every driver from 12.4 on.
+
+Rules:
+  1. If the requests can be met in any way, the split succeeds. Among the ways, the one with the
+     fewest SMs beyond the requests is used, then the one that meets the most counts exactly,
+     then the one that favours earlier requests.
+  2. Counts are rounded up to whole atoms. On an H100 (15 atoms of 8 SMs and a remainder atom of
+     12), 7 gives 8, 10 gives 12, 16 gives 16, 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8
+     and the one of 12, and 120 with 5 gives 120 and 12. GCX_SPLIT_EXACT fails instead.
+  3. The remainder atom does not have the family's cluster size (on an H100 clusters of up to 2
+     blocks, not 8; see gcx_resource_get_max_cluster_size). Request multiples of the other atoms'
+     size to avoid it: such a group gets it only if nothing else is left. Of 16 equal groups of 8
+     SMs the first gets it (12, 8, 8, ...).
+  4. Groups take atoms in the order of the requests, from the first atom on. So a larger first
+     group contains the smaller first group of another split. A group with the remainder atom
+     takes its other atoms from the end: 108 does not contain 104.
+  5. GCX_REST takes what the counted groups leave. Several share it as evenly as atoms allow; the
+     last gets the remainder atom. Each gets at least one atom.
+  6. GCX_SPLIT_EXCLUDE_SHARED leaves out each atom with SMs of gcx_device_get_shared_sms(). It
+     changes nothing on devices of other compute capabilities than 9.x.
+  7. input may be a whole device, a group, a remainder, or a union of these. To select another
+     family than input's, input must be a whole device.
+
+Writes the groups to groups[0 .. request_count - 1] and the rest to *remainder, which has 0 SMs
+if nothing is left. remainder may be NULL. Creates nothing on the device. The first split in a
+family asks the driver for its atoms, which takes microseconds.
+
 Errors:
-  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups don't fit, or a group would be empty; with
-      GCX_SPLIT_EXACT a count can't be met; another family than input's
-  GCX_ERROR_INVALID_RESOURCE_TYPE           input isn't an SM resource
-  GCX_ERROR_INVALID_VALUE                   request_count or a request's sm_count is 0; unknown
-      flags; both families at once; a structured split that breaks one of CUDA's rules, for which
-      the driver may answer GCX_ERROR_INVALID_RESOURCE_CONFIGURATION too
-  GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs aren't
-      known, call gcx_device_get_shared_sms after the module is loaded; or which atom holds them
-      isn't, call gcx_device_map_sms
-  GCX_ERROR_NOT_SUPPORTED                   the driver lacks structured splits (13.1) or locality
-      domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a
-      small MIG slice)
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the groups do not fit, a group would be empty, a
+                                            count cannot be met exactly (GCX_SPLIT_EXACT), or the
+                                            family is not input's
+  GCX_ERROR_INVALID_RESOURCE_TYPE           input is not an SM resource
+  GCX_ERROR_INVALID_VALUE                   request_count or an sm_count is 0; flags select two
+                                            families; a structured split breaks a rule of CUDA,
+                                            for which the driver can also return
+                                            GCX_ERROR_INVALID_RESOURCE_CONFIGURATION
+  GCX_ERROR_NOT_READY                       with GCX_SPLIT_EXCLUDE_SHARED: the shared SMs are not
+                                            known (call gcx_device_get_shared_sms after the
+                                            module is loaded), or their atoms are not (call
+                                            gcx_device_map_sms)
+  GCX_ERROR_NOT_SUPPORTED                   the driver has no structured splits (13.1) or
+                                            locality domains (13.4), or the device has no
+                                            clusters or too few SMs (a small MIG slice) for
+                                            the family
 
 Returns (groups, remainder).
 %}
@@ -296,9 +310,11 @@ Returns (groups, remainder).
 %feature("docstring") gcx_sm_plan %{
 gcx_sm_plan(input, requests, flags)
 
-What gcx_sm_split would give, in SMs, without making or keeping anything: the count of each group
-in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. A plan and a
-split can't differ: they are one computation. Errors: those of gcx_sm_split.
+Computes the SM counts that gcx_sm_split() would give, with the same code: the count of each
+group in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be NULL. Creates
+and keeps nothing.
+
+Errors: those of gcx_sm_split.
 
 Returns (sm_counts, remainder_sm_count).
 %}
@@ -306,10 +322,12 @@ Returns (sm_counts, remainder_sm_count).
 %feature("docstring") gcx_resource_union %{
 gcx_resource_union(a, b)
 
-The SMs of a and b together, in *result; those of a without those of b; those of both. *result
-may be a or b. An empty result is a resource of 0 SMs.
-Errors: GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource;
-GCX_ERROR_INVALID_RESOURCE_CONFIGURATION they are of two devices or families.
+Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+
+Errors:
+  GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  they are of different devices or families
 
 Returns result.
 %}
@@ -317,10 +335,12 @@ Returns result.
 %feature("docstring") gcx_resource_subtract %{
 gcx_resource_subtract(a, b)
 
-The SMs of a and b together, in *result; those of a without those of b; those of both. *result
-may be a or b. An empty result is a resource of 0 SMs.
-Errors: GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource;
-GCX_ERROR_INVALID_RESOURCE_CONFIGURATION they are of two devices or families.
+Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+
+Errors:
+  GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  they are of different devices or families
 
 Returns result.
 %}
@@ -328,10 +348,12 @@ Returns result.
 %feature("docstring") gcx_resource_intersect %{
 gcx_resource_intersect(a, b)
 
-The SMs of a and b together, in *result; those of a without those of b; those of both. *result
-may be a or b. An empty result is a resource of 0 SMs.
-Errors: GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource;
-GCX_ERROR_INVALID_RESOURCE_CONFIGURATION they are of two devices or families.
+Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
+
+Errors:
+  GCX_ERROR_INVALID_RESOURCE_TYPE           one is not an SM resource
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  they are of different devices or families
 
 Returns result.
 %}
@@ -339,11 +361,14 @@ Returns result.
 %feature("docstring") gcx_resource_get_live_overlap %{
 gcx_resource_get_live_overlap(resource)
 
-How many of the resource's SMs are held by live contexts, those that gcx_context_list tells, of
-gcx in this process. Beside contexts of other families it is known once gcx_device_map_sms has
-read which SMs the atoms hold.
-Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_NOT_SUPPORTED one of two families is
-the structured one, which can't be mapped; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource.
+Counts the SMs of the resource that live contexts of gcx in this process use (gcx_context_list).
+
+Errors:
+  GCX_ERROR_NOT_READY              there are live contexts of another family: call
+                                   gcx_device_map_sms() for both families first
+  GCX_ERROR_NOT_SUPPORTED          one of two families is the structured one, which cannot be
+                                   mapped
+  GCX_ERROR_INVALID_RESOURCE_TYPE  resource is not an SM resource
 
 Returns sm_count.
 %}
@@ -351,10 +376,14 @@ Returns sm_count.
 %feature("docstring") gcx_resource_get_overlap %{
 gcx_resource_get_overlap(a, b)
 
-How many SMs a and b share: 0 for two devices. Within a family this is always known. Across
-families it is known once gcx_device_map_sms has read which SMs the atoms hold.
-Errors: GCX_ERROR_NOT_READY it isn't known yet; GCX_ERROR_NOT_SUPPORTED one is of a structured
-split, which can't be mapped; GCX_ERROR_INVALID_RESOURCE_TYPE one isn't an SM resource.
+Counts the SMs that a and b have in common: 0 for two devices.
+
+Errors:
+  GCX_ERROR_NOT_READY              they are of different families: call gcx_device_map_sms() for
+                                   both first
+  GCX_ERROR_NOT_SUPPORTED          they are of different families, and one is a structured split,
+                                   which cannot be mapped
+  GCX_ERROR_INVALID_RESOURCE_TYPE  one is not an SM resource
 
 Returns sm_count.
 %}
@@ -362,9 +391,11 @@ Returns sm_count.
 %feature("docstring") gcx_resource_get_max_cluster_size %{
 gcx_resource_get_max_cluster_size(resource)
 
-The same as gcx_stream_get_max_cluster_size of a stream with these SMs. On a device with clusters
-the first call makes a context of them, with the cost of one, and keeps it (below).
-Errors: those of gcx_context_create; GCX_ERROR_INVALID_RESOURCE_CONFIGURATION it has 0 SMs.
+Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs. On a device
+with clusters the first call creates a context of them, at its usual cost, and caches it.
+
+Errors: those of gcx_context_create, and
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resource has 0 SMs
 
 Returns blocks.
 %}
@@ -372,18 +403,18 @@ Returns blocks.
 %feature("docstring") call_gcx_context_create %{
 gcx_context_create(resources, flags, owner)
 
-A context over resource_count resources: one or several SM resources of one device and family,
-disjoint, and [13.1+] at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
-params may be NULL. The new handle is the caller's, to be given to gcx_context_destroy.
+Creates a context over one or several disjoint SM resources of one device and family and,
+[13.1+], at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE. params may be NULL.
+
 Errors:
-  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, or one is given twice, or
-      they are of two devices or families, or hold no SMs
-  GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or are two workqueues
-  GCX_ERROR_INVALID_VALUE                   resource_count is 0; unknown flags
-  GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] the GCX_RESOURCE_WORKQUEUE is gone: no green
-      context has it any more
-  GCX_ERROR_NOT_SUPPORTED                   [13.1+] the odd atom together with atoms that don't
-      run up to the last: CUDA allows no such descriptor there
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the resources overlap, are of different devices or
+                                            families, or have 0 SMs
+  GCX_ERROR_INVALID_RESOURCE_TYPE           there is no SM resource, or there are two workqueues
+  GCX_ERROR_INVALID_VALUE                   resource_count is 0
+  GCX_ERROR_CONTEXT_IS_DESTROYED            [13.1+] no green context has the workqueue any more
+  GCX_ERROR_NOT_SUPPORTED                   [13.1+] the remainder atom is combined with atoms
+                                            that do not run up to the last: CUDA allows no
+                                            such set
 
 Returns the owner, which has the gcx_context now.
 %}
@@ -391,17 +422,19 @@ Returns the owner, which has the gcx_context now.
 %feature("docstring") gcx_context_destroy %{
 gcx_context_destroy(context)
 
-Gives the handle up. Streams of the context stay usable and keep it, and work in flight finishes.
-The green context is kept for the next that asks for the same resources, within
-gcx_cache_set_limit.
-Errors: GCX_ERROR_CONTEXT_ALREADY_IN_USE the handle is current in the calling thread by
-gcx_context_push, or its green context is current and this is its last handle: pop it first.
+Destroys the handle. Streams of the context stay usable and keep it alive, and work in flight
+finishes. The green context is cached within gcx_cache_set_limit().
+
+Errors:
+  GCX_ERROR_CONTEXT_ALREADY_IN_USE  the handle is current in the calling thread by
+                                    gcx_context_push(), or its green context is current and this
+                                    is the last handle: pop it first
 %}
 
 %feature("docstring") gcx_context_get_info %{
 gcx_context_get_info(context)
 
-Fills *info. Errors: GCX_ERROR_CONTEXT_IS_DESTROYED (below).
+Returns the properties of a context.
 
 Returns (device, sm_count, stream_count, id).
 %}
@@ -409,11 +442,12 @@ Returns (device, sm_count, stream_count, id).
 %feature("docstring") call_gcx_context_list %{
 gcx_context_list(device)
 
-The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
-has current by gcx_context_push, or that a lease or a gcx_graph keeps: in
-contexts[0 .. *count - 1], in the order in which they were made. Not the kept ones. capacity is
-the room in contexts, which may be NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such
-device; GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed.
+Lists the green contexts of a device, or of all (-1), that have a handle or a stream, are current
+in a thread by gcx_context_push(), or belong to a lease or a gcx_graph, in the order of their
+creation. Cached contexts are not listed. contexts may be NULL if capacity is 0.
+
+Errors:
+  GCX_ERROR_INVALID_DEVICE  there is no such device
 
 Returns a list of (id, device, sm_count, handle_count, stream_count, flags, resource).
 %}
@@ -421,11 +455,14 @@ Returns a list of (id, device, sm_count, handle_count, stream_count, flags, reso
 %feature("docstring") gcx_context_get_resource %{
 gcx_context_get_resource(context, type)
 
-The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
-workqueue configuration, or its workqueue, to be shared with another context. Contexts with the
-same workqueue give equal resources. It can be used as long as one of them exists, alive or kept.
-Errors: GCX_ERROR_INVALID_RESOURCE_TYPE no such type; GCX_ERROR_NOT_SUPPORTED workqueues on a
-driver before 13.1.
+Returns the context's resource of one type: its SMs as one resource; [13.1+] its workqueue
+configuration; or its workqueue, to share it with another context. Contexts with the same
+workqueue return equal resources. A workqueue can be used as long as one of its contexts exists,
+live or cached.
+
+Errors:
+  GCX_ERROR_INVALID_RESOURCE_TYPE  type is unknown
+  GCX_ERROR_NOT_SUPPORTED          a workqueue type on a driver before 13.1
 
 Returns resource.
 %}
@@ -433,24 +470,26 @@ Returns resource.
 %feature("docstring") gcx_context_native %{
 gcx_context_native(context)
 
-The native handles, for any CUDA code; NULL on failure, with the reason in
-gcx_last_error_message(). They stay gcx's: never destroy them. They are valid as long as the
-handle or a stream of it is alive. cuCtxFromGreenCtx's context, and the green context itself.
+Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+failure, with the reason in gcx_last_error_message(). They are valid as long as the handle or a
+stream of it is alive. Never destroy them.
 %}
 
 %feature("docstring") gcx_context_native_green %{
 gcx_context_native_green(context)
 
-The native handles, for any CUDA code; NULL on failure, with the reason in
-gcx_last_error_message(). They stay gcx's: never destroy them. They are valid as long as the
-handle or a stream of it is alive. cuCtxFromGreenCtx's context, and the green context itself.
+Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+failure, with the reason in gcx_last_error_message(). They are valid as long as the handle or a
+stream of it is alive. Never destroy them.
 %}
 
 %feature("docstring") gcx_context_from_native %{
 gcx_context_from_native(native, owner)
 
-A further handle for the context that gcx made behind a native one, the caller's to destroy.
-Errors: GCX_ERROR_NOT_FOUND native isn't one of gcx's contexts.
+Creates a further handle for a context of gcx from its native context.
+
+Errors:
+  GCX_ERROR_NOT_FOUND  native is not a context of gcx
 
 Returns the owner, which has the gcx_context now.
 %}
@@ -458,21 +497,25 @@ Returns the owner, which has the gcx_context now.
 %feature("docstring") gcx_context_push %{
 gcx_context_push(context)
 
-Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
-off again. push holds the context until pop, or until the thread ends, which takes off all that
-it had pushed. *context, if not NULL, receives the handle that was pushed. Errors of pop:
-GCX_ERROR_INVALID_CONTEXT nothing was pushed in this thread, or its end has taken it off, or
-another context is on top, since other code pushed or set one: take that off first.
+Push the context on the calling thread's CUDA context stack, which makes it current, and pop it.
+A pushed context stays alive until it is popped or the thread ends, which pops all that the
+thread pushed. *context, if not NULL, receives the handle that was pushed.
+
+Errors of gcx_context_pop:
+  GCX_ERROR_INVALID_CONTEXT  this thread pushed nothing, or another context is on top because
+                             other code pushed or set one: pop that first
 %}
 
 %feature("docstring") gcx_context_pop %{
 gcx_context_pop()
 
-Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
-off again. push holds the context until pop, or until the thread ends, which takes off all that
-it had pushed. *context, if not NULL, receives the handle that was pushed. Errors of pop:
-GCX_ERROR_INVALID_CONTEXT nothing was pushed in this thread, or its end has taken it off, or
-another context is on top, since other code pushed or set one: take that off first.
+Push the context on the calling thread's CUDA context stack, which makes it current, and pop it.
+A pushed context stays alive until it is popped or the thread ends, which pops all that the
+thread pushed. *context, if not NULL, receives the handle that was pushed.
+
+Errors of gcx_context_pop:
+  GCX_ERROR_INVALID_CONTEXT  this thread pushed nothing, or another context is on top because
+                             other code pushed or set one: pop that first
 
 Returns context.
 %}
@@ -480,8 +523,8 @@ Returns context.
 %feature("docstring") gcx_context_get_current %{
 gcx_context_get_current()
 
-The handle that the calling thread pushed last, if its context is current; else NULL, with
-success. It stays with its owner.
+Returns the handle that the calling thread pushed last, if its context is current, else NULL with
+GCX_SUCCESS. It stays with its owner.
 
 Returns context.
 %}
@@ -490,17 +533,19 @@ Returns context.
 gcx_context_synchronize(context)
 
 Waits until all work of the context's streams has finished. Blocks the calling thread. Errors of
-that work appear here with the driver's code.
+that work are returned with the driver's code.
 %}
 
 %feature("docstring") call_gcx_stream_create %{
 gcx_stream_create(context, sync, priority, owner)
 
-A stream of the context, which it keeps, and nobody else's while the handle lives: one that was
-given up before, if there is one of this priority whose work has finished, or a new one. params
-NULL is GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy. The handle is
-the caller's. Errors: GCX_ERROR_INVALID_VALUE sync isn't GCX_STREAM_NON_BLOCKING;
-GCX_ERROR_CONTEXT_IS_DESTROYED the device was reset.
+Creates a stream of the context, used by this handle alone. params NULL is
+GCX_STREAM_PARAMS_INIT. Takes microseconds, also while the device is busy. Reuses an idle stream
+that was destroyed earlier, if one has this priority.
+
+Errors:
+  GCX_ERROR_INVALID_VALUE         sync is not GCX_STREAM_NON_BLOCKING
+  GCX_ERROR_CONTEXT_IS_DESTROYED  the device was reset
 
 Returns the owner, which has the gcx_stream now.
 %}
@@ -508,11 +553,13 @@ Returns the owner, which has the gcx_stream now.
 %feature("docstring") gcx_stream_from_native %{
 gcx_stream_from_native(native, owner)
 
-A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
-waiting. It must outlive the handle; destroying the handle leaves it alone.
-Errors: GCX_ERROR_INVALID_VALUE it is NULL, CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2), the
-names of CUDA's default streams, which are other streams in each context; what the driver says
-of a stream that isn't one, as far as it notices.
+Creates a handle for a stream that other code created, such as PyTorch's, to query its SMs and to
+wait for it. The stream must outlive the handle; destroying the handle does not destroy it.
+
+Errors:
+  GCX_ERROR_INVALID_VALUE  native is NULL, CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2): the
+                           default streams, which are different streams in each context
+  others                   the driver's, as far as it notices that native is not a stream
 
 Returns the owner, which has the gcx_stream now.
 %}
@@ -520,29 +567,30 @@ Returns the owner, which has the gcx_stream now.
 %feature("docstring") gcx_stream_destroy %{
 gcx_stream_destroy(stream)
 
-Gives the handle up. Work in the stream finishes. Never waits. The green context keeps up to 32
-such streams, about 0.02 MiB each, and they go when it does, see gcx_cache_set_limit. So what a
-library holds by stream stays valid, as PyTorch's cached memory, which ends the process if the
-stream of its pinned memory is gone. A stream whose attributes were changed
-(cuStreamSetAttribute), before or after, is given to nobody and destroyed when that is noticed,
-by the next who wants a stream or the place of one. One that captures a graph captures on, and is
-kept at least until that has ended; if 32 such are kept already, its capture ends with it. One
-that somebody destroyed with CUDA's own function, which nobody should, is gone already: then the
-handle goes.
+Destroys the handle. Never waits; work in the stream finishes. The green context keeps up to 32
+such streams of about 0.02 MiB for reuse until it is destroyed (gcx_cache_set_limit). So what a
+library keeps by stream stays valid: PyTorch ends the process if the stream of its pinned memory
+is gone.
+
+Special cases:
+  - A stream whose attributes were changed (cuStreamSetAttribute) is not reused.
+  - A stream that captures a graph continues and is kept until the capture ends. If 32 such
+    streams are kept already, the capture ends.
+  - If other code destroyed the CUstream, which is not allowed, only the handle is destroyed.
 %}
 
 %feature("docstring") gcx_stream_native %{
 gcx_stream_native(stream)
 
-The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
-gcx_last_error_message(). Valid until the handle is destroyed: don't submit to it afterwards, it
-may be someone else's then. Never destroy it.
+Returns the CUstream, which is also a cudaStream_t, or NULL on failure, with the reason in
+gcx_last_error_message(). It is valid until the handle is destroyed; after that it can belong to
+another handle, so submit nothing to it. Never destroy it.
 %}
 
 %feature("docstring") gcx_stream_get_info %{
 gcx_stream_get_info(stream)
 
-Fills *info.
+Returns the properties of a stream.
 
 Returns (device, priority, sm_count, context_id).
 %}
@@ -550,12 +598,13 @@ Returns (device, priority, sm_count, context_id).
 %feature("docstring") gcx_stream_get_resource %{
 gcx_stream_get_resource(stream, type)
 
-The resource of the stream's context: gcx_context_get_resource, by the stream. If its context
-isn't gcx's: the whole device's, if it can run on all SMs, as one of the primary context; else
-[13.1+] a resource of GCX_SM_FAMILY_FOREIGN.
-Errors: those of gcx_context_get_resource, and of a context that isn't gcx's
-  GCX_ERROR_NOT_SUPPORTED  a part of the device on a driver before 13.1; gcx_stream_get_info has
-      its count
+Returns the resource of the stream's context, as gcx_context_get_resource() does. For a context
+that gcx did not create: the whole device, if the stream can run on all SMs; else [13.1+] a
+resource of GCX_SM_FAMILY_FOREIGN.
+
+Errors: those of gcx_context_get_resource, and for a context that gcx did not create
+  GCX_ERROR_NOT_SUPPORTED  a part of the device on a driver before 13.1; gcx_stream_get_info()
+                           has its SM count
   GCX_ERROR_NOT_FOUND      a workqueue
 
 Returns resource.
@@ -564,10 +613,10 @@ Returns resource.
 %feature("docstring") gcx_stream_get_max_cluster_size %{
 gcx_stream_get_max_cluster_size(stream)
 
-The most blocks that a thread block cluster of the stream's kernels can have, sizes above the
-portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the driver says it
-of blocks of 1024 threads without shared memory. 1 on a device without clusters, before compute
-capability 9.0. It follows from how the SMs were split off, not from their number.
+Returns the most blocks that a thread block cluster can have in the stream, including sizes above
+the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024 threads
+without shared memory. Returns 1 on devices without clusters, before compute capability 9.0. The
+size depends on how the SMs were split, not on their number.
 
 Returns blocks.
 %}
@@ -575,18 +624,19 @@ Returns blocks.
 %feature("docstring") call_gcx_stream_get_kernel_fit %{
 gcx_stream_get_kernel_fit(stream, function, block_threads, dynamic_shared_bytes, cluster_blocks)
 
-How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels that
-size their grid by the SMs. A kernel with a barrier of its own over a grid that does not fit
-hangs, since the blocks which wait leave no room for those which they wait for; and
-CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT tells the whole device's SMs inside a partition too.
-function is a CUfunction, or a CUkernel cast to one, as CUDA's own occupancy functions take it.
-A stream of a lease answers for the SMs that the lease has at that call; one that
-captures a graph for those that the graph will run on; one of someone else's for those of its
-context.
-What a cluster may have follows from the kernel's own attributes too, first of all
-CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED for more than 8.
-Errors: GCX_ERROR_INVALID_VALUE block_threads is not 1 to 1024, or function is NULL;
-GCX_ERROR_INVALID_HANDLE function is none, as far as the driver notices.
+Computes how many blocks of a kernel run on the stream's SMs at once if nothing else does, for
+kernels that size their grid by the SM count. A kernel with its own grid barrier hangs if its
+grid is larger, and CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT reports the whole device in a
+partition too.
+
+function is a CUfunction, or a CUkernel cast to one, as in CUDA's occupancy functions. The SMs
+are those of a lease at the time of the call, those that a graph will run on for a stream that
+captures it, and those of its context for a stream of other code. Clusters of more than 8 blocks
+need CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED.
+
+Errors:
+  GCX_ERROR_INVALID_VALUE   block_threads is not 1 to 1024, or function is NULL
+  GCX_ERROR_INVALID_HANDLE  function is not a function, as far as the driver notices
 
 Returns (sm_count, blocks_per_sm, max_blocks, max_clusters, max_cluster_blocks).
 %}
@@ -594,14 +644,14 @@ Returns (sm_count, blocks_per_sm, max_blocks, max_clusters, max_cluster_blocks).
 %feature("docstring") gcx_stream_synchronize %{
 gcx_stream_synchronize(stream)
 
-Waits until the stream's work has finished. Blocks the calling thread. Errors of that work appear
-here with the driver's code.
+Waits until the stream's work has finished. Blocks the calling thread. Errors of that work are
+returned with the driver's code.
 %}
 
 %feature("docstring") gcx_stream_query %{
 gcx_stream_query(stream)
 
-GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
+Returns GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
 message. Never waits.
 
 Returns True if all has finished, False if not yet.
@@ -610,8 +660,10 @@ Returns True if all has finished, False if not yet.
 %feature("docstring") gcx_event_create %{
 gcx_event_create(device, flags, owner)
 
-An event on a device; retains the primary context as contexts do. The handle is the caller's.
-Errors: GCX_ERROR_INVALID_DEVICE; GCX_ERROR_INVALID_VALUE unknown flags.
+Creates an event on a device. Retains the primary context, as contexts do.
+
+Errors:
+  GCX_ERROR_INVALID_DEVICE  there is no such device
 
 Returns the owner, which has the gcx_event now.
 %}
@@ -619,10 +671,11 @@ Returns the owner, which has the gcx_event now.
 %feature("docstring") gcx_event_from_native %{
 gcx_event_from_native(native, owner)
 
-A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and times.
-It must outlive the handle; destroying the handle leaves it alone. Its device isn't known, and
-a reset of it is for its owner to notice.
-Errors: what the driver says of an event that isn't one, as far as it notices.
+Creates a handle for an event that other code created, to record it, wait for it and read times.
+The event must outlive the handle; destroying the handle does not destroy it. gcx does not know
+its device and does not notice a reset of it.
+
+Errors: the driver's, as far as it notices that native is not an event.
 
 Returns the owner, which has the gcx_event now.
 %}
@@ -630,56 +683,60 @@ Returns the owner, which has the gcx_event now.
 %feature("docstring") gcx_event_destroy %{
 gcx_event_destroy(event)
 
-Gives the handle up, and destroys the event unless someone else made it. Never waits.
+Destroys the handle, and the event unless other code created it. Never waits.
 %}
 
 %feature("docstring") gcx_event_native %{
 gcx_event_native(event)
 
-The CUevent; NULL on failure. Valid until the handle is destroyed.
+Returns the CUevent, or NULL on failure. Valid until the handle is destroyed.
 %}
 
 %feature("docstring") gcx_stream_record %{
 gcx_stream_record(stream, event)
 
-Captures in the event the work submitted so far to the stream, or to all streams of the context.
-Recording again forgets what was captured before.
-Errors: GCX_ERROR_INVALID_HANDLE the event is of another device; waiting works across devices.
+Record in the event the work submitted so far to the stream, or to all streams of the context.
+Replaces what was recorded before. Never blocks.
+
+Errors:
+  GCX_ERROR_INVALID_HANDLE  the event is of another device (waiting works across devices)
 %}
 
 %feature("docstring") gcx_context_record %{
 gcx_context_record(context, event)
 
-Captures in the event the work submitted so far to the stream, or to all streams of the context.
-Recording again forgets what was captured before.
-Errors: GCX_ERROR_INVALID_HANDLE the event is of another device; waiting works across devices.
+Record in the event the work submitted so far to the stream, or to all streams of the context.
+Replaces what was recorded before. Never blocks.
+
+Errors:
+  GCX_ERROR_INVALID_HANDLE  the event is of another device (waiting works across devices)
 %}
 
 %feature("docstring") gcx_stream_wait %{
 gcx_stream_wait(stream, event)
 
-Holds all later work of the stream, or of all streams of the context, until the event's work has
-finished. An event never recorded holds nothing.
+Make all later work of the stream, or of all streams of the context, wait on the device until the
+event's work has finished. An event that was never recorded makes nothing wait. Never blocks.
 %}
 
 %feature("docstring") gcx_context_wait %{
 gcx_context_wait(context, event)
 
-Holds all later work of the stream, or of all streams of the context, until the event's work has
-finished. An event never recorded holds nothing.
+Make all later work of the stream, or of all streams of the context, wait on the device until the
+event's work has finished. An event that was never recorded makes nothing wait. Never blocks.
 %}
 
 %feature("docstring") gcx_event_synchronize %{
 gcx_event_synchronize(event)
 
-Waits in the calling thread for the event's work.
+Waits until the event's work has finished. Blocks the calling thread.
 %}
 
 %feature("docstring") gcx_event_query %{
 gcx_event_query(event)
 
-GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
-message.
+Returns GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets
+no message. Never waits.
 
 Returns True if all has finished, False if not yet.
 %}
@@ -687,9 +744,12 @@ Returns True if all has finished, False if not yet.
 %feature("docstring") gcx_event_get_elapsed %{
 gcx_event_get_elapsed(start, end)
 
-Milliseconds between the two events' work. Both need GCX_EVENT_TIMING and to have finished.
-Errors: GCX_ERROR_INVALID_HANDLE one has no timing or was never recorded, or they are of two
-devices; GCX_ERROR_NOT_READY one has not finished. The message says which.
+Returns the milliseconds between the completion of two events' work. Both need GCX_EVENT_TIMING.
+
+Errors:
+  GCX_ERROR_INVALID_HANDLE  one has no timing or was never recorded, or they are of different
+                            devices; the message says which
+  GCX_ERROR_NOT_READY       the work of one has not finished; the message says which
 
 Returns milliseconds.
 %}
@@ -697,11 +757,11 @@ Returns milliseconds.
 %feature("docstring") gcx_cancel_create %{
 gcx_cancel_create(owner)
 
-One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
-all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
-gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
-or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
-other request. The handle is the caller's; destroying it cancels no wait.
+Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
+it is signalled, all calls that wait with it, and all later ones, fail with
+GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
+nothing.
 
 Returns the owner, which has the gcx_cancel now.
 %}
@@ -709,47 +769,47 @@ Returns the owner, which has the gcx_cancel now.
 %feature("docstring") gcx_cancel_signal %{
 gcx_cancel_signal(cancel)
 
-One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
-all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
-gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
-or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
-other request. The handle is the caller's; destroying it cancels no wait.
+Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
+it is signalled, all calls that wait with it, and all later ones, fail with
+GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
+nothing.
 %}
 
 %feature("docstring") gcx_cancel_destroy %{
 gcx_cancel_destroy(cancel)
 
-One may be given to any number of calls. Once it was signalled, all calls that wait with it, and
-all that come later, also for SMs that are free, return with GCX_ERROR_NOT_PERMITTED. When
-gcx_cancel_signal returns, each call that waits has been granted its SMs and returns GCX_SUCCESS,
-or is out of the queue, of leases and of reservations: it is never granted any, and holds up no
-other request. The handle is the caller's; destroying it cancels no wait.
+Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
+it is signalled, all calls that wait with it, and all later ones, fail with
+GCX_ERROR_NOT_PERMITTED, even if SMs are free. When gcx_cancel_signal returns, each waiting call
+either has its SMs and returns GCX_SUCCESS, or has left the queue. Destroying the handle cancels
+nothing.
 %}
 
 %feature("docstring") gcx_cache_set_limit %{
 gcx_cache_set_limit(kept_contexts)
 
-Sets how many green contexts without handle or stream gcx keeps on each device: 64 at first.
-Those beyond are destroyed, the longest unused first, with those of their streams that were given
-up, but not while such a stream captures a graph. 0 keeps none. The driver gives little of their
-memory back (about 1 MiB of 5, or nothing before the next is made) and loses the rest
-permanently, so that a limit which is too small costs more memory than it saves.
+Sets how many green contexts without handle or stream gcx caches on each device. The default is
+64; 0 caches none. Contexts beyond the limit are destroyed with their idle streams, least
+recently used first, but not while one of their streams captures a graph. The driver returns
+little of their memory (about 1 MiB of 5, or nothing before the next context is created) and
+leaks the rest, so a limit that is too small costs more memory than it saves.
 
-Contexts that gcx_cache_prepare or gcx_lease_prepare made or found count towards the limit, but
-only this function and gcx_cache_trim destroy them. A limit below their number destroys the
-others first; no more contexts than the limit stay prepared, those in use and used last.
+Prepared contexts (gcx_cache_prepare, gcx_lease_prepare) count towards the limit, but only this
+function and gcx_cache_trim destroy them. A limit below their number destroys the other contexts
+first; then the prepared contexts that are in use or were used most recently stay.
 %}
 
 %feature("docstring") gcx_cache_trim %{
 gcx_cache_trim(kept_contexts)
 
-Destroys the kept contexts beyond that number, all devices together, now: the longest unused
-first, prepared or not, and the given-up streams of all that stay, but those at work. The limit
-stays as it is. Never while a library may still name a stream that was given up, as PyTorch's
-allocator does (gcx_stream_destroy).
-*trimmed, if not NULL, says what was done, and what could not be.
-Errors: what the driver says if it refuses to destroy something; the rest was trimmed then, and
-the message has the numbers.
+Destroys the cached contexts beyond a number, all devices together, least recently used first,
+prepared or not, and the idle streams without handles of all contexts. The limit does not change.
+Never call it while a library can still name a stream whose handle was destroyed, as PyTorch's
+allocator does (gcx_stream_destroy). *trimmed, if not NULL, receives the result.
+
+Errors: the driver's, if it refuses to destroy something. The rest was trimmed then, and the
+message has the numbers.
 
 Returns (contexts, streams, contexts_left, streams_left, bytes).
 %}
@@ -757,7 +817,7 @@ Returns (contexts, streams, contexts_left, streams_left, bytes).
 %feature("docstring") gcx_cache_get_stats %{
 gcx_cache_get_stats()
 
-Fills *stats, since the driver was opened.
+Returns the statistics of the cache since the driver was opened.
 
 Returns (limit, in_use, kept, hits, misses, evicted, lost, prepared, making_ns, longest_making_ns,
 kept_streams).
@@ -766,24 +826,33 @@ kept_streams).
 %feature("docstring") call_gcx_lease_acquire %{
 gcx_lease_acquire(device, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, owner)
 
-Acquires sm_count SMs of the device, or GCX_REST. params may be NULL. What the lease really got
-is in gcx_lease_get_info. The first lease over a set of SMs makes a context of them, with the
-cost of one (above), later ones take microseconds. [13.1+] Each context that the lease has, over
-its changes, has balanced workqueues (GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED): none in common
-with other such contexts, when possible. On older drivers leases share the process's queues;
-GCX_LEASE_REQUIRE_WORKQUEUES is refused there. The handle is the caller's, to be given to
-gcx_lease_release.
-Errors: those of gcx_context_create;
-  GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
-      did; the message says who
-  GCX_ERROR_NOT_PERMITTED     the wait was cancelled by gcx_cancel_signal; another copy of gcx in
-      this process has acquired leases, and the message has the paths of both
+Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process. params may
+be NULL.
+
+The count is rounded up to whole atoms; gcx_lease_get_info() returns what was acquired. The first
+lease over a set of SMs creates its context (1 to 3 ms, waits for running kernels); later leases
+take about 1 us. If other leases have the SMs, blocks for at most params->timeout_ms. Requests
+are served in order of arrival.
+
+[13.1+] The contexts of a lease have balanced workqueues
+(GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED), shared with no other such context where possible. On
+older drivers all leases share the process's queues; GCX_LEASE_REQUIRE_WORKQUEUES fails there.
+
+Errors: those of gcx_context_create, and
+  GCX_ERROR_ALREADY_ACQUIRED                other leases have the SMs or wait for them, still
+                                            after timeout_ms; the message names them
+  GCX_ERROR_NOT_PERMITTED                   gcx_cancel_signal() was called; or another copy of
+                                            gcx in this process has leases, and the message has
+                                            the paths of both
   GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or the reservation, has fewer SMs than
-requested GCX_ERROR_NOT_READY         there are leases of another family, and which SMs the
-families' atoms hold isn't known: call gcx_device_map_sms for both GCX_ERROR_NOT_SUPPORTED
-GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1 GCX_ERROR_INVALID_DEVICE    no such device
-  GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no leases, a name
-      that is too long; min_sm_count or exclusive_sm_count is more than sm_count
+                                            requested
+  GCX_ERROR_NOT_READY                       there are leases of another family: call
+                                            gcx_device_map_sms() for both families first
+  GCX_ERROR_NOT_SUPPORTED                   GCX_LEASE_REQUIRE_WORKQUEUES on a driver before 13.1
+  GCX_ERROR_INVALID_DEVICE                  there is no such device
+  GCX_ERROR_INVALID_VALUE                   sm_count is 0; the family has no leases; the name is
+                                            too long; min_sm_count or exclusive_sm_count is
+                                            greater than sm_count
 
 Returns the owner, which has the gcx_lease now.
 %}
@@ -791,57 +860,60 @@ Returns the owner, which has the gcx_lease now.
 %feature("docstring") gcx_lease_release %{
 gcx_lease_release(lease)
 
-Releases the lease. Its SMs are free when this returns, whatever other threads do with the lease:
-their calls finish, or fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its
-work finishes, and the work of the SMs' next holder waits for that. Its streams end with it: they
-answer GCX_ERROR_CONTEXT_IS_DESTROYED to everything but gcx_stream_destroy. Never waits for work;
-waits for a change of the lease that another thread is making.
+Releases the lease. Its SMs are free when this returns. Its work finishes, and the work of the
+next owner of the SMs waits for that. Calls that other threads make with the lease complete, or
+fail with GCX_ERROR_CONTEXT_IS_DESTROYED or GCX_ERROR_INVALID_HANDLE. Its streams fail with
+GCX_ERROR_CONTEXT_IS_DESTROYED in every function but gcx_stream_destroy. Never waits for work;
+waits for a resize that another thread is making.
 %}
 
 %feature("docstring") gcx_lease_resize %{
 gcx_lease_resize(sizes, flags)
 
-Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can grow
-by what another gives.
-Work in flight finishes where it runs; later work of their streams runs on the new SMs, behind
-what was before in its stream. Takes microseconds where contexts of the new sets are kept (see
-gcx_lease_prepare), and else the time to make them, which holds up no other lease.
-Errors: those of gcx_context_create;
-  GCX_ERROR_ALREADY_ACQUIRED  the SMs that the leases have and those that are free don't suffice,
-      or others wait for them; the message says who
-  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes,
-      rounded to whole atoms, never fit on the device or in the reservation, even if all SMs were
-free; one is less than its lease's exclusive_sm_count GCX_ERROR_INVALID_VALUE     count or an
-sm_count is 0, a lease is there twice, unknown flags
+Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none. One lease can
+grow by the SMs that another gives up in the same call. Work in flight finishes where it runs;
+later work of the streams runs on the new SMs. Takes microseconds if the contexts of the new sets
+are cached (gcx_lease_prepare); otherwise the time to create them, which delays no other lease.
+
+Errors: those of gcx_context_create, and
+  GCX_ERROR_ALREADY_ACQUIRED                the SMs of the leases and the free ones are too few,
+                                            or other requests wait for them; the message names
+                                            them
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the leases are of two devices or families; the sizes
+                                            exceed the device or the reservation; or a size is
+                                            less than the lease's exclusive_sm_count
+  GCX_ERROR_INVALID_VALUE                   count or an sm_count is 0, or a lease is listed
+                                            twice
 %}
 
 %feature("docstring") gcx_lease_prepare %{
 gcx_lease_prepare(sizes)
 
-Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and changes
-nothing. Until one of the leases is released, each change of the same leases that comes to the
-same numbers of SMs brings these sets back, as long as no other lease has their SMs (of a device,
-the last 1,024 layouts). For a thread of the caller's that makes ahead of time what is to be
-changed in microseconds later, one call for each layout, between which the caller reports its
-progress and may stop. Before there are leases it is gcx_cache_prepare with
-GCX_PREPARE_FOR_LEASES. The contexts are prepared from then on, as after gcx_cache_prepare.
-Errors: those of gcx_lease_resize; GCX_ERROR_INVALID_VALUE the limit is too small, as at
-gcx_cache_prepare.
+Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and resizes
+nothing. Until one of the leases is released, every resize of the same leases to the same SM
+counts returns to these sets, if no other lease has their SMs (of a device, the last 1,024
+layouts). Call it from a background thread, once for each layout. The contexts count as prepared
+(gcx_cache_prepare). Before there are leases, use gcx_cache_prepare() with
+GCX_PREPARE_FOR_LEASES.
+
+Errors: those of gcx_lease_resize, and
+  GCX_ERROR_INVALID_VALUE  the cache limit is too small, as for gcx_cache_prepare
 %}
 
 %feature("docstring") gcx_lease_hand_over %{
 gcx_lease_hand_over(from_, to, flags)
 
-Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also
-if another thread releases one of them. flags as above.
-Errors: those of gcx_lease_resize; GCX_ERROR_NOT_SUPPORTED [13.1+] the SMs of both can't go
-together, see gcx_context_create.
+Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in one
+operation. flags are those of a resize.
+
+Errors: those of gcx_lease_resize, and
+  GCX_ERROR_NOT_SUPPORTED  [13.1+] the driver refuses the combined set, see gcx_context_create
 %}
 
 %feature("docstring") gcx_lease_get_info %{
 gcx_lease_get_info(lease)
 
-Fills *info.
+Returns the properties of a lease.
 
 Returns (device, family, flags, sm_count, exclusive_sm_count, stream_count, id, changes, name).
 %}
@@ -849,7 +921,7 @@ Returns (device, family, flags, sm_count, exclusive_sm_count, stream_count, id, 
 %feature("docstring") gcx_lease_get_resource %{
 gcx_lease_get_resource(lease)
 
-The SMs that the lease has now, as a resource.
+Returns the SMs that the lease has now, as a resource.
 
 Returns resource.
 %}
@@ -857,10 +929,11 @@ Returns resource.
 %feature("docstring") call_gcx_lease_list %{
 gcx_lease_list(device)
 
-The leases of a device, or of all (-1): those that hold SMs in the order in which they were
-acquired, then those that wait, the first first. capacity is the room in leases, which may be
-NULL if that is 0. Errors: GCX_ERROR_INVALID_DEVICE no such device; GCX_ERROR_INVALID_VALUE
-capacity is too small: *count then holds what is needed.
+Lists the leases of a device, or of all (-1): first those that have SMs, in order of acquisition,
+then the waiting requests in the order of their queue. leases may be NULL if capacity is 0.
+
+Errors:
+  GCX_ERROR_INVALID_DEVICE  there is no such device
 
 Returns a list of (id, device, family, flags, sm_count, exclusive_sm_count, stream_count, waits,
 name, resource).
@@ -869,8 +942,8 @@ name, resource).
 %feature("docstring") call_gcx_lease_stream_create %{
 gcx_lease_stream_create(lease, sync, priority, owner)
 
-A stream of the lease, that follows it (above). params as of gcx_stream_create. The handle is the
-caller's, to be given to gcx_stream_destroy.
+Creates a stream of the lease, which follows it to other SMs (see Leases). params are those of
+gcx_stream_create. Destroy it with gcx_stream_destroy().
 
 Returns the owner, which has the gcx_stream now.
 %}
@@ -878,16 +951,17 @@ Returns the owner, which has the gcx_stream now.
 %feature("docstring") gcx_lease_synchronize %{
 gcx_lease_synchronize(lease)
 
-Waits until the work of the lease's streams has finished, those that were destroyed among them,
-on whatever SMs it was submitted. Other work on the lease's SMs doesn't count, that of former
-holders only where work of these streams is behind it. Blocks the calling thread. Errors of that
-work appear here with the driver's code. A stream that captures a graph is not waited for.
+Waits until all work of the lease's streams has finished, including destroyed streams and work
+submitted before the last resize. Does not wait for other work on its SMs, nor for a stream that
+captures a graph. Blocks the calling thread. Errors of that work are returned with the driver's
+code.
 %}
 
 %feature("docstring") gcx_lease_query %{
 gcx_lease_query(lease)
 
-GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
+Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
+GCX_ERROR_NOT_READY if not; the latter sets no message.
 
 Returns True if all has finished, False if not yet.
 %}
@@ -895,28 +969,31 @@ Returns True if all has finished, False if not yet.
 %feature("docstring") gcx_publish_start %{
 gcx_publish_start(name)
 
-From now on this process's leases are published, those that there are and those to come, up to
-512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
-already it changes the name. Opens the driver. Errors:
-  GCX_ERROR_NOT_PERMITTED     the folder is a link or another user's, or others may enter it
-  GCX_ERROR_OPERATING_SYSTEM  the file can't be made: /dev/shm or the folder of
-GCX_RESERVATION_DIR is missing, full or read-only GCX_ERROR_INVALID_VALUE     name is too long,
-or GCX_RESERVATION_DIR is not an absolute path
+Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
+is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
+the driver.
+
+Errors:
+  GCX_ERROR_NOT_PERMITTED     the folder is a link, belongs to another user or is open to others
+  GCX_ERROR_OPERATING_SYSTEM  the file cannot be created: /dev/shm or the folder of
+                              GCX_RESERVATION_DIR is missing, full or read-only
+  GCX_ERROR_INVALID_VALUE     name is too long, or GCX_RESERVATION_DIR is not an absolute path
 %}
 
 %feature("docstring") gcx_publish_stop %{
 gcx_publish_stop()
 
-No longer. Success also where nothing is published. Opens no driver.
+Stops publishing. Succeeds if nothing is published. Opens no driver.
 %}
 
 %feature("docstring") call_gcx_published_process_list %{
 gcx_published_process_list()
 
-The processes that publish, this one among them if it does. capacity is the room in processes,
-which may be NULL if that is 0. Opens no driver. Errors: GCX_ERROR_INVALID_VALUE capacity is too
-small: *count then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM
-as of gcx_publish_start, but if the user's own folder is missing the list is empty.
+Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
+capacity is 0. If the user's own folder is missing, the list is empty.
+
+Errors:
+  GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_publish_start
 
 Returns a list of (process, since_ms, pid, simulated, driver_version, device_count, lease_count,
 unlisted_count, name).
@@ -925,12 +1002,12 @@ unlisted_count, name).
 %feature("docstring") call_gcx_published_lease_list %{
 gcx_published_lease_list()
 
-The leases of the processes that publish: of each process those that hold SMs in the order in
-which they were acquired, then those that wait, the first first. Two exclusive leases of one
-process never have an atom in common. Across processes there are no such promises: leases are a
-process's own, and reservations (below) are what processes agree on. capacity is the room in
-leases, which may be NULL if that is 0. Opens no driver. Errors: those of
-gcx_published_process_list.
+Lists the leases of the processes that publish: of each process first those that have SMs, in
+order of acquisition, then the waiting requests in the order of their queue. Exclusive leases of
+one process have no atom in common; leases of two processes can. Opens no driver. leases may be
+NULL if capacity is 0.
+
+Errors: those of gcx_published_process_list.
 
 Returns a list of (process, id, changes, pid, simulated, device, family, flags, waits, sm_count,
 exclusive_sm_count, stream_count, device_sm_count, atom_count, atom_sm_count, last_atom_sm_count,
@@ -940,26 +1017,29 @@ exclusive_atoms, shared_atoms, device_uuid, name, process_name, device_name).
 %feature("docstring") call_gcx_reservation_acquire %{
 gcx_reservation_acquire(device, sm_count, flags, family, min_sm_count, timeout_ms, cancel, name, folder, owner)
 
-Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the same
-folder. params may be NULL. Makes no context. The handle is the caller's, to be given to
-gcx_reservation_release. Waiting is a look every 20 ms at most, and no thread. timeout_ms bounds
-all waiting; but if other processes have the folder locked, which takes them less than a
-millisecond, the call waits for that for up to 500 ms even if timeout_ms is shorter. Errors:
-  GCX_ERROR_ALREADY_ACQUIRED  others hold the SMs, or wait for them, and after timeout_ms still
-      did; the message says who. Or others changed the folder all that time
-  GCX_ERROR_NOT_PERMITTED     the wait was given up by gcx_cancel_signal; the folder is another
-      user's, or too many may enter it
-  GCX_ERROR_OPERATING_SYSTEM  the folder isn't there, the disk is full, the folder read-only; a
-      file there can't be believed; a process stopped in the middle of a change;
-      /dev/shm/gcx-UID was removed, and a process still has a reservation in it
-  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device has not so many SMs, whoever holds them;
-      inside gcx exec, the partition has not, or is of another family
-  GCX_ERROR_NOT_SUPPORTED     the max-cluster family on a device that has none; inside gcx exec,
-      the driver divides the partition into no atoms of the device
+Acquires sm_count SMs of the device, or GCX_REST, that no other process has. params may be NULL.
+Creates no context. Waits by polling every 20 ms or less; starts no thread. If other processes
+have the folder locked, which takes them less than a millisecond, waits up to 500 ms for the lock
+even if timeout_ms is shorter.
+
+Errors:
+  GCX_ERROR_ALREADY_ACQUIRED  other processes have the SMs or wait for them, still after
+                              timeout_ms, and the message names them; or they changed the folder
+                              all that time
+  GCX_ERROR_NOT_PERMITTED     gcx_cancel_signal() was called; or the folder belongs to another
+                              user or is open to others
+  GCX_ERROR_OPERATING_SYSTEM  the folder is missing, full or read-only; it has an invalid file; a
+                              process was stopped in the middle of a change; /dev/shm/gcx-UID was
+                              removed while a process has a reservation in it
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  the device, or inside gcx exec the partition, has
+                              fewer SMs or is of another family
+  GCX_ERROR_NOT_SUPPORTED     the device has no max-cluster family; inside gcx exec, the driver
+                              divides the partition into other atoms than the device
   GCX_ERROR_NOT_FOUND         inside gcx exec, the partition's reservation has ended
-  GCX_ERROR_INVALID_DEVICE    no such device
-  GCX_ERROR_INVALID_VALUE     sm_count is 0; unknown flags, a family that has no reservations, a
-name or path that is too long, a path that is not absolute; min_sm_count is more than sm_count
+  GCX_ERROR_INVALID_DEVICE    there is no such device
+  GCX_ERROR_INVALID_VALUE     sm_count is 0; the family has no reservations; the name or path is
+                              too long; the path is not absolute; min_sm_count is greater than
+                              sm_count
 
 Returns the owner, which has the gcx_reservation now.
 %}
@@ -967,10 +1047,12 @@ Returns the owner, which has the gcx_reservation now.
 %feature("docstring") gcx_reservation_get_token %{
 gcx_reservation_get_token(reservation)
 
-Writes what another process joins the reservation by: text, to be given to it in its environment
-or on its command line. It is the path of the reservation's file, so that it works where that
-path leads to the same folder. capacity is the room in token, in bytes; GCX_MAX_RESERVATION_TOKEN
-is enough. Errors: GCX_ERROR_INVALID_VALUE capacity is too small.
+Writes the token with which another process joins the reservation: text for its environment or
+command line. It is the path of the reservation's file. capacity is the room in token, in bytes;
+GCX_MAX_RESERVATION_TOKEN is always enough.
+
+Errors:
+  GCX_ERROR_INVALID_VALUE  capacity is too small
 
 Returns token.
 %}
@@ -978,12 +1060,14 @@ Returns token.
 %feature("docstring") gcx_reservation_join %{
 gcx_reservation_join(token, owner)
 
-Joins a reservation that another process, or this one, has: it lasts until all who joined have
-given it up. Opens no driver, and works in a forked child too. The handle is the caller's, to be
-given to gcx_reservation_release. Errors: GCX_ERROR_NOT_FOUND         the reservation has ended,
-or was never there GCX_ERROR_INVALID_VALUE     the token is none GCX_ERROR_ALREADY_ACQUIRED other
-processes changed the folder all the time for 5 s GCX_ERROR_NOT_PERMITTED,
-GCX_ERROR_OPERATING_SYSTEM  as of gcx_reservation_acquire
+Joins a reservation of another process, or of this one. The reservation lasts until all that
+joined it have released it. Opens no driver, and works in a forked child.
+
+Errors:
+  GCX_ERROR_NOT_FOUND         the reservation has ended or never existed
+  GCX_ERROR_INVALID_VALUE     token is not a token
+  GCX_ERROR_ALREADY_ACQUIRED  other processes changed the folder continuously for 5 s
+  GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
 
 Returns the owner, which has the gcx_reservation now.
 %}
@@ -991,15 +1075,14 @@ Returns the owner, which has the gcx_reservation now.
 %feature("docstring") gcx_reservation_release %{
 gcx_reservation_release(reservation)
 
-Gives the reservation up. If no other process joined it, and no lease was acquired in it that is
-still there, its SMs can be had by others at once. A forked child has none of its parent's
-handles.
+Releases the reservation. If no other process joined it and no lease in it is left, other
+processes can have its SMs at once. A forked child has none of its parent's handles.
 %}
 
 %feature("docstring") gcx_reservation_get_info %{
 gcx_reservation_get_info(reservation)
 
-Fills *info. Opens no driver.
+Returns the properties of a reservation. Opens no driver.
 
 Returns (family, flags, sm_count, device_sm_count, joined, simulated, lost, mps,
 mps_thread_percentage, id, since_ms, atoms, device_uuid, name).
@@ -1008,10 +1091,13 @@ mps_thread_percentage, id, since_ms, atoms, device_uuid, name).
 %feature("docstring") gcx_reservation_get_resource %{
 gcx_reservation_get_resource(reservation)
 
-The reservation's SMs as a resource of this process, to be split and to make contexts of. Opens
-the driver. Errors: GCX_ERROR_NO_DEVICE no device of this process has the reservation's UUID;
-GCX_ERROR_INVALID_RESOURCE_CONFIGURATION this process sees other atoms than the one that took the
-reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was not.
+Returns the reservation's SMs as a resource of this process. Opens the driver.
+
+Errors:
+  GCX_ERROR_NO_DEVICE  no device of this process has the reservation's UUID
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  this process sees other atoms than the process that
+                       acquired the reservation, or is limited by
+                       CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and that one was not
 
 Returns resource.
 %}
@@ -1019,12 +1105,14 @@ Returns resource.
 %feature("docstring") call_gcx_reservation_acquire_lease %{
 gcx_reservation_acquire_lease(reservation, sm_count, flags, family, min_sm_count, exclusive_sm_count, timeout_ms, cancel, name, owner)
 
-gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later changes:
-leases of a reservation change only together with leases of the same reservation. params->family
-is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, after
-gcx_reservation_release too. A lease that was acquired without a reservation may have the same
-SMs as a reservation, but never as another lease. Errors: those of gcx_lease_acquire and of
-gcx_reservation_get_resource; GCX_ERROR_INVALID_VALUE another family.
+Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the device. Its
+resizes stay within the reservation too, and include only leases of the same reservation.
+params->family is the reservation's or GCX_SM_FAMILY_NONE. The lease keeps the reservation, also
+after gcx_reservation_release(). A lease that was acquired without a reservation can have SMs of
+one, but not those of another lease.
+
+Errors: those of gcx_lease_acquire and of gcx_reservation_get_resource, and
+  GCX_ERROR_INVALID_VALUE  another family
 
 Returns the owner, which has the gcx_lease now.
 %}
@@ -1032,13 +1120,14 @@ Returns the owner, which has the gcx_lease now.
 %feature("docstring") call_gcx_reservation_list %{
 gcx_reservation_list(folder)
 
-The reservations of a folder, by device, of each those that have SMs in the order in which they
-were taken, then those that wait, the first first. folder: NULL as in gcx_reservation_params.
-capacity is the room in reservations, which may be NULL if that is 0. Opens no driver and needs
-no GPU. What can't be believed is left out, with a warning in the log. What the dead left is
-removed, where this process may. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count
-then holds what is needed; GCX_ERROR_NOT_PERMITTED and GCX_ERROR_OPERATING_SYSTEM as of
-gcx_reservation_acquire, but that the user's own folder, if it is missing, has no reservations.
+Lists the reservations of a folder by device: first those that have SMs, in order of acquisition,
+then the waiting requests in the order of their queue. folder may be NULL, as in
+gcx_reservation_params. reservations may be NULL if capacity is 0. Opens no driver and needs no
+GPU. Invalid files are skipped with a warning in the log. Files of processes that have ended are
+removed where this process may. If the user's own folder is missing, the list is empty.
+
+Errors:
+  GCX_ERROR_NOT_PERMITTED, GCX_ERROR_OPERATING_SYSTEM  as for gcx_reservation_acquire
 
 Returns a list of (id, since_ms, until_ms, pid, user, simulated, waits, family, sm_count,
 device_sm_count, atom_count, atom_sm_count, last_atom_sm_count, mps, mps_thread_percentage, parent,
@@ -1048,9 +1137,11 @@ atoms, device_uuid, name, process_name, device_name).
 %feature("docstring") gcx_mps_get_info %{
 gcx_mps_get_info(device)
 
-Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
-measured yet whether it tells the truth. Makes no context.
-Errors: GCX_ERROR_INVALID_DEVICE no such device.
+Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
+accuracy was not measured. Creates no context.
+
+Errors:
+  GCX_ERROR_INVALID_DEVICE  there is no such device
 
 Returns (state, thread_percentage).
 %}
@@ -1058,8 +1149,8 @@ Returns (state, thread_percentage).
 %feature("docstring") gcx_queue_get_info %{
 gcx_queue_get_info()
 
-Fills *info. Opens no driver: before one is open it looks at the one that would be opened and at
-libcuda.so.1, if they are loaded; CUDA has started if somebody has called cuInit there.
+Returns the number of connections. Opens no driver: before one is open, looks at the libraries
+that are loaded. CUDA has started if cuInit was called there.
 
 Returns (connections, source, started, certain, too_few).
 %}
@@ -1067,28 +1158,33 @@ Returns (connections, source, started, certain, too_few).
 %feature("docstring") gcx_queue_request_connections %{
 gcx_queue_request_connections(connections)
 
-Asks for connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more. To be
-called at the beginning of a program, before other threads run, since nothing may read the
-environment meanwhile; processes that it starts inherit the number. Opens no driver. Succeeds
-also once CUDA has started with as many or more.
-CUDA reads the variable in cuInit, and not later (measured on 13.0).
-Errors: GCX_ERROR_NOT_PERMITTED CUDA has started with fewer, or certain is 0: it is too late;
-GCX_ERROR_INVALID_VALUE connections is 0 or more than GCX_MAX_CONNECTIONS.
+Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
+reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
+before other threads can read the environment. Child processes inherit the number. Opens no
+driver. Succeeds after CUDA has started if there are enough connections.
+
+Errors:
+  GCX_ERROR_NOT_PERMITTED  CUDA has started with fewer, or certain is 0: it is too late
+  GCX_ERROR_INVALID_VALUE  connections is 0 or greater than GCX_MAX_CONNECTIONS
 %}
 
 %feature("docstring") call_gcx_graph_create %{
 gcx_graph_create(captured, flags, max_executables, owner)
 
-Takes a copy of a captured graph, a CUgraph or cudaGraph_t. captured stays the caller's, can be
-destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
-node once. The handle is the caller's, to be given to gcx_graph_destroy. The green contexts of
-gcx that kernels were captured in must still exist; they stay as long as the graph does.
-Errors: GCX_ERROR_NOT_SUPPORTED a node can't be moved; the message has its kind and number;
-GCX_ERROR_INVALID_RESOURCE_CONFIGURATION kernels of two devices, or of more than
-GCX_MAX_GRAPH_PARTS contexts; GCX_ERROR_INVALID_CONTEXT the graph has no kernels, and no context
-is current that would tell its device; GCX_ERROR_CONTEXT_IS_DESTROYED a context that kernels were
-captured in was destroyed; GCX_ERROR_INVALID_VALUE unknown flags.
+Creates a movable graph from a captured one, a CUgraph or cudaGraph_t. Copies it: the caller can
+destroy or change the captured graph at once. params may be NULL. The green contexts of gcx that
+kernels were captured in must exist; the graph keeps them.
+
+Errors:
+  GCX_ERROR_NOT_SUPPORTED                   a node cannot be moved; the message has its kind and
+                                            number
+  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION  kernels of two devices, or of more than
+                                            GCX_MAX_GRAPH_PARTS contexts
+  GCX_ERROR_INVALID_CONTEXT                 the graph has no kernels, and no context is current
+                                            to tell its device
+  GCX_ERROR_CONTEXT_IS_DESTROYED            a context that kernels were captured in was
+                                            destroyed
 
 Returns the owner, which has the gcx_graph now.
 %}
@@ -1096,85 +1192,96 @@ Returns the owner, which has the gcx_graph now.
 %feature("docstring") gcx_graph_destroy %{
 gcx_graph_destroy(graph)
 
-Gives the graph and its executables up. Work in flight finishes. Never waits for it.
+Destroys the graph and its executables. Never waits; work in flight finishes.
 %}
 
 %feature("docstring") gcx_graph_launch %{
 gcx_graph_launch(graph, stream)
 
-Launches the graph in the stream, all parts on the SMs that the stream has now. Of a lease's
-stream: a change of the lease waits for calls of this that are under way, so that the work is of
-the SMs before or after it, and is waited for as all work of the stream is. In a stream of the
-primary context, made by someone else, the graph runs as it was captured; in one of another
-context, where that is.
-The first launch on a set of SMs makes the executable, see gcx_graph_prepare; later ones cost
-what cuGraphLaunch does.
-Errors: those of gcx_graph_prepare; GCX_ERROR_INVALID_DEVICE the stream is of another device;
-GCX_ERROR_CONTEXT_IS_DESTROYED the graph was captured in a context that someone else made and has
-destroyed, and is to run there; GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a
-graph: add the captured graph to that as a child node instead.
+Launches the graph in the stream, with all parts on the SMs that the stream has now. A resize of
+a lease waits for launches in progress in its streams, so each launch runs on the SMs from before
+or after it. In a stream of the primary context that other code created, the graph runs as it was
+captured. The first launch on a set of SMs instantiates the executable (gcx_graph_prepare); later
+ones cost as much as cuGraphLaunch.
+
+Errors: those of gcx_graph_prepare, and
+  GCX_ERROR_INVALID_DEVICE              the stream is of another device
+  GCX_ERROR_CONTEXT_IS_DESTROYED        the graph is to run as it was captured, in a context that
+                                        other code has destroyed
+  GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph: add the captured graph to
+                                        that one as a child node instead
 %}
 
 %feature("docstring") gcx_graph_launch_parts %{
 gcx_graph_launch_parts(graph, streams)
 
-The same of a graph with several parts: part i runs on the SMs of streams[i], for
-streams[0 .. count - 1], and count is the number of parts. It is launched in streams[0]; it
-runs behind what all the streams were given before, and what they are given afterwards runs
-behind it. Parts with no order between them run side by side.
+Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count - 1].
+count is the number of parts. The graph is launched in streams[0], behind the earlier work of all
+the streams, and their later work waits for it. Parts without order between them run
+concurrently.
+
+Errors: those of gcx_graph_launch.
 %}
 
 %feature("docstring") gcx_graph_prepare %{
 gcx_graph_prepare(graph, resources, flags)
 
-Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there are
-none: one SM resource for all parts, or one for each. flags is 0 or GCX_PREPARE_FOR_LEASES,
-of launches in streams of leases. For a thread of the caller's. Costs what
-cuGraphInstantiate does and a little more, 1.3 to 2 us a node, and holds up no launches of
-executables that there are. A no-op if it is kept already. It keeps its contexts, as streams do.
-Errors: those of gcx_context_create; GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE a cooperative grid is
-larger than the SMs hold; the message has the kernel's name, its grid and the largest;
-GCX_ERROR_INVALID_VALUE count is neither 1 nor the number of parts; unknown flags;
-GCX_ERROR_INVALID_DEVICE a resource of another device; GCX_ERROR_NOT_SUPPORTED the driver did
-not move a node as it was told, the message says which.
+Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
+contexts if there are none: one SM resource for all parts, or one for each part. flags is 0, or
+GCX_PREPARE_FOR_LEASES for launches in streams of leases. Call it from a background thread: it
+costs slightly more than cuGraphInstantiate, 1.3 to 2 us for each node, and delays no launch.
+Does nothing if the executable is cached.
+
+Errors: those of gcx_context_create, and
+  GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE  a cooperative grid does not fit the SMs; the message
+                                          has the kernel's name, its grid and the largest
+                                          possible
+  GCX_ERROR_INVALID_VALUE                 count is neither 1 nor the number of parts
+  GCX_ERROR_INVALID_DEVICE                a resource is of another device
+  GCX_ERROR_NOT_SUPPORTED                 the driver did not move a node as requested; the
+                                          message says which
 %}
 
 %feature("docstring") gcx_graph_set_part %{
 gcx_graph_set_part(graph, nodes, part)
 
-Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next. A child
-graph's node stands for all of its nodes. Executables for several sets of SMs are given up. If
-count is 0, nothing changes. A part that has lost all of its nodes stays, and runs nothing.
-Errors: GCX_ERROR_INVALID_VALUE no such node; part is more than the number of parts, or
-GCX_MAX_GRAPH_PARTS; part is the next, and count is 0.
+Assigns nodes[0 .. count - 1] to a part: an existing one, or the next number. A child graph's
+node stands for all its nodes. Destroys the executables that were instantiated for several sets
+of SMs. A part without nodes stays and runs nothing. If count is 0, nothing changes.
+
+Errors:
+  GCX_ERROR_INVALID_VALUE  there is no such node; part is greater than the number of parts or is
+                           GCX_MAX_GRAPH_PARTS; part is the next one and count is 0
 %}
 
 %feature("docstring") call_gcx_graph_set_kernel %{
 gcx_graph_set_kernel(graph, node, shared_bytes, grid_x, grid_y, grid_z, block_x, block_y, block_z, arguments)
 
-Gives a kernel node other parameters, in the graph and all executables, or nowhere. Launches
-from then on have them, work in flight has the former. Takes about a microsecond for each
-executable where the driver changes executables, which it doesn't in child graphs; else the
-executables are made anew.
-Errors: GCX_ERROR_INVALID_VALUE no such node, or not a kernel's; arguments that are too short;
-what the driver says of the parameters; those of gcx_graph_prepare.
+Changes the parameters of a kernel node in the graph and all its executables, or in none. Later
+launches have them. Takes about 1 us for each executable, where the driver can update
+executables; it cannot in child graphs, where the executables are instantiated again.
+
+Errors: those of gcx_graph_prepare, the driver's about the parameters, and
+  GCX_ERROR_INVALID_VALUE  there is no such node; it is not a kernel's; the arguments are too
+                           short
 %}
 
 %feature("docstring") gcx_graph_update %{
 gcx_graph_update(graph, captured)
 
-Takes over all parameters of another captured graph with the same nodes and order, as of the same
-code captured again, in all executables or nowhere. Parts stay. Kernels' parameters alone cost
-a microsecond each and executable; whatever else differs has the executables made anew.
-captured stays the caller's.
-Errors: those of gcx_graph_create; GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE the nodes or their order
-differ, the message says where.
+Takes over the parameters of another captured graph with the same nodes in the same order, in all
+executables or in none. Parts stay. If only kernel parameters differ, this takes about 1 us for
+each kernel and executable; otherwise the executables are instantiated again. The caller keeps
+captured.
+
+Errors: those of gcx_graph_create, and
+  GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE  the nodes or their order differ; the message says where
 %}
 
 %feature("docstring") gcx_graph_get_info %{
 gcx_graph_get_info(graph)
 
-Fills *info.
+Returns the properties of a graph.
 
 Returns (device, flags, node_count, kernel_count, part_count, executables, max_executables,
 launches, made, evicted).
@@ -1183,8 +1290,7 @@ launches, made, evicted).
 %feature("docstring") call_gcx_graph_get_nodes %{
 gcx_graph_get_nodes(graph)
 
-The nodes in nodes[0 .. *count - 1]. capacity is the room in nodes, which may be NULL if that is
-0. Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed.
+Lists the nodes. nodes may be NULL if capacity is 0.
 
 Returns a list of (kind, parent, part, cooperative, grid_x, grid_y, grid_z, block_x, block_y,
 block_z, cluster_x, cluster_y, cluster_z, shared_bytes, blocks_per_sm, name).
@@ -1193,13 +1299,14 @@ block_z, cluster_x, cluster_y, cluster_z, shared_bytes, blocks_per_sm, name).
 %feature("docstring") call_gcx_stream_probe_sms %{
 gcx_stream_probe_sms(stream)
 
-The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is the
-room in sm_ids, GCX_MAX_SMS suffices always. Waits for the stream. Probes again while fewer SMs
-than promised were seen, a few times: other work may have held them. More SMs than promised are
-reported as seen, and a warning logged: see gcx_device_get_shared_sms.
-Errors: GCX_ERROR_INVALID_VALUE capacity is too small: *count then holds what is needed;
-GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED the stream is capturing a graph; GCX_ERROR_NOT_READY other
-threads changed the stream's lease all the time.
+Returns the SMs that the stream's kernels run on, ascending. A capacity of GCX_MAX_SMS is always
+enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a few times:
+other work can occupy them. More SMs than promised are returned as seen, with a warning in the
+log: see gcx_device_get_shared_sms.
+
+Errors:
+  GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED  the stream captures a graph
+  GCX_ERROR_NOT_READY                   other threads resized the stream's lease all the time
 
 Returns sm_ids.
 %}
@@ -1207,31 +1314,30 @@ Returns sm_ids.
 %feature("docstring") gcx_device_map_sms %{
 gcx_device_map_sms(device, family)
 
-Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
-not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
-context (above). Once a process and family, also if several threads ask at once; later calls
-return at once. For
-gcx_resource_get_sm_ids and for overlaps across families.
-Errors: GCX_ERROR_INVALID_VALUE family isn't coscheduled, fine or max-cluster;
-GCX_ERROR_NOT_SUPPORTED under MPS, where the numbers are virtual.
+Reads which SMs each atom of a family has, for gcx_resource_get_sm_ids() and for overlaps across
+families. Creates a few temporary contexts, each at the cost of a first context: 4 for an H100's
+coscheduled atoms, 7 for its fine ones. Does so once in a process for each family; later calls
+return at once.
+
+Errors:
+  GCX_ERROR_INVALID_VALUE  family is not coscheduled, fine or max-cluster
+  GCX_ERROR_NOT_SUPPORTED  under MPS, where the numbers are virtual
 %}
 
 %feature("docstring") call_gcx_device_get_shared_sms %{
 gcx_device_get_shared_sms(device)
 
 Finds the SMs that all partitions of this process share because a module with dynamic parallelism
-is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above. From then on kernels of
-every green context of the process also run there, those made before included (compute
-capability 9.x; measured on an H200: 2 SMs of the remainder atom, 124 and 125). Other
-capabilities have none.
+is loaded, ascending. From then on kernels of every green context of the process also run there,
+those created before included (compute capability 9.x; measured on an H200: 2 SMs of the
+remainder atom, 124 and 125). Other compute capabilities have none.
 
-Returns what gcx_stream_probe_sms has recognised in two disjoint partitions; if that is nothing,
-makes contexts of two atoms, with the cost of a first one each, keeps them and probes both. Once
-found, the SMs stay known, and later calls return at once. While none are found *count is 0:
-modules load lazily, so call this after a kernel of the module was launched. Thread-safe.
+Returns what gcx_stream_probe_sms() has recognised in two disjoint partitions. If that is
+nothing, creates two contexts of two atoms, at the cost of a first one each, caches them and
+probes both. Once found, the SMs stay known, and later calls return at once. While none are found
+*count is 0. Modules load lazily, so call this after a kernel of the module was launched.
 
 Errors:
-  GCX_ERROR_INVALID_VALUE  capacity is too small: *count then holds what is needed
   GCX_ERROR_NOT_SUPPORTED  compute capability 9.x under MPS, where the numbers are virtual
 
 Returns sm_ids.
@@ -1240,15 +1346,17 @@ Returns sm_ids.
 %feature("docstring") gcx_verify %{
 gcx_verify(streams)
 
-Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
-probes each stream as gcx_stream_probe_sms does, one after the other, and compares.
-results[0 .. count - 1] receives what was seen of each, in their order; it may be NULL. It is a
-problem if a stream's kernels ran on more or fewer SMs than promised, if two streams share SMs,
-unless both follow shared leases, and if all partitions share SMs because a module with dynamic
-parallelism is loaded. The problems call the streams A, B, and so on. A problem is no error: the
-result is GCX_SUCCESS, and verification->ok is 0. Simulated drivers prove nothing about a GPU.
-Errors: GCX_ERROR_INVALID_VALUE count is 0, or the streams are of several devices; those of
-gcx_stream_probe_sms.
+Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as
+gcx_stream_probe_sms() does, and compares. results[0 .. count - 1] receives what was seen of each
+stream. results may be NULL.
+
+Problems are: a stream ran on more or fewer SMs than promised; two streams share SMs, unless both
+belong to shared leases; all partitions share SMs because a module with dynamic parallelism is
+loaded. Their texts call the streams A, B and so on. A problem is not an error: the result is
+GCX_SUCCESS and verification->ok is 0. A simulated driver proves nothing about a GPU.
+
+Errors: those of gcx_stream_probe_sms, and
+  GCX_ERROR_INVALID_VALUE  count is 0, or the streams are of different devices
 
 Returns ((device, ok, problem_count, virtual_sm_numbers, overlap_count, overlap, shared_by_all,
 problems), a list of (sm_count, seen_count, ok, shared_lease, seen)).
@@ -1257,11 +1365,13 @@ problems), a list of (sm_count, seen_count, ok, shared_lease, seen)).
 %feature("docstring") call_gcx_resource_get_sm_ids %{
 gcx_resource_get_sm_ids(resource)
 
-The SMs that the resource holds, ascending, as gcx_device_map_sms found them. capacity as
-above. None are of a resource of 0 SMs. Errors: GCX_ERROR_NOT_READY the family isn't mapped;
-GCX_ERROR_NOT_SUPPORTED it is of a structured split, which can't be mapped: probe a stream of it;
-GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource; GCX_ERROR_INVALID_VALUE capacity is too
-small: *count then holds what is needed.
+Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them.
+
+Errors:
+  GCX_ERROR_NOT_READY              the family is not mapped
+  GCX_ERROR_NOT_SUPPORTED          a structured group, which cannot be mapped: probe a stream of
+                                   it
+  GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource
 
 Returns sm_ids.
 %}
@@ -1269,8 +1379,12 @@ Returns sm_ids.
 %feature("docstring") gcx_resource_get_atom %{
 gcx_resource_get_atom(resource, index)
 
-The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its own.
-Errors: GCX_ERROR_INVALID_VALUE no such atom; GCX_ERROR_INVALID_RESOURCE_TYPE not an SM resource.
+Returns one atom of the resource as a resource. index is 0 to atom_count - 1 of
+gcx_resource_get_info().
+
+Errors:
+  GCX_ERROR_INVALID_VALUE          there is no such atom
+  GCX_ERROR_INVALID_RESOURCE_TYPE  not an SM resource
 
 Returns atom.
 %}
@@ -1278,23 +1392,23 @@ Returns atom.
 %feature("docstring") gcx_driver_open %{
 gcx_driver_open(driver)
 
-Chooses the driver library, before anything opened another. driver is
-  NULL or ""     the one that is open; else the environment's GCX_DRIVER, if that is set, read as
+Opens a driver library, unless it is open already. driver is
+  NULL or ""     the open driver; else the one that GCX_DRIVER in the environment names, read as
                  below; else libcuda.so.1
-  "sim:SPEC"     the simulated driver, e.g. "sim:h100@13.0", "sim:2xh100@12.4" or
-                 "sim:FILE" with what `gcx info --record` wrote
+  "sim:SPEC"     the simulated driver, such as "sim:h100@13.0", "sim:2xh100@12.4" or "sim:FILE"
+                 with a recording of `gcx info --record`
   anything else  a path or name for dlopen
-and opens it, unless it is open already. Calling it is optional: the first function that needs
-the driver opens it as with NULL. Nothing falls back in silence: without a driver each call says
-so, and the next tries again.
-Errors: GCX_ERROR_ALREADY_ACQUIRED another driver is open, for the rest of the process; those of
-opening (top).
+Calling it is optional: the first function that needs the driver opens it as with NULL. There is
+no silent fallback: without a driver each call fails, and the next one tries again.
+
+Errors:
+  GCX_ERROR_ALREADY_ACQUIRED  another driver is open, for the rest of the process
 %}
 
 %feature("docstring") gcx_driver_get_info %{
 gcx_driver_get_info()
 
-Fills *info. Errors: those of opening.
+Returns the properties of the driver.
 
 Returns (version, header_version, simulated, library).
 %}
@@ -1302,8 +1416,10 @@ Returns (version, header_version, simulated, library).
 %feature("docstring") gcx_capability_get_info %{
 gcx_capability_get_info(capability)
 
-Fills *info. Errors: GCX_ERROR_INVALID_VALUE no such capability; those of opening. A driver
-that is too old for green contexts is one of the latter.
+Reports whether the open driver has a capability.
+
+Errors:
+  GCX_ERROR_INVALID_VALUE  there is no such capability
 
 Returns (available, required_version, name).
 %}
@@ -1311,31 +1427,35 @@ Returns (available, required_version, name).
 %feature("docstring") gcx_simulator_path %{
 gcx_simulator_path()
 
-The path of the simulated driver that "sim:" opens, for programs that start others on it. The
-string belongs to the thread and is valid until its next call of this. NULL if it isn't
-installed; gcx_last_error_message() then says where it was looked for. Opens no driver.
+Returns the path of the simulated driver that "sim:" opens, for programs that start others on it;
+NULL if it is not installed, with the searched places in gcx_last_error_message(). The string
+belongs to the thread and is valid until its next call of this. Opens no driver.
 %}
 
 %feature("docstring") gcx_driver_report_partition_counts %{
 gcx_driver_report_partition_counts()
 
-Puts a library before libcuda in this process that answers as above, for every library that
-opens libcuda.so.1 from now on and for all time. It must come before anything loads libcuda.so.1:
-before the first call of gcx that opens the driver, before cudart's first call, from Python
-before torch, cupy or jax is imported. Code that opens libcuda by a path gets it as it is.
-Launches and copies don't pass through that library; the attribute above and cuGetProcAddress do.
-Doing it twice does it once. To find libcuda's path it may start a child process for a moment.
-Errors: GCX_ERROR_NOT_PERMITTED libcuda.so.1 is loaded already; GCX_ERROR_FILE_NOT_FOUND
-libgcx-counts.so, or the simulated driver that GCX_DRIVER names, isn't installed;
-GCX_ERROR_SHARED_OBJECT_INIT_FAILED there is no driver library, or it can't be loaded;
-GCX_ERROR_OPERATING_SYSTEM no file can be made.
+Loads a library in front of libcuda that reports partition counts as described above, for every
+library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
+libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
+cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches and
+copies do not pass through that library. A second call does nothing. To find libcuda's path it
+may start a short-lived child process.
+
+Errors:
+  GCX_ERROR_NOT_PERMITTED              libcuda.so.1 is loaded already
+  GCX_ERROR_FILE_NOT_FOUND             libgcx-counts.so, or the simulated driver that GCX_DRIVER
+                                       names, is not installed
+  GCX_ERROR_SHARED_OBJECT_INIT_FAILED  there is no driver library, or it cannot be loaded
+  GCX_ERROR_OPERATING_SYSTEM           a file cannot be created
 %}
 
 %feature("docstring") gcx_driver_reports_partition_counts %{
 gcx_driver_reports_partition_counts()
 
-reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else 0.
-Opens no driver.
+Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this process, else
+to
+0. Opens no driver.
 
 Returns reporting.
 %}
@@ -1343,28 +1463,30 @@ Returns reporting.
 %feature("docstring") gcx_version %{
 gcx_version()
 
-The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor +
-patch. Compare with GCX_VERSION to tell a library older than the header. Opens no driver and
-can't fail.
+Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100 *
+minor + patch. Compare it with GCX_VERSION to detect a library older than the header. Opens no
+driver and cannot fail.
 %}
 
 %feature("docstring") gcx_result_name %{
 gcx_result_name(result)
 
-"GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a number that
-this version has no name for. The string lives as long as the library. Opens no driver.
+Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or "GCX_ERROR_UNRECOGNIZED" for
+a number that this version does not know. The string lives as long as the library. Opens no
+driver.
 %}
 
 %feature("docstring") gcx_result_string %{
 gcx_result_string(result)
 
-What the result means in general, in one sentence. Lifetime as above.
+Returns the general meaning of a result in one sentence. The string lives as long as the library.
+Opens no driver.
 %}
 
 %feature("docstring") gcx_last_error_message %{
 gcx_last_error_message()
 
-What went wrong in the last gcx function that failed in the calling thread: what was wrong,
-the values, what would work. Empty if none failed. The string belongs to the thread and is valid
-until its next gcx function fails; success leaves it alone. Opens no driver.
+Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
+until its next gcx function fails; success does not change it. Opens no driver.
 %}

@@ -79,11 +79,11 @@ enum class split_flags : uint32_t {
     fine = GCX_SPLIT_IGNORE_SM_COSCHEDULING,
     // max-cluster
     max_cluster = GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE,
-    // refuse a count that would be rounded
+    // fail where a count would be rounded
     exact = GCX_SPLIT_EXACT,
-    // of input only what no lease has, see Leases
+    // leave out SMs that leases have
     exclude_leased = GCX_SPLIT_EXCLUDE_LEASED,
-    // no SMs of gcx_device_get_shared_sms
+    // leave out gcx_device_get_shared_sms()
     exclude_shared = GCX_SPLIT_EXCLUDE_SHARED,
 };
 constexpr split_flags operator|(split_flags a, split_flags b) noexcept {
@@ -92,10 +92,9 @@ constexpr split_flags operator|(split_flags a, split_flags b) noexcept {
 
 enum class context_flags : uint32_t {
     none = 0,
-    // A green context of one's own: nobody else is given it while a handle or stream of it is
-    // alive, but by gcx_context_from_native. So nobody else's streams are synchronized or recorded
-    // with it, and none of theirs, capturing a graph, stands in the way. Given up, it is kept like
-    // others.
+    // Uses a green context that no other handle shares, except those of gcx_context_from_native. So
+    // synchronizing it waits for no other work, and no other stream's graph capture prevents it.
+    // Once released it is cached like others.
     private_ = GCX_CONTEXT_PRIVATE,
 };
 constexpr context_flags operator|(context_flags a, context_flags b) noexcept {
@@ -104,10 +103,9 @@ constexpr context_flags operator|(context_flags a, context_flags b) noexcept {
 
 enum class event_flags : uint32_t {
     none = 0,
-    // it takes times, for gcx_event_get_elapsed; costs more
+    // records times for gcx_event_get_elapsed; costs more
     timing = GCX_EVENT_TIMING,
-    // threads in gcx_event_synchronize sleep instead of spinning: they leave the CPU to others, and
-    // wake a little later
+    // gcx_event_synchronize sleeps instead of spinning
     blocking_sync = GCX_EVENT_BLOCKING_SYNC,
 };
 constexpr event_flags operator|(event_flags a, event_flags b) noexcept {
@@ -116,8 +114,8 @@ constexpr event_flags operator|(event_flags a, event_flags b) noexcept {
 
 enum class prepare_flags : uint32_t {
     none = 0,
-    // as leases over these SMs have them: [13.1+] with balanced workqueues; the same as without
-    // before 13.1
+    // Prepares contexts as leases use them: [13.1+] with balanced workqueues. Changes nothing on
+    // older drivers.
     for_leases = GCX_PREPARE_FOR_LEASES,
 };
 constexpr prepare_flags operator|(prepare_flags a, prepare_flags b) noexcept {
@@ -126,9 +124,9 @@ constexpr prepare_flags operator|(prepare_flags a, prepare_flags b) noexcept {
 
 enum class lease_flags : uint32_t {
     none = 0,
-    // others that are shared may have its SMs too
+    // other shared leases may have its SMs too
     shared = GCX_LEASE_SHARED,
-    // refuse a driver that has no queues of its own for it
+    // fail on drivers before 13.1
     require_workqueues = GCX_LEASE_REQUIRE_WORKQUEUES,
 };
 constexpr lease_flags operator|(lease_flags a, lease_flags b) noexcept {
@@ -137,10 +135,9 @@ constexpr lease_flags operator|(lease_flags a, lease_flags b) noexcept {
 
 enum class resize_flags : uint32_t {
     none = GCX_RESIZE_DEFAULT,
-    // a lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs
-    // until all new ones are free, and move when they are used after that. A lease that loses SMs
-    // moves at once, as by default. Of use only once gcx_lease_prepare made the contexts: making
-    // them waits for running kernels
+    // A lease whose new set contains its old one stays on the old SMs until all new ones are free,
+    // and moves when its streams are used after that. A lease that loses SMs moves at once. Useful
+    // only if gcx_lease_prepare() created the contexts: creating them waits for running kernels.
     deferred = GCX_RESIZE_DEFERRED,
 };
 constexpr resize_flags operator|(resize_flags a, resize_flags b) noexcept {
@@ -149,8 +146,8 @@ constexpr resize_flags operator|(resize_flags a, resize_flags b) noexcept {
 
 enum class reservation_flags : uint32_t {
     none = 0,
-    // forked children and what exec starts, or this process becomes by exec, keep the reservation
-    // too, until they end or close its descriptor: for launchers
+    // Forked children and programs that they or this process start by exec keep the reservation
+    // too, until they end or close its descriptor: for launchers.
     inherit = GCX_RESERVATION_INHERIT,
 };
 constexpr reservation_flags operator|(reservation_flags a, reservation_flags b) noexcept {
@@ -159,27 +156,27 @@ constexpr reservation_flags operator|(reservation_flags a, reservation_flags b) 
 
 enum class graph_flags : uint32_t {
     none = 0,
-    // kernels run with the priorities that they were captured with, as in PyTorch's graphs; else
-    // with that of the stream they are launched in
+    // Kernels run with the priorities that they were captured with, as in PyTorch's graphs. Without
+    // it, they run with the priority of the stream that the graph is launched in.
     node_priorities = GCX_GRAPH_NODE_PRIORITIES,
 };
 constexpr graph_flags operator|(graph_flags a, graph_flags b) noexcept {
     return static_cast<graph_flags>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
 }
 
-// As a count of SMs: all that are available. A count of 0 is refused.
+// As an SM count: all SMs that are available. A count of 0 is an error.
 inline constexpr uint32_t rest = GCX_REST;
 inline constexpr uint32_t any_locality_domain = GCX_LOCALITY_DOMAIN_ID_ANY;
-// bytes of a lease's name, its final 0 among them
+// bytes of a lease's name, including the final 0
 inline constexpr uint32_t max_lease_name = GCX_MAX_LEASE_NAME;
-// bytes of a process's name, its final 0 among them
+// bytes of a process's name, including the final 0
 inline constexpr uint32_t max_process_name = GCX_MAX_PROCESS_NAME;
-// bytes of a token, its final 0 among them
+// bytes of a token, including the final 0
 inline constexpr uint32_t max_reservation_token = GCX_MAX_RESERVATION_TOKEN;
-// the most that CUDA takes
+// the maximum that CUDA accepts
 inline constexpr uint32_t max_connections = GCX_MAX_CONNECTIONS;
 inline constexpr uint32_t max_graph_parts = GCX_MAX_GRAPH_PARTS;
-// bytes that are told of a kernel's name, its final 0 among them
+// bytes of a kernel's name, including the final 0; cut to fit
 inline constexpr uint32_t max_kernel_name = GCX_MAX_KERNEL_NAME;
 inline constexpr uint32_t no_node = GCX_NO_NODE;
 inline constexpr uint32_t max_sms = GCX_MAX_SMS;

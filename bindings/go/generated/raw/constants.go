@@ -155,7 +155,7 @@ type WorkqueueScope int32
 const (
 	// share the device's workqueues with all contexts
 	WorkqueueScopeDeviceCtx WorkqueueScope = 0
-	// where possible, share none with other contexts that are balanced
+	// where possible, share no workqueue with other balanced contexts
 	WorkqueueScopeGreenCtxBalanced WorkqueueScope = 1
 )
 
@@ -164,7 +164,7 @@ type StreamSync int32
 
 // Values of StreamSync.
 const (
-	// CU_STREAM_NON_BLOCKING: no order with the default stream
+	// CU_STREAM_NON_BLOCKING: not ordered with the default stream
 	StreamNonBlocking StreamSync = 0
 	// CU_STREAM_DEFAULT: green contexts have no such streams
 	StreamBlocking StreamSync = 1
@@ -177,7 +177,7 @@ type MPSState int32
 
 // Values of MPSState.
 const (
-	// the driver doesn't tell
+	// the driver does not report it
 	MPSUnknown MPSState = 0
 	MPSOff     MPSState = 1
 	MPSOn      MPSState = 2
@@ -190,7 +190,7 @@ type QueueSource int32
 
 // Values of QueueSource.
 const (
-	// CUDA's own number, 8: the variable isn't set
+	// CUDA's default, 8: the variable is not set
 	QueueSourceDefault QueueSource = 0
 	// CUDA_DEVICE_MAX_CONNECTIONS
 	QueueSourceEnvironment QueueSource = 1
@@ -218,27 +218,28 @@ const (
 
 // Capability is gcx_capability.
 //
-// What a driver can do. Where it makes no streams of green contexts, has no ids for them or tells
-// no details of resources, gcx has a way of its own or does without. What needs another one that
-// is lacking answers GCX_ERROR_NOT_SUPPORTED.
+// What a driver can do. Functions that need a missing capability fail with GCX_ERROR_NOT_SUPPORTED,
+// except where gcx has a substitute.
 type Capability int32
 
 // Values of Capability.
 const (
-	// 12.4: everything that isn't named here
+	// 12.4: everything that is not listed here
 	CapabilityGreenContexts Capability = 0
-	// 12.5: the driver makes a stream from a green context. gcx makes streams on every driver; before
-	// 12.5 by making the context current for a moment
+	// 12.5: the driver creates streams from green contexts. Before, gcx makes the context current for
+	// the call.
 	CapabilityStreamCreate Capability = 1
 	// 13.0: cuGreenCtxGetId
 	CapabilityContextID Capability = 2
-	// 13.0: the driver tells minimum and alignment of an SM resource. Before, gcx derives them
+	// 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
+	// them.
 	CapabilityResourceDetails Capability = 3
 	// 13.1: coscheduled counts in gcx_sm_request, backfill
 	CapabilityStructuredSplit Capability = 4
 	// 13.1: workqueue resources
 	CapabilityWorkqueues Capability = 5
-	// 13.1: the driver tells a stream's resources. gcx tells those of its own streams on every driver
+	// 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
+	// driver.
 	CapabilityStreamResource Capability = 6
 	// 13.4: locality domains in gcx_sm_request
 	CapabilityLocalityDomains Capability = 7
@@ -251,11 +252,11 @@ type LogLevel int32
 // Values of LogLevel.
 const (
 	LogNone LogLevel = 0
-	// something was lost or left behind
+	// something was lost or leaked
 	LogError LogLevel = 1
-	// it works, but likely not as meant
+	// it works, but likely not as intended
 	LogWarning LogLevel = 2
-	// which driver was opened, contexts made and given back
+	// which driver was opened, contexts created and destroyed
 	LogInfo LogLevel = 3
 	// every failed call and its message
 	LogDebug LogLevel = 4
@@ -271,7 +272,7 @@ const (
 
 // Splitting.
 const (
-	// As a count of SMs: all that are available. A count of 0 is refused.
+	// As an SM count: all SMs that are available. A count of 0 is an error.
 	Rest uint32 = 0xffffffff
 	// [13.1+]
 	SMRequestBackfill uint32 = 0x1
@@ -286,86 +287,84 @@ const (
 	SplitIgnoreSMCoscheduling uint32 = 0x1
 	// max-cluster
 	SplitMaxPotentialClusterSize uint32 = 0x2
-	// refuse a count that would be rounded
+	// fail where a count would be rounded
 	SplitExact uint32 = 0x100
-	// of input only what no lease has, see Leases
+	// leave out SMs that leases have
 	SplitExcludeLeased uint32 = 0x200
-	// no SMs of gcx_device_get_shared_sms
+	// leave out gcx_device_get_shared_sms()
 	SplitExcludeShared uint32 = 0x400
 )
 
 // Contexts.
 const (
-	// A green context of one's own: nobody else is given it while a handle or stream of it is alive,
-	// but by gcx_context_from_native. So nobody else's streams are synchronized or recorded with it,
-	// and none of theirs, capturing a graph, stands in the way. Given up, it is kept like others.
+	// Uses a green context that no other handle shares, except those of gcx_context_from_native. So
+	// synchronizing it waits for no other work, and no other stream's graph capture prevents it. Once
+	// released it is cached like others.
 	ContextPrivate uint32 = 0x1
 )
 
-// Order between streams and contexts.
+// Events.
 const (
-	// it takes times, for gcx_event_get_elapsed; costs more
+	// records times for gcx_event_get_elapsed; costs more
 	EventTiming uint32 = 0x1
-	// threads in gcx_event_synchronize sleep instead of spinning: they leave the CPU to others, and
-	// wake a little later
+	// gcx_event_synchronize sleeps instead of spinning
 	EventBlockingSync uint32 = 0x2
 )
 
-// Kept contexts.
+// Context cache.
 const (
-	// as leases over these SMs have them: [13.1+] with balanced workqueues; the same as without before
-	// 13.1
+	// Prepares contexts as leases use them: [13.1+] with balanced workqueues. Changes nothing on older
+	// drivers.
 	PrepareForLeases uint32 = 0x1
 )
 
 // Leases.
 const (
-	// as a time-out
+	// as a timeout
 	Forever uint32 = 0xffffffff
-	// bytes of a lease's name, its final 0 among them
+	// bytes of a lease's name, including the final 0
 	MaxLeaseName uint32 = 0x40
-	// others that are shared may have its SMs too
+	// other shared leases may have its SMs too
 	LeaseShared uint32 = 0x1
-	// refuse a driver that has no queues of its own for it
+	// fail on drivers before 13.1
 	LeaseRequireWorkqueues uint32 = 0x2
-	// later work waits for the former holders' on SMs that are new
+	// later work waits on the device for the former owners' work
 	ResizeDefault uint32 = 0x0
-	// a lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
-	// all new ones are free, and move when they are used after that. A lease that loses SMs moves at
-	// once, as by default. Of use only once gcx_lease_prepare made the contexts: making them waits for
-	// running kernels
+	// A lease whose new set contains its old one stays on the old SMs until all new ones are free, and
+	// moves when its streams are used after that. A lease that loses SMs moves at once. Useful only if
+	// gcx_lease_prepare() created the contexts: creating them waits for running kernels.
 	ResizeDeferred uint32 = 0x1
 )
 
 // Published leases.
 const (
-	// bytes of a process's name, its final 0 among them
+	// bytes of a process's name, including the final 0
 	MaxProcessName uint32 = 0x40
 )
 
 // Reservations.
 const (
-	// bytes of a token, its final 0 among them
+	// bytes of a token, including the final 0
 	MaxReservationToken uint32 = 0x1000
-	// forked children and what exec starts, or this process becomes by exec, keep the reservation too,
-	// until they end or close its descriptor: for launchers
+	// Forked children and programs that they or this process start by exec keep the reservation too,
+	// until they end or close its descriptor: for launchers.
 	ReservationInherit uint32 = 0x1
 )
 
 // Queues.
 const (
-	// the most that CUDA takes
+	// the maximum that CUDA accepts
 	MaxConnections uint32 = 0x20
 )
 
 // Graphs.
 const (
 	MaxGraphParts uint32 = 0x10
-	// bytes that are told of a kernel's name, its final 0 among them
+	// bytes of a kernel's name, including the final 0; cut to fit
 	MaxKernelName uint32 = 0x100
 	NoNode        uint32 = 0xffffffff
-	// kernels run with the priorities that they were captured with, as in PyTorch's graphs; else with
-	// that of the stream they are launched in
+	// Kernels run with the priorities that they were captured with, as in PyTorch's graphs. Without
+	// it, they run with the priority of the stream that the graph is launched in.
 	GraphNodePriorities uint32 = 0x1
 )
 

@@ -63,11 +63,11 @@ type DeviceInfo struct {
 	ComputeCapabilityMajor int32
 	ComputeCapabilityMinor int32
 	SMCount                uint32
-	// SMs: the least that a coscheduled partition has
+	// SMs: the smallest coscheduled partition
 	MinPartitionSize uint32
 	// SMs: coscheduled partitions come in multiples of this
 	CoscheduledAlignment uint32
-	// 1 where the driver doesn't tell
+	// 1 if the driver does not report it
 	LocalityDomainCount uint32
 	// begins with "SIMULATED" on the simulated driver
 	Name Text128
@@ -76,10 +76,10 @@ type DeviceInfo struct {
 
 // Resource is gcx_resource.
 //
-// A description of resources of one device: a value that is copied and thrown away at will. Two
-// equal ones are equal byte for byte. It is valid in the process that made it. What isn't one, or
-// was changed, is refused with GCX_ERROR_INVALID_RESOURCE_TYPE (all zero) or
-// GCX_ERROR_INVALID_RESOURCE_CONFIGURATION; any function that takes a resource can return these.
+// Describes resources of one device. A resource is a value: copy it freely; it needs no destroy.
+// Equal resources are equal byte for byte. It is valid only in the process that created it. Every
+// function that takes a resource can fail with GCX_ERROR_INVALID_RESOURCE_TYPE if it is all zero,
+// and with GCX_ERROR_INVALID_RESOURCE_CONFIGURATION if its bytes were changed.
 type Resource struct {
 	Opaque [16]uint64
 }
@@ -89,37 +89,37 @@ type ResourceInfo struct {
 	StructSize uint32
 	Type       ResourceType
 	Device     int32
-	// of GCX_RESOURCE_SM, else 0
+	// Of GCX_RESOURCE_SM, else 0.
 	Family    SMFamily
 	SMCount   uint32
 	AtomCount uint32
-	// SMs: the least that splitting this can give; all of it, where it can't be split; 0 only of a
-	// resource of 0 SMs
+	// SMs: the smallest part that a split can give; sm_count if it cannot be split; 0 only if sm_count
+	// is 0
 	MinPartitionSize uint32
-	// SMs, never 0: the step of the sizes that splitting this can give, the odd atom aside, unless
-	// that is all there is
+	// SMs, never 0: the step between the sizes that a split can give, unless the remainder atom is all
+	// there is
 	CoscheduledAlignment uint32
-	// of one structured group: its GCX_SM_REQUEST_ flags
+	// of a structured group: its GCX_SM_REQUEST_ flags
 	Flags uint32
 	// valid with GCX_SM_REQUEST_LOCALITY_DOMAIN_ID in flags
 	LocalityDomainID uint32
-	// of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0
+	// Of GCX_RESOURCE_WORKQUEUE_CONFIG, else 0.
 	WorkqueueScope WorkqueueScope
-	// concurrent stream-ordered workloads expected
+	// expected concurrent stream-ordered workloads
 	WorkqueueConcurrencyLimit uint32
 }
 
 // SMRequest is gcx_sm_request.
 //
-// What one group is to be: CU_DEV_SM_RESOURCE_GROUP_PARAMS. Zero whatever isn't set. sm_count
-// alone works on every driver; any other field makes the whole split a structured one [13.1+],
-// with CUDA's own rules for it, which round nothing.
+// Requests one group: CU_DEV_SM_RESOURCE_GROUP_PARAMS. Set unused fields to 0. sm_count works on
+// every driver. Any other field makes the whole split a structured one [13.1+], for which CUDA's
+// own rules apply and nothing is rounded.
 type SMRequest struct {
-	// SMs, or GCX_REST: what the other groups leave
+	// SMs, or GCX_REST
 	SMCount uint32
-	// [13.1+] SMs that are coscheduled; 0: the default
+	// [13.1+] SMs; 0: the default
 	CoscheduledSMCount uint32
-	// [13.1+] SMs; where possible
+	// [13.1+] SMs, used where possible
 	PreferredCoscheduledSMCount uint32
 	// GCX_SM_REQUEST_
 	Flags uint32
@@ -141,16 +141,16 @@ type ContextInfo struct {
 	StructSize uint32
 	Device     int32
 	SMCount    uint32
-	// live gcx streams of the green context, those of other handles too
+	// live gcx streams of the green context, also of its other handles
 	StreamCount uint32
-	// the same for two handles exactly if they share a green context; never used twice in a process.
-	// gcx's own, not cuGreenCtxGetId's
+	// equal for two handles exactly if they share a green context; never reused in a process. It is
+	// not cuGreenCtxGetId's
 	ID uint64
 }
 
 // LiveContext is gcx_live_context.
 //
-// A green context that is in use. Grows at the end of reserved, never in size.
+// Describes a green context that is in use.
 type LiveContext struct {
 	// as in gcx_context_info
 	ID      uint64
@@ -184,21 +184,20 @@ type StreamInfo struct {
 	Priority   int32
 	// SMs that its kernels can run on
 	SMCount uint32
-	// gcx_context_info.id; 0 if the context isn't gcx's
+	// gcx_context_info.id; 0 if gcx did not create the context
 	ContextID uint64
 }
 
 // KernelFitParams is gcx_kernel_fit_params.
 //
-// A kernel's launch, as far as it decides how much of it fits.
+// The properties of a launch that decide how many of its blocks fit.
 type KernelFitParams struct {
 	StructSize uint32
-	// threads of a block, 1 to 1024
+	// threads in a block, 1 to 1024
 	BlockThreads uint32
 	// of a block
 	DynamicSharedBytes uint32
-	// blocks of a cluster, also of one that the kernel was compiled with; 0: it is launched without
-	// clusters
+	// blocks in a cluster, also if the kernel was compiled with it; 0: no clusters
 	ClusterBlocks uint32
 }
 
@@ -207,15 +206,15 @@ type KernelFit struct {
 	StructSize uint32
 	// SMs that the stream's kernels can run on
 	SMCount uint32
-	// blocks of the kernel that an SM holds at once; 0: it can't run
+	// blocks that run on one SM at once; 0: the kernel cannot run
 	BlocksPerSM uint32
-	// the largest grid that runs all at once, and so the largest cooperative one
+	// the largest grid whose blocks all run at once, and so the largest cooperative grid
 	MaxBlocks uint32
-	// clusters that run at once, without clusters 0: of cluster_blocks each. max_blocks is
-	// cluster_blocks times as many
+	// clusters of cluster_blocks that run at once; 0 without clusters. max_blocks is this times
+	// cluster_blocks
 	MaxClusters uint32
-	// the most blocks that a cluster of this kernel can have; 1 on a device without clusters; 0: it
-	// can't run
+	// the most blocks in a cluster of this kernel; 1 on a device without clusters; 0: the kernel
+	// cannot run
 	MaxClusterBlocks uint32
 }
 
@@ -224,7 +223,7 @@ type PrepareParams struct {
 	StructSize uint32
 	// GCX_PREPARE_
 	Flags uint32
-	// gives the rest up; may be NULL
+	// aborts the call from another thread; may be NULL
 	Cancel Cancel
 	// called after each resource; may be NULL
 	Progress uintptr
@@ -233,48 +232,48 @@ type PrepareParams struct {
 
 // CacheTrimmed is gcx_cache_trimmed.
 //
-// What a trim came to.
+// The result of gcx_cache_trim.
 type CacheTrimmed struct {
 	StructSize uint32
 	// destroyed
 	Contexts uint32
-	// that were given up, destroyed: with their contexts, and beside
+	// idle streams destroyed, with their contexts or alone
 	Streams uint32
-	// beyond the number, but a stream that was given up captures in them
+	// beyond the number, kept because a stream captures in them
 	ContextsLeft uint32
-	// given up, but at work or capturing still
+	// without a handle, kept because they work or capture
 	StreamsLeft uint32
 	// 0
 	_ uint32
-	// device memory that is free now and was not before, all devices together; what others did
-	// meanwhile is in it; at least 0
+	// by which free device memory grew, all devices together, including changes by other code during
+	// the call; at least 0
 	Bytes uint64
 }
 
 // CacheStats is gcx_cache_stats.
 type CacheStats struct {
 	StructSize uint32
-	// of each device
+	// for each device
 	Limit uint32
 	// green contexts with a handle or stream
 	InUse uint32
-	// without
+	// green contexts without
 	Kept uint32
-	// contexts given from kept ones or from ones in use
+	// requests met by a context that existed
 	Hits uint64
-	// green contexts made
+	// green contexts created
 	Misses uint64
 	// destroyed by the limit and by gcx_cache_trim
 	Evicted uint64
-	// dead by a reset of the device
+	// destroyed by a reset of the device
 	Lost uint64
-	// made ahead of time, of those made
+	// of those created, by a prepare function
 	Prepared uint64
-	// nanoseconds in the driver making them, all together
+	// nanoseconds in the driver creating them, in total
 	MakingNS uint64
-	// of the one that took longest
+	// nanoseconds for the slowest one
 	LongestMakingNS uint64
-	// streams that were given up, of all contexts
+	// streams without handle that are kept for reuse
 	KeptStreams uint32
 	// 0
 	_ uint32
@@ -287,26 +286,25 @@ type LeaseParams struct {
 	Flags uint32
 	// GCX_SM_FAMILY_NONE: coscheduled; not the structured family
 	Family SMFamily
-	// SMs: so many will do if those asked for can't be had; 0: no less than asked for, and of GCX_REST
-	// one atom
+	// smallest acceptable SM count; 0: the requested count, or one atom with GCX_REST
 	MinSMCount uint32
-	// with GCX_LEASE_SHARED: so many of the SMs are its alone
+	// with GCX_LEASE_SHARED: SMs that it has exclusively
 	ExclusiveSMCount uint32
-	// milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+	// milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
 	TimeoutMS uint32
-	// gives the wait up from another thread; may be NULL
+	// aborts the wait from another thread; may be NULL
 	Cancel Cancel
-	// for messages and lists, copied; NULL: none
+	// for messages and lists, copied; may be NULL
 	Name *byte
 }
 
 // LeaseSize is gcx_lease_size.
 //
-// What a lease is to have.
+// The SM count that a lease is to have.
 type LeaseSize struct {
 	Lease Lease
-	// SMs, rounded as by gcx_sm_split; GCX_REST: what the others of the operation and all other leases
-	// leave, shared as evenly as atoms allow
+	// SMs, rounded as by gcx_sm_split; GCX_REST: what all other leases leave, shared as evenly as
+	// atoms allow
 	SMCount uint32
 	// 0
 	_ uint32
@@ -321,11 +319,11 @@ type LeaseInfo struct {
 	Flags uint32
 	// SMs that it has now
 	SMCount uint32
-	// of these, those that nobody else can have meanwhile
+	// of these, SMs that no other lease can have
 	ExclusiveSMCount uint32
 	StreamCount      uint32
 	_                uint32
-	// never used twice in a process
+	// never reused in a process
 	ID uint64
 	// how often its SMs have changed
 	Changes uint64
@@ -334,52 +332,52 @@ type LeaseInfo struct {
 
 // LiveLease is gcx_live_lease.
 //
-// A lease of the process. Grows at the end of reserved, never in size.
+// Describes a lease of this process.
 type LiveLease struct {
 	ID     uint64
 	Device int32
 	Family SMFamily
 	// GCX_LEASE_
 	Flags uint32
-	// of one that waits: those it asked for
+	// of a waiting request: the requested count
 	SMCount          uint32
 	ExclusiveSMCount uint32
 	StreamCount      uint32
-	// 1: it has nothing yet, and waits in gcx_lease_acquire
+	// 1: a request that waits in gcx_lease_acquire
 	Waits uint32
 	// 0
 	_    [7]uint32
 	Name Text64
-	// its SMs; of one that waits 0 SMs
+	// its SMs; 0 SMs for a waiting request
 	Resource Resource
 }
 
 // PublishedProcess is gcx_published_process.
 //
-// A process that publishes. Grows at the end of reserved, never in size.
+// Describes a process that publishes.
 type PublishedProcess struct {
-	// a random number, which tells it from all others
+	// a random number that identifies the process
 	Process uint64
 	// milliseconds since 1970 when it began to publish
 	SinceMS uint64
-	// as the process itself sees it; other containers may not
+	// as the process itself sees it; differs in other containers
 	PID int32
-	// 1: on the simulated driver, no GPU is involved
+	// 1: it uses the simulated driver
 	Simulated     int32
 	DriverVersion int32
 	DeviceCount   uint32
 	LeaseCount    uint32
-	// leases beyond the 512, which aren't in gcx_published_lease_list
+	// leases beyond 512, missing in gcx_published_lease_list
 	UnlistedCount uint32
 	// 0
 	_ [8]uint32
-	// any bytes: escape them where they are shown
+	// any bytes: escape them for display
 	Name Text64
 }
 
 // PublishedLease is gcx_published_lease.
 //
-// A lease of a process that publishes. Grows at the end of reserved, never in size.
+// Describes a lease of a process that publishes.
 type PublishedLease struct {
 	// as in gcx_published_process
 	Process uint64
@@ -389,19 +387,19 @@ type PublishedLease struct {
 	Changes   uint64
 	PID       int32
 	Simulated int32
-	// the ordinal in that process; device_uuid tells the same one in others
+	// the ordinal in that process; device_uuid identifies the device
 	Device int32
 	Family SMFamily
 	// GCX_LEASE_
 	Flags uint32
-	// 1: it has nothing yet, and waits in gcx_lease_acquire
+	// 1: a request that waits in gcx_lease_acquire
 	Waits uint32
-	// of one that waits: those it asked for, or GCX_REST
+	// of a waiting request: the requested count, or GCX_REST
 	SMCount          uint32
 	ExclusiveSMCount uint32
 	StreamCount      uint32
 	DeviceSMCount    uint32
-	// of the family, on that device
+	// of the family on that device
 	AtomCount uint32
 	// SMs of each atom but the last
 	AtomSMCount uint32
@@ -409,12 +407,12 @@ type PublishedLease struct {
 	LastAtomSMCount uint32
 	// 0
 	_ [11]uint32
-	// atom n is its alone: bit n % 64 of word n / 64
+	// it has atom n exclusively: bit n % 64 of word n / 64
 	ExclusiveAtoms [8]uint64
-	// the same of those that others may have too
+	// the same for atoms that other leases may have too
 	SharedAtoms [8]uint64
 	DeviceUUID  [16]uint8
-	// any bytes: escape them where they are shown
+	// any bytes: escape them for display
 	Name Text64
 	// as above
 	ProcessName Text64
@@ -429,16 +427,15 @@ type ReservationParams struct {
 	Flags uint32
 	// GCX_SM_FAMILY_NONE: coscheduled, inside gcx exec the partition's; not the structured family
 	Family SMFamily
-	// SMs: so many will do if those asked for can't be had; 0: no less than asked for, and of GCX_REST
-	// one atom
+	// smallest acceptable SM count; 0: the requested count, or one atom with GCX_REST
 	MinSMCount uint32
-	// milliseconds to wait for the SMs; 0: don't; GCX_FOREVER
+	// milliseconds to wait for the SMs; 0: do not wait; GCX_FOREVER
 	TimeoutMS uint32
 	// 0
 	_ uint32
-	// gives the wait up from another thread; may be NULL
+	// aborts the wait from another thread; may be NULL
 	Cancel Cancel
-	// for messages and lists, copied; NULL: none. Shorter than GCX_MAX_LEASE_NAME
+	// for messages and lists, copied, shorter than GCX_MAX_LEASE_NAME; may be NULL
 	Name *byte
 	// an absolute path; NULL: see above
 	Folder *byte
@@ -448,7 +445,7 @@ type ReservationParams struct {
 type ReservationInfo struct {
 	StructSize uint32
 	Family     SMFamily
-	// GCX_RESERVATION_; of one that was joined 0
+	// GCX_RESERVATION_; 0 for a joined one
 	Flags uint32
 	// SMs that it has
 	SMCount uint32
@@ -458,65 +455,64 @@ type ReservationInfo struct {
 	Joined int32
 	// 1: of the simulated driver
 	Simulated int32
-	// 1: somebody removed the reservation's file, or moved its folder: others may be given its SMs
+	// 1: its file was removed or its folder moved: other processes may be given its SMs
 	Lost int32
-	// as the process saw it that took the reservation
+	// as the process that acquired it saw it
 	MPS MPSState
 	// the same, as in gcx_mps_info
 	MPSThreadPercentage float32
-	// a random number, which tells it from all others
+	// a random number that identifies the reservation
 	ID uint64
-	// milliseconds since 1970 when it was taken
+	// milliseconds since 1970 when it was acquired
 	SinceMS uint64
-	// of the family: it has atom n: bit n % 64 of word n / 64
+	// it has atom n of the family: bit n % 64 of word n / 64
 	Atoms      [8]uint64
 	DeviceUUID [16]uint8
-	// any bytes: escape them where they are shown
+	// any bytes: escape them for display
 	Name Text64
 }
 
 // LiveReservation is gcx_live_reservation.
 //
-// A reservation of any process, or one that waits for it. Grows at the end of reserved, never in
-// size.
+// Describes a reservation of any process, or a request that waits for one.
 type LiveReservation struct {
-	// a random number, which tells it from all others
+	// a random number that identifies the reservation
 	ID uint64
-	// milliseconds since 1970 when it was taken, or the wait began
+	// milliseconds since 1970 when it was acquired or the wait began
 	SinceMS uint64
-	// of one that waits: when it gives up; 0: never
+	// of a waiting request: when it times out; 0: never
 	UntilMS uint64
-	// the process that took it while that keeps it, then another one that does; 0: none of those is
+	// the process that acquired it, or, once that has ended, another one that keeps it; 0: none is
 	// visible here, as in another container
 	PID int32
-	// the number of the user whose file it is
+	// id of the user who owns the file
 	User uint32
 	// 1: of the simulated driver
 	Simulated int32
-	// 1: it has nothing yet, and waits in gcx_reservation_acquire
+	// 1: a request that waits in gcx_reservation_acquire
 	Waits  uint32
 	Family SMFamily
-	// of one that waits: those it asked for, or GCX_REST
+	// of a waiting request: the requested count, or GCX_REST
 	SMCount       uint32
 	DeviceSMCount uint32
-	// of the family, on that device
+	// of the family on that device
 	AtomCount uint32
 	// SMs of each atom but the last
 	AtomSMCount uint32
 	// SMs of the last atom
 	LastAtomSMCount uint32
-	// as the process saw it that took the reservation
+	// as the process that acquired it saw it
 	MPS MPSState
 	// the same, as in gcx_mps_info
 	MPSThreadPercentage float32
-	// the id of the reservation that it is a part of, which may have ended; 0: of the device
+	// id of the reservation that it is a part of, which may have ended; 0: of the device
 	Parent uint64
 	// 0
 	_ [6]uint32
 	// it has atom n: bit n % 64 of word n / 64
 	Atoms      [8]uint64
 	DeviceUUID [16]uint8
-	// any bytes: escape them where they are shown
+	// any bytes: escape them for display
 	Name Text64
 	// of that process; as above
 	ProcessName Text64
@@ -527,11 +523,10 @@ type LiveReservation struct {
 // MPSInfo is gcx_mps_info.
 type MPSInfo struct {
 	StructSize uint32
-	// what the driver says of contexts of this process on the device
+	// of contexts of this process on the device
 	State MPSState
-	// CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the environment, which limits this process under MPS: more
-	// than 0, at most 100; 0: it isn't set, or holds something else. The daemon's own default is not
-	// seen
+	// CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0 and at most 100; 0: not
+	// set, or another value. The daemon's own default is not visible
 	ThreadPercentage float32
 	_                uint32
 }
@@ -539,17 +534,17 @@ type MPSInfo struct {
 // QueueInfo is gcx_queue_info.
 type QueueInfo struct {
 	StructSize uint32
-	// that CUDA has or, if it hasn't started, would have; 0: unknown, the variable holds something
-	// else than 1 to GCX_MAX_CONNECTIONS
+	// that CUDA has, or would have if it started now; 0: unknown, because the variable is not a number
+	// from 1 to GCX_MAX_CONNECTIONS
 	Connections uint32
 	Source      QueueSource
-	// 1: CUDA has started in the process, and the number stays
+	// 1: CUDA has started in the process, and the number is final
 	Started int32
-	// 0: CUDA had started before gcx looked, and the process had set the variable anew, before that or
-	// after: connections is what it holds now
+	// 0: CUDA started before gcx looked, and the process changed the variable at some time:
+	// connections is its present value
 	Certain int32
-	// 1: there is one connection, with which all partitions wait as soon as one stream does. Making a
-	// context then logs a GCX_LOG_WARNING, once
+	// 1: there is one connection: all partitions wait as soon as one stream waits. Creating a context
+	// then logs a GCX_LOG_WARNING, once
 	TooFew int32
 }
 
@@ -558,14 +553,14 @@ type GraphParams struct {
 	StructSize uint32
 	// GCX_GRAPH_
 	Flags uint32
-	// that are kept, the last used; 0: 16. Each holds its contexts, and some device memory: 0.12 MiB
-	// with 3 nodes on an H200
+	// cached executables, least recently used evicted first; 0: 16. Each keeps its contexts and some
+	// device memory: 0.12 MiB with 3 nodes on an H200
 	MaxExecutables uint32
 }
 
 // KernelParams is gcx_kernel_params.
 //
-// What a kernel is launched with.
+// The launch parameters of a kernel node.
 type KernelParams struct {
 	StructSize uint32
 	// dynamic shared memory of a block
@@ -574,9 +569,9 @@ type KernelParams struct {
 	Grid [3]uint32
 	// threads
 	Block [3]uint32
-	// each at its place (cuFuncGetParamInfo), as in a C struct; NULL: those that it has. Copied
+	// at their offsets (cuFuncGetParamInfo), as in a C struct; copied; NULL: the present ones
 	Arguments *byte
-	// at least to the end of the last
+	// at least to the end of the last argument
 	ArgumentBytes uint64
 }
 
@@ -586,28 +581,28 @@ type GraphInfo struct {
 	Device     int32
 	// GCX_GRAPH_
 	Flags uint32
-	// those of child graphs too
+	// including those of child graphs
 	NodeCount uint32
 	// of these, kernels
 	KernelCount uint32
 	PartCount   uint32
-	// that are kept now
+	// cached now
 	Executables    uint32
 	MaxExecutables uint32
 	// since it was created
 	Launches uint64
-	// executables made since then
+	// executables instantiated since then
 	Made uint64
-	// of these, given up for max_executables
+	// of these, destroyed because of max_executables
 	Evicted uint64
 }
 
 // GraphNode is gcx_graph_node.
 //
-// A node. Grows at the end of reserved, never in size.
+// Describes a node.
 type GraphNode struct {
 	Kind GraphNodeKind
-	// number of the node whose child graph it is in; GCX_NO_NODE: none
+	// number of the node whose child graph contains it; GCX_NO_NODE: none
 	Parent uint32
 	Part   uint32
 	// 1: a cooperative launch
@@ -620,8 +615,8 @@ type GraphNode struct {
 	Cluster [3]uint32
 	// dynamic shared memory of a block
 	SharedBytes uint32
-	// that an SM holds at once, without others'. The largest grid whose blocks may wait for each other
-	// is this times the partition's SMs
+	// blocks that run on one SM at once. The largest grid whose blocks may wait for each other is this
+	// times the partition's SMs
 	BlocksPerSM uint32
 	// 0
 	_ [9]uint32
@@ -631,15 +626,15 @@ type GraphNode struct {
 
 // VerifiedStream is gcx_verified_stream.
 //
-// What gcx_verify saw of one stream. Grows at the end of reserved, never in size.
+// What gcx_verify saw of one stream.
 type VerifiedStream struct {
 	// SMs that it was promised: gcx_stream_info.sm_count
 	SMCount uint32
 	// SMs that its kernels ran on
 	SeenCount uint32
-	// 1: none of the problems is of this stream
+	// 1: no problem concerns this stream
 	Ok uint32
-	// 1: it follows a shared lease, whose SMs other shared leases may have
+	// 1: it belongs to a shared lease, whose SMs others may have too
 	SharedLease uint32
 	// 0
 	_ [4]uint32
@@ -662,20 +657,20 @@ type Verification struct {
 	OverlapCount uint32
 	// those SMs, as in gcx_verified_stream.seen
 	Overlap [16]uint64
-	// SMs of gcx_device_get_shared_sms that were seen beside others
+	// SMs of gcx_device_get_shared_sms() that were seen
 	SharedByAll [16]uint64
-	// in words, a line for each; the last says how many didn't fit
+	// one line for each; the last says how many did not fit
 	Problems Text4096
 }
 
 // DriverInfo is gcx_driver_info.
 type DriverInfo struct {
 	StructSize uint32
-	// of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0
+	// of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
 	Version int32
 	// CUDA_VERSION of the cuda.h that gcx was built with
 	HeaderVersion int32
-	// 1: no GPU is involved
+	// 1: the simulated driver
 	Simulated int32
 	// what was opened
 	Library Text256
@@ -688,6 +683,6 @@ type CapabilityInfo struct {
 	Available int32
 	// of the driver: 13010 is CUDA 13.1
 	RequiredVersion int32
-	// "structured split"; lives as long as the library
+	// such as "structured split"; lives as long as the library
 	Name *byte
 }

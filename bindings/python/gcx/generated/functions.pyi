@@ -270,144 +270,140 @@ GCX_GRAPH_NODE_PRIORITIES: int
 GCX_MAX_SMS: int
 
 def gcx_device_get_count() -> int:
-    """How many devices there are."""
+    """Returns the number of devices."""
 
 def gcx_device_get_info(device: int, /) -> _DeviceInfo:
-    """Fills *info."""
+    """Returns the properties of a device."""
 
 def gcx_device_get_stream_priority_range(device: int, /) -> tuple[int, int]:
-    """The priorities that the device's streams can have."""
+    """Returns the range of stream priorities: 0 and -5 on an H100."""
 
 def gcx_device_get_resource(device: int, type: int, /) -> bytes:
-    """The whole device's resource of one type."""
+    """Returns the whole device as a resource."""
 
 def gcx_resource_get_info(resource: bytes, /) -> _ResourceInfo:
-    """Fills *info from the value, without the driver but for a structured group that wasn't used
-    lately.
-    """
+    """Returns the properties of a resource."""
 
 def gcx_workqueue_configure(config: bytes, scope: int, concurrency_limit: int, /) -> bytes:
-    """[13.1+] Gives in *configured the workqueue configuration *config with another scope and
-    concurrency limit (0: keep the one it has).
-    """
+    """[13.1+] Copies a workqueue configuration with another scope and concurrency limit."""
 
 def gcx_sm_split(
     input: bytes, requests: Sequence[_SmRequest], flags: int, /
 ) -> tuple[tuple[bytes, ...], bytes]:
-    """Divides input into one group for each request, disjoint, and what is left over."""
+    """Divides input into one group for each request, disjoint, and a remainder."""
 
 def gcx_sm_plan(
     input: bytes, requests: Sequence[_SmRequest], flags: int, /
 ) -> tuple[tuple[int, ...], int]:
-    """What gcx_sm_split would give, in SMs, without making or keeping anything: the count of
+    """Computes the SM counts that gcx_sm_split() would give, with the same code: the count of
     each group in sm_counts[0 .. request_count - 1] and that of the remainder.
     """
 
 def gcx_resource_union(a: bytes, b: bytes, /) -> bytes:
-    """The SMs of a and b together, in *result; those of a without those of b; those of both."""
+    """Compute the union, the difference (SMs of a that are not in b) and the intersection of two
+    SM resources.
+    """
 
 def gcx_resource_subtract(a: bytes, b: bytes, /) -> bytes:
-    """The SMs of a and b together, in *result; those of a without those of b; those of both."""
+    """Compute the union, the difference (SMs of a that are not in b) and the intersection of two
+    SM resources.
+    """
 
 def gcx_resource_intersect(a: bytes, b: bytes, /) -> bytes:
-    """The SMs of a and b together, in *result; those of a without those of b; those of both."""
+    """Compute the union, the difference (SMs of a that are not in b) and the intersection of two
+    SM resources.
+    """
 
 def gcx_resource_get_live_overlap(resource: bytes, /) -> int:
-    """How many of the resource's SMs are held by live contexts, those that gcx_context_list
-    tells, of gcx in this process.
+    """Counts the SMs of the resource that live contexts of gcx in this process use
+    (gcx_context_list).
     """
 
 def gcx_resource_get_overlap(a: bytes, b: bytes, /) -> int:
-    """How many SMs a and b share: 0 for two devices."""
+    """Counts the SMs that a and b have in common: 0 for two devices."""
 
 def gcx_resource_get_max_cluster_size(resource: bytes, /) -> int:
-    """The same as gcx_stream_get_max_cluster_size of a stream with these SMs."""
+    """Returns what gcx_stream_get_max_cluster_size() returns for a stream with these SMs."""
 
 def gcx_context_create(resources: Sequence[bytes], flags: int, owner: _Owner, /) -> _Owner:
-    """A context over resource_count resources: one or several SM resources of one device and
-    family, disjoint, and [13.1+] at most one GCX_RESOURCE_WORKQUEUE_CONFIG or
-    GCX_RESOURCE_WORKQUEUE.
+    """Creates a context over one or several disjoint SM resources of one device and family and,
+    [13.1+], at most one GCX_RESOURCE_WORKQUEUE_CONFIG or GCX_RESOURCE_WORKQUEUE.
     """
 
 def gcx_context_destroy(context: int, /) -> None:
-    """Gives the handle up."""
+    """Destroys the handle."""
 
 def gcx_context_get_info(context: int, /) -> _ContextInfo:
-    """Fills *info."""
+    """Returns the properties of a context."""
 
 def gcx_context_list(device: int, /) -> list[_LiveContext]:
-    """The green contexts of a device, or of all (-1), that have a handle or a stream, that a
-    thread has current by gcx_context_push, or that a lease or a gcx_graph keeps: in
-    contexts[0 .. *count - 1], in the order in which they were made.
+    """Lists the green contexts of a device, or of all (-1), that have a handle or a stream, are
+    current in a thread by gcx_context_push(), or belong to a lease or a gcx_graph, in the
+    order of their creation.
     """
 
 def gcx_context_get_resource(context: int, type: int, /) -> bytes:
-    """The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
-    workqueue configuration, or its workqueue, to be shared with another context.
+    """Returns the context's resource of one type: its SMs as one resource; [13.1+] its workqueue
+    configuration; or its workqueue, to share it with another context.
     """
 
 def gcx_context_native(context: int, /) -> int:
-    """The native handles, for any CUDA code; NULL on failure, with the reason in
-    gcx_last_error_message().
+    """Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL
+    on failure, with the reason in gcx_last_error_message().
     """
 
 def gcx_context_native_green(context: int, /) -> int:
-    """The native handles, for any CUDA code; NULL on failure, with the reason in
-    gcx_last_error_message().
+    """Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL
+    on failure, with the reason in gcx_last_error_message().
     """
 
 def gcx_context_from_native(native: int, owner: _Owner, /) -> _Owner:
-    """A further handle for the context that gcx made behind a native one, the caller's to
-    destroy.
-    """
+    """Creates a further handle for a context of gcx from its native context."""
 
 def gcx_context_push(context: int, /) -> None:
-    """Makes the context current in the calling thread, on top of CUDA's context stack, and takes
-    it off again.
+    """Push the context on the calling thread's CUDA context stack, which makes it current, and
+    pop it.
     """
 
 def gcx_context_pop() -> int:
-    """Makes the context current in the calling thread, on top of CUDA's context stack, and takes
-    it off again.
+    """Push the context on the calling thread's CUDA context stack, which makes it current, and
+    pop it.
     """
 
 def gcx_context_get_current() -> int:
-    """The handle that the calling thread pushed last, if its context is current; else NULL, with
-    success.
+    """Returns the handle that the calling thread pushed last, if its context is current, else
+    NULL with GCX_SUCCESS.
     """
 
 def gcx_context_synchronize(context: int, /) -> None:
     """Waits until all work of the context's streams has finished."""
 
 def gcx_stream_create(context: int, sync: int, priority: int, owner: _Owner, /) -> _Owner:
-    """A stream of the context, which it keeps, and nobody else's while the handle lives: one
-    that was given up before, if there is one of this priority whose work has finished, or a
-    new one.
-    """
+    """Creates a stream of the context, used by this handle alone."""
 
 def gcx_stream_from_native(native: int, owner: _Owner, /) -> _Owner:
-    """A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and
-    for waiting.
+    """Creates a handle for a stream that other code created, such as PyTorch's, to query its SMs
+    and to wait for it.
     """
 
 def gcx_stream_destroy(stream: int, /) -> None:
-    """Gives the handle up."""
+    """Destroys the handle."""
 
 def gcx_stream_native(stream: int, /) -> int:
-    """The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in
+    """Returns the CUstream, which is also a cudaStream_t, or NULL on failure, with the reason in
     gcx_last_error_message().
     """
 
 def gcx_stream_get_info(stream: int, /) -> _StreamInfo:
-    """Fills *info."""
+    """Returns the properties of a stream."""
 
 def gcx_stream_get_resource(stream: int, type: int, /) -> bytes:
-    """The resource of the stream's context: gcx_context_get_resource, by the stream."""
+    """Returns the resource of the stream's context, as gcx_context_get_resource() does."""
 
 def gcx_stream_get_max_cluster_size(stream: int, /) -> int:
-    """The most blocks that a thread block cluster of the stream's kernels can have, sizes above
-    the portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the
-    driver says it of blocks of 1024 threads without shared memory.
+    """Returns the most blocks that a thread block cluster can have in the stream, including
+    sizes above the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for
+    blocks of 1024 threads without shared memory.
     """
 
 def gcx_stream_get_kernel_fit(
@@ -418,85 +414,82 @@ def gcx_stream_get_kernel_fit(
     cluster_blocks: int,
     /,
 ) -> _KernelFit:
-    """How much of a kernel fits the stream's SMs at once, when nothing else is there: for
-    kernels that size their grid by the SMs.
+    """Computes how many blocks of a kernel run on the stream's SMs at once if nothing else does,
+    for kernels that size their grid by the SM count.
     """
 
 def gcx_stream_synchronize(stream: int, /) -> None:
     """Waits until the stream's work has finished."""
 
 def gcx_stream_query(stream: int, /) -> bool:
-    """GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
-    message.
+    """Returns GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets
+    no message.
     """
 
 def gcx_event_create(device: int, flags: int, owner: _Owner, /) -> _Owner:
-    """An event on a device; retains the primary context as contexts do."""
+    """Creates an event on a device."""
 
 def gcx_event_from_native(native: int, owner: _Owner, /) -> _Owner:
-    """A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and
+    """Creates a handle for an event that other code created, to record it, wait for it and read
     times.
     """
 
 def gcx_event_destroy(event: int, /) -> None:
-    """Gives the handle up, and destroys the event unless someone else made it."""
+    """Destroys the handle, and the event unless other code created it."""
 
 def gcx_event_native(event: int, /) -> int:
-    """The CUevent; NULL on failure."""
+    """Returns the CUevent, or NULL on failure."""
 
 def gcx_stream_record(stream: int, event: int, /) -> None:
-    """Captures in the event the work submitted so far to the stream, or to all streams of the
+    """Record in the event the work submitted so far to the stream, or to all streams of the
     context.
     """
 
 def gcx_context_record(context: int, event: int, /) -> None:
-    """Captures in the event the work submitted so far to the stream, or to all streams of the
+    """Record in the event the work submitted so far to the stream, or to all streams of the
     context.
     """
 
 def gcx_stream_wait(stream: int, event: int, /) -> None:
-    """Holds all later work of the stream, or of all streams of the context, until the event's
-    work has finished.
+    """Make all later work of the stream, or of all streams of the context, wait on the device
+    until the event's work has finished.
     """
 
 def gcx_context_wait(context: int, event: int, /) -> None:
-    """Holds all later work of the stream, or of all streams of the context, until the event's
-    work has finished.
+    """Make all later work of the stream, or of all streams of the context, wait on the device
+    until the event's work has finished.
     """
 
 def gcx_event_synchronize(event: int, /) -> None:
-    """Waits in the calling thread for the event's work."""
+    """Waits until the event's work has finished."""
 
 def gcx_event_query(event: int, /) -> bool:
-    """GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets
-    no message.
+    """Returns GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the
+    latter sets no message.
     """
 
 def gcx_event_get_elapsed(start: int, end: int, /) -> float:
-    """Milliseconds between the two events' work."""
+    """Returns the milliseconds between the completion of two events' work."""
 
 def gcx_cancel_create(owner: _Owner, /) -> _Owner:
-    """One may be given to any number of calls."""
+    """Create, signal and destroy a cancellation object."""
 
 def gcx_cancel_signal(cancel: int, /) -> None:
-    """One may be given to any number of calls."""
+    """Create, signal and destroy a cancellation object."""
 
 def gcx_cancel_destroy(cancel: int, /) -> None:
-    """One may be given to any number of calls."""
+    """Create, signal and destroy a cancellation object."""
 
 def gcx_cache_set_limit(kept_contexts: int, /) -> None:
-    """Sets how many green contexts without handle or stream gcx keeps on each device: 64 at
-    first.
-    """
+    """Sets how many green contexts without handle or stream gcx caches on each device."""
 
 def gcx_cache_trim(kept_contexts: int, /) -> _CacheTrimmed:
-    """Destroys the kept contexts beyond that number, all devices together, now: the longest
-    unused first, prepared or not, and the given-up streams of all that stay, but those at
-    work.
+    """Destroys the cached contexts beyond a number, all devices together, least recently used
+    first, prepared or not, and the idle streams without handles of all contexts.
     """
 
 def gcx_cache_get_stats() -> _CacheStats:
-    """Fills *stats, since the driver was opened."""
+    """Returns the statistics of the cache since the driver was opened."""
 
 def gcx_lease_acquire(
     device: int,
@@ -511,64 +504,60 @@ def gcx_lease_acquire(
     owner: _Owner,
     /,
 ) -> _Owner:
-    """Acquires sm_count SMs of the device, or GCX_REST."""
+    """Acquires sm_count SMs of a device, or GCX_REST, for exclusive use within this process."""
 
 def gcx_lease_release(lease: int, /) -> None:
     """Releases the lease."""
 
 def gcx_lease_resize(sizes: Sequence[_LeaseSize], flags: int, /) -> None:
-    """Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one
-    can grow by what another gives.
-    """
+    """Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none."""
 
 def gcx_lease_prepare(sizes: Sequence[_LeaseSize], /) -> None:
-    """Makes the contexts that gcx_lease_resize with sizes[0 .. count - 1] would need, and
-    changes nothing.
+    """Creates the contexts that gcx_lease_resize() with sizes[0 .. count - 1] would need, and
+    resizes nothing.
     """
 
 def gcx_lease_hand_over(from_: int, to: int, flags: int, /) -> None:
-    """Releases from and gives all its SMs to the lease to, past those who wait: both or nothing,
-    also if another thread releases one of them.
+    """Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests,
+    in one operation.
     """
 
 def gcx_lease_get_info(lease: int, /) -> _LeaseInfo:
-    """Fills *info."""
+    """Returns the properties of a lease."""
 
 def gcx_lease_get_resource(lease: int, /) -> bytes:
-    """The SMs that the lease has now, as a resource."""
+    """Returns the SMs that the lease has now, as a resource."""
 
 def gcx_lease_list(device: int, /) -> list[_LiveLease]:
-    """The leases of a device, or of all (-1): those that hold SMs in the order in which they
-    were acquired, then those that wait, the first first.
+    """Lists the leases of a device, or of all (-1): first those that have SMs, in order of
+    acquisition, then the waiting requests in the order of their queue.
     """
 
 def gcx_lease_stream_create(lease: int, sync: int, priority: int, owner: _Owner, /) -> _Owner:
-    """A stream of the lease, that follows it (above)."""
+    """Creates a stream of the lease, which follows it to other SMs (see Leases)."""
 
 def gcx_lease_synchronize(lease: int, /) -> None:
-    """Waits until the work of the lease's streams has finished, those that were destroyed among
-    them, on whatever SMs it was submitted.
+    """Waits until all work of the lease's streams has finished, including destroyed streams and
+    work submitted before the last resize.
     """
 
 def gcx_lease_query(lease: int, /) -> bool:
-    """GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
-    message.
+    """Returns GCX_SUCCESS if the work that gcx_lease_synchronize() waits for has finished,
+    GCX_ERROR_NOT_READY if not; the latter sets no message.
     """
 
 def gcx_publish_start(name: str | None, /) -> None:
-    """From now on this process's leases are published, those that there are and those to come,
-    up to 512 at a time.
-    """
+    """Publishes this process's leases, present and future, up to 512 at a time."""
 
 def gcx_publish_stop() -> None:
-    """No longer."""
+    """Stops publishing."""
 
 def gcx_published_process_list() -> list[_PublishedProcess]:
-    """The processes that publish, this one among them if it does."""
+    """Lists the processes that publish, including this one."""
 
 def gcx_published_lease_list() -> list[_PublishedLease]:
-    """The leases of the processes that publish: of each process those that hold SMs in the order
-    in which they were acquired, then those that wait, the first first.
+    """Lists the leases of the processes that publish: of each process first those that have SMs,
+    in order of acquisition, then the waiting requests in the order of their queue.
     """
 
 def gcx_reservation_acquire(
@@ -584,28 +573,24 @@ def gcx_reservation_acquire(
     owner: _Owner,
     /,
 ) -> _Owner:
-    """Takes sm_count SMs of the device, or GCX_REST, from all processes that take theirs in the
-    same folder.
-    """
+    """Acquires sm_count SMs of the device, or GCX_REST, that no other process has."""
 
 def gcx_reservation_get_token(reservation: int, /) -> str:
-    """Writes what another process joins the reservation by: text, to be given to it in its
-    environment or on its command line.
+    """Writes the token with which another process joins the reservation: text for its
+    environment or command line.
     """
 
 def gcx_reservation_join(token: _Path, owner: _Owner, /) -> _Owner:
-    """Joins a reservation that another process, or this one, has: it lasts until all who joined
-    have given it up.
-    """
+    """Joins a reservation of another process, or of this one."""
 
 def gcx_reservation_release(reservation: int, /) -> None:
-    """Gives the reservation up."""
+    """Releases the reservation."""
 
 def gcx_reservation_get_info(reservation: int, /) -> _ReservationInfo:
-    """Fills *info."""
+    """Returns the properties of a reservation."""
 
 def gcx_reservation_get_resource(reservation: int, /) -> bytes:
-    """The reservation's SMs as a resource of this process, to be split and to make contexts of."""
+    """Returns the reservation's SMs as a resource of this process."""
 
 def gcx_reservation_acquire_lease(
     reservation: int,
@@ -620,49 +605,49 @@ def gcx_reservation_acquire_lease(
     owner: _Owner,
     /,
 ) -> _Owner:
-    """gcx_lease_acquire out of the reservation's SMs alone, and so are the lease's later
-    changes: leases of a reservation change only together with leases of the same reservation.
+    """Acquires a lease within the reservation's SMs, as gcx_lease_acquire() does within the
+    device.
     """
 
 def gcx_reservation_list(folder: _Path | None, /) -> list[_LiveReservation]:
-    """The reservations of a folder, by device, of each those that have SMs in the order in which
-    they were taken, then those that wait, the first first.
+    """Lists the reservations of a folder by device: first those that have SMs, in order of
+    acquisition, then the waiting requests in the order of their queue.
     """
 
 def gcx_mps_get_info(device: int, /) -> _MpsInfo:
-    """Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody
-    has measured yet whether it tells the truth.
+    """Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED,
+    whose accuracy was not measured.
     """
 
 def gcx_queue_get_info() -> _QueueInfo:
-    """Fills *info."""
+    """Returns the number of connections."""
 
 def gcx_queue_request_connections(connections: int, /) -> None:
-    """Asks for connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
-    CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more.
+    """Requests connections, 1 to GCX_MAX_CONNECTIONS, before CUDA starts: sets
+    CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already.
     """
 
 def gcx_graph_create(captured: int, flags: int, max_executables: int, owner: _Owner, /) -> _Owner:
-    """Takes a copy of a captured graph, a CUgraph or cudaGraph_t."""
+    """Creates a movable graph from a captured one, a CUgraph or cudaGraph_t."""
 
 def gcx_graph_destroy(graph: int, /) -> None:
-    """Gives the graph and its executables up."""
+    """Destroys the graph and its executables."""
 
 def gcx_graph_launch(graph: int, stream: int, /) -> None:
-    """Launches the graph in the stream, all parts on the SMs that the stream has now."""
+    """Launches the graph in the stream, with all parts on the SMs that the stream has now."""
 
 def gcx_graph_launch_parts(graph: int, streams: Sequence[int], /) -> None:
-    """The same of a graph with several parts: part i runs on the SMs of streams[i], for
-    streams[0 .. count - 1], and count is the number of parts.
+    """Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count
+    - 1].
     """
 
 def gcx_graph_prepare(graph: int, resources: Sequence[bytes], flags: int, /) -> None:
-    """Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if
-    there are none: one SM resource for all parts, or one for each.
+    """Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
+    contexts if there are none: one SM resource for all parts, or one for each part.
     """
 
 def gcx_graph_set_part(graph: int, nodes: Sequence[int], part: int, /) -> None:
-    """Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next."""
+    """Assigns nodes[0 .. count - 1] to a part: an existing one, or the next number."""
 
 def gcx_graph_set_kernel(
     graph: int,
@@ -677,83 +662,81 @@ def gcx_graph_set_kernel(
     arguments: bytes | None,
     /,
 ) -> None:
-    """Gives a kernel node other parameters, in the graph and all executables, or nowhere."""
+    """Changes the parameters of a kernel node in the graph and all its executables, or in none."""
 
 def gcx_graph_update(graph: int, captured: int, /) -> None:
-    """Takes over all parameters of another captured graph with the same nodes and order, as of
-    the same code captured again, in all executables or nowhere.
+    """Takes over the parameters of another captured graph with the same nodes in the same order,
+    in all executables or in none.
     """
 
 def gcx_graph_get_info(graph: int, /) -> _GraphInfo:
-    """Fills *info."""
+    """Returns the properties of a graph."""
 
 def gcx_graph_get_nodes(graph: int, /) -> list[_GraphNode]:
-    """The nodes in nodes[0 .. *count - 1]."""
+    """Lists the nodes."""
 
 def gcx_stream_probe_sms(stream: int, /) -> tuple[int, ...]:
-    """The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]."""
+    """Returns the SMs that the stream's kernels run on, ascending."""
 
 def gcx_device_map_sms(device: int, family: int, /) -> None:
-    """Reads which SMs each atom of a family holds, from a few contexts that are made for a
-    moment and not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the
-    cost of a first context (above).
+    """Reads which SMs each atom of a family has, for gcx_resource_get_sm_ids() and for overlaps
+    across families.
     """
 
 def gcx_device_get_shared_sms(device: int, /) -> tuple[int, ...]:
     """Finds the SMs that all partitions of this process share because a module with dynamic
-    parallelism is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above.
+    parallelism is loaded, ascending.
     """
 
 def gcx_verify(streams: Sequence[int], /) -> tuple[_Verification, list[_VerifiedStream]]:
-    """Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was
-    promised: probes each stream as gcx_stream_probe_sms does, one after the other, and
-    compares.
+    """Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as
+    gcx_stream_probe_sms() does, and compares.
     """
 
 def gcx_resource_get_sm_ids(resource: bytes, /) -> tuple[int, ...]:
-    """The SMs that the resource holds, ascending, as gcx_device_map_sms found them."""
+    """Returns the numbers of the resource's SMs, ascending, as gcx_device_map_sms() found them."""
 
 def gcx_resource_get_atom(resource: bytes, index: int, /) -> bytes:
-    """The atom at an index, 0 to atom_count - 1 of gcx_resource_get_info, as a resource of its
-    own.
-    """
+    """Returns one atom of the resource as a resource."""
 
 def gcx_driver_open(driver: _Path | None, /) -> None:
-    """Chooses the driver library, before anything opened another."""
+    """Opens a driver library, unless it is open already."""
 
 def gcx_driver_get_info() -> _DriverInfo:
-    """Fills *info."""
+    """Returns the properties of the driver."""
 
 def gcx_capability_get_info(capability: int, /) -> _CapabilityInfo:
-    """Fills *info."""
+    """Reports whether the open driver has a capability."""
 
 def gcx_simulator_path() -> str | None:
-    """The path of the simulated driver that "sim:" opens, for programs that start others on it."""
+    """Returns the path of the simulated driver that "sim:" opens, for programs that start others
+    on it; NULL if it is not installed, with the searched places in gcx_last_error_message().
+    """
 
 def gcx_driver_report_partition_counts() -> None:
-    """Puts a library before libcuda in this process that answers as above, for every library
-    that opens libcuda.so.1 from now on and for all time.
+    """Loads a library in front of libcuda that reports partition counts as described above, for
+    every library that opens libcuda.so.1 later, until the process ends.
     """
 
 def gcx_driver_reports_partition_counts() -> int:
-    """reporting is 1 once gcx_driver_report_partition_counts has succeeded in this process, else
-    0.
+    """Sets *reporting to 1 if gcx_driver_report_partition_counts() has succeeded in this
+    process, else to 0.
     """
 
 def gcx_version() -> int:
-    """The version of the library that runs, as GCX_VERSION is made: 10000 * major + 100 * minor
-    + patch.
+    """Returns the version of the running library as GCX_VERSION is composed: 10000 * major + 100
+    * minor + patch.
     """
 
 def gcx_result_name(result: int, /) -> str:
-    """ "GCX_ERROR_INVALID_VALUE" for GCX_ERROR_INVALID_VALUE; "GCX_ERROR_UNRECOGNIZED" for a
-    number that this version has no name for.
+    """Returns the name of a result, such as "GCX_ERROR_INVALID_VALUE", or
+    "GCX_ERROR_UNRECOGNIZED" for a number that this version does not know.
     """
 
 def gcx_result_string(result: int, /) -> str:
-    """What the result means in general, in one sentence."""
+    """Returns the general meaning of a result in one sentence."""
 
 def gcx_last_error_message() -> str:
-    """What went wrong in the last gcx function that failed in the calling thread: what was
-    wrong, the values, what would work.
+    """Returns the message of the last gcx function that failed in the calling thread: what was
+    wrong, the values, and what to do.
     """

@@ -6,17 +6,17 @@ import java.time.Duration;
 /**
  * What {@code Cache.stats} returns.
  *
- * @param limit of each device
+ * @param limit for each device
  * @param inUse green contexts with a handle or stream
- * @param kept without
- * @param hits contexts given from kept ones or from ones in use
- * @param misses green contexts made
+ * @param kept green contexts without
+ * @param hits requests met by a context that existed
+ * @param misses green contexts created
  * @param evicted destroyed by the limit and by {@code Cache.trim}
- * @param lost dead by a reset of the device
- * @param prepared made ahead of time, of those made
- * @param making the time in the driver making them, all together
- * @param longestMaking of the one that took longest
- * @param keptStreams streams that were given up, of all contexts
+ * @param lost destroyed by a reset of the device
+ * @param prepared of those created, by a prepare function
+ * @param making the time in the driver creating them, in total
+ * @param longestMaking the time for the slowest one
+ * @param keptStreams streams without handle that are kept for reuse
  */
 public record CacheStats(
     int limit,

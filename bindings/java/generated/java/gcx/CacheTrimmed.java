@@ -2,14 +2,14 @@
 package gcx;
 
 /**
- * What a trim came to.
+ * The result of {@code Cache.trim}.
  *
  * @param contexts destroyed
- * @param streams that were given up, destroyed: with their contexts, and beside
- * @param contextsLeft beyond the number, but a stream that was given up captures in them
- * @param streamsLeft given up, but at work or capturing still
- * @param bytes device memory that is free now and was not before, all devices together; what
- *     others did meanwhile is in it; at least 0
+ * @param streams idle streams destroyed, with their contexts or alone
+ * @param contextsLeft beyond the number, kept because a stream captures in them
+ * @param streamsLeft without a handle, kept because they work or capture
+ * @param bytes by which free device memory grew, all devices together, including changes by
+ *     other code during the call; at least 0
  */
 public record CacheTrimmed(
     int contexts,

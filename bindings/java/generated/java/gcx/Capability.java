@@ -3,23 +3,26 @@ package gcx;
 
 /** What a driver can do. */
 public enum Capability {
-  /** 12.4: everything that isn't named here. */
+  /** 12.4: everything that is not listed here. */
   GREEN_CONTEXTS(Raw.GCX_CAPABILITY_GREEN_CONTEXTS),
   /**
-   * 12.5: the driver makes a stream from a green context. gcx makes streams on every driver; before
-   * 12.5 by making the context current for a moment.
+   * 12.5: the driver creates streams from green contexts. Before, gcx makes the context current for
+   * the call.
    */
   STREAM_CREATE(Raw.GCX_CAPABILITY_STREAM_CREATE),
   /** 13.0: cuGreenCtxGetId. */
   CONTEXT_ID(Raw.GCX_CAPABILITY_CONTEXT_ID),
-  /** 13.0: the driver tells minimum and alignment of an SM resource. Before, gcx derives them. */
+  /**
+   * 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
+   * them.
+   */
   RESOURCE_DETAILS(Raw.GCX_CAPABILITY_RESOURCE_DETAILS),
   /** 13.1: coscheduled counts in {@code gcx_sm_request}, backfill. */
   STRUCTURED_SPLIT(Raw.GCX_CAPABILITY_STRUCTURED_SPLIT),
   /** 13.1: workqueue resources. */
   WORKQUEUES(Raw.GCX_CAPABILITY_WORKQUEUES),
   /**
-   * 13.1: the driver tells a stream's resources. gcx tells those of its own streams on every
+   * 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
    * driver.
    */
   STREAM_RESOURCE(Raw.GCX_CAPABILITY_STREAM_RESOURCE),

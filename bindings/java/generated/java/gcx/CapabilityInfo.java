@@ -6,7 +6,7 @@ package gcx;
  *
  * @param available true: the open driver has it
  * @param requiredVersion of the driver: 13010 is CUDA 13.1
- * @param name "structured split"; lives as long as the library
+ * @param name such as "structured split"; lives as long as the library
  */
 public record CapabilityInfo(
     boolean available,

@@ -6,9 +6,9 @@ package gcx;
  *
  * @param device the device's number
  * @param smCount its SMs
- * @param streamCount live gcx streams of the green context, those of other handles too
- * @param id the same for two handles exactly if they share a green context; never used twice in
- *     a process. gcx's own, not cuGreenCtxGetId's
+ * @param streamCount live gcx streams of the green context, also of its other handles
+ * @param id equal for two handles exactly if they share a green context; never reused in a
+ *     process. It is not cuGreenCtxGetId's
  */
 public record ContextInfo(
     int device,

@@ -9,9 +9,9 @@ import java.util.UUID;
  * @param computeCapabilityMajor compute capability major
  * @param computeCapabilityMinor compute capability minor
  * @param smCount its SMs
- * @param minPartitionSize SMs: the least that a coscheduled partition has
+ * @param minPartitionSize SMs: the smallest coscheduled partition
  * @param coscheduledAlignment SMs: coscheduled partitions come in multiples of this
- * @param localityDomainCount 1 where the driver doesn't tell
+ * @param localityDomainCount 1 if the driver does not report it
  * @param name begins with "SIMULATED" on the simulated driver
  * @param uuid the same of a device in all processes
  */

@@ -4,9 +4,9 @@ package gcx;
 /**
  * What {@code Gcx.driver} returns.
  *
- * @param version of the driver, as cuDriverGetVersion gives it: 13000 is CUDA 13.0
+ * @param version of the driver, as from cuDriverGetVersion: 13000 is CUDA 13.0
  * @param headerVersion CUDA_VERSION of the cuda.h that gcx was built with
- * @param simulated true: no GPU is involved
+ * @param simulated true: the simulated driver
  * @param library what was opened
  */
 public record DriverInfo(

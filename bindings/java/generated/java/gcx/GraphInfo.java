@@ -6,14 +6,14 @@ package gcx;
  *
  * @param device the device's number
  * @param nodePriorities whether kernels run with the priorities that they were captured with
- * @param nodeCount those of child graphs too
+ * @param nodeCount including those of child graphs
  * @param kernelCount of these, kernels
  * @param partCount part count
- * @param executables that are kept now
+ * @param executables cached now
  * @param maxExecutables max executables
  * @param launches since it was created
- * @param made executables made since then
- * @param evicted of these, given up for max_executables
+ * @param made executables instantiated since then
+ * @param evicted of these, destroyed because of max_executables
  */
 public record GraphInfo(
     int device,

@@ -2,18 +2,18 @@
 package gcx;
 
 /**
- * A node.
+ * Describes a node.
  *
  * @param kind what it does
- * @param parent number of the node whose child graph it is in; {@code GCX_NO_NODE}: none
+ * @param parent number of the node whose child graph contains it; {@code GCX_NO_NODE}: none
  * @param part the part that it is of
  * @param cooperative true: a cooperative launch
  * @param grid blocks
  * @param block threads
  * @param cluster blocks; 0 without clusters
  * @param sharedBytes dynamic shared memory of a block
- * @param blocksPerSm that an SM holds at once, without others'. The largest grid whose blocks
- *     may wait for each other is this times the partition's SMs
+ * @param blocksPerSm blocks that run on one SM at once. The largest grid whose blocks may wait
+ *     for each other is this times the partition's SMs
  * @param name the kernel's, as compiled
  */
 public record GraphNode(

@@ -5,12 +5,13 @@ package gcx;
  * What {@code Stream.kernelFit} returns.
  *
  * @param smCount SMs that the stream's kernels can run on
- * @param blocksPerSm blocks of the kernel that an SM holds at once; 0: it can't run
- * @param maxBlocks the largest grid that runs all at once, and so the largest cooperative one
- * @param maxClusters clusters that run at once, without clusters 0: of cluster_blocks each.
- *     max_blocks is cluster_blocks times as many
- * @param maxClusterBlocks the most blocks that a cluster of this kernel can have; 1 on a device
- *     without clusters; 0: it can't run
+ * @param blocksPerSm blocks that run on one SM at once; 0: the kernel cannot run
+ * @param maxBlocks the largest grid whose blocks all run at once, and so the largest
+ *     cooperative grid
+ * @param maxClusters clusters of cluster_blocks that run at once; 0 without clusters.
+ *     max_blocks is this times cluster_blocks
+ * @param maxClusterBlocks the most blocks in a cluster of this kernel; 1 on a device without
+ *     clusters; 0: the kernel cannot run
  */
 public record KernelFit(
     int smCount,

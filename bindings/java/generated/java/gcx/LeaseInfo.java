@@ -9,9 +9,9 @@ package gcx;
  * @param isShared whether others that are shared may have its SMs too
  * @param requireWorkqueues whether it requires exclusive queues
  * @param smCount SMs that it has now
- * @param exclusiveSmCount of these, those that nobody else can have meanwhile
+ * @param exclusiveSmCount of these, SMs that no other lease can have
  * @param streamCount its streams
- * @param id never used twice in a process
+ * @param id never reused in a process
  * @param changes how often its SMs have changed
  * @param name its name
  */

@@ -2,7 +2,7 @@
 package gcx;
 
 /**
- * A green context that is in use.
+ * Describes a green context that is in use.
  *
  * @param id as in {@link ContextInfo}
  * @param device the device's number

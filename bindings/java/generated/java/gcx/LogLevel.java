@@ -5,11 +5,11 @@ package gcx;
 public enum LogLevel {
   /** No messages. */
   NONE(Raw.GCX_LOG_NONE),
-  /** Something was lost or left behind. */
+  /** Something was lost or leaked. */
   ERROR(Raw.GCX_LOG_ERROR),
-  /** It works, but likely not as meant. */
+  /** It works, but likely not as intended. */
   WARNING(Raw.GCX_LOG_WARNING),
-  /** Which driver was opened, contexts made and given back. */
+  /** Which driver was opened, contexts created and destroyed. */
   INFO(Raw.GCX_LOG_INFO),
   /** Every failed call and its message. */
   DEBUG(Raw.GCX_LOG_DEBUG);

@@ -4,10 +4,9 @@ package gcx;
 /**
  * What {@code Device.mps} returns.
  *
- * @param state what the driver says of contexts of this process on the device
- * @param threadPercentage CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the environment, which limits
- *     this process under MPS: more than 0, at most 100; 0: it isn't set, or holds something else.
- *     The daemon's own default is not seen
+ * @param state of contexts of this process on the device
+ * @param threadPercentage CUDA_MPS_ACTIVE_THREAD_PERCENTAGE in the environment, greater than 0
+ *     and at most 100; 0: not set, or another value. The daemon's own default is not visible
  */
 public record MpsInfo(
     MpsState state,

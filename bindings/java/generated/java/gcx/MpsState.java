@@ -3,7 +3,7 @@ package gcx;
 
 /** Whether contexts of a process on a device are shared by way of MPS. */
 public enum MpsState {
-  /** The driver doesn't tell. */
+  /** The driver does not report it. */
   UNKNOWN(Raw.GCX_MPS_UNKNOWN),
   /** They aren't: processes take turns on the device. */
   OFF(Raw.GCX_MPS_OFF),

@@ -4,17 +4,17 @@ package gcx;
 import java.time.Instant;
 
 /**
- * A process that publishes.
+ * Describes a process that publishes.
  *
- * @param process a random number, which tells it from all others
+ * @param process a random number that identifies the process
  * @param since when it began to publish
- * @param pid as the process itself sees it; other containers may not
- * @param simulated true: on the simulated driver, no GPU is involved
+ * @param pid as the process itself sees it; differs in other containers
+ * @param simulated true: it uses the simulated driver
  * @param driverVersion driver version
  * @param deviceCount device count
  * @param leaseCount lease count
- * @param unlistedCount leases beyond the 512, which aren't in {@code Published.leases}
- * @param name any bytes: escape them where they are shown
+ * @param unlistedCount leases beyond 512, missing in {@code Published.leases}
+ * @param name any bytes: escape them for display
  */
 public record PublishedProcess(
     long process,

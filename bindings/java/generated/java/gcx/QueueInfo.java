@@ -4,14 +4,14 @@ package gcx;
 /**
  * What {@code Gcx.queues} returns.
  *
- * @param connections that CUDA has or, if it hasn't started, would have; 0: unknown, the
- *     variable holds something else than 1 to {@code GCX_MAX_CONNECTIONS}
+ * @param connections that CUDA has, or would have if it started now; 0: unknown, because the
+ *     variable is not a number from 1 to {@code GCX_MAX_CONNECTIONS}
  * @param source where the number comes from
- * @param started true: CUDA has started in the process, and the number stays
- * @param certain false: CUDA had started before gcx looked, and the process had set the
- *     variable anew, before that or after: connections is what it holds now
- * @param tooFew true: there is one connection, with which all partitions wait as soon as one
- *     stream does. Making a context then logs a {@code GCX_LOG_WARNING}, once
+ * @param started true: CUDA has started in the process, and the number is final
+ * @param certain false: CUDA started before gcx looked, and the process changed the variable at
+ *     some time: connections is its present value
+ * @param tooFew true: there is one connection: all partitions wait as soon as one stream waits.
+ *     Creating a context then logs a {@code GCX_LOG_WARNING}, once
  */
 public record QueueInfo(
     int connections,

@@ -3,7 +3,7 @@ package gcx;
 
 /** Where the number of connections comes from. */
 public enum QueueSource {
-  /** CUDA's own number, 8: the variable isn't set. */
+  /** CUDA's default, 8: the variable is not set. */
   DEFAULT(Raw.GCX_QUEUE_SOURCE_DEFAULT),
   /** CUDA_DEVICE_MAX_CONNECTIONS. */
   ENVIRONMENT(Raw.GCX_QUEUE_SOURCE_ENVIRONMENT);

@@ -362,16 +362,16 @@ public final class Raw {
   /** Share the device's workqueues with all contexts. */
   public static final int GCX_WORKQUEUE_SCOPE_DEVICE_CTX = 0;
 
-  /** Where possible, share none with other contexts that are balanced. */
+  /** Where possible, share no workqueue with other balanced contexts. */
   public static final int GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED = 1;
 
-  /** CU_STREAM_NON_BLOCKING: no order with the default stream. */
+  /** CU_STREAM_NON_BLOCKING: not ordered with the default stream. */
   public static final int GCX_STREAM_NON_BLOCKING = 0;
 
   /** CU_STREAM_DEFAULT: green contexts have no such streams. */
   public static final int GCX_STREAM_BLOCKING = 1;
 
-  /** The driver doesn't tell. */
+  /** The driver does not report it. */
   public static final int GCX_MPS_UNKNOWN = 0;
 
   /** {@code GCX_MPS_OFF}. */
@@ -380,7 +380,7 @@ public final class Raw {
   /** {@code GCX_MPS_ON}. */
   public static final int GCX_MPS_ON = 2;
 
-  /** CUDA's own number, 8: the variable isn't set. */
+  /** CUDA's default, 8: the variable is not set. */
   public static final int GCX_QUEUE_SOURCE_DEFAULT = 0;
 
   /** CUDA_DEVICE_MAX_CONNECTIONS. */
@@ -416,19 +416,22 @@ public final class Raw {
   /** {@code GCX_GRAPH_NODE_SEMAPHORE_WAIT}. */
   public static final int GCX_GRAPH_NODE_SEMAPHORE_WAIT = 9;
 
-  /** 12.4: everything that isn't named here. */
+  /** 12.4: everything that is not listed here. */
   public static final int GCX_CAPABILITY_GREEN_CONTEXTS = 0;
 
   /**
-   * 12.5: the driver makes a stream from a green context. gcx makes streams on every driver; before
-   * 12.5 by making the context current for a moment.
+   * 12.5: the driver creates streams from green contexts. Before, gcx makes the context current for
+   * the call.
    */
   public static final int GCX_CAPABILITY_STREAM_CREATE = 1;
 
   /** 13.0: cuGreenCtxGetId. */
   public static final int GCX_CAPABILITY_CONTEXT_ID = 2;
 
-  /** 13.0: the driver tells minimum and alignment of an SM resource. Before, gcx derives them. */
+  /**
+   * 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx derives
+   * them.
+   */
   public static final int GCX_CAPABILITY_RESOURCE_DETAILS = 3;
 
   /** 13.1: coscheduled counts in {@code gcx_sm_request}, backfill. */
@@ -438,7 +441,7 @@ public final class Raw {
   public static final int GCX_CAPABILITY_WORKQUEUES = 5;
 
   /**
-   * 13.1: the driver tells a stream's resources. gcx tells those of its own streams on every
+   * 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
    * driver.
    */
   public static final int GCX_CAPABILITY_STREAM_RESOURCE = 6;
@@ -452,13 +455,13 @@ public final class Raw {
   /** {@code GCX_LOG_NONE}. */
   public static final int GCX_LOG_NONE = 0;
 
-  /** Something was lost or left behind. */
+  /** Something was lost or leaked. */
   public static final int GCX_LOG_ERROR = 1;
 
-  /** It works, but likely not as meant. */
+  /** It works, but likely not as intended. */
   public static final int GCX_LOG_WARNING = 2;
 
-  /** Which driver was opened, contexts made and given back. */
+  /** Which driver was opened, contexts created and destroyed. */
   public static final int GCX_LOG_INFO = 3;
 
   /** Every failed call and its message. */
@@ -476,7 +479,7 @@ public final class Raw {
   /** {@code GCX_VERSION}. */
   public static final int GCX_VERSION = 200;
 
-  /** As a count of SMs: all that are available. A count of 0 is refused. */
+  /** As an SM count: all SMs that are available. A count of 0 is an error. */
   public static final int GCX_REST = -1;
 
   /** [13.1+]. */
@@ -500,87 +503,83 @@ public final class Raw {
   /** Max-cluster. */
   public static final int GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2;
 
-  /** Refuse a count that would be rounded. */
+  /** Fail where a count would be rounded. */
   public static final int GCX_SPLIT_EXACT = 256;
 
-  /** Of input only what no lease has, see Leases. */
+  /** Leave out SMs that leases have. */
   public static final int GCX_SPLIT_EXCLUDE_LEASED = 512;
 
-  /** No SMs of {@code Device.sharedSms}. */
+  /** Leave out {@code Device.sharedSms}(). */
   public static final int GCX_SPLIT_EXCLUDE_SHARED = 1024;
 
   /**
-   * A green context of one's own: nobody else is given it while a handle or stream of it is alive,
-   * but by {@code Context.fromNative}. So nobody else's streams are synchronized or recorded with
-   * it, and none of theirs, capturing a graph, stands in the way. Given up, it is kept like others.
+   * Uses a green context that no other handle shares, except those of {@code Context.fromNative}.
+   * So synchronizing it waits for no other work, and no other stream's graph capture prevents it.
+   * Once released it is cached like others.
    */
   public static final int GCX_CONTEXT_PRIVATE = 1;
 
-  /** It takes times, for {@code Event.millisecondsSince}; costs more. */
+  /** Records times for {@code Event.millisecondsSince}; costs more. */
   public static final int GCX_EVENT_TIMING = 1;
 
-  /**
-   * Threads in {@code Event.synchronize} sleep instead of spinning: they leave the CPU to others,
-   * and wake a little later.
-   */
+  /** {@code Event.synchronize} sleeps instead of spinning. */
   public static final int GCX_EVENT_BLOCKING_SYNC = 2;
 
   /**
-   * As leases over these SMs have them: [13.1+] with balanced workqueues; the same as without
-   * before 13.1.
+   * Prepares contexts as leases use them: [13.1+] with balanced workqueues. Changes nothing on
+   * older drivers.
    */
   public static final int GCX_PREPARE_FOR_LEASES = 1;
 
-  /** As a time-out. */
+  /** As a timeout. */
   public static final int GCX_FOREVER = -1;
 
-  /** Bytes of a lease's name, its final 0 among them. */
+  /** Bytes of a lease's name, including the final 0. */
   public static final int GCX_MAX_LEASE_NAME = 64;
 
-  /** Others that are shared may have its SMs too. */
+  /** Other shared leases may have its SMs too. */
   public static final int GCX_LEASE_SHARED = 1;
 
-  /** Refuse a driver that has no queues of its own for it. */
+  /** Fail on drivers before 13.1. */
   public static final int GCX_LEASE_REQUIRE_WORKQUEUES = 2;
 
-  /** Later work waits for the former holders' on SMs that are new. */
+  /** Later work waits on the device for the former owners' work. */
   public static final int GCX_RESIZE_DEFAULT = 0;
 
   /**
-   * A lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
-   * all new ones are free, and move when they are used after that. A lease that loses SMs moves at
-   * once, as by default. Of use only once {@code Lease.prepare} made the contexts: making them
-   * waits for running kernels.
+   * A lease whose new set contains its old one stays on the old SMs until all new ones are free,
+   * and moves when its streams are used after that. A lease that loses SMs moves at once. Useful
+   * only if {@code Lease.prepare}() created the contexts: creating them waits for running kernels.
    */
   public static final int GCX_RESIZE_DEFERRED = 1;
 
-  /** Bytes of a process's name, its final 0 among them. */
+  /** Bytes of a process's name, including the final 0. */
   public static final int GCX_MAX_PROCESS_NAME = 64;
 
-  /** Bytes of a token, its final 0 among them. */
+  /** Bytes of a token, including the final 0. */
   public static final int GCX_MAX_RESERVATION_TOKEN = 4096;
 
   /**
-   * Forked children and what exec starts, or this process becomes by exec, keep the reservation
-   * too, until they end or close its descriptor: for launchers.
+   * Forked children and programs that they or this process start by exec keep the reservation too,
+   * until they end or close its descriptor: for launchers.
    */
   public static final int GCX_RESERVATION_INHERIT = 1;
 
-  /** The most that CUDA takes. */
+  /** The maximum that CUDA accepts. */
   public static final int GCX_MAX_CONNECTIONS = 32;
 
   /** {@code GCX_MAX_GRAPH_PARTS}. */
   public static final int GCX_MAX_GRAPH_PARTS = 16;
 
-  /** Bytes that are told of a kernel's name, its final 0 among them. */
+  /** Bytes of a kernel's name, including the final 0; cut to fit. */
   public static final int GCX_MAX_KERNEL_NAME = 256;
 
   /** {@code GCX_NO_NODE}. */
   public static final int GCX_NO_NODE = -1;
 
   /**
-   * Kernels run with the priorities that they were captured with, as in PyTorch's graphs; else with
-   * that of the stream they are launched in.
+   * Kernels run with the priorities that they were captured with, as in PyTorch's graphs. Without
+   * it, they run with the priority of the stream that the graph is launched in.
    */
   public static final int GCX_GRAPH_NODE_PRIORITIES = 1;
 
@@ -590,9 +589,7 @@ public final class Raw {
   private Raw() {}
 
   /**
-   * How many devices there are.
-   *
-   * <p>Errors: those of opening.
+   * Returns the number of devices.
    *
    * @return count
    * @throws GcxException the result is no success
@@ -602,9 +599,12 @@ public final class Raw {
   }
 
   /**
-   * Fills *info. Makes no context on the device.
+   * Returns the properties of a device. Creates no context.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
+   * </ul>
    *
    * @param device device
    * @return info
@@ -615,11 +615,14 @@ public final class Raw {
   }
 
   /**
-   * The priorities that the device's streams can have. Lower numbers are more urgent, so that
-   * *greatest is the lowest: 0 and -5 on an H100. Holds the primary context while it asks, which is
-   * once a process.
+   * Returns the range of stream priorities: 0 and -5 on an H100. Lower numbers are more urgent, so
+   * *greatest is the smaller number. The first call for a device retains its primary context for
+   * the duration of the call.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
+   * </ul>
    *
    * @param device device
    * @return least and greatest
@@ -630,14 +633,18 @@ public final class Raw {
   }
 
   /**
-   * The whole device's resource of one type. Makes no context. {@code GCX_RESOURCE_SM} gives all
-   * SMs, as coscheduled; {@code SmResource.split} can split it in any family. {@code
-   * GCX_RESOURCE_WORKQUEUE_CONFIG} [13.1+] gives the device's default, to be changed by {@code
-   * WorkqueueResource.configured}.
+   * Returns the whole device as a resource. Creates no context. {@code GCX_RESOURCE_SM} returns all
+   * SMs, in the coscheduled family; {@code SmResource.split}() can split them in any family.
+   * [13.1+] {@code GCX_RESOURCE_WORKQUEUE_CONFIG} returns the device's default, for {@code
+   * WorkqueueResource.configured}().
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device; {@code
-   * GCX_ERROR_INVALID_RESOURCE_TYPE} no such type, or {@code GCX_RESOURCE_WORKQUEUE}, which only a
-   * context has; {@code GCX_ERROR_NOT_SUPPORTED} workqueues on a driver before 13.1.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} type is unknown, or {@code GCX_RESOURCE_WORKQUEUE},
+   * which only contexts have
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} a workqueue type on a driver before 13.1
+   * </ul>
    *
    * @param device device
    * @param type type
@@ -649,8 +656,8 @@ public final class Raw {
   }
 
   /**
-   * Fills *info from the value, without the driver but for a structured group that wasn't used
-   * lately.
+   * Returns the properties of a resource. Needs the driver only for a structured group that was not
+   * used recently.
    *
    * @param resource resource
    * @return info
@@ -661,11 +668,14 @@ public final class Raw {
   }
 
   /**
-   * [13.1+] Gives in *configured the workqueue configuration *config with another scope and
-   * concurrency limit (0: keep the one it has). May be the same variable.
+   * [13.1+] Copies a workqueue configuration with another scope and concurrency limit. A limit of 0
+   * keeps the one of *config. *configured may be *config.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} *config isn't a workqueue configuration;
-   * {@code GCX_ERROR_INVALID_VALUE} no such scope.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} *config is not a workqueue configuration
+   * <li>{@code GCX_ERROR_INVALID_VALUE} scope is unknown
+   * </ul>
    *
    * @param config config
    * @param scope scope
@@ -678,45 +688,45 @@ public final class Raw {
   }
 
   /**
-   * Divides input into one group for each request, disjoint, and what is left over. The same on
-   * every driver from 12.4 on: - The rule: what can be given is given, whatever the order of the
-   * requests, with the fewest SMs beyond what was asked, then with the most counts met exactly,
-   * then by the order of the requests. - So counts are rounded up to whole atoms. On an H100, whose
-   * atoms are 15 of 8 and an odd one of 12, 7 gives 8, 16 and 24 are given as they are, and 108 is
-   * 12 atoms of 8 and the one of 12. Where the odd atom is nearer it is taken: 10 gives 12, 17
-   * gives 20, 120 and 5 give 120 and 12. {@code SplitOption.EXACT} refuses whatever would not give
-   * each count asked. - The odd atom by itself lacks what the family promises: an H100's allows
-   * clusters of up to 2, not 8, see {@code SmResource.maxClusterSize}. Who needs clusters asks for
-   * multiples of the other atoms' size, which get it only where nothing else is left: of 16 equal
-   * groups of 8 the first has it (12, 8, 8, ...). - Groups are filled in the order of the requests
-   * from the first atoms on, so that a larger first group contains the smaller one of another
-   * split: growing moves nothing. A group with the odd atom takes its others from the last ones on
-   * instead: 108 is not 104 and some more. - {@code GCX_REST} takes what the counted groups leave;
-   * several share it as evenly as atoms allow, by their order, the last with the odd atom. A group
-   * has one atom at least. - {@code SplitOption.EXCLUDE_SHARED} takes nothing from an atom that
-   * holds SMs which all partitions of the process share, see {@code Device.sharedSms}. It changes
-   * nothing on devices that share none, those of other compute capabilities than 9.x. - input may
-   * be a whole device, a group, a remainder, or any union: splits of splits need no context in
-   * between. Where {@code GCX_SPLIT_} flags name another family than input's, input must be a whole
-   * device. Writes the groups to groups[0 .. request_count - 1] and what is left to *remainder, an
-   * SM resource of 0 SMs if nothing is. remainder may be NULL. Nothing is made on the device; the
-   * first split in a family asks the driver for its atoms (microseconds), later ones ask nothing.
+   * Divides input into one group for each request, disjoint, and a remainder. The result is the
+   * same on every driver from 12.4 on.
+   *
+   * <p>Rules: 1. If the requests can be met in any way, the split succeeds. Among the ways, the one
+   * with the fewest SMs beyond the requests is used, then the one that meets the most counts
+   * exactly, then the one that favours earlier requests. 2. Counts are rounded up to whole atoms.
+   * On an H100 (15 atoms of 8 SMs and a remainder atom of 12), 7 gives 8, 10 gives 12, 16 gives 16,
+   * 17 gives 20, 24 gives 24, 108 gives 12 atoms of 8 and the one of 12, and 120 with 5 gives 120
+   * and 12. {@code SplitOption.EXACT} fails instead. 3. The remainder atom does not have the
+   * family's cluster size (on an H100 clusters of up to 2 blocks, not 8; see {@code
+   * SmResource.maxClusterSize}). Request multiples of the other atoms' size to avoid it: such a
+   * group gets it only if nothing else is left. Of 16 equal groups of 8 SMs the first gets it (12,
+   * 8, 8, ...). 4. Groups take atoms in the order of the requests, from the first atom on. So a
+   * larger first group contains the smaller first group of another split. A group with the
+   * remainder atom takes its other atoms from the end: 108 does not contain 104. 5. {@code
+   * GCX_REST} takes what the counted groups leave. Several share it as evenly as atoms allow; the
+   * last gets the remainder atom. Each gets at least one atom. 6. {@code
+   * SplitOption.EXCLUDE_SHARED} leaves out each atom with SMs of {@code Device.sharedSms}(). It
+   * changes nothing on devices of other compute capabilities than 9.x. 7. input may be a whole
+   * device, a group, a remainder, or a union of these. To select another family than input's, input
+   * must be a whole device.
+   *
+   * <p>Writes the groups to groups[0 .. request_count - 1] and the rest to *remainder, which has 0
+   * SMs if nothing is left. remainder may be NULL. Creates nothing on the device. The first split
+   * in a family asks the driver for its atoms, which takes microseconds.
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the groups don't fit, or a group would be
-   * empty; with
-   * <li>{@code SplitOption.EXACT} a count can't be met; another family than input's
-   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} input isn't an SM resource
-   * <li>{@code GCX_ERROR_INVALID_VALUE} request_count or a request's sm_count is 0; unknown flags;
-   * both families at once; a structured split that breaks one of CUDA's rules, for which the driver
-   * may answer {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} too
-   * <li>{@code GCX_ERROR_NOT_READY} with {@code SplitOption.EXCLUDE_SHARED}: the shared SMs aren't
-   * known, call {@code Device.sharedSms} after the module is loaded; or which atom holds them
-   * isn't, call {@code Device.mapSms}
-   * <li>{@code GCX_ERROR_NOT_SUPPORTED} the driver lacks structured splits (13.1) or locality
-   * domains (13.4); the device has no clusters for the max-cluster family, or too few SMs (a small
-   * MIG slice)
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the groups do not fit, a group would be
+   * empty, a count cannot be met exactly ({@code SplitOption.EXACT}), or the family is not input's
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} input is not an SM resource
+   * <li>{@code GCX_ERROR_INVALID_VALUE} request_count or an sm_count is 0; flags select two
+   * families; a structured split breaks a rule of CUDA, for which the driver can also return
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION}
+   * <li>{@code GCX_ERROR_NOT_READY} with {@code SplitOption.EXCLUDE_SHARED}: the shared SMs are not
+   * known (call {@code Device.sharedSms} after the module is loaded), or their atoms are not (call
+   * {@code Device.mapSms})
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} the driver has no structured splits (13.1) or locality
+   * domains (13.4), or the device has no clusters or too few SMs (a small MIG slice) for the family
    * </ul>
    *
    * @param input input
@@ -730,9 +740,9 @@ public final class Raw {
   }
 
   /**
-   * What {@code SmResource.split} would give, in SMs, without making or keeping anything: the count
-   * of each group in sm_counts[0 .. request_count - 1] and that of the remainder. Either may be
-   * NULL. A plan and a split can't differ: they are one computation.
+   * Computes the SM counts that {@code SmResource.split}() would give, with the same code: the
+   * count of each group in sm_counts[0 .. request_count - 1] and that of the remainder. Either may
+   * be NULL. Creates and keeps nothing.
    *
    * <p>Errors: those of {@code SmResource.split}.
    *
@@ -747,11 +757,14 @@ public final class Raw {
   }
 
   /**
-   * The SMs of a and b together, in *result; those of a without those of b; those of both. *result
-   * may be a or b. An empty result is a resource of 0 SMs.
+   * Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+   * resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} one isn't an SM resource; {@code
-   * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} they are of two devices or families.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} one is not an SM resource
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} they are of different devices or families
+   * </ul>
    *
    * @param a a
    * @param b b
@@ -763,11 +776,14 @@ public final class Raw {
   }
 
   /**
-   * The SMs of a and b together, in *result; those of a without those of b; those of both. *result
-   * may be a or b. An empty result is a resource of 0 SMs.
+   * Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+   * resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} one isn't an SM resource; {@code
-   * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} they are of two devices or families.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} one is not an SM resource
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} they are of different devices or families
+   * </ul>
    *
    * @param a a
    * @param b b
@@ -779,11 +795,14 @@ public final class Raw {
   }
 
   /**
-   * The SMs of a and b together, in *result; those of a without those of b; those of both. *result
-   * may be a or b. An empty result is a resource of 0 SMs.
+   * Compute the union, the difference (SMs of a that are not in b) and the intersection of two SM
+   * resources. *result may be *a or *b. An empty result is a resource of 0 SMs.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} one isn't an SM resource; {@code
-   * GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} they are of two devices or families.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} one is not an SM resource
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} they are of different devices or families
+   * </ul>
    *
    * @param a a
    * @param b b
@@ -795,13 +814,17 @@ public final class Raw {
   }
 
   /**
-   * How many of the resource's SMs are held by live contexts, those that {@code Context.live}
-   * tells, of gcx in this process. Beside contexts of other families it is known once {@code
-   * Device.mapSms} has read which SMs the atoms hold.
+   * Counts the SMs of the resource that live contexts of gcx in this process use ({@code
+   * Context.live}).
    *
-   * <p>Errors: {@code GCX_ERROR_NOT_READY} it isn't known yet; {@code GCX_ERROR_NOT_SUPPORTED} one
-   * of two families is the structured one, which can't be mapped; {@code
-   * GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_READY} there are live contexts of another family: call {@code
+   * Device.mapSms}() for both families first
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} one of two families is the structured one, which cannot be
+   * mapped
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} resource is not an SM resource
+   * </ul>
    *
    * @param resource resource
    * @return SM count
@@ -812,12 +835,16 @@ public final class Raw {
   }
 
   /**
-   * How many SMs a and b share: 0 for two devices. Within a family this is always known. Across
-   * families it is known once {@code Device.mapSms} has read which SMs the atoms hold.
+   * Counts the SMs that a and b have in common: 0 for two devices.
    *
-   * <p>Errors: {@code GCX_ERROR_NOT_READY} it isn't known yet; {@code GCX_ERROR_NOT_SUPPORTED} one
-   * is of a structured split, which can't be mapped; {@code GCX_ERROR_INVALID_RESOURCE_TYPE} one
-   * isn't an SM resource.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_READY} they are of different families: call {@code Device.mapSms}()
+   * for both first
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} they are of different families, and one is a structured
+   * split, which cannot be mapped
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} one is not an SM resource
+   * </ul>
    *
    * @param a a
    * @param b b
@@ -829,11 +856,13 @@ public final class Raw {
   }
 
   /**
-   * The same as {@code Stream.maxClusterSize} of a stream with these SMs. On a device with clusters
-   * the first call makes a context of them, with the cost of one, and keeps it (below).
+   * Returns what {@code Stream.maxClusterSize}() returns for a stream with these SMs. On a device
+   * with clusters the first call creates a context of them, at its usual cost, and caches it.
    *
-   * <p>Errors: those of {@code Context.create}; {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} it
-   * has 0 SMs.
+   * <p>Errors: those of {@code Context.create}, and
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the resource has 0 SMs
+   * </ul>
    *
    * @param resource resource
    * @return blocks
@@ -844,21 +873,20 @@ public final class Raw {
   }
 
   /**
-   * A context over resource_count resources: one or several SM resources of one device and family,
-   * disjoint, and [13.1+] at most one {@code GCX_RESOURCE_WORKQUEUE_CONFIG} or {@code
-   * GCX_RESOURCE_WORKQUEUE}. params may be NULL. The new handle is the caller's, to be given to
-   * {@code Context.close}.
+   * Creates a context over one or several disjoint SM resources of one device and family and,
+   * [13.1+], at most one {@code GCX_RESOURCE_WORKQUEUE_CONFIG} or {@code GCX_RESOURCE_WORKQUEUE}.
+   * params may be NULL.
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the resources overlap, or one is given
-   * twice, or they are of two devices or families, or hold no SMs
-   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} there is no SM resource, or are two workqueues
-   * <li>{@code GCX_ERROR_INVALID_VALUE} resource_count is 0; unknown flags
-   * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} [13.1+] the {@code GCX_RESOURCE_WORKQUEUE} is gone:
-   * no green context has it any more
-   * <li>{@code GCX_ERROR_NOT_SUPPORTED} [13.1+] the odd atom together with atoms that don't run up
-   * to the last: CUDA allows no such descriptor there
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the resources overlap, are of different
+   * devices or families, or have 0 SMs
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} there is no SM resource, or there are two
+   * workqueues
+   * <li>{@code GCX_ERROR_INVALID_VALUE} resource_count is 0
+   * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} [13.1+] no green context has the workqueue any more
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} [13.1+] the remainder atom is combined with atoms that do
+   * not run up to the last: CUDA allows no such set
    * </ul>
    *
    * @param resources resources
@@ -871,13 +899,15 @@ public final class Raw {
   }
 
   /**
-   * Gives the handle up. Streams of the context stay usable and keep it, and work in flight
-   * finishes. The green context is kept for the next that asks for the same resources, within
-   * {@code Cache.setLimit}.
+   * Destroys the handle. Streams of the context stay usable and keep it alive, and work in flight
+   * finishes. The green context is cached within {@code Cache.setLimit}().
    *
-   * <p>Errors: {@code GCX_ERROR_CONTEXT_ALREADY_IN_USE} the handle is current in the calling thread
-   * by {@code Context.push}, or its green context is current and this is its last handle: pop it
-   * first.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_CONTEXT_ALREADY_IN_USE} the handle is current in the calling thread by
+   * {@code Context.push}(), or its green context is current and this is the last handle: pop it
+   * first
+   * </ul>
    *
    * @param context context
    * @throws GcxException the result is no success
@@ -887,9 +917,7 @@ public final class Raw {
   }
 
   /**
-   * Fills *info.
-   *
-   * <p>Errors: {@code GCX_ERROR_CONTEXT_IS_DESTROYED} (below).
+   * Returns the properties of a context.
    *
    * @param context context
    * @return info
@@ -900,13 +928,15 @@ public final class Raw {
   }
 
   /**
-   * The green contexts of a device, or of all (-1), that have a handle or a stream, that a thread
-   * has current by {@code Context.push}, or that a lease or a {@code gcx_graph} keeps: in
-   * contexts[0 .. *count - 1], in the order in which they were made. Not the kept ones. capacity is
-   * the room in contexts, which may be NULL if that is 0.
+   * Lists the green contexts of a device, or of all (-1), that have a handle or a stream, are
+   * current in a thread by {@code Context.push}(), or belong to a lease or a {@code gcx_graph}, in
+   * the order of their creation. Cached contexts are not listed. contexts may be NULL if capacity
+   * is 0.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device; {@code GCX_ERROR_INVALID_VALUE}
-   * capacity is too small: *count then holds what is needed.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
+   * </ul>
    *
    * @param device device
    * @return contexts
@@ -917,13 +947,16 @@ public final class Raw {
   }
 
   /**
-   * The context's resource of one type: the SMs it was made of as one resource; [13.1+] its
-   * workqueue configuration, or its workqueue, to be shared with another context. Contexts with the
-   * same workqueue give equal resources. It can be used as long as one of them exists, alive or
-   * kept.
+   * Returns the context's resource of one type: its SMs as one resource; [13.1+] its workqueue
+   * configuration; or its workqueue, to share it with another context. Contexts with the same
+   * workqueue return equal resources. A workqueue can be used as long as one of its contexts
+   * exists, live or cached.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_RESOURCE_TYPE} no such type; {@code
-   * GCX_ERROR_NOT_SUPPORTED} workqueues on a driver before 13.1.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} type is unknown
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} a workqueue type on a driver before 13.1
+   * </ul>
    *
    * @param context context
    * @param type type
@@ -935,9 +968,9 @@ public final class Raw {
   }
 
   /**
-   * The native handles, for any CUDA code; NULL on failure, with the reason in {@code
-   * GcxException.detail}(). They stay gcx's: never destroy them. They are valid as long as the
-   * handle or a stream of it is alive. cuCtxFromGreenCtx's context, and the green context itself.
+   * Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+   * failure, with the reason in {@code GcxException.detail}(). They are valid as long as the handle
+   * or a stream of it is alive. Never destroy them.
    *
    * @param context context
    * @return the answer
@@ -947,9 +980,9 @@ public final class Raw {
   }
 
   /**
-   * The native handles, for any CUDA code; NULL on failure, with the reason in {@code
-   * GcxException.detail}(). They stay gcx's: never destroy them. They are valid as long as the
-   * handle or a stream of it is alive. cuCtxFromGreenCtx's context, and the green context itself.
+   * Return the native handles, the context of cuCtxFromGreenCtx and the green context, or NULL on
+   * failure, with the reason in {@code GcxException.detail}(). They are valid as long as the handle
+   * or a stream of it is alive. Never destroy them.
    *
    * @param context context
    * @return the answer
@@ -959,9 +992,12 @@ public final class Raw {
   }
 
   /**
-   * A further handle for the context that gcx made behind a native one, the caller's to destroy.
+   * Creates a further handle for a context of gcx from its native context.
    *
-   * <p>Errors: {@code GCX_ERROR_NOT_FOUND} native isn't one of gcx's contexts.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_FOUND} native is not a context of gcx
+   * </ul>
    *
    * @param native_ native
    * @return a handle, the caller's to destroy
@@ -972,11 +1008,12 @@ public final class Raw {
   }
 
   /**
-   * Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
-   * off again. push holds the context until pop, or until the thread ends, which takes off all that
-   * it had pushed. *context, if not NULL, receives the handle that was pushed. Errors of pop:
-   * {@code GCX_ERROR_INVALID_CONTEXT} nothing was pushed in this thread, or its end has taken it
-   * off, or another context is on top, since other code pushed or set one: take that off first.
+   * Push the context on the calling thread's CUDA context stack, which makes it current, and pop
+   * it. A pushed context stays alive until it is popped or the thread ends, which pops all that the
+   * thread pushed. *context, if not NULL, receives the handle that was pushed.
+   *
+   * <p>Errors of {@code Pushed.close}: {@code GCX_ERROR_INVALID_CONTEXT} this thread pushed
+   * nothing, or another context is on top because other code pushed or set one: pop that first
    *
    * @param context context
    * @throws GcxException the result is no success
@@ -986,11 +1023,12 @@ public final class Raw {
   }
 
   /**
-   * Makes the context current in the calling thread, on top of CUDA's context stack, and takes it
-   * off again. push holds the context until pop, or until the thread ends, which takes off all that
-   * it had pushed. *context, if not NULL, receives the handle that was pushed. Errors of pop:
-   * {@code GCX_ERROR_INVALID_CONTEXT} nothing was pushed in this thread, or its end has taken it
-   * off, or another context is on top, since other code pushed or set one: take that off first.
+   * Push the context on the calling thread's CUDA context stack, which makes it current, and pop
+   * it. A pushed context stays alive until it is popped or the thread ends, which pops all that the
+   * thread pushed. *context, if not NULL, receives the handle that was pushed.
+   *
+   * <p>Errors of {@code Pushed.close}: {@code GCX_ERROR_INVALID_CONTEXT} this thread pushed
+   * nothing, or another context is on top because other code pushed or set one: pop that first
    *
    * @return context
    * @throws GcxException the result is no success
@@ -1000,8 +1038,8 @@ public final class Raw {
   }
 
   /**
-   * The handle that the calling thread pushed last, if its context is current; else NULL, with
-   * success. It stays with its owner.
+   * Returns the handle that the calling thread pushed last, if its context is current, else NULL
+   * with {@code GCX_SUCCESS}. It stays with its owner.
    *
    * @return context
    * @throws GcxException the result is no success
@@ -1012,7 +1050,7 @@ public final class Raw {
 
   /**
    * Waits until all work of the context's streams has finished. Blocks the calling thread. Errors
-   * of that work appear here with the driver's code.
+   * of that work are returned with the driver's code.
    *
    * @param context context
    * @throws GcxException the result is no success
@@ -1022,13 +1060,15 @@ public final class Raw {
   }
 
   /**
-   * A stream of the context, which it keeps, and nobody else's while the handle lives: one that was
-   * given up before, if there is one of this priority whose work has finished, or a new one. params
-   * NULL is {@code GCX_STREAM_PARAMS_INIT}. Takes microseconds, also while the device is busy. The
-   * handle is the caller's.
+   * Creates a stream of the context, used by this handle alone. params NULL is {@code
+   * GCX_STREAM_PARAMS_INIT}. Takes microseconds, also while the device is busy. Reuses an idle
+   * stream that was destroyed earlier, if one has this priority.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} sync isn't {@code GCX_STREAM_NON_BLOCKING}; {@code
-   * GCX_ERROR_CONTEXT_IS_DESTROYED} the device was reset.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} sync is not {@code GCX_STREAM_NON_BLOCKING}
+   * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} the device was reset
+   * </ul>
    *
    * @param context context
    * @param sync {@code GCX_STREAM_NON_BLOCKING}
@@ -1041,12 +1081,15 @@ public final class Raw {
   }
 
   /**
-   * A handle for a stream that someone else made, e.g. PyTorch's: for asking for its SMs, and for
-   * waiting. It must outlive the handle; destroying the handle leaves it alone.
+   * Creates a handle for a stream that other code created, such as PyTorch's, to query its SMs and
+   * to wait for it. The stream must outlive the handle; destroying the handle does not destroy it.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} it is NULL, CU_STREAM_LEGACY (1) or
-   * CU_STREAM_PER_THREAD (2), the names of CUDA's default streams, which are other streams in each
-   * context; what the driver says of a stream that isn't one, as far as it notices.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} native is NULL, CU_STREAM_LEGACY (1) or
+   * CU_STREAM_PER_THREAD (2): the default streams, which are different streams in each context
+   * others the driver's, as far as it notices that native is not a stream
+   * </ul>
    *
    * @param native_ native
    * @return a handle, the caller's to destroy
@@ -1057,15 +1100,15 @@ public final class Raw {
   }
 
   /**
-   * Gives the handle up. Work in the stream finishes. Never waits. The green context keeps up to 32
-   * such streams, about 0.02 MiB each, and they go when it does, see {@code Cache.setLimit}. So
-   * what a library holds by stream stays valid, as PyTorch's cached memory, which ends the process
-   * if the stream of its pinned memory is gone. A stream whose attributes were changed
-   * (cuStreamSetAttribute), before or after, is given to nobody and destroyed when that is noticed,
-   * by the next who wants a stream or the place of one. One that captures a graph captures on, and
-   * is kept at least until that has ended; if 32 such are kept already, its capture ends with it.
-   * One that somebody destroyed with CUDA's own function, which nobody should, is gone already:
-   * then the handle goes.
+   * Destroys the handle. Never waits; work in the stream finishes. The green context keeps up to 32
+   * such streams of about 0.02 MiB for reuse until it is destroyed ({@code Cache.setLimit}). So
+   * what a library keeps by stream stays valid: PyTorch ends the process if the stream of its
+   * pinned memory is gone.
+   *
+   * <p>Special cases: - A stream whose attributes were changed (cuStreamSetAttribute) is not
+   * reused. - A stream that captures a graph continues and is kept until the capture ends. If 32
+   * such streams are kept already, the capture ends. - If other code destroyed the CUstream, which
+   * is not allowed, only the handle is destroyed.
    *
    * @param stream stream
    * @throws GcxException the result is no success
@@ -1075,9 +1118,9 @@ public final class Raw {
   }
 
   /**
-   * The CUstream, which is a cudaStream_t too; NULL on failure, with the reason in {@code
-   * GcxException.detail}(). Valid until the handle is destroyed: don't submit to it afterwards, it
-   * may be someone else's then. Never destroy it.
+   * Returns the CUstream, which is also a cudaStream_t, or NULL on failure, with the reason in
+   * {@code GcxException.detail}(). It is valid until the handle is destroyed; after that it can
+   * belong to another handle, so submit nothing to it. Never destroy it.
    *
    * @param stream stream
    * @return the answer
@@ -1087,7 +1130,7 @@ public final class Raw {
   }
 
   /**
-   * Fills *info.
+   * Returns the properties of a stream.
    *
    * @param stream stream
    * @return info
@@ -1098,14 +1141,14 @@ public final class Raw {
   }
 
   /**
-   * The resource of the stream's context: {@code Context.sms}, by the stream. If its context isn't
-   * gcx's: the whole device's, if it can run on all SMs, as one of the primary context; else
-   * [13.1+] a resource of {@code GCX_SM_FAMILY_FOREIGN}.
+   * Returns the resource of the stream's context, as {@code Context.sms}() does. For a context that
+   * gcx did not create: the whole device, if the stream can run on all SMs; else [13.1+] a resource
+   * of {@code GCX_SM_FAMILY_FOREIGN}.
    *
-   * <p>Errors: those of {@code Context.sms}, and of a context that isn't gcx's
+   * <p>Errors: those of {@code Context.sms}, and for a context that gcx did not create
    * <ul>
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} a part of the device on a driver before 13.1; {@code
-   * Stream.info} has its count
+   * Stream.info}() has its SM count
    * <li>{@code GCX_ERROR_NOT_FOUND} a workqueue
    * </ul>
    *
@@ -1119,10 +1162,10 @@ public final class Raw {
   }
 
   /**
-   * The most blocks that a thread block cluster of the stream's kernels can have, sizes above the
-   * portable 8 included (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), as the driver says
-   * it of blocks of 1024 threads without shared memory. 1 on a device without clusters, before
-   * compute capability 9.0. It follows from how the SMs were split off, not from their number.
+   * Returns the most blocks that a thread block cluster can have in the stream, including sizes
+   * above the portable 8 (CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED), for blocks of 1024
+   * threads without shared memory. Returns 1 on devices without clusters, before compute capability
+   * 9.0. The size depends on how the SMs were split, not on their number.
    *
    * @param stream stream
    * @return blocks
@@ -1133,25 +1176,28 @@ public final class Raw {
   }
 
   /**
-   * How much of a kernel fits the stream's SMs at once, when nothing else is there: for kernels
-   * that size their grid by the SMs. A kernel with a barrier of its own over a grid that does not
-   * fit hangs, since the blocks which wait leave no room for those which they wait for; and
-   * CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT tells the whole device's SMs inside a partition too.
-   * function is a CUfunction, or a CUkernel cast to one, as CUDA's own occupancy functions take it.
-   * A stream of a lease answers for the SMs that the lease has at that call; one that captures a
-   * graph for those that the graph will run on; one of someone else's for those of its context.
-   * What a cluster may have follows from the kernel's own attributes too, first of all
-   * CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED for more than 8.
+   * Computes how many blocks of a kernel run on the stream's SMs at once if nothing else does, for
+   * kernels that size their grid by the SM count. A kernel with its own grid barrier hangs if its
+   * grid is larger, and CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT reports the whole device in a
+   * partition too.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} block_threads is not 1 to 1024, or function is NULL;
-   * {@code GCX_ERROR_INVALID_HANDLE} function is none, as far as the driver notices.
+   * <p>function is a CUfunction, or a CUkernel cast to one, as in CUDA's occupancy functions. The
+   * SMs are those of a lease at the time of the call, those that a graph will run on for a stream
+   * that captures it, and those of its context for a stream of other code. Clusters of more than 8
+   * blocks need CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED.
+   *
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} block_threads is not 1 to 1024, or function is NULL
+   * <li>{@code GCX_ERROR_INVALID_HANDLE} function is not a function, as far as the driver notices
+   * </ul>
    *
    * @param stream stream
    * @param function function
-   * @param blockThreads threads of a block, 1 to 1024
+   * @param blockThreads threads in a block, 1 to 1024
    * @param dynamicSharedBytes of a block
-   * @param clusterBlocks blocks of a cluster, also of one that the kernel was compiled with; 0:
-   *     it is launched without clusters
+   * @param clusterBlocks blocks in a cluster, also if the kernel was compiled with it; 0: no
+   *     clusters
    * @return fit
    * @throws GcxException the result is no success
    */
@@ -1170,8 +1216,8 @@ public final class Raw {
   }
 
   /**
-   * Waits until the stream's work has finished. Blocks the calling thread. Errors of that work
-   * appear here with the driver's code.
+   * Waits until the stream's work has finished. Blocks the calling thread. Errors of that work are
+   * returned with the driver's code.
    *
    * @param stream stream
    * @throws GcxException the result is no success
@@ -1181,8 +1227,8 @@ public final class Raw {
   }
 
   /**
-   * {@code GCX_SUCCESS} if all work has finished, {@code GCX_ERROR_NOT_READY} if not; the latter
-   * sets no message. Never waits.
+   * Returns {@code GCX_SUCCESS} if all work has finished, {@code GCX_ERROR_NOT_READY} if not; the
+   * latter sets no message. Never waits.
    *
    * @param stream stream
    * @return whether all has finished
@@ -1193,9 +1239,12 @@ public final class Raw {
   }
 
   /**
-   * An event on a device; retains the primary context as contexts do. The handle is the caller's.
+   * Creates an event on a device. Retains the primary context, as contexts do.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE}; {@code GCX_ERROR_INVALID_VALUE} unknown flags.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
+   * </ul>
    *
    * @param device device
    * @param flags flags
@@ -1207,11 +1256,11 @@ public final class Raw {
   }
 
   /**
-   * A handle for an event that someone else made, e.g. PyTorch's, for recording, waiting and times.
-   * It must outlive the handle; destroying the handle leaves it alone. Its device isn't known, and
-   * a reset of it is for its owner to notice.
+   * Creates a handle for an event that other code created, to record it, wait for it and read
+   * times. The event must outlive the handle; destroying the handle does not destroy it. gcx does
+   * not know its device and does not notice a reset of it.
    *
-   * <p>Errors: what the driver says of an event that isn't one, as far as it notices.
+   * <p>Errors: the driver's, as far as it notices that native is not an event.
    *
    * @param native_ native
    * @return a handle, the caller's to destroy
@@ -1222,7 +1271,7 @@ public final class Raw {
   }
 
   /**
-   * Gives the handle up, and destroys the event unless someone else made it. Never waits.
+   * Destroys the handle, and the event unless other code created it. Never waits.
    *
    * @param event event
    * @throws GcxException the result is no success
@@ -1232,7 +1281,7 @@ public final class Raw {
   }
 
   /**
-   * The CUevent; NULL on failure. Valid until the handle is destroyed.
+   * Returns the CUevent, or NULL on failure. Valid until the handle is destroyed.
    *
    * @param event event
    * @return the answer
@@ -1242,11 +1291,14 @@ public final class Raw {
   }
 
   /**
-   * Captures in the event the work submitted so far to the stream, or to all streams of the
-   * context. Recording again forgets what was captured before.
+   * Record in the event the work submitted so far to the stream, or to all streams of the context.
+   * Replaces what was recorded before. Never blocks.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_HANDLE} the event is of another device; waiting works
-   * across devices.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_HANDLE} the event is of another device (waiting works across
+   * devices)
+   * </ul>
    *
    * @param stream stream
    * @param event event
@@ -1257,11 +1309,14 @@ public final class Raw {
   }
 
   /**
-   * Captures in the event the work submitted so far to the stream, or to all streams of the
-   * context. Recording again forgets what was captured before.
+   * Record in the event the work submitted so far to the stream, or to all streams of the context.
+   * Replaces what was recorded before. Never blocks.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_HANDLE} the event is of another device; waiting works
-   * across devices.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_HANDLE} the event is of another device (waiting works across
+   * devices)
+   * </ul>
    *
    * @param context context
    * @param event event
@@ -1272,8 +1327,9 @@ public final class Raw {
   }
 
   /**
-   * Holds all later work of the stream, or of all streams of the context, until the event's work
-   * has finished. An event never recorded holds nothing.
+   * Make all later work of the stream, or of all streams of the context, wait on the device until
+   * the event's work has finished. An event that was never recorded makes nothing wait. Never
+   * blocks.
    *
    * @param stream stream
    * @param event event
@@ -1284,8 +1340,9 @@ public final class Raw {
   }
 
   /**
-   * Holds all later work of the stream, or of all streams of the context, until the event's work
-   * has finished. An event never recorded holds nothing.
+   * Make all later work of the stream, or of all streams of the context, wait on the device until
+   * the event's work has finished. An event that was never recorded makes nothing wait. Never
+   * blocks.
    *
    * @param context context
    * @param event event
@@ -1296,7 +1353,7 @@ public final class Raw {
   }
 
   /**
-   * Waits in the calling thread for the event's work.
+   * Waits until the event's work has finished. Blocks the calling thread.
    *
    * @param event event
    * @throws GcxException the result is no success
@@ -1306,8 +1363,8 @@ public final class Raw {
   }
 
   /**
-   * {@code GCX_SUCCESS} if the event's work has finished, {@code GCX_ERROR_NOT_READY} if not; the
-   * latter sets no message.
+   * Returns {@code GCX_SUCCESS} if the event's work has finished, {@code GCX_ERROR_NOT_READY} if
+   * not; the latter sets no message. Never waits.
    *
    * @param event event
    * @return whether all has finished
@@ -1318,11 +1375,15 @@ public final class Raw {
   }
 
   /**
-   * Milliseconds between the two events' work. Both need {@code EventOption.TIMING} and to have
-   * finished.
+   * Returns the milliseconds between the completion of two events' work. Both need {@code
+   * EventOption.TIMING}.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_HANDLE} one has no timing or was never recorded, or they
-   * are of two devices; {@code GCX_ERROR_NOT_READY} one has not finished. The message says which.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_HANDLE} one has no timing or was never recorded, or they are of
+   * different devices; the message says which
+   * <li>{@code GCX_ERROR_NOT_READY} the work of one has not finished; the message says which
+   * </ul>
    *
    * @param start start
    * @param end end
@@ -1334,12 +1395,11 @@ public final class Raw {
   }
 
   /**
-   * One may be given to any number of calls. Once it was signalled, all calls that wait with it,
-   * and all that come later, also for SMs that are free, return with {@code
-   * GCX_ERROR_NOT_PERMITTED}. When {@code Cancel.signal} returns, each call that waits has been
-   * granted its SMs and returns {@code GCX_SUCCESS}, or is out of the queue, of leases and of
-   * reservations: it is never granted any, and holds up no other request. The handle is the
-   * caller's; destroying it cancels no wait.
+   * Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
+   * it is signalled, all calls that wait with it, and all later ones, fail with {@code
+   * GCX_ERROR_NOT_PERMITTED}, even if SMs are free. When {@code Cancel.signal} returns, each
+   * waiting call either has its SMs and returns {@code GCX_SUCCESS}, or has left the queue.
+   * Destroying the handle cancels nothing.
    *
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
@@ -1349,12 +1409,11 @@ public final class Raw {
   }
 
   /**
-   * One may be given to any number of calls. Once it was signalled, all calls that wait with it,
-   * and all that come later, also for SMs that are free, return with {@code
-   * GCX_ERROR_NOT_PERMITTED}. When {@code Cancel.signal} returns, each call that waits has been
-   * granted its SMs and returns {@code GCX_SUCCESS}, or is out of the queue, of leases and of
-   * reservations: it is never granted any, and holds up no other request. The handle is the
-   * caller's; destroying it cancels no wait.
+   * Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
+   * it is signalled, all calls that wait with it, and all later ones, fail with {@code
+   * GCX_ERROR_NOT_PERMITTED}, even if SMs are free. When {@code Cancel.signal} returns, each
+   * waiting call either has its SMs and returns {@code GCX_SUCCESS}, or has left the queue.
+   * Destroying the handle cancels nothing.
    *
    * @param cancel cancel
    * @throws GcxException the result is no success
@@ -1364,12 +1423,11 @@ public final class Raw {
   }
 
   /**
-   * One may be given to any number of calls. Once it was signalled, all calls that wait with it,
-   * and all that come later, also for SMs that are free, return with {@code
-   * GCX_ERROR_NOT_PERMITTED}. When {@code Cancel.signal} returns, each call that waits has been
-   * granted its SMs and returns {@code GCX_SUCCESS}, or is out of the queue, of leases and of
-   * reservations: it is never granted any, and holds up no other request. The handle is the
-   * caller's; destroying it cancels no wait.
+   * Create, signal and destroy a cancellation object. It can be passed to any number of calls. Once
+   * it is signalled, all calls that wait with it, and all later ones, fail with {@code
+   * GCX_ERROR_NOT_PERMITTED}, even if SMs are free. When {@code Cancel.signal} returns, each
+   * waiting call either has its SMs and returns {@code GCX_SUCCESS}, or has left the queue.
+   * Destroying the handle cancels nothing.
    *
    * @param cancel cancel
    * @throws GcxException the result is no success
@@ -1379,16 +1437,16 @@ public final class Raw {
   }
 
   /**
-   * Sets how many green contexts without handle or stream gcx keeps on each device: 64 at first.
-   * Those beyond are destroyed, the longest unused first, with those of their streams that were
-   * given up, but not while such a stream captures a graph. 0 keeps none. The driver gives little
-   * of their memory back (about 1 MiB of 5, or nothing before the next is made) and loses the rest
-   * permanently, so that a limit which is too small costs more memory than it saves.
+   * Sets how many green contexts without handle or stream gcx caches on each device. The default is
+   * 64; 0 caches none. Contexts beyond the limit are destroyed with their idle streams, least
+   * recently used first, but not while one of their streams captures a graph. The driver returns
+   * little of their memory (about 1 MiB of 5, or nothing before the next context is created) and
+   * leaks the rest, so a limit that is too small costs more memory than it saves.
    *
-   * <p>Contexts that {@code Cache.prepare} or {@code Lease.prepare} made or found count towards the
-   * limit, but only this function and {@code Cache.trim} destroy them. A limit below their number
-   * destroys the others first; no more contexts than the limit stay prepared, those in use and used
-   * last.
+   * <p>Prepared contexts ({@code Cache.prepare}, {@code Lease.prepare}) count towards the limit,
+   * but only this function and {@code Cache.trim} destroy them. A limit below their number destroys
+   * the other contexts first; then the prepared contexts that are in use or were used most recently
+   * stay.
    *
    * @param keptContexts kept contexts
    * @throws GcxException the result is no success
@@ -1398,14 +1456,13 @@ public final class Raw {
   }
 
   /**
-   * Destroys the kept contexts beyond that number, all devices together, now: the longest unused
-   * first, prepared or not, and the given-up streams of all that stay, but those at work. The limit
-   * stays as it is. Never while a library may still name a stream that was given up, as PyTorch's
-   * allocator does ({@code Stream.close}). *trimmed, if not NULL, says what was done, and what
-   * could not be.
+   * Destroys the cached contexts beyond a number, all devices together, least recently used first,
+   * prepared or not, and the idle streams without handles of all contexts. The limit does not
+   * change. Never call it while a library can still name a stream whose handle was destroyed, as
+   * PyTorch's allocator does ({@code Stream.close}). *trimmed, if not NULL, receives the result.
    *
-   * <p>Errors: what the driver says if it refuses to destroy something; the rest was trimmed then,
-   * and the message has the numbers.
+   * <p>Errors: the driver's, if it refuses to destroy something. The rest was trimmed then, and the
+   * message has the numbers.
    *
    * @param keptContexts kept contexts
    * @return trimmed
@@ -1416,7 +1473,7 @@ public final class Raw {
   }
 
   /**
-   * Fills *stats, since the driver was opened.
+   * Returns the statistics of the cache since the driver was opened.
    *
    * @return stats
    * @throws GcxException the result is no success
@@ -1426,39 +1483,43 @@ public final class Raw {
   }
 
   /**
-   * Acquires sm_count SMs of the device, or {@code GCX_REST}. params may be NULL. What the lease
-   * really got is in {@code Lease.info}. The first lease over a set of SMs makes a context of them,
-   * with the cost of one (above), later ones take microseconds. [13.1+] Each context that the lease
-   * has, over its changes, has balanced workqueues ({@code
-   * GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED}): none in common with other such contexts, when
-   * possible. On older drivers leases share the process's queues; {@code
-   * LeaseRequest.withOwnQueues} is refused there. The handle is the caller's, to be given to {@code
-   * Lease.close}.
+   * Acquires sm_count SMs of a device, or {@code GCX_REST}, for exclusive use within this process.
+   * params may be NULL.
    *
-   * <p>Errors: those of {@code Context.create};
+   * <p>The count is rounded up to whole atoms; {@code Lease.info}() returns what was acquired. The
+   * first lease over a set of SMs creates its context (1 to 3 ms, waits for running kernels); later
+   * leases take about 1 us. If other leases have the SMs, blocks for at most params-&gt;timeout_ms.
+   * Requests are served in order of arrival.
+   *
+   * <p>[13.1+] The contexts of a lease have balanced workqueues ({@code
+   * GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED}), shared with no other such context where possible. On
+   * older drivers all leases share the process's queues; {@code LeaseRequest.withOwnQueues} fails
+   * there.
+   *
+   * <p>Errors: those of {@code Context.create}, and
    * <ul>
-   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} others hold the SMs, or wait for them, and after
-   * timeout_ms still did; the message says who
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} the wait was cancelled by {@code Cancel.signal}; another
-   * copy of gcx in this process has acquired leases, and the message has the paths of both
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other leases have the SMs or wait for them, still after
+   * timeout_ms; the message names them
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} {@code Cancel.signal}() was called; or another copy of gcx
+   * in this process has leases, and the message has the paths of both
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device, or the reservation, has fewer
-   * SMs than requested {@code GCX_ERROR_NOT_READY} there are leases of another family, and which
-   * SMs the families' atoms hold isn't known: call {@code Device.mapSms} for both {@code
-   * GCX_ERROR_NOT_SUPPORTED} {@code LeaseRequest.withOwnQueues} on a driver before 13.1 {@code
-   * GCX_ERROR_INVALID_DEVICE} no such device
-   * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; unknown flags, a family that has no leases,
-   * a name that is too long; min_sm_count or exclusive_sm_count is more than sm_count
+   * SMs than requested
+   * <li>{@code GCX_ERROR_NOT_READY} there are leases of another family: call {@code
+   * Device.mapSms}() for both families first
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} {@code LeaseRequest.withOwnQueues} on a driver before 13.1
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
+   * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; the family has no leases; the name is too
+   * long; min_sm_count or exclusive_sm_count is greater than sm_count
    * </ul>
    *
    * @param device device
    * @param smCount SM count
    * @param flags flags
    * @param family family
-   * @param minSmCount SMs: so many will do if those asked for can't be had; 0: no less than
-   *     asked for, and of {@code GCX_REST} one atom
-   * @param exclusiveSmCount with {@code LeaseRequest.withSharing}: so many of the SMs are its
-   *     alone
-   * @param timeoutMs milliseconds to wait for the SMs; 0: don't; {@code GCX_FOREVER}
+   * @param minSmCount smallest acceptable SM count; 0: the requested count, or one atom with
+   *     {@code GCX_REST}
+   * @param exclusiveSmCount with {@code LeaseRequest.withSharing}: SMs that it has exclusively
+   * @param timeoutMs milliseconds to wait for the SMs; 0: do not wait; {@code GCX_FOREVER}
    * @param cancel cancel
    * @param name name
    * @return a handle, the caller's to destroy
@@ -1487,12 +1548,11 @@ public final class Raw {
   }
 
   /**
-   * Releases the lease. Its SMs are free when this returns, whatever other threads do with the
-   * lease: their calls finish, or fail with {@code GCX_ERROR_CONTEXT_IS_DESTROYED} or {@code
-   * GCX_ERROR_INVALID_HANDLE}. Its work finishes, and the work of the SMs' next holder waits for
-   * that. Its streams end with it: they answer {@code GCX_ERROR_CONTEXT_IS_DESTROYED} to everything
-   * but {@code Stream.close}. Never waits for work; waits for a change of the lease that another
-   * thread is making.
+   * Releases the lease. Its SMs are free when this returns. Its work finishes, and the work of the
+   * next owner of the SMs waits for that. Calls that other threads make with the lease complete, or
+   * fail with {@code GCX_ERROR_CONTEXT_IS_DESTROYED} or {@code GCX_ERROR_INVALID_HANDLE}. Its
+   * streams fail with {@code GCX_ERROR_CONTEXT_IS_DESTROYED} in every function but {@code
+   * Stream.close}. Never waits for work; waits for a resize that another thread is making.
    *
    * @param lease lease
    * @throws GcxException the result is no success
@@ -1502,20 +1562,20 @@ public final class Raw {
   }
 
   /**
-   * Gives the leases of sizes[0 .. count - 1] other sizes, all in one operation or none: one can
-   * grow by what another gives. Work in flight finishes where it runs; later work of their streams
-   * runs on the new SMs, behind what was before in its stream. Takes microseconds where contexts of
-   * the new sets are kept (see {@code Lease.prepare}), and else the time to make them, which holds
-   * up no other lease.
+   * Resizes the leases of sizes[0 .. count - 1] in one operation: all of them or none. One lease
+   * can grow by the SMs that another gives up in the same call. Work in flight finishes where it
+   * runs; later work of the streams runs on the new SMs. Takes microseconds if the contexts of the
+   * new sets are cached ({@code Lease.prepare}); otherwise the time to create them, which delays no
+   * other lease.
    *
-   * <p>Errors: those of {@code Context.create};
+   * <p>Errors: those of {@code Context.create}, and
    * <ul>
-   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} the SMs that the leases have and those that are free
-   * don't suffice, or others wait for them; the message says who
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} the SMs of the leases and the free ones are too few, or
+   * other requests wait for them; the message names them
    * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the leases are of two devices or families;
-   * the sizes, rounded to whole atoms, never fit on the device or in the reservation, even if all
-   * SMs were free; one is less than its lease's exclusive_sm_count {@code GCX_ERROR_INVALID_VALUE}
-   * count or an sm_count is 0, a lease is there twice, unknown flags
+   * the sizes exceed the device or the reservation; or a size is less than the lease's
+   * exclusive_sm_count
+   * <li>{@code GCX_ERROR_INVALID_VALUE} count or an sm_count is 0, or a lease is listed twice
    * </ul>
    *
    * @param sizes sizes
@@ -1527,17 +1587,17 @@ public final class Raw {
   }
 
   /**
-   * Makes the contexts that {@code Lease.resize} with sizes[0 .. count - 1] would need, and changes
-   * nothing. Until one of the leases is released, each change of the same leases that comes to the
-   * same numbers of SMs brings these sets back, as long as no other lease has their SMs (of a
-   * device, the last 1,024 layouts). For a thread of the caller's that makes ahead of time what is
-   * to be changed in microseconds later, one call for each layout, between which the caller reports
-   * its progress and may stop. Before there are leases it is {@code Cache.prepare} with {@code
-   * PrepareOption.FOR_LEASES}. The contexts are prepared from then on, as after {@code
-   * Cache.prepare}.
+   * Creates the contexts that {@code Lease.resize}() with sizes[0 .. count - 1] would need, and
+   * resizes nothing. Until one of the leases is released, every resize of the same leases to the
+   * same SM counts returns to these sets, if no other lease has their SMs (of a device, the last
+   * 1,024 layouts). Call it from a background thread, once for each layout. The contexts count as
+   * prepared ({@code Cache.prepare}). Before there are leases, use {@code Cache.prepare}() with
+   * {@code PrepareOption.FOR_LEASES}.
    *
-   * <p>Errors: those of {@code Lease.resize}; {@code GCX_ERROR_INVALID_VALUE} the limit is too
-   * small, as at {@code Cache.prepare}.
+   * <p>Errors: those of {@code Lease.resize}, and
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} the cache limit is too small, as for {@code Cache.prepare}
+   * </ul>
    *
    * @param sizes sizes
    * @throws GcxException the result is no success
@@ -1547,11 +1607,14 @@ public final class Raw {
   }
 
   /**
-   * Releases from and gives all its SMs to the lease to, past those who wait: both or nothing, also
-   * if another thread releases one of them. flags as above.
+   * Releases the lease from and gives all its SMs to the lease to, ahead of waiting requests, in
+   * one operation. flags are those of a resize.
    *
-   * <p>Errors: those of {@code Lease.resize}; {@code GCX_ERROR_NOT_SUPPORTED} [13.1+] the SMs of
-   * both can't go together, see {@code Context.create}.
+   * <p>Errors: those of {@code Lease.resize}, and
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} [13.1+] the driver refuses the combined set, see {@code
+   * Context.create}
+   * </ul>
    *
    * @param from from
    * @param to to
@@ -1563,7 +1626,7 @@ public final class Raw {
   }
 
   /**
-   * Fills *info.
+   * Returns the properties of a lease.
    *
    * @param lease lease
    * @return info
@@ -1574,7 +1637,7 @@ public final class Raw {
   }
 
   /**
-   * The SMs that the lease has now, as a resource.
+   * Returns the SMs that the lease has now, as a resource.
    *
    * @param lease lease
    * @return resource
@@ -1585,12 +1648,14 @@ public final class Raw {
   }
 
   /**
-   * The leases of a device, or of all (-1): those that hold SMs in the order in which they were
-   * acquired, then those that wait, the first first. capacity is the room in leases, which may be
-   * NULL if that is 0.
+   * Lists the leases of a device, or of all (-1): first those that have SMs, in order of
+   * acquisition, then the waiting requests in the order of their queue. leases may be NULL if
+   * capacity is 0.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device; {@code GCX_ERROR_INVALID_VALUE}
-   * capacity is too small: *count then holds what is needed.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
+   * </ul>
    *
    * @param device device
    * @return leases
@@ -1601,8 +1666,8 @@ public final class Raw {
   }
 
   /**
-   * A stream of the lease, that follows it (above). params as of {@code Context.createStream}. The
-   * handle is the caller's, to be given to {@code Stream.close}.
+   * Creates a stream of the lease, which follows it to other SMs (see Leases). params are those of
+   * {@code Context.createStream}. Destroy it with {@code Stream.close}().
    *
    * @param lease lease
    * @param sync {@code GCX_STREAM_NON_BLOCKING}
@@ -1615,10 +1680,10 @@ public final class Raw {
   }
 
   /**
-   * Waits until the work of the lease's streams has finished, those that were destroyed among them,
-   * on whatever SMs it was submitted. Other work on the lease's SMs doesn't count, that of former
-   * holders only where work of these streams is behind it. Blocks the calling thread. Errors of
-   * that work appear here with the driver's code. A stream that captures a graph is not waited for.
+   * Waits until all work of the lease's streams has finished, including destroyed streams and work
+   * submitted before the last resize. Does not wait for other work on its SMs, nor for a stream
+   * that captures a graph. Blocks the calling thread. Errors of that work are returned with the
+   * driver's code.
    *
    * @param lease lease
    * @throws GcxException the result is no success
@@ -1628,8 +1693,8 @@ public final class Raw {
   }
 
   /**
-   * {@code GCX_SUCCESS} if that work has finished, {@code GCX_ERROR_NOT_READY} if not; the latter
-   * sets no message.
+   * Returns {@code GCX_SUCCESS} if the work that {@code Lease.synchronize}() waits for has
+   * finished, {@code GCX_ERROR_NOT_READY} if not; the latter sets no message.
    *
    * @param lease lease
    * @return whether all has finished
@@ -1640,17 +1705,18 @@ public final class Raw {
   }
 
   /**
-   * From now on this process's leases are published, those that there are and those to come, up to
-   * 512 at a time. name is for lists, copied; NULL: the program's. Of a process that publishes
-   * already it changes the name. Opens the driver.
+   * Publishes this process's leases, present and future, up to 512 at a time. name is for lists and
+   * is copied; NULL: the program's name. If the process publishes already, changes the name. Opens
+   * the driver.
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} the folder is a link or another user's, or others may enter
-   * it
-   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the file can't be made: /dev/shm or the folder of {@code
-   * GCX_RESERVATION_DIR} is missing, full or read-only {@code GCX_ERROR_INVALID_VALUE} name is too
-   * long, or {@code GCX_RESERVATION_DIR} is not an absolute path
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} the folder is a link, belongs to another user or is open to
+   * others
+   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the file cannot be created: /dev/shm or the folder of
+   * <li>{@code GCX_RESERVATION_DIR} is missing, full or read-only
+   * <li>{@code GCX_ERROR_INVALID_VALUE} name is too long, or {@code GCX_RESERVATION_DIR} is not an
+   * absolute path
    * </ul>
    *
    * @param name name
@@ -1661,7 +1727,7 @@ public final class Raw {
   }
 
   /**
-   * No longer. Success also where nothing is published. Opens no driver.
+   * Stops publishing. Succeeds if nothing is published. Opens no driver.
    *
    * @throws GcxException the result is no success
    */
@@ -1670,12 +1736,14 @@ public final class Raw {
   }
 
   /**
-   * The processes that publish, this one among them if it does. capacity is the room in processes,
-   * which may be NULL if that is 0. Opens no driver.
+   * Lists the processes that publish, including this one. Opens no driver. processes may be NULL if
+   * capacity is 0. If the user's own folder is missing, the list is empty.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
-   * needed; {@code GCX_ERROR_NOT_PERMITTED} and {@code GCX_ERROR_OPERATING_SYSTEM} as of {@code
-   * Published.start}, but if the user's own folder is missing the list is empty.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
+   * Published.start}
+   * </ul>
    *
    * @return processes
    * @throws GcxException the result is no success
@@ -1685,11 +1753,10 @@ public final class Raw {
   }
 
   /**
-   * The leases of the processes that publish: of each process those that hold SMs in the order in
-   * which they were acquired, then those that wait, the first first. Two exclusive leases of one
-   * process never have an atom in common. Across processes there are no such promises: leases are a
-   * process's own, and reservations (below) are what processes agree on. capacity is the room in
-   * leases, which may be NULL if that is 0. Opens no driver.
+   * Lists the leases of the processes that publish: of each process first those that have SMs, in
+   * order of acquisition, then the waiting requests in the order of their queue. Exclusive leases
+   * of one process have no atom in common; leases of two processes can. Opens no driver. leases may
+   * be NULL if capacity is 0.
    *
    * <p>Errors: those of {@code Published.processes}.
    *
@@ -1701,39 +1768,37 @@ public final class Raw {
   }
 
   /**
-   * Takes sm_count SMs of the device, or {@code GCX_REST}, from all processes that take theirs in
-   * the same folder. params may be NULL. Makes no context. The handle is the caller's, to be given
-   * to {@code Reservation.close}. Waiting is a look every 20 ms at most, and no thread. timeout_ms
-   * bounds all waiting; but if other processes have the folder locked, which takes them less than a
-   * millisecond, the call waits for that for up to 500 ms even if timeout_ms is shorter.
+   * Acquires sm_count SMs of the device, or {@code GCX_REST}, that no other process has. params may
+   * be NULL. Creates no context. Waits by polling every 20 ms or less; starts no thread. If other
+   * processes have the folder locked, which takes them less than a millisecond, waits up to 500 ms
+   * for the lock even if timeout_ms is shorter.
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} others hold the SMs, or wait for them, and after
-   * timeout_ms still did; the message says who. Or others changed the folder all that time
-   * <li>{@code GCX_ERROR_NOT_PERMITTED} the wait was given up by {@code Cancel.signal}; the folder
-   * is another user's, or too many may enter it
-   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the folder isn't there, the disk is full, the folder
-   * read-only; a file there can't be believed; a process stopped in the middle of a change;
-   * /dev/shm/gcx-UID was removed, and a process still has a reservation in it
-   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device has not so many SMs, whoever
-   * holds them; inside gcx exec, the partition has not, or is of another family
-   * <li>{@code GCX_ERROR_NOT_SUPPORTED} the max-cluster family on a device that has none; inside
-   * gcx exec, the driver divides the partition into no atoms of the device
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other processes have the SMs or wait for them, still
+   * after timeout_ms, and the message names them; or they changed the folder all that time
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} {@code Cancel.signal}() was called; or the folder belongs
+   * to another user or is open to others
+   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} the folder is missing, full or read-only; it has an
+   * invalid file; a process was stopped in the middle of a change; /dev/shm/gcx-UID was removed
+   * while a process has a reservation in it
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} the device, or inside gcx exec the
+   * partition, has fewer SMs or is of another family
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} the device has no max-cluster family; inside gcx exec, the
+   * driver divides the partition into other atoms than the device
    * <li>{@code GCX_ERROR_NOT_FOUND} inside gcx exec, the partition's reservation has ended
-   * <li>{@code GCX_ERROR_INVALID_DEVICE} no such device
-   * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; unknown flags, a family that has no
-   * reservations, a name or path that is too long, a path that is not absolute; min_sm_count is
-   * more than sm_count
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
+   * <li>{@code GCX_ERROR_INVALID_VALUE} sm_count is 0; the family has no reservations; the name or
+   * path is too long; the path is not absolute; min_sm_count is greater than sm_count
    * </ul>
    *
    * @param device device
    * @param smCount SM count
    * @param flags flags
    * @param family family
-   * @param minSmCount SMs: so many will do if those asked for can't be had; 0: no less than
-   *     asked for, and of {@code GCX_REST} one atom
-   * @param timeoutMs milliseconds to wait for the SMs; 0: don't; {@code GCX_FOREVER}
+   * @param minSmCount smallest acceptable SM count; 0: the requested count, or one atom with
+   *     {@code GCX_REST}
+   * @param timeoutMs milliseconds to wait for the SMs; 0: do not wait; {@code GCX_FOREVER}
    * @param cancel cancel
    * @param name name
    * @param folder an absolute path; NULL: see above
@@ -1763,12 +1828,14 @@ public final class Raw {
   }
 
   /**
-   * Writes what another process joins the reservation by: text, to be given to it in its
-   * environment or on its command line. It is the path of the reservation's file, so that it works
-   * where that path leads to the same folder. capacity is the room in token, in bytes; {@code
-   * GCX_MAX_RESERVATION_TOKEN} is enough.
+   * Writes the token with which another process joins the reservation: text for its environment or
+   * command line. It is the path of the reservation's file. capacity is the room in token, in
+   * bytes; {@code GCX_MAX_RESERVATION_TOKEN} is always enough.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} capacity is too small
+   * </ul>
    *
    * @param reservation reservation
    * @return token
@@ -1779,14 +1846,17 @@ public final class Raw {
   }
 
   /**
-   * Joins a reservation that another process, or this one, has: it lasts until all who joined have
-   * given it up. Opens no driver, and works in a forked child too. The handle is the caller's, to
-   * be given to {@code Reservation.close}.
+   * Joins a reservation of another process, or of this one. The reservation lasts until all that
+   * joined it have released it. Opens no driver, and works in a forked child.
    *
-   * <p>Errors: {@code GCX_ERROR_NOT_FOUND} the reservation has ended, or was never there {@code
-   * GCX_ERROR_INVALID_VALUE} the token is none {@code GCX_ERROR_ALREADY_ACQUIRED} other processes
-   * changed the folder all the time for 5 s {@code GCX_ERROR_NOT_PERMITTED}, {@code
-   * GCX_ERROR_OPERATING_SYSTEM} as of {@code Device.reserve}
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_FOUND} the reservation has ended or never existed
+   * <li>{@code GCX_ERROR_INVALID_VALUE} token is not a token
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} other processes changed the folder continuously for 5 s
+   * <li>{@code GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
+   * Device.reserve}
+   * </ul>
    *
    * @param token token
    * @return a handle, the caller's to destroy
@@ -1797,9 +1867,8 @@ public final class Raw {
   }
 
   /**
-   * Gives the reservation up. If no other process joined it, and no lease was acquired in it that
-   * is still there, its SMs can be had by others at once. A forked child has none of its parent's
-   * handles.
+   * Releases the reservation. If no other process joined it and no lease in it is left, other
+   * processes can have its SMs at once. A forked child has none of its parent's handles.
    *
    * @param reservation reservation
    * @throws GcxException the result is no success
@@ -1809,7 +1878,7 @@ public final class Raw {
   }
 
   /**
-   * Fills *info. Opens no driver.
+   * Returns the properties of a reservation. Opens no driver.
    *
    * @param reservation reservation
    * @return info
@@ -1820,13 +1889,15 @@ public final class Raw {
   }
 
   /**
-   * The reservation's SMs as a resource of this process, to be split and to make contexts of. Opens
-   * the driver.
+   * Returns the reservation's SMs as a resource of this process. Opens the driver.
    *
-   * <p>Errors: {@code GCX_ERROR_NO_DEVICE} no device of this process has the reservation's UUID;
-   * {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} this process sees other atoms than the one
-   * that took the reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, and that one was
-   * not.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NO_DEVICE} no device of this process has the reservation's UUID
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} this process sees other atoms than the
+   * process that acquired the reservation, or is limited by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and
+   * that one was not
+   * </ul>
    *
    * @param reservation reservation
    * @return resource
@@ -1837,24 +1908,25 @@ public final class Raw {
   }
 
   /**
-   * {@code Device.acquire} out of the reservation's SMs alone, and so are the lease's later
-   * changes: leases of a reservation change only together with leases of the same reservation.
-   * params-&gt;family is the reservation's or {@code GCX_SM_FAMILY_NONE}. The lease keeps the
-   * reservation, after {@code Reservation.close} too. A lease that was acquired without a
-   * reservation may have the same SMs as a reservation, but never as another lease.
+   * Acquires a lease within the reservation's SMs, as {@code Device.acquire}() does within the
+   * device. Its resizes stay within the reservation too, and include only leases of the same
+   * reservation. params-&gt;family is the reservation's or {@code GCX_SM_FAMILY_NONE}. The lease
+   * keeps the reservation, also after {@code Reservation.close}(). A lease that was acquired
+   * without a reservation can have SMs of one, but not those of another lease.
    *
-   * <p>Errors: those of {@code Device.acquire} and of {@code Reservation.sms}; {@code
-   * GCX_ERROR_INVALID_VALUE} another family.
+   * <p>Errors: those of {@code Device.acquire} and of {@code Reservation.sms}, and
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} another family
+   * </ul>
    *
    * @param reservation reservation
    * @param smCount SM count
    * @param flags flags
    * @param family family
-   * @param minSmCount SMs: so many will do if those asked for can't be had; 0: no less than
-   *     asked for, and of {@code GCX_REST} one atom
-   * @param exclusiveSmCount with {@code LeaseRequest.withSharing}: so many of the SMs are its
-   *     alone
-   * @param timeoutMs milliseconds to wait for the SMs; 0: don't; {@code GCX_FOREVER}
+   * @param minSmCount smallest acceptable SM count; 0: the requested count, or one atom with
+   *     {@code GCX_REST}
+   * @param exclusiveSmCount with {@code LeaseRequest.withSharing}: SMs that it has exclusively
+   * @param timeoutMs milliseconds to wait for the SMs; 0: do not wait; {@code GCX_FOREVER}
    * @param cancel cancel
    * @param name name
    * @return a handle, the caller's to destroy
@@ -1883,15 +1955,18 @@ public final class Raw {
   }
 
   /**
-   * The reservations of a folder, by device, of each those that have SMs in the order in which they
-   * were taken, then those that wait, the first first. folder: NULL as in {@code
-   * gcx_reservation_params}. capacity is the room in reservations, which may be NULL if that is 0.
-   * Opens no driver and needs no GPU. What can't be believed is left out, with a warning in the
-   * log. What the dead left is removed, where this process may.
+   * Lists the reservations of a folder by device: first those that have SMs, in order of
+   * acquisition, then the waiting requests in the order of their queue. folder may be NULL, as in
+   * {@code gcx_reservation_params}. reservations may be NULL if capacity is 0. Opens no driver and
+   * needs no GPU. Invalid files are skipped with a warning in the log. Files of processes that have
+   * ended are removed where this process may. If the user's own folder is missing, the list is
+   * empty.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
-   * needed; {@code GCX_ERROR_NOT_PERMITTED} and {@code GCX_ERROR_OPERATING_SYSTEM} as of {@code
-   * Device.reserve}, but that the user's own folder, if it is missing, has no reservations.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_PERMITTED}, {@code GCX_ERROR_OPERATING_SYSTEM} as for {@code
+   * Device.reserve}
+   * </ul>
    *
    * @param folder an absolute path; NULL: see above
    * @return reservations
@@ -1902,10 +1977,13 @@ public final class Raw {
   }
 
   /**
-   * Fills *info: by the driver's attribute CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of which nobody has
-   * measured yet whether it tells the truth. Makes no context.
+   * Reports whether the device is used by way of MPS, from CU_DEVICE_ATTRIBUTE_MPS_ENABLED, whose
+   * accuracy was not measured. Creates no context.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_DEVICE} no such device.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} there is no such device
+   * </ul>
    *
    * @param device device
    * @return info
@@ -1916,8 +1994,8 @@ public final class Raw {
   }
 
   /**
-   * Fills *info. Opens no driver: before one is open it looks at the one that would be opened and
-   * at libcuda.so.1, if they are loaded; CUDA has started if somebody has called cuInit there.
+   * Returns the number of connections. Opens no driver: before one is open, looks at the libraries
+   * that are loaded. CUDA has started if cuInit was called there.
    *
    * @return info
    * @throws GcxException the result is no success
@@ -1927,16 +2005,19 @@ public final class Raw {
   }
 
   /**
-   * Asks for connections, 1 to {@code GCX_MAX_CONNECTIONS}, before CUDA starts: sets
-   * CUDA_DEVICE_MAX_CONNECTIONS in the process's environment, unless it holds as many or more. To
-   * be called at the beginning of a program, before other threads run, since nothing may read the
-   * environment meanwhile; processes that it starts inherit the number. Opens no driver. Succeeds
-   * also once CUDA has started with as many or more. CUDA reads the variable in cuInit, and not
-   * later (measured on 13.0).
+   * Requests connections, 1 to {@code GCX_MAX_CONNECTIONS}, before CUDA starts: sets
+   * CUDA_DEVICE_MAX_CONNECTIONS in the process's environment unless it is as large already. CUDA
+   * reads it in cuInit and never again (measured on 13.0). Call it at the start of the program,
+   * before other threads can read the environment. Child processes inherit the number. Opens no
+   * driver. Succeeds after CUDA has started if there are enough connections.
    *
-   * <p>Errors: {@code GCX_ERROR_NOT_PERMITTED} CUDA has started with fewer, or certain is 0: it is
-   * too late; {@code GCX_ERROR_INVALID_VALUE} connections is 0 or more than {@code
-   * GCX_MAX_CONNECTIONS}.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} CUDA has started with fewer, or certain is 0: it is too
+   * late
+   * <li>{@code GCX_ERROR_INVALID_VALUE} connections is 0 or greater than {@code
+   * GCX_MAX_CONNECTIONS}
+   * </ul>
    *
    * @param connections connections
    * @throws GcxException the result is no success
@@ -1946,22 +2027,25 @@ public final class Raw {
   }
 
   /**
-   * Takes a copy of a captured graph, a CUgraph or cudaGraph_t. captured stays the caller's, can be
-   * destroyed or changed at once, and its own executables run on. params may be NULL. Reads each
-   * node once. The handle is the caller's, to be given to {@code Graph.close}. The green contexts
-   * of gcx that kernels were captured in must still exist; they stay as long as the graph does.
+   * Creates a movable graph from a captured one, a CUgraph or cudaGraph_t. Copies it: the caller
+   * can destroy or change the captured graph at once. params may be NULL. The green contexts of gcx
+   * that kernels were captured in must exist; the graph keeps them.
    *
-   * <p>Errors: {@code GCX_ERROR_NOT_SUPPORTED} a node can't be moved; the message has its kind and
-   * number; {@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} kernels of two devices, or of more
-   * than {@code GCX_MAX_GRAPH_PARTS} contexts; {@code GCX_ERROR_INVALID_CONTEXT} the graph has no
-   * kernels, and no context is current that would tell its device; {@code
-   * GCX_ERROR_CONTEXT_IS_DESTROYED} a context that kernels were captured in was destroyed; {@code
-   * GCX_ERROR_INVALID_VALUE} unknown flags.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} a node cannot be moved; the message has its kind and number
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_CONFIGURATION} kernels of two devices, or of more than
+   * <li>{@code GCX_MAX_GRAPH_PARTS} contexts
+   * <li>{@code GCX_ERROR_INVALID_CONTEXT} the graph has no kernels, and no context is current to
+   * tell its device
+   * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} a context that kernels were captured in was
+   * destroyed
+   * </ul>
    *
    * @param captured captured
    * @param flags flags
-   * @param maxExecutables that are kept, the last used; 0: 16. Each holds its contexts, and
-   *     some device memory: 0.12 MiB with 3 nodes on an H200
+   * @param maxExecutables cached executables, least recently used evicted first; 0: 16. Each
+   *     keeps its contexts and some device memory: 0.12 MiB with 3 nodes on an H200
    * @return a handle, the caller's to destroy
    * @throws GcxException the result is no success
    */
@@ -1970,7 +2054,7 @@ public final class Raw {
   }
 
   /**
-   * Gives the graph and its executables up. Work in flight finishes. Never waits for it.
+   * Destroys the graph and its executables. Never waits; work in flight finishes.
    *
    * @param graph graph
    * @throws GcxException the result is no success
@@ -1980,18 +2064,20 @@ public final class Raw {
   }
 
   /**
-   * Launches the graph in the stream, all parts on the SMs that the stream has now. Of a lease's
-   * stream: a change of the lease waits for calls of this that are under way, so that the work is
-   * of the SMs before or after it, and is waited for as all work of the stream is. In a stream of
-   * the primary context, made by someone else, the graph runs as it was captured; in one of another
-   * context, where that is. The first launch on a set of SMs makes the executable, see {@code
-   * Graph.prepare}; later ones cost what cuGraphLaunch does.
+   * Launches the graph in the stream, with all parts on the SMs that the stream has now. A resize
+   * of a lease waits for launches in progress in its streams, so each launch runs on the SMs from
+   * before or after it. In a stream of the primary context that other code created, the graph runs
+   * as it was captured. The first launch on a set of SMs instantiates the executable ({@code
+   * Graph.prepare}); later ones cost as much as cuGraphLaunch.
    *
-   * <p>Errors: those of {@code Graph.prepare}; {@code GCX_ERROR_INVALID_DEVICE} the stream is of
-   * another device; {@code GCX_ERROR_CONTEXT_IS_DESTROYED} the graph was captured in a context that
-   * someone else made and has destroyed, and is to run there; {@code
-   * GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream is capturing a graph: add the captured graph
-   * to that as a child node instead.
+   * <p>Errors: those of {@code Graph.prepare}, and
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} the stream is of another device
+   * <li>{@code GCX_ERROR_CONTEXT_IS_DESTROYED} the graph is to run as it was captured, in a context
+   * that other code has destroyed
+   * <li>{@code GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream captures a graph: add the captured
+   * graph to that one as a child node instead
+   * </ul>
    *
    * @param graph graph
    * @param stream stream
@@ -2002,10 +2088,12 @@ public final class Raw {
   }
 
   /**
-   * The same of a graph with several parts: part i runs on the SMs of streams[i], for streams[0 ..
-   * count - 1], and count is the number of parts. It is launched in streams[0]; it runs behind what
-   * all the streams were given before, and what they are given afterwards runs behind it. Parts
-   * with no order between them run side by side.
+   * Launches a graph of several parts: part i on the SMs of streams[i], for streams[0 .. count -
+   * 1]. count is the number of parts. The graph is launched in streams[0], behind the earlier work
+   * of all the streams, and their later work waits for it. Parts without order between them run
+   * concurrently.
+   *
+   * <p>Errors: those of {@code Graph.launch}.
    *
    * @param graph graph
    * @param streams streams
@@ -2016,18 +2104,21 @@ public final class Raw {
   }
 
   /**
-   * Makes the executable for resources[0 .. count - 1] ahead of time, and their contexts if there
-   * are none: one SM resource for all parts, or one for each. flags is 0 or {@code
-   * PrepareOption.FOR_LEASES}, of launches in streams of leases. For a thread of the caller's.
-   * Costs what cuGraphInstantiate does and a little more, 1.3 to 2 us a node, and holds up no
-   * launches of executables that there are. A no-op if it is kept already. It keeps its contexts,
-   * as streams do.
+   * Instantiates the executable for resources[0 .. count - 1] ahead of time, and creates their
+   * contexts if there are none: one SM resource for all parts, or one for each part. flags is 0, or
+   * {@code PrepareOption.FOR_LEASES} for launches in streams of leases. Call it from a background
+   * thread: it costs slightly more than cuGraphInstantiate, 1.3 to 2 us for each node, and delays
+   * no launch. Does nothing if the executable is cached.
    *
-   * <p>Errors: those of {@code Context.create}; {@code GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE} a
-   * cooperative grid is larger than the SMs hold; the message has the kernel's name, its grid and
-   * the largest; {@code GCX_ERROR_INVALID_VALUE} count is neither 1 nor the number of parts;
-   * unknown flags; {@code GCX_ERROR_INVALID_DEVICE} a resource of another device; {@code
-   * GCX_ERROR_NOT_SUPPORTED} the driver did not move a node as it was told, the message says which.
+   * <p>Errors: those of {@code Context.create}, and
+   * <ul>
+   * <li>{@code GCX_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE} a cooperative grid does not fit the SMs; the
+   * message has the kernel's name, its grid and the largest possible
+   * <li>{@code GCX_ERROR_INVALID_VALUE} count is neither 1 nor the number of parts
+   * <li>{@code GCX_ERROR_INVALID_DEVICE} a resource is of another device
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} the driver did not move a node as requested; the message
+   * says which
+   * </ul>
    *
    * @param graph graph
    * @param resources resources
@@ -2039,12 +2130,16 @@ public final class Raw {
   }
 
   /**
-   * Says which part nodes[0 .. count - 1] are of: one of those that there are, or the next. A child
-   * graph's node stands for all of its nodes. Executables for several sets of SMs are given up. If
-   * count is 0, nothing changes. A part that has lost all of its nodes stays, and runs nothing.
+   * Assigns nodes[0 .. count - 1] to a part: an existing one, or the next number. A child graph's
+   * node stands for all its nodes. Destroys the executables that were instantiated for several sets
+   * of SMs. A part without nodes stays and runs nothing. If count is 0, nothing changes.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} no such node; part is more than the number of parts,
-   * or {@code GCX_MAX_GRAPH_PARTS}; part is the next, and count is 0.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} there is no such node; part is greater than the number of
+   * parts or is
+   * <li>{@code GCX_MAX_GRAPH_PARTS}; part is the next one and count is 0
+   * </ul>
    *
    * @param graph graph
    * @param nodes nodes
@@ -2056,13 +2151,15 @@ public final class Raw {
   }
 
   /**
-   * Gives a kernel node other parameters, in the graph and all executables, or nowhere. Launches
-   * from then on have them, work in flight has the former. Takes about a microsecond for each
-   * executable where the driver changes executables, which it doesn't in child graphs; else the
-   * executables are made anew.
+   * Changes the parameters of a kernel node in the graph and all its executables, or in none. Later
+   * launches have them. Takes about 1 us for each executable, where the driver can update
+   * executables; it cannot in child graphs, where the executables are instantiated again.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} no such node, or not a kernel's; arguments that are
-   * too short; what the driver says of the parameters; those of {@code Graph.prepare}.
+   * <p>Errors: those of {@code Graph.prepare}, the driver's about the parameters, and
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} there is no such node; it is not a kernel's; the arguments
+   * are too short
+   * </ul>
    *
    * @param graph graph
    * @param node node
@@ -2073,8 +2170,8 @@ public final class Raw {
    * @param blockX block x
    * @param blockY block y
    * @param blockZ block z
-   * @param arguments each at its place (cuFuncGetParamInfo), as in a C struct; NULL: those that
-   *     it has. Copied
+   * @param arguments at their offsets (cuFuncGetParamInfo), as in a C struct; copied; NULL: the
+   *     present ones
    * @throws GcxException the result is no success
    */
   public static void gcx_graph_set_kernel(
@@ -2102,13 +2199,16 @@ public final class Raw {
   }
 
   /**
-   * Takes over all parameters of another captured graph with the same nodes and order, as of the
-   * same code captured again, in all executables or nowhere. Parts stay. Kernels' parameters alone
-   * cost a microsecond each and executable; whatever else differs has the executables made anew.
-   * captured stays the caller's.
+   * Takes over the parameters of another captured graph with the same nodes in the same order, in
+   * all executables or in none. Parts stay. If only kernel parameters differ, this takes about 1 us
+   * for each kernel and executable; otherwise the executables are instantiated again. The caller
+   * keeps captured.
    *
-   * <p>Errors: those of {@code Graph.create}; {@code GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE} the nodes
-   * or their order differ, the message says where.
+   * <p>Errors: those of {@code Graph.create}, and
+   * <ul>
+   * <li>{@code GCX_ERROR_GRAPH_EXEC_UPDATE_FAILURE} the nodes or their order differ; the message
+   * says where
+   * </ul>
    *
    * @param graph graph
    * @param captured captured
@@ -2119,7 +2219,7 @@ public final class Raw {
   }
 
   /**
-   * Fills *info.
+   * Returns the properties of a graph.
    *
    * @param graph graph
    * @return info
@@ -2130,11 +2230,7 @@ public final class Raw {
   }
 
   /**
-   * The nodes in nodes[0 .. *count - 1]. capacity is the room in nodes, which may be NULL if that
-   * is 0.
-   *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
-   * needed.
+   * Lists the nodes. nodes may be NULL if capacity is 0.
    *
    * @param graph graph
    * @return nodes
@@ -2145,14 +2241,16 @@ public final class Raw {
   }
 
   /**
-   * The SMs that the stream's kernels run on, ascending, in sm_ids[0 .. *count - 1]. capacity is
-   * the room in sm_ids, {@code GCX_MAX_SMS} suffices always. Waits for the stream. Probes again
-   * while fewer SMs than promised were seen, a few times: other work may have held them. More SMs
-   * than promised are reported as seen, and a warning logged: see {@code Device.sharedSms}.
+   * Returns the SMs that the stream's kernels run on, ascending. A capacity of {@code GCX_MAX_SMS}
+   * is always enough. Waits for the stream. If fewer SMs than promised were seen, probes again, a
+   * few times: other work can occupy them. More SMs than promised are returned as seen, with a
+   * warning in the log: see {@code Device.sharedSms}.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is
-   * needed; {@code GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream is capturing a graph; {@code
-   * GCX_ERROR_NOT_READY} other threads changed the stream's lease all the time.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED} the stream captures a graph
+   * <li>{@code GCX_ERROR_NOT_READY} other threads resized the stream's lease all the time
+   * </ul>
    *
    * @param stream stream
    * @return SM ids
@@ -2163,13 +2261,16 @@ public final class Raw {
   }
 
   /**
-   * Reads which SMs each atom of a family holds, from a few contexts that are made for a moment and
-   * not kept: 4 for an H100's coscheduled atoms, 7 for its fine ones, each with the cost of a first
-   * context (above). Once a process and family, also if several threads ask at once; later calls
-   * return at once. For {@code SmResource.smIds} and for overlaps across families.
+   * Reads which SMs each atom of a family has, for {@code SmResource.smIds}() and for overlaps
+   * across families. Creates a few temporary contexts, each at the cost of a first context: 4 for
+   * an H100's coscheduled atoms, 7 for its fine ones. Does so once in a process for each family;
+   * later calls return at once.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} family isn't coscheduled, fine or max-cluster;
-   * {@code GCX_ERROR_NOT_SUPPORTED} under MPS, where the numbers are virtual.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} family is not coscheduled, fine or max-cluster
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} under MPS, where the numbers are virtual
+   * </ul>
    *
    * @param device device
    * @param family family
@@ -2181,20 +2282,17 @@ public final class Raw {
 
   /**
    * Finds the SMs that all partitions of this process share because a module with dynamic
-   * parallelism is loaded, in sm_ids[0 .. *count - 1], ascending; capacity as above. From then on
-   * kernels of every green context of the process also run there, those made before included
-   * (compute capability 9.x; measured on an H200: 2 SMs of the remainder atom, 124 and 125). Other
-   * capabilities have none.
+   * parallelism is loaded, ascending. From then on kernels of every green context of the process
+   * also run there, those created before included (compute capability 9.x; measured on an H200: 2
+   * SMs of the remainder atom, 124 and 125). Other compute capabilities have none.
    *
-   * <p>Returns what {@code Stream.probeSms} has recognised in two disjoint partitions; if that is
-   * nothing, makes contexts of two atoms, with the cost of a first one each, keeps them and probes
-   * both. Once found, the SMs stay known, and later calls return at once. While none are found
-   * *count is 0: modules load lazily, so call this after a kernel of the module was launched.
-   * Thread-safe.
+   * <p>Returns what {@code Stream.probeSms}() has recognised in two disjoint partitions. If that is
+   * nothing, creates two contexts of two atoms, at the cost of a first one each, caches them and
+   * probes both. Once found, the SMs stay known, and later calls return at once. While none are
+   * found *count is 0. Modules load lazily, so call this after a kernel of the module was launched.
    *
    * <p>Errors:
    * <ul>
-   * <li>{@code GCX_ERROR_INVALID_VALUE} capacity is too small: *count then holds what is needed
    * <li>{@code GCX_ERROR_NOT_SUPPORTED} compute capability 9.x under MPS, where the numbers are
    * virtual
    * </ul>
@@ -2208,17 +2306,20 @@ public final class Raw {
   }
 
   /**
-   * Shows which SMs streams[0 .. count - 1] really run on, and whether that is what was promised:
-   * probes each stream as {@code Stream.probeSms} does, one after the other, and compares.
-   * results[0 .. count - 1] receives what was seen of each, in their order; it may be NULL. It is a
-   * problem if a stream's kernels ran on more or fewer SMs than promised, if two streams share SMs,
-   * unless both follow shared leases, and if all partitions share SMs because a module with dynamic
-   * parallelism is loaded. The problems call the streams A, B, and so on. A problem is no error:
-   * the result is {@code GCX_SUCCESS}, and verification-&gt;ok is 0. Simulated drivers prove
+   * Verifies which SMs streams[0 .. count - 1] run on: probes each, one after the other, as {@code
+   * Stream.probeSms}() does, and compares. results[0 .. count - 1] receives what was seen of each
+   * stream. results may be NULL.
+   *
+   * <p>Problems are: a stream ran on more or fewer SMs than promised; two streams share SMs, unless
+   * both belong to shared leases; all partitions share SMs because a module with dynamic
+   * parallelism is loaded. Their texts call the streams A, B and so on. A problem is not an error:
+   * the result is {@code GCX_SUCCESS} and verification-&gt;ok is 0. A simulated driver proves
    * nothing about a GPU.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} count is 0, or the streams are of several devices;
-   * those of {@code Stream.probeSms}.
+   * <p>Errors: those of {@code Stream.probeSms}, and
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} count is 0, or the streams are of different devices
+   * </ul>
    *
    * @param streams streams
    * @return a {@link Verification}, and an array of {@link VerifiedStream}
@@ -2229,13 +2330,15 @@ public final class Raw {
   }
 
   /**
-   * The SMs that the resource holds, ascending, as {@code Device.mapSms} found them. capacity as
-   * above. None are of a resource of 0 SMs.
+   * Returns the numbers of the resource's SMs, ascending, as {@code Device.mapSms}() found them.
    *
-   * <p>Errors: {@code GCX_ERROR_NOT_READY} the family isn't mapped; {@code GCX_ERROR_NOT_SUPPORTED}
-   * it is of a structured split, which can't be mapped: probe a stream of it; {@code
-   * GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource; {@code GCX_ERROR_INVALID_VALUE} capacity
-   * is too small: *count then holds what is needed.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_READY} the family is not mapped
+   * <li>{@code GCX_ERROR_NOT_SUPPORTED} a structured group, which cannot be mapped: probe a stream
+   * of it
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource
+   * </ul>
    *
    * @param resource resource
    * @return SM ids
@@ -2246,10 +2349,14 @@ public final class Raw {
   }
 
   /**
-   * The atom at an index, 0 to atom_count - 1 of {@code Resource.info}, as a resource of its own.
+   * Returns one atom of the resource as a resource. index is 0 to atom_count - 1 of {@code
+   * Resource.info}().
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} no such atom; {@code
-   * GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} there is no such atom
+   * <li>{@code GCX_ERROR_INVALID_RESOURCE_TYPE} not an SM resource
+   * </ul>
    *
    * @param resource resource
    * @param index index
@@ -2261,16 +2368,17 @@ public final class Raw {
   }
 
   /**
-   * Chooses the driver library, before anything opened another. driver is NULL or "" the one that
-   * is open; else the environment's {@code GCX_DRIVER}, if that is set, read as below; else
-   * libcuda.so.1 "sim:SPEC" the simulated driver, e.g. "sim:h100{@literal @}13.0",
-   * "sim:2xh100{@literal @}12.4" or "sim:FILE" with what `gcx info --record` wrote anything else a
-   * path or name for dlopen and opens it, unless it is open already. Calling it is optional: the
-   * first function that needs the driver opens it as with NULL. Nothing falls back in silence:
-   * without a driver each call says so, and the next tries again.
+   * Opens a driver library, unless it is open already. driver is NULL or "" the open driver; else
+   * the one that {@code GCX_DRIVER} in the environment names, read as below; else libcuda.so.1
+   * "sim:SPEC" the simulated driver, such as "sim:h100{@literal @}13.0", "sim:2xh100{@literal
+   * @}12.4" or "sim:FILE" with a recording of `gcx info --record` anything else a path or name for
+   * dlopen Calling it is optional: the first function that needs the driver opens it as with NULL.
+   * There is no silent fallback: without a driver each call fails, and the next one tries again.
    *
-   * <p>Errors: {@code GCX_ERROR_ALREADY_ACQUIRED} another driver is open, for the rest of the
-   * process; those of opening (top).
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_ALREADY_ACQUIRED} another driver is open, for the rest of the process
+   * </ul>
    *
    * @param driver driver
    * @throws GcxException the result is no success
@@ -2280,9 +2388,7 @@ public final class Raw {
   }
 
   /**
-   * Fills *info.
-   *
-   * <p>Errors: those of opening.
+   * Returns the properties of the driver.
    *
    * @return info
    * @throws GcxException the result is no success
@@ -2292,10 +2398,12 @@ public final class Raw {
   }
 
   /**
-   * Fills *info.
+   * Reports whether the open driver has a capability.
    *
-   * <p>Errors: {@code GCX_ERROR_INVALID_VALUE} no such capability; those of opening. A driver that
-   * is too old for green contexts is one of the latter.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_INVALID_VALUE} there is no such capability
+   * </ul>
    *
    * @param capability capability
    * @return info
@@ -2306,9 +2414,9 @@ public final class Raw {
   }
 
   /**
-   * The path of the simulated driver that "sim:" opens, for programs that start others on it. The
-   * string belongs to the thread and is valid until its next call of this. NULL if it isn't
-   * installed; {@code GcxException.detail}() then says where it was looked for. Opens no driver.
+   * Returns the path of the simulated driver that "sim:" opens, for programs that start others on
+   * it; NULL if it is not installed, with the searched places in {@code GcxException.detail}(). The
+   * string belongs to the thread and is valid until its next call of this. Opens no driver.
    *
    * @return the answer
    */
@@ -2317,18 +2425,22 @@ public final class Raw {
   }
 
   /**
-   * Puts a library before libcuda in this process that answers as above, for every library that
-   * opens libcuda.so.1 from now on and for all time. It must come before anything loads
-   * libcuda.so.1: before the first call of gcx that opens the driver, before cudart's first call,
-   * from Python before torch, cupy or jax is imported. Code that opens libcuda by a path gets it as
-   * it is. Launches and copies don't pass through that library; the attribute above and
-   * cuGetProcAddress do. Doing it twice does it once. To find libcuda's path it may start a child
-   * process for a moment.
+   * Loads a library in front of libcuda that reports partition counts as described above, for every
+   * library that opens libcuda.so.1 later, until the process ends. Call it before anything loads
+   * libcuda.so.1: before gcx opens the driver, before cudart's first call, in Python before torch,
+   * cupy or jax is imported. Code that opens libcuda by a path sees the device's count. Launches
+   * and copies do not pass through that library. A second call does nothing. To find libcuda's path
+   * it may start a short-lived child process.
    *
-   * <p>Errors: {@code GCX_ERROR_NOT_PERMITTED} libcuda.so.1 is loaded already; {@code
-   * GCX_ERROR_FILE_NOT_FOUND} libgcx-counts.so, or the simulated driver that {@code GCX_DRIVER}
-   * names, isn't installed; {@code GCX_ERROR_SHARED_OBJECT_INIT_FAILED} there is no driver library,
-   * or it can't be loaded; {@code GCX_ERROR_OPERATING_SYSTEM} no file can be made.
+   * <p>Errors:
+   * <ul>
+   * <li>{@code GCX_ERROR_NOT_PERMITTED} libcuda.so.1 is loaded already
+   * <li>{@code GCX_ERROR_FILE_NOT_FOUND} libgcx-counts.so, or the simulated driver that {@code
+   * GCX_DRIVER} names, is not installed
+   * <li>{@code GCX_ERROR_SHARED_OBJECT_INIT_FAILED} there is no driver library, or it cannot be
+   * loaded
+   * <li>{@code GCX_ERROR_OPERATING_SYSTEM} a file cannot be created
+   * </ul>
    *
    * @throws GcxException the result is no success
    */
@@ -2337,8 +2449,8 @@ public final class Raw {
   }
 
   /**
-   * reporting is 1 once {@code Gcx.reportPartitionCounts} has succeeded in this process, else 0.
-   * Opens no driver.
+   * Sets *reporting to 1 if {@code Gcx.reportPartitionCounts}() has succeeded in this process, else
+   * to 0. Opens no driver.
    *
    * @return reporting
    * @throws GcxException the result is no success
@@ -2348,9 +2460,9 @@ public final class Raw {
   }
 
   /**
-   * The version of the library that runs, as {@code GCX_VERSION} is made: 10000 * major + 100 *
-   * minor + patch. Compare with {@code GCX_VERSION} to tell a library older than the header. Opens
-   * no driver and can't fail.
+   * Returns the version of the running library as {@code GCX_VERSION} is composed: 10000 * major +
+   * 100 * minor + patch. Compare it with {@code GCX_VERSION} to detect a library older than the
+   * header. Opens no driver and cannot fail.
    *
    * @return the answer
    */
@@ -2359,9 +2471,9 @@ public final class Raw {
   }
 
   /**
-   * "{@code GCX_ERROR_INVALID_VALUE}" for {@code GCX_ERROR_INVALID_VALUE}; "{@code
-   * GCX_ERROR_UNRECOGNIZED}" for a number that this version has no name for. The string lives as
-   * long as the library. Opens no driver.
+   * Returns the name of a result, such as "{@code GCX_ERROR_INVALID_VALUE}", or "{@code
+   * GCX_ERROR_UNRECOGNIZED}" for a number that this version does not know. The string lives as long
+   * as the library. Opens no driver.
    *
    * @param result result
    * @return the answer
@@ -2371,7 +2483,8 @@ public final class Raw {
   }
 
   /**
-   * What the result means in general, in one sentence. Lifetime as above.
+   * Returns the general meaning of a result in one sentence. The string lives as long as the
+   * library. Opens no driver.
    *
    * @param result result
    * @return the answer
@@ -2381,9 +2494,9 @@ public final class Raw {
   }
 
   /**
-   * What went wrong in the last gcx function that failed in the calling thread: what was wrong, the
-   * values, what would work. Empty if none failed. The string belongs to the thread and is valid
-   * until its next gcx function fails; success leaves it alone. Opens no driver.
+   * Returns the message of the last gcx function that failed in the calling thread: what was wrong,
+   * the values, and what to do. Empty if none failed. The string belongs to the thread and is valid
+   * until its next gcx function fails; success does not change it. Opens no driver.
    *
    * @return the answer
    */

@@ -7,7 +7,7 @@ package gcx;
  * @param device the device's number
  * @param priority priority
  * @param smCount SMs that its kernels can run on
- * @param contextId {@link ContextInfo}.id; 0 if the context isn't gcx's
+ * @param contextId {@link ContextInfo}.id; 0 if gcx did not create the context
  */
 public record StreamInfo(
     int device,

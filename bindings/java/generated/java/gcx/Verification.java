@@ -12,8 +12,8 @@ import java.util.List;
  * @param virtualSmNumbers true: under MPS, where SM numbers tell how many SMs, not which
  * @param overlapCount SMs that were seen in more than one stream; 0 if virtual
  * @param overlap those SMs, as in {@link VerifiedStream}.seen
- * @param sharedByAll SMs of {@code Device.sharedSms} that were seen beside others
- * @param problems in words, a line for each; the last says how many didn't fit
+ * @param sharedByAll SMs of {@code Device.sharedSms}() that were seen
+ * @param problems one line for each; the last says how many did not fit
  */
 public record Verification(
     int device,

@@ -8,8 +8,8 @@ import java.util.List;
  *
  * @param smCount SMs that it was promised: {@link StreamInfo}.sm_count
  * @param seenCount SMs that its kernels ran on
- * @param ok true: none of the problems is of this stream
- * @param sharedLease true: it follows a shared lease, whose SMs other shared leases may have
+ * @param ok true: no problem concerns this stream
+ * @param sharedLease true: it belongs to a shared lease, whose SMs others may have too
  * @param seen those SMs: bit n % 64 of seen[n / 64] is SM n
  */
 public record VerifiedStream(

@@ -5,7 +5,7 @@ package gcx;
 public enum WorkqueueScope {
   /** Share the device's workqueues with all contexts. */
   DEVICE_CTX(Raw.GCX_WORKQUEUE_SCOPE_DEVICE_CTX),
-  /** Where possible, share none with other contexts that are balanced. */
+  /** Where possible, share no workqueue with other balanced contexts. */
   GREEN_CTX_BALANCED(Raw.GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED);
 
   /** The number in gcx.h. */

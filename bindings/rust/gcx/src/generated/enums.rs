@@ -49,7 +49,7 @@ impl From<Family> for sys::gcx_sm_family {
 pub enum WorkqueueScope {
     /// Share the device's workqueues with all contexts.
     DeviceCtx,
-    /// Where possible, share none with other contexts that are balanced.
+    /// Where possible, share no workqueue with other balanced contexts.
     GreenCtxBalanced,
 }
 
@@ -75,7 +75,7 @@ impl From<WorkqueueScope> for sys::gcx_workqueue_scope {
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum MpsState {
-    /// The driver doesn't tell.
+    /// The driver does not report it.
     Unknown,
     /// Processes take turns on the whole device.
     Off,
@@ -107,7 +107,7 @@ impl From<MpsState> for sys::gcx_mps_state {
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum QueueSource {
-    /// CUDA's own number, 8: the variable isn't set.
+    /// CUDA's default, 8: the variable is not set.
     Default,
     /// `CUDA_DEVICE_MAX_CONNECTIONS`.
     Environment,
@@ -199,20 +199,21 @@ impl From<NodeKind> for sys::gcx_graph_node_kind {
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Capability {
-    /// 12.4: everything that isn't named here.
+    /// 12.4: everything that is not listed here.
     GreenContexts,
-    /// 12.5: the driver makes a stream from a green context. gcx makes streams on every driver;
-    /// before 12.5 by making the context current for a moment.
+    /// 12.5: the driver creates streams from green contexts. Before, gcx makes the context current
+    /// for the call.
     StreamCreate,
     /// 13.0: ids of green contexts.
     ContextId,
-    /// 13.0: the driver tells minimum and alignment of an SM resource. Before, gcx derives them.
+    /// 13.0: the driver reports the minimum and the alignment of an SM resource. Before, gcx
+    /// derives them.
     ResourceDetails,
     /// 13.1: more in a request than a count.
     StructuredSplit,
     /// 13.1: workqueue resources.
     Workqueues,
-    /// 13.1: the driver tells a stream's resources. gcx tells those of its own streams on every
+    /// 13.1: the driver reports a stream's resources. gcx reports those of its own streams on every
     /// driver.
     StreamResource,
     /// 13.4: locality domains.
@@ -267,11 +268,11 @@ impl From<Capability> for sys::gcx_capability {
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum LogLevel {
-    /// Something was lost or left behind.
+    /// Something was lost or leaked.
     Error,
-    /// It works, but likely not as meant.
+    /// It works, but likely not as intended.
     Warning,
-    /// Which driver was opened, contexts made and given back.
+    /// Which driver was opened, contexts created and destroyed.
     Info,
     /// Every failed call and its message.
     Debug,

@@ -35,7 +35,7 @@ impl From<&sys::gcx_context_info> for ContextInfo {
     }
 }
 
-/// A green context that is in use.
+/// Describes a green context that is in use.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub struct LiveContext {
@@ -102,14 +102,14 @@ impl From<&sys::gcx_stream_info> for StreamInfo {
 pub struct KernelFit {
     /// SMs that the stream's kernels can run on.
     pub sm_count: u32,
-    /// Blocks of the kernel that an SM holds at once; 0: it can't run.
+    /// Blocks that run on one SM at once; 0: the kernel cannot run.
     pub blocks_per_sm: u32,
-    /// The largest grid that runs all at once, and so the largest cooperative one.
+    /// The largest grid whose blocks all run at once, and so the largest cooperative grid.
     pub max_blocks: u32,
     /// Clusters that run at once; 0 without clusters.
     pub max_clusters: u32,
-    /// The most blocks that a cluster of this kernel can have; 1 on a device without clusters; 0:
-    /// it can't run.
+    /// The most blocks in a cluster of this kernel; 1 on a device without clusters; 0: the kernel
+    /// cannot run.
     pub max_cluster_blocks: u32,
 }
 
@@ -137,8 +137,8 @@ pub struct CacheTrimmed {
     pub contexts_left: u32,
     /// Released streams that still work or capture a graph.
     pub streams_left: u32,
-    /// Device memory that is free now and was not before, all devices together; what others did
-    /// meanwhile is in it; at least 0.
+    /// By which free device memory grew, all devices together, including changes by other code
+    /// during the call; at least 0.
     pub bytes: u64,
 }
 
@@ -164,9 +164,9 @@ pub struct CacheStats {
     pub in_use: u32,
     /// Green contexts without.
     pub kept: u32,
-    /// Contexts given from kept ones or from ones in use.
+    /// Requests met by a context that existed.
     pub hits: u64,
-    /// Green contexts made.
+    /// Green contexts created.
     pub misses: u64,
     /// Green contexts destroyed by the limit and by a trim.
     pub evicted: u64,
@@ -218,7 +218,7 @@ pub struct LeaseInfo {
     pub exclusive_sm_count: u32,
     /// Its live streams.
     pub stream_count: u32,
-    /// Never used twice in a process.
+    /// Never reused in a process.
     pub id: u64,
     /// How often its SMs have changed.
     pub changes: u64,
@@ -267,7 +267,7 @@ pub struct LiveLease {
     pub waiting: bool,
     /// Its name; empty if it was given none.
     pub name: String,
-    /// Its SMs; of one that waits 0 SMs.
+    /// Its SMs; 0 SMs for a waiting request.
     pub sms: SmResource,
 }
 
@@ -291,15 +291,15 @@ impl TryFrom<&sys::gcx_live_lease> for LiveLease {
     }
 }
 
-/// A process that publishes.
+/// Describes a process that publishes.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub struct PublishedProcess {
-    /// A random number, which tells it from all others.
+    /// A random number that identifies the process.
     pub process: u64,
     /// When it began to publish.
     pub since: SystemTime,
-    /// As the process itself sees it; other containers may not.
+    /// As the process itself sees it; differs in other containers.
     pub pid: u32,
     /// Whether the simulated driver is used, without a GPU.
     pub simulated: bool,
@@ -311,7 +311,7 @@ pub struct PublishedProcess {
     pub lease_count: u32,
     /// Leases beyond the 512 that are listed.
     pub unlisted_count: u32,
-    /// Any bytes: escape them where they are shown.
+    /// Any bytes: escape them for display.
     pub name: OsString,
 }
 
@@ -331,7 +331,7 @@ impl From<&sys::gcx_published_process> for PublishedProcess {
     }
 }
 
-/// A lease of a process that publishes.
+/// Describes a lease of a process that publishes.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 #[allow(clippy::struct_excessive_bools)]
@@ -376,7 +376,7 @@ pub struct PublishedLease {
     pub shared_atoms: Vec<u32>,
     /// The 16 bytes of the device's UUID.
     pub device_uuid: [u8; 16],
-    /// Any bytes: escape them where they are shown.
+    /// Any bytes: escape them for display.
     pub name: OsString,
     /// The process's name.
     pub process_name: OsString,
@@ -433,19 +433,19 @@ pub struct ReservationInfo {
     pub simulated: bool,
     /// Whether its file was removed, so that others may be given its SMs.
     pub lost: bool,
-    /// As the process saw it that took the reservation.
+    /// As the process that acquired it saw it.
     pub mps: MpsState,
     /// [`MpsInfo::thread_percentage`] of that process.
     pub mps_thread_percentage: Option<f32>,
-    /// A random number, which tells it from all others.
+    /// A random number that identifies the reservation.
     pub id: u64,
-    /// When it was taken.
+    /// When it was acquired.
     pub since: SystemTime,
-    /// The numbers of its atoms, ascending.
+    /// It has atom n of the family: bit n % 64 of word n / 64.
     pub atoms: Vec<u32>,
     /// The 16 bytes of the device's UUID.
     pub device_uuid: [u8; 16],
-    /// Any bytes: escape them where they are shown.
+    /// Any bytes: escape them for display.
     pub name: OsString,
 }
 
@@ -470,20 +470,20 @@ impl From<&sys::gcx_reservation_info> for ReservationInfo {
     }
 }
 
-/// A reservation of any process, or one that waits for it.
+/// Describes a reservation of any process, or a request that waits for one.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LiveReservation {
-    /// A random number, which tells it from all others.
+    /// A random number that identifies the reservation.
     pub id: u64,
-    /// When it was taken, or the wait began.
+    /// When it was acquired or the wait began.
     pub since: SystemTime,
     /// When a request that waits times out; `None` if it never does.
     pub until: Option<SystemTime>,
-    /// The process that took it while that keeps it, then another one that does; 0: none of those
-    /// is visible here, as in another container.
+    /// The process that acquired it, or, once that has ended, another one that keeps it; 0: none is
+    /// visible here, as in another container.
     pub pid: u32,
-    /// The number of the user whose file it is.
+    /// Id of the user who owns the file.
     pub user: u32,
     /// Whether it is on the simulated driver.
     pub simulated: bool,
@@ -501,7 +501,7 @@ pub struct LiveReservation {
     pub atom_sm_count: u32,
     /// SMs of the last atom.
     pub last_atom_sm_count: u32,
-    /// As the process saw it that took the reservation.
+    /// As the process that acquired it saw it.
     pub mps: MpsState,
     /// [`MpsInfo::thread_percentage`] of that process.
     pub mps_thread_percentage: Option<f32>,
@@ -511,7 +511,7 @@ pub struct LiveReservation {
     pub atoms: Vec<u32>,
     /// The 16 bytes of the device's UUID.
     pub device_uuid: [u8; 16],
-    /// Any bytes: escape them where they are shown.
+    /// Any bytes: escape them for display.
     pub name: OsString,
     /// The process's name.
     pub process_name: OsString,
@@ -551,7 +551,7 @@ impl From<&sys::gcx_live_reservation> for LiveReservation {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MpsInfo {
-    /// What the driver says of contexts of this process on the device.
+    /// Of contexts of this process on the device.
     pub state: MpsState,
     /// `CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`, the process's limit: more than 0, at most 100. `None`
     /// if it isn't set or holds something else.
@@ -604,7 +604,7 @@ pub struct GraphInfo {
     pub device: u32,
     /// Whether kernels run with the priorities of their capture.
     pub node_priorities: bool,
-    /// Those of child graphs too.
+    /// Including those of child graphs.
     pub node_count: u32,
     /// Of these, kernels.
     pub kernel_count: u32,
@@ -616,7 +616,7 @@ pub struct GraphInfo {
     pub max_executables: u32,
     /// Launches since it was created.
     pub launches: u64,
-    /// Executables made since then.
+    /// Executables instantiated since then.
     pub made: u64,
     /// Executables destroyed because of `max_executables`.
     pub evicted: u64,
@@ -647,9 +647,9 @@ pub struct VerifiedStream {
     pub sm_count: u32,
     /// SMs that its kernels ran on.
     pub seen_count: u32,
-    /// True: none of the problems is of this stream.
+    /// True: no problem concerns this stream.
     pub ok: bool,
-    /// True: it follows a shared lease, whose SMs other shared leases may have.
+    /// True: it belongs to a shared lease, whose SMs others may have too.
     pub shared_lease: bool,
     /// Those SMs: bit n % 64 of seen[n / 64] is SM n.
     pub seen: Vec<u32>,
@@ -683,9 +683,9 @@ pub struct Verification {
     pub overlap_count: u32,
     /// Those SMs, as in `gcx_verified_stream`.seen.
     pub overlap: Vec<u32>,
-    /// SMs of `gcx_device_get_shared_sms` that were seen beside others.
+    /// SMs of `gcx_device_get_shared_sms`() that were seen.
     pub shared_by_all: Vec<u32>,
-    /// In words, a line for each; the last says how many didn't fit.
+    /// One line for each; the last says how many did not fit.
     pub problems: String,
 }
 
