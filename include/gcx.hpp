@@ -5,35 +5,34 @@
 //     const gcx::stream stream(context);
 //     kernel<<<grid, block, 0, stream.native()>>>();
 //
-// gcx.h is the manual: what it says of a function holds for the one here that calls it, and each
-// says which that is. This is what C++ adds.
+// gcx.h is the reference. The comment of each function here names the C function that it calls;
+// the rules of that one apply. C++ adds the following.
 //
-// Errors. What fails throws gcx::error, with gcx's message, and leaves nothing made. Only the
-//   functions that ask whether something has finished answer false in place of "not ready".
+// Errors. A function that fails throws gcx::error with gcx's message and creates nothing. query()
+//   returns false for GCX_ERROR_NOT_READY.
 //
 // Owners. gcx::context, stream, event, lease, reservation, graph and cancel own a handle. They can
-// be
-//   moved and not copied, and give the handle up when they end or by close(); closing again does
-//   nothing. One that was closed or moved from is empty: it converts to false, and using it throws
-//   GCX_ERROR_INVALID_HANDLE. They may end in any order, since a stream keeps its context and a
-//   lease its reservation; a lease's streams end with the lease. A destructor can't say that it
-//   failed: a context that is current when it ends keeps its handle for good. Pop it first, as
+//   be moved but not copied, and destroy the handle in their destructor or in close(), which may be
+//   called again. A closed or moved-from object is empty: it converts to false, and using it throws
+//   GCX_ERROR_INVALID_HANDLE. Destroy them in any order: a stream keeps its context alive, and a
+//   lease its reservation; a lease's streams end with the lease. A destructor cannot report an
+//   error: a context that is current at that time leaks its handle. Pop it first, as
 //   gcx::current_guard does.
 //
-// Threads. As gcx.h, any number of threads may use one object. Closing it, moving it and ending it
-//   is for one thread, when no other uses it, as with all of C++'s objects.
+// Threads. Any number of threads may use one object. Close, move and destroy it while no other
+//   thread uses it.
 //
-// Values. gcx::resource and gcx::device only describe; copy them at will. Information comes in
-//   gcx.h's own structs, such as gcx_device_info.
+// Values. gcx::resource and gcx::device are values; copy them freely. Properties are returned in
+//   the structs of gcx.h, such as gcx_device_info.
 //
-// Arrays go in as gcx::view, which takes a vector, an array, a std::span, a braced list or a
-// single element. What comes out is a std::vector, or with a braced list of counts a std::array
-// of as many.
+// Arrays are passed as gcx::view, which converts from a vector, an array, a std::span, a braced
+// list or a single element. Arrays are returned as std::vector, or as std::array for a braced list
+// of counts.
 //
-// gcx::raw has every function of gcx.h that can fail, for C's handles: it throws, and returns what
-// C's writes. The classes are made of it.
+// gcx::raw has every function of gcx.h that can fail, for C handles: it throws on failure and
+// returns the output. The classes use it.
 //
-// Works with -fno-rtti. The functions are inline and call C's; link with libgcx as from C.
+// Works with -fno-rtti. All functions are inline; link with libgcx as from C.
 #pragma once
 
 #include "gcx/cache.hpp"

@@ -1,4 +1,4 @@
-// Part of gcx.hpp: the green contexts that are kept, and those that are made ahead of time.
+// Part of gcx.hpp: the context cache.
 //
 //     gcx::prepare_contexts(layouts);                  // before the work starts
 //     gcx::set_cache_limit(100);                       // of each device
@@ -25,23 +25,23 @@ inline gcx_cache_stats cache_stats() {
     return raw::cache_get_stats();
 }
 
-// gcx_cache_trim: never while a library may still name a stream that was given up.
+// gcx_cache_trim: never call it while a library can name a stream whose handle was destroyed.
 inline gcx_cache_trimmed trim_cache(uint32_t kept_contexts) {
     return raw::cache_trim(kept_contexts);
 }
 
-// gcx_prepare_params. Progress is told in the calling thread and may call gcx. What it throws is
-// thrown by prepare_contexts, which gives the rest up; but a cancel of the caller's is not
-// signalled for that: with one the rest is made first, without progress.
+// gcx_prepare_params. progress is called in the calling thread and may call gcx. prepare_contexts
+// rethrows what it throws and skips the remaining contexts. If the caller passed a cancel, that is
+// not signalled: the remaining contexts are created first, without progress.
 struct prepare_params {
     prepare_flags flags = prepare_flags::none;
-    const gcx::cancel* cancel = nullptr; // gives the rest up; stays the caller's
+    const gcx::cancel* cancel = nullptr; // aborts the call; not owned
     std::function<void(uint32_t done, uint32_t count)> progress = {};
 };
 
 namespace detail {
 
-// A call of gcx_cache_prepare whose progress may throw.
+// A call of gcx_cache_prepare whose progress function can throw.
 class preparing {
   public:
     preparing(const prepare_params& params, const cancel* own) : params_(params), own_(own) {}
@@ -51,7 +51,7 @@ class preparing {
         gcx_prepare_params raw = GCX_PREPARE_PARAMS_INIT;
         raw.flags = static_cast<uint32_t>(params_.flags);
         raw.cancel = given != nullptr ? given->handle() : nullptr;
-        raw.progress = params_.progress ? told : nullptr;
+        raw.progress = params_.progress ? report : nullptr;
         raw.user_data = this;
         const gcx_result result =
             gcx_cache_prepare(reinterpret_cast<const gcx_resource*>(resources.data()),
@@ -62,7 +62,7 @@ class preparing {
     }
 
   private:
-    static void told(uint32_t done, uint32_t count, void* user_data) noexcept {
+    static void report(uint32_t done, uint32_t count, void* user_data) noexcept {
         auto& call = *static_cast<preparing*>(user_data);
         if (call.thrown_)
             return;
@@ -82,7 +82,7 @@ class preparing {
 
 } // namespace detail
 
-// gcx_cache_prepare: makes and keeps the contexts of SM resources, one for each.
+// gcx_cache_prepare
 inline void prepare_contexts(view<resource> resources, const prepare_params& params = {}) {
     detail::cancel_of("gcx::prepare_contexts", params.cancel);
     if (params.cancel != nullptr || !params.progress)
@@ -92,7 +92,7 @@ inline void prepare_contexts(view<resource> resources, const prepare_params& par
 }
 
 #ifdef __cpp_lib_jthread
-// The same, whose rest is given up once a stop is requested, as of a std::jthread.
+// The same, aborted when a stop is requested, as of a std::jthread.
 template <class Stop, class = detail::if_stop<Stop>>
 void prepare_contexts(view<resource> resources, const Stop& stop,
                       const prepare_params& params = {}) {

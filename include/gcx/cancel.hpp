@@ -1,4 +1,4 @@
-// Part of gcx.hpp: what those who wait for SMs have in common.
+// Part of gcx.hpp: cancellation, timeouts and names, which blocking calls share.
 #pragma once
 
 #include "error.hpp"
@@ -18,22 +18,22 @@
 
 namespace gcx {
 
-// gcx_cancel_create, _destroy: waits that were given one end when another thread signals it.
+// Cancels the waits that it was passed to when a thread signals it.
 class cancel : public detail::owner<gcx_cancel, gcx_cancel_destroy> {
   public:
     cancel() { check(gcx_cancel_create(receive())); }
-    // A handle of gcx.h, which becomes this one's.
+    // Takes ownership of a handle of gcx.h.
     static cancel adopt(gcx_cancel owned) noexcept { return cancel(owned); }
 
-    // gcx_cancel_signal: for good.
+    // gcx_cancel_signal: permanent.
     void signal() const { check(gcx_cancel_signal(handle())); }
 
   private:
     explicit cancel(gcx_cancel owned) noexcept { *receive() = owned; }
 };
 
-// A std::string for a name or a folder. A null pointer, as std::getenv returns it for a variable
-// that isn't set, is GCX_ERROR_INVALID_VALUE; a std::string would throw std::logic_error.
+// A std::string for a name or a folder that throws GCX_ERROR_INVALID_VALUE for a null pointer, as
+// std::getenv returns for a variable that is not set. std::string would throw std::logic_error.
 class nonnull_string : public std::string {
   public:
     nonnull_string() = default;
@@ -54,19 +54,19 @@ class nonnull_string : public std::string {
     }
 };
 
-// As a time-out: GCX_FOREVER.
+// A timeout: GCX_FOREVER.
 inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::max();
 
 namespace detail {
 
-// What C would take for something else: a shorter text.
+// Refuses a text that C would cut at a byte 0.
 inline const char* text(const char* what, const std::string& value) {
     if (value.find('\0') != std::string::npos)
         throw error(GCX_ERROR_INVALID_VALUE, std::string(what) + " has a byte 0 in it");
     return value.c_str();
 }
 
-// As above: none at all.
+// Refuses an empty object, which C would take for no cancellation.
 inline gcx_cancel cancel_of(const char* where, const cancel* given) {
     if (given != nullptr && !*given)
         throw error(GCX_ERROR_INVALID_HANDLE,
@@ -88,7 +88,7 @@ inline uint32_t timeout_ms(const char* where, std::chrono::milliseconds timeout)
 template <class Stop>
 using if_stop = std::enable_if_t<std::is_same_v<Stop, std::stop_token>>;
 
-// Runs what waits with a cancel that a stop signals.
+// Runs a blocking call with a cancel that the stop token signals.
 template <class Wait>
 void until_stopped(const char* where, const std::stop_token& stop, const cancel* given,
                    const Wait& wait) {

@@ -1,4 +1,4 @@
-// Part of gcx.hpp: gcx::error, which every failed call throws.
+// Part of gcx.hpp: gcx::error, thrown by every call that fails.
 #pragma once
 
 #include "../gcx.h"
@@ -11,7 +11,7 @@
 
 namespace gcx {
 
-// gcx_result_name and gcx_result_string: a result's name, and what it means in general.
+// gcx_result_name and gcx_result_string: the name and the general meaning of a result.
 inline const char* result_name(gcx_result result) noexcept {
     return gcx_result_name(result);
 }
@@ -19,12 +19,12 @@ inline const char* result_string(gcx_result result) noexcept {
     return gcx_result_string(result);
 }
 
-// gcx_last_error_message: of the last function that failed in this thread, also of a C function.
+// gcx_last_error_message: the message of the last function that failed in this thread.
 inline const char* last_error_message() noexcept {
     return gcx_last_error_message();
 }
 
-// One type in the whole process, also where a program hides its symbols.
+// Exported, so that it is one type in the whole process even if a program hides its symbols.
 class GCX_API error : public std::runtime_error {
   public:
     error(gcx_result result, const std::string& message)
@@ -32,7 +32,7 @@ class GCX_API error : public std::runtime_error {
                              std::to_string(static_cast<int>(result)) + "]"),
           result_(result) {}
 
-    // A CUresult's number, to be compared with gcx.h's names.
+    // The result, with the number of a CUresult.
     gcx_result result() const noexcept { return result_; }
     // "GCX_ERROR_INVALID_VALUE"
     const char* name() const noexcept { return gcx_result_name(result_); }
@@ -42,13 +42,13 @@ class GCX_API error : public std::runtime_error {
 };
 
 namespace detail {
-// Apart, so that the callers stay as small as C's.
+// Not inlined, so that callers stay small.
 [[noreturn, gnu::cold, gnu::noinline]] inline void fail(gcx_result result) {
     throw error(result, gcx_last_error_message());
 }
 } // namespace detail
 
-// Throws if a call of gcx.h failed, in this thread and just now.
+// Throws if the last call of gcx.h in this thread failed with this result.
 inline void check(gcx_result result) {
     if (result != GCX_SUCCESS)
         detail::fail(result);
@@ -56,21 +56,21 @@ inline void check(gcx_result result) {
 
 namespace detail {
 
-// Whether a query says that all has finished.
+// Converts the result of a query.
 inline bool finished(gcx_result result) {
     if (result != GCX_ERROR_NOT_READY)
         check(result);
     return result == GCX_SUCCESS;
 }
 
-// All that a function of gcx.h lists: list(array, capacity, count).
+// Returns all that a list function returns: list(array, capacity, count).
 template <class Element, class List>
 std::vector<Element> listed(const List& list, uint32_t room = 16) {
     std::vector<Element> elements(room);
     for (;;) {
         uint32_t count = 0;
         const gcx_result result = list(elements.data(), room, &count);
-        // Others may make some meanwhile.
+        // The list can grow between two calls.
         if (result != GCX_ERROR_INVALID_VALUE || count <= room)
             check(result);
         elements.resize(count);

@@ -1,10 +1,10 @@
 // Part of gcx.hpp: graphs, captured once and launched on any SMs.
 //
-//     const gcx::graph step(captured);       // a CUgraph or cudaGraph_t, which stays yours
-//     step.prepare(large);                   // ahead of time; else the first launch there does it
-//     step.launch(decode);                   // on the SMs that this stream has now
+//     const gcx::graph step(captured);       // copies a CUgraph or cudaGraph_t
+//     step.prepare(large);                   // optional: ahead of the first launch
+//     step.launch(decode);                   // on the SMs that the stream has now
 //
-// Parts, and what can be moved: see gcx.h, Graphs.
+// See gcx.h, Graphs, for parts and for what can be moved.
 #pragma once
 
 #include "cache.hpp"
@@ -26,7 +26,7 @@ namespace gcx {
 // gcx_graph_params. From C++20 on: {.max_executables = 64}.
 struct graph_params {
     graph_flags flags = graph_flags::none;
-    uint32_t max_executables = 0; // that are kept; 0: 16
+    uint32_t max_executables = 0; // cached; 0: 16
 };
 
 // gcx_kernel_params, but for the arguments: {{blocks}, {threads}}.
@@ -40,7 +40,7 @@ struct kernel_params {
     dimensions block; // threads
     uint32_t shared_bytes = 0;
 
-    // Those that a node of gcx::graph::nodes() has.
+    // Returns the parameters of a node of gcx::graph::nodes().
     static kernel_params of(const gcx_graph_node& node) noexcept {
         return {{node.grid[0], node.grid[1], node.grid[2]},
                 {node.block[0], node.block[1], node.block[2]},
@@ -51,14 +51,14 @@ struct kernel_params {
 class graph : public detail::owner<gcx_graph, gcx_graph_destroy> {
   public:
     graph() noexcept = default;
-    // gcx_graph_create: takes a copy.
+    // gcx_graph_create: copies the captured graph.
     explicit graph(CUgraph_st* captured, const graph_params& params = {}) {
         gcx_graph_params raw = GCX_GRAPH_PARAMS_INIT;
         raw.flags = static_cast<uint32_t>(params.flags);
         raw.max_executables = params.max_executables;
         check(gcx_graph_create(captured, &raw, receive()));
     }
-    // A handle of gcx.h, which becomes this one's.
+    // Takes ownership of a handle of gcx.h.
     static graph adopt(gcx_graph owned) noexcept {
         graph adopted;
         *adopted.receive() = owned;
@@ -73,20 +73,19 @@ class graph : public detail::owner<gcx_graph, gcx_graph_destroy> {
                                      detail::size_for_c(streams.size())));
     }
 
-    // gcx_graph_prepare: ahead of time, for one resource for all parts, or one for each.
+    // gcx_graph_prepare: for one resource for all parts, or one for each part.
     void prepare(view<resource> resources, prepare_flags flags = prepare_flags::none) const {
         check(gcx_graph_prepare(handle(), reinterpret_cast<const gcx_resource*>(resources.data()),
                                 detail::size_for_c(resources.size()),
                                 static_cast<uint32_t>(flags)));
     }
 
-    // gcx_graph_set_part: of one node, or several.
+    // gcx_graph_set_part
     void set_part(view<uint32_t> nodes, uint32_t part) const {
         check(gcx_graph_set_part(handle(), nodes.data(), detail::size_for_c(nodes.size()), part));
     }
 
-    // gcx_graph_set_kernel: with the arguments that the kernel has; with those of a struct, each at
-    // its place; or with bytes.
+    // gcx_graph_set_kernel: with the present arguments, with those of a struct, or with bytes.
     void set_kernel(uint32_t node, const kernel_params& params) const {
         set_kernel(node, params, nullptr, 0);
     }
@@ -107,7 +106,7 @@ class graph : public detail::owner<gcx_graph, gcx_graph_destroy> {
         check(gcx_graph_set_kernel(handle(), node, &raw));
     }
 
-    // gcx_graph_update: all parameters of another captured graph with the same nodes.
+    // gcx_graph_update
     void update(CUgraph_st* captured) const { check(gcx_graph_update(handle(), captured)); }
 
     // gcx_graph_get_info, and some of its fields.

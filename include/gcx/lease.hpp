@@ -1,14 +1,14 @@
-// Part of gcx.hpp: leases, SMs that are somebody's.
+// Part of gcx.hpp: leases.
 //
 //     gcx::lease decode(0, 32, {"decode"});
 //     gcx::lease prefill(0, gcx::rest, {"prefill"});
 //     const gcx::stream steps(decode);
-//     gcx::resize({{decode, 64}, {prefill, gcx::rest}}); // all or nothing; nobody is waited for
-//     kernel<<<grid, block, 0, steps.native()>>>();      // on decode's SMs as they are now
+//     gcx::resize({{decode, 64}, {prefill, gcx::rest}}); // one operation
+//     kernel<<<grid, block, 0, steps.native()>>>();      // on decode's present SMs
 //
-// A CUstream that was taken before a change still is a live stream of the SMs which the lease had
-// then, until its work is done: so take it anew for each step, and submit nothing to it while
-// another thread changes the lease. See gcx.h, Leases.
+// A CUstream that was obtained before a resize stays valid on the SMs of that time. So obtain it
+// again for each step, and submit nothing to it while another thread resizes the lease. See gcx.h,
+// Leases.
 #pragma once
 
 #include "cancel.hpp"
@@ -31,28 +31,27 @@ struct lease_params {
     nonnull_string name = {};
     lease_flags flags = lease_flags::none;
     gcx_sm_family family = family::none;    // none: coscheduled
-    uint32_t min_sm_count = 0;              // so many will do; 0: no less than asked for
-    uint32_t exclusive_sm_count = 0;        // of a shared lease: so many are its alone
-    std::chrono::milliseconds timeout = {}; // to wait for the SMs; 0: don't; gcx::forever
-    const gcx::cancel* cancel = nullptr;    // gives the wait up; stays the caller's
+    uint32_t min_sm_count = 0;              // smallest acceptable count; 0: the requested one
+    uint32_t exclusive_sm_count = 0;        // of a shared lease: SMs that it has exclusively
+    std::chrono::milliseconds timeout = {}; // to wait for the SMs; 0: do not wait; gcx::forever
+    const gcx::cancel* cancel = nullptr;    // aborts the wait; not owned
 };
 
 class lease : public detail::owner<gcx_lease, gcx_lease_release> {
   public:
     lease() noexcept = default;
-    // gcx_lease_acquire: sms of a device, or gcx::rest. What it got is in info().
+    // gcx_lease_acquire: SMs of a device, or gcx::rest. info() returns what was acquired.
     template <class Count, class = detail::if_count<Count>>
     lease(gcx::device of, Count sms, const lease_params& params = {}) {
         acquire(of, sms, params, params.cancel);
     }
-    // gcx_reservation_acquire_lease: out of the reservation's SMs alone. The lease keeps the
-    // reservation.
+    // gcx_reservation_acquire_lease: SMs of the reservation, which the lease keeps alive.
     template <class Count, class = detail::if_count<Count>>
     lease(const reservation& of, Count sms, const lease_params& params = {}) {
         acquire(of, sms, params, params.cancel);
     }
 #ifdef __cpp_lib_jthread
-    // The same, whose wait is given up once a stop is requested, as of a std::jthread.
+    // The same, with a wait that ends when a stop is requested, as of a std::jthread.
     template <class Count, class Stop, class = detail::if_count<Count>,
               class = detail::if_stop<Stop>>
     lease(gcx::device of, Count sms, const Stop& stop, const lease_params& params = {}) {
@@ -64,13 +63,14 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
         acquire_or_stop(of, sms, stop, params);
     }
 #endif
-    // A handle of gcx.h, which becomes this one's.
+    // Takes ownership of a handle of gcx.h.
     static lease adopt(gcx_lease owned) noexcept {
         lease adopted;
         *adopted.receive() = owned;
         return adopted;
     }
-    // Its name would say two things: close() gives the SMs up, detach() hands the handle out.
+    // Deleted, since its meaning would be unclear: close() releases the lease, detach() returns the
+    // handle.
     gcx_lease release() = delete;
     [[nodiscard]] gcx_lease detach() noexcept { return owner::release(); }
 
@@ -84,21 +84,21 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     // gcx_lease_get_resource: the SMs that it has now.
     resource get_resource() const { return resource(raw::lease_get_resource(handle())); }
 
-    // gcx_lease_resize and _prepare of this one; of several gcx::resize and gcx::prepare.
+    // gcx_lease_resize and gcx_lease_prepare; gcx::resize and gcx::prepare take several leases.
     template <class Count, class = detail::if_count<Count>>
     void resize(Count sms, resize_flags flags = resize_flags::none) const;
     template <class Count, class = detail::if_count<Count>>
     void prepare(Count sms) const;
 
-    // gcx_lease_hand_over: the other gets all its SMs, and this is empty.
+    // gcx_lease_hand_over: moves all SMs to the other lease. This object is empty afterwards.
     void hand_over(const lease& to, resize_flags flags = resize_flags::none) {
         check(gcx_lease_hand_over(handle(), to.handle(), static_cast<uint32_t>(flags)));
         owner::release();
     }
 
-    // gcx_lease_synchronize: the work of all its streams.
+    // gcx_lease_synchronize
     void synchronize() const { check(gcx_lease_synchronize(handle())); }
-    // gcx_lease_query: whether that has finished.
+    // gcx_lease_query: returns whether the work of its streams has finished.
     bool query() const { return raw::lease_query(handle()); }
 
   private:
@@ -138,7 +138,7 @@ class lease : public detail::owner<gcx_lease, gcx_lease_release> {
     }
 };
 
-// gcx_lease_size: what a lease is to have.
+// gcx_lease_size: a lease and its new SM count.
 struct lease_size : gcx_lease_size {
     template <class Count, class = detail::if_count<Count>>
     lease_size(const gcx::lease& of, Count sms)
@@ -146,13 +146,13 @@ struct lease_size : gcx_lease_size {
 };
 static_assert(sizeof(lease_size) == sizeof(gcx_lease_size), "an array of them is one of C's");
 
-// gcx_lease_resize: all in one operation, or none.
+// gcx_lease_resize: resizes all leases in one operation, or none.
 inline void resize(view<lease_size> sizes, resize_flags flags = resize_flags::none) {
     check(gcx_lease_resize(sizes.data(), detail::size_for_c(sizes.size()),
                            static_cast<uint32_t>(flags)));
 }
 
-// gcx_lease_prepare: makes what that resize would need, and changes nothing.
+// gcx_lease_prepare: creates the contexts for such a resize, and resizes nothing.
 inline void prepare(view<lease_size> sizes) {
     check(gcx_lease_prepare(sizes.data(), detail::size_for_c(sizes.size())));
 }

@@ -25,13 +25,13 @@ class event : public detail::owner<gcx_event, gcx_event_destroy> {
     explicit event(device on, event_flags flags = event_flags::none) {
         check(gcx_event_create(on.ordinal(), static_cast<uint32_t>(flags), receive()));
     }
-    // A handle of gcx.h, which becomes this one's.
+    // Takes ownership of a handle of gcx.h.
     static event adopt(gcx_event owned) noexcept {
         event adopted;
         *adopted.receive() = owned;
         return adopted;
     }
-    // gcx_event_from_native: an event that someone else made, a cudaEvent_t too.
+    // gcx_event_from_native: a CUevent or cudaEvent_t of other code.
     static event from_native(CUevent_st* native) { return adopt(raw::event_from_native(native)); }
 
     // gcx_event_native: a CUevent, and a cudaEvent_t.
@@ -41,7 +41,7 @@ class event : public detail::owner<gcx_event, gcx_event_destroy> {
     }
     // gcx_event_synchronize
     void synchronize() const { check(gcx_event_synchronize(handle())); }
-    // gcx_event_query: whether its work has finished.
+    // gcx_event_query: returns whether its work has finished.
     bool query() const { return raw::event_query(handle()); }
     // gcx_event_get_elapsed
     using milliseconds = std::chrono::duration<float, std::milli>;
@@ -63,13 +63,13 @@ class context : public detail::owner<gcx_context, gcx_context_destroy> {
         check(gcx_context_create(reinterpret_cast<const gcx_resource*>(resources.data()),
                                  detail::size_for_c(resources.size()), &params, receive()));
     }
-    // A handle of gcx.h, which becomes this one's.
+    // Takes ownership of a handle of gcx.h.
     static context adopt(gcx_context owned) noexcept {
         context adopted;
         *adopted.receive() = owned;
         return adopted;
     }
-    // gcx_context_from_native: a further handle for a context that gcx made.
+    // gcx_context_from_native: another handle for a context of gcx.
     static context from_native(CUctx_st* native) { return adopt(raw::context_from_native(native)); }
 
     // gcx_context_get_info, and some of its fields.
@@ -93,7 +93,7 @@ class context : public detail::owner<gcx_context, gcx_context_destroy> {
     }
 
     // gcx_context_push, _pop and _get_current, in the calling thread; see gcx::current_guard. The
-    // handles stay with their owners; nullptr if there is none.
+    // handles returned are not owned; nullptr if there is none.
     void push() const { check(gcx_context_push(handle())); }
     static gcx_context pop() { return raw::context_pop(); }
     static gcx_context current() { return raw::context_get_current(); }
@@ -110,7 +110,7 @@ class context : public detail::owner<gcx_context, gcx_context_destroy> {
     }
 };
 
-// Makes a context current in this thread until it ends.
+// Makes a context current in this thread for its lifetime.
 class current_guard {
   public:
     explicit current_guard(const context& of) { of.push(); }
@@ -121,9 +121,9 @@ class current_guard {
 
 // gcx_kernel_fit_params. From C++20 on: {.block_threads = 256}.
 struct kernel_fit_params {
-    uint32_t block_threads;            // threads of a block, 1 to 1024
+    uint32_t block_threads;            // threads in a block, 1 to 1024
     uint32_t dynamic_shared_bytes = 0; // of a block
-    uint32_t cluster_blocks = 0;       // 0: launched without clusters
+    uint32_t cluster_blocks = 0;       // 0: no clusters
 };
 
 class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
@@ -134,24 +134,24 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
         const gcx_stream_params params = with_priority(priority);
         check(gcx_stream_create(of.handle(), &params, receive()));
     }
-    // gcx_lease_stream_create: one that follows the lease, see gcx/lease.hpp.
+    // gcx_lease_stream_create: a stream that follows the lease, see gcx/lease.hpp.
     explicit stream(const lease& of, int32_t priority = 0) {
         const gcx_stream_params params = with_priority(priority);
         check(gcx_lease_stream_create(of.handle(), &params, receive()));
     }
-    // A handle of gcx.h, which becomes this one's.
+    // Takes ownership of a handle of gcx.h.
     static stream adopt(gcx_stream owned) noexcept {
         stream adopted;
         *adopted.receive() = owned;
         return adopted;
     }
-    // gcx_stream_from_native: a stream that someone else made, a cudaStream_t too.
+    // gcx_stream_from_native: a CUstream or cudaStream_t of other code.
     static stream from_native(CUstream_st* native) {
         return adopt(raw::stream_from_native(native));
     }
 
-    // gcx_stream_native: a CUstream, and a cudaStream_t. A lease's stream is asked anew each time,
-    // for it follows the lease.
+    // gcx_stream_native: a CUstream, and a cudaStream_t. Call it again for each step of a stream
+    // of a lease.
     CUstream_st* native() const {
         return detail::native_or_throw(gcx_stream_native(handle()), [this] {
             gcx_stream_info info = GCX_STREAM_INFO_INIT;
@@ -171,8 +171,7 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
     }
     // gcx_stream_get_max_cluster_size
     uint32_t max_cluster_size() const { return raw::stream_get_max_cluster_size(handle()); }
-    // gcx_stream_get_kernel_fit: how much of a kernel fits the SMs at once; a CUfunction, or a
-    // CUkernel.
+    // gcx_stream_get_kernel_fit: of a CUfunction or a CUkernel.
     gcx_kernel_fit kernel_fit(CUfunc_st* function, const kernel_fit_params& launch) const {
         gcx_kernel_fit_params params = GCX_KERNEL_FIT_PARAMS_INIT;
         params.block_threads = launch.block_threads;
@@ -186,13 +185,13 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
 
     // gcx_stream_synchronize
     void synchronize() const { check(gcx_stream_synchronize(handle())); }
-    // gcx_stream_query: whether its work has finished.
+    // gcx_stream_query: returns whether its work has finished.
     bool query() const { return raw::stream_query(handle()); }
     // gcx_stream_record and gcx_stream_wait
     void record(const event& into) const { check(gcx_stream_record(handle(), into.handle())); }
     void wait(const event& event) const { check(gcx_stream_wait(handle(), event.handle())); }
 
-    // gcx_stream_probe_sms: the SMs that its kernels really run on.
+    // gcx_stream_probe_sms
     std::vector<uint32_t> sm_ids() const { return raw::stream_probe_sms(handle()); }
 
   private:
@@ -204,14 +203,14 @@ class stream : public detail::owner<gcx_stream, gcx_stream_destroy> {
     }
 };
 
-// A stream in an array: launch_parts({a, b}), verify({a, b}), or a vector of these.
+// An element of an array of streams: launch_parts({a, b}), verify({a, b}), or a vector of these.
 struct stream_ref {
     stream_ref(const stream& of) noexcept : handle(of.handle()) {}
     gcx_stream handle;
 };
 static_assert(sizeof(stream_ref) == sizeof(gcx_stream), "an array of them is one of C's");
 
-// gcx_verify: which SMs streams of one device really run on, and whether that is as promised.
+// gcx_verify
 struct verification {
     gcx_verification found;
     std::vector<gcx_verified_stream> streams; // in the order given

@@ -1,4 +1,4 @@
-// Part of gcx.hpp: what owners of handles have in common.
+// Part of gcx.hpp: the base class of owners of handles.
 #pragma once
 
 #include "error.hpp"
@@ -9,7 +9,7 @@ namespace gcx {
 
 namespace detail {
 
-// A handle, given up once.
+// Owns a handle and destroys it once.
 template <class Handle, gcx_result (*Destroy)(Handle)>
 class owner {
   public:
@@ -25,7 +25,7 @@ class owner {
             Destroy(handle_);
     }
 
-    // gcx_..._destroy. After a failure the handle is still here.
+    // Calls the destroy function. If that fails, the handle is kept.
     void close() {
         if (handle_ != nullptr) {
             check(Destroy(handle_));
@@ -33,9 +33,9 @@ class owner {
         }
     }
 
-    // For gcx.h's functions; stays here.
+    // The handle for functions of gcx.h; still owned.
     Handle handle() const noexcept { return handle_; }
-    // The caller's from now on.
+    // Returns the handle and gives up its ownership.
     Handle release() noexcept { return std::exchange(handle_, nullptr); }
     explicit operator bool() const noexcept { return handle_ != nullptr; }
 
@@ -49,7 +49,7 @@ class owner {
     Handle handle_ = nullptr;
 };
 
-// A native handle; or the error behind a NULL, which asking for something else tells.
+// Returns a native handle. If it is NULL, throws the error that another query returns.
 template <class Native, class Ask>
 Native* native_or_throw(Native* native, const Ask& ask) {
     if (native == nullptr) {

@@ -1,4 +1,4 @@
-// Part of gcx.hpp: leases that other processes of the user see, as `gcx top` shows them.
+// Part of gcx.hpp: published leases, which `gcx top` shows.
 #pragma once
 
 #include "error.hpp"
@@ -8,7 +8,7 @@
 
 namespace gcx {
 
-// gcx_publish_start and _stop: this process's leases. nullptr is the program's name.
+// gcx_publish_start and gcx_publish_stop. nullptr: the program's name.
 inline void publish_start(const char* name = nullptr) {
     check(gcx_publish_start(name));
 }
@@ -16,7 +16,7 @@ inline void publish_stop() {
     check(gcx_publish_stop());
 }
 
-// gcx_published_process_list and _lease_list. Names in them are any bytes: escape them.
+// gcx_published_process_list and gcx_published_lease_list. Names are any bytes: escape them.
 inline std::vector<gcx_published_process> published_processes() {
     return raw::published_process_list();
 }

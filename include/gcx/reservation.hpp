@@ -1,14 +1,12 @@
-// Part of gcx.hpp: reservations, SMs that no other process has, and whether processes share by way
-// of MPS.
+// Part of gcx.hpp: reservations, SMs that no other process has, and MPS.
 //
-//     const gcx::reservation held(0, 24, {"decode"});         // others can't have these SMs
-//     const gcx::lease decode(held, gcx::rest);        // out of the reservation's
-//     setenv("DECODE_RESERVATION", held.token().c_str(), 1);  // and in a process that this one
-//     starts: const gcx::reservation joined =
-//     gcx::reservation::join(std::getenv("DECODE_RESERVATION"));
+//     const gcx::reservation reserved(0, 24, {"decode"});
+//     const gcx::lease decode(reserved, gcx::rest);           // within the reservation
+//     setenv("RESERVATION", reserved.token().c_str(), 1);     // for a child process, which calls
+//     gcx::reservation::join(std::getenv("RESERVATION"));
 //
-// Processes agree that take theirs in the same folder. Without MPS, which mps_info() tells of, they
-// take turns on the whole device all the same. See gcx.h, Reservations.
+// All processes must use the same folder. Without MPS (mps_info) processes take turns on the whole
+// device. See gcx.h, Reservations.
 #pragma once
 
 #include "cancel.hpp"
@@ -30,41 +28,41 @@ struct reservation_params {
     nonnull_string name = {};
     reservation_flags flags = reservation_flags::none;
     gcx_sm_family family = family::none;    // none: coscheduled
-    uint32_t min_sm_count = 0;              // so many will do; 0: no less than asked for
-    std::chrono::milliseconds timeout = {}; // to wait for the SMs; 0: don't; gcx::forever
-    const gcx::cancel* cancel = nullptr;    // gives the wait up; stays the caller's
-    std::optional<nonnull_string> folder =
-        {}; // an absolute path; none: GCX_RESERVATION_DIR, or the user's
+    uint32_t min_sm_count = 0;              // smallest acceptable count; 0: the requested one
+    std::chrono::milliseconds timeout = {}; // to wait for the SMs; 0: do not wait; gcx::forever
+    const gcx::cancel* cancel = nullptr;    // aborts the wait; not owned
+    // An absolute path. Default: GCX_RESERVATION_DIR in the environment, or the user's folder.
+    std::optional<nonnull_string> folder = {};
 };
 
 class reservation : public detail::owner<gcx_reservation, gcx_reservation_release> {
   public:
     reservation() noexcept = default;
-    // gcx_reservation_acquire: sms of a device, or gcx::rest. What it got is in info().
+    // gcx_reservation_acquire: SMs of a device, or gcx::rest. info() returns what was acquired.
     template <class Count, class = detail::if_count<Count>>
     reservation(gcx::device of, Count sms, const reservation_params& params = {}) {
-        take(of, detail::sm_count("gcx::reservation", sms), params, params.cancel);
+        acquire(of, detail::sm_count("gcx::reservation", sms), params, params.cancel);
     }
 #ifdef __cpp_lib_jthread
-    // The same, whose wait is given up once a stop is requested, as of a std::jthread.
+    // The same, with a wait that ends when a stop is requested, as of a std::jthread.
     template <class Count, class Stop, class = detail::if_count<Count>,
               class = detail::if_stop<Stop>>
     reservation(gcx::device of, Count sms, const Stop& stop,
                 const reservation_params& params = {}) {
         detail::until_stopped(
             "gcx::reservation", stop, params.cancel, [&](const gcx::cancel& requested) {
-                take(of, detail::sm_count("gcx::reservation", sms), params, &requested);
+                acquire(of, detail::sm_count("gcx::reservation", sms), params, &requested);
             });
     }
 #endif
-    // gcx_reservation_join: the reservation of another process, by its token. Opens no driver.
+    // gcx_reservation_join: joins a reservation by its token. Opens no driver.
     static reservation join(const std::string& token) {
         reservation joined;
         check(gcx_reservation_join(detail::text("gcx::reservation::join: the token", token),
                                    joined.receive()));
         return joined;
     }
-    // The same with what std::getenv returns: GCX_ERROR_INVALID_VALUE if that is nullptr.
+    // The same for the result of std::getenv. Throws GCX_ERROR_INVALID_VALUE for nullptr.
     static reservation join(const char* token) {
         if (token == nullptr)
             throw error(
@@ -73,14 +71,14 @@ class reservation : public detail::owner<gcx_reservation, gcx_reservation_releas
                 "that variable to the reservation's token() before this process starts");
         return join(std::string(token));
     }
-    // A handle of gcx.h, which becomes this one's.
+    // Takes ownership of a handle of gcx.h.
     static reservation adopt(gcx_reservation owned) noexcept {
         reservation adopted;
         *adopted.receive() = owned;
         return adopted;
     }
-    // Its name would say two things: close() gives the reservation up, detach() hands the handle
-    // out.
+    // Deleted, since its meaning would be unclear: close() releases the reservation, detach()
+    // returns the handle.
     gcx_reservation release() = delete;
     [[nodiscard]] gcx_reservation detach() noexcept { return owner::release(); }
 
@@ -90,7 +88,7 @@ class reservation : public detail::owner<gcx_reservation, gcx_reservation_releas
     uint64_t id() const { return info().id; }
     std::string name() const { return info().name; }
 
-    // gcx_reservation_get_token: what another process joins it by, in its environment.
+    // gcx_reservation_get_token: the token with which another process joins it.
     std::string token() const {
         std::string token(GCX_MAX_RESERVATION_TOKEN, '\0');
         check(gcx_reservation_get_token(handle(), token.data(), GCX_MAX_RESERVATION_TOKEN));
@@ -98,13 +96,13 @@ class reservation : public detail::owner<gcx_reservation, gcx_reservation_releas
         return token;
     }
 
-    // gcx_reservation_get_resource: its SMs in this process. A context of them doesn't keep the
-    // reservation, as a gcx::lease of it does. Opens the driver.
+    // gcx_reservation_get_resource: its SMs. A context of them does not keep the reservation alive,
+    // a gcx::lease of it does. Opens the driver.
     resource get_resource() const { return resource(raw::reservation_get_resource(handle())); }
 
   private:
-    void take(gcx::device of, uint32_t sms, const reservation_params& params,
-              const gcx::cancel* cancel) {
+    void acquire(gcx::device of, uint32_t sms, const reservation_params& params,
+                 const gcx::cancel* cancel) {
         gcx_reservation_params raw = GCX_RESERVATION_PARAMS_INIT;
         raw.flags = static_cast<uint32_t>(params.flags);
         raw.family = params.family;
@@ -119,9 +117,9 @@ class reservation : public detail::owner<gcx_reservation, gcx_reservation_releas
     }
 };
 
-// gcx_reservation_list: who has SMs and who waits for some, of all processes that use the folder
-// that GCX_RESERVATION_DIR names or the user's own, or of those that use another. Names in it are
-// any bytes: escape them. Opens no driver.
+// gcx_reservation_list: the reservations of a folder, and the requests that wait. Default:
+// GCX_RESERVATION_DIR in the environment, or the user's folder. Names are any bytes: escape them
+// for display. Opens no driver.
 inline std::vector<gcx_live_reservation>
 live_reservations(const std::optional<nonnull_string>& folder = {}) {
     const char* const path =
@@ -129,7 +127,7 @@ live_reservations(const std::optional<nonnull_string>& folder = {}) {
     return raw::reservation_list(path);
 }
 
-// gcx_mps_get_info: whether contexts of this process on the device are shared by way of MPS.
+// gcx_mps_get_info
 inline gcx_mps_info mps_info(device of) {
     return raw::mps_get_info(of.ordinal());
 }

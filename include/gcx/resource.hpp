@@ -1,4 +1,4 @@
-// Part of gcx.hpp: devices, resources, and what is asked of a split. Nothing here makes anything.
+// Part of gcx.hpp: devices, resources and splits.
 #pragma once
 
 #include "error.hpp"
@@ -18,7 +18,7 @@ namespace detail {
 template <class Count>
 using if_count = std::enable_if_t<std::is_integral_v<Count> && !std::is_same_v<Count, bool>>;
 
-// A count of SMs of any type of integer.
+// Converts an SM count of any integer type.
 template <class Count>
 constexpr uint32_t sm_count(const char* where, Count sms) {
     bool fits = true;
@@ -26,19 +26,19 @@ constexpr uint32_t sm_count(const char* where, Count sms) {
         fits = sms >= 0;
     if (!fits || static_cast<std::make_unsigned_t<Count>>(sms) > UINT32_MAX)
         throw error(GCX_ERROR_INVALID_VALUE,
-                    std::string(where) + ": " + std::to_string(sms) + " is no count of SMs");
+                    std::string(where) + ": " + std::to_string(sms) + " is not an SM count");
     return static_cast<uint32_t>(sms);
 }
 } // namespace detail
 
-// gcx_sm_request: what one group is to be. A count is one.
+// gcx_sm_request. Converts from an SM count.
 struct request : gcx_sm_request {
     template <class Count, class = detail::if_count<Count>>
     constexpr request(Count sms) : gcx_sm_request{} {
         sm_count = detail::sm_count("gcx::request", sms);
     }
 
-    // The same with more. [13.1+] They make the split a structured one.
+    // Return a copy with one more property. [13.1+] These make the split a structured one.
     [[nodiscard]] constexpr request coscheduled(uint32_t sms) const {
         request more = *this;
         more.coscheduled_sm_count = sms;
@@ -69,7 +69,7 @@ struct request : gcx_sm_request {
 };
 static_assert(sizeof(request) == sizeof(gcx_sm_request), "an array of them is one of C's");
 
-// What a split gives: a std::array of a braced list of counts, else a std::vector.
+// The result of a split: a std::array for a braced list of counts, else a std::vector.
 template <class Groups, class Remainder>
 struct parts {
     Groups groups;
@@ -77,7 +77,7 @@ struct parts {
 };
 
 namespace detail {
-// Counts or requests, as requests.
+// Converts counts or requests to requests.
 template <class Range>
 auto requests_of(const Range& range) {
     if constexpr (std::is_same_v<element_of<Range>, request>)
@@ -88,10 +88,10 @@ auto requests_of(const Range& range) {
 
 } // namespace detail
 
-// gcx_resource: SMs, or a workqueue, of one device.
+// gcx_resource
 class resource {
   public:
-    // No resource; every function refuses it.
+    // An empty value, which every function refuses.
     resource() noexcept = default;
     explicit resource(const gcx_resource& value) noexcept : value_(value) {}
     const gcx_resource& value() const noexcept { return value_; }
@@ -119,7 +119,7 @@ class resource {
         return into;
     }
 
-    // gcx_sm_plan: the SMs that a split would give.
+    // gcx_sm_plan: the SM counts that a split would give.
     template <std::size_t Count>
     parts<std::array<uint32_t, Count>, uint32_t> plan(const request (&requests)[Count],
                                                       split_flags flags = split_flags::none) const {
@@ -151,7 +151,7 @@ class resource {
     }
     friend bool operator!=(const resource& a, const resource& b) noexcept { return !(a == b); }
 
-    // gcx_resource_get_overlap and _get_live_overlap: SMs shared with another, with live contexts.
+    // gcx_resource_get_overlap and gcx_resource_get_live_overlap
     uint32_t overlap(const resource& other) const {
         return raw::resource_get_overlap(&value_, &other.value_);
     }
@@ -187,7 +187,7 @@ class resource {
 static_assert(sizeof(resource) == sizeof(gcx_resource) && std::is_standard_layout_v<resource>,
               "an array of them is one of C's");
 
-// A device, by its number. That there is one is asked by the functions.
+// A device, by its ordinal, which is checked when it is used.
 class device {
   public:
     constexpr device(int32_t ordinal) noexcept : ordinal_(ordinal) {}
@@ -201,13 +201,13 @@ class device {
     uint32_t sm_count() const { return info().sm_count; }
     std::string name() const { return info().name; }
 
-    // gcx_device_get_resource: all SMs; [13.1+] the workqueue configuration.
+    // gcx_device_get_resource
     resource get_resource(gcx_resource_type type) const {
         return resource(raw::device_get_resource(ordinal_, type));
     }
     resource sms() const { return get_resource(type::sm); }
 
-    // gcx_device_get_stream_priority_range: greatest is the most urgent, and the lower number.
+    // gcx_device_get_stream_priority_range: greatest is the most urgent and the smaller number.
     struct priority_range {
         int32_t least;
         int32_t greatest;

@@ -1,4 +1,4 @@
-// Part of gcx.hpp: gcx::view, how arrays are given to functions.
+// Part of gcx.hpp: gcx::view, a parameter that is an array.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 namespace gcx {
 
 namespace detail {
-// The type of the elements of what has data() and size(), or is an array.
+// The element type of a container or an array.
 template <class Range>
 using element_of =
     std::remove_cv_t<std::remove_pointer_t<decltype(std::data(std::declval<const Range&>()))>>;
 } // namespace detail
 
-// Elements that someone else holds, for a parameter: as std::span, and in C++17.
+// A view of the caller's elements, as std::span, for C++17.
 template <class T>
 class view {
   public:
@@ -28,7 +28,7 @@ class view {
     constexpr view(const Range& range) noexcept
         : data_(std::data(range)), size_(std::size(range)) {}
 #if defined(__GNUC__) && !defined(__clang__)
-// A parameter doesn't outlive the list that it was given.
+// A parameter does not outlive its braced list.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winit-list-lifetime"
 #endif
@@ -49,7 +49,7 @@ class view {
 };
 
 namespace detail {
-// A size as gcx.h takes it. What is too large stays so.
+// Converts a size for C. One that is too large becomes UINT32_MAX, which C refuses.
 constexpr std::uint32_t size_for_c(std::size_t size) noexcept {
     return size < UINT32_MAX ? static_cast<std::uint32_t>(size) : UINT32_MAX;
 }
