@@ -68,7 +68,7 @@ gcx_cache_trimmed trim(uint32_t keep) {
     return trimmed;
 }
 
-void prepared_ones_are_kept() {
+void prepared_contexts_are_cached() {
     const auto layouts = sets(kLayouts);
     Progress progress;
     CHECK_OK(prepare(layouts, &progress));
@@ -97,7 +97,7 @@ void prepared_ones_are_kept() {
 }
 
 // From 13.1 on they have workqueues of their own.
-void leases_find_theirs() {
+void leases_use_prepared_contexts() {
     CHECK_OK(prepare(sets({24, 40}), nullptr, nullptr, GCX_PREPARE_FOR_LEASES));
     const uint64_t before = made();
     gcx_lease lease = acquire(24);
@@ -114,7 +114,7 @@ void leases_find_theirs() {
     CHECK_OK(gcx_lease_release(lease));
 }
 
-void given_up_in_between() {
+void prepare_cancelled_by_progress_stops() {
     const auto layouts = sets(kLayouts);
     gcx_cancel cancel = nullptr;
     CHECK_OK(gcx_cancel_create(&cancel));
@@ -149,7 +149,7 @@ void given_up_in_between() {
     CHECK_OK(gcx_cancel_destroy(cancel));
 }
 
-void given_up_by_another_thread() {
+void prepare_cancelled_by_another_thread_stops() {
     gcx_cancel cancel = nullptr;
     CHECK_OK(gcx_cancel_create(&cancel));
     Progress progress;
@@ -185,7 +185,7 @@ void progress_may_call_gcx() {
     CHECK_OK(gcx_lease_release(lease));
 }
 
-void the_limits_are_asked_first() {
+void prepare_beyond_the_limit_is_refused() {
     const auto layouts = sets(kLayouts);
     CHECK_OK(gcx_cache_set_limit(7));
     CHECK_REFUSED(prepare(layouts), GCX_ERROR_INVALID_VALUE);
@@ -214,7 +214,7 @@ void the_limits_are_asked_first() {
     CHECK_OK(gcx_lease_release(lease));
 }
 
-void what_can_t_be_prepared() {
+void invalid_resources_are_not_prepared() {
     const auto layouts = sets({8});
     const gcx_resource whole = whole_device();
     gcx_resource none{};
@@ -246,7 +246,7 @@ void what_can_t_be_prepared() {
 }
 
 // Programs that were built with gcx 0.1.
-void structs_of_before() {
+void older_structs_are_accepted() {
     const gcx_context context = make_context(sets({24})[0]);
     gcx_cache_stats stats;
     std::memset(&stats, 0x77, sizeof stats);
@@ -259,7 +259,7 @@ void structs_of_before() {
     CHECK_OK(gcx_context_destroy(context));
 }
 
-void lower_limit_takes_the_longest_unused_first() {
+void lower_limit_evicts_least_recently_used() {
     const auto layouts = sets(kLayouts);
     for (const gcx_resource& layout : layouts)
         CHECK_OK(gcx_context_destroy(make_context(layout)));
@@ -403,7 +403,7 @@ void prepared_contexts_outlast_others() {
     CHECK_EQ(made(), then);
 }
 
-void lower_limit_takes_prepared_contexts_last() {
+void lower_limit_evicts_prepared_contexts_last() {
     const auto layouts = sets(kLayouts);
     CHECK_OK(prepare({layouts[0], layouts[1], layouts[2]}));
     for (const std::size_t i : {3U, 4U, 5U})
@@ -497,17 +497,17 @@ void reset_destroys_prepared_contexts() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, prepared_ones_are_kept);
-        on_machine(h100, leases_find_theirs);
-        on_machine(h100, given_up_in_between);
-        on_machine(h100, given_up_by_another_thread);
+        on_machine(h100, prepared_contexts_are_cached);
+        on_machine(h100, leases_use_prepared_contexts);
+        on_machine(h100, prepare_cancelled_by_progress_stops);
+        on_machine(h100, prepare_cancelled_by_another_thread_stops);
         on_machine(h100, progress_may_call_gcx);
-        on_machine(h100, the_limits_are_asked_first);
-        on_machine(h100, what_can_t_be_prepared);
-        on_machine(h100, structs_of_before);
-        on_machine(h100, lower_limit_takes_the_longest_unused_first);
+        on_machine(h100, prepare_beyond_the_limit_is_refused);
+        on_machine(h100, invalid_resources_are_not_prepared);
+        on_machine(h100, older_structs_are_accepted);
+        on_machine(h100, lower_limit_evicts_least_recently_used);
         on_machine(h100, prepared_contexts_outlast_others);
-        on_machine(h100, lower_limit_takes_prepared_contexts_last);
+        on_machine(h100, lower_limit_evicts_prepared_contexts_last);
         on_machine(h100, trim_makes_room_for_other_layouts);
         on_machine(h100, limit_lowered_in_between_is_kept);
         on_machine(h100, concurrent_prepares_keep_to_the_limit);

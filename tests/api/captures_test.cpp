@@ -47,7 +47,7 @@ void in_this_thread_and_another(const std::function<void()>& body) {
 }
 
 // Somebody else, who shares the green context, asks for all sorts of things.
-void others_do_not_break_it() {
+void calls_do_not_break_a_capture() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const Partition capturing(resource);
     const Partition other(resource);
@@ -97,7 +97,7 @@ void others_do_not_break_it() {
 }
 
 // Asking for a captured event's work breaks the capture, says the driver; gcx doesn't ask it.
-void events_of_it_are_not_waited_for() {
+void captured_events_are_refused() {
     const Split made = split(whole_device(), {24, 24});
     const Partition capturing(made.groups[0]);
     const Partition elsewhere(made.groups[1]);
@@ -136,7 +136,7 @@ void events_of_it_are_not_waited_for() {
 
 // A handle that goes while its stream captures, as one may that is collected as garbage, leaves
 // the capture whole.
-void a_stream_given_up_captures_on() {
+void destroyed_stream_continues_its_capture() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     for (const CUstreamCaptureMode mode : kModes) {
         const gcx_context context = context_of(resource);
@@ -188,7 +188,7 @@ std::size_t resident_bytes() {
 
 // Captures that are begun and never ended: the first 32 of a context stay, those beyond end with
 // their streams, and nothing grows.
-void abandoned_captures_cost_nothing() {
+void abandoned_captures_leak_nothing() {
     const gcx_context context = context_of(split(whole_device(), {24}).groups[0]);
     std::vector<CUstream> natives;
     const auto abandon = [&] {
@@ -219,7 +219,7 @@ void abandoned_captures_cost_nothing() {
     CHECK_OK(gcx_context_destroy(context));
 }
 
-void ended_captures_cost_nothing() {
+void ended_captures_leak_nothing() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     std::size_t before = 0;
     for (int i = 0; i < 6000; i++) {
@@ -242,11 +242,11 @@ void ended_captures_cost_nothing() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, others_do_not_break_it);
-        on_machine(h100, events_of_it_are_not_waited_for);
-        on_machine(h100, a_stream_given_up_captures_on);
+        on_machine(h100, calls_do_not_break_a_capture);
+        on_machine(h100, captured_events_are_refused);
+        on_machine(h100, destroyed_stream_continues_its_capture);
     }
-    on_machine("h100@13.0", abandoned_captures_cost_nothing);
-    on_machine("h100@13.0", ended_captures_cost_nothing);
+    on_machine("h100@13.0", abandoned_captures_leak_nothing);
+    on_machine("h100@13.0", ended_captures_leak_nothing);
     return support::summary("captures");
 }

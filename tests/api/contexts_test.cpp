@@ -39,7 +39,7 @@ uint32_t live_overlap(const gcx_resource& resource) {
     return count;
 }
 
-void private_contexts_are_nobody_else_s() {
+void private_contexts_are_not_shared() {
     const gcx_resource resource = split(whole_device(), {24}).groups[0];
     const gcx_context shared = make_context({resource});
     const gcx_context mine = make_context({resource}, GCX_CONTEXT_PRIVATE);
@@ -87,7 +87,7 @@ void private_contexts_are_nobody_else_s() {
         CHECK_OK(gcx_context_destroy(context));
 }
 
-void those_in_use_are_listed() {
+void contexts_in_use_are_listed() {
     const Split made = split(whole_device(), {24, 32});
     CHECK(list().empty());
     uint32_t count = 9;
@@ -145,7 +145,7 @@ void those_in_use_are_listed() {
     CHECK_EQ(cache_stats().kept, 2U);
 }
 
-void dead_ones_are_not_listed() {
+void dead_contexts_are_not_listed() {
     const Partition partition(split(whole_device(), {24}).groups[0]);
     CHECK_EQ(list().size(), 1U);
     CHECK_EQ(NATIVE(cuDevicePrimaryCtxReset)(0), CUDA_SUCCESS);
@@ -153,7 +153,7 @@ void dead_ones_are_not_listed() {
     CHECK_EQ(cache_stats().lost, 1U);
 }
 
-void of_one_device() {
+void list_of_one_device_has_no_others() {
     const Partition first(split(whole_device(0), {24}).groups[0]);
     const Partition second(split(whole_device(1), {16}).groups[0]);
     CHECK_EQ(list().size(), 2U);
@@ -239,7 +239,7 @@ std::vector<char> native_queue_of(gcx_context context) {
 }
 
 // A queue is that of the context which it came from, also beside others.
-void a_queue_of_several() {
+void workqueue_is_shared_by_contexts() {
     const Split made = split(whole_device(), {24, 32, 16});
     const gcx_context first = make_context({made.groups[0], balanced_queue()});
     const gcx_context second = make_context({made.groups[1], balanced_queue()});
@@ -251,7 +251,7 @@ void a_queue_of_several() {
 }
 
 // CUDA's rule of 13.1.
-void the_odd_atom_needs_the_last_ones() {
+void remainder_atom_needs_the_last_atoms() {
     const gcx_resource whole = whole_device();
     gcx_resource first{};
     gcx_resource odd{};
@@ -263,7 +263,7 @@ void the_odd_atom_needs_the_last_ones() {
     CHECK(message_has("odd atom") && context == nullptr);
 }
 
-void a_workqueue_goes_with_its_last_context() {
+void workqueue_ends_with_its_last_context() {
     const Split made = split(whole_device(), {24, 32, 16});
     const gcx_context first = make_context({made.groups[0], balanced_queue()});
     const gcx_resource queue = queue_of(first);
@@ -304,16 +304,16 @@ void workqueues_are_forgotten() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, private_contexts_are_nobody_else_s);
-        on_machine(h100, those_in_use_are_listed);
+        on_machine(h100, private_contexts_are_not_shared);
+        on_machine(h100, contexts_in_use_are_listed);
         on_machine(h100, overlaps_with_live_contexts);
-        on_machine("2x" + h100, of_one_device);
+        on_machine("2x" + h100, list_of_one_device_has_no_others);
     }
-    on_machine("h100@12.4", dead_ones_are_not_listed);
+    on_machine("h100@12.4", dead_contexts_are_not_listed);
     on_machine("h100@13.5", equal_workqueues_are_equal);
-    on_machine("h100@13.5", a_queue_of_several);
-    on_machine("h100@13.5", the_odd_atom_needs_the_last_ones);
-    on_machine("h100@13.5", a_workqueue_goes_with_its_last_context);
+    on_machine("h100@13.5", workqueue_is_shared_by_contexts);
+    on_machine("h100@13.5", remainder_atom_needs_the_last_atoms);
+    on_machine("h100@13.5", workqueue_ends_with_its_last_context);
     on_machine("h100@13.1", workqueues_are_forgotten);
     return support::summary("contexts");
 }

@@ -57,7 +57,7 @@ uint64_t clock_ns() {
 }
 
 // The same atoms of two devices are two sets of SMs, with a context each.
-void each_has_its_own() {
+void devices_have_their_own_contexts() {
     const Partition first(split(whole_device(0), {24}).groups[0]);
     const Partition second(split(whole_device(1), {24}).groups[0]);
     CHECK(gcx_context_native(first.context) != gcx_context_native(second.context));
@@ -98,7 +98,7 @@ void each_has_its_own() {
 }
 
 // One call makes contexts of both ahead of time.
-void prepared_together() {
+void prepare_covers_two_devices() {
     const gcx_resource both[] = {split(whole_device(0), {24}).groups[0],
                                  split(whole_device(1), {24}).groups[0]};
     CHECK_OK(gcx_cache_prepare(both, 2, nullptr));
@@ -147,7 +147,7 @@ void events_order_work_across() {
 }
 
 // Memory of one, written on it and read in a partition of the other, in order by an event.
-void memory_of_the_other() {
+void peer_memory_is_usable() {
     constexpr std::size_t kWords = 1024;
     const Side here(0), there(1);
     int can = 0;
@@ -179,7 +179,7 @@ void memory_of_the_other() {
 }
 
 // All SMs of both at once; a change of one device's leases is none of the other's.
-void leases_are_of_one() {
+void lease_belongs_to_one_device() {
     gcx_lease lease[kDevices] = {acquire(0, GCX_REST), acquire(1, GCX_REST)};
     for (int32_t device = 0; device < kDevices; device++) {
         CHECK_EQ(info_of(lease[device]).device, device);
@@ -237,7 +237,7 @@ gcx_graph graph_of(CUgraph captured) {
     return graph;
 }
 
-void graphs_are_of_one() {
+void graph_belongs_to_one_device() {
     const Side side[kDevices] = {Side(0), Side(1)};
     gcx_graph graph[kDevices] = {};
     for (int i = 0; i < kDevices; i++) {
@@ -269,7 +269,7 @@ void graphs_are_of_one() {
 }
 
 // A capture that forks to the other device: kernels of both, which no one partition can run.
-void a_graph_over_both() {
+void graph_over_two_devices_is_refused() {
     const Side first(0), second(1);
     gcx_event fork = make_event(0);
     gcx_event join = make_event(1);
@@ -292,7 +292,7 @@ void a_graph_over_both() {
 }
 
 // While one captures, the other is used: nothing of it takes part.
-void a_capture_on_one() {
+void capture_on_one_device_leaves_the_other() {
     const Side first(0), second(1);
     gcx_graph graph = graph_of(capture(first.native(), [&] {
         first.spin(1'000);
@@ -305,7 +305,7 @@ void a_capture_on_one() {
 }
 
 // 12.4 lets a device be reset while green contexts are alive on it.
-void one_is_reset() {
+void reset_affects_one_device() {
     const Partition first(split(whole_device(0), {24}).groups[0]);
     gcx_lease lease[kDevices] = {acquire(0, 48), acquire(1, 48)};
     {
@@ -324,7 +324,7 @@ void one_is_reset() {
     CHECK_EQ(fresh.probe().size(), 24U);
 }
 
-void threads_on_both() {
+void threads_use_two_devices() {
     constexpr unsigned kThreads = 8;
     const unsigned rounds = check::slow ? 10 : 40;
     std::vector<std::thread> threads;
@@ -358,7 +358,7 @@ void threads_on_both() {
 }
 
 // GPUs of two kinds: what is promised of one is not taken for the other.
-void of_two_kinds() {
+void devices_of_two_kinds_differ() {
     CHECK_EQ(sms(whole_device(0)), 132U);
     CHECK_EQ(sms(whole_device(1)), 108U);
     CHECK_OK(try_split(whole_device(0), {116}).result);
@@ -389,12 +389,14 @@ int main() {
     };
     for (const char* driver : drivers()) {
         const std::string machine = std::string("2xh100@") + driver;
-        for (const auto body : {each_has_its_own, prepared_together, events_order_work_across,
-                                memory_of_the_other, leases_are_of_one, graphs_are_of_one,
-                                a_graph_over_both, a_capture_on_one, threads_on_both})
+        for (const auto body :
+             {devices_have_their_own_contexts, prepare_covers_two_devices, events_order_work_across,
+              peer_memory_is_usable, lease_belongs_to_one_device, graph_belongs_to_one_device,
+              graph_over_two_devices_is_refused, capture_on_one_device_leaves_the_other,
+              threads_use_two_devices})
             nothing_stays(machine, body);
-        nothing_stays(std::string("h100,a100@") + driver, of_two_kinds);
+        nothing_stays(std::string("h100,a100@") + driver, devices_of_two_kinds_differ);
     }
-    on_machine("2xh100@12.4", one_is_reset);
+    on_machine("2xh100@12.4", reset_affects_one_device);
     return support::summary("devices");
 }

@@ -414,7 +414,7 @@ const Operation kOperations[] = {
 };
 
 // Opening: ordered by the environment, since it begins before anything can be ordered.
-void every_call_of_opening_fails(const std::string& spec) {
+void opening_fails_at_every_call(const std::string& spec) {
     const std::string choice = "sim:" + spec;
     const uint64_t calls = answer_of_child([&] {
         CHECK_OK(gcx_driver_open(choice.c_str()));
@@ -450,7 +450,7 @@ void every_call_of_opening_fails(const std::string& spec) {
 int main(int argc, char** argv) {
     const std::string driver = argc > 1 ? argv[1] : "13.0";
     const std::string spec = "h100@" + driver;
-    every_call_of_opening_fails(spec);
+    opening_fails_at_every_call(spec);
     for (const Operation& operation : kOperations) {
         if (version_of(driver) < operation.since)
             continue;

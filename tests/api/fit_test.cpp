@@ -69,7 +69,7 @@ CUresult launch_cooperative(gcx_stream stream, CUfunction function, uint32_t blo
                                              nullptr);
 }
 
-void what_fits_is_what_can_be_launched() {
+void max_blocks_is_the_largest_launch() {
     const Kernel kernel;
     const Split parts = split(whole_device(), {24, GCX_REST});
     const Partition small(parts.groups[0]);
@@ -103,7 +103,7 @@ void what_fits_is_what_can_be_launched() {
 }
 
 // Too much for an SM: nothing fits, which is an answer.
-void what_can_t_run() {
+void impossible_launch_has_no_fit() {
     const Kernel kernel;
     const Partition part(split(whole_device(), {24}).groups[0]);
     const gcx_kernel_fit found = fit(part.stream, kernel.function, params_of(256, 100'000, 4));
@@ -137,7 +137,7 @@ void clusters() {
     }
 }
 
-void a_device_without_clusters() {
+void device_without_clusters_reports_one() {
     const Kernel kernel;
     const Partition part(split(whole_device(), {24}).groups[0]);
     const auto without = fit(part.stream, kernel.function, params_of(1024));
@@ -183,7 +183,7 @@ void any_stream() {
     CHECK_EQ(NATIVE(cuStreamDestroy)(plain), CUDA_SUCCESS);
 }
 
-void what_is_refused() {
+void invalid_launches_are_refused() {
     const Kernel kernel;
     const Partition part(split(whole_device(), {24}).groups[0]);
     auto params = params_of(256);
@@ -232,13 +232,13 @@ void after_a_reset() {
 int main() {
     for (const char* driver : drivers()) {
         const std::string h100 = std::string("h100@") + driver;
-        on_machine(h100, what_fits_is_what_can_be_launched);
-        on_machine(h100, what_can_t_run);
+        on_machine(h100, max_blocks_is_the_largest_launch);
+        on_machine(h100, impossible_launch_has_no_fit);
         on_machine(h100, clusters);
         on_machine(h100, any_stream);
-        on_machine(std::string("a100@") + driver, a_device_without_clusters);
+        on_machine(std::string("a100@") + driver, device_without_clusters_reports_one);
     }
-    on_machine("h100@13.0", what_is_refused);
+    on_machine("h100@13.0", invalid_launches_are_refused);
     on_machine("h100@12.4", after_a_reset); // later drivers refuse to reset under green contexts
     return support::summary("fit");
 }

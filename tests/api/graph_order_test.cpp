@@ -37,15 +37,15 @@ unsigned holder_of(const gcx_sim_run& run) {
     return 8;
 }
 
-struct Reservationer {
+struct Owner {
     unsigned number = 0;
     gcx_lease lease = nullptr;
     std::vector<gcx_stream> streams;
     gcx_graph graph = nullptr;
 };
 
-Reservationer make_holder(const GraphKernels& kernels, unsigned number, uint32_t sm_count) {
-    Reservationer holder;
+Owner make_holder(const GraphKernels& kernels, unsigned number, uint32_t sm_count) {
+    Owner holder;
     holder.number = number;
     CUgraph captured = capture(kernels.plain, [&] {
         kernels.probe(kernels.plain, From::library, 0, time_of(number), false, 132);
@@ -62,7 +62,7 @@ Reservationer make_holder(const GraphKernels& kernels, unsigned number, uint32_t
     return holder;
 }
 
-void give_up(const Reservationer& holder) {
+void give_up(const Owner& holder) {
     CHECK_OK(gcx_graph_destroy(holder.graph));
     for (gcx_stream stream : holder.streams)
         CHECK_OK(gcx_stream_destroy(stream));
@@ -110,9 +110,9 @@ void note_runs(std::size_t most) {
     sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs")(most);
 }
 
-void resize_some(Dice& dice, const std::vector<Reservationer>& holders) {
+void resize_some(Dice& dice, const std::vector<Owner>& holders) {
     std::vector<gcx_lease_size> sizes;
-    for (const Reservationer& holder : holders) {
+    for (const Owner& holder : holders) {
         if (dice.below(2) == 0)
             sizes.push_back({holder.lease, 8 + dice.below(48), 0});
     }
@@ -123,13 +123,13 @@ void resize_some(Dice& dice, const std::vector<Reservationer>& holders) {
 void one_thread(unsigned seed) {
     Dice dice(seed);
     const GraphKernels kernels;
-    std::vector<Reservationer> holders;
+    std::vector<Owner> holders;
     for (unsigned i = 0; i < 3; i++)
         holders.push_back(make_holder(kernels, i, 24));
     note_runs(100'000);
     std::size_t launches = 0;
     for (int i = 0; i < 300; i++) {
-        const Reservationer& holder = holders[dice.below(3)];
+        const Owner& holder = holders[dice.below(3)];
         gcx_stream stream = holder.streams[dice.below(2)];
         const uint32_t what = dice.below(12);
         if (what < 2) {
@@ -153,7 +153,7 @@ void one_thread(unsigned seed) {
     }
     check_runs(2 * launches);
     note_runs(0);
-    for (const Reservationer& holder : holders) {
+    for (const Owner& holder : holders) {
         CHECK_EQ(info_of(holder.graph).executables <= info_of(holder.graph).max_executables, true);
         give_up(holder);
     }
@@ -162,7 +162,7 @@ void one_thread(unsigned seed) {
 // Each thread launches on its own lease, while another changes them all.
 void many_threads() {
     const GraphKernels kernels;
-    std::vector<Reservationer> holders;
+    std::vector<Owner> holders;
     for (unsigned i = 0; i < 4; i++)
         holders.push_back(make_holder(kernels, i, 24));
     note_runs(100'000);
@@ -178,7 +178,7 @@ void many_threads() {
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < 8; i++) {
         threads.emplace_back([&, i] {
-            const Reservationer& holder = holders[i % 4];
+            const Owner& holder = holders[i % 4];
             for (int round = 0; round < (check::slow ? 40 : 150); round++) {
                 CHECK_OK(gcx_graph_launch(holder.graph, holder.streams[i / 4]));
                 launches++;
@@ -191,14 +191,14 @@ void many_threads() {
     changes.join();
     check_runs(2 * launches);
     note_runs(0);
-    for (const Reservationer& holder : holders)
+    for (const Owner& holder : holders)
         give_up(holder);
 }
 
 // One graph, launched, changed, prepared and destroyed at once.
 void one_graph_by_many() {
     const GraphKernels kernels;
-    Reservationer holder = make_holder(kernels, 1, 32);
+    Owner holder = make_holder(kernels, 1, 32);
     const Split parts = split(whole_device(), {24, 40});
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < 6; i++) {

@@ -88,7 +88,7 @@ void parts_added_during_launches_are_seen_or_refused() {
 }
 
 // All kernels of a launch have the parameters of the same capture.
-void update_during_launches_is_seen_as_a_whole() {
+void update_during_launches_is_atomic() {
     const GraphKernels kernels;
     const Split parts = split(whole_device(), {24, 32, 40});
     CUgraph slow = capture_many(kernels, 9000);
@@ -162,9 +162,8 @@ void destroy_during_calls_waits_for_them() {
 } // namespace
 
 int main() {
-    for (const auto body :
-         {parts_added_during_launches_are_seen_or_refused,
-          update_during_launches_is_seen_as_a_whole, destroy_during_calls_waits_for_them})
+    for (const auto body : {parts_added_during_launches_are_seen_or_refused,
+                            update_during_launches_is_atomic, destroy_during_calls_waits_for_them})
         on_machine("h100@13.0", [&] {
             const gcx_sim_counts before = sim::counts();
             body();

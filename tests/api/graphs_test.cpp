@@ -32,7 +32,7 @@ struct Two {
     Partition large{parts.groups[1]};
 };
 
-void runs_where_it_is_launched() {
+void graph_runs_where_it_is_launched() {
     const GraphKernels kernels;
     const Two two;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
@@ -81,7 +81,7 @@ std::vector<gcx_sim_run> runs_of(Body&& body) {
 }
 
 // Each kind of node that moves, in a row.
-void every_kind_moves() {
+void every_kind_of_node_moves() {
     const GraphKernels kernels;
     const Two two;
     std::atomic<int> called{0};
@@ -156,7 +156,7 @@ void every_kind_moves() {
     CHECK_EQ(NATIVE(cuEventDestroy)(event), CUDA_SUCCESS);
 }
 
-void follows_a_lease() {
+void graph_follows_a_lease() {
     const GraphKernels kernels;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
     gcx_graph graph = make(captured);
@@ -213,7 +213,7 @@ CUgraph capture_fork(const GraphKernels& kernels, CUstream one, CUstream two, Fr
     return captured;
 }
 
-void parts_run_each_on_its_own() {
+void parts_run_on_their_own_sms() {
     const GraphKernels kernels;
     const Two two;
     const SmIds small = two.small.probe();
@@ -282,7 +282,7 @@ void parts_keep_the_order_of_all_streams() {
 
 // However often it is launched, over streams that have work: the events that order them are used
 // again.
-void launches_make_no_more_and_more_events() {
+void launches_reuse_events() {
     const GraphKernels kernels;
     const Two two;
     CUstream native[] = {gcx_stream_native(two.small.stream), gcx_stream_native(two.large.stream)};
@@ -303,7 +303,7 @@ void launches_make_no_more_and_more_events() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-void set_part_of_no_nodes_makes_no_part(gcx_graph graph) {
+void set_part_without_nodes_adds_no_part(gcx_graph graph) {
     const uint32_t parts = info_of(graph).part_count;
     CHECK_REFUSED(gcx_graph_set_part(graph, nullptr, 0, parts), GCX_ERROR_INVALID_VALUE);
     CHECK(std::string(gcx_last_error_message()).find("at least one node") != std::string::npos);
@@ -315,7 +315,7 @@ void set_part_of_no_nodes_makes_no_part(gcx_graph graph) {
     CHECK_EQ(info_of(graph).executables, executables);
 }
 
-void parts_are_chosen() {
+void set_part_assigns_nodes() {
     const GraphKernels kernels;
     const Two two;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
@@ -328,14 +328,14 @@ void parts_are_chosen() {
     CHECK_REFUSED(gcx_graph_set_part(graph, &last, 1, 2), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_set_part(graph, &none, 1, 1), GCX_ERROR_INVALID_VALUE);
     CHECK_REFUSED(gcx_graph_set_part(graph, nullptr, 1, 1), GCX_ERROR_INVALID_VALUE);
-    set_part_of_no_nodes_makes_no_part(graph);
+    set_part_without_nodes_adds_no_part(graph);
     CHECK_OK(gcx_graph_set_part(graph, &last, 1, 1));
     CHECK_EQ(nodes_of(graph)[2].part, 1U);
     CHECK_OK(gcx_graph_launch_parts(graph, streams, 2));
     CHECK(kernels.take_sms(0) == two.small.probe());
     CHECK(kernels.take_sms(1) == two.large.probe());
     CHECK_EQ(info_of(graph).executables, 1U);
-    set_part_of_no_nodes_makes_no_part(graph);
+    set_part_without_nodes_adds_no_part(graph);
     CHECK_EQ(info_of(graph).executables, 1U);
     CHECK_OK(gcx_graph_set_part(graph, &last, 1, 0));
     CHECK_EQ(info_of(graph).executables, 0U);
@@ -359,7 +359,7 @@ struct ProbeArguments {
 };
 
 // A kernel writes elsewhere, in all executables, which are told in place.
-void parameters_change_everywhere() {
+void set_kernel_changes_all_executables() {
     const GraphKernels kernels;
     const Two two;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
@@ -410,7 +410,7 @@ void parameters_change_everywhere() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-void another_capture_takes_over() {
+void update_takes_over_another_capture() {
     const GraphKernels kernels;
     const Two two;
     const auto captured_for = [&](uint32_t place, uint32_t cleared, From from = From::library) {
@@ -453,7 +453,7 @@ void another_capture_takes_over() {
 }
 
 // The same nodes in another order are another graph: two in a row, or side by side.
-void another_order_is_refused() {
+void update_with_another_order_is_refused() {
     const GraphKernels kernels;
     CUstream beside = nullptr;
     CUcontext popped = nullptr;
@@ -473,7 +473,7 @@ void another_order_is_refused() {
 }
 
 // Clusters are told as they were launched; of one block, they are none.
-void clusters_are_told() {
+void nodes_report_clusters() {
     const GraphKernels kernels;
     const std::vector<uint32_t> none = {0, 0, 0};
     for (const std::vector<uint32_t>& size :
@@ -511,7 +511,7 @@ void clusters_are_told() {
 }
 
 // Whichever is used last stays, also if the graph is another one meanwhile.
-void an_update_is_no_use() {
+void updates_refused_by_the_driver_rebuild() {
     const GraphKernels kernels;
     const Split parts = split(whole_device(), {24, 32, 40});
     const auto captured_for = [&](uint32_t cleared) {
@@ -569,7 +569,7 @@ void an_executable_is_destroyed_at_the_second_attempt() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-void the_longest_unused_goes() {
+void least_recently_used_executable_is_evicted() {
     const GraphKernels kernels;
     const Split parts = split(whole_device(), {24, 32, 40});
     CUgraph captured = capture_mixed(kernels, kernels.plain);
@@ -590,7 +590,7 @@ void the_longest_unused_goes() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-void what_cannot_move_is_refused() {
+void immovable_nodes_are_refused() {
     const GraphKernels kernels;
     CUgraph captured = capture(kernels.plain, [&] {
         CUdeviceptr memory = 0;
@@ -632,7 +632,7 @@ void what_cannot_move_is_refused() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-void streams_of_others() {
+void external_streams_run_as_captured() {
     const GraphKernels kernels;
     const Two two;
     CUgraph captured = capture_mixed(kernels, gcx_stream_native(two.small.stream));
@@ -657,7 +657,7 @@ void streams_of_others() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-void wrong_arguments() {
+void invalid_arguments_are_refused() {
     const GraphKernels kernels;
     const Two two;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
@@ -716,7 +716,7 @@ void wrong_arguments() {
 
 // Few driver calls: a launch has the launch's own and two questions; to move a node it is told, and
 // asked what it has then.
-void calls_are_few() {
+void launches_make_few_driver_calls() {
     const GraphKernels kernels;
     const Two two;
     constexpr uint64_t kNodes = 300;
@@ -740,7 +740,7 @@ void calls_are_few() {
 
 // A node is asked whether it still has the attributes that somebody set. Of the domains' map, zero
 // is such a value and the default isn't zero.
-void attributes_go_along() {
+void attributes_are_copied() {
     const GraphKernels kernels;
     const Two two;
     for (const From from : {From::library, From::module}) {
@@ -771,7 +771,7 @@ void attributes_go_along() {
     }
 }
 
-void another_device_and_a_reset() {
+void another_device_and_a_reset_are_refused() {
     // What it made goes with the device.
     static const GraphKernels& kernels = *new GraphKernels;
     CUgraph captured = capture_mixed(kernels, kernels.plain);
@@ -804,7 +804,7 @@ void another_device_and_a_reset() {
     CHECK_OK(gcx_graph_destroy(graph));
 }
 
-void on_every_driver(void (*body)()) {
+void graphs_move_on_every_driver(void (*body)()) {
     for (const char* driver : drivers())
         on_machine(std::string("h100@") + driver, [&] {
             const gcx_sim_counts before = sim::counts();
@@ -819,13 +819,15 @@ void on_every_driver(void (*body)()) {
 
 int main() {
     for (const auto body :
-         {runs_where_it_is_launched, every_kind_moves, follows_a_lease, parts_run_each_on_its_own,
-          parts_keep_the_order_of_all_streams, launches_make_no_more_and_more_events,
-          parts_are_chosen, parameters_change_everywhere, another_capture_takes_over,
-          another_order_is_refused, clusters_are_told, the_longest_unused_goes, an_update_is_no_use,
-          an_executable_is_destroyed_at_the_second_attempt, what_cannot_move_is_refused,
-          streams_of_others, wrong_arguments, calls_are_few, attributes_go_along})
-        on_every_driver(body);
-    on_machine("2xh100@12.8", another_device_and_a_reset);
+         {graph_runs_where_it_is_launched, every_kind_of_node_moves, graph_follows_a_lease,
+          parts_run_on_their_own_sms, parts_keep_the_order_of_all_streams, launches_reuse_events,
+          set_part_assigns_nodes, set_kernel_changes_all_executables,
+          update_takes_over_another_capture, update_with_another_order_is_refused,
+          nodes_report_clusters, least_recently_used_executable_is_evicted,
+          updates_refused_by_the_driver_rebuild, an_executable_is_destroyed_at_the_second_attempt,
+          immovable_nodes_are_refused, external_streams_run_as_captured,
+          invalid_arguments_are_refused, launches_make_few_driver_calls, attributes_are_copied})
+        graphs_move_on_every_driver(body);
+    on_machine("2xh100@12.8", another_device_and_a_reset_are_refused);
     return support::summary("graphs");
 }

@@ -51,7 +51,7 @@ struct Run {
     std::unique_ptr<Event> end;
 };
 
-struct Reservationer {
+struct Owner {
     gcx_lease lease = nullptr;
     uint64_t id = 0;
     std::vector<gcx_stream> streams;
@@ -96,7 +96,7 @@ class Machine {
         check_runs();
         runs_.clear();
         start_.reset();
-        for (Reservationer& holder : holders_)
+        for (Owner& holder : holders_)
             give_up(holder);
         holders_.clear();
         CHECK_OK(gcx_stream_destroy(clock_));
@@ -110,7 +110,7 @@ class Machine {
     void acquire() {
         gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
         params.min_sm_count = random_.below(3) == 0 ? 8 : 0;
-        Reservationer holder;
+        Owner holder;
         const uint32_t count = random_.below(6) == 0 ? GCX_REST : 8 + random_.below(60);
         if (gcx_lease_acquire(0, count, &params, &holder.lease) != GCX_SUCCESS)
             return;
@@ -125,20 +125,20 @@ class Machine {
         holders_.push_back(holder);
     }
 
-    static void give_up(Reservationer& holder) {
+    static void give_up(Owner& holder) {
         for (gcx_stream stream : holder.streams)
             CHECK_OK(gcx_stream_destroy(stream));
         if (holder.lease != nullptr)
             CHECK_OK(gcx_lease_release(holder.lease));
     }
 
-    Reservationer* some() {
+    Owner* some() {
         return holders_.empty() ? nullptr
                                 : &holders_[random_.below(static_cast<uint32_t>(holders_.size()))];
     }
 
     void release() {
-        Reservationer* const holder = some();
+        Owner* const holder = some();
         if (holder == nullptr)
             return;
         give_up(*holder);
@@ -147,7 +147,7 @@ class Machine {
 
     void resize() {
         std::vector<gcx_lease_size> sizes;
-        for (const Reservationer& holder : holders_) {
+        for (const Owner& holder : holders_) {
             if (sizes.empty() || random_.below(2) == 0)
                 sizes.push_back(
                     {holder.lease, random_.below(4) == 0 ? GCX_REST : 1 + random_.below(90), 0});
@@ -170,7 +170,7 @@ class Machine {
     void hand_over() {
         if (holders_.size() < 2)
             return;
-        Reservationer& from = holders_.front();
+        Owner& from = holders_.front();
         if (gcx_lease_hand_over(from.lease, holders_.back().lease, GCX_RESIZE_DEFAULT) !=
             GCX_SUCCESS)
             return;
@@ -180,7 +180,7 @@ class Machine {
     }
 
     void launch() {
-        Reservationer* const holder = some();
+        Owner* const holder = some();
         if (holder == nullptr)
             return;
         gcx_stream stream =
@@ -240,7 +240,7 @@ class Machine {
     gcx_context clock_context_ = nullptr;
     gcx_stream clock_ = nullptr;
     std::unique_ptr<Event> start_;
-    std::vector<Reservationer> holders_;
+    std::vector<Owner> holders_;
     std::vector<Run> runs_;
     std::size_t kernels_ = 0;
 };

@@ -159,7 +159,7 @@ void changes_among_prepared_layouts_make_no_context() {
     }
 }
 
-void layouts_prepared_along_the_way_make_no_context() {
+void layouts_prepared_between_changes_make_no_context() {
     for (const Case& the_case : kCases) {
         std::mt19937 random(kSeed);
         Leases leases = leases_of(the_case);
@@ -177,7 +177,7 @@ void layouts_prepared_along_the_way_make_no_context() {
     }
 }
 
-void released_lease_takes_its_layouts_along() {
+void released_lease_drops_its_layouts() {
     std::mt19937 random(kSeed);
     const Case& the_case = kCases[1];
     Leases leases = leases_of(the_case);
@@ -238,7 +238,7 @@ void prepared_layout_does_not_take_others_sms() {
 }
 
 // Without prepared layouts: who grows keeps its SMs, who shrinks gets no new ones.
-void unprepared_change_keeps_the_sms_of_leases() {
+void unprepared_change_keeps_sms() {
     std::mt19937 random(kSeed);
     Leases leases = {acquired(24), acquired(24), acquired(24)};
     for (int step = 0; step < (check::slow ? 50 : 500); step++) {
@@ -262,11 +262,11 @@ void unprepared_change_keeps_the_sms_of_leases() {
 int main() {
     for (const char* driver : drivers({"12.4", "13.0", "13.5"})) {
         on_machine(std::string("h100@") + driver, [] {
-            unprepared_change_keeps_the_sms_of_leases();
+            unprepared_change_keeps_sms();
             prepared_layout_does_not_take_others_sms();
             changes_among_prepared_layouts_make_no_context();
-            layouts_prepared_along_the_way_make_no_context();
-            released_lease_takes_its_layouts_along();
+            layouts_prepared_between_changes_make_no_context();
+            released_lease_drops_its_layouts();
             one_hundred_layouts_make_no_context();
         });
     }

@@ -192,7 +192,7 @@ void cancel_racing_with_grant_is_either_before_or_after() {
     CHECK(refused > rounds / 3);
 }
 
-void request_with_signalled_cancel_blocks_nobody() {
+void request_with_signalled_cancel_blocks_no_other() {
     const gcx_lease held = acquired(120);
     gcx_cancel cancel = nullptr;
     CHECK_OK(gcx_cancel_create(&cancel));
@@ -329,7 +329,7 @@ void message_counts_what_the_request_could_have() {
 }
 
 // More SMs than any device has are an impossible count in every function.
-void count_that_no_device_has_is_an_invalid_configuration() {
+void count_beyond_the_device_is_an_invalid_configuration() {
     const gcx_result expected = GCX_ERROR_INVALID_RESOURCE_CONFIGURATION;
     for (const uint32_t count : {133U, GCX_MAX_SMS, GCX_MAX_SMS + 1, GCX_REST - 1}) {
         gcx_reservation none = nullptr;
@@ -419,7 +419,7 @@ int main() {
         request_cancelled_before_release_is_not_granted();
         request_behind_cancelled_one_is_granted();
         cancel_racing_with_grant_is_either_before_or_after();
-        request_with_signalled_cancel_blocks_nobody();
+        request_with_signalled_cancel_blocks_no_other();
         request_past_its_timeout_is_not_granted();
     });
     on_machine(kH100, [] {
@@ -427,7 +427,7 @@ int main() {
         request_outside_does_not_block_a_reservation();
         request_inside_a_reservation_is_not_starved_by_others();
         message_counts_what_the_request_could_have();
-        count_that_no_device_has_is_an_invalid_configuration();
+        count_beyond_the_device_is_an_invalid_configuration();
         sizes_that_never_fit_are_an_invalid_configuration();
         shared_lease_with_handed_over_sms_shrinks();
     });

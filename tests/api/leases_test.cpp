@@ -87,7 +87,7 @@ void give_up(std::vector<gcx_stream> streams, std::vector<gcx_lease> leases) {
 }
 
 // Two who know nothing of each other.
-void nobody_else_has_them() {
+void lease_exclusive_is_disjoint() {
     const gcx_sim_counts before = sim::counts();
     const gcx_lease one = acquire(24, "one");
     const gcx_lease two = acquire(24, "two");
@@ -123,7 +123,7 @@ void nobody_else_has_them() {
     CHECK_OK(gcx_cache_set_limit(64));
 }
 
-void what_will_do() {
+void min_sm_count_accepts_fewer_sms() {
     const gcx_lease most = acquire(100, "most");
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.min_sm_count = 20;
@@ -140,7 +140,7 @@ void what_will_do() {
     give_up({}, {lease});
 }
 
-void shared_ones() {
+void shared_leases_overlap() {
     const gcx_lease one = acquire(64, "one", GCX_LEASE_SHARED);
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.flags = GCX_LEASE_SHARED;
@@ -159,7 +159,7 @@ void shared_ones() {
 }
 
 // Handles follow, in the order of their work; natives stay where they were.
-void streams_follow() {
+void streams_follow_a_resize() {
     const Work work;
     const gcx_lease lease = acquire(24, "lease");
     const gcx_stream stream = stream_of(lease);
@@ -198,7 +198,7 @@ void streams_follow() {
 }
 
 // Decode beside prefill: one grows by what the other gives, and its work waits for the other's.
-void sms_change_hands() {
+void work_waits_for_the_former_owner() {
     const Work work;
     const gcx_lease decode = acquire(32, "decode");
     const gcx_lease prefill = acquire(GCX_REST, "prefill");
@@ -240,7 +240,7 @@ void sms_change_hands() {
     give_up({fast, heavy}, {decode, prefill});
 }
 
-void at_once_where_it_is_free() {
+void deferred_growth_moves_once_free() {
     const Work work;
     const gcx_lease decode = acquire(32, "decode");
     const gcx_lease prefill = acquire(GCX_REST, "prefill");
@@ -260,7 +260,7 @@ void at_once_where_it_is_free() {
 }
 
 // Who has the SMs next waits for that work too.
-void what_began_at_once_is_waited_for() {
+void deferred_work_is_waited_for() {
     const Work work;
     const gcx_lease decode = acquire(32, "decode");
     const gcx_lease prefill = acquire(GCX_REST, "prefill");
@@ -460,7 +460,7 @@ void deferred_swaps_and_cycles_make_progress() {
 }
 
 // Only the lease's own streams count: not other contexts over the same SMs, nor former holders.
-void query_asks_only_the_own_streams() {
+void query_covers_only_streams_of_the_lease() {
     const Work work;
     const auto waits = [] { return sim::calls("cuEventSynchronize"); };
     const gcx_lease lease = acquire(64, "lease");
@@ -515,7 +515,7 @@ void synchronize_waits_for_destroyed_streams() {
 }
 
 // A context that the streams left is in use until their work there is done, and no longer.
-void left_contexts_are_kept_until_their_work_is_done() {
+void contexts_are_kept_until_their_work_is_done() {
     const Work work;
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
@@ -563,7 +563,7 @@ void released_sms_are_waited_for() {
     give_up({stream, unused}, {three});
 }
 
-void handed_over() {
+void hand_over_moves_all_sms() {
     const Work work;
     const gcx_lease from = acquire(24, "from");
     const gcx_lease to = acquire(32, "to");
@@ -582,7 +582,7 @@ void handed_over() {
 }
 
 // A capture goes on where it is.
-void captures_are_left_alone() {
+void captures_survive_resizes() {
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
     CUstream native = gcx_stream_native(stream);
@@ -599,7 +599,7 @@ void captures_are_left_alone() {
     give_up({stream}, {lease});
 }
 
-void those_who_wait() {
+void waiting_requests_are_served_in_order() {
     const gcx_lease held = acquire(100, "held");
     std::atomic<int> done{0};
     gcx_lease large = nullptr;
@@ -637,7 +637,7 @@ void those_who_wait() {
     give_up({}, {held, large, small});
 }
 
-void waits_are_given_up() {
+void waits_are_cancelled() {
     const gcx_lease held = acquire(GCX_REST);
     gcx_cancel cancel = nullptr;
     CHECK_OK(gcx_cancel_create(&cancel));
@@ -675,7 +675,7 @@ void wait_for_rest_is_listed_as_rest() {
     waiter.join();
 }
 
-void other_families() {
+void leases_of_two_families_need_maps() {
     const gcx_lease lease = acquire(24, "lease");
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.family = GCX_SM_FAMILY_FINE;
@@ -733,7 +733,7 @@ void work_of_another_family() {
     CHECK(free_at(24, true) < kLong);
 }
 
-void a_reset_ends_them() {
+void device_reset_ends_leases() {
     const gcx_lease lease = acquire(24);
     const gcx_stream stream = stream_of(lease);
     const CUresult reset = NATIVE(cuDevicePrimaryCtxReset)(0);
@@ -768,7 +768,7 @@ void odd_atoms_of_one_alignment() {
     give_up({stream}, {first, rest});
 }
 
-void wrong_arguments() {
+void invalid_arguments_are_refused() {
     gcx_lease lease = nullptr;
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     const auto refused = [&](gcx_result expected) {
@@ -817,21 +817,21 @@ void wrong_arguments() {
 int main() {
     for (const char* driver : drivers({"12.4", "13.0", "13.1", "13.5"})) {
         on_machine(std::string("h100@") + driver, [] {
-            nobody_else_has_them();
-            what_will_do();
-            shared_ones();
-            streams_follow();
-            sms_change_hands();
-            at_once_where_it_is_free();
-            what_began_at_once_is_waited_for();
+            lease_exclusive_is_disjoint();
+            min_sm_count_accepts_fewer_sms();
+            shared_leases_overlap();
+            streams_follow_a_resize();
+            work_waits_for_the_former_owner();
+            deferred_growth_moves_once_free();
+            deferred_work_is_waited_for();
             released_sms_are_waited_for();
-            handed_over();
-            captures_are_left_alone();
-            those_who_wait();
-            waits_are_given_up();
-            other_families();
-            wrong_arguments();
-            a_reset_ends_them();
+            hand_over_moves_all_sms();
+            captures_survive_resizes();
+            waiting_requests_are_served_in_order();
+            waits_are_cancelled();
+            leases_of_two_families_need_maps();
+            invalid_arguments_are_refused();
+            device_reset_ends_leases();
             wait_for_rest_is_listed_as_rest();
         });
         on_machine(std::string("h100@") + driver, [] {
@@ -842,9 +842,9 @@ int main() {
             deferred_growth_taken_back_waits_for_nothing();
             released_while_deferred_is_waited_for();
             deferred_swaps_and_cycles_make_progress();
-            query_asks_only_the_own_streams();
+            query_covers_only_streams_of_the_lease();
             synchronize_waits_for_destroyed_streams();
-            left_contexts_are_kept_until_their_work_is_done();
+            contexts_are_kept_until_their_work_is_done();
         });
         on_machine(std::string("h100@") + driver, work_of_another_family);
         on_machine(std::string("l40s@") + driver, odd_atoms_of_one_alignment);

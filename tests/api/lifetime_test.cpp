@@ -525,7 +525,7 @@ void one_context_for_many_threads() {
 }
 
 // The first call opens the driver, whichever thread's it is.
-void the_first_calls_of_many_threads() {
+void first_calls_of_many_threads_succeed() {
     in_child("first calls", [] {
         setenv("GCX_DRIVER", "sim:h100@13.0", 1);
         std::vector<std::thread> threads;
@@ -638,7 +638,7 @@ void hear(gcx_log_level level, const char* message, void* user_data) {
     heard->lines.emplace_back(level, message);
 }
 
-void diagnostics_go_to_the_callback() {
+void log_goes_to_the_callback() {
     in_child("log", [] {
         Heard heard;
         CHECK_OK(gcx_log_set_callback(GCX_LOG_DEBUG, hear, &heard));
@@ -695,7 +695,7 @@ std::string errors_of(const std::function<void()>& body) {
     return text;
 }
 
-void exits_with_live_objects_are_quiet() {
+void exit_with_live_objects_is_silent() {
     CHECK_EQ(errors_of([] {
                  gcx_driver_open("sim:h100@13.0");
                  // Static, so that the process still has them when it exits.
@@ -741,8 +741,8 @@ int main() {
         on_machine(h100, a_thread_exits_with_a_context_pushed);
         on_machine(h100, a_pop_after_the_thread_s_end);
     }
-    the_first_calls_of_many_threads();
-    diagnostics_go_to_the_callback();
-    exits_with_live_objects_are_quiet();
+    first_calls_of_many_threads_succeed();
+    log_goes_to_the_callback();
+    exit_with_live_objects_is_silent();
     return support::summary("lifetime");
 }

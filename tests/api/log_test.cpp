@@ -69,7 +69,7 @@ void others_go_on_while_it_waits(const char* text, const std::function<void()>& 
 }
 
 // It must not call gcx. If it does, it gets an answer and no end of messages.
-void a_callback_that_calls_gcx_comes_to_an_end() {
+void callback_that_calls_gcx_ends() {
     in_child("a callback that calls gcx", [] {
         static int calls = 0;
         const auto callback = [](gcx_log_level, const char*, void*) {
@@ -87,7 +87,7 @@ void a_callback_that_calls_gcx_comes_to_an_end() {
     });
 }
 
-void no_lock_is_held_by_the_callback() {
+void callback_runs_without_locks() {
     in_child("opening", [] {
         others_go_on_while_it_waits("opened", [] { gcx_driver_open("sim:h100@13.0"); });
     });
@@ -172,8 +172,8 @@ void a_callback_does_not_replace_itself() {
 } // namespace
 
 int main() {
-    no_lock_is_held_by_the_callback();
-    a_callback_that_calls_gcx_comes_to_an_end();
+    callback_runs_without_locks();
+    callback_that_calls_gcx_ends();
     on_machine("h100@13.0", a_replaced_callback_runs_no_more);
     on_machine("h100@13.0", a_callback_does_not_replace_itself);
     return support::summary("log");

@@ -534,7 +534,7 @@ void forged_resources() {
 }
 
 // A value that another process sealed: the child's bytes come back by the exit of it.
-void resources_of_another_process() {
+void resources_of_another_process_are_refused() {
     const uint64_t check = answer_of_child([] {
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
         return whole_device().opaque[0];
@@ -795,6 +795,6 @@ int main() {
         }
         on_machine(std::string("2xh100@") + driver, two_devices);
     }
-    resources_of_another_process();
+    resources_of_another_process_are_refused();
     return support::summary("misuse");
 }

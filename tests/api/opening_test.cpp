@@ -15,7 +15,7 @@ using namespace support;
 
 namespace {
 
-void the_open_driver_may_be_opened_again() {
+void open_driver_is_opened_again() {
     in_child("opened again", [] {
         for (const char* driver : {"sim:h100@13.0", "sim:h100@13.0", "", "sim:h100@13.0"})
             CHECK_OK(gcx_driver_open(driver));
@@ -58,7 +58,7 @@ int status_of_a_fork(const std::function<bool()>& body) {
     return status;
 }
 
-void an_opening_in_vain_spoils_no_child() {
+void failed_opening_does_not_affect_a_child() {
     const auto works = [] {
         int32_t count = 0;
         return gcx_driver_open("sim:h100@13.0") == GCX_SUCCESS &&
@@ -78,7 +78,7 @@ void an_opening_in_vain_spoils_no_child() {
 }
 
 // The message of a driver without devices: the environment may be why.
-void no_device_names_what_hides_them() {
+void no_device_message_names_the_cause() {
     in_child("nothing is hidden", [] {
         unsetenv("CUDA_VISIBLE_DEVICES");
         CHECK_REFUSED(gcx_driver_open("sim:none@13.0"), GCX_ERROR_NO_DEVICE);
@@ -117,7 +117,7 @@ void threads_open_one_driver() {
 }
 
 // However deep the folders are in which it lies.
-void the_simulator_s_path_may_be_long() {
+void simulator_path_may_be_long() {
     in_child("a long path", [] {
         char folder[] = "/tmp/gcx-opening-XXXXXX";
         CHECK(mkdtemp(folder) != nullptr);
@@ -149,7 +149,7 @@ void a_failed_call_is_described() {
 }
 
 // The beginning says what failed, the end what would work.
-void a_long_message_keeps_both_ends() {
+void long_message_keeps_both_ends() {
     for (const std::size_t length : {2000U, 4000U, 4096U, 5000U, 60000U}) {
         in_child("a name of " + std::to_string(length), [length] {
             const std::string name = "lib" + std::string(length, 'x');
@@ -168,12 +168,12 @@ void a_long_message_keeps_both_ends() {
 } // namespace
 
 int main() {
-    the_open_driver_may_be_opened_again();
-    an_opening_in_vain_spoils_no_child();
-    no_device_names_what_hides_them();
+    open_driver_is_opened_again();
+    failed_opening_does_not_affect_a_child();
+    no_device_message_names_the_cause();
     threads_open_one_driver();
-    the_simulator_s_path_may_be_long();
+    simulator_path_may_be_long();
     on_machine("h100@13.0", a_failed_call_is_described);
-    a_long_message_keeps_both_ends();
+    long_message_keeps_both_ends();
     return support::summary("opening");
 }

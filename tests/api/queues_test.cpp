@@ -71,7 +71,7 @@ void the_environment_is_read_before_cuda_starts() {
     }
 }
 
-void a_failed_opening_fixes_nothing() {
+void failed_opening_leaves_connections_open() {
     in_child("no driver", [] {
         unsetenv(kVariable);
         CHECK(gcx_driver_open("sim:none@13.0") != GCX_SUCCESS);
@@ -83,7 +83,7 @@ void a_failed_opening_fixes_nothing() {
     });
 }
 
-void more_are_asked_for_in_time() {
+void request_before_cuda_starts_succeeds() {
     in_child("in time", [] {
         unsetenv(kVariable);
         CHECK_OK(gcx_queue_request_connections(16));
@@ -111,7 +111,7 @@ void more_are_asked_for_in_time() {
     });
 }
 
-void too_late_is_said() {
+void request_after_cuda_started_is_refused() {
     in_child("gcx had started it", [] {
         unsetenv(kVariable);
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
@@ -147,7 +147,7 @@ int started_with() {
     return check::summary("queues, started with 32");
 }
 
-void what_the_process_was_started_with_is_certain() {
+void initial_environment_is_certain() {
     in_child("started with 32", [] {
         const pid_t child = fork();
         if (child == 0) {
@@ -161,7 +161,7 @@ void what_the_process_was_started_with_is_certain() {
     });
 }
 
-void wrong_arguments() {
+void invalid_arguments_are_refused() {
     in_child("wrong arguments", [] {
         unsetenv(kVariable);
         CHECK_REFUSED(gcx_queue_get_info(nullptr), GCX_ERROR_INVALID_VALUE);
@@ -181,7 +181,7 @@ void wrong_arguments() {
     });
 }
 
-void children_of_forks() {
+void forked_children_report_their_queues() {
     in_child("forked before CUDA started", [] {
         unsetenv(kVariable);
         CHECK_OK(gcx_queue_request_connections(16));
@@ -221,7 +221,7 @@ void count_warning(gcx_log_level level, const char* message, void* /*user_data*/
     warnings++;
 }
 
-void one_connection_is_warned_of_once() {
+void one_connection_warns_once() {
     const std::vector<std::pair<const char*, int>> values = {
         {"1", 1}, {"2", 0}, {"8", 0}, {"none", 0}};
     for (const auto& [value, expected] : values) {
@@ -250,7 +250,7 @@ uint32_t scope_of(gcx_stream stream) {
     return static_cast<uint32_t>(info_of(queue).workqueue_scope);
 }
 
-void queues_of_a_lease() {
+void lease_requires_workqueues() {
     gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
     params.flags = GCX_LEASE_REQUIRE_WORKQUEUES;
     for (const std::string driver : drivers({"12.4", "12.5", "13.0"})) {
@@ -360,14 +360,14 @@ int main(int argc, char** argv) {
     if (argc > 1)
         return started_with();
     the_environment_is_read_before_cuda_starts();
-    a_failed_opening_fixes_nothing();
-    more_are_asked_for_in_time();
-    too_late_is_said();
-    what_the_process_was_started_with_is_certain();
-    wrong_arguments();
-    children_of_forks();
-    one_connection_is_warned_of_once();
-    queues_of_a_lease();
+    failed_opening_leaves_connections_open();
+    request_before_cuda_starts_succeeds();
+    request_after_cuda_started_is_refused();
+    initial_environment_is_certain();
+    invalid_arguments_are_refused();
+    forked_children_report_their_queues();
+    one_connection_warns_once();
+    lease_requires_workqueues();
     resizes_hold_few_queues();
     return summary("queues");
 }

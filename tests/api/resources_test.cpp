@@ -57,7 +57,7 @@ std::pair<uint32_t, uint32_t> limits(const gcx_resource& resource) {
 
 using Limits = std::pair<uint32_t, uint32_t>;
 
-void limits_are_what_a_split_gives() {
+void min_and_alignment_are_those_of_splits() {
     on_machine("h100@13.0", [] {
         const gcx_resource whole = whole_device();
         CHECK(limits(whole) == Limits(8, 8));
@@ -89,7 +89,7 @@ void limits_are_what_a_split_gives() {
 }
 
 // What older drivers don't tell follows from the compute capability.
-void what_a_device_has_without_the_driver_s_word() {
+void device_properties_without_the_driver() {
     const auto check = [](const char* machine, const Limits& expected) {
         on_machine(machine, [&] {
             gcx_device_info info = GCX_DEVICE_INFO_INIT;
@@ -106,7 +106,7 @@ void what_a_device_has_without_the_driver_s_word() {
 }
 
 // Groups put together without the rest run on the SMs of both.
-void structured_groups_are_joined() {
+void structured_groups_are_united() {
     on_machine("h100@13.5", [] {
         const StructuredSplit made = structured(
             {structured_request(24, 8), structured_request(16, 8), structured_request(8, 8)});
@@ -187,7 +187,7 @@ std::vector<gcx_sm_request> nth_requests(uint32_t nth) {
     return requests;
 }
 
-void structured_splits_leave_nothing_behind() {
+void structured_splits_leak_nothing() {
     on_machine("h100@13.5", [] {
         const uint32_t kRounds = check::slow ? 2'000 : 20'000; // different ones
         const gcx_resource whole = whole_device();
@@ -223,7 +223,7 @@ void structured_splits_leave_nothing_behind() {
 }
 
 // Requests that a resource has no room for.
-void splits_into_many_unlike_groups() {
+void split_into_many_different_groups() {
     on_machine("h100@13.5", [] {
         std::vector<gcx_sm_request> requests;
         for (uint32_t i = 0; i < 44; i++)
@@ -321,13 +321,13 @@ void small_slices_have_no_max_cluster_family() {
 } // namespace
 
 int main() {
-    limits_are_what_a_split_gives();
-    what_a_device_has_without_the_driver_s_word();
-    structured_groups_are_joined();
+    min_and_alignment_are_those_of_splits();
+    device_properties_without_the_driver();
+    structured_groups_are_united();
     advice_can_be_followed();
     structured_refusals_name_the_request();
-    structured_splits_leave_nothing_behind();
-    splits_into_many_unlike_groups();
+    structured_splits_leak_nothing();
+    split_into_many_different_groups();
     small_slices_have_no_max_cluster_family();
     for (const auto& [major, minor] :
          {std::pair(7, 0), std::pair(7, 5), std::pair(8, 0), std::pair(8, 6), std::pair(8, 7),

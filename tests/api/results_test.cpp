@@ -158,7 +158,7 @@ bool is_named(gcx_result result) {
     return false;
 }
 
-void every_result_has_its_name_and_a_sentence() {
+void results_have_names_and_sentences() {
     std::set<std::string> sentences;
     for (const Row& row : kRows) {
         CHECK_EQ(std::string(gcx_result_name(row.result)), std::string(row.name));
@@ -168,7 +168,7 @@ void every_result_has_its_name_and_a_sentence() {
     }
 }
 
-void other_numbers_are_unrecognized() {
+void unknown_numbers_are_unrecognized() {
     for (int number = -2; number < 1100; number++) {
         gcx_result result = GCX_SUCCESS;
         std::memcpy(&result, &number, sizeof result); // any int, as C lets a caller pass
@@ -178,7 +178,7 @@ void other_numbers_are_unrecognized() {
     }
 }
 
-void none_of_it_needs_a_driver() {
+void results_need_no_driver() {
     CHECK_EQ(gcx_version(), static_cast<uint32_t>(GCX_VERSION));
     CHECK_EQ(std::string(gcx_last_error_message()), std::string());
     CHECK_EQ(gcx_driver_open("libno-such-cuda.so.1"), GCX_ERROR_SHARED_OBJECT_INIT_FAILED);
@@ -188,8 +188,8 @@ void none_of_it_needs_a_driver() {
 } // namespace
 
 int main() {
-    every_result_has_its_name_and_a_sentence();
-    other_numbers_are_unrecognized();
-    none_of_it_needs_a_driver();
+    results_have_names_and_sentences();
+    unknown_numbers_are_unrecognized();
+    results_need_no_driver();
     return check::summary("results");
 }

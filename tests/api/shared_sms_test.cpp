@@ -79,7 +79,7 @@ void partitions_after_the_module_see_shared_sms() {
     });
 }
 
-void two_disjoint_probes_recognise_shared_sms() {
+void disjoint_probes_find_shared_sms() {
     on_machine(kH200, [] {
         const Split parts = split(whole_device(), {24, 16});
         const Partition a(parts.groups[0]);
@@ -94,7 +94,7 @@ void two_disjoint_probes_recognise_shared_sms() {
 }
 
 // A partition and a part of it have more in common than the shared SMs.
-void nested_probes_recognise_nothing() {
+void nested_probes_find_no_shared_sms() {
     on_machine(kH200, [] {
         const Split outer = split(whole_device(), {24});
         const Partition a(outer.groups[0]);
@@ -149,7 +149,7 @@ void shared_sms_of_a_library_are_found() {
     });
 }
 
-void other_capabilities_share_no_sms() {
+void other_capabilities_have_no_shared_sms() {
     for (const char* machine : {"a100@13.0", "b200@13.0", "rtx4090@13.0"}) {
         on_machine(machine, [] {
             load_module();
@@ -228,7 +228,7 @@ uint64_t maps_on(const std::string& machine, bool loaded) {
 }
 
 // Each atom's number in the map's code sees the shared SMs in other sets.
-void maps_with_shared_sms_are_those_without() {
+void maps_ignore_shared_sms() {
     for (uint32_t sm = 0; sm < 132; sm += check::slow ? 44 : 4) {
         const Profile profile(sm, sm + 1);
         CHECK_EQ(maps_on(profile.machine(), true), maps_on(profile.machine(), false));
@@ -333,14 +333,14 @@ void probe_that_sees_shared_sms_warns() {
 
 int main() {
     partitions_after_the_module_see_shared_sms();
-    two_disjoint_probes_recognise_shared_sms();
-    nested_probes_recognise_nothing();
+    disjoint_probes_find_shared_sms();
+    nested_probes_find_no_shared_sms();
     shared_sms_are_found_once_the_module_is_loaded();
     shared_sms_are_those_of_one_device();
     shared_sms_of_a_library_are_found();
-    other_capabilities_share_no_sms();
+    other_capabilities_have_no_shared_sms();
     shared_sms_under_mps_are_refused();
-    maps_with_shared_sms_are_those_without();
+    maps_ignore_shared_sms();
     map_of_shared_sms_in_two_atoms_is_refused();
     split_that_excludes_shared_sms_leaves_out_their_atom();
     probe_that_sees_shared_sms_warns();

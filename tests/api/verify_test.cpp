@@ -37,7 +37,7 @@ bool has_problem(const Answer& answer, const char* text) {
     return std::string(answer.verification.problems).find(text) != std::string::npos;
 }
 
-void disjoint_partitions_are_as_promised() {
+void disjoint_partitions_verify() {
     on_machine("2xh100@13.0", [] {
         const Split parts = split(whole_device(), {108, 24});
         const Partition a(parts.groups[0]);
@@ -60,7 +60,7 @@ void disjoint_partitions_are_as_promised() {
     });
 }
 
-void overlapping_partitions_are_named() {
+void overlapping_partitions_are_reported() {
     on_machine("h100@13.0", [] {
         const Split outer = split(whole_device(), {24});
         const Partition a(outer.groups[0]);
@@ -101,7 +101,7 @@ void shared_leases_have_sms_in_common() {
     });
 }
 
-void virtual_numbers_are_told() {
+void virtual_numbers_are_reported() {
     setenv("GCX_SIM_MPS", "1", 1);
     on_machine("h100@13.0", [] {
         const Split parts = split(whole_device(), {24, 24});
@@ -132,7 +132,7 @@ void shared_sms_are_one_problem() {
 }
 
 // More problems than there is room for.
-void problems_that_do_not_fit_are_counted() {
+void excess_problems_are_counted() {
     on_machine("h100@13.0", [] {
         const gcx_resource whole = whole_device();
         std::vector<std::unique_ptr<Partition>> parts;
@@ -152,7 +152,7 @@ void problems_that_do_not_fit_are_counted() {
     });
 }
 
-void what_can_not_be_verified_is_refused() {
+void invalid_streams_are_refused() {
     on_machine("2xh100@13.0", [] {
         const Partition a(split(whole_device(0), {24}).groups[0]);
         const Partition b(split(whole_device(1), {24}).groups[0]);
@@ -172,12 +172,12 @@ void what_can_not_be_verified_is_refused() {
 } // namespace
 
 int main() {
-    disjoint_partitions_are_as_promised();
-    overlapping_partitions_are_named();
+    disjoint_partitions_verify();
+    overlapping_partitions_are_reported();
     shared_leases_have_sms_in_common();
-    virtual_numbers_are_told();
+    virtual_numbers_are_reported();
     shared_sms_are_one_problem();
-    problems_that_do_not_fit_are_counted();
-    what_can_not_be_verified_is_refused();
+    excess_problems_are_counted();
+    invalid_streams_are_refused();
     return support::summary("verify");
 }

@@ -75,7 +75,7 @@ struct Work {
     uint32_t last = 0; // the tag of the last kernel, 0: none yet
 };
 
-struct Reservationer {
+struct Owner {
     gcx_lease lease = nullptr;
     std::array<Work, 2> work;
 
@@ -100,7 +100,7 @@ class Table {
           notes_((rounds + 1) * static_cast<uint32_t>(holders_.size()) * 2 * kBlocks) {
         launches_.resize(1); // tags count from 1
         gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
-        for (Reservationer& holder : holders_) {
+        for (Owner& holder : holders_) {
             params.name = "gpu suite";
             CHECK_OK(gcx_lease_acquire(0, 24, &params, &holder.lease));
             for (Work& work : holder.work)
@@ -108,7 +108,7 @@ class Table {
         }
     }
     ~Table() {
-        for (Reservationer& holder : holders_) {
+        for (Owner& holder : holders_) {
             for (Work& work : holder.work)
                 CHECK_OK(gcx_stream_destroy(work.stream));
             CHECK_OK(gcx_lease_release(holder.lease));
@@ -154,7 +154,7 @@ class Table {
 
     // The streams run on exactly the SMs that the leases say.
     void probe() {
-        for (const Reservationer& holder : holders_) {
+        for (const Owner& holder : holders_) {
             const SmIds expected = mapped_sms(holder.sms());
             SmIds seen(GCX_MAX_SMS);
             uint32_t count = 0;
@@ -170,7 +170,7 @@ class Table {
     uint32_t changes() const { return changes_; }
 
     void end() {
-        for (Reservationer& holder : holders_) {
+        for (Owner& holder : holders_) {
             CHECK_OK(gcx_lease_synchronize(holder.lease));
             for (const Work& work : holder.work)
                 CHECK(work.values.are_of(work.kernels));
@@ -203,7 +203,7 @@ class Table {
         const auto count = static_cast<uint32_t>(holders_.size());
         const uint32_t from = random_.below(count);
         const uint32_t to = (from + 1 + random_.below(count - 1)) % count;
-        Reservationer& giver = holders_[from];
+        Owner& giver = holders_[from];
         CHECK_OK(gcx_lease_hand_over(giver.lease, holders_[to].lease, GCX_RESIZE_DEFAULT));
         const gcx_lease_size less = {holders_[to].lease, 8, 0};
         CHECK_OK(gcx_lease_resize(&less, 1, GCX_RESIZE_DEFAULT));
@@ -275,7 +275,7 @@ class Table {
     }
 
     Random random_;
-    std::array<Reservationer, 3> holders_;
+    std::array<Owner, 3> holders_;
     std::vector<Launch> launches_;
     raw::Notes notes_;
     uint32_t changes_ = 0;
