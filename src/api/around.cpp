@@ -1,7 +1,7 @@
 #include "api/around.hpp"
 
 #include "base/error.hpp"
-#include "exec/facade.hpp"
+#include "interpose/stub_library.hpp"
 
 #include <dlfcn.h>
 #include <link.h>

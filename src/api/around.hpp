@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/device.hpp"
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <memory>
 #include <mutex>

@@ -1,7 +1,7 @@
 // What libraries of the process are told of partitions' SMs.
 
 #include "api/guard.hpp"
-#include "exec/counting.hpp"
+#include "interpose/count_reporting.hpp"
 
 using namespace gcx;
 

@@ -4,7 +4,7 @@
 #include "cli/layout.hpp"
 #include "cli/partition.hpp"
 #include "cli/text.hpp"
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <cstdlib>
 

@@ -2,7 +2,7 @@
 
 #include "cli/checked.hpp"
 #include "cli/text.hpp"
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <array>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 
 #include "cli/exec_layout.hpp"
 #include "cli/layout.hpp"
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <chrono>
 #include <string>

@@ -4,7 +4,7 @@
 #include "cli/report.hpp"
 #include "cli/run_command.hpp"
 #include "cli/text.hpp"
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <gcx_sim.h>
 

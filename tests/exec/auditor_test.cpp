@@ -1,6 +1,6 @@
 // The auditor, in programs that look for libcuda in every way:
 // auditor_test AUDITOR SHIM DRIVER LINKED, which runs itself again under the auditor.
-#include "exec/words.hpp"
+#include "interpose/words.hpp"
 
 #include "check.hpp"
 

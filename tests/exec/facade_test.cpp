@@ -1,5 +1,5 @@
 // The facade, as a process without an auditor opens it: facade_test SHIM DRIVER.
-#include "exec/facade.hpp"
+#include "interpose/stub_library.hpp"
 
 #include "check.hpp"
 

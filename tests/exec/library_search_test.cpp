@@ -1,6 +1,6 @@
 // Which library the loader would take for a name: what is found without loading it is what dlopen
 // then loads.
-#include "exec/library_search.hpp"
+#include "interpose/library_search.hpp"
 
 #include "check.hpp"
 

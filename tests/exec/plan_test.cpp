@@ -1,6 +1,6 @@
 // The plan: what is written is read again, and whatever else the variable holds is refused by a
 // message.
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include "check.hpp"
 

@@ -1,7 +1,7 @@
 #include "inside.hpp"
 
-#include "exec/facade.hpp"
-#include "exec/words.hpp"
+#include "interpose/stub_library.hpp"
+#include "interpose/words.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>

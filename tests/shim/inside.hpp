@@ -4,7 +4,7 @@
 
 #include "../api/support.hpp"
 
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <array>
 #include <functional>

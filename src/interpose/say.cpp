@@ -1,4 +1,4 @@
-#include "shim/partition.hpp"
+#include "interpose/partition.hpp"
 
 #include <algorithm>
 #include <cstdarg>

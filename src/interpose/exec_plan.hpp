@@ -9,7 +9,7 @@
 // are left as they are. In a value, %XX is the byte XX, as for spaces.
 #pragma once
 
-#include "exec/words.hpp"
+#include "interpose/words.hpp"
 
 #include <gcx.h>
 

@@ -1,9 +1,9 @@
-#include "exec/counting.hpp"
+#include "interpose/count_reporting.hpp"
 
 #include "driver/driver.hpp"
-#include "exec/facade.hpp"
-#include "exec/library_search.hpp"
-#include "exec/words.hpp"
+#include "interpose/library_search.hpp"
+#include "interpose/stub_library.hpp"
+#include "interpose/words.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ void use_loaded(void* loaded) {
 
 void put_facade(const std::string& choice) {
     const std::string counts =
-        companion_path({"what answers partitions' SM counts", "libgcx-counts.so", "shim", ""});
+        companion_path({"what answers partitions' SM counts", "libgcx-counts.so", "interpose", ""});
     const std::string real = real_library(choice);
     void* const library = dlopen(counts.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const auto count =

@@ -1,7 +1,7 @@
 // Inside gcx exec: the partition's SMs, before CUDA starts a context as well as after.
-#include "shim/counts.hpp"
-#include "shim/partition.hpp"
-#include "shim/real.hpp"
+#include "interpose/counts.hpp"
+#include "interpose/partition.hpp"
+#include "interpose/real_driver.hpp"
 
 namespace gcx::shim {
 namespace {

@@ -1,6 +1,6 @@
-#include "shim/counts.hpp"
+#include "interpose/counts.hpp"
 
-#include "shim/real.hpp"
+#include "interpose/real_driver.hpp"
 
 namespace gcx::shim {
 namespace {

@@ -1,7 +1,7 @@
 // What is current in a thread: a partition's green context wherever a program sees the primary one.
-#include "shim/green.hpp"
-#include "shim/partition.hpp"
-#include "shim/real.hpp"
+#include "interpose/green.hpp"
+#include "interpose/partition.hpp"
+#include "interpose/real_driver.hpp"
 
 namespace gcx::shim {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "driver/cuda_api.h"
-#include "shim/askers.hpp"
+#include "interpose/caller_identification.hpp"
 
 namespace gcx::shim {
 

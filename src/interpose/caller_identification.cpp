@@ -1,4 +1,4 @@
-#include "shim/askers.hpp"
+#include "interpose/caller_identification.hpp"
 
 #include <dlfcn.h>
 #include <link.h>

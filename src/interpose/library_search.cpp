@@ -1,4 +1,4 @@
-#include "exec/library_search.hpp"
+#include "interpose/library_search.hpp"
 
 #include <dlfcn.h>
 #include <elf.h>

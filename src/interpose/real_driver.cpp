@@ -1,4 +1,4 @@
-#include "shim/real.hpp"
+#include "interpose/real_driver.hpp"
 
 #include <dlfcn.h>
 

@@ -1,7 +1,7 @@
 // In a process that uses gcx itself: the SMs of the green context that the calling thread has
 // current on the device. An old cuBLAS has a target of its own for that, cublasSetSmCountTarget.
-#include "shim/counts.hpp"
-#include "shim/real.hpp"
+#include "interpose/counts.hpp"
+#include "interpose/real_driver.hpp"
 
 #include <cstdlib>
 #include <cstring>

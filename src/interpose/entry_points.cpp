@@ -2,8 +2,8 @@
 // answers with CUDA's rules of versions and flags; if what it gives is a variant that is changed
 // here, its place is taken by ours. So a variant that a newer driver has, and that this was not
 // written for, passes as it is.
-#include "shim/functions.hpp"
-#include "shim/real.hpp"
+#include "interpose/functions.hpp"
+#include "interpose/real_driver.hpp"
 
 #include <atomic>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "exec/facade.hpp"
+#include "interpose/stub_library.hpp"
 
 #include <elf.h>
 #include <link.h>

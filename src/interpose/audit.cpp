@@ -5,8 +5,8 @@
 // It is asked when libraries are loaded and never when functions are called. It lives in a
 // namespace of its own with a libc of its own and must not need more: no C++ runtime, no malloc.
 // The loader holds its lock whenever it calls, so nothing here needs one.
-#include "exec/facade.hpp"
-#include "exec/words.hpp"
+#include "interpose/stub_library.hpp"
+#include "interpose/words.hpp"
 
 #include <fcntl.h>
 #include <link.h>

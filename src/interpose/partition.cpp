@@ -1,9 +1,9 @@
-#include "shim/partition.hpp"
+#include "interpose/partition.hpp"
 
-#include "exec/facade.hpp"
-#include "exec/words.hpp"
-#include "shim/real.hpp"
-#include "shim/thread_streams.hpp"
+#include "interpose/real_driver.hpp"
+#include "interpose/stub_library.hpp"
+#include "interpose/thread_streams.hpp"
+#include "interpose/words.hpp"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -5,7 +5,7 @@
 
 #include "driver/cuda_api.h"
 
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <gcx.h>
 

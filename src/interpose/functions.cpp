@@ -1,4 +1,4 @@
-#include "shim/functions.hpp"
+#include "interpose/functions.hpp"
 
 #include <algorithm>
 
@@ -13,10 +13,10 @@
 #define NE N
 #define D(base, symbol, ...) E(base, symbol##_ptds, kPerThreadSince)
 #define L D
-#include "shim/counted.inc"
+#include "interpose/counted.inc"
 #ifdef GCX_SHIM_MOVES
-#include "shim/moved.inc"
-#include "shim/streams.inc"
+#include "interpose/entry_points.inc"
+#include "interpose/moved.inc"
 #endif
 #undef E
 #undef P
@@ -39,10 +39,10 @@ const Changed kChanged[] = {
     E(base, symbol, since){#base, #symbol "_ptsz", std::max(since, kPerThreadSince), true,         \
                            &row_##symbol##_ptsz},
 #define D(base, symbol, ...) {#base, #symbol "_ptds", kPerThreadSince, true, &row_##symbol##_ptds},
-#include "shim/counted.inc"
+#include "interpose/counted.inc"
 #ifdef GCX_SHIM_MOVES
-#include "shim/moved.inc"
-#include "shim/streams.inc"
+#include "interpose/entry_points.inc"
+#include "interpose/moved.inc"
 #endif
 #undef E
 #undef P

@@ -1,7 +1,7 @@
 // What a program does before it launches anything, or asks about launches: by then the partition's
 // green context has to be in the primary context's place, see enter().
-#include "shim/partition.hpp"
-#include "shim/real.hpp"
+#include "interpose/partition.hpp"
+#include "interpose/real_driver.hpp"
 
 #include <cstddef>
 

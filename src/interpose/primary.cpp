@@ -1,9 +1,9 @@
 // The primary contexts of the devices that the plan names: with the first retain the partition is
 // made, and with a reset it goes.
-#include "shim/green.hpp"
-#include "shim/partition.hpp"
-#include "shim/real.hpp"
-#include "shim/thread_streams.hpp"
+#include "interpose/green.hpp"
+#include "interpose/partition.hpp"
+#include "interpose/real_driver.hpp"
+#include "interpose/thread_streams.hpp"
 
 namespace gcx::shim {
 namespace {

@@ -2,8 +2,8 @@
 // thread's own.
 #pragma once
 
-#include "shim/real.hpp"
-#include "shim/thread_streams.hpp"
+#include "interpose/real_driver.hpp"
+#include "interpose/thread_streams.hpp"
 
 namespace gcx::shim {
 

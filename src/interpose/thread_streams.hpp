@@ -2,7 +2,7 @@
 // green context is current each use of that one is refused with CUDA_ERROR_INVALID_HANDLE.
 #pragma once
 
-#include "shim/partition.hpp"
+#include "interpose/partition.hpp"
 
 namespace gcx::shim {
 

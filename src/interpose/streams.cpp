@@ -1,5 +1,5 @@
 // The functions of streams.inc. Each is the driver's, but where a stream means the thread's own.
-#include "shim/streams.hpp"
+#include "interpose/streams.hpp"
 
 #include <cstddef>
 
@@ -113,6 +113,6 @@ CUresult call_in_legacy(Real<CUresult(CUDAAPI*)(Parameters...)>& real,
     }
 // NOLINTEND(bugprone-macro-parentheses)
 
-#include "shim/streams.inc"
+#include "interpose/entry_points.inc"
 
 } // namespace gcx::shim

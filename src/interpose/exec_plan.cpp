@@ -1,4 +1,4 @@
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
-#include "shim/green.hpp"
+#include "interpose/green.hpp"
 
-#include "shim/partition.hpp"
-#include "shim/real.hpp"
-#include "shim/thread_streams.hpp"
+#include "interpose/partition.hpp"
+#include "interpose/real_driver.hpp"
+#include "interpose/thread_streams.hpp"
 
 #include <algorithm>
 #include <map>

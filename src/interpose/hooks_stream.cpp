@@ -1,6 +1,6 @@
-#include "shim/thread_streams.hpp"
+#include "interpose/thread_streams.hpp"
 
-#include "shim/real.hpp"
+#include "interpose/real_driver.hpp"
 
 #include <pthread.h>
 

@@ -6,7 +6,7 @@
 // Nothing here needs the C++ runtime, for the auditor lives in a namespace without one.
 #pragma once
 
-#include "exec/words.hpp"
+#include "interpose/words.hpp"
 
 #include <link.h>
 

@@ -1,7 +1,7 @@
 // Nodes of graphs that name the context in which they run: for the primary one the partition's.
 // What a capture makes runs where its stream does and needs nothing.
-#include "shim/partition.hpp"
-#include "shim/real.hpp"
+#include "interpose/partition.hpp"
+#include "interpose/real_driver.hpp"
 
 #include <cstddef>
 
