@@ -1,12 +1,12 @@
-// The auditor: the loader of every program under `gcx exec` asks it (LD_AUDIT, see rtld-audit(7))
-// where to find each library, and it answers with the facade whenever libcuda is looked for, by
-// whatever name or path, now or later, whatever LD_LIBRARY_PATH says then.
+// libgcx-audit.so, an audit library for the dynamic loader: see LD_AUDIT in rtld-audit(7). The
+// loader of every program under `gcx exec` asks it where to find each library. When the program
+// looks for libcuda, by any name or path and at any time, the answer is the stub library.
 //
-// It is asked when libraries are loaded and never when functions are called. It lives in a
-// namespace of its own with a libc of its own and must not need more: no C++ runtime, no malloc.
-// The loader holds its lock whenever it calls, so nothing here needs one.
+// The loader calls this code when it loads libraries, and never when functions are called. The code
+// runs in a separate link namespace with a separate libc, so it uses neither the C++ runtime nor
+// malloc. The loader holds its lock during each call, so no other lock is needed.
+#include "interpose/exec_plan.hpp"
 #include "interpose/stub_library.hpp"
-#include "interpose/words.hpp"
 
 #include <fcntl.h>
 #include <link.h>
@@ -21,20 +21,20 @@
 #include <cstring>
 #include <ctime>
 
-namespace gcx::exec {
+namespace gcx::interpose {
 namespace {
 
-// Out of the way of programs that count on the lowest numbers.
-constexpr int kLeastDescriptor = 800;
-// Of the driver itself, whose own searches are left alone.
+// Descriptors are moved here, since programs expect to get the lowest numbers.
+constexpr int kMinDescriptor = 800;
+// Marks the driver itself, whose searches for libraries are not redirected.
 constexpr uintptr_t kDriverCookie = 1;
-// The loader must be given some name: without one glibc aborts.
+// The answer if libcuda is refused. glibc aborts if an audit library returns no name.
 constexpr char kRefused[] = "/nonexistent/gcx-exec/libcuda.so.1";
 constexpr std::size_t kPrefixLength = sizeof kRealPrefix - 1;
 
 enum class PlanState { kAbsent, kDamaged, kRead };
-// Things that are said once in a process.
-enum class Notice : unsigned { kPlan = 1, kFacade = 2, kPast = 4 };
+// Messages that are printed once per process.
+enum class Notice : unsigned { kPlan = 1, kStub = 2, kBypass = 4 };
 
 struct File {
     dev_t device;
@@ -42,24 +42,23 @@ struct File {
     bool known;
 };
 
-// What is known in this process.
 struct State {
     PlanState plan = PlanState::kAbsent;
     const char* plan_text = nullptr;
-    char driver[kPrefixLength + PATH_MAX] = ""; // with the prefix
+    char driver[kPrefixLength + PATH_MAX] = ""; // with kRealPrefix
     char shim[PATH_MAX] = "";
     File driver_file{};
-    int facade = -1; // kept, so that it is one file under all of libcuda's names
-    File facade_file{};
-    FacadePath facade_path{};
-    unsigned said = 0;
+    int stub = -1; // stays open, so that all names of libcuda lead to the same file
+    File stub_file{};
+    StubLibraryPath stub_path{};
+    unsigned printed = 0;
 };
 constinit State state;
 
-void say(Notice notice, const char* what, const char* more = "") {
-    if ((state.said & static_cast<unsigned>(notice)) != 0)
+void print_once(Notice notice, const char* what, const char* more = "") {
+    if ((state.printed & static_cast<unsigned>(notice)) != 0)
         return;
-    state.said |= static_cast<unsigned>(notice);
+    state.printed |= static_cast<unsigned>(notice);
     char line[512] = "gcx exec: ";
     std::size_t used = std::strlen(line);
     for (const char* part : {what, more}) {
@@ -69,7 +68,7 @@ void say(Notice notice, const char* what, const char* more = "") {
         used += length < room ? length : room;
     }
     line[used++] = '\n';
-    // There is nobody to tell if this fails.
+    // A failure can't be reported.
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, used);
 }
 
@@ -91,8 +90,8 @@ File file_of_descriptor(int descriptor) {
     return file_of(fstat(descriptor, &status), status);
 }
 
-// An absolute path of the plan.
-bool read_path(std::string_view value, char* text, std::size_t room) {
+// Decodes a value of the plan. Returns false if it is not an absolute path or too long.
+bool decode_path(std::string_view value, char* text, std::size_t room) {
     std::size_t used = 0;
     for (char c = 0; next_character(value, c);) {
         if (used + 1 == room)
@@ -103,8 +102,8 @@ bool read_path(std::string_view value, char* text, std::size_t room) {
     return value.empty() && *text == '/';
 }
 
-// A copy, for programs change their environment, and some write over it, before they open libcuda.
-const char* kept(const char* text) {
+// Returns a copy, since programs change or overwrite their environment before they open libcuda.
+const char* copy_of(const char* text) {
     if (text == nullptr)
         return nullptr;
     const std::size_t size = std::strlen(text) + 1;
@@ -113,10 +112,10 @@ const char* kept(const char* text) {
     return copy != MAP_FAILED ? static_cast<const char*>(std::memcpy(copy, text, size)) : text;
 }
 
-// Keeps a reservation from the program's first instruction until its last process ends, without a
-// descriptor: programs close those that they know nothing of, and start others without them. The
-// mapping keeps the file open, and its lock with it; the children of a fork have both. What fails
-// here is reported when the program makes its partition.
+// Keeps a reservation from the program's first instruction until its last process ends. A
+// descriptor is not enough, since programs close unknown descriptors and start other programs
+// without them. A mapping keeps the file open and its lock held, and is inherited over fork. A
+// failure is reported when the program creates its green context.
 void keep_reservation(const char* token) {
     constexpr int kAttempts = 50;
     constexpr timespec kPause = {0, 1000000};
@@ -126,7 +125,7 @@ void keep_reservation(const char* token) {
     struct flock lock{};
     lock.l_type = F_RDLCK;
     lock.l_whence = SEEK_SET;
-    // A process that found no lock has the file locked for a moment, and removes it.
+    // A process that finds no lock locks the file for a moment and removes it.
     bool locked = false;
     for (int i = 0; i < kAttempts && !locked; i++) {
         locked = fcntl(file, F_OFD_SETLK, &lock) == 0;
@@ -139,11 +138,11 @@ void keep_reservation(const char* token) {
         close(file);
         return;
     }
-    if (fcntl(file, F_DUPFD_CLOEXEC, kLeastDescriptor) >= 0) // where nothing can be mapped
+    if (fcntl(file, F_DUPFD_CLOEXEC, kMinDescriptor) >= 0) // the file can't be mapped
         close(file);
 }
 
-PlanState read_plan(const char* plan) {
+PlanState parse_plan(const char* plan) {
     if (plan == nullptr)
         return PlanState::kAbsent;
     std::string_view text(plan);
@@ -155,11 +154,11 @@ PlanState read_plan(const char* plan) {
     std::memcpy(state.driver, kRealPrefix, kPrefixLength);
     while (next_word(text, word)) {
         if (word.key == "driver")
-            driver = read_path(word.value, state.driver + kPrefixLength, PATH_MAX);
+            driver = decode_path(word.value, state.driver + kPrefixLength, PATH_MAX);
         else if (word.key == "shim")
-            shim = read_path(word.value, state.shim, sizeof state.shim);
+            shim = decode_path(word.value, state.shim, sizeof state.shim);
         else if (char token[PATH_MAX];
-                 word.key == "token" && read_path(word.value, token, sizeof token))
+                 word.key == "token" && decode_path(word.value, token, sizeof token))
             keep_reservation(token);
     }
     return driver && shim ? PlanState::kRead : PlanState::kDamaged;
@@ -170,7 +169,7 @@ const char* last_part(const char* path) {
     return slash != nullptr ? slash + 1 : path;
 }
 
-// libcuda.so, libcuda.so.1, libcuda.so.580.159.04, in any folder.
+// Returns true for libcuda.so, libcuda.so.1 and libcuda.so.580.159.04, in any folder.
 bool is_libcuda(const char* path) {
     constexpr char kName[] = "libcuda.so";
     constexpr std::size_t kLength = sizeof kName - 1;
@@ -182,8 +181,8 @@ bool is_libcuda(const char* path) {
            (*version == '.' && version[std::strspn(version, ".0123456789")] == '\0');
 }
 
-// The driver's file by another name: a path that leads there, as a symbolic link does, or the name
-// of the file alone, as of a simulated driver that a program was linked with.
+// Returns whether another name means the driver's file: a path to it, like that of a symbolic link,
+// or its file name alone, as in a program that was linked with a simulated driver.
 bool leads_to_driver(const char* name) {
     if (state.plan != PlanState::kRead)
         return false;
@@ -191,49 +190,51 @@ bool leads_to_driver(const char* name) {
                                              : std::strcmp(name, last_part(state.driver)) == 0;
 }
 
-// The facade's name for the loader; null, with a message, if there can be none.
-char* open_facade() {
-    // A program that closes all its descriptors has closed this one too, or has another file there.
-    if (state.facade >= 0 && same(file_of_descriptor(state.facade), state.facade_file))
-        return state.facade_path.text;
-    const int made = make_facade(state.shim, state.driver + kPrefixLength, state.plan_text);
-    if (made < 0) {
-        say(Notice::kFacade,
-            "can't make the library that stands before libcuda: ", std::strerror(errno));
+// Creates the stub library when it is first needed and returns its path for the loader. Prints a
+// message and returns null on failure.
+char* stub_library() {
+    // A program that closes all its descriptors closes this one too, or opens another file there.
+    if (state.stub >= 0 && same(file_of_descriptor(state.stub), state.stub_file))
+        return state.stub_path.text;
+    const int descriptor =
+        make_stub_library(state.shim, state.driver + kPrefixLength, state.plan_text);
+    if (descriptor < 0) {
+        print_once(Notice::kStub,
+                   "can't create the stub library for libcuda: ", std::strerror(errno));
         return nullptr;
     }
-    state.facade = fcntl(made, F_DUPFD_CLOEXEC, kLeastDescriptor);
-    if (state.facade >= 0)
-        close(made);
+    state.stub = fcntl(descriptor, F_DUPFD_CLOEXEC, kMinDescriptor);
+    if (state.stub >= 0)
+        close(descriptor);
     else
-        state.facade = made;
-    state.facade_file = file_of_descriptor(state.facade);
-    state.facade_path = facade_path(state.facade);
-    if (access(state.facade_path.text, R_OK) != 0) {
-        say(Notice::kFacade, "can't open the library that stands before libcuda by /proc/self/fd: ",
-            std::strerror(errno));
+        state.stub = descriptor;
+    state.stub_file = file_of_descriptor(state.stub);
+    state.stub_path = stub_library_path(state.stub);
+    if (access(state.stub_path.text, R_OK) != 0) {
+        print_once(Notice::kStub, "can't open the stub library for libcuda in /proc/self/fd: ",
+                   std::strerror(errno));
         return nullptr;
     }
-    return state.facade_path.text;
+    return state.stub_path.text;
 }
 
-// What the loader is to open in the place of name.
+// Returns what the loader opens instead of the name.
 const char* answer(const char* name, bool for_driver) {
     if (for_driver || std::strcmp(name, state.driver) == 0 ||
         !(is_libcuda(name) || leads_to_driver(name)))
         return name;
     if (state.plan == PlanState::kAbsent) {
-        say(Notice::kPlan, "GCX_EXEC_PLAN was taken from the environment: this program isn't in "
-                           "the partition and can use the whole GPU");
+        print_once(Notice::kPlan, "GCX_EXEC_PLAN was removed from the environment: this program is "
+                                  "outside the partition and can use the whole GPU");
         return name;
     }
     if (state.plan == PlanState::kDamaged) {
-        say(Notice::kPlan, "GCX_EXEC_PLAN is damaged, or of another version of gcx: this program "
-                           "gets no libcuda");
+        print_once(Notice::kPlan, "GCX_EXEC_PLAN is damaged or from another version of gcx: this "
+                                  "program gets no libcuda");
         return kRefused;
     }
-    const char* const facade = open_facade();
-    return facade != nullptr ? facade : kRefused;
+    const char* const stub = stub_library();
+    return stub != nullptr ? stub : kRefused;
 }
 
 void note_opened(const char* name, uintptr_t& cookie) {
@@ -242,35 +243,36 @@ void note_opened(const char* name, uintptr_t& cookie) {
     if (std::strcmp(name, state.driver) == 0)
         cookie = kDriverCookie;
     else if (is_libcuda(name) && same(file_named(name), state.driver_file))
-        say(Notice::kPast,
-            "this program's dlmopen opened libcuda past the partition: what it does "
-            "there can use the whole GPU: ",
-            name);
+        print_once(Notice::kBypass,
+                   "dlmopen opened libcuda outside the partition; its callers can use the whole "
+                   "GPU: ",
+                   name);
 }
 
 } // namespace
-} // namespace gcx::exec
+} // namespace gcx::interpose
 
 #define GCX_AUDIT extern "C" __attribute__((visibility("default")))
 
 GCX_AUDIT unsigned la_version(unsigned version) {
-    using namespace gcx::exec;
-    state.plan_text = kept(std::getenv(kPlanVariable));
-    state.plan = read_plan(state.plan_text);
+    using namespace gcx::interpose;
+    state.plan_text = copy_of(std::getenv(kPlanVariable));
+    state.plan = parse_plan(state.plan_text);
     if (state.plan == PlanState::kRead)
         state.driver_file = file_named(state.driver);
-    // What is used here is in every version of the interface.
+    // Every version of the audit interface has the functions below.
     return version;
 }
 
 GCX_AUDIT unsigned la_objopen(link_map* map, Lmid_t, uintptr_t* cookie) {
-    gcx::exec::note_opened(map->l_name, *cookie);
-    return 0; // no function call is of interest, so none gets slower
+    gcx::interpose::note_opened(map->l_name, *cookie);
+    return 0; // audits no function calls, so that none gets slower
 }
 
 GCX_AUDIT char* la_objsearch(const char* name, uintptr_t* cookie, unsigned flag) {
-    // As it was asked for, before the places where it could be are tried one by one.
+    // Answers the name that was asked for, before the loader tries one folder after another.
     if (flag != LA_SER_ORIG)
         return const_cast<char*>(name);
-    return const_cast<char*>(gcx::exec::answer(name, *cookie == gcx::exec::kDriverCookie));
+    return const_cast<char*>(
+        gcx::interpose::answer(name, *cookie == gcx::interpose::kDriverCookie));
 }

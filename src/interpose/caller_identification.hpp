@@ -1,17 +1,17 @@
-// Who asks, where the answer is not the same for all.
+// Identifies the library that calls a hook, for hooks that do not answer all callers alike.
 #pragma once
 
-namespace gcx::shim {
+namespace gcx::interpose {
 
-enum class Asker {
-    // A cuBLAS that leaves parts of products out when it is told a partition's count, or one of
-    // which nobody knows: docs/counts.md has what was measured.
+enum class Caller {
+    // A cuBLAS that leaves parts of products unwritten if it sees a partition's SM count, or a
+    // cuBLAS of unknown version. docs/counts.md has the measurements.
     kOldCublas,
     kOther,
 };
 
-// By the address that a function returns to. cuBLAS has a CUDA runtime of its own inside, and so
-// asks the driver by itself.
-Asker asker_at(const void* return_address);
+// Identifies the caller of a function by the address that the function returns to. That works for
+// cuBLAS, since its CUDA runtime is part of its library file.
+Caller caller_at(const void* return_address);
 
-} // namespace gcx::shim
+} // namespace gcx::interpose

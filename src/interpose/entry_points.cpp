@@ -1,73 +1,120 @@
-// cuGetProcAddress, by which cudart asks for everything, and for this function too. The real one
-// answers with CUDA's rules of versions and flags; if what it gives is a variant that is changed
-// here, its place is taken by ours. So a variant that a newer driver has, and that this was not
-// written for, passes as it is.
-#include "interpose/functions.hpp"
+// cuGetProcAddress, by which cudart finds all driver functions, this one included. The real one
+// applies CUDA's rules for versions and flags. If it returns a variant that has a hook, the hook is
+// returned instead. A variant that gcx does not know is returned unchanged.
 #include "interpose/real_driver.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <new>
 #include <string_view>
 
-namespace gcx::shim {
+// Declares all hooks by their symbols. Their types do not matter here.
+#define E(base, symbol, since) extern "C" void entry_##symbol() __asm__(#symbol);
+#define P(base, symbol, since, per_thread)                                                         \
+    E(base, symbol, since)                                                                         \
+    E(base, per_thread, since)
+#define S(base, symbol, since, ...) P(base, symbol, since, symbol##_ptsz)
+#define N(base, symbol, since, ...) E(base, symbol, since)
+#define SE S
+#define NE N
+#define D(base, symbol, ...) E(base, symbol##_ptds, 0)
+#define L D
+#include "interpose/entry_points.inc"
+#undef E
+#undef P
+#undef S
+#undef D
+
+namespace gcx::interpose {
 namespace {
+
+// The first driver version with per-thread default streams.
+[[maybe_unused]] constexpr int kPerThreadSince = 7000;
+
+// A variant of a driver function, as cuGetProcAddress distinguishes them.
+struct EntryPoint {
+    const char* base;   // the name to ask cuGetProcAddress for
+    const char* symbol; // of this variant
+    int since;          // the first driver version with this variant
+    bool per_thread;    // whether NULL means the per-thread default stream
+    void (*hook)();
+};
+
+constexpr EntryPoint kEntryPoints[] = {
+#define E(base, symbol, since) {#base, #symbol, since, false, &entry_##symbol},
+#define P(base, symbol, since, per_thread)                                                         \
+    E(base, symbol, since){#base, #per_thread, since, true, &entry_##per_thread},
+#define S(base, symbol, since, ...)                                                                \
+    E(base, symbol, since){#base, #symbol "_ptsz", std::max(since, kPerThreadSince), true,         \
+                           &entry_##symbol##_ptsz},
+#define D(base, symbol, ...)                                                                       \
+    {#base, #symbol "_ptds", kPerThreadSince, true, &entry_##symbol##_ptds},
+#include "interpose/entry_points.inc"
+#undef E
+#undef P
+#undef S
+#undef N
+#undef SE
+#undef NE
+#undef D
+#undef L
+};
+constexpr std::size_t kEntryPointCount = sizeof kEntryPoints / sizeof kEntryPoints[0];
 
 constexpr cuuint64_t kPerThreadStream = 2; // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 
 using GetAddress = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, int*);
 
-// Where the real library has a variant: by its symbol, and as its cuGetProcAddress tells it, which
-// need not be the same address.
+// The driver's addresses of a variant. dlsym and cuGetProcAddress need not return the same one.
 struct Addresses {
     void* by_symbol = nullptr;
     void* by_query = nullptr;
 };
 
-Addresses find_real(const Changed& changed, GetAddress query) {
+Addresses find_addresses(const EntryPoint& entry, GetAddress query) {
     Addresses found;
-    found.by_symbol = real_symbol(changed.symbol);
-    if (query != nullptr &&
-        query(changed.base, &found.by_query, changed.since,
-              changed.per_thread ? kPerThreadStream : 0, nullptr) != CUDA_SUCCESS)
+    found.by_symbol = driver_symbol(entry.symbol);
+    if (query != nullptr && query(entry.base, &found.by_query, entry.since,
+                                  entry.per_thread ? kPerThreadStream : 0, nullptr) != CUDA_SUCCESS)
         found.by_query = nullptr;
     return found;
 }
 
-constinit std::atomic<const Addresses*> known{nullptr};
+constinit std::atomic<const Addresses*> known_addresses{nullptr};
 
-// One for each row of kChanged; null without memory. Made once, by whoever comes first; no lock
-// that a child of a fork could find held.
-const Addresses* real_addresses() {
-    const Addresses* found = known.load(std::memory_order_acquire);
+// Returns the addresses for each row of kEntryPoints, or null if there is no memory. The first
+// caller collects them. Takes no lock: after a fork the child could find it locked.
+const Addresses* driver_addresses() {
+    const Addresses* found = known_addresses.load(std::memory_order_acquire);
     if (found != nullptr)
         return found;
-    auto* const made = new (std::nothrow) Addresses[kChangedCount];
+    auto* const made = new (std::nothrow) Addresses[kEntryPointCount];
     if (made == nullptr)
         return nullptr;
-    const auto query = reinterpret_cast<GetAddress>(real_symbol("cuGetProcAddress_v2"));
-    for (std::size_t i = 0; i < kChangedCount; i++)
-        made[i] = find_real(kChanged[i], query);
-    if (known.compare_exchange_strong(found, made, std::memory_order_acq_rel))
+    const auto query = reinterpret_cast<GetAddress>(driver_symbol("cuGetProcAddress_v2"));
+    for (std::size_t i = 0; i < kEntryPointCount; i++)
+        made[i] = find_addresses(kEntryPoints[i], query);
+    if (known_addresses.compare_exchange_strong(found, made, std::memory_order_acq_rel))
         return made;
     delete[] made;
     return found;
 }
 
-// Ours in the place of what the real library gave for a name. The name has to fit as well:
-// functions that a driver doesn't support may share one address.
-CUresult put_ours(const char* name, void** address) {
+// Replaces an address that the driver returned for a name with that of the hook, if there is one.
+// The name must match too, since functions that a driver does not support can share an address.
+CUresult replace_with_hook(const char* name, void** address) {
     if (name == nullptr || address == nullptr || *address == nullptr)
         return CUDA_SUCCESS;
-    const Addresses* const addresses = real_addresses();
+    const Addresses* const addresses = driver_addresses();
     if (addresses == nullptr) {
         *address = nullptr;
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    for (std::size_t i = 0; i < kChangedCount; i++) {
+    for (std::size_t i = 0; i < kEntryPointCount; i++) {
         const bool same = *address == addresses[i].by_query || *address == addresses[i].by_symbol;
-        if (same && std::string_view(name).starts_with(kChanged[i].base)) {
-            *address = reinterpret_cast<void*>(kChanged[i].ours);
+        if (same && std::string_view(name).starts_with(kEntryPoints[i].base)) {
+            *address = reinterpret_cast<void*>(kEntryPoints[i].hook);
             return CUDA_SUCCESS;
         }
     }
@@ -76,15 +123,15 @@ CUresult put_ours(const char* name, void** address) {
 
 } // namespace
 
-GCX_SHIM_API(cuGetProcAddress, const char* name, void** address, int version, cuuint64_t flags) {
+GCX_HOOK(cuGetProcAddress, const char* name, void** address, int version, cuuint64_t flags) {
     const CUresult result = GCX_REAL(cuGetProcAddress)(name, address, version, flags);
-    return result == CUDA_SUCCESS ? put_ours(name, address) : result;
+    return result == CUDA_SUCCESS ? replace_with_hook(name, address) : result;
 }
 
-GCX_SHIM_API(cuGetProcAddress_v2, const char* name, void** address, int version, cuuint64_t flags,
-             int* status) {
+GCX_HOOK(cuGetProcAddress_v2, const char* name, void** address, int version, cuuint64_t flags,
+         int* status) {
     const CUresult result = GCX_REAL(cuGetProcAddress_v2)(name, address, version, flags, status);
-    return result == CUDA_SUCCESS ? put_ours(name, address) : result;
+    return result == CUDA_SUCCESS ? replace_with_hook(name, address) : result;
 }
 
-} // namespace gcx::shim
+} // namespace gcx::interpose

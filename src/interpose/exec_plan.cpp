@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <iterator>
 
-namespace gcx::exec {
+namespace gcx::interpose {
 namespace {
 
-// More than the atoms of any family.
-constexpr uint32_t kMostAtoms = 512;
+// An upper bound for the atoms of a family.
+constexpr uint32_t kMaxAtoms = 512;
 
 struct FamilyWord {
     gcx_sm_family family;
@@ -22,8 +22,13 @@ constexpr FamilyWord kFamilies[] = {
     {GCX_SM_FAMILY_MAX_CLUSTER, "max-cluster"},
 };
 
-// In the order of Told.
-constexpr std::array<std::string_view, 3> kToldWords = {"auto", "partition", "device"};
+// In the order of ReportedCount.
+constexpr std::array<std::string_view, 3> kReportedCountWords = {"auto", "partition", "device"};
+
+// Returns whether a character stands for itself in a value.
+bool is_plain(char c) {
+    return c > ' ' && c < 0x7f && c != '%';
+}
 
 std::string encode(std::string_view value) {
     std::string text;
@@ -40,7 +45,7 @@ std::string encode(std::string_view value) {
     return text;
 }
 
-// "0-2,5".
+// Writes indexes like "0-2,5".
 std::string write_atoms(const std::vector<uint32_t>& atoms) {
     std::string text;
     for (std::size_t i = 0; i < atoms.size();) {
@@ -79,22 +84,22 @@ std::string decode(const Word& word) {
     for (char c = 0; next_character(rest, c);)
         text += c;
     if (!rest.empty())
-        refuse(word, "has a damaged %XX");
+        refuse(word, "has an invalid %XX");
     return text;
 }
 
 std::string read_path(const Word& word) {
     std::string path = decode(word);
     if (!path.starts_with('/'))
-        refuse(word, "is no absolute path");
+        refuse(word, "is not an absolute path");
     return path;
 }
 
-uint32_t read_number(const Word& word, std::string_view text, uint32_t least, uint32_t most) {
+uint32_t read_number(const Word& word, std::string_view text, uint32_t min, uint32_t max) {
     uint32_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-        refuse(word, "has a number that is out of range");
+    if (error != std::errc() || end != text.data() + text.size() || value < min || value > max)
+        refuse(word, "is out of range");
     return value;
 }
 
@@ -105,12 +110,11 @@ std::vector<uint32_t> read_atoms(const Word& word) {
         const std::size_t comma = rest.find(',');
         const std::string_view range = rest.substr(0, comma);
         const std::size_t dash = range.find('-');
-        const uint32_t least = atoms.empty() ? 0 : atoms.back() + 1;
-        const uint32_t first = read_number(word, range.substr(0, dash), least, kMostAtoms - 1);
-        const uint32_t last =
-            dash == std::string_view::npos
-                ? first
-                : read_number(word, range.substr(dash + 1), first, kMostAtoms - 1);
+        const uint32_t min = atoms.empty() ? 0 : atoms.back() + 1;
+        const uint32_t first = read_number(word, range.substr(0, dash), min, kMaxAtoms - 1);
+        const uint32_t last = dash == std::string_view::npos
+                                  ? first
+                                  : read_number(word, range.substr(dash + 1), first, kMaxAtoms - 1);
         for (uint32_t atom = first; atom <= last; atom++)
             atoms.push_back(atom);
         if (comma == std::string_view::npos)
@@ -122,12 +126,12 @@ std::vector<uint32_t> read_atoms(const Word& word) {
 std::array<uint8_t, 16> read_uuid(const Word& word) {
     std::array<uint8_t, 16> uuid{};
     if (word.value.size() != 2 * uuid.size())
-        refuse(word, "is no UUID");
+        refuse(word, "is not a UUID");
     for (std::size_t i = 0; i < uuid.size(); i++) {
         const int high = hex_digit(word.value[2 * i]);
         const int low = hex_digit(word.value[2 * i + 1]);
         if (high < 0 || low < 0)
-            refuse(word, "is no UUID");
+            refuse(word, "is not a UUID");
         uuid[i] = static_cast<uint8_t>(high * 16 + low);
     }
     return uuid;
@@ -138,12 +142,12 @@ gcx_sm_family read_family(const Word& word) {
         std::find_if(std::begin(kFamilies), std::end(kFamilies),
                      [&](const FamilyWord& family) { return family.word == word.value; });
     if (found == std::end(kFamilies))
-        refuse(word, "is no family");
+        refuse(word, "is not a family");
     return found->family;
 }
 
-// One word about the device that was named last. False if it is about something else.
-bool read_part(const Word& word, DevicePart& part) {
+// Reads a word about the device that was named last. Returns false if it is another word.
+bool read_device_word(const Word& word, DevicePart& part) {
     if (word.key == "family")
         part.family = read_family(word);
     else if (word.key == "sms")
@@ -151,7 +155,7 @@ bool read_part(const Word& word, DevicePart& part) {
     else if (word.key == "atoms")
         part.atoms = read_atoms(word);
     else if (word.key == "of")
-        part.family_atoms = read_number(word, word.value, 1, kMostAtoms);
+        part.family_atoms = read_number(word, word.value, 1, kMaxAtoms);
     else if (word.key == "token")
         part.token = decode(word);
     else
@@ -187,15 +191,16 @@ std::string_view family_word(gcx_sm_family family) {
     return {};
 }
 
-std::string_view told_word(Told told) {
-    return kToldWords[static_cast<std::size_t>(told)];
+std::string_view reported_count_word(ReportedCount count) {
+    return kReportedCountWords[static_cast<std::size_t>(count)];
 }
 
-bool read_told(std::string_view text, Told& told) {
-    const auto* const found = std::find(kToldWords.begin(), kToldWords.end(), text);
-    if (found == kToldWords.end())
+bool read_reported_count(std::string_view text, ReportedCount& count) {
+    const auto* const found =
+        std::find(kReportedCountWords.begin(), kReportedCountWords.end(), text);
+    if (found == kReportedCountWords.end())
         return false;
-    told = static_cast<Told>(found - kToldWords.begin());
+    count = static_cast<ReportedCount>(found - kReportedCountWords.begin());
     return true;
 }
 
@@ -212,7 +217,7 @@ std::string write_plan(const Plan& plan) {
     };
     add("driver", encode(plan.driver));
     add("shim", encode(plan.shim));
-    add("report", told_word(plan.told));
+    add("report", reported_count_word(plan.reported_count));
     add("contexts", plan.own_contexts ? "device" : "refuse");
     for (const DevicePart& part : plan.devices) {
         add("device", write_uuid(part.uuid));
@@ -231,23 +236,24 @@ Plan read_plan(std::string_view text) {
     Word word;
     if (!next_word(text, word) || word.key != kPlanFormat)
         throw PlanError(std::string(kPlanVariable) + " doesn't begin with " +
-                        std::string(kPlanFormat) + ": it is of another version of gcx, or damaged");
+                        std::string(kPlanFormat) +
+                        ": it is damaged or from another version of gcx");
     while (next_word(text, word)) {
         if (word.key == "driver")
             plan.driver = read_path(word);
         else if (word.key == "shim")
             plan.shim = read_path(word);
-        else if (word.key == "report" && read_told(word.value, plan.told))
+        else if (word.key == "report" && read_reported_count(word.value, plan.reported_count))
             continue;
         else if (word.key == "contexts" && (word.value == "refuse" || word.value == "device"))
             plan.own_contexts = word.value == "device";
         else if (word.key == "device")
             plan.devices.emplace_back().uuid = read_uuid(word);
-        else if (plan.devices.empty() || !read_part(word, plan.devices.back()))
-            refuse(word, "means nothing here");
+        else if (plan.devices.empty() || !read_device_word(word, plan.devices.back()))
+            refuse(word, "is unknown here");
     }
     check(plan);
     return plan;
 }
 
-} // namespace gcx::exec
+} // namespace gcx::interpose

@@ -14,7 +14,7 @@
 #include <memory>
 #include <string_view>
 
-namespace gcx::exec {
+namespace gcx::interpose {
 namespace {
 
 constexpr char kCache[] = "/etc/ld.so.cache";
@@ -28,7 +28,7 @@ constexpr ElfW(Half) kLibraryMachine = EM_AARCH64;
 constexpr int32_t kCacheFlags = 0x0a03; // FLAG_AARCH64_LIB64 | FLAG_ELF_LIBC6
 #endif
 
-// The parts of /etc/ld.so.cache, as glibc's dl-cache.h has them. Offsets count from the magic.
+// The format of /etc/ld.so.cache, from glibc's dl-cache.h. Offsets are relative to the magic.
 struct CacheHeader {
     char magic[20];
     uint32_t count;
@@ -40,7 +40,7 @@ struct CacheEntry {
     uint32_t name;
     uint32_t path;
     uint32_t os_version;
-    uint64_t hardware; // not 0: of a folder for some processors only
+    uint64_t hardware; // not 0: the library is for certain processors only
 };
 static_assert(sizeof(CacheHeader) == 48 && sizeof(CacheEntry) == 24);
 
@@ -52,7 +52,8 @@ struct FileCloser {
     }
 };
 
-// The loader passes over libraries of other processors, as of 32-bit programs.
+// Returns whether the loader would accept the file. It skips libraries for other processors, such
+// as those of 32-bit programs.
 bool is_library(const std::string& path) {
     const FileCloser opened{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     ElfW(Ehdr) header{};
@@ -62,7 +63,7 @@ bool is_library(const std::string& path) {
            header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == kLibraryMachine;
 }
 
-// The cache's bytes from its magic on, and nothing if it has none.
+// Returns the cache's bytes from its magic on, or nothing if there is no magic.
 std::string read_cache() {
     const FileCloser opened{open(kCache, O_RDONLY | O_CLOEXEC)};
     struct stat info{};
@@ -71,7 +72,7 @@ std::string read_cache() {
     std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
     const ssize_t got = pread(opened.file, bytes.data(), bytes.size(), 0);
     bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    // A cache of the older format may stand before it.
+    // A cache in the older format can precede it.
     const std::size_t begin = bytes.find(kCacheMagic);
     return begin == std::string::npos ? "" : bytes.substr(begin);
 }
@@ -98,7 +99,7 @@ std::string find_in_cache(const std::string& name) {
     return "";
 }
 
-// The library that is loaded under this name already.
+// Returns the path of the library that is already loaded under this name, or "".
 std::string find_loaded(const std::string& name) {
     void* const library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
     if (library == nullptr)
@@ -108,7 +109,7 @@ std::string find_loaded(const std::string& name) {
     return path;
 }
 
-// The library that this code is in: dlopen searches its folders first.
+// Returns the library that contains this code. dlopen searches that library's folders first.
 void* own_library() {
     Dl_info info{};
     void* map = nullptr;
@@ -126,7 +127,7 @@ std::string path_of(void* library) {
 std::string find_library(const std::string& name) {
     if (std::string loaded = find_loaded(name); !loaded.empty())
         return loaded;
-    void* const own = own_library(); // glibc's handles are its link maps
+    void* const own = own_library(); // in glibc a handle is a link map
     Dl_serinfo size{};
     if (own == nullptr || dlinfo(own, RTLD_DI_SERINFOSIZE, &size) != 0)
         return find_in_cache(name);
@@ -140,7 +141,7 @@ std::string find_library(const std::string& name) {
     bool cache_is_next = true;
     for (unsigned i = 0; i < search->dls_cnt; i++) {
         const Dl_serpath& folder = search->dls_serpath[i];
-        // The loader looks into its cache after all folders but the system's.
+        // The loader searches its cache before the system's folders, after all others.
         if (folder.dls_flags == LA_SER_DEFAULT && cache_is_next) {
             cache_is_next = false;
             if (std::string path = find_in_cache(name); !path.empty())
@@ -154,4 +155,4 @@ std::string find_library(const std::string& name) {
     return cache_is_next ? find_in_cache(name) : "";
 }
 
-} // namespace gcx::exec
+} // namespace gcx::interpose

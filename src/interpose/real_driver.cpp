@@ -2,36 +2,36 @@
 
 #include <dlfcn.h>
 
-namespace gcx::shim {
+namespace gcx::interpose {
 namespace {
 
-constinit std::atomic<void*> library{nullptr};
+constinit std::atomic<void*> handle_of_driver{nullptr};
 
 } // namespace
 
-void* real_library() {
-    void* found = library.load(std::memory_order_acquire);
-    if (found != nullptr || real_path() == nullptr)
+void* driver_library() {
+    void* found = handle_of_driver.load(std::memory_order_acquire);
+    if (found != nullptr || driver_path() == nullptr)
         return found;
-    // Two threads may get here: both find the same library.
-    found = dlopen(real_path(), RTLD_NOW | RTLD_LOCAL);
-    library.store(found, std::memory_order_release);
+    // If two threads get here, both find the same library.
+    found = dlopen(driver_path(), RTLD_NOW | RTLD_LOCAL);
+    handle_of_driver.store(found, std::memory_order_release);
     return found;
 }
 
-void* real_symbol(const char* symbol) {
-    void* const found = real_library();
+void* driver_symbol(const char* symbol) {
+    void* const found = driver_library();
     return found != nullptr ? dlsym(found, symbol) : nullptr;
 }
 
-CUresult result_without_real() {
-    return real_library() != nullptr ? CUDA_ERROR_NOT_SUPPORTED
-                                     : CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+CUresult missing_function_result() {
+    return driver_library() != nullptr ? CUDA_ERROR_NOT_SUPPORTED
+                                       : CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
 }
 
-CUresult ask_usable() {
+CUresult check_driver_usable() {
     int count = 0;
-    return GCX_REAL_ALONE(cuDeviceGetCount)(&count);
+    return GCX_DRIVER(cuDeviceGetCount)(&count);
 }
 
-} // namespace gcx::shim
+} // namespace gcx::interpose

@@ -1,4 +1,4 @@
-// The real libcuda behind the facade, and how a function of it is called.
+// The real libcuda behind the stub library: how hooks are defined, and how they call the driver.
 #pragma once
 
 #include "driver/cuda_api.h"
@@ -7,84 +7,84 @@
 #include <atomic>
 #include <cstddef>
 
-#define GCX_SHIM_EXPORT __attribute__((visibility("default")))
+#define GCX_EXPORT __attribute__((visibility("default")))
 
-// Defines the driver function NAME as programs find it: GCX_SHIM_API(cuCtxGetCurrent, CUcontext*
-// out) {...}. It gets its symbol by an assembler name, since headers of other versions declare some
-// of these functions otherwise.
-#define GCX_SHIM_API(name, ...)                                                                    \
-    extern "C" GCX_SHIM_EXPORT CUresult CUDAAPI shim_##name(__VA_ARGS__) __asm__(#name);           \
-    CUresult CUDAAPI shim_##name(__VA_ARGS__)
+// Defines a hook, the function that programs find under a driver function's symbol:
+// GCX_HOOK(cuCtxGetCurrent, CUcontext* out) {...}. The C++ name is hook_cuCtxGetCurrent, since the
+// headers of some CUDA versions declare the function with other types.
+#define GCX_HOOK(name, ...)                                                                        \
+    extern "C" GCX_EXPORT CUresult CUDAAPI hook_##name(__VA_ARGS__) __asm__(#name);                \
+    CUresult CUDAAPI hook_##name(__VA_ARGS__)
 
-// The real function of the same symbol: GCX_REAL(cuCtxGetCurrent)(out). The second one is for those
-// that only cuda.h declares.
-#define GCX_REAL(name) GCX_REAL_OF(name, decltype(&shim_##name))
-#define GCX_REAL_ALONE(name) GCX_REAL_OF(name, decltype(&::name))
-#define GCX_REAL_OF(name, type) (gcx::shim::real<type, #name>)
+// Calls the driver: GCX_REAL(cuCtxGetCurrent)(out).
+// GCX_REAL    has the types of the hook of the same name.
+// GCX_DRIVER  has the types of cuda.h.
+// GCX_REAL_AS has the given type.
+#define GCX_REAL(name) GCX_REAL_AS(name, decltype(&hook_##name))
+#define GCX_DRIVER(name) GCX_REAL_AS(name, decltype(&::name))
+#define GCX_REAL_AS(name, type) (gcx::interpose::real_function<type, #name>)
 
-namespace gcx::shim {
+namespace gcx::interpose {
 
-// Where the real libcuda is, a name for dlopen; null if nobody has told. Each library that is made
-// of this folder has its own.
-const char* real_path();
+// Returns the name to load the real libcuda by, or null if it is unknown. libgcx-shim and
+// libgcx-counts define it differently.
+const char* driver_path();
 
-// That library, or null. No lock is taken that a child of a fork could find held.
-void* real_library();
+// Returns the real libcuda, or null. Takes no lock: after a fork the child could find it locked.
+void* driver_library();
 
-// What is answered in the place of a function that the real library lacks.
-CUresult result_without_real();
+// Returns a function of the real libcuda, or null.
+void* driver_symbol(const char* symbol);
 
-// To be asked before a lock is taken: an error in a child of a fork that has no CUDA, as outside,
-// where whoever held the lock may not be there to give it back.
-CUresult ask_usable();
+// Returns the result of a call to a function that the real libcuda lacks.
+CUresult missing_function_result();
 
-// A function of the real library, found at its first call.
+// Fails where CUDA is unusable, as in the child of a fork. Must be called before a lock is taken,
+// since the thread that held it in the parent may not exist in the child.
+CUresult check_driver_usable();
+
+// A function of the real libcuda. It is looked up by the first call.
 template <class Function>
-class Real;
+class RealFunction;
 
 template <class... Parameters>
-class Real<CUresult(CUDAAPI*)(Parameters...)> {
+class RealFunction<CUresult(CUDAAPI*)(Parameters...)> {
   public:
     using Function = CUresult(CUDAAPI*)(Parameters...);
 
-    constexpr explicit Real(const char* symbol) : symbol_(symbol) {}
+    constexpr explicit RealFunction(const char* symbol) : symbol_(symbol) {}
 
     CUresult operator()(Parameters... arguments) {
         const Function function = find();
-        return function != nullptr ? function(arguments...) : result_without_real();
+        return function != nullptr ? function(arguments...) : missing_function_result();
     }
 
-    Function find();
-    Function found() const { return address_.load(std::memory_order_relaxed); } // null: not yet
+    Function find() {
+        Function function = found();
+        if (function == nullptr) {
+            function = reinterpret_cast<Function>(driver_symbol(symbol_));
+            address_.store(function, std::memory_order_relaxed);
+        }
+        return function;
+    }
+    // Returns null before the first call.
+    Function found() const { return address_.load(std::memory_order_relaxed); }
 
   private:
     const char* symbol_;
     std::atomic<Function> address_{nullptr};
 };
 
-void* real_symbol(const char* symbol); // or null
-
-template <class... Parameters>
-typename Real<CUresult(CUDAAPI*)(Parameters...)>::Function
-Real<CUresult(CUDAAPI*)(Parameters...)>::find() {
-    Function function = address_.load(std::memory_order_relaxed);
-    if (function == nullptr) {
-        function = reinterpret_cast<Function>(real_symbol(symbol_));
-        address_.store(function, std::memory_order_relaxed);
-    }
-    return function;
-}
-
-// A function's name as a template's argument.
+// A function's name as a template argument.
 template <std::size_t kSize>
 struct Symbol {
     char text[kSize];
-    // NOLINTNEXTLINE(google-explicit-constructor): a literal is what it is made of
+    // NOLINTNEXTLINE(google-explicit-constructor): converts a literal
     constexpr Symbol(const char (&literal)[kSize]) { std::copy_n(literal, kSize, text); }
 };
 
-// One for each function, wherever it is called.
+// One instance per function, shared by all of its callers.
 template <class Function, Symbol kSymbol>
-inline constinit Real<Function> real{kSymbol.text};
+inline constinit RealFunction<Function> real_function{kSymbol.text};
 
-} // namespace gcx::shim
+} // namespace gcx::interpose

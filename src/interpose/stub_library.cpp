@@ -13,12 +13,12 @@
 #include <cstring>
 #include <initializer_list>
 
-// Linux 6.3; kernels that insist on it refuse a memfd that could be executed.
+// Linux 6.3. A kernel can be configured to refuse executable memfds.
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-namespace gcx::exec {
+namespace gcx::interpose {
 namespace {
 
 #if defined(__x86_64__)
@@ -26,22 +26,22 @@ constexpr ElfW(Half) kMachine = EM_X86_64;
 #elif defined(__aarch64__)
 constexpr ElfW(Half) kMachine = EM_AARCH64;
 #else
-#error "gcx exec knows x86-64 and aarch64"
+#error "gcx exec supports x86-64 and aarch64"
 #endif
 
-// The largest page that Linux has on these machines.
+// The largest page size of Linux on these machines.
 constexpr std::size_t kAlignment = 0x10000;
 constexpr std::size_t kEntries = 11;
-// Where the plan is. The loader passes over what it doesn't know, as this of gcx's own.
+// The tag of the plan's address, which is gcx's own. The loader ignores unknown tags.
 constexpr ElfW(Sxword) kPlanTag = DT_LOOS + 0x676378;
 static_assert(kPlanTag < DT_HIOS);
 
-// The file, which is mapped as it stands, at any address: all addresses in it are offsets. The plan
-// comes after the strings.
+// The file. It is mapped as it is, at any address, so all addresses in it are offsets. The plan
+// follows the strings.
 struct Image {
     ElfW(Ehdr) header;
     ElfW(Phdr) segments[3];
-    ElfW(Sym) no_symbol; // every symbol table begins with it
+    ElfW(Sym) no_symbol; // the empty first entry of every symbol table
     ElfW(Dyn) dynamic[kEntries];
     uint32_t hash[4]; // one bucket, one symbol, no chain
     char strings[3 * PATH_MAX];
@@ -50,11 +50,11 @@ struct Image {
 class Writer {
   public:
     bool write(const char* shim, const char* driver, std::size_t plan_size) {
-        strings_used_ = 1; // the first is the empty one
+        strings_used_ = 1; // the empty string
         add(DT_NEEDED, string(shim));
         add(DT_NEEDED, string(kRealPrefix, driver));
         add(DT_SONAME, string("libcuda.so.1"));
-        // Were it unloaded while the driver stays, the driver would be what libcuda.so.1 means.
+        // If the stub were unloaded and the driver not, libcuda.so.1 would mean the driver.
         add(DT_FLAGS_1, DF_1_NODELETE);
         add(DT_HASH, offsetof(Image, hash));
         add(DT_SYMTAB, offsetof(Image, no_symbol));
@@ -80,7 +80,7 @@ class Writer {
         entry.d_un.d_val = value;
     }
 
-    // Where it stands among the strings.
+    // Appends a string and returns its offset.
     std::size_t string(const char* text, const char* more = "") {
         const std::size_t at = strings_used_;
         for (const char* part : {text, more}) {
@@ -112,7 +112,7 @@ class Writer {
         header.e_shentsize = sizeof(ElfW(Shdr));
     }
 
-    // Nothing is executable. The loader writes addresses into the dynamic section.
+    // No segment is executable. The loader writes addresses into the dynamic section.
     void write_segments(std::size_t whole) {
         segment(0, PT_LOAD, 0, whole, kAlignment);
         segment(1, PT_DYNAMIC, offsetof(Image, dynamic), sizeof image_.dynamic, alignof(ElfW(Dyn)));
@@ -135,8 +135,8 @@ class Writer {
     bool fits_ = true;
 };
 
-// RLIMIT_FSIZE counts for files in memory too, and the signal that comes with it would end the
-// program. Raises the limit as far as it may be raised, and keeps the signal away.
+// Raises RLIMIT_FSIZE as far as permitted and blocks its signal SIGXFSZ, which would end the
+// program. The limit applies to files in memory too.
 class UnlimitedFileSize {
   public:
     UnlimitedFileSize() {
@@ -173,7 +173,7 @@ bool write_all(int descriptor, const void* bytes, std::size_t size) {
 
 } // namespace
 
-int make_facade(const char* shim, const char* driver, const char* plan) {
+int make_stub_library(const char* shim, const char* driver, const char* plan) {
     const std::size_t plan_size = plan != nullptr ? std::strlen(plan) + 1 : 0;
     Writer writer;
     if (!writer.write(shim, driver, plan_size)) {
@@ -198,16 +198,16 @@ int make_facade(const char* shim, const char* driver, const char* plan) {
     return -1;
 }
 
-const char* facade_plan(const ElfW(Dyn) * dynamic, ElfW(Addr) base) {
+const char* stub_library_plan(const ElfW(Dyn) * dynamic, ElfW(Addr) base) {
     for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == kPlanTag)
-            // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives addresses as numbers
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader has addresses as numbers
             return reinterpret_cast<const char*>(base + entry->d_un.d_val);
     return nullptr;
 }
 
-FacadePath facade_path(int descriptor) {
-    FacadePath path = {"/proc/self/fd/"};
+StubLibraryPath stub_library_path(int descriptor) {
+    StubLibraryPath path = {"/proc/self/fd/"};
     char digits[12];
     std::size_t count = 0;
     for (unsigned rest = static_cast<unsigned>(descriptor); count == 0 || rest != 0; rest /= 10)
@@ -219,4 +219,4 @@ FacadePath facade_path(int descriptor) {
     return path;
 }
 
-} // namespace gcx::exec
+} // namespace gcx::interpose

@@ -1,31 +1,30 @@
-// The facade: a shared object named libcuda.so.1 that has no code and no function of its own. It
-// needs the shim first and the real libcuda second, so that whoever looks a function up in it finds
-// the shim's, and where the shim has none, the driver's own: those that gcx has never heard of too,
-// and at no cost when they are called.
+// The stub library: a shared object named libcuda.so.1 that contains no code. It depends on the
+// shim first and on the real libcuda second. So a lookup in it finds the shim's function, or, if
+// the shim does not have it, the driver's. Those calls cost nothing, and functions of newer drivers
+// are found too.
 //
-// Nothing here needs the C++ runtime, for the auditor lives in a namespace without one.
+// Nothing here uses the C++ runtime, since the audit library has none.
 #pragma once
 
-#include "interpose/words.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <link.h>
 
-namespace gcx::exec {
+namespace gcx::interpose {
 
-// Makes a facade and returns a descriptor of it, close-on-exec, to be opened as facade_path says;
-// it isn't needed once that was opened. -1 with errno if the system refuses. Both paths are
-// absolute and are written down, not opened. plan is what the shim is to read by facade_plan(), or
-// null.
-int make_facade(const char* shim, const char* driver, const char* plan = nullptr);
+// Creates a stub library in memory and returns its descriptor, which is close-on-exec. Load it by
+// stub_library_path() and then close it. Returns -1 and sets errno on failure. Both paths are
+// absolute; they are recorded and not opened. plan is text for stub_library_plan(), or null.
+int make_stub_library(const char* shim, const char* driver, const char* plan = nullptr);
 
-// The plan of a facade that was opened, by its dynamic section and where it was loaded. Null: it
-// has none, or it is no facade.
-const char* facade_plan(const ElfW(Dyn) * dynamic, ElfW(Addr) base);
+// Returns the plan in a loaded stub library, given its dynamic section and its base address.
+// Returns null for a stub library without a plan, and for any other library.
+const char* stub_library_plan(const ElfW(Dyn) * dynamic, ElfW(Addr) base);
 
-// "/proc/self/fd/3" for dlopen.
-struct FacadePath {
+// A path for dlopen, like "/proc/self/fd/3".
+struct StubLibraryPath {
     char text[32];
 };
-FacadePath facade_path(int descriptor);
+StubLibraryPath stub_library_path(int descriptor);
 
-} // namespace gcx::exec
+} // namespace gcx::interpose

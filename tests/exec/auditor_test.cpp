@@ -1,6 +1,6 @@
 // The auditor, in programs that look for libcuda in every way:
 // auditor_test AUDITOR SHIM DRIVER LINKED, which runs itself again under the auditor.
-#include "interpose/words.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include "check.hpp"
 
@@ -230,7 +230,7 @@ class Outside {
     std::string inside(const std::string& name, const std::string& plan_text) {
         std::map<std::string, std::string> more = {{"LD_AUDIT", auditor_}, {"FOLDER", folder_}};
         if (!plan_text.empty())
-            more[gcx::exec::kPlanVariable] = plan_text;
+            more[gcx::interpose::kPlanVariable] = plan_text;
         const Result result = run({self_, "inside", name, driver}, more);
         if (!CHECK_EQ(result.status, 0))
             std::fprintf(stderr, "    %s: %s\n", name.c_str(), result.output.c_str());
@@ -239,7 +239,7 @@ class Outside {
 
     void check_linked() {
         std::map<std::string, std::string> more = {{"LD_AUDIT", auditor_},
-                                                   {gcx::exec::kPlanVariable, plan()}};
+                                                   {gcx::interpose::kPlanVariable, plan()}};
         const std::string expected = "501001 2001 501001 501001\n";
         CHECK_EQ(run({linked_}, more).output, expected);
         CHECK_EQ(run({linked_, driver}, more).output, expected);
@@ -257,8 +257,9 @@ class Outside {
     }
 
     void check_notices() {
-        CHECK(inside("past the auditor", plan()).find("past the partition") != std::string::npos);
-        CHECK(inside("let through", "").find("was taken from the environment") !=
+        CHECK(inside("past the auditor", plan()).find("outside the partition") !=
+              std::string::npos);
+        CHECK(inside("let through", "").find("was removed from the environment") !=
               std::string::npos);
         for (const std::string& damaged :
              {std::string("nonsense"), std::string("gcx-exec-2 driver=/x shim=/y"),

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <string>
 
-using gcx::exec::facade_path;
-using gcx::exec::make_facade;
+using gcx::interpose::make_stub_library;
+using gcx::interpose::stub_library_path;
 
 namespace {
 
@@ -33,11 +33,11 @@ void check_lookups(void* library) {
 
 void check_opened(const char* shim, const char* driver) {
     CHECK(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) == nullptr);
-    const int descriptor = make_facade(shim, driver);
+    const int descriptor = make_stub_library(shim, driver);
     if (!CHECK(descriptor >= 0))
         return;
     CHECK((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0);
-    void* const facade = dlopen(facade_path(descriptor).text, RTLD_NOW | RTLD_LOCAL);
+    void* const facade = dlopen(stub_library_path(descriptor).text, RTLD_NOW | RTLD_LOCAL);
     close(descriptor);
     if (facade == nullptr)
         std::fprintf(stderr, "%s\n", dlerror());
@@ -55,21 +55,21 @@ void check_opened(const char* shim, const char* driver) {
     CHECK(dladdr(dlsym(facade, "cuInit"), &info) != 0);
     CHECK_EQ(std::string(info.dli_fname), shim);
     CHECK(dladdr(dlsym(facade, "cuLaunchKernel"), &info) != 0);
-    CHECK_EQ(std::string(info.dli_fname), std::string(gcx::exec::kRealPrefix) + driver);
+    CHECK_EQ(std::string(info.dli_fname), std::string(gcx::interpose::kRealPrefix) + driver);
 }
 
 void check_errors(const char* shim, const char* driver) {
     const std::string long_path = "/" + std::string(20000, 'x');
     errno = 0;
-    CHECK_EQ(make_facade(long_path.c_str(), driver), -1);
+    CHECK_EQ(make_stub_library(long_path.c_str(), driver), -1);
     CHECK_EQ(errno, ENAMETOOLONG);
     errno = 0;
-    CHECK_EQ(make_facade(shim, long_path.c_str()), -1);
+    CHECK_EQ(make_stub_library(shim, long_path.c_str()), -1);
     CHECK_EQ(errno, ENAMETOOLONG);
     // What isn't there is an error of whoever opens the facade, which names it.
-    const int descriptor = make_facade("/nowhere/libgcx-shim.so", driver);
+    const int descriptor = make_stub_library("/nowhere/libgcx-shim.so", driver);
     CHECK(descriptor >= 0);
-    CHECK(dlopen(facade_path(descriptor).text, RTLD_NOW) == nullptr);
+    CHECK(dlopen(stub_library_path(descriptor).text, RTLD_NOW) == nullptr);
     CHECK(std::string(dlerror()).find("/nowhere/libgcx-shim.so") != std::string::npos);
     close(descriptor);
 }
@@ -79,9 +79,9 @@ void check_errors(const char* shim, const char* driver) {
 int main(int argc, char** argv) {
     if (argc != 3)
         return 2;
-    CHECK_EQ(std::string(facade_path(0).text), "/proc/self/fd/0");
-    CHECK_EQ(std::string(facade_path(1000).text), "/proc/self/fd/1000");
-    CHECK_EQ(std::string(facade_path(2147483647).text), "/proc/self/fd/2147483647");
+    CHECK_EQ(std::string(stub_library_path(0).text), "/proc/self/fd/0");
+    CHECK_EQ(std::string(stub_library_path(1000).text), "/proc/self/fd/1000");
+    CHECK_EQ(std::string(stub_library_path(2147483647).text), "/proc/self/fd/2147483647");
     const std::string shim = std::filesystem::canonical(argv[1]);
     const std::string driver = std::filesystem::canonical(argv[2]);
     check_errors(shim.c_str(), driver.c_str());

@@ -8,7 +8,7 @@
 
 #include <string>
 
-using gcx::exec::find_library;
+using gcx::interpose::find_library;
 
 namespace {
 
@@ -17,7 +17,7 @@ void library_installed_is_found_as_loaded() {
                                    "libthread_db.so.1", "libc.so.6", "libz.so.1"}) {
         const std::string found = find_library(name);
         void* const library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-        const std::string loaded = library != nullptr ? gcx::exec::path_of(library) : "";
+        const std::string loaded = library != nullptr ? gcx::interpose::path_of(library) : "";
         CHECK_EQ(found, loaded);
         if (library != nullptr)
             CHECK_EQ(find_library(name), loaded);

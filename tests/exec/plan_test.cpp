@@ -4,7 +4,7 @@
 
 #include "check.hpp"
 
-using namespace gcx::exec;
+using namespace gcx::interpose;
 
 namespace {
 
@@ -12,7 +12,7 @@ Plan example() {
     Plan plan;
     plan.driver = "/usr/lib/x86_64-linux-gnu/libcuda.so.1";
     plan.shim = "/opt/my gcx/100%/libgcx-shim.so";
-    plan.told = Told::kDevice;
+    plan.reported_count = ReportedCount::kDevice;
     plan.own_contexts = true;
     DevicePart first;
     first.uuid = {0, 1, 0xab, 0xff};
@@ -45,7 +45,7 @@ void check_round_trip() {
     CHECK_EQ(read.shim, written.shim);
     CHECK_EQ(read.devices[0].token, written.devices[0].token);
     CHECK_EQ(read.devices[1].token, "");
-    CHECK(read.told == Told::kDevice);
+    CHECK(read.reported_count == ReportedCount::kDevice);
     CHECK(read.own_contexts);
     CHECK_EQ(read.devices.size(), 2u);
     CHECK(read.devices[0].uuid == written.devices[0].uuid);
@@ -74,21 +74,21 @@ void check_refused(const std::string& text, const char* why) {
 void check_damage() {
     const std::string good = write_plan(example());
     check_refused("", "doesn't begin with gcx-exec-1");
-    check_refused("gcx-exec-2 driver=/x", "another version");
+    check_refused("gcx-exec-2 driver=/x", "another version of gcx");
     check_refused("gcx-exec-1", "names no driver");
     check_refused("gcx-exec-1 driver=/x", "names no shim");
     check_refused("gcx-exec-1 driver=/x shim=/y", "names no device");
-    check_refused("gcx-exec-1 driver=/x shim=/y sms=4", "means nothing here");
-    check_refused(replaced(good, "driver=/", "driver="), "is no absolute path");
+    check_refused("gcx-exec-1 driver=/x shim=/y sms=4", "is unknown here");
+    check_refused(replaced(good, "driver=/", "driver="), "is not an absolute path");
     check_refused(replaced(good, "%20", "%2"), "%XX");
     check_refused(replaced(good, "%20", "%00"), "%XX");
     check_refused(good + "%", "out of range");
-    check_refused(replaced(good, "report=device", "report=both"), "means nothing here");
-    check_refused(replaced(good, "contexts=device", "contexts=yes"), "means nothing here");
-    check_refused(replaced(good, "report=device", "colour=red"), "means nothing here");
-    check_refused(replaced(good, "0001abff", "0001abfg"), "is no UUID");
-    check_refused(replaced(good, "0001abff", "0001abf"), "is no UUID");
-    check_refused(replaced(good, "family=fine", "family=structured"), "is no family");
+    check_refused(replaced(good, "report=device", "report=both"), "is unknown here");
+    check_refused(replaced(good, "contexts=device", "contexts=yes"), "is unknown here");
+    check_refused(replaced(good, "report=device", "colour=red"), "is unknown here");
+    check_refused(replaced(good, "0001abff", "0001abfg"), "is not a UUID");
+    check_refused(replaced(good, "0001abff", "0001abf"), "is not a UUID");
+    check_refused(replaced(good, "family=fine", "family=structured"), "is not a family");
     for (const char* atoms : {"", "-", "0-", "2-0", "0,0", "5,4", "0-511,512", "x", "1,"})
         check_refused(replaced(good, "0-2,5,7-8", atoms), "out of range");
     for (const char* count : {"0", "-1", "1025", "99999999999999999999", "1x", ""})
@@ -96,7 +96,7 @@ void check_damage() {
     check_refused(replaced(good, " sms=12", ""), "without sms");
     check_refused(replaced(good, " atoms=14-15", ""), "without sms, atoms");
     check_refused(replaced(good, "of=66", "of=8"), "its family lacks");
-    check_refused(replaced(good, "0900", "0001abff"), "is no UUID");
+    check_refused(replaced(good, "0900", "0001abff"), "is not a UUID");
     check_refused(replaced(good, "device=09000000000000000000000000000000",
                            "device=0001abff000000000000000000000000"),
                   "names a device twice");

@@ -161,11 +161,14 @@ int main() {
         inside::run(wish, nested);
         inside::run(wish, nested_all);
     }
-    using gcx::exec::Told;
-    inside::run({.told = Told::kPartition}, told);
-    inside::run({.told = Told::kDevice}, told_device);
-    inside::run({.told = Told::kAuto}, [](const Inside&) { told_each(132, 24); });
-    inside::run({.told = Told::kPartition}, [](const Inside&) { told_each(24, 24); });
-    inside::run({.told = Told::kDevice}, [](const Inside&) { told_each(132, 132); });
+    using gcx::interpose::ReportedCount;
+    inside::run({.reported_count = ReportedCount::kPartition}, told);
+    inside::run({.reported_count = ReportedCount::kDevice}, told_device);
+    inside::run({.reported_count = ReportedCount::kAuto},
+                [](const Inside&) { told_each(132, 24); });
+    inside::run({.reported_count = ReportedCount::kPartition},
+                [](const Inside&) { told_each(24, 24); });
+    inside::run({.reported_count = ReportedCount::kDevice},
+                [](const Inside&) { told_each(132, 132); });
     return check::summary("counts inside");
 }

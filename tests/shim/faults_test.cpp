@@ -119,7 +119,7 @@ void every_call(const std::string& spec, const std::function<void()>& program) {
 }
 
 // The device isn't the one that was divided, or the plan can't be read.
-void refused(const std::function<void(gcx::exec::Plan&)>& damage, const char* why) {
+void refused(const std::function<void(gcx::interpose::Plan&)>& damage, const char* why) {
     inside::run_damaged({}, damage, [&](const Inside&) {
         CU_OK(cuInit, 0);
         CUcontext primary = nullptr;
@@ -148,7 +148,7 @@ void refused(const std::function<void(gcx::exec::Plan&)>& damage, const char* wh
 } // namespace
 
 int main() {
-    using gcx::exec::Plan;
+    using gcx::interpose::Plan;
     refused([](Plan& plan) { plan.devices[0].family_atoms = 17; }, "its atoms are 16, and were 17");
     refused([](Plan& plan) { plan.devices[0].sm_count = 25; }, "its SMs are 24, and were 25");
     refused([](Plan&) {}, "!GCX_EXEC_PLAN doesn't begin with");

@@ -1,7 +1,7 @@
 #include "inside.hpp"
 
+#include "interpose/exec_plan.hpp"
 #include "interpose/stub_library.hpp"
-#include "interpose/words.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ void write_part(int32_t device, uint32_t sms, uint32_t flags, FILE* out) {
     CHECK_OK(gcx_device_get_info(device, &info));
     CHECK_OK(gcx_resource_get_info(&part, &its));
     CHECK_OK(gcx_resource_get_info(&family, &all));
-    gcx::exec::DevicePart made;
+    gcx::interpose::DevicePart made;
     std::copy(std::begin(info.uuid), std::end(info.uuid), made.uuid.begin());
     made.family = its.family;
     made.sm_count = its.sm_count;
@@ -58,7 +58,7 @@ void write_part(int32_t device, uint32_t sms, uint32_t flags, FILE* out) {
     Sms set{};
     for (uint32_t i = 0; i < count; i++)
         set[ids[i] / 64] |= uint64_t{1} << ids[i] % 64;
-    gcx::exec::Plan plan;
+    gcx::interpose::Plan plan;
     plan.driver = plan.shim = "/";
     plan.devices.push_back(made);
     std::fprintf(out, "%s\n", write_plan(plan).c_str());
@@ -76,7 +76,7 @@ Inside read_parts(FILE* in, std::size_t devices) {
         if (std::fgets(line, sizeof line, in) == nullptr || *line == '\n')
             continue;
         const std::string text(line, std::char_traits<char>::length(line) - 1);
-        found.plan.devices.push_back(gcx::exec::read_plan(text).devices.front());
+        found.plan.devices.push_back(gcx::interpose::read_plan(text).devices.front());
         CHECK(std::fgets(line, sizeof line, in) != nullptr);
         std::istringstream words(line);
         for (uint64_t& word : found.sms.back())
@@ -111,10 +111,11 @@ const Inside& what_exec_says(const Wish& wish) {
 void* libcuda = nullptr;
 
 void open_libcuda(const Inside& inside, bool plan_in_facade) {
-    const int descriptor =
-        gcx::exec::make_facade(inside.plan.shim.c_str(), inside.plan.driver.c_str(),
-                               plan_in_facade ? std::getenv(gcx::exec::kPlanVariable) : nullptr);
-    void* const facade = dlopen(gcx::exec::facade_path(descriptor).text, RTLD_NOW | RTLD_LOCAL);
+    const int descriptor = gcx::interpose::make_stub_library(
+        inside.plan.shim.c_str(), inside.plan.driver.c_str(),
+        plan_in_facade ? std::getenv(gcx::interpose::kPlanVariable) : nullptr);
+    void* const facade =
+        dlopen(gcx::interpose::stub_library_path(descriptor).text, RTLD_NOW | RTLD_LOCAL);
     if (facade == nullptr)
         std::fprintf(stderr, "%s\n", dlerror());
     close(descriptor);
@@ -126,16 +127,16 @@ void open_libcuda(const Inside& inside, bool plan_in_facade) {
 
 const std::vector<std::string> kDrivers = {"12.4", "12.5", "12.8", "13.0", "13.1", "13.4", "13.5"};
 
-void run_damaged(const Wish& wish, const std::function<void(gcx::exec::Plan&)>& damage,
+void run_damaged(const Wish& wish, const std::function<void(gcx::interpose::Plan&)>& damage,
                  const std::function<void(const Inside&)>& body) {
     Inside inside = what_exec_says(wish);
     inside.plan.driver = std::getenv("GCX_SIM_LIBRARY");
     inside.plan.shim = std::getenv("GCX_TEST_SHIM");
     inside.plan.own_contexts = wish.own_contexts;
-    inside.plan.told = wish.told;
+    inside.plan.reported_count = wish.reported_count;
     damage(inside.plan);
     support::in_child(wish.spec, [&] {
-        setenv(gcx::exec::kPlanVariable, write_plan(inside.plan).c_str(), 1);
+        setenv(gcx::interpose::kPlanVariable, write_plan(inside.plan).c_str(), 1);
         setenv("GCX_SIM", wish.spec.c_str(), 1);
         open_libcuda(inside, wish.plan_in_facade);
         body(inside);
@@ -143,7 +144,7 @@ void run_damaged(const Wish& wish, const std::function<void(gcx::exec::Plan&)>& 
 }
 
 void run(const Wish& wish, const std::function<void(const Inside&)>& body) {
-    run_damaged(wish, [](gcx::exec::Plan&) {}, body);
+    run_damaged(wish, [](gcx::interpose::Plan&) {}, body);
 }
 
 void* symbol(const char* name) {

@@ -19,21 +19,21 @@ struct Wish {
     std::string spec = "h100@13.0";
     std::vector<uint32_t> sms = {24}; // of each device in turn; 0: not named in the plan
     uint32_t split_flags = 0;         // GCX_SPLIT_
-    gcx::exec::Told told = gcx::exec::Told::kAuto;
+    gcx::interpose::ReportedCount reported_count = gcx::interpose::ReportedCount::kAuto;
     bool own_contexts = false;
     bool plan_in_facade = false; // as the auditor puts it there; else it is read when CUDA starts
 };
 
 // What gcx exec would say for the wish, and which SMs these are.
 struct Inside {
-    gcx::exec::Plan plan;
+    gcx::interpose::Plan plan;
     std::vector<Sms> sms; // of each device
 };
 
 // A case: with the plan in the environment, and libcuda.so.1 opened.
 void run(const Wish& wish, const std::function<void(const Inside&)>& body);
 // The same with something wrong in the plan.
-void run_damaged(const Wish& wish, const std::function<void(gcx::exec::Plan&)>& damage,
+void run_damaged(const Wish& wish, const std::function<void(gcx::interpose::Plan&)>& damage,
                  const std::function<void(const Inside&)>& body);
 
 // On several drivers.

@@ -238,7 +238,7 @@ void held(const Inside& inside) {
     CHECK_OK(gcx_reservation_acquire(0, 24, &params, &reservation));
     char token[GCX_MAX_RESERVATION_TOKEN] = "";
     CHECK_OK(gcx_reservation_get_token(reservation, token, sizeof token));
-    gcx::exec::Plan plan = inside.plan;
+    gcx::interpose::Plan plan = inside.plan;
     plan.devices[0].token = token;
     setenv("GCX_EXEC_PLAN", write_plan(plan).c_str(), 1);
     CU_OK(cuInit, 0);
@@ -290,7 +290,7 @@ int main() {
     inside::run({}, forks_meanwhile);
     inside::run({}, held);
     inside::run_damaged(
-        {}, [](gcx::exec::Plan& plan) { plan.devices[0].token = "/nowhere/reservation-1"; },
+        {}, [](gcx::interpose::Plan& plan) { plan.devices[0].token = "/nowhere/reservation-1"; },
         held_no_more);
     return check::summary("lifetimes inside");
 }

@@ -103,7 +103,7 @@ void parts_run_on_the_sms_of_their_atoms(const Case& wanted) {
                        .split_flags = wanted.split_flags,
                        .plan_in_facade = true};
     inside::run_damaged(
-        wish, [&](gcx::exec::Plan& plan) { plan.devices[0].token = board.token; },
+        wish, [&](gcx::interpose::Plan& plan) { plan.devices[0].token = board.token; },
         [&](const Inside&) {
             gcx_reservation first = nullptr;
             if (reservations::take(8, {}, &first) == GCX_ERROR_NOT_SUPPORTED) {
