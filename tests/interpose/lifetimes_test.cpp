@@ -1,4 +1,4 @@
-// Programs inside a partition that reset, release, fork, run in many threads, and exit as they are.
+// Programs inside a partition that reset, release, fork, run in many threads, and exit.
 #include "inside.hpp"
 
 #include <sys/wait.h>
@@ -37,8 +37,8 @@ int is_active() {
     return active;
 }
 
-// cudaDeviceReset and what programs do after it; a second thread had a context current.
-void reset(const Inside& inside) {
+// Like cudaDeviceReset, while the context is current in another thread.
+void device_reset_enters_new_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
     for (int round = 0; round < 3; round++) {
         const CUcontext primary = retain();
@@ -57,7 +57,7 @@ void reset(const Inside& inside) {
             launch_somewhere();
             inside::check_runs(inside.sms[0], 2);
         }).join();
-        // It had the former context current, and comes into the new one.
+        // The former context was current in this thread, which enters the new one.
         inside::note_runs();
         launch_somewhere();
         inside::check_runs(inside.sms[0], 2);
@@ -68,9 +68,8 @@ void reset(const Inside& inside) {
     }
 }
 
-// With a green context of the program's own, a driver that refuses the reset refuses it here too,
-// and the partition is as it was.
-void refused_reset(const Inside& inside) {
+// While the program has a green context, the driver refuses a reset. The partition is unchanged.
+void device_reset_refused_keeps_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
     CU_OK(cuCtxSetCurrent, retain());
     CUgreenCtx own = nullptr;
@@ -85,14 +84,14 @@ void refused_reset(const Inside& inside) {
     CU_OK(cuDevicePrimaryCtxReset, 0);
 }
 
-void release(const Inside& inside) {
+void primary_context_released_stays_usable(const Inside& inside) {
     CU_OK(cuInit, 0);
     CHECK_EQ(CU(cuDevicePrimaryCtxRelease)(0), CUDA_ERROR_INVALID_CONTEXT);
     retain();
     const CUcontext primary = retain();
     CU_OK(cuDevicePrimaryCtxRelease, 0);
     CU_OK(cuDevicePrimaryCtxRelease, 0);
-    // The partition's own reservation isn't the program's to give up.
+    // The program cannot release the reference of gcx.
     CHECK_EQ(CU(cuDevicePrimaryCtxRelease)(0), CUDA_ERROR_INVALID_CONTEXT);
     CHECK_EQ(retain(), primary);
     CU_OK(cuCtxSetCurrent, primary);
@@ -101,8 +100,8 @@ void release(const Inside& inside) {
     inside::check_runs(inside.sms[0], 2);
 }
 
-// Who waits for the primary context waits for its green contexts, the program's own among them.
-void synchronize(const Inside&) {
+// Waiting for the primary context includes the program's green contexts.
+void context_synchronized_includes_green_contexts(const Inside&) {
     CU_OK(cuInit, 0);
     CU_OK(cuCtxSetCurrent, retain());
     CUgreenCtx own = nullptr;
@@ -127,8 +126,8 @@ void synchronize(const Inside&) {
     CU_OK(cuStreamQuery, stream);
 }
 
-// All at once: the context is made once, and everybody is in it.
-void threads(const Inside& inside) {
+// All threads get the same context.
+void threads_share_the_context(const Inside& inside) {
     CU_OK(cuInit, 0);
     inside::note_runs();
     std::atomic<CUcontext> first{nullptr};
@@ -165,8 +164,8 @@ int status_of_child(const std::function<int()>& body) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Outside, a child of a process that has started CUDA has none; one that hasn't, has.
-void forks(const Inside& inside) {
+// The child of a fork can use CUDA if the parent has not started it.
+void fork_is_as_outside(const Inside& inside) {
     CHECK_EQ(status_of_child([&] {
                  inside::note_runs();
                  CU_OK(cuInit, 0);
@@ -198,9 +197,8 @@ void forks(const Inside& inside) {
     launch_somewhere();
 }
 
-// While another thread makes the partition, or resets it: the child gets an error and doesn't wait
-// for who isn't there.
-void forks_meanwhile(const Inside&) {
+// The child gets an error and does not wait for a lock that another thread of the parent held.
+void fork_during_reset_does_not_block(const Inside&) {
     CU_OK(cuInit, 0);
     const auto retain_primary = CU(cuDevicePrimaryCtxRetain);
     const auto reset_primary = CU(cuDevicePrimaryCtxReset);
@@ -226,9 +224,8 @@ uint32_t live_reservations(const char* folder) {
     return count;
 }
 
-// SMs that no other process has stay so as long as the program lives, though whoever took them, and
-// the descriptor that it left, is gone.
-void held(const Inside& inside) {
+// The program keeps the reservation after its owner has released it and the descriptor is closed.
+void reservation_is_kept_until_exit(const Inside& inside) {
     char folder[] = "/tmp/gcx-shim-reservations-XXXXXX";
     CHECK(mkdtemp(folder) != nullptr);
     CHECK_OK(gcx_driver_open("sim:h100@13.0"));
@@ -250,8 +247,8 @@ void held(const Inside& inside) {
     CHECK_EQ(std::system((std::string("rm -r ") + folder).c_str()), 0);
 }
 
-// Whose reservation has ended must not run, for the SMs may be another's.
-void held_no_more(const Inside&) {
+// Without its reservation the program must not run, since the SMs can be reserved by others.
+void reservation_lost_refuses_program(const Inside&) {
     CU_OK(cuInit, 0);
     CUcontext primary = nullptr;
     CUresult result = CUDA_SUCCESS;
@@ -263,8 +260,8 @@ void held_no_more(const Inside&) {
     CHECK_EQ(support::sim::counts().primary_retains, 0U);
 }
 
-// The process ends with everything alive.
-void left_alive(const Inside&) {
+// The process ends without destroying anything.
+void process_exits_with_live_objects(const Inside&) {
     CU_OK(cuInit, 0);
     CU_OK(cuCtxSetCurrent, retain());
     CUstream stream = nullptr;
@@ -278,19 +275,19 @@ void left_alive(const Inside&) {
 
 int main() {
     for (const char* const driver : {"12.4", "13.0", "13.5"}) {
-        const inside::Wish wish = {.spec = std::string("h100@") + driver};
-        inside::run(wish, reset);
-        inside::run(wish, release);
-        inside::run(wish, synchronize);
-        inside::run(wish, threads);
-        inside::run(wish, left_alive);
+        const inside::Setup setup = {.spec = std::string("h100@") + driver};
+        inside::run(setup, device_reset_enters_new_partition);
+        inside::run(setup, primary_context_released_stays_usable);
+        inside::run(setup, context_synchronized_includes_green_contexts);
+        inside::run(setup, threads_share_the_context);
+        inside::run(setup, process_exits_with_live_objects);
     }
-    inside::run({}, refused_reset);
-    inside::run({}, forks);
-    inside::run({}, forks_meanwhile);
-    inside::run({}, held);
+    inside::run({}, device_reset_refused_keeps_partition);
+    inside::run({}, fork_is_as_outside);
+    inside::run({}, fork_during_reset_does_not_block);
+    inside::run({}, reservation_is_kept_until_exit);
     inside::run_damaged(
         {}, [](gcx::interpose::Plan& plan) { plan.devices[0].token = "/nowhere/reservation-1"; },
-        held_no_more);
+        reservation_lost_refuses_program);
     return check::summary("lifetimes inside");
 }

@@ -1,5 +1,4 @@
-// Which library the loader would take for a name: what is found without loading it is what dlopen
-// then loads.
+// The library that is found without loading it is the one that dlopen loads.
 #include "interpose/library_search.hpp"
 
 #include "check.hpp"

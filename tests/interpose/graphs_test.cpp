@@ -1,4 +1,4 @@
-// Graphs of programs inside a partition: captured, and made node by node with a context named.
+// Graphs of programs inside a partition: captured, and built of nodes that name a context.
 #include "inside.hpp"
 
 namespace {
@@ -26,7 +26,7 @@ void launch_graph(CUgraph graph, const inside::Sms& sms, std::size_t nodes) {
     CU_OK(cuGraphExecDestroy, executable);
 }
 
-void captured(const Inside& inside) {
+void graph_captured_runs_in_partition(const Inside& inside) {
     start();
     CUstream stream = nullptr;
     CUgraph graph = nullptr;
@@ -65,7 +65,7 @@ CUDA_MEMSET_NODE_PARAMS fill_node(CUdeviceptr memory) {
     return node;
 }
 
-void made(const Inside& inside) {
+void graph_of_nodes_runs_in_partition(const Inside& inside) {
     start();
     CUgraph graph = nullptr;
     CUgraphNode nodes[6] = {};
@@ -84,7 +84,7 @@ void made(const Inside& inside) {
     CHECK(read.ctx == nullptr || read.ctx == primary);
     CU_OK(cuGraphKernelNodeSetParams, nodes[1], &kernel);
     std::size_t count = 3;
-    // As cudart adds them from 12.3 on.
+    // cudart adds nodes this way from 12.3 on.
     CUgraphNodeParams any{};
     any.type = CU_GRAPH_NODE_TYPE_KERNEL;
     any.kernel.kern = kernel.kern;
@@ -110,7 +110,7 @@ void made(const Inside& inside) {
              NATIVE(cuGraphAddKernelNode)(&nodes[0], nullptr, nullptr, 0, nullptr));
 }
 
-void changed(const Inside& inside) {
+void graph_with_changed_nodes_runs_in_partition(const Inside& inside) {
     start();
     CUgraph graph = nullptr;
     CUgraphNode kernel = nullptr;
@@ -137,10 +137,10 @@ void changed(const Inside& inside) {
 
 int main() {
     for (const std::string& driver : inside::kDrivers) {
-        const inside::Wish wish = {.spec = "h100@" + driver};
-        inside::run(wish, captured);
-        inside::run(wish, made);
-        inside::run(wish, changed);
+        const inside::Setup setup = {.spec = "h100@" + driver};
+        inside::run(setup, graph_captured_runs_in_partition);
+        inside::run(setup, graph_of_nodes_runs_in_partition);
+        inside::run(setup, graph_with_changed_nodes_runs_in_partition);
     }
     return check::summary("graphs inside");
 }

@@ -1,7 +1,8 @@
-"""Each function of cuda.h that takes a stream is in the tables of the library inside, as declared.
-Those of cudaGL.h, which other folders of the toolkit may have, too if it lies beside.
+"""Checks that all functions of cuda.h with a stream are in the table of hooks, with their types.
 
-check_streams.py CUDA_H TABLE...
+Checks cudaGL.h too if it is in the same folder.
+
+check_stream_hooks.py CUDA_H TABLE
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import re
 import sys
 from pathlib import Path
 
-# The driver refuses default streams here, of programs outside too.
+# In these functions the driver refuses default streams in any context.
 OTHERS = {"cuStreamDestroy", "cuStreamDestroy_v2", "cuLaunchCooperativeKernelMultiDevice"}
-# Of a table that says nothing of types.
+# Rows without types.
 ONLY_NAMED = "EP"
 NUMBERS = {
     "size_t": "std::size_t",
@@ -28,7 +29,7 @@ AS_THEY_ARE = {
     "int", "unsigned char", "unsigned short", "unsigned long long", "cuuint64_t", "CUdeviceptr",
     "CUdevice", "CUmemLocation", "CUstream",
 }  # fmt: skip
-# Pointers all the same.
+# Types that are pointers.
 HANDLES = {
     "CUfunction", "CUevent", "CUgraph", "CUgraphExec", "CUarray", "CUcontext", "CUmemoryPool",
     "CUhostFn", "CUstreamCallback", "CUgraphRecaptureCallback",
@@ -40,7 +41,7 @@ class Header:
 
     def __init__(self, text: str) -> None:
         text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
-        # Structs with a stream in them, of which functions are given a pointer.
+        # Structs that contain a stream. Functions take pointers to them.
         self.structs = {
             name
             for body, name in re.findall(r"typedef struct \w+\s*\{([^{}]*)\}\s*(\w+);", text)
@@ -52,7 +53,7 @@ class Header:
         per_thread = re.findall(r"#\s*define (cu\w+)\s+__CUDA_API_PT(DS|SZ)\((\w+)\)", text)
         suffix = {symbol: "_pt" + kind.lower() for _, kind, symbol in per_thread}
         newest.update({name: symbol for name, _, symbol in per_thread})
-        # First each function as programs see it, then older variants by their symbols.
+        # First the functions as programs see them, then older variants by their symbols.
         programs, _, internal = text.rpartition("#if defined(__CUDA_API_VERSION_INTERNAL)")
         self.functions: dict[str, list[str]] = {}
         for part, names in ((programs, newest), (internal, {})):
@@ -70,7 +71,7 @@ class Header:
         return words if words == "void" else words.rpartition(" ")[0]
 
     def wanted(self) -> dict[str, list[str]]:
-        """Those that are told a stream, or use the thread's without."""
+        """Functions with a stream, and those that use the per-thread one implicitly."""
 
         def names_stream(kind: str) -> bool:
             return kind == "CUstream" or kind.removeprefix("const ")[:-2] in self.structs
@@ -84,7 +85,7 @@ class Header:
 
 
 def in_table(kind: str, structs: set[str]) -> str:
-    """How a table has a type of the header."""
+    """Returns the table's spelling of a type of the header."""
     pointed = kind.removeprefix("const ").removesuffix(" *")
     if pointed in structs:
         return kind.replace(" *", "*")
@@ -93,31 +94,29 @@ def in_table(kind: str, structs: set[str]) -> str:
     return kind if kind in AS_THEY_ARE else NUMBERS.get(kind, f"no rule for {kind}")
 
 
-def read_tables(paths: list[str]) -> dict[str, list[str] | None]:
-    """The types by symbol; None where a table has none."""
+def read_table(path: str) -> dict[str, list[str] | None]:
+    """Returns the types by symbol, None for rows without types."""
     found: dict[str, list[str] | None] = {}
-    for path in paths:
-        rows = re.findall(r"^([A-Z]+)\((.*)\)$", Path(path).read_text(), re.MULTILINE)
-        for kind, row in rows:
-            fields = [field.strip() for field in row.split(",")]
-            symbol = fields[1]
-            if kind in ONLY_NAMED:
-                found.update(dict.fromkeys([symbol, *fields[3:]]))
-            elif kind == "D":
-                found[symbol + "_ptds"] = fields[4:]
-            elif kind == "L":
-                found[symbol + "_ptds"] = fields[2:]
-            else:
-                found[symbol] = fields[3:]
-                if kind.startswith("S"):
-                    found[symbol + "_ptsz"] = fields[3:]
+    for kind, row in re.findall(r"^([A-Z]+)\((.*)\)$", Path(path).read_text(), re.MULTILINE):
+        fields = [field.strip() for field in row.split(",")]
+        symbol = fields[1]
+        if kind in ONLY_NAMED:
+            found.update(dict.fromkeys([symbol, *fields[3:]]))
+        elif kind == "D":
+            found[symbol + "_ptds"] = fields[4:]
+        elif kind == "L":
+            found[symbol + "_ptds"] = fields[2:]
+        else:
+            found[symbol] = fields[3:]
+            if kind.startswith("S"):
+                found[symbol + "_ptsz"] = fields[3:]
     return found
 
 
 def main() -> int:
-    path, *tables = sys.argv[1:]
+    path, table = sys.argv[1:]
     header = Header(Path(path).read_text(encoding="utf-8"))
-    known = read_tables(tables)
+    known = read_table(table)
     wanted = header.wanted()
     graphics = Path(path).with_name("cudaGL.h")
     if graphics.is_file():
@@ -126,7 +125,7 @@ def main() -> int:
     for symbol, types in sorted(wanted.items()):
         expected = [in_table(kind, header.structs) for kind in types]
         if symbol not in known:
-            print(f"{symbol} takes a stream, and is in no table: ({', '.join(expected)})")
+            print(f"{symbol} takes a stream and is not in the table: ({', '.join(expected)})")
             wrong += 1
         elif known[symbol] is not None and known[symbol] != expected:
             print(f"{symbol} is ({', '.join(expected)}), its row has ({known[symbol]})")

@@ -1,5 +1,5 @@
-// Reservations of a program inside gcx exec, which sees its partition as the device: each is a part
-// of the partition's, and of the same SMs as its atoms are on the whole device.
+// Reservations of a program inside gcx exec, which sees its partition as the device. Each is a part
+// of the partition's reservation, and its atoms mean the same SMs as on the whole device.
 #include "../api/reservations.hpp"
 #include "inside.hpp"
 
@@ -7,7 +7,7 @@
 
 using namespace support;
 using inside::Inside;
-using inside::Wish;
+using inside::Setup;
 using publish::Folder;
 using publish::Other;
 
@@ -20,7 +20,7 @@ struct Case {
     gcx_sm_family family;
 };
 
-// What processes of the test tell each other.
+// Memory that the processes of the test share.
 struct Board {
     char token[GCX_MAX_RESERVATION_TOKEN];
     uint32_t atom_count;
@@ -62,7 +62,7 @@ void read_atoms(const Case& wanted, Board& board) {
     });
 }
 
-// Checks that a reservation runs on the SMs that its file says.
+// Checks that a reservation has the SMs that its file names.
 void check_sms(gcx_reservation reservation, const Board& board) {
     const gcx_reservation_info info = reservations::info_of(reservation);
     gcx_resource resource{};
@@ -84,7 +84,7 @@ void check_sms(gcx_reservation reservation, const Board& board) {
     CHECK_OK(gcx_lease_release(lease));
 }
 
-void parts_run_on_the_sms_of_their_atoms(const Case& wanted) {
+void reservation_inside_runs_on_sms_of_its_atoms(const Case& wanted) {
     const Folder folder;
     Board& board = *make_board();
     read_atoms(wanted, board);
@@ -98,16 +98,17 @@ void parts_run_on_the_sms_of_their_atoms(const Case& wanted) {
         reservations::give_back(reservation);
     });
     owner.arrived();
-    const Wish wish = {.spec = wanted.spec,
-                       .sms = {wanted.sms},
-                       .split_flags = wanted.split_flags,
-                       .plan_in_facade = true};
+    const Setup setup = {.spec = wanted.spec,
+                         .sms = {wanted.sms},
+                         .split_flags = wanted.split_flags,
+                         .plan_in_stub = true};
     inside::run_damaged(
-        wish, [&](gcx::interpose::Plan& plan) { plan.devices[0].token = board.token; },
+        setup, [&](gcx::interpose::Plan& plan) { plan.devices[0].token = board.token; },
         [&](const Inside&) {
             gcx_reservation first = nullptr;
             if (reservations::take(8, {}, &first) == GCX_ERROR_NOT_SUPPORTED) {
-                CHECK(wanted.family == GCX_SM_FAMILY_MAX_CLUSTER); // the driver divides otherwise
+                CHECK(wanted.family ==
+                      GCX_SM_FAMILY_MAX_CLUSTER); // the driver splits it differently
                 return;
             }
             check_sms(first, board);
@@ -119,7 +120,7 @@ void parts_run_on_the_sms_of_their_atoms(const Case& wanted) {
             gcx_reservation third = nullptr;
             CHECK_EQ(reservations::take(8, {}, &third), GCX_ERROR_ALREADY_ACQUIRED);
             reservations::give_back(second);
-            // One of the reservation around has the SMs of the partition.
+            // Joining the partition's reservation gives the SMs of the partition.
             CHECK_OK(gcx_reservation_join(board.token, &third));
             check_sms(third, board);
             reservations::give_back(third);
@@ -136,13 +137,14 @@ void parts_run_on_the_sms_of_their_atoms(const Case& wanted) {
 int main() {
     for (const char* spec : {"h100@12.4", "h100@13.0", "h100@13.5", "a100@13.0"}) {
         for (const uint32_t count : {24U, 48U, 60U}) {
-            parts_run_on_the_sms_of_their_atoms({spec, count, 0, GCX_SM_FAMILY_COSCHEDULED});
-            parts_run_on_the_sms_of_their_atoms(
+            reservation_inside_runs_on_sms_of_its_atoms(
+                {spec, count, 0, GCX_SM_FAMILY_COSCHEDULED});
+            reservation_inside_runs_on_sms_of_its_atoms(
                 {spec, count, GCX_SPLIT_IGNORE_SM_COSCHEDULING, GCX_SM_FAMILY_FINE});
         }
     }
-    parts_run_on_the_sms_of_their_atoms({"h100@13.0", 132, 0, GCX_SM_FAMILY_COSCHEDULED});
-    parts_run_on_the_sms_of_their_atoms(
+    reservation_inside_runs_on_sms_of_its_atoms({"h100@13.0", 132, 0, GCX_SM_FAMILY_COSCHEDULED});
+    reservation_inside_runs_on_sms_of_its_atoms(
         {"h100@13.0", 48, GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE, GCX_SM_FAMILY_MAX_CLUSTER});
     return check::summary("reservations inside");
 }

@@ -1,5 +1,4 @@
-// The plan: what is written is read again, and whatever else the variable holds is refused by a
-// message.
+// A plan that is written can be read again. Other text is refused with a message.
 #include "interpose/exec_plan.hpp"
 
 #include "check.hpp"
@@ -30,7 +29,7 @@ Plan example() {
     return plan;
 }
 
-void check_round_trip() {
+void plan_written_is_read_again() {
     const Plan written = example();
     const std::string text = write_plan(written);
     CHECK_EQ(text,
@@ -71,7 +70,7 @@ void check_refused(const std::string& text, const char* why) {
     }
 }
 
-void check_damage() {
+void plan_damaged_is_refused() {
     const std::string good = write_plan(example());
     check_refused("", "doesn't begin with gcx-exec-1");
     check_refused("gcx-exec-2 driver=/x", "another version of gcx");
@@ -100,7 +99,7 @@ void check_damage() {
     check_refused(replaced(good, "device=09000000000000000000000000000000",
                            "device=0001abff000000000000000000000000"),
                   "names a device twice");
-    // Whatever it is cut off at, it is refused or it is whole up to there.
+    // A truncated plan is refused or is complete up to there.
     for (std::size_t length = 0; length < good.size(); length++) {
         try {
             const Plan plan = read_plan(std::string_view(good).substr(0, length));
@@ -114,7 +113,7 @@ void check_damage() {
 } // namespace
 
 int main() {
-    check_round_trip();
-    check_damage();
+    plan_written_is_read_again();
+    plan_damaged_is_refused();
     return check::summary("the plan of gcx exec");
 }

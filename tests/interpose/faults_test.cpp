@@ -1,5 +1,5 @@
-// Every driver call of programs inside a partition made to fail in turn: they get an error, or it
-// makes no difference; asked once more they go on, and nothing of them ever runs outside.
+// Makes each driver call of programs inside a partition fail in turn. The program gets an error or
+// none. A second try succeeds, and nothing runs outside of the partition.
 #include "inside.hpp"
 
 #include <sys/mman.h>
@@ -11,10 +11,10 @@ namespace {
 
 using inside::Inside;
 
-// Each is a process, which a sanitizer makes slow.
+// Each case is a process, which is slow with sanitizers.
 const uint64_t kStep = check::slow ? 7 : 1;
 
-// What a program does that tries twice.
+// Calls again if the first call fails.
 void persist(const char* what, const std::function<CUresult()>& call) {
     const CUresult first = call();
     if (first == CUDA_SUCCESS)
@@ -58,7 +58,7 @@ void retains_first() {
     PERSIST(CU(cuDevicePrimaryCtxRelease)(0));
 }
 
-// As cudart's first thread does.
+// The order of cudart in its first thread.
 void sets_first() {
     CUcontext primary = nullptr;
     PERSIST(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0));
@@ -81,27 +81,28 @@ void nests() {
     PERSIST(CU(cuGreenCtxCreate)(&green, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM));
     PERSIST(CU(cuCtxFromGreenCtx)(&context, green));
     PERSIST(CU(cuCtxPushCurrent)(context));
-    work(nullptr); // the driver refuses the thread's own there
+    work(nullptr); // the driver refuses the per-thread default stream
     PERSIST(CU(cuGreenCtxDestroy)(green));
 }
 
-// Whole lines, each from the library.
-bool is_of_gcx(const std::string& said) {
-    for (std::size_t at = 0; at < said.size(); at = said.find('\n', at) + 1)
-        if (said.compare(at, 10, "gcx exec: ") != 0)
+// Returns whether all lines are from the shim.
+bool is_from_shim(const std::string& lines) {
+    for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
+        if (lines.compare(at, 10, "gcx exec: ") != 0)
             return false;
     return true;
 }
 
-// Fails one call in each case, until the program makes no more calls than were failed.
-void every_call(const std::string& spec, const std::function<void()>& program) {
-    // Far more than any of these makes.
-    constexpr uint64_t kMost = 400;
+// Fails another call in each case, until the program makes fewer calls.
+void call_failing_keeps_program_in_partition(const std::string& spec,
+                                             const std::function<void()>& program) {
+    // Far more calls than a program makes.
+    constexpr uint64_t kMaxCalls = 400;
     static bool* const ended = static_cast<bool*>(
         mmap(nullptr, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     *ended = false;
     uint64_t nth = 1;
-    for (; !*ended && nth < kMost; nth += kStep)
+    for (; !*ended && nth < kMaxCalls; nth += kStep)
         inside::run({.spec = spec}, [&](const Inside& inside) {
             CU_OK(cuInit, 0);
             const uint64_t before = support::sim::calls();
@@ -111,15 +112,16 @@ void every_call(const std::string& spec, const std::function<void()>& program) {
             *ended = support::sim::calls() - before < nth;
             support::sim::fail(nullptr, 0, CUDA_SUCCESS);
             inside::check_runs(inside.sms[0], 3);
-            if (!CHECK(is_of_gcx(said)))
+            if (!CHECK(is_from_shim(said)))
                 std::fprintf(stderr, "call %llu: %s", static_cast<unsigned long long>(nth),
                              said.c_str());
         });
     CHECK(*ended && nth > 20);
 }
 
-// The device isn't the one that was divided, or the plan can't be read.
-void refused(const std::function<void(gcx::interpose::Plan&)>& damage, const char* why) {
+// The device differs from the plan, or the plan is damaged.
+void plan_wrong_is_refused(const std::function<void(gcx::interpose::Plan&)>& damage,
+                           const char* why) {
     inside::run_damaged({}, damage, [&](const Inside&) {
         CU_OK(cuInit, 0);
         CUcontext primary = nullptr;
@@ -132,8 +134,8 @@ void refused(const std::function<void(gcx::interpose::Plan&)>& damage, const cha
         });
         CHECK(result != CUDA_SUCCESS && primary == nullptr);
         CHECK(said.find(why + (*why == '!' ? 1 : 0)) != std::string::npos);
-        CHECK(is_of_gcx(said));
-        // By the ways around it that cudart has, there is no going on either.
+        CHECK(is_from_shim(said));
+        // Calls that bypass the hooks, as cudart makes them, do not help.
         CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
         CHECK_EQ(NATIVE(cuCtxSetCurrent)(primary), CUDA_SUCCESS);
         inside::lines_of([&] {
@@ -149,11 +151,13 @@ void refused(const std::function<void(gcx::interpose::Plan&)>& damage, const cha
 
 int main() {
     using gcx::interpose::Plan;
-    refused([](Plan& plan) { plan.devices[0].family_atoms = 17; }, "its atoms are 16, and were 17");
-    refused([](Plan& plan) { plan.devices[0].sm_count = 25; }, "its SMs are 24, and were 25");
-    refused([](Plan&) {}, "!GCX_EXEC_PLAN doesn't begin with");
+    plan_wrong_is_refused([](Plan& plan) { plan.devices[0].family_atoms = 17; },
+                          "its atoms are 16, and were 17");
+    plan_wrong_is_refused([](Plan& plan) { plan.devices[0].sm_count = 25; },
+                          "its SMs are 24, and were 25");
+    plan_wrong_is_refused([](Plan&) {}, "!GCX_EXEC_PLAN doesn't begin with");
     for (const char* const spec : {"h100@12.4", "h100@13.0", "h100@13.5"})
         for (void (*const program)() : {retains_first, sets_first, resets, nests})
-            every_call(spec, program);
+            call_failing_keeps_program_in_partition(spec, program);
     return check::summary("failing calls inside");
 }

@@ -1,5 +1,5 @@
-// The auditor, in programs that look for libcuda in every way:
-// auditor_test AUDITOR SHIM DRIVER LINKED, which runs itself again under the auditor.
+// The audit library, in programs that look for libcuda in every way. Runs itself under the audit
+// library: audit_test AUDIT_LIBRARY SHIM DRIVER LINKED_PROGRAM.
 #include "interpose/exec_plan.hpp"
 
 #include "check.hpp"
@@ -21,8 +21,8 @@
 
 namespace {
 
-constexpr int kShims = 501001; // cuInit(1), of the shim
-constexpr int kDrivers = 1001; // of the driver
+constexpr int kShims = 501001; // what cuInit(1) of the shim returns
+constexpr int kDrivers = 1001; // and that of the driver
 
 std::string driver; // DRIVER's path
 
@@ -46,7 +46,7 @@ void check_unknown_function(void* library) {
     CHECK(dlsym(library, "cuNobodyHasThis") == nullptr);
 }
 
-// Inside: the program has a shim under all names of libcuda.
+// All names of libcuda lead to the shim.
 void by_all_names() {
     CHECK(open_by("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) == nullptr);
     void* const library = open_by("libcuda.so.1");
@@ -55,17 +55,17 @@ void by_all_names() {
     const std::filesystem::path folder(std::getenv("FOLDER"));
     for (const std::string& name :
          {std::string("libcuda.so.1"), std::string("libcuda.so"), std::string("libcuda.so.1.1"),
-          driver, std::filesystem::path(driver).parent_path().string() + "/./behind.so",
+          driver, std::filesystem::path(driver).parent_path().string() + "/./fake_driver.so",
           (folder / "libcuda.so").string(), (folder / "libcuda.so.1").string(),
           (folder / "other.so").string(), std::string("/nowhere/libcuda.so.1")}) {
         CHECK_EQ(init_of(open_by(name)), kShims);
         // One library under all names.
         CHECK(open_by(name) == library);
         CHECK(open_by(name, RTLD_NOW | RTLD_NOLOAD) == library);
-        if (!check::sanitized) // its runtime forbids it
+        if (!check::sanitized) // sanitizers forbid it
             CHECK_EQ(init_of(open_by(name, RTLD_NOW | RTLD_DEEPBIND)), kShims);
     }
-    // Names that only look like it.
+    // Names of other libraries.
     for (const char* name : {"libcudart.so", "libcuda.so.x", "libcuda.so1", "xlibcuda.so.1"})
         CHECK(open_by(name) == nullptr);
 }
@@ -80,8 +80,8 @@ void in_another_namespace() {
     CHECK_EQ(init_of(dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW | RTLD_LOCAL)), kShims);
 }
 
-// glibc doesn't ask its auditors for a path that dlmopen is given: that is said.
-void past_the_auditor() {
+// glibc does not ask audit libraries about a path given to dlmopen, so a message is printed.
+void by_path_in_another_namespace() {
     init_of(dlmopen(LM_ID_NEWLM, (std::string(std::getenv("FOLDER")) + "/libcuda.so.1").c_str(),
                     RTLD_NOW | RTLD_LOCAL));
 }
@@ -103,7 +103,7 @@ void after_closing_everything() {
     for (int descriptor = 3; descriptor < 1024; descriptor++)
         close(descriptor);
     CHECK_EQ(init_of(open_by(driver)), kShims);
-    // Another file in the place of each.
+    // Another file gets each of the descriptors.
     for (int descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC); descriptor < 1000;)
         descriptor = dup(descriptor);
     CHECK_EQ(init_of(open_by(std::string(std::getenv("FOLDER")) + "/other.so")), kShims);
@@ -126,8 +126,8 @@ void unloaded_and_loaded_again() {
     }
 }
 
-// A program that has nothing to do with CUDA has no descriptor more than before.
-void nothing_of_cuda() {
+// A program without CUDA gets no additional descriptor.
+void without_cuda() {
     CHECK(open_by("libm.so.6") != nullptr);
     for (int descriptor = 3; descriptor < 1024; descriptor++) {
         if (!CHECK_EQ(fcntl(descriptor, F_GETFD), -1))
@@ -148,12 +148,12 @@ const std::map<std::string, std::function<void()>> kInside = {
     {"by all names", by_all_names},
     {"by path first", by_path_first},
     {"in another namespace", in_another_namespace},
-    {"past the auditor", past_the_auditor},
+    {"by path in another namespace", by_path_in_another_namespace},
     {"in threads", in_threads},
     {"after closing everything", after_closing_everything},
     {"in a fork", in_a_fork},
     {"unloaded and loaded again", unloaded_and_loaded_again},
-    {"nothing of CUDA", nothing_of_cuda},
+    {"without CUDA", without_cuda},
     {"refused", refused},
     {"let through", let_through},
 };
@@ -163,7 +163,7 @@ struct Result {
     std::string output;
 };
 
-// Runs a program with these variables, and takes both its outputs.
+// Runs a program with these variables and returns what it prints.
 Result run(const std::vector<std::string>& words, const std::map<std::string, std::string>& more) {
     std::array<int, 2> ends{};
     CHECK_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
@@ -171,7 +171,7 @@ Result run(const std::vector<std::string>& words, const std::map<std::string, st
     if (child == 0) {
         dup2(ends[1], STDOUT_FILENO);
         dup2(ends[1], STDERR_FILENO);
-        // As a shell starts it, whatever this test was started with.
+        // Descriptors of the test are not inherited.
         for (int descriptor = 3; descriptor < 1024; descriptor++)
             close(descriptor);
         for (const auto& [name, value] : more)
@@ -196,7 +196,7 @@ Result run(const std::vector<std::string>& words, const std::map<std::string, st
 class Outside {
   public:
     explicit Outside(char** arguments)
-        : self_(absolute("/proc/self/exe")), auditor_(absolute(arguments[1])),
+        : self_(absolute("/proc/self/exe")), audit_(absolute(arguments[1])),
           shim_(absolute(arguments[2])), linked_(absolute(arguments[4])), folder_(make_folder()) {
         std::filesystem::create_symlink(driver, folder_ + "/libcuda.so.1");
         std::filesystem::create_symlink("libcuda.so.1", folder_ + "/libcuda.so");
@@ -206,7 +206,8 @@ class Outside {
 
     void check_all() {
         for (const auto& [name, work] : kInside) {
-            if (name != "refused" && name != "let through" && name != "past the auditor")
+            if (name != "refused" && name != "let through" &&
+                name != "by path in another namespace")
                 CHECK_EQ(inside(name, plan()), "");
         }
         check_linked();
@@ -217,7 +218,7 @@ class Outside {
 
   private:
     static std::string make_folder() {
-        std::string pattern = "/tmp/gcx-auditor-XXXXXX";
+        std::string pattern = "/tmp/gcx-audit-XXXXXX";
         CHECK(mkdtemp(pattern.data()) != nullptr);
         return pattern;
     }
@@ -226,9 +227,9 @@ class Outside {
         return "gcx-exec-1 driver=" + driver + " shim=" + shim_ + " report=partition";
     }
 
-    // What was said, of a case that must pass.
+    // Runs a case that must pass and returns what it printed.
     std::string inside(const std::string& name, const std::string& plan_text) {
-        std::map<std::string, std::string> more = {{"LD_AUDIT", auditor_}, {"FOLDER", folder_}};
+        std::map<std::string, std::string> more = {{"LD_AUDIT", audit_}, {"FOLDER", folder_}};
         if (!plan_text.empty())
             more[gcx::interpose::kPlanVariable] = plan_text;
         const Result result = run({self_, "inside", name, driver}, more);
@@ -238,26 +239,26 @@ class Outside {
     }
 
     void check_linked() {
-        std::map<std::string, std::string> more = {{"LD_AUDIT", auditor_},
+        std::map<std::string, std::string> more = {{"LD_AUDIT", audit_},
                                                    {gcx::interpose::kPlanVariable, plan()}};
         const std::string expected = "501001 2001 501001 501001\n";
         CHECK_EQ(run({linked_}, more).output, expected);
         CHECK_EQ(run({linked_, driver}, more).output, expected);
         more["LD_BIND_NOW"] = "1";
         CHECK_EQ(run({linked_}, more).output, expected);
-        // A folder with the driver itself, which comes first.
+        // The loader searches a folder with the driver first.
         more["LD_LIBRARY_PATH"] = folder_;
         CHECK_EQ(run({linked_, folder_ + "/libcuda.so"}, more).output, expected);
         more["LD_PRELOAD"] = folder_ + "/libcuda.so.1";
         CHECK_EQ(run({linked_}, more).output, expected);
-        // The same twice, as if two gcx exec had not known of each other.
-        more["LD_AUDIT"] = auditor_ + ":" + auditor_;
+        // Two audit libraries, as from two gcx exec.
+        more["LD_AUDIT"] = audit_ + ":" + audit_;
         CHECK_EQ(run({linked_}, more).output, expected);
         CHECK_EQ(run({linked_}, {{"LD_LIBRARY_PATH", folder_}}).output, "1001 2001 1001 1001\n");
     }
 
     void check_notices() {
-        CHECK(inside("past the auditor", plan()).find("outside the partition") !=
+        CHECK(inside("by path in another namespace", plan()).find("outside the partition") !=
               std::string::npos);
         CHECK(inside("let through", "").find("was removed from the environment") !=
               std::string::npos);
@@ -275,7 +276,7 @@ class Outside {
     }
 
     std::string self_;
-    std::string auditor_;
+    std::string audit_;
     std::string shim_;
     std::string linked_;
     std::string folder_;
@@ -292,10 +293,11 @@ int main(int argc, char** argv) {
     if (argc != 5)
         return 2;
     if (CHECK_SANITIZED == 2) {
-        std::printf("skipped: an auditor leaves too little static TLS for the thread sanitizer\n");
+        std::printf(
+            "skipped: an audit library leaves too little static TLS for the thread sanitizer\n");
         return 77;
     }
     driver = Outside::absolute(argv[3]);
     Outside(argv).check_all();
-    return check::summary("the auditor of gcx exec");
+    return check::summary("the audit library");
 }

@@ -1,4 +1,4 @@
-/* What stands in for a driver behind the facade, with a function that nobody has heard of. */
+/* A driver with a function that gcx does not know. */
 int cuInit(unsigned flags) {
     return 1000 + (int)flags;
 }

@@ -1,5 +1,5 @@
-// What stands for the per-thread default stream inside a partition: made when a thread first uses
-// it, and gone with the thread, with a reset, or with the process.
+// The stream that replaces the per-thread default stream inside a partition. It is created by the
+// thread's first use and destroyed with the thread, by a reset, or with the process.
 #include "inside.hpp"
 
 #include <pthread.h>
@@ -31,8 +31,8 @@ unsigned long long stream_id() {
     return id;
 }
 
-// Threads that start and end leave none behind; one that doesn't use it makes none.
-void threads_end(const Inside& inside) {
+// Threads that end leave no stream. A thread that does not use its stream has none.
+void thread_stream_ends_with_thread(const Inside& inside) {
     CU_OK(cuInit, 0);
     const CUcontext primary = retain();
     CU_OK(cuCtxSetCurrent, primary);
@@ -59,7 +59,7 @@ void threads_end(const Inside& inside) {
     CHECK_EQ(stream_id(), mine);
 }
 
-// A program's own destructors at a thread's end find it as it was.
+// Destructors of the program's thread_local objects can use the stream.
 struct Last {
     CUfunction function = nullptr;
     unsigned long long id = 0;
@@ -67,12 +67,12 @@ struct Last {
         if (function == nullptr)
             return;
         use_stream(function);
-        CHECK_EQ(stream_id(), id); // what it waits for is what the thread has put there
+        CHECK_EQ(stream_id(), id); // the stream that the thread has used
     }
 };
 thread_local Last t_last;
 
-void destructors(const Inside& inside) {
+void thread_stream_is_usable_in_destructors(const Inside& inside) {
     CU_OK(cuInit, 0);
     const CUcontext primary = retain();
     CU_OK(cuCtxSetCurrent, primary);
@@ -90,8 +90,8 @@ void destructors(const Inside& inside) {
     CHECK_EQ(support::sim::counts().streams, 1U);
 }
 
-// With a reset all threads' go, and each that goes on has a new one.
-void reset(const Inside& inside) {
+// A reset destroys the streams of all threads. Their next use creates new ones.
+void thread_stream_ends_with_reset(const Inside& inside) {
     CU_OK(cuInit, 0);
     std::atomic<int> step{0};
     const auto wait_for = [&](int wanted) {
@@ -105,12 +105,12 @@ void reset(const Inside& inside) {
         use_stream(inside::kernel());
         step = 1;
         wait_for(2);
-        // It had the former context current, and comes into the new one.
+        // The former context was current in this thread, which enters the new one.
         inside::note_runs();
         use_stream(inside::kernel());
         inside::check_runs(inside.sms[0]);
         step = 3;
-        wait_for(4); // and ends after another reset
+        wait_for(4); // the thread ends after another reset
     });
     wait_for(1);
     CHECK_EQ(support::sim::counts().streams, 2U);
@@ -137,20 +137,20 @@ int status_of_child(const std::function<void()>& body) {
     if (child == 0) {
         alarm(20);
         body();
-        std::_Exit(99); // not to be got to
+        std::_Exit(99); // not reached
     }
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// As a thread ends that is the last one; what a process does at its end besides is not asked for.
+// Ends the last thread. The exit handler skips everything that a process does at its end.
 [[noreturn]] void end_thread() {
     std::atexit([] { std::_Exit(7); });
     pthread_exit(nullptr);
 }
 
-// A child of a fork has no CUDA, as outside, and ends well in each way; so do its threads.
-void forks(const Inside&) {
+// The child of a fork cannot use CUDA, as outside, and it and its threads end normally.
+void thread_stream_after_fork_is_refused(const Inside&) {
     CU_OK(cuInit, 0);
     CU_OK(cuCtxSetCurrent, retain());
     const CUfunction function = inside::kernel();
@@ -166,9 +166,9 @@ void forks(const Inside&) {
                  std::_Exit(in_thread ? 7 : 8);
              }),
              7);
-    // The key's destructor runs here, of a list that the child has from its parent.
+    // The key's destructor runs for the list that the child inherits.
     CHECK_EQ(status_of_child(end_thread), 7);
-    // Of one that is forked by another thread, while a third makes and ends streams.
+    // Another thread forks while a third creates and destroys streams.
     std::atomic<bool> done{false};
     std::thread busy([&] {
         while (!done.load())
@@ -189,9 +189,9 @@ void forks(const Inside&) {
     CHECK_EQ(support::sim::counts().streams, 1U);
 }
 
-// The process ends while threads use theirs. A child that hangs or crashes is noticed by whoever
-// started it.
-void process_ends(const Inside&) {
+// The process ends while threads use their streams. The parent notices a child that hangs or
+// crashes.
+void process_with_thread_streams_exits(const Inside&) {
     CU_OK(cuInit, 0);
     static const CUcontext primary = retain();
     static const CUfunction function = [] {
@@ -220,13 +220,13 @@ void process_ends(const Inside&) {
 
 int main() {
     for (const char* const driver : {"12.4", "13.0", "13.5"}) {
-        const inside::Wish wish = {.spec = std::string("h100@") + driver};
-        inside::run(wish, threads_end);
-        inside::run(wish, destructors);
-        inside::run(wish, reset);
+        const inside::Setup setup = {.spec = std::string("h100@") + driver};
+        inside::run(setup, thread_stream_ends_with_thread);
+        inside::run(setup, thread_stream_is_usable_in_destructors);
+        inside::run(setup, thread_stream_ends_with_reset);
     }
-    inside::run({}, forks);
+    inside::run({}, thread_stream_after_fork_is_refused);
     for (int round = 0; round < 10; round++)
-        inside::run({}, process_ends);
+        inside::run({}, process_with_thread_streams_exits);
     return check::summary("lifetimes of threads' own streams inside");
 }

@@ -1,6 +1,6 @@
-// gcx_driver_report_partition_counts: what other libraries of a process that uses gcx are told.
+// gcx_driver_report_partition_counts: the SM counts that other libraries of the process see.
 #include "../api/support.hpp"
-#include "asked_by.hpp"
+#include "caller.hpp"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 namespace {
 
-// libcuda as any other library of the process finds it.
+// libcuda as other libraries of the process find it.
 void* libcuda = nullptr;
 
 template <class Function>
@@ -25,15 +25,15 @@ Function other(const char* name) {
 }
 #define OTHER(name) other<decltype(&::name)>(SUPPORT_NAME(name))
 
-int told(CUdevice device = 0) {
+int reported(CUdevice device = 0) {
     int count = -1;
     CHECK_EQ(OTHER(cuDeviceGetAttribute)(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device),
              CUDA_SUCCESS);
     return count;
 }
 
-// As cudart finds the function.
-int told_by_address() {
+// cudart finds the function this way.
+int reported_by_address() {
     void* address = nullptr;
     CUdriverProcAddressQueryResult status{};
     CHECK_EQ(OTHER(cuGetProcAddress)("cuDeviceGetAttribute", &address, 12000, 0, &status),
@@ -72,60 +72,60 @@ void start() {
     CHECK(libcuda != nullptr);
 }
 
-// Other libraries see the partition's count exactly while it is current in their thread.
-void follow_the_current() {
+// Other libraries see the partition's count while it is current in their thread.
+void count_follows_current_context() {
     start();
     const gcx_context small = make(24);
     const gcx_context big = make(64);
-    CHECK_EQ(told(), 132);
+    CHECK_EQ(reported(), 132);
     CHECK_OK(gcx_context_push(small));
-    CHECK_EQ(told(), 24);
-    CHECK_EQ(told_by_address(), 24);
-    CHECK_EQ(count_asked_by("OTHER", OTHER(cuDeviceGetAttribute)), 24);
-    CHECK_EQ(count_asked_by("CUBLAS_NEW", OTHER(cuDeviceGetAttribute)), 24);
-    CHECK_EQ(count_asked_by("CUBLAS_OLD", OTHER(cuDeviceGetAttribute)), 132);
+    CHECK_EQ(reported(), 24);
+    CHECK_EQ(reported_by_address(), 24);
+    CHECK_EQ(count_seen_by("OTHER", OTHER(cuDeviceGetAttribute)), 24);
+    CHECK_EQ(count_seen_by("CUBLAS_NEW", OTHER(cuDeviceGetAttribute)), 24);
+    CHECK_EQ(count_seen_by("CUBLAS_OLD", OTHER(cuDeviceGetAttribute)), 132);
     std::thread([&] {
-        CHECK_EQ(told(), 132);
+        CHECK_EQ(reported(), 132);
         CHECK_OK(gcx_context_push(big));
-        CHECK_EQ(told(), 64);
+        CHECK_EQ(reported(), 64);
         CHECK_OK(gcx_context_pop(nullptr));
-        CHECK_EQ(told(), 132);
+        CHECK_EQ(reported(), 132);
     }).join();
     CHECK_OK(gcx_context_push(big));
-    CHECK_EQ(told(), 64);
+    CHECK_EQ(reported(), 64);
     CHECK_OK(gcx_context_pop(nullptr));
-    CHECK_EQ(told(), 24);
+    CHECK_EQ(reported(), 24);
     CHECK_OK(gcx_context_pop(nullptr));
-    // A plain context, and none.
+    // The primary context.
     CUcontext primary = nullptr;
     CHECK_EQ(OTHER(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
     CHECK_EQ(OTHER(cuCtxSetCurrent)(primary), CUDA_SUCCESS);
-    CHECK_EQ(told(), 132);
-    // The handles are the driver's own: nothing is moved.
+    CHECK_EQ(reported(), 132);
+    // Handles are the driver's: contexts have no hooks here.
     CUcontext current = nullptr;
     CHECK_EQ(OTHER(cuCtxSetCurrent)(gcx_context_native(small)), CUDA_SUCCESS);
     CHECK_EQ(OTHER(cuCtxGetCurrent)(&current), CUDA_SUCCESS);
     CHECK(current == gcx_context_native(small));
-    CHECK_EQ(told(), 24);
+    CHECK_EQ(reported(), 24);
     gcx_device_info info = GCX_DEVICE_INFO_INIT;
-    CHECK_OK(gcx_device_get_info(0, &info)); // gcx's own answers stay
+    CHECK_OK(gcx_device_get_info(0, &info)); // gcx still reports the device
     CHECK_EQ(info.sm_count, 132U);
     CHECK_EQ(OTHER(cuCtxSetCurrent)(nullptr), CUDA_SUCCESS);
     CHECK_OK(gcx_context_destroy(small));
     CHECK_OK(gcx_context_destroy(big));
 }
 
-void other_device() {
+void count_of_other_device_is_unchanged() {
     start();
     const gcx_context part = make(24, 1);
     CHECK_OK(gcx_context_push(part));
-    CHECK_EQ(told(0), 132);
-    CHECK_EQ(told(1), 24);
+    CHECK_EQ(reported(0), 132);
+    CHECK_EQ(reported(1), 24);
     CHECK_OK(gcx_context_pop(nullptr));
     CHECK_OK(gcx_context_destroy(part));
 }
 
-void grids() {
+void occupancy_fills_partition() {
     start();
     const gcx_context part = make(24);
     CHECK_OK(gcx_context_push(part));
@@ -148,22 +148,22 @@ void grids() {
     CHECK_OK(gcx_context_destroy(part));
 }
 
-// A driver call of the answer that fails: the driver's own count, and no error.
-void a_failing_call() {
+// If a driver call of the hook fails, it reports the driver's count and no error.
+void count_on_driver_error_is_the_devices() {
     start();
     const gcx_context part = make(24);
     CHECK_OK(gcx_context_push(part));
     for (const char* const name : {"cuCtxGetDevResource", "cuCtxGetDevice", "cuCtxGetCurrent"}) {
         support::sim::fail(name, 1, CUDA_ERROR_UNKNOWN);
-        CHECK_EQ(told(), 132);
-        CHECK_EQ(told(), 24);
+        CHECK_EQ(reported(), 132);
+        CHECK_EQ(reported(), 24);
     }
     CHECK_OK(gcx_context_pop(nullptr));
     CHECK_OK(gcx_context_destroy(part));
 }
 
-// gcx was, by its first call that opened the driver.
-void after_gcx() {
+// gcx has opened the driver before.
+void reporting_after_driver_open_fails() {
     int32_t count = 0;
     CHECK_OK(gcx_device_get_count(&count));
     CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_NOT_PERMITTED);
@@ -172,8 +172,8 @@ void after_gcx() {
     CHECK_OK(gcx_context_destroy(part));
 }
 
-// Somebody was here before.
-void too_late() {
+// The program has loaded libcuda before.
+void reporting_after_libcuda_load_fails() {
     void* const first = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     CHECK(first != nullptr);
     CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_NOT_PERMITTED);
@@ -183,26 +183,26 @@ void too_late() {
     CHECK(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == first);
 }
 
-// No driver chosen: the one that the loader finds by its name.
-void by_name() {
+// Without a chosen driver, the one that the loader finds is used.
+void reporting_without_driver_choice_finds_libcuda() {
     unsetenv("GCX_DRIVER");
     setenv("GCX_SIM", "h100@13.0", 1);
     start();
     const gcx_context part = make(24);
     CHECK_OK(gcx_context_push(part));
-    CHECK_EQ(told(), 24);
+    CHECK_EQ(reported(), 24);
     CHECK_OK(gcx_context_pop(nullptr));
     CHECK_OK(gcx_context_destroy(part));
-    // It is the facade by this name, and gcx has the driver behind it.
+    // The name means the stub library. gcx uses the real driver.
     CHECK_OK(gcx_driver_open("libcuda.so.1"));
     gcx_driver_info info = GCX_DRIVER_INFO_INIT;
     CHECK_OK(gcx_driver_get_info(&info));
     CHECK(std::string(info.library).find("libgcx-sim.so") != std::string::npos);
 }
 
-// Threads that load libraries hold the loader's locks at any moment, and a forked child would find
-// them locked.
-void loading_threads_do_not_block() {
+// No fork happens: threads that load libraries hold the loader's locks, and a child would find them
+// locked.
+void reporting_during_loads_does_not_block() {
     unsetenv("GCX_DRIVER");
     setenv("GCX_SIM", "h100@13.0", 1);
     static std::atomic<int> forks{0};
@@ -224,14 +224,14 @@ void loading_threads_do_not_block() {
     CHECK_EQ(forks.load(), 0);
 }
 
-void wrong_arguments() {
+void reporting_with_wrong_driver_fails() {
     CHECK_EQ(gcx_driver_reports_partition_counts(nullptr), GCX_ERROR_INVALID_VALUE);
     setenv("GCX_DRIVER", "/nowhere/libcuda.so.1", 1);
     CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_SHARED_OBJECT_INIT_FAILED);
     CHECK_EQ(is_reporting(), 0);
     setenv("GCX_DRIVER", "libnobody-has-this.so", 1);
     CHECK_EQ(gcx_driver_report_partition_counts(), GCX_ERROR_SHARED_OBJECT_INIT_FAILED);
-    // What failed left nothing: asked rightly it works.
+    // A failed call has no effect: the next one works.
     setenv("GCX_DRIVER", "sim:h100@13.0", 1);
     start();
 }
@@ -246,16 +246,16 @@ int main() {
         });
     };
     for (const char* const driver : {"sim:h100@12.4", "sim:h100@13.0", "sim:h100@13.5"}) {
-        in(driver, follow_the_current);
-        in(driver, grids);
-        in(driver, a_failing_call);
+        in(driver, count_follows_current_context);
+        in(driver, occupancy_fills_partition);
+        in(driver, count_on_driver_error_is_the_devices);
     }
-    in("sim:2xh100@13.0", other_device);
-    in("sim:h100@13.0", after_gcx);
-    in("sim:h100@13.0", too_late);
-    in("", by_name);
+    in("sim:2xh100@13.0", count_of_other_device_is_unchanged);
+    in("sim:h100@13.0", reporting_after_driver_open_fails);
+    in("sim:h100@13.0", reporting_after_libcuda_load_fails);
+    in("", reporting_without_driver_choice_finds_libcuda);
     for (int round = 0; round < 10; round++)
-        in("", loading_threads_do_not_block);
-    in("sim:h100@13.0", wrong_arguments);
+        in("", reporting_during_loads_does_not_block);
+    in("sim:h100@13.0", reporting_with_wrong_driver_fails);
     return check::summary("counts of partitions");
 }

@@ -1,5 +1,5 @@
-// How many SMs programs inside a partition are told, and what they can do with them.
-#include "asked_by.hpp"
+// The SM count that programs inside a partition see, and what they can do with those SMs.
+#include "caller.hpp"
 #include "inside.hpp"
 
 namespace {
@@ -41,7 +41,7 @@ void check_limits(int count) {
     CHECK_EQ(grid, blocks * count);
 }
 
-// The largest cooperative launch is what a program computes from what it is told.
+// The largest cooperative launch is the one that a program computes from the reported count.
 void check_cooperative(int count) {
     const CUfunction function = inside::kernel();
     int blocks = 0;
@@ -53,7 +53,7 @@ void check_cooperative(int count) {
         CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-void told(const Inside&) {
+void count_in_partition_is_the_partitions(const Inside&) {
     int value = 0;
     CHECK_EQ(CU(cuDeviceGetAttribute)(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0),
              CUDA_ERROR_NOT_INITIALIZED);
@@ -72,7 +72,7 @@ void told(const Inside&) {
     check_cooperative(24);
 }
 
-void told_device(const Inside& inside) {
+void count_of_device_runs_in_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
     use_primary();
     CHECK_EQ(sms(), 132);
@@ -81,22 +81,22 @@ void told_device(const Inside& inside) {
     inside::check_runs(inside.sms[0]);
 }
 
-// An old cuBLAS leaves parts of products out when it is told a partition's count.
-void told_each(int old_cublas, int others) {
+// An old cuBLAS leaves parts of products unwritten if it sees a partition's count.
+void count_seen_depends_on_caller(int old_cublas, int others) {
     CU_OK(cuInit, 0);
     const auto ask = CU(cuDeviceGetAttribute);
     for (int i = 0; i < 2; i++) {
-        CHECK_EQ(count_asked_by("CUBLAS_OLD", ask), old_cublas);
-        CHECK_EQ(count_asked_by("CUBLAS_UNKNOWN", ask), old_cublas);
-        CHECK_EQ(count_asked_by("CUBLAS_NEW", ask), others);
-        CHECK_EQ(count_asked_by("OTHER", ask), others);
+        CHECK_EQ(count_seen_by("CUBLAS_OLD", ask), old_cublas);
+        CHECK_EQ(count_seen_by("CUBLAS_UNKNOWN", ask), old_cublas);
+        CHECK_EQ(count_seen_by("CUBLAS_NEW", ask), others);
+        CHECK_EQ(count_seen_by("OTHER", ask), others);
         CHECK_EQ(sms(), others);
         use_primary();
     }
 }
 
-// A program that makes green contexts itself divides the partition as it would a device.
-void nested(const Inside& inside) {
+// A program with green contexts divides the partition like a device.
+void green_context_divides_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
     CUdevResource whole{};
     CUdevResource groups[3]{};
@@ -116,7 +116,7 @@ void nested(const Inside& inside) {
     CU_OK(cuCtxPushCurrent, context);
     CUcontext current = nullptr;
     CU_OK(cuCtxGetCurrent, &current);
-    CHECK(current == context); // its own, and it stays
+    CHECK(current == context); // of the program
     CUstream stream = nullptr;
     CU_OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     inside::note_runs();
@@ -126,7 +126,7 @@ void nested(const Inside& inside) {
     CHECK_EQ(run.sm_count, 8U);
     for (std::size_t i = 0; i < inside.sms[0].size(); i++)
         CHECK_EQ(run.sms[i] & ~inside.sms[0][i], 0U);
-    CHECK_EQ(sms(), 24); // the device's, as outside
+    CHECK_EQ(sms(), 24); // of the device, as without gcx
     CU_OK(cuCtxPopCurrent, &current);
     CHECK(current == context);
     CU_OK(cuCtxGetDevResource, nullptr, &whole, CU_DEV_RESOURCE_TYPE_SM);
@@ -139,8 +139,8 @@ void nested(const Inside& inside) {
     CU_OK(cuGreenCtxDestroy, green);
 }
 
-// No descriptor at all, which the driver takes for the whole device.
-void nested_all(const Inside& inside) {
+// A null descriptor means the whole device, which is the partition here.
+void green_context_without_descriptor_is_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
     CUgreenCtx green = nullptr;
     CUcontext context = nullptr;
@@ -156,19 +156,20 @@ void nested_all(const Inside& inside) {
 
 int main() {
     for (const std::string& driver : inside::kDrivers) {
-        const inside::Wish wish = {.spec = "h100@" + driver};
-        inside::run(wish, told);
-        inside::run(wish, nested);
-        inside::run(wish, nested_all);
+        const inside::Setup setup = {.spec = "h100@" + driver};
+        inside::run(setup, count_in_partition_is_the_partitions);
+        inside::run(setup, green_context_divides_partition);
+        inside::run(setup, green_context_without_descriptor_is_partition);
     }
     using gcx::interpose::ReportedCount;
-    inside::run({.reported_count = ReportedCount::kPartition}, told);
-    inside::run({.reported_count = ReportedCount::kDevice}, told_device);
-    inside::run({.reported_count = ReportedCount::kAuto},
-                [](const Inside&) { told_each(132, 24); });
     inside::run({.reported_count = ReportedCount::kPartition},
-                [](const Inside&) { told_each(24, 24); });
+                count_in_partition_is_the_partitions);
+    inside::run({.reported_count = ReportedCount::kDevice}, count_of_device_runs_in_partition);
+    inside::run({.reported_count = ReportedCount::kAuto},
+                [](const Inside&) { count_seen_depends_on_caller(132, 24); });
+    inside::run({.reported_count = ReportedCount::kPartition},
+                [](const Inside&) { count_seen_depends_on_caller(24, 24); });
     inside::run({.reported_count = ReportedCount::kDevice},
-                [](const Inside&) { told_each(132, 132); });
+                [](const Inside&) { count_seen_depends_on_caller(132, 132); });
     return check::summary("counts inside");
 }

@@ -1,4 +1,4 @@
-// What is current in threads of programs inside a partition, and where their kernels run.
+// Current contexts of programs inside a partition, and the SMs that their kernels run on.
 #include "inside.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 using inside::Inside;
 using inside::kernel;
 using inside::launch;
-using inside::Wish;
+using inside::Setup;
 
 CUcontext retain(CUdevice device = 0) {
     CUcontext primary = nullptr;
@@ -18,7 +18,7 @@ CUcontext retain(CUdevice device = 0) {
     return primary;
 }
 
-// A kernel in each kind of stream that the thread can have.
+// Launches a kernel in each kind of stream.
 void run_everywhere() {
     CUfunction function = kernel();
     CUstream plain = nullptr;
@@ -45,8 +45,8 @@ void check_current(CUcontext expected) {
     CHECK_EQ(current, expected);
 }
 
-// As cudart, torch and JAX do.
-void retain_then_set(const Inside& inside) {
+// The order of cudart, PyTorch and JAX.
+void context_retained_and_set_runs_in_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
     const CUcontext primary = retain();
     check_current(nullptr);
@@ -55,7 +55,7 @@ void retain_then_set(const Inside& inside) {
     check_current(primary);
     run_everywhere();
     inside::check_runs(inside.sms[0], 7);
-    // Threads of its own, and what they push.
+    // Another thread pushes the context.
     std::thread([&] {
         CU_OK(cuCtxPushCurrent, primary);
         check_current(primary);
@@ -69,9 +69,9 @@ void retain_then_set(const Inside& inside) {
     }).join();
 }
 
-// As cudart does in its first thread, by tables of its own: it knows the primary context, and has
-// it current, before it retains it where others see it.
-void set_before_retain(const Inside& inside) {
+// The order of cudart in its first thread: by private tables it makes the primary context current
+// before it retains it by a hook.
+void context_set_before_retain_runs_in_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
     CUcontext primary = nullptr;
     CHECK_EQ(NATIVE(cuDevicePrimaryCtxRetain)(&primary, 0), CUDA_SUCCESS);
@@ -87,7 +87,7 @@ void set_before_retain(const Inside& inside) {
         run_everywhere();
         inside::check_runs(inside.sms[0], 7);
     }).join();
-    // By the function that everybody sees, of a context that nobody has retained there.
+    // A hook gets a context that no hook has retained.
     std::thread([&] {
         CU_OK(cuCtxSetCurrent, primary);
         inside::note_runs();
@@ -96,15 +96,15 @@ void set_before_retain(const Inside& inside) {
     }).join();
 }
 
-// What is under what on the stack, and contexts of others between.
-void push_and_pop(const Inside& inside) {
+// The stack of contexts is as without gcx.
+void context_stack_is_as_outside(const Inside& inside) {
     CU_OK(cuInit, 0);
     const CUcontext primary = retain();
     CUcontext popped = nullptr;
     CU_OK(cuCtxPushCurrent, primary);
     CU_OK(cuCtxPushCurrent, primary);
     CU_OK(cuCtxSetCurrent, nullptr);
-    check_current(primary); // the one below
+    check_current(primary); // the first one
     CU_OK(cuCtxSetCurrent, primary);
     inside::note_runs();
     CHECK_EQ(launch(kernel(), nullptr), CUDA_SUCCESS);
@@ -118,8 +118,8 @@ void push_and_pop(const Inside& inside) {
     CHECK_EQ(CU(cuCtxSetCurrent)(forged), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-// Everything that tells a context tells the primary one, as outside.
-void one_handle(const Inside&) {
+// All functions that return a context return the primary one, as without gcx.
+void context_handle_is_the_primary_one(const Inside&) {
     CU_OK(cuInit, 0);
     const CUcontext primary = retain();
     CHECK_EQ(retain(), primary);
@@ -159,7 +159,7 @@ void one_handle(const Inside&) {
     CHECK_EQ(device, 0);
 }
 
-void own_contexts(const Inside& inside) {
+void context_created_is_refused_unless_allowed(const Inside& inside) {
     CU_OK(cuInit, 0);
     CUcontext own = nullptr;
     const auto create =
@@ -172,7 +172,7 @@ void own_contexts(const Inside& inside) {
                             : "refused with CUDA_ERROR_NOT_SUPPORTED") != std::string::npos);
     CHECK_EQ(std::count(line.begin(), line.end(), '\n'), 1);
     check_current(own);
-    // The simulated driver has none of these, and refuses them in silence.
+    // The simulated driver lacks these and refuses them without a message.
     for (const char* const name :
          {"cuGLCtxCreate", "cuGLCtxCreate_v2", "cuVDPAUCtxCreate", "cuVDPAUCtxCreate_v2"}) {
         const auto other =
@@ -187,7 +187,7 @@ void own_contexts(const Inside& inside) {
         CHECK_EQ(support::sim::counts().contexts, 0U);
         return;
     }
-    // It is its maker's: nothing puts another in its place.
+    // The context stays current.
     CUstream stream = nullptr;
     CU_OK(cuStreamCreate, &stream, CU_STREAM_DEFAULT);
     check_current(own);
@@ -197,7 +197,7 @@ void own_contexts(const Inside& inside) {
     inside::check_runs(inside.sms[0], 7);
 }
 
-void two_devices(const Inside& inside) {
+void devices_run_in_their_partitions(const Inside& inside) {
     CU_OK(cuInit, 0);
     for (CUdevice device = 0; device < 3; device++) {
         const CUcontext primary = retain(device);
@@ -207,7 +207,7 @@ void two_devices(const Inside& inside) {
         run_everywhere();
         int count = 0;
         CU_OK(cuDeviceGetAttribute, &count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-        if (device == 1) { // which the plan doesn't name
+        if (device == 1) { // not in the plan
             inside::check_runs({~uint64_t{0}, ~uint64_t{0}, 0xf, 0, 0, 0}, 7);
             CHECK_EQ(count, 132);
         } else {
@@ -225,16 +225,17 @@ void on_every_driver(const std::function<void(const Inside&)>& body) {
 } // namespace
 
 int main() {
-    on_every_driver(retain_then_set);
-    on_every_driver(set_before_retain);
-    on_every_driver(push_and_pop);
-    on_every_driver(one_handle);
-    inside::run({}, own_contexts);
-    inside::run({.own_contexts = true}, own_contexts);
-    inside::run({.spec = "2xh100,a100@13.0", .sms = {24, 0, 16}}, two_devices);
-    inside::run({.sms = {10}, .split_flags = GCX_SPLIT_IGNORE_SM_COSCHEDULING}, retain_then_set);
+    on_every_driver(context_retained_and_set_runs_in_partition);
+    on_every_driver(context_set_before_retain_runs_in_partition);
+    on_every_driver(context_stack_is_as_outside);
+    on_every_driver(context_handle_is_the_primary_one);
+    inside::run({}, context_created_is_refused_unless_allowed);
+    inside::run({.own_contexts = true}, context_created_is_refused_unless_allowed);
+    inside::run({.spec = "2xh100,a100@13.0", .sms = {24, 0, 16}}, devices_run_in_their_partitions);
+    inside::run({.sms = {10}, .split_flags = GCX_SPLIT_IGNORE_SM_COSCHEDULING},
+                context_retained_and_set_runs_in_partition);
     inside::run({.sms = {48}, .split_flags = GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE},
-                retain_then_set);
-    inside::run({.sms = {132}}, retain_then_set);
+                context_retained_and_set_runs_in_partition);
+    inside::run({.sms = {132}}, context_retained_and_set_runs_in_partition);
     return check::summary("contexts inside");
 }

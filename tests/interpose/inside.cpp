@@ -22,34 +22,34 @@ constexpr char kPtx[] = R"(
 { ret; }
 )";
 
-// In a process of its own: what is asked here of gcx comes from the simulated driver, opened.
+// Runs in a separate process, in which gcx opens the simulated driver.
 void write_part(int32_t device, uint32_t sms, uint32_t flags, FILE* out) {
     gcx_resource whole{};
     gcx_resource family{};
     gcx_resource part{};
     const gcx_sm_request rest = {.sm_count = GCX_REST};
-    const gcx_sm_request wanted = {.sm_count = sms};
+    const gcx_sm_request request = {.sm_count = sms};
     CHECK_OK(gcx_device_get_resource(device, GCX_RESOURCE_SM, &whole));
     CHECK_OK(gcx_sm_split(&whole, &rest, 1, flags, &family, nullptr));
-    CHECK_OK(gcx_sm_split(&family, &wanted, 1, 0, &part, nullptr));
+    CHECK_OK(gcx_sm_split(&family, &request, 1, 0, &part, nullptr));
     gcx_device_info info = GCX_DEVICE_INFO_INIT;
     gcx_resource_info its = GCX_RESOURCE_INFO_INIT;
     gcx_resource_info all = GCX_RESOURCE_INFO_INIT;
     CHECK_OK(gcx_device_get_info(device, &info));
     CHECK_OK(gcx_resource_get_info(&part, &its));
     CHECK_OK(gcx_resource_get_info(&family, &all));
-    gcx::interpose::DevicePart made;
-    std::copy(std::begin(info.uuid), std::end(info.uuid), made.uuid.begin());
-    made.family = its.family;
-    made.sm_count = its.sm_count;
-    made.family_atoms = all.atom_count;
+    gcx::interpose::DevicePart planned;
+    std::copy(std::begin(info.uuid), std::end(info.uuid), planned.uuid.begin());
+    planned.family = its.family;
+    planned.sm_count = its.sm_count;
+    planned.family_atoms = all.atom_count;
     for (uint32_t i = 0; i < all.atom_count; i++) {
         gcx_resource atom{};
         uint32_t shared = 0;
         CHECK_OK(gcx_resource_get_atom(&family, i, &atom));
         CHECK_OK(gcx_resource_get_overlap(&atom, &part, &shared));
         if (shared != 0)
-            made.atoms.push_back(i);
+            planned.atoms.push_back(i);
     }
     uint32_t ids[GCX_MAX_SMS];
     uint32_t count = 0;
@@ -60,7 +60,7 @@ void write_part(int32_t device, uint32_t sms, uint32_t flags, FILE* out) {
         set[ids[i] / 64] |= uint64_t{1} << ids[i] % 64;
     gcx::interpose::Plan plan;
     plan.driver = plan.shim = "/";
-    plan.devices.push_back(made);
+    plan.devices.push_back(planned);
     std::fprintf(out, "%s\n", write_plan(plan).c_str());
     for (const uint64_t word : set)
         std::fprintf(out, "%llx ", static_cast<unsigned long long>(word));
@@ -86,65 +86,65 @@ Inside read_parts(FILE* in, std::size_t devices) {
     return found;
 }
 
-// Kept, for a case more on the same machine asks the same.
-const Inside& what_exec_says(const Wish& wish) {
+// Cached, since many cases have the same setup.
+const Inside& plan_of(const Setup& setup) {
     static std::map<std::string, Inside> known;
-    std::string key = wish.spec + " " + std::to_string(wish.split_flags);
-    for (const uint32_t count : wish.sms)
+    std::string key = setup.spec + " " + std::to_string(setup.split_flags);
+    for (const uint32_t count : setup.sms)
         key += " " + std::to_string(count);
     if (const auto found = known.find(key); found != known.end())
         return found->second;
     FILE* const file = std::tmpfile();
-    support::on_machine(wish.spec, [&] {
-        for (std::size_t i = 0; i < wish.sms.size(); i++)
-            if (wish.sms[i] != 0)
-                write_part(static_cast<int32_t>(i), wish.sms[i], wish.split_flags, file);
+    support::on_machine(setup.spec, [&] {
+        for (std::size_t i = 0; i < setup.sms.size(); i++)
+            if (setup.sms[i] != 0)
+                write_part(static_cast<int32_t>(i), setup.sms[i], setup.split_flags, file);
             else
                 std::fprintf(file, "\n");
         std::fflush(file);
     });
-    const Inside& made = known[key] = read_parts(file, wish.sms.size());
+    const Inside& made = known[key] = read_parts(file, setup.sms.size());
     std::fclose(file);
     return made;
 }
 
 void* libcuda = nullptr;
 
-void open_libcuda(const Inside& inside, bool plan_in_facade) {
+void open_libcuda(const Inside& inside, bool plan_in_stub) {
     const int descriptor = gcx::interpose::make_stub_library(
         inside.plan.shim.c_str(), inside.plan.driver.c_str(),
-        plan_in_facade ? std::getenv(gcx::interpose::kPlanVariable) : nullptr);
-    void* const facade =
+        plan_in_stub ? std::getenv(gcx::interpose::kPlanVariable) : nullptr);
+    void* const stub =
         dlopen(gcx::interpose::stub_library_path(descriptor).text, RTLD_NOW | RTLD_LOCAL);
-    if (facade == nullptr)
+    if (stub == nullptr)
         std::fprintf(stderr, "%s\n", dlerror());
     close(descriptor);
     libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    CHECK(libcuda != nullptr && libcuda == facade);
+    CHECK(libcuda != nullptr && libcuda == stub);
 }
 
 } // namespace
 
 const std::vector<std::string> kDrivers = {"12.4", "12.5", "12.8", "13.0", "13.1", "13.4", "13.5"};
 
-void run_damaged(const Wish& wish, const std::function<void(gcx::interpose::Plan&)>& damage,
+void run_damaged(const Setup& setup, const std::function<void(gcx::interpose::Plan&)>& damage,
                  const std::function<void(const Inside&)>& body) {
-    Inside inside = what_exec_says(wish);
+    Inside inside = plan_of(setup);
     inside.plan.driver = std::getenv("GCX_SIM_LIBRARY");
     inside.plan.shim = std::getenv("GCX_TEST_SHIM");
-    inside.plan.own_contexts = wish.own_contexts;
-    inside.plan.reported_count = wish.reported_count;
+    inside.plan.own_contexts = setup.own_contexts;
+    inside.plan.reported_count = setup.reported_count;
     damage(inside.plan);
-    support::in_child(wish.spec, [&] {
+    support::in_child(setup.spec, [&] {
         setenv(gcx::interpose::kPlanVariable, write_plan(inside.plan).c_str(), 1);
-        setenv("GCX_SIM", wish.spec.c_str(), 1);
-        open_libcuda(inside, wish.plan_in_facade);
+        setenv("GCX_SIM", setup.spec.c_str(), 1);
+        open_libcuda(inside, setup.plan_in_stub);
         body(inside);
     });
 }
 
-void run(const Wish& wish, const std::function<void(const Inside&)>& body) {
-    run_damaged(wish, [](gcx::interpose::Plan&) {}, body);
+void run(const Setup& setup, const std::function<void(const Inside&)>& body) {
+    run_damaged(setup, [](gcx::interpose::Plan&) {}, body);
 }
 
 void* symbol(const char* name) {
@@ -170,7 +170,7 @@ void note_runs() {
     support::sim_function<decltype(&gcx_sim_note_runs)>("gcx_sim_note_runs")(1000);
 }
 
-void check_runs(const Sms& sms, std::size_t least) {
+void check_runs(const Sms& sms, std::size_t min) {
     static gcx_sim_run runs[1000];
     const std::size_t count =
         support::sim_function<decltype(&gcx_sim_get_runs)>("gcx_sim_get_runs")(runs, 1000);
@@ -182,7 +182,7 @@ void check_runs(const Sms& sms, std::size_t least) {
         for (std::size_t word = 0; word < sms.size(); word++)
             CHECK_EQ(runs[i].sms[word], sms[word]);
     }
-    CHECK(checked >= least);
+    CHECK(checked >= min);
 }
 
 std::string lines_of(const std::function<void()>& body) {

@@ -1,5 +1,5 @@
-// The per-thread default stream of programs inside a partition, by all its names: what uses it runs
-// on the partition's SMs, in the order that CUDA has for it.
+// The per-thread default stream of programs inside a partition, by all of its names. Its work runs
+// on the partition's SMs, in the order that CUDA defines.
 #include "inside.hpp"
 
 #include <array>
@@ -17,8 +17,7 @@ void enter_partition() {
     CU_OK(cuCtxSetCurrent, primary);
 }
 
-// The stream by its name, in the functions of all programs and of those that are built for it; and
-// NULL in the latter.
+// Calls a function with CU_STREAM_PER_THREAD, its _ptsz variant with the same, and that with NULL.
 template <class Function, class Call>
 void each_way(const std::string& name, const Call& call) {
     const auto plain = inside::function<Function>(name.c_str());
@@ -34,7 +33,7 @@ void each_way(const std::string& name, const Call& call) {
 // f is the function and s the stream.
 #define EACH_WAY(name, ...)                                                                        \
     each_way<decltype(&::name)>(SUPPORT_NAME(name), [&](auto f, CUstream s) { return __VA_ARGS__; })
-// The same of a function that headers declare otherwise, by its symbol.
+// The same for a function that some headers declare with other types, by its symbol.
 #define EACH_WAY_AS(symbol, type, ...)                                                             \
     each_way<type>(#symbol, [&](auto f, CUstream s) { return __VA_ARGS__; })
 
@@ -90,7 +89,7 @@ void launch_kernels(CUfunction function) {
         return &config;
     };
     EACH_WAY(cuLaunchKernelEx, f(with(s), function, nullptr, nullptr));
-    CHECK(config.hStream == nullptr); // the last way's, as the program left it
+    CHECK(config.hStream == nullptr); // unchanged since the last call
     int clusters = 0;
     CHECK_EQ(CU(cuOccupancyMaxActiveClusters)(&clusters, function, with(CU_STREAM_PER_THREAD)),
              NATIVE(cuOccupancyMaxActiveClusters)(&clusters, function, with(nullptr)));
@@ -144,7 +143,7 @@ CUgraph capture_launches(CUfunction function) {
     return graph;
 }
 
-// What is captured runs in the partition when the graph is launched, in the stream itself.
+// A captured graph runs in the partition when it is launched into the stream.
 void capture(CUfunction function) {
     std::vector<CUgraph> graphs;
     CUgraphExec executable = nullptr;
@@ -169,7 +168,7 @@ void capture(CUfunction function) {
     EACH_WAY(cuGraphLaunch, f(executable, s));
 }
 
-// Copies and fills of programs that are built for it, which name no stream.
+// Copies and fills without a stream argument, in their _ptds variants.
 void copy_without_naming() {
     CUdeviceptr memory = 0;
     CUdeviceptr other = 0;
@@ -214,7 +213,7 @@ void copy_without_naming() {
     check_copied();
     CHECK_EQ(PTDS(cuMemsetD2D32)(other, 16, 0x05050505, 4, 4), CUDA_SUCCESS);
     check_copied();
-    // The call waits where the host could look at what it has set.
+    // The call waits if the host can read the memory.
     CUdeviceptr managed = 0;
     CU_OK(cuMemAllocManaged, &managed, 64, CU_MEM_ATTACH_GLOBAL);
     const uint64_t waits = support::sim::calls("cuStreamSynchronize");
@@ -227,7 +226,7 @@ void copy_without_naming() {
     CU_OK(cuMemFree, other);
 }
 
-void everything(const Inside& inside) {
+void thread_stream_runs_in_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
     enter_partition();
     const auto use = [&] {
@@ -261,8 +260,8 @@ void spin(CUfunction function, CUstream stream) {
     CU_OK(cuLaunchKernel, function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr);
 }
 
-// It waits for the legacy default stream and that for it; other threads' go on beside it.
-void order(const Inside&) {
+// The stream and the legacy default stream wait for each other. Other threads do not wait.
+void thread_stream_keeps_order(const Inside&) {
     CU_OK(cuInit, 0);
     enter_partition();
     const CUfunction function = spinner();
@@ -276,7 +275,7 @@ void order(const Inside&) {
     CU_OK(cuStreamQuery, CU_STREAM_PER_THREAD);
     spin(function, nullptr);
     spin(function, CU_STREAM_PER_THREAD);
-    // An event that was recorded there comes after both.
+    // An event in the stream completes after both kernels.
     CUevent event = nullptr;
     CUstream other = nullptr;
     CU_OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
@@ -286,7 +285,7 @@ void order(const Inside&) {
     const uint64_t before = support::sim::counts().clock_ns;
     CU_OK(cuStreamSynchronize, other);
     CHECK(support::sim::counts().clock_ns - before > 90'000'000);
-    // A synchronous copy of a program that is built for it waits for what it had to do.
+    // A synchronous _ptds copy waits for the work before it.
     CUdeviceptr memory = 0;
     uint32_t word = 0;
     CU_OK(cuMemAlloc, &memory, 64);
@@ -295,8 +294,8 @@ void order(const Inside&) {
     CU_OK(cuStreamQuery, CU_STREAM_PER_THREAD);
 }
 
-// Each of two partitions has its own; a green context of the program's own has what it has outside.
-void several(const Inside& inside) {
+// A thread has one stream per partition. In green contexts of the program the driver refuses it.
+void thread_stream_is_per_partition(const Inside& inside) {
     CU_OK(cuInit, 0);
     std::array<CUcontext, 2> primaries{};
     for (CUdevice device = 0; device < 2; device++)
@@ -327,9 +326,9 @@ void several(const Inside& inside) {
 
 int main() {
     for (const std::string& driver : inside::kDrivers) {
-        inside::run({.spec = "h100@" + driver}, everything);
-        inside::run({.spec = "h100@" + driver}, order);
+        inside::run({.spec = "h100@" + driver}, thread_stream_runs_in_partition);
+        inside::run({.spec = "h100@" + driver}, thread_stream_keeps_order);
     }
-    inside::run({.spec = "2xh100@13.0", .sms = {24, 16}}, several);
+    inside::run({.spec = "2xh100@13.0", .sms = {24, 16}}, thread_stream_is_per_partition);
     return check::summary("threads' own streams inside");
 }

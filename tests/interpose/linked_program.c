@@ -1,5 +1,4 @@
-/* A program that is linked with libcuda. It looks for it in LD_LIBRARY_PATH, or where it was built.
- */
+/* A program that is linked with libcuda, which is in LD_LIBRARY_PATH or in the build folder. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -7,7 +6,7 @@
 int cuInit(unsigned flags);
 int cuLaunchKernel(int x);
 
-/* As dlsym's page has it: ISO C has no cast. */
+/* From dlsym(3), since ISO C forbids the cast. */
 static int of(void* library) {
     int (*function)(unsigned);
     *(void**)&function = dlsym(library, "cuInit");
