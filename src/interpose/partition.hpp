@@ -17,10 +17,9 @@
 // 6. Per-thread default streams. The driver refuses them in a green context. Hooks of all functions
 //    with a stream replace them with a stream of the thread (hooks_stream.cpp).
 // 7. Graphs. Nodes that name the primary context get the green one (hooks_graph.cpp).
-// 8. Counts. The program sees the partition's SMs as the device's: as an attribute
-// (hooks_count.cpp)
-//    and as a resource to split, so that green contexts of the program are parts of the partition
-//    (hooks_green_context.cpp).
+// 8. Counts. The program sees the partition's SM count as the device's (hooks_count.cpp). It also
+//    sees the partition as the device's resource, so that green contexts of the program are parts
+//    of the partition (hooks_green_context.cpp).
 //
 // This header: the partitions of the plan in this process, which all of the above share.
 #pragma once
@@ -103,17 +102,19 @@ void forget_former_context(CUcontext context);
 CUresult enter_partition();
 
 // Finds the calling thread's stream that replaces the per-thread default stream in the partition
-// whose context is current, and creates it first. Finds null if no partition is current. Like the
-// per-thread default stream it is a blocking stream: it waits for the legacy default stream, and
-// that for it. It is destroyed with the thread or by a reset of the device.
+// whose context is current. Creates it at its first use. Finds null if no partition is current.
+// Like the per-thread default stream it is a blocking stream: it and the legacy default stream wait
+// for each other. It is destroyed with the thread or by a reset of the device.
 CUresult get_thread_stream(CUstream* found);
 
-// Replaces a stream argument that means the per-thread default stream. That is
-// CU_STREAM_PER_THREAD, and in functions compiled for per-thread default streams NULL as well.
+// Returns whether a stream argument means the per-thread default stream. In the variants of
+// functions for per-thread default streams (_ptsz), NULL does too.
 template <bool kNullIsPerThread>
 constexpr bool is_per_thread(CUstream stream) {
     return stream == CU_STREAM_PER_THREAD || (kNullIsPerThread && stream == nullptr);
 }
+
+// Replaces a stream argument that means the per-thread default stream.
 template <bool kNullIsPerThread>
 CUresult replace_per_thread(CUstream* stream) {
     CUstream replacement = nullptr;
