@@ -12,12 +12,11 @@ LAYERS = {
     "driver": ["base/", "driver/"],
     "core": ["base/", "driver/", "core/"],
     "probe": ["base/", "driver/", "core/", "probe/"],
-    "exec": ["base/", "driver/", "core/", "exec/"],
-    "api": ["base/", "driver/", "core/", "probe/", "exec/", "api/"],
-    # What it wants of gcx it asks by gcx.h, as any program.
-    "shim": ["driver/cuda_api.h", "exec/", "shim/"],
+    # The shim library is a program of gcx's: it uses gcx.h.
+    "interpose": ["driver/cuda_api.h", "interpose/"],
+    "api": ["base/", "driver/", "core/", "probe/", "interpose/", "api/"],
     "sim": ["sim/", "driver/cuda_api.h", "gcx_sim.h"],
-    "cli": ["cli/", "exec/plan.hpp", "base/user_folder.hpp"],
+    "cli": ["cli/", "interpose/exec_plan.hpp", "base/user_folder.hpp"],
 }
 # The rooms of src/sim, each above those before it, and what each may have of those above: what is
 # current and the streams are named in most calls, and a capture changes what other calls do.
@@ -27,6 +26,8 @@ FROM_ABOVE = {
     "partition": ["sim/work/work.hpp"],
     "work": ["sim/graph/capture.hpp"],
 }
+# What one file may include that its folder may not.
+EXCEPTIONS = {"src/interpose/count_reporting.cpp": ["driver/driver.hpp"]}
 # Who may include these.
 PUBLIC = {"gcx.h": [*LAYERS], "gcx_sim.h": ["cli"]}
 CUDA = "src/driver/cuda_api.h"
@@ -35,7 +36,7 @@ CUDA = "src/driver/cuda_api.h"
 def may_include(name: str) -> list[str]:
     _, layer, room = name.split("/")[:3]
     if layer != "sim" or room not in ROOMS:
-        return LAYERS[layer]
+        return [*LAYERS[layer], *EXCEPTIONS.get(name, [])]
     below = [f"sim/{lower}/" for lower in ROOMS[: ROOMS.index(room) + 1]]
     plain = ["sim/machine.hpp", "sim/partition/sm_set.hpp", *LAYERS["sim"][1:]]
     return [*below, *FROM_ABOVE.get(room, []), *plain]

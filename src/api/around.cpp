@@ -1,7 +1,7 @@
 #include "api/around.hpp"
 
 #include "base/error.hpp"
-#include "exec/facade.hpp"
+#include "interpose/stub_library.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -13,18 +13,18 @@
 namespace gcx {
 namespace {
 
-// gcx exec itself opens the driver that is behind the facade.
-bool is_behind_facade(const Driver& driver) {
-    return std::string_view(driver.choice()).starts_with(exec::kRealPrefix);
+// gcx exec itself opens the real driver behind the stub library.
+bool is_behind_stub_library(const Driver& driver) {
+    return std::string_view(driver.choice()).starts_with(interpose::kRealPrefix);
 }
 
 // Null: the driver is not one of a partition.
 const char* plan_text(const Driver& driver) {
-    if (is_behind_facade(driver))
-        return std::getenv(exec::kPlanVariable);
+    if (is_behind_stub_library(driver))
+        return std::getenv(interpose::kPlanVariable);
     const link_map* map = nullptr;
     return dlinfo(driver.handle(), RTLD_DI_LINKMAP, &map) == 0 && map != nullptr
-               ? exec::facade_plan(map->l_ld, map->l_addr)
+               ? interpose::stub_library_plan(map->l_ld, map->l_addr)
                : nullptr;
 }
 
@@ -57,12 +57,12 @@ void Around::open() {
     if (text == nullptr)
         return;
     try {
-        plan_ = exec::read_plan(text);
-    } catch (const exec::PlanError& error) {
+        plan_ = interpose::read_plan(text);
+    } catch (const interpose::PlanError& error) {
         fail(GCX_ERROR_INVALID_VALUE, error.what());
     }
-    if (!is_behind_facade(driver_))
-        own_ = std::make_unique<const Driver>(exec::kRealPrefix + plan_->driver);
+    if (!is_behind_stub_library(driver_))
+        own_ = std::make_unique<const Driver>(interpose::kRealPrefix + plan_->driver);
 }
 
 const Around::Part* Around::find(Device& device) {
@@ -78,7 +78,7 @@ const Around::Part* Around::find(Device& device) {
         return parts_[ordinal].get();
     gcx_device_info info = GCX_DEVICE_INFO_INIT;
     device.get_info(info);
-    const exec::DevicePart* const named = plan_->find(info.uuid);
+    const interpose::DevicePart* const named = plan_->find(info.uuid);
     if (named == nullptr || named->token.empty())
         return nullptr;
     auto part = std::make_unique<Part>();

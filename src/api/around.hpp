@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/device.hpp"
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <memory>
 #include <mutex>
@@ -21,8 +21,8 @@ class Around {
 
     // A device of the partition.
     struct Part {
-        const exec::DevicePart* plan; // with a token
-        Device* whole;                // as it is outside the partition
+        const interpose::DevicePart* plan; // with a token
+        Device* whole;                     // as it is outside the partition
         // The family of the partition on both, and of each atom of the whole those in the
         // partition that are the same SMs; none: unknown, or it isn't the partition's.
         std::shared_ptr<Family> outside;
@@ -43,7 +43,7 @@ class Around {
     const Driver& driver_;
     std::mutex mutex_; // guards what follows
     bool opened_ = false;
-    std::optional<exec::Plan> plan_;
+    std::optional<interpose::Plan> plan_;
     std::unique_ptr<const Driver> own_; // null: driver_ shows the whole devices
     std::vector<std::unique_ptr<Device>> devices_;
     std::vector<std::unique_ptr<Part>> parts_; // by ordinal; null: none

@@ -4,7 +4,7 @@
 #include "cli/layout.hpp"
 #include "cli/partition.hpp"
 #include "cli/text.hpp"
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <cstdlib>
 
@@ -13,17 +13,17 @@ namespace {
 
 // Nothing: there is none, or it can't be read. The libcuda of a process with a plan that can't be
 // read doesn't open.
-std::optional<exec::DevicePart> planned_part(int32_t device) {
-    const char* const text = std::getenv(exec::kPlanVariable);
+std::optional<interpose::DevicePart> planned_part(int32_t device) {
+    const char* const text = std::getenv(interpose::kPlanVariable);
     if (text == nullptr)
         return std::nullopt;
-    exec::Plan plan;
+    interpose::Plan plan;
     try {
-        plan = exec::read_plan(text);
-    } catch (const exec::PlanError&) {
+        plan = interpose::read_plan(text);
+    } catch (const interpose::PlanError&) {
         return std::nullopt;
     }
-    const exec::DevicePart* const found = plan.find(device_info(device).uuid);
+    const interpose::DevicePart* const found = plan.find(device_info(device).uuid);
     return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
@@ -52,7 +52,7 @@ std::string around_problem(const AroundPartition& around, int32_t device) {
         return format("%s gives this process %u SMs of device %d, and it has %u: it isn't in the "
                       "partition of gcx exec. A program that gcx exec runs must leave LD_AUDIT in "
                       "the environment of those that it starts",
-                      exec::kPlanVariable, around.planned_sm_count, device,
+                      interpose::kPlanVariable, around.planned_sm_count, device,
                       around.visible_sm_count);
     if (around.seen.size() != around.visible_sm_count)
         return format("the partition of gcx exec has %u SMs of device %d, and kernels in it were "

@@ -2,7 +2,7 @@
 
 #include "cli/checked.hpp"
 #include "cli/text.hpp"
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <array>
 #include <cstdlib>
@@ -16,7 +16,7 @@ struct Variable {
     const char* effect;
 };
 constexpr std::array kVariables = {
-    Variable{exec::kPlanVariable,
+    Variable{interpose::kPlanVariable,
              "a gcx exec around this command gives it the SMs that are shown above, and no others"},
     Variable{"CUDA_VISIBLE_DEVICES",
              "which devices the driver shows and in which order; ordinals count within it"},
@@ -32,13 +32,13 @@ constexpr std::array kVariables = {
 // Whether the opened driver has the partition's SMs, and no others, of a device that the plan
 // names. It is another driver if --driver chose it, or if the auditor of gcx exec is no longer
 // loaded.
-bool has_partition(const exec::Plan& plan) {
+bool has_partition(const interpose::Plan& plan) {
     int32_t count = 0;
     check(gcx_device_get_count(&count));
     bool any = false;
     for (int32_t device = 0; device < count; device++) {
         const gcx_device_info info = device_info(device);
-        const exec::DevicePart* const part = plan.find(info.uuid);
+        const interpose::DevicePart* const part = plan.find(info.uuid);
         if (part == nullptr)
             continue;
         if (part->sm_count != info.sm_count)
@@ -50,12 +50,12 @@ bool has_partition(const exec::Plan& plan) {
 
 // value: null if the variable isn't set.
 std::string effect_of(const Variable& variable, const char* value) {
-    if (value == nullptr || variable.name != std::string_view(exec::kPlanVariable))
+    if (value == nullptr || variable.name != std::string_view(interpose::kPlanVariable))
         return variable.effect;
     try {
-        if (has_partition(exec::read_plan(value)))
+        if (has_partition(interpose::read_plan(value)))
             return variable.effect;
-    } catch (const exec::PlanError& error) {
+    } catch (const interpose::PlanError& error) {
         return "no partition: " + visible(error.what());
     }
     return "no partition: the driver that is shown above is not limited by it";

@@ -39,36 +39,37 @@ bool chosen(const Arguments& arguments, std::string_view option, std::string_vie
     return given == other;
 }
 
-exec::Told told(const Arguments& arguments, exec::Told inherited) {
-    exec::Told told = inherited;
+interpose::ReportedCount reported_count(const Arguments& arguments,
+                                        interpose::ReportedCount inherited) {
+    interpose::ReportedCount count = inherited;
     const auto given = arguments.get("--report");
-    if (given && !exec::read_told(*given, told))
+    if (given && !interpose::read_reported_count(*given, count))
         throw UsageError(format("--report %s: it takes auto, partition or device", given->c_str()));
-    return told;
+    return count;
 }
 
 // The plan that this process runs by itself, if any.
-std::optional<exec::Plan> plan_around() {
-    const char* const text = std::getenv(exec::kPlanVariable);
+std::optional<interpose::Plan> plan_around() {
+    const char* const text = std::getenv(interpose::kPlanVariable);
     if (text == nullptr)
         return std::nullopt;
     try {
-        return exec::read_plan(text);
-    } catch (const exec::PlanError& error) {
+        return interpose::read_plan(text);
+    } catch (const interpose::PlanError& error) {
         throw Failure(GCX_ERROR_INVALID_VALUE,
                       format("%s; it belongs to a gcx exec around this one", error.what()));
     }
 }
 
-// Inside a partition the facade would show what programs are to see; a part of the partition is
-// taken of the whole device.
-gcx_driver_info open_driver_of(const Arguments& arguments, const exec::Plan* around) {
+// Inside a partition the stub library would show the partition as the device. A part of the
+// partition is split from the whole device, so the real driver is opened.
+gcx_driver_info open_driver_of(const Arguments& arguments, const interpose::Plan* around) {
     if (around == nullptr)
         return open_driver(arguments);
     if (arguments.has("--driver"))
         throw UsageError("--driver: gcx exec runs in a partition already, on that one's driver; "
                          "leave it away");
-    return open_driver_named(exec::kRealPrefix + around->driver);
+    return open_driver_named(interpose::kRealPrefix + around->driver);
 }
 
 // A program that is out of reach is refused, or spoken of unless quiet, before it runs.
@@ -169,9 +170,11 @@ std::string beside(const std::vector<ExecPart>& parts) {
 }
 
 // A device that this command does not name stays as the gcx exec around it left it.
-void keep_unnamed_devices(const exec::Plan& outer, exec::Plan& plan) {
-    for (const exec::DevicePart& part : outer.devices) {
-        const auto same = [&](const exec::DevicePart& named) { return named.uuid == part.uuid; };
+void keep_unnamed_devices(const interpose::Plan& outer, interpose::Plan& plan) {
+    for (const interpose::DevicePart& part : outer.devices) {
+        const auto same = [&](const interpose::DevicePart& named) {
+            return named.uuid == part.uuid;
+        };
         if (std::none_of(plan.devices.begin(), plan.devices.end(), same))
             plan.devices.push_back(part);
     }
@@ -194,9 +197,10 @@ Report run_exec(const Arguments& arguments) {
     const ExecLayout layout = read_exec_layout(arguments);
     const FamilyName* const family = arguments.has("--family") ? read_family(arguments) : nullptr;
     const auto around = plan_around();
-    const exec::Plan* const outer = around ? &*around : nullptr;
-    exec::Plan plan;
-    plan.told = told(arguments, outer != nullptr ? outer->told : exec::Told::kAuto);
+    const interpose::Plan* const outer = around ? &*around : nullptr;
+    interpose::Plan plan;
+    plan.reported_count = reported_count(
+        arguments, outer != nullptr ? outer->reported_count : interpose::ReportedCount::kAuto);
     plan.own_contexts = chosen(arguments, "--contexts", "refuse", "device",
                                outer != nullptr && outer->own_contexts);
     const ReservationRequest reservation = reservation_request(arguments);
@@ -223,7 +227,7 @@ Report run_exec(const Arguments& arguments) {
     if (!reservation.quiet)
         warn_of_old_loader();
 
-    set_environment(exec::kPlanVariable, exec::write_plan(plan));
+    set_environment(interpose::kPlanVariable, interpose::write_plan(plan));
     set_environment("LD_AUDIT", auditors_with(libraries.auditor));
     set_environment("GLIBC_TUNABLES", tunables_with_reserve());
     if (const std::string spec = open_simulation(driver); !spec.empty())

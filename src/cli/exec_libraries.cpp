@@ -66,8 +66,8 @@ Library opened(const gcx_driver_info& driver) {
 
 ExecLibraries find_exec_libraries() {
     const std::string folder = folder_of_libgcx();
-    ExecLibraries libraries{find_beside(folder, "exec", "libgcx-audit.so"),
-                            find_beside(folder, "shim", "libgcx-shim.so")};
+    ExecLibraries libraries{find_beside(folder, "interpose", "libgcx-audit.so"),
+                            find_beside(folder, "interpose", "libgcx-shim.so")};
     // The loader takes several auditors apart at the colons.
     if (libraries.auditor.find(':') != std::string::npos)
         throw Failure(GCX_ERROR_INVALID_VALUE,

@@ -89,11 +89,12 @@ int32_t device_named(const std::string& name, int32_t count) {
     return found[0];
 }
 
-const exec::DevicePart* part_around(const exec::Plan* around, const gcx_device_info& device) {
+const interpose::DevicePart* part_around(const interpose::Plan* around,
+                                         const gcx_device_info& device) {
     return around == nullptr ? nullptr : around->find(device.uuid);
 }
 
-const FamilyName& family_around(const exec::DevicePart& around, const FamilyName* wanted) {
+const FamilyName& family_around(const interpose::DevicePart& around, const FamilyName* wanted) {
     const auto* const found =
         std::find_if(family_names.begin(), family_names.end(),
                      [&](const FamilyName& name) { return name.family == around.family; });
@@ -112,7 +113,7 @@ Family family_of(int32_t device, const FamilyName& name) {
     return std::move(*family);
 }
 
-gcx_resource sms_around(const Family& family, const exec::DevicePart& around, int32_t device) {
+gcx_resource sms_around(const Family& family, const interpose::DevicePart& around, int32_t device) {
     if (around.family_atoms != family.atoms.size())
         throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
                       format("device %d has %zu atoms, the partition around was made on one of %u: "
@@ -146,7 +147,7 @@ struct Reach {
 };
 
 Reach reach_of(int32_t device, uint32_t sm_count, gcx_sm_family family,
-               const exec::DevicePart* around) {
+               const interpose::DevicePart* around) {
     Reach reach{.label = format("device %d", device),
                 .device = device_info(device),
                 .sm_count = sm_count,
@@ -273,7 +274,7 @@ std::string refusal_text(const ExecPart& part, const ReservationRequest& wish, c
 
 // Takes the SMs from all processes that ask; they are the command's until its last process ends.
 gcx_resource reservation_sms(ExecPart& part, const FamilyName& name, const ReservationRequest& wish,
-                             const exec::DevicePart* around, Clock::time_point wait_end) {
+                             const interpose::DevicePart* around, Clock::time_point wait_end) {
     gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
     params.flags = GCX_RESERVATION_INHERIT;
     params.family = name.family;
@@ -360,10 +361,10 @@ gcx_mps_state mps_state(int32_t device) {
 }
 
 ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* wanted, bool exact,
-                   const exec::Plan* plan_around, const ReservationRequest& reservation,
+                   const interpose::Plan* plan_around, const ReservationRequest& reservation,
                    Clock::time_point wait_end) {
     const gcx_device_info info = device_info(device);
-    const exec::DevicePart* const around = part_around(plan_around, info);
+    const interpose::DevicePart* const around = part_around(plan_around, info);
     const FamilyName& name = around != nullptr   ? family_around(*around, wanted)
                              : wanted != nullptr ? *wanted
                                                  : family_names[0];
@@ -414,7 +415,8 @@ std::map<int32_t, SmShare> shares_by_device(const ExecLayout& layout) {
 } // namespace
 
 std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family, bool exact,
-                                 const exec::Plan* around, const ReservationRequest& reservation) {
+                                 const interpose::Plan* around,
+                                 const ReservationRequest& reservation) {
     // In an order that is every process's, whatever ordinals it sees the devices by, so that two
     // that wait for several devices don't wait for each other.
     std::map<std::string, std::pair<int32_t, SmShare>> by_uuid;

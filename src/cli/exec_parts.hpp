@@ -3,7 +3,7 @@
 
 #include "cli/exec_layout.hpp"
 #include "cli/layout.hpp"
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <chrono>
 #include <string>
@@ -18,7 +18,7 @@ struct ExecPart {
     bool held = false;      // by this gcx exec: no other process that asks is given them
     bool nested = false;    // it is a part of what the gcx exec around holds
     gcx_mps_state mps = GCX_MPS_UNKNOWN;
-    exec::DevicePart plan;
+    interpose::DevicePart plan;
 };
 
 // How SMs are kept from other processes. Holds outlive this process's image: the command has them.
@@ -33,7 +33,8 @@ struct ReservationRequest {
 // partition around. around is the plan in which gcx exec itself runs, null if none: what is given
 // is a part of what that one has. exact: throws Failure where a count would be rounded.
 std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family, bool exact,
-                                 const exec::Plan* around, const ReservationRequest& reservation);
+                                 const interpose::Plan* around,
+                                 const ReservationRequest& reservation);
 
 // "24 of the 132 SMs of device 0 (NVIDIA H100 80GB HBM3)".
 std::string describe(const ExecPart& part);

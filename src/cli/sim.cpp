@@ -4,7 +4,7 @@
 #include "cli/report.hpp"
 #include "cli/run_command.hpp"
 #include "cli/text.hpp"
-#include "exec/plan.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <gcx_sim.h>
 
@@ -121,9 +121,9 @@ void put_libcuda_first(const Simulator& simulator) {
 // Takes the auditor of a gcx exec around this command out of the environment, which would put that
 // one's driver in the simulated driver's place.
 void leave_partition() {
-    if (std::getenv(exec::kPlanVariable) == nullptr)
+    if (std::getenv(interpose::kPlanVariable) == nullptr)
         return;
-    unsetenv(exec::kPlanVariable);
+    unsetenv(interpose::kPlanVariable);
     const char* const before = std::getenv("LD_AUDIT");
     std::string others;
     for (std::string_view rest = before != nullptr ? before : ""; !rest.empty();) {

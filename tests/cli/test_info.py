@@ -153,7 +153,7 @@ def test_info_inside_gcx_exec_names_the_partition() -> None:
         ("gcx-exec-9 x", "doesn't begin with gcx-exec-1"),
         ("", "doesn't begin with gcx-exec-1"),
         ("gcx-exec-1 driver=/x shim=/x", "names no device"),
-        ("gcx-exec-1 sms=\x1b[2J", "sms=\\x1b[2J means nothing here"),
+        ("gcx-exec-1 sms=\x1b[2J", "sms=\\x1b[2J is unknown here"),
     ],
 )
 def test_info_with_a_damaged_plan_names_no_partition(plan: str, why: str) -> None:

@@ -10,8 +10,9 @@ use crate::{fail, link, required};
 /// The folders of src/ that make the library; the others are the simulated driver and the command.
 const FOLDERS: [&str; 5] = ["base", "driver", "core", "probe", "api"];
 
-/// What the library has of exec/, whose other files are those of `gcx exec`.
-const OF_EXEC: [&str; 4] = ["counting.cpp", "facade.cpp", "library_search.cpp", "plan.cpp"];
+/// The files of interpose/ that are part of the library; the others belong to `gcx exec`.
+const OF_INTERPOSE: [&str; 4] =
+    ["count_reporting.cpp", "exec_plan.cpp", "library_search.cpp", "stub_library.cpp"];
 
 const SOURCES_OF_UNIT: usize = 12;
 
@@ -32,7 +33,7 @@ pub fn library(include: &Path) {
     compiler.option("-DGCX_BUILT_BY_CARGO");
     let mut of_library: Vec<PathBuf> =
         FOLDERS.iter().flat_map(|folder| sources(&source.join(folder))).collect();
-    of_library.extend(OF_EXEC.iter().map(|file| source.join("exec").join(file)));
+    of_library.extend(OF_INTERPOSE.iter().map(|file| source.join("interpose").join(file)));
     let objects = compiler.objects(&units("unit", &of_library, &out), &out);
     archive(&objects, &out.join("libgcx.a"));
     link::statically(&out);

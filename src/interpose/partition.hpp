@@ -1,0 +1,142 @@
+// How a program that `gcx exec` starts meets gcx
+//
+// 1. Environment. `gcx exec` sets GCX_EXEC_PLAN (exec_plan.hpp) and LD_AUDIT=libgcx-audit.so, and
+//    then becomes the program.
+// 2. Loading. When anything opens libcuda, the audit library (audit.cpp) gives the loader a stub
+//    library (stub_library.hpp). That one depends on libgcx-shim.so and on the real libcuda
+//    (real_driver.hpp), so that the shim's functions, the hooks, replace the driver's.
+// 3. Lookup. cudart finds functions by cuGetProcAddress, which is a hook too (entry_points.cpp).
+//    entry_points.inc lists all hooks.
+// 4. Contexts. The shim creates one green context per partitioned device when the program first
+//    retains the device's primary context (hooks_context.cpp). Where the program makes the primary
+//    context current, the green context becomes current. Where the driver returns the green
+//    context, the program gets the primary one. So work in all streams that it creates, and in the
+//    legacy default stream, runs on the partition's SMs.
+// 5. Lazy initialization. cudart can make the primary context current without a hook. Hooks of the
+//    functions that come before any launch put the green context in its place (lazy_init.cpp).
+// 6. Per-thread default streams. The driver refuses them in a green context. Hooks of all functions
+//    with a stream replace them with a stream of the thread (hooks_stream.cpp).
+// 7. Graphs. Nodes that name the primary context get the green one (hooks_graph.cpp).
+// 8. Counts. The program sees the partition's SM count as the device's (hooks_count.cpp). It also
+//    sees the partition as the device's resource, so that green contexts of the program are parts
+//    of the partition (hooks_green_context.cpp).
+//
+// This header: the partitions of the plan in this process, which all of the above share.
+#pragma once
+
+#include "driver/cuda_api.h"
+
+#include "interpose/exec_plan.hpp"
+
+#include <gcx.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+namespace gcx::interpose {
+
+// A destroyed green context and the primary context that the program saw instead. It can still be
+// current in a thread.
+struct FormerContext {
+    std::atomic<CUcontext> green{nullptr};
+    std::atomic<CUcontext> primary{nullptr};
+};
+
+struct Partition {
+    explicit Partition(const DevicePart& part) : planned(part) {}
+
+    const DevicePart planned;
+    // Null before the partition's context exists and after a reset of the device.
+    std::atomic<CUcontext> primary{nullptr};
+    std::atomic<CUcontext> green{nullptr};
+    std::atomic<CUdevice> device{-1};      // known once the program has used the device
+    std::atomic<uint32_t> retains{0};      // the program's, of the primary context
+    std::array<FormerContext, 32> former;  // the latest ones
+    std::atomic<uint32_t> former_count{0}; // counts all of them
+    std::atomic<uint64_t> generation{0};   // of thread_streams, which are all destroyed at once
+    std::mutex mutex;                      // guards the members below and changes of those above
+    std::vector<CUstream> thread_streams;  // of all threads, see get_thread_stream()
+    gcx_context context = nullptr;
+    gcx_reservation reservation = nullptr; // kept until the process ends
+};
+
+// Returns the plan. Prints a message and returns null if it is missing or damaged.
+const Plan* plan();
+
+// Finds the partition of a device, or null if the plan does not name the device. If this fails, the
+// caller must fail too: otherwise the program would run outside of its partition.
+CUresult find_partition(CUdevice device, Partition** found);
+
+// Finds the partition of the device with this primary context, or null. Asks the driver for primary
+// contexts that no hook has seen yet.
+CUresult find_partition_by_primary(CUcontext context, Partition** found);
+
+// Returns the partition with this green context, or null.
+Partition* find_partition_by_green(CUcontext context);
+
+// Creates the partition's green context unless it exists. The device's primary context must be
+// active. Prints a message on failure.
+CUresult create_green_context(Partition& partition);
+
+// Destroys the green context. It must not be current in the calling thread. Requires the lock.
+CUresult destroy_green_context(Partition& partition);
+
+// Records that the green context was destroyed, by gcx or by the driver. Requires the lock.
+void forget_green_context(Partition& partition);
+
+// Returns the context to give the driver for one that the program names: the green context for a
+// primary one, once it exists.
+CUcontext to_driver(CUcontext context);
+
+// Returns the context to give the program for one that the driver names: the reverse.
+CUcontext to_program(CUcontext context);
+
+// Forgets a former green context, since a new context has the same handle.
+void forget_former_context(CUcontext context);
+
+// Makes the green context current if its primary context is current in the calling thread, or a
+// former green context of it. The first happens when cudart bypasses cuCtxSetCurrent, the second
+// after a reset.
+CUresult enter_partition();
+
+// Finds the calling thread's stream that replaces the per-thread default stream in the partition
+// whose context is current. Creates it at its first use. Finds null if no partition is current.
+// Like the per-thread default stream it is a blocking stream: it and the legacy default stream wait
+// for each other. It is destroyed with the thread or by a reset of the device.
+CUresult get_thread_stream(CUstream* found);
+
+// Returns whether a stream argument means the per-thread default stream. In the variants of
+// functions for per-thread default streams (_ptsz), NULL does too.
+template <bool kNullIsPerThread>
+constexpr bool is_per_thread(CUstream stream) {
+    return stream == CU_STREAM_PER_THREAD || (kNullIsPerThread && stream == nullptr);
+}
+
+// Replaces a stream argument that means the per-thread default stream.
+template <bool kNullIsPerThread>
+CUresult replace_per_thread(CUstream* stream) {
+    CUstream replacement = nullptr;
+    if (!is_per_thread<kNullIsPerThread>(*stream))
+        return CUDA_SUCCESS;
+    const CUresult result = get_thread_stream(&replacement);
+    if (result == CUDA_SUCCESS && replacement != nullptr)
+        *stream = replacement;
+    return result;
+}
+
+// Destroys the thread streams of a partition. Requires the lock.
+void destroy_thread_streams(Partition& partition);
+
+// Returns whether the program has green contexts, on any device or on this one.
+bool program_has_green_contexts();
+bool program_has_green_contexts(CUdevice device);
+
+// Forgets the program's green contexts after a reset of their device.
+void forget_program_green_contexts(CUdevice device);
+
+// Prints a line like "gcx exec: ..." on standard error.
+void log_line(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+} // namespace gcx::interpose
