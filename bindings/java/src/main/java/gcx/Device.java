@@ -96,8 +96,8 @@ public record Device(int ordinal) {
   }
 
   /**
-   * Takes SMs that no other process has, without waiting: {@link #reserve(ReservationParams)} of a count
-   * alone.
+   * Takes SMs that no other process has, without waiting: {@link #reserve(ReservationParams)} of a
+   * count alone.
    *
    * @param smCount SMs, at least 1, rounded up to whole atoms
    * @return the reservation, to be closed by the caller
@@ -122,8 +122,8 @@ public record Device(int ordinal) {
    *     many may enter it
    * @throws GcxException.ResourceConfiguration the device has not so many SMs, whoever holds them
    * @throws GcxException.NotSupported the max-cluster family on a device that has none
-   * @throws GcxException.InvalidValue a family that has no reservations, a name or path that is too long,
-   *     a path that is not absolute; a minimum beyond those asked for
+   * @throws GcxException.InvalidValue a family that has no reservations, a name or path that is too
+   *     long, a path that is not absolute; a minimum beyond those asked for
    * @throws GcxException the folder isn't there or can't be written, or a file in it can't be
    *     believed ({@link Result#OPERATING_SYSTEM})
    */

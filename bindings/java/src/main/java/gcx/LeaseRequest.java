@@ -11,8 +11,8 @@ import java.util.Objects;
  *     of the rest one atom
  * @param isShared whether others that are shared may have its SMs too
  * @param exclusiveSmCount of a shared one: so many of the SMs are its alone
- * @param requireWorkqueues whether a driver is refused that has no queues of its own for it, before CUDA
- *     13.1
+ * @param requireWorkqueues whether a driver is refused that has no queues of its own for it, before
+ *     CUDA 13.1
  * @param family the family of its atoms: coscheduled, fine or max-cluster; {@link SmFamily#NONE}:
  *     the reservation's of a lease in a {@link Reservation}, else coscheduled
  * @param timeout how long to wait, in milliseconds rounded up: zero doesn't; {@link #FOREVER}, and
@@ -89,7 +89,15 @@ public record LeaseRequest(
    */
   public LeaseRequest withMinimum(long count) {
     return new LeaseRequest(
-        smCount, count, isShared, exclusiveSmCount, requireWorkqueues, family, timeout, cancel, name);
+        smCount,
+        count,
+        isShared,
+        exclusiveSmCount,
+        requireWorkqueues,
+        family,
+        timeout,
+        cancel,
+        name);
   }
 
   /**
@@ -109,7 +117,15 @@ public record LeaseRequest(
    */
   public LeaseRequest withSharing(long exclusiveCount) {
     return new LeaseRequest(
-        smCount, minSmCount, true, exclusiveCount, requireWorkqueues, family, timeout, cancel, name);
+        smCount,
+        minSmCount,
+        true,
+        exclusiveCount,
+        requireWorkqueues,
+        family,
+        timeout,
+        cancel,
+        name);
   }
 
   /**
@@ -132,7 +148,15 @@ public record LeaseRequest(
    */
   public LeaseRequest withFamily(SmFamily other) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, other, timeout, cancel, name);
+        smCount,
+        minSmCount,
+        isShared,
+        exclusiveSmCount,
+        requireWorkqueues,
+        other,
+        timeout,
+        cancel,
+        name);
   }
 
   /**
@@ -143,7 +167,15 @@ public record LeaseRequest(
    */
   public LeaseRequest withTimeout(Duration duration) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, family, duration, cancel, name);
+        smCount,
+        minSmCount,
+        isShared,
+        exclusiveSmCount,
+        requireWorkqueues,
+        family,
+        duration,
+        cancel,
+        name);
   }
 
   /**
@@ -154,7 +186,15 @@ public record LeaseRequest(
    */
   public LeaseRequest withCancel(Cancel given) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, family, timeout, given, name);
+        smCount,
+        minSmCount,
+        isShared,
+        exclusiveSmCount,
+        requireWorkqueues,
+        family,
+        timeout,
+        given,
+        name);
   }
 
   /**
@@ -165,7 +205,15 @@ public record LeaseRequest(
    */
   public LeaseRequest withName(String text) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, family, timeout, cancel, text);
+        smCount,
+        minSmCount,
+        isShared,
+        exclusiveSmCount,
+        requireWorkqueues,
+        family,
+        timeout,
+        cancel,
+        text);
   }
 
   /** The handle of a lease; the token, or null, gives the wait up. */
@@ -197,6 +245,7 @@ public record LeaseRequest(
   }
 
   private int flags() {
-    return (isShared ? Raw.GCX_LEASE_SHARED : 0) | (requireWorkqueues ? Raw.GCX_LEASE_REQUIRE_WORKQUEUES : 0);
+    return (isShared ? Raw.GCX_LEASE_SHARED : 0)
+        | (requireWorkqueues ? Raw.GCX_LEASE_REQUIRE_WORKQUEUES : 0);
   }
 }

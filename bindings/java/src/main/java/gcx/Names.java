@@ -163,7 +163,8 @@ final class Names {
                   SmFamily family = SmFamily.of(Integer.parseInt(call.group(2)));
                   return "new Device(" + call.group(1) + ").mapSms(SmFamily." + family + ")";
                 });
-    String request = text.startsWith("gcx_reservation_acquire") ? "ReservationParams" : "LeaseRequest";
+    String request =
+        text.startsWith("gcx_reservation_acquire") ? "ReservationParams" : "LeaseRequest";
     String named =
         FIELD
             .matcher(mapped)

@@ -6,16 +6,18 @@ import java.util.Objects;
 
 /**
  * SMs of a device that no other process has: the processes of a host agree on them, as long as all
- * take theirs in the same folder. Nobody is bound by it who takes none. {@link Device#reserve(long)}
- * makes them.
+ * take theirs in the same folder. Nobody is bound by it who takes none. {@link
+ * Device#reserve(long)} makes them.
  *
- * <p>Under MPS, reservations of two processes are different SMs. Without it processes take turns on the
- * whole device and reservations isolate nothing, of which the log has a warning; {@link Device#mps} tells.
+ * <p>Under MPS, reservations of two processes are different SMs. Without it processes take turns on
+ * the whole device and reservations isolate nothing, of which the log has a warning; {@link
+ * Device#mps} tells.
  *
- * <p>A reservation ends when its last process has closed it or has ended, however it ended. Work that
- * still runs then goes on, on SMs that somebody else may have: so close contexts first, or wait for
- * them. A lease of {@link #acquire(LeaseRequest)} keeps the reservation; a context of {@link #sms()}
- * doesn't, so the program keeps a reference to the reservation for as long, else the collector closes it.
+ * <p>A reservation ends when its last process has closed it or has ended, however it ended. Work
+ * that still runs then goes on, on SMs that somebody else may have: so close contexts first, or
+ * wait for them. A lease of {@link #acquire(LeaseRequest)} keeps the reservation; a context of
+ * {@link #sms()} doesn't, so the program keeps a reference to the reservation for as long, else the
+ * collector closes it.
  *
  * <p>Every method may be called from any thread, at any time. Tested on the simulated driver alone
  * so far.
@@ -26,8 +28,8 @@ public final class Reservation extends Owned {
   }
 
   /**
-   * Joins a reservation that another process, or this one, has: it lasts until all who joined have given
-   * it up. Opens no driver.
+   * Joins a reservation that another process, or this one, has: it lasts until all who joined have
+   * given it up. Opens no driver.
    *
    * @param token what {@link #token()} gave there
    * @return the reservation, to be closed by the caller
@@ -41,8 +43,8 @@ public final class Reservation extends Owned {
   }
 
   /**
-   * The reservations of the folder of GCX_RESERVATION_DIR or, if that isn't set, of the user's own one: {@link
-   * #live(Path)}.
+   * The reservations of the folder of GCX_RESERVATION_DIR or, if that isn't set, of the user's own
+   * one: {@link #live(Path)}.
    *
    * @return what lives and what waits
    */
@@ -65,8 +67,8 @@ public final class Reservation extends Owned {
 
   /**
    * What another process joins the reservation by, see {@link #join}: to be handed to it in its
-   * environment or on its command line. It is the path of the reservation's file, so that it works where
-   * that path leads to the same folder.
+   * environment or on its command line. It is the path of the reservation's file, so that it works
+   * where that path leads to the same folder.
    *
    * @return the token
    */
@@ -105,7 +107,8 @@ public final class Reservation extends Owned {
   }
 
   /**
-   * Acquires SMs of the reservation, without waiting: {@link #acquire(LeaseRequest)} of a count alone.
+   * Acquires SMs of the reservation, without waiting: {@link #acquire(LeaseRequest)} of a count
+   * alone.
    *
    * @param smCount SMs, at least 1, rounded up to whole atoms
    * @return the lease, to be closed by the caller
@@ -115,16 +118,18 @@ public final class Reservation extends Owned {
   }
 
   /**
-   * {@link Device#acquire(LeaseRequest)} out of the reservation's SMs alone, and so are the lease's later
-   * changes: leases of a reservation change only together with leases of the same reservation. The lease keeps
-   * the reservation, when this is closed too. A lease that was acquired without a reservation may have the same
-   * SMs as a reservation, but never as another lease.
+   * {@link Device#acquire(LeaseRequest)} out of the reservation's SMs alone, and so are the lease's
+   * later changes: leases of a reservation change only together with leases of the same
+   * reservation. The lease keeps the reservation, when this is closed too. A lease that was
+   * acquired without a reservation may have the same SMs as a reservation, but never as another
+   * lease.
    *
    * @param request which SMs, and how long to wait for them
    * @return the lease, to be closed by the caller
    * @throws GcxException.AlreadyAcquired other leases have the SMs, or wait for them
    * @throws GcxException.NotPermitted the wait was given up
-   * @throws GcxException.ResourceConfiguration the reservation has not so many SMs; or as {@link #sms}
+   * @throws GcxException.ResourceConfiguration the reservation has not so many SMs; or as {@link
+   *     #sms}
    * @throws GcxException.NoDevice this process doesn't see the device
    * @throws GcxException.InvalidValue the request is of another family than the reservation
    */

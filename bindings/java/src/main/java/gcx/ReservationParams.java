@@ -17,8 +17,8 @@ import java.util.Objects;
  *     thread that waits
  * @param name for messages and lists: up to 63 bytes of UTF-8; empty: none
  * @param folder where the processes agree, an absolute path: one of the user's own, of mode 700, or
- *     a group's, of mode 2770 or 3770; null: GCX_RESERVATION_DIR of the environment or, if that isn't
- *     set, the user's usual one
+ *     a group's, of mode 2770 or 3770; null: GCX_RESERVATION_DIR of the environment or, if that
+ *     isn't set, the user's usual one
  */
 public record ReservationParams(
     long smCount,

@@ -16,7 +16,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A reservation that another process joins, under MPS, and that ends when the process is killed. */
+/**
+ * A reservation that another process joins, under MPS, and that ends when the process is killed.
+ */
 @Timeout(60)
 class ReservationProcessTest {
   private static final String NAME = "zwölf \uD83D\uDE00";
@@ -61,7 +63,8 @@ class ReservationProcessTest {
       held.close();
       List<LiveReservation> live = Reservation.live(folder);
       assertEquals(2, live.size());
-      LiveReservation own = live.stream().filter(one -> one.mps() == MpsState.ON).findAny().orElseThrow();
+      LiveReservation own =
+          live.stream().filter(one -> one.mps() == MpsState.ON).findAny().orElseThrow();
       assertEquals((int) other.pid(), own.pid());
       assertEquals(100.0, own.mpsThreadPercentage());
       refused(
@@ -98,7 +101,10 @@ class ReservationProcessTest {
     }
   }
 
-  /** What gcx exec tells its command about the SMs of a reservation, as reservation_parts_test.cpp has it. */
+  /**
+   * What gcx exec tells its command about the SMs of a reservation, as reservation_parts_test.cpp
+   * has it.
+   */
   private static String planAround(LiveReservation outer, String token) {
     String atoms = outer.atoms().stream().map(String::valueOf).collect(Collectors.joining(","));
     return "gcx-exec-1 driver=/x shim=/x device="

@@ -77,7 +77,8 @@ class ReservationTest {
   void nobodyElseHasTheSms() {
     Instant before = Instant.now().minusSeconds(1);
     try (Reservation one = device.reserve(asked(22).withName("one"));
-        Reservation two = device.reserve(ReservationParams.rest().withFolder(folder).withName(NAME))) {
+        Reservation two =
+            device.reserve(ReservationParams.rest().withFolder(folder).withName(NAME))) {
       ReservationInfo info = one.info();
       assertEquals(
           new ReservationInfo(
@@ -137,7 +138,8 @@ class ReservationTest {
               GcxException.AlreadyAcquired.class,
               "\"one\" of process " + expected.pid(),
               () -> device.reserve(asked(8)));
-      assertTrue(error.getMessage().startsWith("Device.reserve: asked for 8 SMs"), error::getMessage);
+      assertTrue(
+          error.getMessage().startsWith("Device.reserve: asked for 8 SMs"), error::getMessage);
       assertTrue(error.getMessage().contains("ReservationParams.withMinimum to accept fewer"));
       // Another device's SMs are others.
       try (Reservation elsewhere = new Device(1).reserve(asked(132))) {
@@ -164,7 +166,10 @@ class ReservationTest {
         () -> new ReservationParams(0, 0, SmFamily.COSCHEDULED, Duration.ZERO, null, "", null));
     refused(invalid, "-1 is no number of SMs", () -> ReservationParams.of(-1));
     refused(invalid, "before now", () -> asked(8).withTimeout(Duration.ofNanos(-1)));
-    refused(invalid, "ReservationParams.minSmCount is 16", () -> device.reserve(asked(8).withMinimum(16)));
+    refused(
+        invalid,
+        "ReservationParams.minSmCount is 16",
+        () -> device.reserve(asked(8).withMinimum(16)));
     refused(invalid, "63 bytes", () -> device.reserve(asked(8).withName("x".repeat(64))));
     refused(invalid, "the character 0", () -> device.reserve(asked(8).withName("a\0b")));
     for (SmFamily family : List.of(SmFamily.STRUCTURED, SmFamily.FOREIGN)) {
@@ -290,7 +295,9 @@ class ReservationTest {
     waits[0].interrupt();
     assertTrue(interrupted.get().getMessage().contains("cancelled by Thread.interrupt"));
     refused(
-        GcxException.NotPermitted.class, "", () -> device.reserve(waiting.withCancel(cancel)).close());
+        GcxException.NotPermitted.class,
+        "",
+        () -> device.reserve(waiting.withCancel(cancel)).close());
     untilListed(2);
     assertFalse(first.isDone());
     held.close();

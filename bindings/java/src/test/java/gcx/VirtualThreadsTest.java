@@ -72,7 +72,10 @@ class VirtualThreadsTest {
 
     public static void main(String[] arguments) throws Exception {
       Device device = new Device(0);
-      Reservation reservation = arguments[0].equals("lease-of-reservation") ? device.reserve(ReservationParams.rest()) : null;
+      Reservation reservation =
+          arguments[0].equals("lease-of-reservation")
+              ? device.reserve(ReservationParams.rest())
+              : null;
       ExecutorService pool = virtualThreads();
       CountDownLatch held = new CountDownLatch(1);
       CountDownLatch served = new CountDownLatch(WAITS);
@@ -101,7 +104,8 @@ class VirtualThreadsTest {
     /** All SMs without a wait, or 8 with one. */
     private static Owned taken(Device device, Reservation reservation, String what, Duration wait) {
       if (what.equals("reservation")) {
-        ReservationParams request = wait.isZero() ? ReservationParams.rest() : ReservationParams.of(8);
+        ReservationParams request =
+            wait.isZero() ? ReservationParams.rest() : ReservationParams.of(8);
         return device.reserve(request.withTimeout(wait));
       }
       LeaseRequest request = wait.isZero() ? LeaseRequest.rest() : LeaseRequest.of(8);
