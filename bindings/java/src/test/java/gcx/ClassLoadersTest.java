@@ -24,13 +24,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Several class loaders of one JVM that have the package, as applications of one server have. */
+/** Several class loaders of one JVM that have the package, like the applications of a server. */
 class ClassLoadersTest {
   private static final String REFUSED = "refused";
 
   @TempDir Path folder;
 
-  /** One class loader's package, and what its log receiver was given. */
+  /** The package in a class loader. */
   private static final class Application {
     final URLClassLoader loader;
 
@@ -46,14 +46,14 @@ class ClassLoadersTest {
       return loader.loadClass("gcx." + name);
     }
 
-    /** Counts messages that tell of a request that can't be met. */
+    /** Sets a receiver that counts the messages about requests for too many SMs. */
     void setLog(AtomicInteger count) throws ReflectiveOperationException {
       Object receiver =
           Proxy.newProxyInstance(
               loader,
               new Class<?>[] {of("LogReceiver")},
               (proxy, method, arguments) -> {
-                if (arguments[1].toString().contains("asked for 1000 SMs")) {
+                if (arguments[1].toString().contains("1000 SMs")) {
                   count.incrementAndGet();
                 }
                 return null;
@@ -63,23 +63,23 @@ class ClassLoadersTest {
           .invoke(null, of("LogLevel").getField("DEBUG").get(null), receiver);
     }
 
-    /** Asks for more SMs than there are, which the log has a message of. */
-    String ask() throws ReflectiveOperationException {
+    /** Requests more SMs than the device has, which logs a message. */
+    String request() throws ReflectiveOperationException {
       Object device = of("Device").getConstructor(int.class).newInstance(0);
       try {
         of("Device").getMethod("acquire", long.class).invoke(device, 1000L);
-        return "given";
+        return "acquired";
       } catch (InvocationTargetException refused) {
         return refused.getCause() instanceof RuntimeException ? REFUSED : refused.toString();
       }
     }
   }
 
-  /** Makes an application that sets a receiver; nothing refers to it afterwards. */
+  /** Creates an application that sets a receiver, and leaves it to the collector. */
   private static WeakReference<ClassLoader> deploy(AtomicInteger count) throws Exception {
     Application application = new Application();
     application.setLog(count);
-    application.ask();
+    application.request();
     application.loader.close();
     return new WeakReference<>(application.loader);
   }
@@ -88,44 +88,44 @@ class ClassLoadersTest {
   static final class Unload {
     public static void main(String[] arguments) throws Exception {
       Application other = new Application();
-      other.ask();
+      other.request();
       AtomicBoolean end = new AtomicBoolean();
       ExecutorService pool = Executors.newCachedThreadPool();
       List<Future<Integer>> working = new ArrayList<>();
       for (int i = 0; i < 3; i++) {
-        working.add(pool.submit(() -> askUntil(end, other)));
+        working.add(pool.submit(() -> requestUntil(end, other)));
       }
       int collected = 0;
       for (int round = 0; round < 6; round++) {
         WeakReference<ClassLoader> loader = pool.submit(() -> deploy(new AtomicInteger())).get();
-        // Compiled code that runs may keep one.
+        // Compiled code that is running may keep one reachable.
         for (int i = 0; i < 100 && loader.get() != null; i++) {
           System.gc();
           TimeUnit.MILLISECONDS.sleep(20);
         }
         collected += loader.get() == null ? 1 : 0;
-        other.ask();
+        other.request();
       }
-      System.out.println("collected beside others' calls: " + (collected > 0));
+      System.out.println("collected during calls: " + (collected > 0));
       end.set(true);
       for (Future<Integer> worker : working) {
         worker.get();
       }
       pool.shutdown();
       untilOneBridgeIsLeft();
-      System.out.println(other.ask());
+      System.out.println(other.request());
     }
 
-    private static int askUntil(AtomicBoolean end, Application application) throws Exception {
-      int asked = 0;
+    private static int requestUntil(AtomicBoolean end, Application application) throws Exception {
+      int requested = 0;
       while (!end.get()) {
-        application.ask();
-        asked++;
-        if (asked % 16 == 0) {
-          TimeUnit.MILLISECONDS.sleep(1); // the collector runs beside this
+        application.request();
+        requested++;
+        if (requested % 16 == 0) {
+          TimeUnit.MILLISECONDS.sleep(1); // so that the collector can run
         }
       }
-      return asked;
+      return requested;
     }
 
     private static long bridges() throws IOException {
@@ -145,13 +145,13 @@ class ClassLoadersTest {
   }
 
   @Test
-  void receiver_classLoaderCollected_isForgotten() throws Exception {
+  void receiverOfCollectedClassLoaderIsForgotten() throws Exception {
     assertEquals(
-        List.of("collected beside others' calls: true", "bridges: 1", REFUSED),
+        List.of("collected during calls: true", "bridges: 1", REFUSED),
         Child.of(Unload.class.getName()).run(0));
   }
 
-  /** Two applications; prints how many messages each receiver was given. */
+  /** Prints how many messages the receivers of two applications got. */
   static final class Share {
     public static void main(String[] arguments) throws Exception {
       Application first = new Application();
@@ -159,21 +159,21 @@ class ClassLoadersTest {
       AtomicInteger byFirst = new AtomicInteger();
       AtomicInteger bySecond = new AtomicInteger();
       first.setLog(byFirst);
-      first.ask();
-      second.ask();
-      Thread thread = new Thread(() -> askQuietly(second));
+      first.request();
+      second.request();
+      Thread thread = new Thread(() -> requestQuietly(second));
       thread.start();
       thread.join();
       System.out.println(byFirst + " " + bySecond);
       second.setLog(bySecond);
-      first.ask();
-      second.ask();
+      first.request();
+      second.request();
       System.out.println(byFirst + " " + bySecond);
     }
 
-    private static void askQuietly(Application application) {
+    private static void requestQuietly(Application application) {
       try {
-        application.ask();
+        application.request();
       } catch (ReflectiveOperationException impossible) {
         throw new AssertionError(impossible);
       }
@@ -181,11 +181,11 @@ class ClassLoadersTest {
   }
 
   @Test
-  void receiver_callOfAnotherClassLoader_isCalled() throws Exception {
+  void receiverGetsMessagesOfOtherClassLoaders() throws Exception {
     assertEquals(List.of("3 0", "3 2"), Child.of(Share.class.getName()).run(0));
   }
 
-  /** The first receiver's class loader is collected, the second's stays. */
+  /** Sets a receiver after the first receiver's class loader became unreachable. */
   static final class Outlive {
     public static void main(String[] arguments) throws Exception {
       Application second = new Application();
@@ -195,7 +195,7 @@ class ClassLoadersTest {
       thread.join();
       second.setLog(count);
       Unload.untilOneBridgeIsLeft();
-      second.ask();
+      second.request();
       System.out.println(count);
     }
 
@@ -209,7 +209,7 @@ class ClassLoadersTest {
   }
 
   @Test
-  void receiver_formerReceiverCollected_staysInForce() throws Exception {
+  void receiverStaysWhenAFormerOneIsCollected() throws Exception {
     assertEquals(List.of("bridges: 1", "1"), Child.of(Outlive.class.getName()).run(0));
   }
 
@@ -218,27 +218,27 @@ class ClassLoadersTest {
     public static void main(String[] arguments) throws Exception {
       List<Application> all = List.of(new Application(), new Application(), new Application());
       for (Application application : all) {
-        System.out.println(application.ask());
+        System.out.println(application.request());
       }
     }
   }
 
   /** Uses the package for the first time in many class loaders at once. */
-  static final class Deferred {
+  static final class FirstCalls {
     public static void main(String[] arguments) throws Exception {
       ExecutorService pool = Executors.newCachedThreadPool();
       CyclicBarrier start = new CyclicBarrier(6);
-      List<Future<String>> asked = new ArrayList<>();
+      List<Future<String>> requested = new ArrayList<>();
       for (int i = 0; i < 6; i++) {
         Application application = new Application();
-        asked.add(
+        requested.add(
             pool.submit(
                 () -> {
                   start.await();
-                  return application.ask();
+                  return application.request();
                 }));
       }
-      for (Future<String> one : asked) {
+      for (Future<String> one : requested) {
         System.out.println(one.get());
       }
       pool.shutdown();
@@ -246,9 +246,9 @@ class ClassLoadersTest {
   }
 
   @Test
-  void firstCall_manyClassLoadersAtOnce_succeeds() throws Exception {
+  void firstCallsOfManyClassLoadersSucceed() throws Exception {
     for (int round = 0; round < 4; round++) {
-      assertEquals(Collections.nCopies(6, REFUSED), Child.of(Deferred.class.getName()).run(0));
+      assertEquals(Collections.nCopies(6, REFUSED), Child.of(FirstCalls.class.getName()).run(0));
     }
   }
 
@@ -264,11 +264,11 @@ class ClassLoadersTest {
   }
 
   @Test
-  void libraryPath_furtherClassLoaders_loadCopies() throws Exception {
+  void libraryPathFurtherClassLoadersLoadCopies() throws Exception {
     Path place = unpacked();
     Child child = Child.of(Three.class.getName(), "-Dgcx.library.path=" + place);
     assertEquals(List.of(REFUSED, REFUSED, REFUSED), child.run(0));
-    // With a folder for temporary files that can't be used, of which newer JVMs warn.
+    // Without a usable folder for temporary files, about which newer JVMs warn.
     child =
         Child.of(
             Three.class.getName(),
