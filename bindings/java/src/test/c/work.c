@@ -135,8 +135,8 @@ static void launch(handle stream, int slot, int blocks, int cooperative) {
              probe, (u32)blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
 }
 
-/* Captures a CUgraph: the kernel in the stream at each index records in the slot of that number. The
- * streams after the first fork from it. */
+/* Captures a CUgraph: the kernel in the stream at each index records in the slot of that number.
+ * The streams after the first fork from it. */
 JNIEXPORT jlong JNICALL Java_gcx_Work_capture(JNIEnv* env, jclass caller, jlongArray array,
                                               jint blocks, jboolean cooperative) {
     jlong streams[SLOTS];
