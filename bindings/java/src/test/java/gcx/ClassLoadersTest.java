@@ -3,7 +3,6 @@ package gcx;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.io.IOException;
-import java.io.InputStream;
 import java.lang.ref.WeakReference;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -14,10 +13,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CyclicBarrier;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -75,13 +73,38 @@ class ClassLoadersTest {
     }
   }
 
-  /** Creates an application that sets a receiver, and leaves it to the collector. */
-  private static WeakReference<ClassLoader> deploy(AtomicInteger count) throws Exception {
-    Application application = new Application();
-    application.setLog(count);
-    application.request();
-    application.loader.close();
-    return new WeakReference<>(application.loader);
+  private static <T> FutureTask<T> start(Callable<T> call) {
+    FutureTask<T> task = new FutureTask<>(call);
+    new Thread(task).start();
+    return task;
+  }
+
+  /** Sets a receiver of a new application, which is unreachable afterwards, in another thread. */
+  private static WeakReference<ClassLoader> deploy() throws Exception {
+    return start(
+            () -> {
+              Application application = new Application();
+              application.setLog(new AtomicInteger());
+              application.request();
+              application.loader.close();
+              return new WeakReference<ClassLoader>(application.loader);
+            })
+        .get();
+  }
+
+  private static long bridges() throws IOException {
+    return Files.readAllLines(Path.of("/proc/self/maps")).stream()
+        .filter(line -> line.contains("r-xp") && line.contains("libgcx-java.so"))
+        .count();
+  }
+
+  /** The JVM unloads a class loader's library some time after it has collected the loader. */
+  private static void awaitOneBridge() throws Exception {
+    for (int i = 0; i < 400 && bridges() > 1; i++) {
+      System.gc();
+      TimeUnit.MILLISECONDS.sleep(20);
+    }
+    System.out.println("bridges: " + bridges());
   }
 
   /** The receiver's class loader is collected while threads of another one log. */
@@ -90,29 +113,27 @@ class ClassLoadersTest {
       Application other = new Application();
       other.request();
       AtomicBoolean end = new AtomicBoolean();
-      ExecutorService pool = Executors.newCachedThreadPool();
-      List<Future<Integer>> working = new ArrayList<>();
+      List<FutureTask<Integer>> working = new ArrayList<>();
       for (int i = 0; i < 3; i++) {
-        working.add(pool.submit(() -> requestUntil(end, other)));
+        working.add(start(() -> requestUntil(end, other)));
       }
-      int collected = 0;
+      boolean collected = false;
       for (int round = 0; round < 6; round++) {
-        WeakReference<ClassLoader> loader = pool.submit(() -> deploy(new AtomicInteger())).get();
+        WeakReference<ClassLoader> loader = deploy();
         // Compiled code that is running may keep one reachable.
         for (int i = 0; i < 100 && loader.get() != null; i++) {
           System.gc();
           TimeUnit.MILLISECONDS.sleep(20);
         }
-        collected += loader.get() == null ? 1 : 0;
+        collected |= loader.get() == null;
         other.request();
       }
-      System.out.println("collected during calls: " + (collected > 0));
+      System.out.println("collected during calls: " + collected);
       end.set(true);
-      for (Future<Integer> worker : working) {
+      for (FutureTask<Integer> worker : working) {
         worker.get();
       }
-      pool.shutdown();
-      untilOneBridgeIsLeft();
+      awaitOneBridge();
       System.out.println(other.request());
     }
 
@@ -126,21 +147,6 @@ class ClassLoadersTest {
         }
       }
       return requested;
-    }
-
-    private static long bridges() throws IOException {
-      return Files.readAllLines(Path.of("/proc/self/maps")).stream()
-          .filter(line -> line.contains("r-xp") && line.contains("libgcx-java.so"))
-          .count();
-    }
-
-    /** The JVM unloads a class loader's library some time after it has collected the loader. */
-    static void untilOneBridgeIsLeft() throws Exception {
-      for (int i = 0; i < 400 && bridges() > 1; i++) {
-        System.gc();
-        TimeUnit.MILLISECONDS.sleep(20);
-      }
-      System.out.println("bridges: " + bridges());
     }
   }
 
@@ -161,22 +167,12 @@ class ClassLoadersTest {
       first.setLog(byFirst);
       first.request();
       second.request();
-      Thread thread = new Thread(() -> requestQuietly(second));
-      thread.start();
-      thread.join();
+      start(second::request).get();
       System.out.println(byFirst + " " + bySecond);
       second.setLog(bySecond);
       first.request();
       second.request();
       System.out.println(byFirst + " " + bySecond);
-    }
-
-    private static void requestQuietly(Application application) {
-      try {
-        application.request();
-      } catch (ReflectiveOperationException impossible) {
-        throw new AssertionError(impossible);
-      }
     }
   }
 
@@ -190,21 +186,11 @@ class ClassLoadersTest {
     public static void main(String[] arguments) throws Exception {
       Application second = new Application();
       AtomicInteger count = new AtomicInteger();
-      Thread thread = new Thread(() -> deployQuietly());
-      thread.start();
-      thread.join();
+      deploy();
       second.setLog(count);
-      Unload.untilOneBridgeIsLeft();
+      awaitOneBridge();
       second.request();
       System.out.println(count);
-    }
-
-    private static void deployQuietly() {
-      try {
-        deploy(new AtomicInteger());
-      } catch (Exception problem) {
-        throw new AssertionError(problem);
-      }
     }
   }
 
@@ -213,7 +199,7 @@ class ClassLoadersTest {
     assertEquals(List.of("bridges: 1", "1"), Child.of(Outlive.class.getName()).run(0));
   }
 
-  /** Uses the package in three class loaders. */
+  /** Uses the package in three class loaders, one after the other. */
   static final class Three {
     public static void main(String[] arguments) throws Exception {
       List<Application> all = List.of(new Application(), new Application(), new Application());
@@ -226,22 +212,20 @@ class ClassLoadersTest {
   /** Uses the package for the first time in many class loaders at once. */
   static final class FirstCalls {
     public static void main(String[] arguments) throws Exception {
-      ExecutorService pool = Executors.newCachedThreadPool();
-      CyclicBarrier start = new CyclicBarrier(6);
-      List<Future<String>> requested = new ArrayList<>();
+      CyclicBarrier begin = new CyclicBarrier(6);
+      List<FutureTask<String>> requests = new ArrayList<>();
       for (int i = 0; i < 6; i++) {
         Application application = new Application();
-        requested.add(
-            pool.submit(
+        requests.add(
+            start(
                 () -> {
-                  start.await();
+                  begin.await();
                   return application.request();
                 }));
       }
-      for (Future<String> one : requested) {
+      for (FutureTask<String> one : requests) {
         System.out.println(one.get());
       }
-      pool.shutdown();
     }
   }
 
@@ -252,31 +236,20 @@ class ClassLoadersTest {
     }
   }
 
-  private Path unpacked() throws IOException {
-    Path place = Files.createDirectories(folder.resolve("native/gcx")).getParent();
-    for (String name :
-        List.of("libgcx.so.1", "libgcx-java-log.so.1", "libgcx-java.so", "gcx/libgcx-sim.so")) {
-      try (InputStream library = Gcx.class.getResourceAsStream("/native/linux-x86_64/" + name)) {
-        Files.copy(library, place.resolve(name));
-      }
-    }
-    return place;
-  }
-
   @Test
   void libraryPathFurtherClassLoadersLoadCopies() throws Exception {
-    Path place = unpacked();
-    Child child = Child.of(Three.class.getName(), "-Dgcx.library.path=" + place);
-    assertEquals(List.of(REFUSED, REFUSED, REFUSED), child.run(0));
-    // Without a usable folder for temporary files, about which newer JVMs warn.
-    child =
-        Child.of(
-            Three.class.getName(),
-            "-Dgcx.library.path=" + place,
-            "-Djava.io.tmpdir=" + folder.resolve("missing"));
-    List<String> lines = child.run(0);
-    lines = lines.stream().filter(line -> !line.startsWith("WARNING: java.io.tmpdir")).toList();
-    assertEquals(List.of(REFUSED, REFUSED, REFUSED), lines);
+    Path place = Support.unpack(folder.resolve("native"));
+    for (Path temporary : List.of(folder, folder.resolve("missing"))) {
+      List<String> lines =
+          Child.of(
+                  Three.class.getName(),
+                  "-Dgcx.library.path=" + place,
+                  "-Djava.io.tmpdir=" + temporary)
+              .run(0);
+      // Newer JVMs warn about the missing folder.
+      lines = lines.stream().filter(line -> !line.startsWith("WARNING: java.io.tmpdir")).toList();
+      assertEquals(List.of(REFUSED, REFUSED, REFUSED), lines);
+    }
     try (java.util.stream.Stream<Path> left = Files.list(place)) {
       assertEquals(4, left.count());
     }

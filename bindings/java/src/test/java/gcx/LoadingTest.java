@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -17,8 +16,6 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** How the libraries of the jar are copied and loaded. */
 class LoadingTest {
-  private static final String NATIVE = "/native/linux-x86_64/";
-
   @TempDir Path temporary;
   private Path place;
 
@@ -30,9 +27,6 @@ class LoadingTest {
   /** Uses gcx, and lists the folder for temporary files. */
   static final class Show {
     public static void main(String[] arguments) throws IOException {
-      if (arguments.length > 0) {
-        Gcx.openDriver(arguments[0]);
-      }
       Gcx.version();
       Path place = Path.of(System.getProperty("java.io.tmpdir"));
       try (Stream<Path> files = Files.walk(place)) {
@@ -81,13 +75,7 @@ class LoadingTest {
 
   @Test
   void libraryPathCopiesNothing() throws Exception {
-    Path folder = Files.createDirectories(temporary.resolve("a folder/gcx")).getParent();
-    for (String name :
-        List.of("libgcx.so.1", "libgcx-java-log.so.1", "libgcx-java.so", "gcx/libgcx-sim.so")) {
-      try (InputStream library = Gcx.class.getResourceAsStream(NATIVE + name)) {
-        Files.copy(library, folder.resolve(name));
-      }
-    }
+    Path folder = Support.unpack(temporary.resolve("a folder"));
     Child child = show("-Dgcx.library.path=" + folder);
     child.environment().put("GCX_DRIVER", "sim:h100@13.0");
     assertEquals(List.of(), child.run(0));

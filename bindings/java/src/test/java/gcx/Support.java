@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -53,6 +54,18 @@ final class Support {
   /** Gives a folder the mode that reservations and published leases require. */
   static void makePrivate(Path folder) throws IOException {
     Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
+  }
+
+  /** Copies the libraries of the jar into a new folder. */
+  static Path unpack(Path folder) throws IOException {
+    Files.createDirectories(folder.resolve("gcx"));
+    for (String name :
+        List.of("libgcx.so.1", "libgcx-java-log.so.1", "libgcx-java.so", "gcx/libgcx-sim.so")) {
+      try (InputStream library = Gcx.class.getResourceAsStream("/native/linux-x86_64/" + name)) {
+        Files.copy(library, folder.resolve(name));
+      }
+    }
+    return folder;
   }
 
   static SmResource part(int smCount) {

@@ -9,7 +9,10 @@ import java.util.function.BinaryOperator;
 import java.util.function.IntFunction;
 import java.util.stream.Collectors;
 
-/** One step of a vector: reads its inputs one after another and collects its outputs. */
+/**
+ * One step of a vector: reads its inputs and collects its outputs. All inputs are read before any
+ * call, so that the pieces of an expected message follow the last input that was read.
+ */
 final class VectorStep {
   /** Words of the vectors that Java's constants don't have. */
   private static final Map<String, String> CONSTANTS =
@@ -220,8 +223,9 @@ final class VectorStep {
     switch (operation) {
       case "lease" -> acquire();
       case "resize" -> {
-        List<LeaseSize> sizes = sizes(text());
+        String list = text();
         String flags = text();
+        List<LeaseSize> sizes = sizes(list);
         if (isNumber(flags)) {
           Functions.gcx_lease_resize(sizes, Integer.parseUnsignedInt(flags));
         } else {
@@ -377,8 +381,9 @@ final class VectorStep {
   private void split() throws Exception {
     SmResource of = sms(object());
     String flags = text();
-    List<SmRequest> requests = requests(text());
+    String list = text();
     String name = text();
+    List<SmRequest> requests = requests(list);
     if (isNumber(flags)) {
       Functions.gcx_sm_split(of, requests, Integer.parseUnsignedInt(flags));
       throw new Vectors.Different("a split with unknown flags succeeded");
