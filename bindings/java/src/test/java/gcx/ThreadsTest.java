@@ -18,10 +18,12 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.ToIntFunction;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /**
  * Many threads that use the same objects while others close them or leave them to the collector.
  */
+@Timeout(300)
 class ThreadsTest {
   private static final int THREADS = 6;
   private static final int SLOTS = 6;

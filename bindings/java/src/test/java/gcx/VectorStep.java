@@ -38,10 +38,6 @@ final class VectorStep {
     return inputs[read++];
   }
 
-  private static boolean isNumber(String text) {
-    return text.matches("\\d+");
-  }
-
   private int number() {
     String text = text();
     return text.startsWith("-") ? Integer.parseInt(text) : Integer.parseUnsignedInt(text);
@@ -64,12 +60,6 @@ final class VectorStep {
       Class<E> type, IntFunction<E[]> array, String flags) {
     List<String> words = flags.equals("-") ? List.of() : List.of(flags.split("\\+"));
     return words.stream().map(word -> constant(type, word)).toArray(array);
-  }
-
-  private static int type(String word) {
-    return isNumber(word)
-        ? Integer.parseUnsignedInt(word)
-        : constant(ResourceType.class, word).number;
   }
 
   private static List<String> items(String list) {
@@ -105,9 +95,6 @@ final class VectorStep {
   }
 
   private Object find(String name) {
-    if (name.equals("zero")) {
-      return new SmResource(new byte[Resource.SIZE]);
-    }
     Object found = vector.objects.get(name);
     if (found == null) {
       throw new IllegalArgumentException("there is no " + name);
@@ -120,9 +107,20 @@ final class VectorStep {
     return new SmResource(((Resource) resource).bytes);
   }
 
-  private static Resource resource(byte[] bytes) {
-    SmResource any = new SmResource(bytes);
-    return any.info().type() == ResourceType.SM ? any : new WorkqueueResource(bytes);
+  private static Resource resource(Stream of, String type) {
+    return switch (type) {
+      case "sm" -> of.sms();
+      case "workqueue" -> of.workqueue();
+      default -> of.workqueueConfiguration();
+    };
+  }
+
+  private static Resource resource(Context of, String type) {
+    return switch (type) {
+      case "sm" -> of.sms();
+      case "workqueue" -> of.workqueue();
+      default -> of.workqueueConfiguration();
+    };
   }
 
   private List<LeaseSize> sizes(String list) {
@@ -165,12 +163,7 @@ final class VectorStep {
       case "open" -> Gcx.openDriver(text());
       case "driver" -> give(Gcx.driver().version(), Gcx.driver().simulated() ? 1 : 0);
       case "capability" -> {
-        int number = number();
-        boolean known = number < Capability.values().length;
-        CapabilityInfo info =
-            known
-                ? Gcx.capability(Capability.of(number))
-                : Functions.gcx_capability_get_info(number);
+        CapabilityInfo info = Gcx.capability(Capability.of(number()));
         give(info.available() ? 1 : 0);
       }
       case "devices" -> give(Device.count());
@@ -226,23 +219,14 @@ final class VectorStep {
         String list = text();
         String flags = text();
         List<LeaseSize> sizes = sizes(list);
-        if (isNumber(flags)) {
-          Functions.gcx_lease_resize(sizes, Integer.parseUnsignedInt(flags));
-        } else {
-          Lease.resize(sizes, options(ResizeOption.class, ResizeOption[]::new, flags));
-        }
+        Lease.resize(sizes, options(ResizeOption.class, ResizeOption[]::new, flags));
         give(list(sizes.stream().map(size -> size.lease().smCount())));
       }
       case "prepare" -> Lease.prepare(sizes(text()));
       case "hand-over" -> {
         Lease from = (Lease) object();
         Lease to = (Lease) object();
-        String flags = text();
-        if (isNumber(flags)) {
-          Functions.gcx_lease_hand_over(from, to, Integer.parseUnsignedInt(flags));
-        } else {
-          from.handOver(to, options(ResizeOption.class, ResizeOption[]::new, flags));
-        }
+        from.handOver(to, options(ResizeOption.class, ResizeOption[]::new, text()));
         give(to.smCount());
       }
       case "held" -> {
@@ -265,19 +249,6 @@ final class VectorStep {
     long minimum = Integer.toUnsignedLong(number());
     long exclusive = Integer.toUnsignedLong(number());
     String name = text();
-    if (isNumber(flags) || isNumber(family)) {
-      Functions.gcx_lease_acquire(
-          device.ordinal(),
-          (int) count,
-          isNumber(flags) ? Integer.parseUnsignedInt(flags) : 0,
-          isNumber(family) ? Integer.parseInt(family) : constant(SmFamily.class, family).number,
-          (int) minimum,
-          (int) exclusive,
-          0,
-          null,
-          name);
-      throw new IllegalStateException("a lease with unknown flags or family was acquired");
-    }
     Lease lease =
         device.acquire(
             new LeaseRequest(
@@ -298,14 +269,8 @@ final class VectorStep {
     switch (operation) {
       case "resource" -> {
         Device device = device();
-        int type = type(text());
-        keep(
-            text(),
-            type == ResourceType.SM.number
-                ? device.sms()
-                : type == ResourceType.WORKQUEUE_CONFIG.number
-                    ? device.workqueue()
-                    : resource(Functions.gcx_device_get_resource(device.ordinal(), type)));
+        String type = text();
+        keep(text(), type.equals("sm") ? device.sms() : device.workqueue());
       }
       case "info" -> {
         ResourceInfo info = ((Resource) object()).info();
@@ -322,11 +287,7 @@ final class VectorStep {
         WorkqueueResource queue = new WorkqueueResource(((Resource) object()).bytes);
         String scope = text();
         int limit = number();
-        keep(
-            text(),
-            isNumber(scope)
-                ? resource(Functions.gcx_workqueue_configure(queue, Integer.parseInt(scope), limit))
-                : queue.configured(constant(WorkqueueScope.class, scope), limit));
+        keep(text(), queue.configured(constant(WorkqueueScope.class, scope), limit));
       }
       case "split" -> split();
       case "union" -> set(SmResource::union);
@@ -347,23 +308,11 @@ final class VectorStep {
         SmResource of = sms(object());
         int index = number();
         String name = text();
-        boolean known = index >= 0 && index < of.info().atomCount();
-        SmResource atom =
-            known
-                ? of.atoms().get(index)
-                : new SmResource(Functions.gcx_resource_get_atom(of, index));
+        SmResource atom = of.atoms().get(index);
         give(atom.smCount());
         keep(name, atom);
       }
-      case "map" -> {
-        Device device = device();
-        String family = text();
-        if (isNumber(family)) {
-          Functions.gcx_device_map_sms(device.ordinal(), Integer.parseInt(family));
-        } else {
-          device.mapSms(constant(SmFamily.class, family));
-        }
-      }
+      case "map" -> device().mapSms(constant(SmFamily.class, text()));
       case "sms" -> give(ids(sms(object()).smIds()));
       default -> runWithObjects();
     }
@@ -384,10 +333,6 @@ final class VectorStep {
     String list = text();
     String name = text();
     List<SmRequest> requests = requests(list);
-    if (isNumber(flags)) {
-      Functions.gcx_sm_split(of, requests, Integer.parseUnsignedInt(flags));
-      throw new Vectors.Different("a split with unknown flags succeeded");
-    }
     SplitOption[] options = options(SplitOption.class, SplitOption[]::new, flags);
     Plan plan = null;
     GcxException refused = null;
@@ -415,23 +360,14 @@ final class VectorStep {
         Resource[] parts = items(text()).stream().map(this::find).toArray(Resource[]::new);
         String flags = text();
         keep(
-            text(),
-            switch (flags) {
-              case "-" -> Context.create(parts);
-              case "private" -> Context.createPrivate(parts);
-              default ->
-                  Functions.gcx_context_create(List.of(parts), Integer.parseUnsignedInt(flags));
-            });
+            text(), flags.equals("private") ? Context.createPrivate(parts) : Context.create(parts));
       }
       case "get" -> {
         Object of = object();
-        int type = type(text());
+        String type = text();
         keep(
             text(),
-            resource(
-                of instanceof Stream stream
-                    ? Functions.gcx_stream_get_resource(stream, type)
-                    : Functions.gcx_context_get_resource((Context) of, type)));
+            of instanceof Stream stream ? resource(stream, type) : resource((Context) of, type));
       }
       case "stream" -> {
         Object of = object();
@@ -447,11 +383,7 @@ final class VectorStep {
       case "event" -> {
         Device device = device();
         String flags = text();
-        keep(
-            text(),
-            isNumber(flags)
-                ? Functions.gcx_event_create(device.ordinal(), Integer.parseUnsignedInt(flags))
-                : Event.create(device, options(EventOption.class, EventOption[]::new, flags)));
+        keep(text(), Event.create(device, options(EventOption.class, EventOption[]::new, flags)));
       }
       case "adopt" -> {
         Object of = object();
