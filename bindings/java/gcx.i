@@ -99,7 +99,7 @@ AS(jobject, java.util.function.ObjIntConsumer<byte[]>, jobject receiver)
 %typemap(in) jobject receiver { $1 = $input; }
 %typemap(in, numinputs=0) JNIEnv* log_environment { $1 = jenv; }
 
-/* The library reports progress during a call: see tell_progress of values.h. */
+/* The library reports progress during a call: see report_progress of values.h. */
 AS(jobject, Preparing, jobject preparing)
 %typemap(in) jobject preparing { $1 = $input; }
 %typemap(in, numinputs=0) (JNIEnv* jni, jclass upcalls) {
@@ -136,17 +136,17 @@ static gcx_result log_set_callback(gcx_log_level level, jobject receiver,
 %inline %{
 static gcx_result prepare_cache(const gcx_resource* resources, uint32_t count, uint32_t flags,
                                 gcx_cancel cancel, jobject preparing, JNIEnv* jni, jclass upcalls) {
-    progress told = {jni, upcalls, preparing, cancel, NULL};
+    progress reported = {jni, upcalls, preparing, cancel, NULL};
     gcx_prepare_params params = GCX_PREPARE_PARAMS_INIT;
     gcx_result result;
     params.flags = flags;
     params.cancel = cancel;
-    params.progress = preparing != NULL ? tell_progress : NULL;
-    params.user_data = &told;
+    params.progress = preparing != NULL ? report_progress : NULL;
+    params.user_data = &reported;
     result = gcx_cache_prepare(resources, count, &params);
-    if (told.thrown != NULL) {
+    if (reported.thrown != NULL) {
         deliver_messages(jni, upcalls);
-        (*jni)->Throw(jni, told.thrown);
+        (*jni)->Throw(jni, reported.thrown);
     }
     return result;
 }

@@ -280,10 +280,10 @@ static int frame_begin(JNIEnv* jenv) {
 }
 
 static jobject struct_of(JNIEnv* jenv, jclass owner, int upcall, const jvalue* fields, int framed) {
-    jobject made = NULL;
+    jobject record = NULL;
     if (!(*jenv)->ExceptionCheck(jenv)) /* all fields were created */
-        made = (*jenv)->CallStaticObjectMethodA(jenv, owner, methods[upcall], fields);
-    return framed ? (*jenv)->PopLocalFrame(jenv, made) : NULL;
+        record = (*jenv)->CallStaticObjectMethodA(jenv, owner, methods[upcall], fields);
+    return framed ? (*jenv)->PopLocalFrame(jenv, record) : NULL;
 }
 
 static jobjectArray list_of(JNIEnv* jenv, const char* class_name, uint32_t count) {
@@ -317,17 +317,17 @@ typedef struct progress {
 } progress;
 
 /* Called during the call, in its thread. */
-static void tell_progress(uint32_t done, uint32_t count, void* user_data) {
-    progress* const told = user_data;
-    JNIEnv* const jenv = told->jenv;
-    if (told->thrown != NULL)
+static void report_progress(uint32_t done, uint32_t count, void* user_data) {
+    progress* const reported = user_data;
+    JNIEnv* const jenv = reported->jenv;
+    if (reported->thrown != NULL)
         return;
-    (*jenv)->CallStaticVoidMethod(jenv, told->owner, methods[UPCALL_progress], told->preparing,
-                                  (jint)done, (jint)count);
-    told->thrown = (*jenv)->ExceptionOccurred(jenv);
-    if (told->thrown != NULL) {
+    (*jenv)->CallStaticVoidMethod(jenv, reported->owner, methods[UPCALL_progress],
+                                  reported->preparing, (jint)done, (jint)count);
+    reported->thrown = (*jenv)->ExceptionOccurred(jenv);
+    if (reported->thrown != NULL) {
         (*jenv)->ExceptionClear(jenv);
-        gcx_cancel_signal(told->cancel);
+        gcx_cancel_signal(reported->cancel);
     }
 }
 

@@ -110,7 +110,7 @@ public final class CallCost {
 
   private static void print(String what, double inC, double bridge, double inJava) {
     System.out.printf(
-        "%-16s C %.1f, JNI alone %.1f, Java %.1f: %.2f of C, %.2f of C and JNI%n",
+        "%-16s C %.1f, empty JNI %.1f, Java %.1f: %.2f of C, %.2f of C and JNI%n",
         what, inC, bridge, inJava, inJava / inC, inJava / (inC + bridge));
   }
 }

@@ -64,7 +64,7 @@ public final class Graph extends Owned {
    * @throws GcxException.LaunchTooLarge a cooperative grid is larger than the SMs hold
    * @throws GcxException.InvalidDevice the stream is of another device
    * @throws GcxException.Capture the stream captures a graph
-   * @throws GcxException.NotSupported the driver did not move a node as it was told
+   * @throws GcxException.NotSupported the driver did not move a node as requested
    */
   public void launch(Stream stream) {
     Functions.gcx_graph_launch(this, stream);
@@ -92,7 +92,7 @@ public final class Graph extends Owned {
    *     has the kernel's name, its grid and the largest
    * @throws GcxException.InvalidValue there is neither one nor one for each part
    * @throws GcxException.InvalidDevice they are of another device
-   * @throws GcxException.NotSupported the driver did not move a node as it was told
+   * @throws GcxException.NotSupported the driver did not move a node as requested
    */
   public void prepare(List<SmResource> resources, PrepareOption... options) {
     Functions.gcx_graph_prepare(this, List.copyOf(resources), PrepareOption.flags(options));

@@ -78,7 +78,7 @@ public final class Lease extends Owned {
   }
 
   /**
-   * Closes this lease and adds its SMs to another one, ahead of waiting requests.
+   * Closes this lease and adds its SMs to another one; waiting requests get none of them.
    *
    * @param to another lease of the same device and family
    * @param options how later work of the other lease's streams starts

@@ -40,6 +40,6 @@ abstract class Upcalls extends Structs {
   }
 
   static void progress(Preparing preparing, int done, int count) {
-    preparing.tell(done, count);
+    preparing.report(done, count);
   }
 }

@@ -82,11 +82,11 @@ final class OnGpu {
     List<Integer> reported = new ArrayList<>();
     Cache.prepare(parts, (done, count) -> reported.add(done));
     check("progress is reported", reported.equals(List.of(1, 2)));
-    CacheStats made = Cache.stats();
-    System.out.println(made);
+    CacheStats prepared = Cache.stats();
+    System.out.println(prepared);
     try (Context context = Context.create(parts.get(0));
         Stream stream = context.createStream()) {
-      check("the context was cached", Cache.stats().misses() == made.misses());
+      check("the context was cached", Cache.stats().misses() == prepared.misses());
       KernelFit fit = stream.kernelFit(Work.kernel(), Work.BLOCK, 0);
       System.out.println(fit);
       check(
@@ -166,8 +166,8 @@ final class OnGpu {
     return set;
   }
 
-  private static void check(String what, boolean holds) {
-    if (!holds) {
+  private static void check(String what, boolean passes) {
+    if (!passes) {
       throw new AssertionError("failed: " + what);
     }
     passed++;

@@ -121,14 +121,14 @@ class ProcessTest {
       assertEquals(Device.count(), self.deviceCount());
       assertTrue(Duration.between(self.since(), Instant.now()).toMinutes() < 5);
       Device device = new Device(0);
-      try (Lease alone = device.acquire(LeaseRequest.of(24).withName("a"));
+      try (Lease first = device.acquire(LeaseRequest.of(24).withName("a"));
           Lease shared = device.acquire(LeaseRequest.of(40).withSharing(16).withName(NAME))) {
-        alone.createStream();
-        alone.resize(16);
+        first.createStream();
+        first.resize(16);
         PublishedLease expected =
             new PublishedLease(
                 self.process(),
-                alone.info().id(),
+                first.info().id(),
                 1,
                 self.pid(),
                 true,

@@ -50,15 +50,18 @@ class ThreadsTest {
     return Instant.now().plus(Duration.ofSeconds(Long.parseLong(seconds)));
   }
 
-  /** Runs the work in several threads, each with its number, and returns the sum of the results. */
-  private static int inThreads(ToIntFunction<Integer> work, Runnable meanwhile) throws Exception {
+  /**
+   * Runs the work in several threads, each with its number, and the further work in this thread.
+   * Returns the sum of the results.
+   */
+  private static int inThreads(ToIntFunction<Integer> work, Runnable further) throws Exception {
     ExecutorService pool = Executors.newFixedThreadPool(THREADS);
     List<Future<Integer>> working = new ArrayList<>();
     for (int i = 1; i <= THREADS; i++) {
       int number = i;
       working.add(pool.submit(() -> work.applyAsInt(number)));
     }
-    meanwhile.run();
+    further.run();
     int sum = 0;
     for (Future<Integer> worker : working) {
       while (!worker.isDone()) {
