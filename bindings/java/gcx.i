@@ -2,15 +2,15 @@
  *
  *   resources   byte[], as long as the struct; many of them one after another
  *   structs     in arrays: long[], the fields of each one after another
- *   handles     long, also native ones; in parameters Context, Stream, Event, Lease, Reservation and
- *               Graph, which live until the call has returned
- *   structs     records, made by gcx.Upcalls from their fields in the header's order
- *   text        UTF-8 in byte[], since JNI's own strings are in another form of it
- *   results     an exception, made by gcx.Upcalls
- *   messages    diagnostics, given to gcx.Upcalls when the call that caused them returns; see log.h
+ *   handles     long, also native ones; in parameters Context, Stream, Event, Lease, Reservation
+ *               and Graph, which stay reachable until the call has returned
+ *   structs     records, created by gcx.Upcalls from their fields in the header's order
+ *   text        UTF-8 in byte[], since JNI's strings use modified UTF-8
+ *   results     an exception, created by gcx.Upcalls
+ *   messages    passed to gcx.Upcalls when the call that logs them returns; see log.h
  *
- * Functions.java has the functions as the package calls them, and Natives.java JNI's, which the
- * generated Raw.java calls. Which function gives what is generated too: generated/types.i.
+ * Functions.java has the functions that the package calls, and Natives.java those of JNI, which the
+ * generated Raw.java calls. generated/types.i has what each function returns.
  */
 %module(jniclassname="Natives") Functions
 
@@ -54,7 +54,7 @@ AS(jbyteArray, byte[], const gcx_resource*)
 %typemap(javain) const gcx_resource* "$javainput.bytes"
 %typemap(freearg) (const void* arguments, uint64_t argument_bytes) { free((void*)$1); }
 
-/* The collector leaves the object alone until the call has returned. */
+/* Keeps the object reachable until the call has returned. */
 %define OF_CLASS(JAVA, GIVEN, TYPES...)
 %typemap(jstype) TYPES #JAVA
 %typemap(javain, post="      java.lang.ref.Reference.reachabilityFence($javainput);") TYPES GIVEN
@@ -94,12 +94,12 @@ AS(jbyteArray, byte[], const char*)
     $result = text_of(jenv, $1);
 }
 
-/* Diagnostics go to the receiver or, if it is null, where they go by default. */
+/* Messages go to the receiver or, if it is null, where they go by default. */
 AS(jobject, java.util.function.ObjIntConsumer<byte[]>, jobject receiver)
 %typemap(in) jobject receiver { $1 = $input; }
 %typemap(in, numinputs=0) JNIEnv* log_environment { $1 = jenv; }
 
-/* Progress is told while the library is inside a call: see tell_progress of values.h. */
+/* The library reports progress during a call: see report_progress of values.h. */
 AS(jobject, Preparing, jobject preparing)
 %typemap(in) jobject preparing { $1 = $input; }
 %typemap(in, numinputs=0) (JNIEnv* jni, jclass upcalls) {
@@ -107,7 +107,7 @@ AS(jobject, Preparing, jobject preparing)
     $2 = jcls;
 }
 %typemap(out) gcx_result prepare_cache {
-    if ((*jenv)->ExceptionCheck(jenv)) /* what the progress has thrown */
+    if ((*jenv)->ExceptionCheck(jenv)) /* an exception of the progress */
         FAIL
     if ($1 != GCX_SUCCESS) {
         RAISE($1);
@@ -136,17 +136,17 @@ static gcx_result log_set_callback(gcx_log_level level, jobject receiver,
 %inline %{
 static gcx_result prepare_cache(const gcx_resource* resources, uint32_t count, uint32_t flags,
                                 gcx_cancel cancel, jobject preparing, JNIEnv* jni, jclass upcalls) {
-    progress told = {jni, upcalls, preparing, cancel, NULL};
+    progress reported = {jni, upcalls, preparing, cancel, NULL};
     gcx_prepare_params params = GCX_PREPARE_PARAMS_INIT;
     gcx_result result;
     params.flags = flags;
     params.cancel = cancel;
-    params.progress = preparing != NULL ? tell_progress : NULL;
-    params.user_data = &told;
+    params.progress = preparing != NULL ? report_progress : NULL;
+    params.user_data = &reported;
     result = gcx_cache_prepare(resources, count, &params);
-    if (told.thrown != NULL) {
+    if (reported.thrown != NULL) {
         deliver_messages(jni, upcalls);
-        (*jni)->Throw(jni, told.thrown);
+        (*jni)->Throw(jni, reported.thrown);
     }
     return result;
 }

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-/* Never held while a message is noted, since gcx_log_set_callback waits for those that are. */
+/* Not held while a message is noted: gcx_log_set_callback waits for the callback to return. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static jweak current;
 static const void* current_owner;
@@ -15,7 +15,7 @@ gcx_result gcx_java_log_set(JNIEnv* jenv, gcx_log_level level, jobject receiver,
     gcx_result result;
     if (receiver != NULL) {
         next = (*jenv)->NewWeakGlobalRef(jenv, receiver);
-        if (next == NULL) /* with an OutOfMemoryError, which the caller finds */
+        if (next == NULL) /* the caller finds the OutOfMemoryError */
             return GCX_SUCCESS;
     }
     pthread_mutex_lock(&mutex);
@@ -48,7 +48,7 @@ void gcx_java_log_forget(JNIEnv* jenv, const void* owner) {
     jweak former = NULL;
     pthread_mutex_lock(&mutex);
     if (current_owner == owner) {
-        /* Waits until no thread notes a message any more. */
+        /* Waits until no thread is in the callback. */
         gcx_log_set_callback(GCX_LOG_NONE, NULL, NULL);
         former = current;
         current = NULL;

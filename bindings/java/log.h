@@ -1,10 +1,10 @@
-/* The log of the process, for all class loaders that have the package. Each class loader has a
- * bridge (libgcx-java.so) of its own, but all bridges share one libgcx, which has one log callback.
- * So the callback, the receiver and the messages that threads have noted are in a library of their
- * own, libgcx-java-log.so, which all bridges share as well.
+/* The log of the process, for all class loaders that have the package. Each class loader has its
+ * bridge (libgcx-java.so), but all bridges share one libgcx, which has one log callback. So the
+ * callback, the receiver and the noted messages are in another shared library,
+ * libgcx-java-log.so.
  *
- * A message is noted inside the library and delivered when the call is over, by whichever bridge
- * the call came through.
+ * A message is noted inside the library and delivered at the end of the call, by the bridge of the
+ * call.
  */
 #ifndef GCX_JAVA_LOG_H
 #define GCX_JAVA_LOG_H
@@ -15,20 +15,20 @@
 
 struct message;
 
-/* Sends the log up to a level to a receiver, or with NULL to where it goes by default. The receiver
- * is referred to weakly: its class loader keeps it. The owner is an address that belongs to the
- * caller's bridge. */
+/* Sends the log up to a level to a receiver, or with NULL to where it goes by default. Keeps a weak
+ * reference: the class loader keeps the receiver. The owner is an address in the caller's bridge.
+ */
 GCX_API gcx_result gcx_java_log_set(JNIEnv* jenv, gcx_log_level level, jobject receiver,
                                     const void* owner);
 
-/* Returns a local reference to the receiver; NULL if there is none, or its class loader is gone. */
+/* Returns a local reference to the receiver; NULL if there is none, or it was collected. */
 GCX_API jobject gcx_java_log_receiver(JNIEnv* jenv);
 
 /* Returns what the calling thread has noted, the oldest first; the caller frees each message. */
 GCX_API struct message* gcx_java_log_take(void);
 
-/* Goes back to the default if the receiver was set with this owner. A bridge calls this before it
- * is unloaded. */
+/* Restores the default if the receiver was set with this owner. A bridge calls this before it is
+ * unloaded. */
 GCX_API void gcx_java_log_forget(JNIEnv* jenv, const void* owner);
 
 #endif

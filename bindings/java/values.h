@@ -1,5 +1,5 @@
-/* What the generated code of the Java package stands on: JNI's values of gcx.h's and back,
- * exceptions, diagnostics, and the macros that gcx_common.i asks of a language. Included once.
+/* Conversions between the values of JNI and gcx.h, exceptions, messages, and the macros that
+ * gcx_common.i requires of a language. Included once, by the generated code.
  */
 #ifndef GCX_JAVA_VALUES_H
 #define GCX_JAVA_VALUES_H
@@ -11,8 +11,8 @@
 #include <jni.h>
 #include <stdint.h>
 
-/* What gcx.Upcalls has: for a struct of gcx.h what makes a record of it. A number is J, whatever it
- * is in C, but for float, which is D. */
+/* The methods of gcx.Upcalls: one for each struct of gcx.h, which creates its record. Every number
+ * is a J, except float, which is a D. */
 #define UPCALLS(X)                                                                                 \
     STRUCT_UPCALLS(X)                                                                              \
     X(progress, "progress", "(Lgcx/Preparing;II)V")                                                \
@@ -27,7 +27,7 @@ static const struct {
     const char* signature;
 } upcalls[] = {UPCALLS(UPCALL_ENTRY)};
 
-/* Good as long as the class is, which this library belongs to. */
+/* Valid as long as the class that loaded this library. */
 static jmethodID methods[UPCALL_COUNT];
 
 JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void* reserved) {
@@ -49,7 +49,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void* reserved) {
     return JNI_VERSION_10;
 }
 
-/* Once the class loader is collected. No thread is in this library any more. */
+/* Called after the class loader was collected, when no thread is in this library. */
 JNIEXPORT void JNICALL JNI_OnUnload(JavaVM* vm, void* reserved) {
     JNIEnv* jenv = NULL;
     (void)reserved;
@@ -57,7 +57,7 @@ JNIEXPORT void JNICALL JNI_OnUnload(JavaVM* vm, void* reserved) {
         gcx_java_log_forget(jenv, methods);
 }
 
-/* NULL with an OutOfMemoryError, this one's or that of a field before; so are the other arrays. */
+/* Returns NULL with a pending OutOfMemoryError, as the other functions for arrays do. */
 static jbyteArray bytes_of(JNIEnv* jenv, const void* data, size_t size) {
     jbyteArray array =
         (*jenv)->ExceptionCheck(jenv) ? NULL : (*jenv)->NewByteArray(jenv, (jsize)size);
@@ -66,12 +66,12 @@ static jbyteArray bytes_of(JNIEnv* jenv, const void* data, size_t size) {
     return array;
 }
 
-/* NULL without an exception where there is no text. */
+/* Returns NULL without an exception if there is no text. */
 static jbyteArray text_of(JNIEnv* jenv, const char* text) {
     return text != NULL ? bytes_of(jenv, text, strlen(text)) : NULL;
 }
 
-/* Numbers, and one more where last isn't NULL. */
+/* Appends *last unless last is NULL. */
 static jintArray ints_of(JNIEnv* jenv, const uint32_t* numbers, uint32_t count,
                          const uint32_t* last) {
     jintArray array = (*jenv)->NewIntArray(jenv, (jsize)(count + (last != NULL)));
@@ -85,11 +85,11 @@ static jintArray ints_of(JNIEnv* jenv, const uint32_t* numbers, uint32_t count,
 
 static jbyteArray split_of(JNIEnv* jenv, gcx_resource* groups, uint32_t count,
                            const gcx_resource* remainder) {
-    groups[count] = *remainder; /* there is room for it */
+    groups[count] = *remainder; /* the caller has reserved room for it */
     return bytes_of(jenv, groups, ((size_t)count + 1) * sizeof(*groups));
 }
 
-/* After a call, without an exception. What is called may call gcx again. */
+/* Called after a call, without a pending exception. A receiver may call gcx. */
 static void deliver_messages(JNIEnv* jenv, jclass owner) {
     message* next = gcx_java_log_take();
     const jobject receiver = next != NULL ? gcx_java_log_receiver(jenv) : NULL;
@@ -101,7 +101,7 @@ static void deliver_messages(JNIEnv* jenv, jclass owner) {
                                           (jint)current->level, text);
             (*jenv)->DeleteLocalRef(jenv, text);
         }
-        /* It catches what a receiver throws; what is left is the JVM's: no stack, no memory. */
+        /* gcx.Upcalls catches a receiver's exceptions; only the JVM's errors remain. */
         if ((*jenv)->ExceptionCheck(jenv))
             (*jenv)->ExceptionClear(jenv);
         next = current->next;
@@ -134,7 +134,7 @@ static void throw_exhausted(JNIEnv* jenv) {
     throw_named(jenv, "java/lang/OutOfMemoryError", "gcx: the host's memory is exhausted");
 }
 
-/* Room for so many items, and for one where there are none. */
+/* Allocates count + 1 zeroed items, so that the result for 0 is not NULL. */
 static void* room_for(JNIEnv* jenv, size_t count, size_t size) {
     void* room = calloc(count + 1, size);
     if (room == NULL)
@@ -167,7 +167,7 @@ static gcx_resource* array_of_gcx_resource(JNIEnv* jenv, jbyteArray array, uint3
     return resources;
 }
 
-/* array_of_TYPE(jenv, array, count): the structs whose fields the array has one after another. */
+/* array_of_TYPE(jenv, array, count) reads the structs whose fields the array concatenates. */
 #define ARRAY_OF_STRUCTS(TYPE, FIELDS)                                                             \
     static TYPE* array_of_##TYPE(JNIEnv* jenv, jlongArray array, uint32_t* count) {                \
         const size_t whole = length_of(jenv, array) / FIELDS;                                      \
@@ -210,7 +210,7 @@ static uint32_t* array_of_uint32_t(JNIEnv* jenv, jintArray array, uint32_t* coun
     return numbers;
 }
 
-/* A copy that the caller frees; null is NULL. */
+/* Makes a copy that the caller frees; null becomes NULL. */
 static int to_bytes(JNIEnv* jenv, jbyteArray array, void** data, uint64_t* size) {
     const size_t length = length_of(jenv, array);
     if (array == NULL)
@@ -235,8 +235,8 @@ static char* to_text(JNIEnv* jenv, jbyteArray array) {
     return text;
 }
 
-/* What gcx_common.i asks of a language. The structs of gcx.h have fewer fields than this. */
-#define MOST_FIELDS 24
+/* What gcx_common.i requires of a language. No struct of gcx.h has more fields than this. */
+#define MAX_FIELDS 24
 #define RAISE(result) throw_result(jenv, jcls, result)
 #define DELIVER() (deliver_messages(jenv, jcls), 1)
 #define MEMORY_EXHAUSTED() throw_exhausted(jenv)
@@ -259,7 +259,7 @@ static char* to_text(JNIEnv* jenv, jbyteArray array) {
 #define SPLIT_gcx_resource(groups, count, remainder) split_of(jenv, groups, count, remainder)
 #define SPLIT_uint32_t(counts, count, remainder) ints_of(jenv, counts, count, remainder)
 #define STRUCT_BEGIN()                                                                             \
-    jvalue fields[MOST_FIELDS];                                                                    \
+    jvalue fields[MAX_FIELDS];                                                                     \
     const int framed = frame_begin(jenv);                                                          \
     int field = 0
 #define SIGNED(number) fields[field++].j = (jlong)(number)
@@ -274,16 +274,16 @@ static char* to_text(JNIEnv* jenv, jbyteArray array) {
 #define LIST_END() listed
 #define REPORT_VALUE(record, list) report_of(jenv, record, list)
 
-/* Arrays of a struct's fields are gone with it: a list has many structs. */
+/* A frame for each struct: the local references to its fields would add up in a list. */
 static int frame_begin(JNIEnv* jenv) {
-    return !(*jenv)->ExceptionCheck(jenv) && (*jenv)->PushLocalFrame(jenv, MOST_FIELDS + 1) == 0;
+    return !(*jenv)->ExceptionCheck(jenv) && (*jenv)->PushLocalFrame(jenv, MAX_FIELDS + 1) == 0;
 }
 
 static jobject struct_of(JNIEnv* jenv, jclass owner, int upcall, const jvalue* fields, int framed) {
-    jobject made = NULL;
-    if (!(*jenv)->ExceptionCheck(jenv)) /* there was memory for all fields */
-        made = (*jenv)->CallStaticObjectMethodA(jenv, owner, methods[upcall], fields);
-    return framed ? (*jenv)->PopLocalFrame(jenv, made) : NULL;
+    jobject record = NULL;
+    if (!(*jenv)->ExceptionCheck(jenv)) /* all fields were created */
+        record = (*jenv)->CallStaticObjectMethodA(jenv, owner, methods[upcall], fields);
+    return framed ? (*jenv)->PopLocalFrame(jenv, record) : NULL;
 }
 
 static jobjectArray list_of(JNIEnv* jenv, const char* class_name, uint32_t count) {
@@ -298,7 +298,7 @@ static void list_add(JNIEnv* jenv, jobjectArray list, uint32_t index, jobject it
         (*jenv)->DeleteLocalRef(jenv, item);
 }
 
-/* An Object[] of the two; NULL with the exception that making the record has left. */
+/* Returns an Object[] of the two, or NULL with the exception of creating the record. */
 static jobjectArray report_of(JNIEnv* jenv, jobject record, jobjectArray list) {
     jobjectArray report =
         (*jenv)->ExceptionCheck(jenv) ? NULL : list_of(jenv, "java/lang/Object", 2);
@@ -307,27 +307,27 @@ static jobjectArray report_of(JNIEnv* jenv, jobject record, jobjectArray list) {
     return report;
 }
 
-/* A call that tells its progress to a gcx.Preparing. */
+/* A call that reports its progress to a gcx.Preparing. */
 typedef struct progress {
     JNIEnv* jenv;
     jclass owner;
     jobject preparing;
     gcx_cancel cancel;
-    jthrowable thrown; /* by the progress; it waits here until the call has returned */
+    jthrowable thrown; /* by the progress; rethrown when the call has returned */
 } progress;
 
-/* Inside the call, in its thread. */
-static void tell_progress(uint32_t done, uint32_t count, void* user_data) {
-    progress* const told = user_data;
-    JNIEnv* const jenv = told->jenv;
-    if (told->thrown != NULL)
+/* Called during the call, in its thread. */
+static void report_progress(uint32_t done, uint32_t count, void* user_data) {
+    progress* const reported = user_data;
+    JNIEnv* const jenv = reported->jenv;
+    if (reported->thrown != NULL)
         return;
-    (*jenv)->CallStaticVoidMethod(jenv, told->owner, methods[UPCALL_progress], told->preparing,
-                                  (jint)done, (jint)count);
-    told->thrown = (*jenv)->ExceptionOccurred(jenv);
-    if (told->thrown != NULL) {
+    (*jenv)->CallStaticVoidMethod(jenv, reported->owner, methods[UPCALL_progress],
+                                  reported->preparing, (jint)done, (jint)count);
+    reported->thrown = (*jenv)->ExceptionOccurred(jenv);
+    if (reported->thrown != NULL) {
         (*jenv)->ExceptionClear(jenv);
-        gcx_cancel_signal(told->cancel);
+        gcx_cancel_signal(reported->cancel);
     }
 }
 

@@ -11,7 +11,7 @@ import jcuda.runtime.JCuda;
 import jcuda.runtime.cudaStream_t;
 
 /**
- * JCuda's work on 24 of a GPU's SMs. Needs a GPU, and JCuda with its native libraries.
+ * Runs JCuda on 24 SMs. Requires a GPU, and JCuda with its native libraries.
  *
  * <pre>java -cp gcx.jar:jcuda.jar:jcuda-natives.jar JCudaStream.java</pre>
  */
@@ -19,11 +19,11 @@ public final class JCudaStream {
   private JCudaStream() {}
 
   /**
-   * A stream for JCuda. JCuda has a constructor for streams that others made, but not a public one.
+   * Wraps a stream for JCuda, whose constructor for native streams is not public.
    *
-   * @param stream gcx's stream, which has to stay open as long as JCuda's is used
+   * @param stream a stream that stays open while JCuda uses it
    * @return the same stream
-   * @throws ReflectiveOperationException another version of JCuda has no such constructor
+   * @throws ReflectiveOperationException this version of JCuda has no such constructor
    */
   public static cudaStream_t of(Stream stream) throws ReflectiveOperationException {
     Constructor<cudaStream_t> constructor = cudaStream_t.class.getDeclaredConstructor(long.class);

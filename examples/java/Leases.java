@@ -8,28 +8,28 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * Decode beside prefill: two leases divide the device anew for each step, and their streams follow.
+ * Decode next to prefill: each step resizes two leases, and their streams follow.
  *
  * <pre>java -cp gcx.jar examples/java/Leases.java</pre>
  *
- * Without a GPU: {@code GCX_DRIVER=sim:h100@13.0} before it.
+ * Without a GPU, set {@code GCX_DRIVER=sim:h100@13.0}.
  */
 public final class Leases {
   private Leases() {}
 
-  /** How many SMs decode is to have, by how many requests it has to serve. */
+  /** Returns how many SMs decode needs for a number of requests. */
   private static int policy(int requests) {
     return requests > 100 ? 64 : 32;
   }
 
-  /** A step of the program's own: it takes the native stream anew each time. */
+  /** Stands for a step of the program, which reads the native stream each time. */
   private static void step(String name, Stream stream) {
     // stream.nativeHandle() is the cudaStream_t to launch kernels in.
     System.out.printf("%s runs on %d SMs%n", name, stream.probeSms().length);
   }
 
   /**
-   * Runs it.
+   * Runs the program.
    *
    * @param arguments none
    */

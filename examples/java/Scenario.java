@@ -7,11 +7,11 @@ import java.util.BitSet;
 import java.util.List;
 
 /**
- * The scenario that docs/languages.md shows in each language: 108 SMs beside 24, proved disjoint.
+ * The scenario of docs/languages.md: partitions of 108 and 24 SMs, probed to be disjoint.
  *
  * <pre>java -cp gcx.jar examples/java/Scenario.java</pre>
  *
- * Without a GPU: {@code GCX_DRIVER=sim:h100@13.0} before it.
+ * Without a GPU, set {@code GCX_DRIVER=sim:h100@13.0}.
  */
 public final class Scenario {
   private Scenario() {}
@@ -53,7 +53,7 @@ public final class Scenario {
   // [/scenario]
 
   /**
-   * Runs it.
+   * Runs the program.
    *
    * @param arguments none
    */

@@ -37,9 +37,9 @@ check() {
 check scenario '^no SM is in both$' Scenario
 check 'on the GPU' ' passed, 0 failed$' gcx.OnGpu
 for manner in exit halt hook return; do
-    check "ends by $manner" '^live 2$' "gcx.EndTest\$Program" "$manner"
-    check "ends by $manner, with leases" '^live 3$' "gcx.LeaseEndTest\$Program" "$manner"
-    check "ends by $manner, with graphs" '^launches$' "gcx.GraphEndTest\$Program" "$manner"
+    check "ends by $manner" '^live 2$' "gcx.EndTest\$Contexts" "$manner"
+    check "ends by $manner, with leases" '^live 3$' "gcx.EndTest\$Leases" "$manner"
+    check "ends by $manner, with graphs" '^launches$' "gcx.EndTest\$Graphs" "$manner"
 done
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

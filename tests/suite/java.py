@@ -87,7 +87,8 @@ def part_java(suite: Suite) -> None:
     module: list[str | Path] = ["-p", jar, "--add-modules", "gcx", SCENARIO]
     suite.run("java: as a module", ["java", *module], SIMULATED)
     classes = f"{MAVEN / 'classes'}:{MAVEN / 'test-classes'}"
-    notice: list[str | Path] = [sys.executable, "-m", "tests.vectors.notice", "--left-out=twice"]
+    left_out = ["--left-out=number", "--left-out=twice"]
+    notice: list[str | Path] = [sys.executable, "-m", "tests.vectors.notice", *left_out]
     suite.run(
         "java: the runner of vectors notices what differs",
         [*notice, "--", "java", "-cp", classes, "gcx.Vectors"],

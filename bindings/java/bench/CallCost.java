@@ -7,8 +7,8 @@ import java.util.Arrays;
 import java.util.function.IntToDoubleFunction;
 
 /**
- * What a call from Java costs beside the same call from C, and beside a call through JNI that does
- * nothing: ratios in one run, by run.sh beside it.
+ * Compares the cost of calls from Java with the same calls from C and with empty calls through JNI,
+ * in one run; run.sh runs it.
  */
 public final class CallCost {
   private static final int TIMES = 31;
@@ -54,7 +54,7 @@ public final class CallCost {
     return (System.nanoTime() - begin) / (double) rounds;
   }
 
-  /** The five calls of a round with what they carry, and nothing in them. */
+  /** Makes the five calls of a round as empty calls with the same parameters. */
   private static void bareRound(byte[] resource) {
     sink = bytes(resource).length;
     sink = handle(1, 0);
@@ -71,7 +71,7 @@ public final class CallCost {
   }
 
   /**
-   * Measures.
+   * Measures and prints the medians.
    *
    * @param arguments the library with the native part
    */
@@ -91,7 +91,7 @@ public final class CallCost {
       ignored -> timed(rounds, () -> round(part)),
     };
     double[][] all = new double[measured.length][TIMES];
-    for (int time = 0; time < TIMES; time++) { // side by side, so that a busy machine is so for all
+    for (int time = 0; time < TIMES; time++) { // in turns, so that other load affects all
       for (int i = 0; i < measured.length; i++) {
         all[i][time] = measured[i].applyAsDouble(time);
       }
@@ -99,7 +99,7 @@ public final class CallCost {
     double[] median = Arrays.stream(all).mapToDouble(CallCost::median).toArray();
     System.out.println("medians of " + TIMES + ", in nanoseconds");
     print("gcx_version", median[0], median[1], median[2]);
-    print("a kept context", median[3], median[4], median[5]);
+    print("a cached context", median[3], median[4], median[5]);
   }
 
   private static double median(double... times) {
@@ -110,7 +110,7 @@ public final class CallCost {
 
   private static void print(String what, double inC, double bridge, double inJava) {
     System.out.printf(
-        "%-16s C %.1f, JNI alone %.1f, Java %.1f: %.2f of C, %.2f of C and JNI%n",
+        "%-16s C %.1f, empty JNI %.1f, Java %.1f: %.2f of C, %.2f of C and JNI%n",
         what, inC, bridge, inJava, inJava / inC, inJava / (inC + bridge));
   }
 }

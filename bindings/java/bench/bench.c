@@ -1,4 +1,4 @@
-/* What a call costs in C and what JNI itself costs, for CallCost.java beside it. */
+/* Measures calls in C and provides empty JNI calls, for CallCost.java. */
 #include <gcx.h>
 #include <jni.h>
 
@@ -11,21 +11,21 @@ static double now(void) {
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* A call that does nothing. */
+/* An empty call. */
 JNIEXPORT jint JNICALL Java_CallCost_empty(JNIEnv* env, jclass caller) {
     (void)env;
     (void)caller;
     return 1;
 }
 
-/* A call that takes and gives what a handle is. */
+/* An empty call with the parameters of one for a handle. */
 JNIEXPORT jlong JNICALL Java_CallCost_handle(JNIEnv* env, jclass caller, jlong value, jint flags) {
     (void)env;
     (void)caller;
     return value + flags;
 }
 
-/* A call that takes and gives what a resource is. */
+/* An empty call with the parameters of one for a resource. */
 JNIEXPORT jbyteArray JNICALL Java_CallCost_bytes(JNIEnv* env, jclass caller, jbyteArray array) {
     jbyte copy[sizeof(gcx_resource)];
     jbyteArray given;
@@ -37,7 +37,7 @@ JNIEXPORT jbyteArray JNICALL Java_CallCost_bytes(JNIEnv* env, jclass caller, jby
     return given;
 }
 
-/* Nanoseconds of a gcx_version. */
+/* Returns the nanoseconds of a gcx_version. */
 JNIEXPORT jdouble JNICALL Java_CallCost_versionInC(JNIEnv* env, jclass caller, jint rounds) {
     const double begin = now();
     volatile uint32_t sum = 0;
@@ -49,7 +49,7 @@ JNIEXPORT jdouble JNICALL Java_CallCost_versionInC(JNIEnv* env, jclass caller, j
     return (now() - begin) / rounds;
 }
 
-/* Nanoseconds of a context that was kept, a stream of it, its native handle, and the way back. */
+/* Returns the nanoseconds to create and destroy a cached context and a stream, with its handle. */
 JNIEXPORT jdouble JNICALL Java_CallCost_roundInC(JNIEnv* env, jclass caller, jint rounds) {
     const gcx_sm_request want = {.sm_count = 24};
     gcx_resource device, part;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What calls from Java cost beside C and plain JNI, once native.sh and Maven have built the package:
+# Compares the cost of calls from Java, C and empty JNI calls, after native.sh and the Maven build:
 #     bindings/java/bench/run.sh [FOLDER OF native.sh [MAVEN'S FOLDER]]
 # On the simulated driver, unless GCX_DRIVER names another.
 set -euo pipefail
@@ -11,7 +11,7 @@ jdk=$(dirname "$(dirname "$(realpath "$(command -v javac)")")")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 jars=("$maven"/gcx-+([0-9.]).jar)
-# The libraries beside each other, so that C and Java call the same one.
+# The libraries in one folder, so that C and Java call the same one.
 cp -r "$native"/jar/resources/native/*/. "$scratch"
 cc -O2 -shared -fPIC -I../../../include -isystem "$jdk/include" -isystem "$jdk/include/linux" \
     bench.c -o "$scratch/libbench.so" "$scratch/libgcx.so.1" "-Wl,-rpath,$scratch"

@@ -1,5 +1,5 @@
-/* Work for the tests of the Java package: kernels that note their SMs, and graphs captured of them,
- * by the driver that gcx has open, simulated or not. Any error of CUDA ends the program.
+/* Work for the tests of the Java package: kernels that record the SMs they run on, and graphs of
+ * them, on the driver that gcx has opened. An error of CUDA aborts the program.
  */
 #include <dlfcn.h>
 #include <jni.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The simulated driver knows the kernel by its name, and does the same. */
+/* The simulated driver recognizes the kernel by its name. */
 static const char ptx[] =
     ".version 6.3\n.target sm_70\n.address_size 64\n"
     ".visible .entry gcx_probe(.param .u64 counts, .param .u32 max_sms, .param .u32 spin_ns)\n"
@@ -19,14 +19,14 @@ static const char ptx[] =
     "    ld.param.u32 %rd2, [spin_ns];\n"
     "    mov.u32 %r2, %tid.x;\n"
     "    setp.ne.u32 %p1, %r2, 0;\n"
-    "    @%p1 bra NOTED;\n"
+    "    @%p1 bra RECORDED;\n"
     "    mov.u32 %r3, %smid;\n"
     "    setp.ge.u32 %p2, %r3, %r1;\n"
-    "    @%p2 bra NOTED;\n"
+    "    @%p2 bra RECORDED;\n"
     "    mul.wide.u32 %rd3, %r3, 4;\n"
     "    add.u64 %rd4, %rd1, %rd3;\n"
     "    red.global.add.u32 [%rd4], 1;\n"
-    "NOTED:\n"
+    "RECORDED:\n"
     "    mov.u64 %rd5, %globaltimer;\n"
     "MORE:\n"
     "    mov.u64 %rd6, %globaltimer;\n"
@@ -36,7 +36,7 @@ static const char ptx[] =
     "    ret;\n"
     "}\n";
 
-enum { MOST_SMS = 1024, PLACES = 4, THREADS = 1024 };
+enum { MAX_SMS = 1024, SLOTS = 4, THREADS = 1024 };
 
 typedef void* handle;
 typedef unsigned int u32;
@@ -59,7 +59,7 @@ static function find(const char* name) {
 
 static void check(const char* name, int result) {
     if (result != 0) {
-        fprintf(stderr, "work: %s answered %d\n", name, result);
+        fprintf(stderr, "work: %s returned %d\n", name, result);
         abort();
     }
 }
@@ -89,14 +89,14 @@ JNIEXPORT void JNICALL Java_gcx_Work_open(JNIEnv* env, jclass caller, jbyteArray
     enter();
     CALL(cuModuleLoadData, (handle*, const void*), &module, ptx);
     CALL(cuModuleGetFunction, (handle*, handle, const char*), &probe, module, "gcx_probe");
-    CALL(cuMemAlloc_v2, (uint64_t*, size_t), &counts, (size_t)PLACES * MOST_SMS * 4);
+    CALL(cuMemAlloc_v2, (uint64_t*, size_t), &counts, (size_t)SLOTS * MAX_SMS * 4);
     CALL(cuStreamCreate, (handle*, u32), &plain, 1);
     leave();
 }
 
-/* The SMs that a library which opens libcuda by its name is told device 0 has; -1: there is no
- * libcuda, or it isn't initialized. */
-JNIEXPORT jint JNICALL Java_gcx_CountsTest_told(JNIEnv* env, jclass caller) {
+/* Returns the SM count of device 0 that libcuda reports to a library that opens it by its name, or
+ * -1 if libcuda is missing or not initialized. */
+JNIEXPORT jint JNICALL Java_gcx_ProcessTest_reportedSmCount(JNIEnv* env, jclass caller) {
     int count = 0;
     (void)env;
     (void)caller;
@@ -106,8 +106,6 @@ JNIEXPORT jint JNICALL Java_gcx_CountsTest_told(JNIEnv* env, jclass caller) {
     return ((int (*)(int*, int, int))find("cuDeviceGetAttribute"))(&count, 16, 0) == 0 ? count : -1;
 }
 
-/* Addresses of what this has: the kernel, a stream of the primary context, the numbers of a place.
- */
 JNIEXPORT jlong JNICALL Java_gcx_Work_kernel(JNIEnv* env, jclass caller) {
     (void)env;
     (void)caller;
@@ -118,16 +116,16 @@ JNIEXPORT jlong JNICALL Java_gcx_Work_plain(JNIEnv* env, jclass caller) {
     (void)caller;
     return (jlong)(intptr_t)plain;
 }
-JNIEXPORT jlong JNICALL Java_gcx_Work_counts(JNIEnv* env, jclass caller, jint place) {
+JNIEXPORT jlong JNICALL Java_gcx_Work_counts(JNIEnv* env, jclass caller, jint slot) {
     (void)env;
     (void)caller;
-    return (jlong)(counts + (uint64_t)place * MOST_SMS * 4);
+    return (jlong)(counts + (uint64_t)slot * MAX_SMS * 4);
 }
 
-static void launch(handle stream, int place, int blocks, int cooperative) {
-    uint64_t to = counts + (uint64_t)place * MOST_SMS * 4;
-    u32 max_sms = MOST_SMS;
-    u32 nanoseconds = 300000; /* so long that the blocks spread over all SMs */
+static void launch(handle stream, int slot, int blocks, int cooperative) {
+    uint64_t to = counts + (uint64_t)slot * MAX_SMS * 4;
+    u32 max_sms = MAX_SMS;
+    u32 nanoseconds = 300000; /* long enough for the blocks to spread over all SMs */
     void* arguments[] = {&to, &max_sms, &nanoseconds};
     if (cooperative)
         CALL(cuLaunchCooperativeKernel, (handle, u32, u32, u32, u32, u32, u32, u32, handle, void**),
@@ -137,11 +135,11 @@ static void launch(handle stream, int place, int blocks, int cooperative) {
              probe, (u32)blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
 }
 
-/* A CUgraph: in the stream at each index the kernel that notes at the place of that number, those
- * after the first forked off it. */
+/* Captures a CUgraph: the kernel in the stream at each index records in the slot of that number.
+ * The streams after the first fork from it. */
 JNIEXPORT jlong JNICALL Java_gcx_Work_capture(JNIEnv* env, jclass caller, jlongArray array,
                                               jint blocks, jboolean cooperative) {
-    jlong streams[PLACES];
+    jlong streams[SLOTS];
     const jsize count = (*env)->GetArrayLength(env, array);
     handle graph, event;
     jsize i;
@@ -172,18 +170,18 @@ JNIEXPORT void JNICALL Java_gcx_Work_destroy(JNIEnv* env, jclass caller, jlong g
     CALL(cuGraphDestroy, (handle), (handle)(intptr_t)graph);
 }
 
-/* How often each SM was noted at the place since the last call. */
-JNIEXPORT jintArray JNICALL Java_gcx_Work_noted(JNIEnv* env, jclass caller, jint place) {
-    jint numbers[MOST_SMS];
-    const uint64_t from = counts + (uint64_t)place * sizeof(numbers);
-    const jintArray array = (*env)->NewIntArray(env, MOST_SMS);
+/* Returns how often each SM was recorded in the slot since the last call. */
+JNIEXPORT jintArray JNICALL Java_gcx_Work_recorded(JNIEnv* env, jclass caller, jint slot) {
+    jint numbers[MAX_SMS];
+    const uint64_t from = counts + (uint64_t)slot * sizeof(numbers);
+    const jintArray array = (*env)->NewIntArray(env, MAX_SMS);
     (void)caller;
     if (array == NULL)
         return NULL;
     enter();
     CALL(cuMemcpyDtoH_v2, (void*, uint64_t, size_t), numbers, from, sizeof(numbers));
-    CALL(cuMemsetD32_v2, (uint64_t, u32, size_t), from, 0, MOST_SMS);
+    CALL(cuMemsetD32_v2, (uint64_t, u32, size_t), from, 0, MAX_SMS);
     leave();
-    (*env)->SetIntArrayRegion(env, array, 0, MOST_SMS, numbers);
+    (*env)->SetIntArrayRegion(env, array, 0, MAX_SMS, numbers);
     return array;
 }

@@ -4,38 +4,37 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * The green contexts that gcx keeps when nobody uses them, and those that it makes ahead of time.
+ * The cache of green contexts that are not in use, and contexts that are prepared in advance.
  *
- * <p>Every method may be called from any thread, at any time. Tested on the simulated driver alone
+ * <p>Every method may be called from any thread, at any time. Tested only on the simulated driver
  * so far.
  */
 public final class Cache {
   private Cache() {}
 
   /**
-   * Makes the contexts of SMs beforehand, one for each, and keeps them, so that {@link
-   * Context#create} and {@link Device#acquire(LeaseRequest)} over the same SMs take microseconds.
-   * Making one takes milliseconds and waits for every kernel that runs on the device: for before
-   * the work starts, or for a thread that has nothing else to do. What is there already costs
-   * nothing. The layouts of leases that live are made by {@link Lease#prepare}.
+   * Creates and caches the context of each resource, so that {@link Context#create} and {@link
+   * Device#acquire(LeaseRequest)} over the same SMs take microseconds. Creating one takes
+   * milliseconds and waits for every kernel that runs on the device; a cached one costs nothing.
+   * {@link Lease#prepare} prepares the layouts of existing leases.
    *
-   * <p>The interruption of the thread gives the rest up; its interrupted status stays set.
+   * <p>The interruption of the thread, whose interrupted status stays set, cancels the rest.
    *
    * @param resources the SMs
    * @param options what they are prepared for
-   * @throws GcxException.InvalidValue there are none, or the limits are too small to keep them all
+   * @throws GcxException.InvalidValue there are none, or the limit is too low to cache them all
    * @throws GcxException.InvalidResourceType for leases: they are of a structured split
-   * @throws GcxException.NotPermitted it was given up; what was made stays kept
+   * @throws GcxException.NotPermitted it was cancelled; contexts created so far stay cached
    */
   public static void prepare(List<SmResource> resources, PrepareOption... options) {
     Wait.prepare(resources, PrepareOption.flags(options), null, null);
   }
 
   /**
-   * The same, which tells how far it is.
+   * Prepares contexts and reports its progress.
    *
    * @param resources the SMs
-   * @param progress told after each; what it throws is thrown here, and the rest is given up
+   * @param progress called after each; an exception of it cancels the rest and is thrown here
    * @param options what they are prepared for
    */
   public static void prepare(
@@ -45,11 +44,11 @@ public final class Cache {
   }
 
   /**
-   * The same, which another thread can give up, or the progress.
+   * Prepares contexts until another thread, or the progress, cancels it.
    *
    * @param resources the SMs
-   * @param progress told after each, see the other; null: nobody is told
-   * @param cancel gives the rest up; looked at before each
+   * @param progress called after each, or null
+   * @param cancel cancels the rest; checked before each
    * @param options what they are prepared for
    */
   public static void prepare(
@@ -59,10 +58,9 @@ public final class Cache {
   }
 
   /**
-   * How many green contexts without context or stream are kept on each device: 64 at first. 0 keeps
-   * none. Those beyond are destroyed, the longest unused first, and prepared ones only if the limit
-   * is below their number; the driver gives little of their memory back, so that a limit which is
-   * too small costs more than it saves.
+   * Sets how many unused green contexts are cached on each device: 64 by default, 0 for none. The
+   * least recently used are destroyed first, prepared ones only if the limit is below their number.
+   * The driver frees little of their memory, so a limit that is too low costs more than it saves.
    *
    * @param keptContexts the limit
    */
@@ -71,31 +69,28 @@ public final class Cache {
   }
 
   /**
-   * Destroys the kept ones beyond a number now, the longest unused first, and the streams that were
-   * given up of all that stay, but those at work. The limit stays as it is.
+   * Destroys cached contexts beyond a number now, the least recently used first, and the closed
+   * streams of the others, except those at work. The limit does not change.
    *
-   * <p>Never while a library may still name a stream that was closed, as PyTorch's allocator does.
+   * <p>Never call it while a library may still use the handle of a closed stream, as PyTorch's
+   * allocator does.
    *
-   * @param keptContexts how many are left
-   * @return what was done, and what could not be
-   * @throws GcxException the driver refuses to destroy something; the rest was trimmed then
+   * @param keptContexts how many remain
+   * @return what was destroyed, and what could not be
+   * @throws GcxException the driver refuses to destroy something; the rest was trimmed
    */
   public static CacheTrimmed trim(int keptContexts) {
     return Functions.gcx_cache_trim(count(keptContexts));
   }
 
-  /**
-   * The green contexts that gcx has, by number, and what they hold.
-   *
-   * @return the figures since the driver was opened
-   */
+  /** {@return the counts of green contexts since the driver was opened} */
   public static CacheStats stats() {
     return Functions.gcx_cache_get_stats();
   }
 
   private static int count(int contexts) {
     if (contexts < 0) {
-      throw new GcxException.InvalidValue(contexts + " is no number of contexts");
+      throw new GcxException.InvalidValue("negative number of contexts: " + contexts);
     }
     return contexts;
   }

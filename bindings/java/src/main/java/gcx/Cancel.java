@@ -4,8 +4,8 @@ import java.util.HashSet;
 import java.util.Set;
 
 /**
- * What calls that take long are given up with, from another thread: waits for SMs, and contexts
- * that are made ahead of time. One may be in any number of them. There is nothing to close.
+ * Cancels blocking calls from another thread: waits for SMs, and {@link Cache#prepare}. One may be
+ * passed to any number of calls. There is nothing to close.
  *
  * <p>Every method may be called from any thread, at any time.
  */
@@ -13,24 +13,20 @@ public final class Cancel {
   private final Set<Wait> waits = new HashSet<>();
   private boolean signalled;
 
-  /** A new one, with which nothing was given up. */
+  /** Creates one that is not signalled. */
   public Cancel() {}
 
   /**
-   * Gives up all that waits with this, and all that will: {@link Device#acquire(LeaseRequest)},
-   * {@link Device#reserve(ReservationParams)} and {@link Cache#prepare} answer {@link
-   * GcxException.NotPermitted}. For good; signalling again does nothing.
+   * Cancels all present and later calls with this: {@link Device#acquire(LeaseRequest)}, {@link
+   * Device#reserve(ReservationParams)} and {@link Cache#prepare} throw {@link
+   * GcxException.NotPermitted}. Permanent; signalling again does nothing.
    */
   public synchronized void signal() {
     signalled = true;
-    waits.forEach(Wait::giveUp);
+    waits.forEach(Wait::cancel);
   }
 
-  /**
-   * Whether it was signalled.
-   *
-   * @return whether waits with it are given up
-   */
+  /** {@return whether it was signalled} */
   public synchronized boolean isSignalled() {
     return signalled;
   }
@@ -38,7 +34,7 @@ public final class Cancel {
   synchronized void add(Wait wait) {
     waits.add(wait);
     if (signalled) {
-      wait.giveUp();
+      wait.cancel();
     }
   }
 

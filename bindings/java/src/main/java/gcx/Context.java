@@ -6,9 +6,12 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * A green context: SMs, and a workqueue from CUDA 13.1 on. gcx makes one for each set of resources,
- * once, and keeps it; so two contexts over equal resources share one, and synchronizing or
- * recording one covers the work of both, unless it is made private.
+ * A green context: SMs, and a workqueue from CUDA 13.1 on. gcx creates one for each set of
+ * resources and caches it. Two contexts over equal resources therefore share one, and synchronizing
+ * or recording one covers the work of both, unless it is private.
+ *
+ * <p>Streams keep their context, so it can be closed before them. A context that is current in the
+ * calling thread can't be closed: {@link GcxException.ContextInUse}; it stays open.
  *
  * <p>Every method may be called from any thread, at any time.
  */
@@ -21,8 +24,8 @@ public final class Context extends Owned {
   }
 
   /**
-   * A context over one or several resources: SMs of one device and family, disjoint, and from CUDA
-   * 13.1 on at most one workqueue.
+   * Creates a context over resources: disjoint SMs of one device and family, and from CUDA 13.1 on
+   * at most one workqueue.
    *
    * @param resources the resources
    * @return the context, to be closed by the caller
@@ -34,7 +37,7 @@ public final class Context extends Owned {
   }
 
   /**
-   * A context that shares its green context with nobody. Given up, it is kept like others.
+   * Creates a context that shares its green context with no other one.
    *
    * @param resources as of {@link #create}
    * @return the context, to be closed by the caller
@@ -44,133 +47,93 @@ public final class Context extends Owned {
   }
 
   /**
-   * A further context over the green context that gcx made behind a native one.
+   * Creates a further context over the green context that gcx made behind a native one.
    *
    * @param nativeHandle a CUcontext
    * @return the context, to be closed by the caller
-   * @throws GcxException.NotFound it isn't one of gcx's
+   * @throws GcxException.NotFound gcx did not create it
    */
   public static Context fromNative(long nativeHandle) {
     return new Context(Functions.gcx_context_from_native(nativeHandle));
   }
 
-  /**
-   * The green contexts of all devices that are in use.
-   *
-   * @return those with a context or stream, in the order of making
-   */
+  /** {@return the green contexts of all devices that are in use, in the order of creation} */
   public static List<LiveContext> live() {
     return List.of(Functions.gcx_context_list(-1));
   }
 
   /**
-   * The green contexts of a device that are in use.
+   * {@return the green contexts of a device that are in use, in the order of creation}
    *
    * @param device the device
-   * @return those with a context or stream, in the order of making
    */
   public static List<LiveContext> live(Device device) {
-    if (device.ordinal() < 0) {
-      throw new GcxException.InvalidDevice("there is no device " + device.ordinal());
-    }
-    return List.of(Functions.gcx_context_list(device.ordinal()));
+    return List.of(Functions.gcx_context_list(device.existing()));
   }
 
-  /**
-   * A stream of this context, of priority 0.
-   *
-   * @return the stream, to be closed by the caller
-   */
+  /** {@return a stream of this context, of priority 0, to be closed by the caller} */
   public Stream createStream() {
     return createStream(0);
   }
 
   /**
-   * A stream of this context.
+   * {@return a stream of this context, to be closed by the caller}
    *
    * @param priority lower is more urgent; clamped to {@link Device#streamPriorityRange}
-   * @return the stream, to be closed by the caller
    */
   public Stream createStream(int priority) {
     return new Stream(Functions.gcx_stream_create(this, Raw.GCX_STREAM_NON_BLOCKING, priority));
   }
 
-  /**
-   * What is known of it.
-   *
-   * @return counts and id
-   */
+  /** {@return its counts and id} */
   public ContextInfo info() {
     return Functions.gcx_context_get_info(this);
   }
 
-  /**
-   * How many SMs it has.
-   *
-   * @return the SMs
-   */
+  /** {@return how many SMs it has} */
   public int smCount() {
     return info().smCount();
   }
 
-  /**
-   * The SMs that it was made of.
-   *
-   * @return the SMs, as one resource
-   */
+  /** {@return the SMs that it was created over} */
   public SmResource sms() {
     return new SmResource(Functions.gcx_context_get_resource(this, ResourceType.SM.number));
   }
 
-  /**
-   * Its workqueue configuration, from CUDA 13.1 on.
-   *
-   * @return the configuration
-   */
+  /** {@return its workqueue configuration, from CUDA 13.1 on} */
   public WorkqueueResource workqueueConfiguration() {
     return new WorkqueueResource(
         Functions.gcx_context_get_resource(this, ResourceType.WORKQUEUE_CONFIG.number));
   }
 
-  /**
-   * Its workqueue, to be shared with another context, from CUDA 13.1 on.
-   *
-   * @return the workqueue
-   */
+  /** {@return its workqueue, which another context can share, from CUDA 13.1 on} */
   public WorkqueueResource workqueue() {
     return new WorkqueueResource(
         Functions.gcx_context_get_resource(this, ResourceType.WORKQUEUE.number));
   }
 
-  /**
-   * CUDA's own handle, for any CUDA code, which must not destroy it.
-   *
-   * @return the CUcontext, valid as long as this or a stream of it is open
-   */
+  /** {@return the CUcontext, valid while this or a stream of it is open; not to be destroyed} */
   public long nativeHandle() {
     return nativeOf(this, Functions::gcx_context_native, Functions::gcx_context_get_info);
   }
 
-  /**
-   * CUDA's own handle of the green context, for any CUDA code, which must not destroy it.
-   *
-   * @return the CUgreenCtx, valid as long as this or a stream of it is open
-   */
+  /** {@return the CUgreenCtx, valid while this or a stream of it is open; not to be destroyed} */
   public long nativeGreenHandle() {
     return nativeOf(this, Functions::gcx_context_native_green, Functions::gcx_context_get_info);
   }
 
   /**
-   * Makes it current in the calling thread, on top of CUDA's stack of contexts, until what this
-   * gives is closed by the same thread. A virtual thread can't: it goes from thread to thread.
+   * Makes this context current in the calling thread, on top of CUDA's context stack, until the
+   * same thread closes the result. Virtual threads can't, since they change their carrier.
    *
-   * @return what takes it off again
+   * @return what removes it from the stack
    * @throws GcxException.NotPermitted the thread is a virtual one
    */
   public Pushed push() {
     if (VirtualThreads.isCurrent()) {
       throw new GcxException.NotPermitted(
-          "a virtual thread can't make a context current: it goes from thread to thread");
+          "Context.push: a virtual thread changes its carrier and can't have a current context;"
+              + " call it in a platform thread");
     }
     Functions.gcx_context_push(this);
     Pushed pushed = new Pushed(this);
@@ -178,11 +141,7 @@ public final class Context extends Owned {
     return pushed;
   }
 
-  /**
-   * The context that the calling thread pushed last, if it is current.
-   *
-   * @return the context, or empty
-   */
+  /** {@return the context that the calling thread pushed last, or empty if it is not current} */
   public static Optional<Context> current() {
     long handle = Functions.gcx_context_get_current();
     return PUSHED.get().stream()
@@ -201,7 +160,7 @@ public final class Context extends Owned {
     }
 
     /**
-     * Takes it off. Closing again does nothing.
+     * Removes it from the stack. Closing again does nothing.
      *
      * @throws GcxException.InvalidContext another thread pushed it, or another context is on top
      */
@@ -226,7 +185,7 @@ public final class Context extends Owned {
   }
 
   /**
-   * Captures in the event the work submitted so far to all its streams.
+   * Records in the event the work submitted so far to all its streams.
    *
    * @param event an event of the same device
    * @throws GcxException.InvalidHandle the event is of another device
@@ -236,36 +195,11 @@ public final class Context extends Owned {
   }
 
   /**
-   * Holds all later work of all its streams until the event's work has finished.
+   * Delays later work of all its streams until the event's work has finished.
    *
-   * @param event any event, of another device too
+   * @param event any event, also of another device
    */
   public void waitFor(Event event) {
     Functions.gcx_context_wait(this, event);
-  }
-
-  /**
-   * Whether it was closed.
-   *
-   * @return whether using it is an error
-   */
-  public boolean isClosed() {
-    return !isOpen();
-  }
-
-  /**
-   * Gives it up. Its streams stay usable and keep it, and work finishes. Closing again does
-   * nothing.
-   *
-   * @throws GcxException.ContextInUse it is current in this thread; it stays open
-   */
-  @Override
-  public void close() {
-    super.close();
-  }
-
-  @Override
-  public String toString() {
-    return isOpen() ? "context" : "context, closed";
   }
 }

@@ -10,7 +10,7 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.UUID;
 
-/** Makes Java's values of the fields of structs. */
+/** Converts fields of structs to Java's values. */
 abstract class Conversions {
   static String text(byte[] utf8) {
     return utf8 == null ? null : new String(utf8, StandardCharsets.UTF_8);
@@ -21,17 +21,17 @@ abstract class Conversions {
     return new UUID(halves.getLong(), halves.getLong());
   }
 
-  /** The SMs that something has, or that it waits for: empty for the rest. */
+  /** Returns a count of SMs, empty for GCX_REST. */
   static OptionalInt wanted(long sms) {
     return (int) sms == Raw.GCX_REST ? OptionalInt.empty() : OptionalInt.of((int) sms);
   }
 
-  /** Milliseconds since 1970, or 0 for never. */
+  /** Converts milliseconds since 1970; 0 means never. */
   static Optional<Instant> instantOrNever(long milliseconds) {
     return milliseconds == 0 ? Optional.empty() : Optional.of(Instant.ofEpochMilli(milliseconds));
   }
 
-  /** The numbers of the bits that are set in the bytes of words of 64 bits. */
+  /** Returns the numbers of the bits that are set in words of 64 bits. */
   static List<Integer> atomsOf(byte[] words) {
     ByteBuffer bytes = ByteBuffer.wrap(words).order(ByteOrder.nativeOrder());
     return BitSet.valueOf(bytes.asLongBuffer()).stream().boxed().toList();

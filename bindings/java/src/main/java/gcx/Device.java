@@ -1,59 +1,49 @@
 package gcx;
 
-import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
- * A device, by CUDA's ordinal, after CUDA_VISIBLE_DEVICES.
+ * A device.
  *
- * @param ordinal 0 for the first
+ * @param ordinal CUDA's number of it, after CUDA_VISIBLE_DEVICES; the first is 0
  */
 public record Device(int ordinal) {
-  /**
-   * How many devices there are.
-   *
-   * @return the count
-   */
+  /** {@return the number of devices} */
   public static int count() {
     return Functions.gcx_device_get_count();
   }
 
-  /**
-   * All devices.
-   *
-   * @return the devices
-   */
+  /** {@return all devices} */
   public static List<Device> all() {
-    List<Device> devices = new ArrayList<>();
-    for (int i = 0; i < count(); i++) {
-      devices.add(new Device(i));
+    return IntStream.range(0, count()).mapToObj(Device::new).toList();
+  }
+
+  /** Returns the ordinal for a call in which -1 means all devices. */
+  int existing() {
+    if (ordinal < 0) {
+      throw new GcxException.InvalidDevice("there is no device " + ordinal);
     }
-    return List.copyOf(devices);
+    return ordinal;
   }
 
   /**
-   * What is known of it. Makes no context on it.
+   * {@return name and counts} Creates no context.
    *
-   * @return name and counts
    * @throws GcxException.InvalidDevice there is no such device
    */
   public DeviceInfo info() {
     return Functions.gcx_device_get_info(ordinal);
   }
 
-  /**
-   * All its SMs, which can be split in any family.
-   *
-   * @return the SMs
-   */
+  /** {@return all its SMs, which can be split in any family} */
   public SmResource sms() {
     return new SmResource(Functions.gcx_device_get_resource(ordinal, ResourceType.SM.number));
   }
 
   /**
-   * Its default workqueue configuration, from CUDA 13.1 on.
+   * {@return its default workqueue configuration, from CUDA 13.1 on}
    *
-   * @return the configuration
    * @throws GcxException.NotSupported the driver is older
    */
   public WorkqueueResource workqueue() {
@@ -62,8 +52,8 @@ public record Device(int ordinal) {
   }
 
   /**
-   * Acquires SMs that no other lease has, without waiting: {@link #acquire(LeaseRequest)} of a
-   * count alone.
+   * Acquires SMs for exclusive use within this process without waiting, like {@link
+   * #acquire(LeaseRequest)}.
    *
    * @param smCount SMs, at least 1, rounded up to whole atoms
    * @return the lease, to be closed by the caller
@@ -73,31 +63,31 @@ public record Device(int ordinal) {
   }
 
   /**
-   * Acquires SMs that no other lease has. The first lease over a set of SMs makes a context of
-   * them; later ones take microseconds. What it really got is in {@link Lease#info}.
+   * Acquires SMs for exclusive use within this process; {@link Lease#info} returns what was
+   * acquired. The first lease over a set of SMs creates its context; later ones take microseconds.
    *
-   * <p>A request with a timeout waits, behind those who came before. The wait is given up when the
-   * thread is interrupted, whose interrupted status stays set, and by the request's {@link Cancel}.
+   * <p>A request with a timeout waits behind earlier ones. Its {@link Cancel} and the interruption
+   * of the thread, whose interrupted status stays set, cancel the wait.
    *
    * @param request which SMs, and how long to wait for them
    * @return the lease, to be closed by the caller
-   * @throws GcxException.AlreadyAcquired others hold the SMs, or wait for them, and after the
-   *     timeout still did; the message says who
-   * @throws GcxException.NotPermitted the wait was given up
-   * @throws GcxException.ResourceConfiguration the device has not so many SMs, whoever holds them
+   * @throws GcxException.AlreadyAcquired other leases or requests still had the SMs after the
+   *     timeout; the message names them
+   * @throws GcxException.NotPermitted the wait was cancelled
+   * @throws GcxException.ResourceConfiguration the device has fewer SMs than requested
    * @throws GcxException.NotReady there are leases of another family, and the families aren't
    *     mapped, see {@link #mapSms}
-   * @throws GcxException.InvalidValue a family that has no leases, a name that is too long; a
-   *     minimum or exclusive SMs beyond those asked for
+   * @throws GcxException.InvalidValue the family has no leases; the name is too long; the minimum
+   *     or the exclusive SMs exceed the requested count
    */
   public Lease acquire(LeaseRequest request) {
     return new Lease(
-        Wait.forSms(request.timeout(), request.cancel(), token -> request.acquire(this, token)));
+        Wait.forSms(
+            request.timeout(), request.cancel(), token -> request.acquire(this, null, token)));
   }
 
   /**
-   * Takes SMs that no other process has, without waiting: {@link #reserve(ReservationParams)} of a count
-   * alone.
+   * Reserves SMs across processes without waiting, like {@link #reserve(ReservationParams)}.
    *
    * @param smCount SMs, at least 1, rounded up to whole atoms
    * @return the reservation, to be closed by the caller
@@ -107,54 +97,44 @@ public record Device(int ordinal) {
   }
 
   /**
-   * Takes SMs that no other process has, of those that take theirs in the same folder. Makes no
-   * context. What it really got is in {@link Reservation#info}.
+   * Reserves SMs that no other process reserves in the same folder; {@link Reservation#info}
+   * returns what was reserved. Creates no context.
    *
-   * <p>A request with a timeout waits, behind those who came before, in whatever process. The wait
-   * is given up when the thread is interrupted, whose interrupted status stays set, and by the
-   * request's {@link Cancel}.
+   * <p>A request with a timeout waits behind earlier ones of all processes. Its {@link Cancel} and
+   * the interruption of the thread, whose interrupted status stays set, cancel the wait.
    *
    * @param request which SMs, and how long to wait for them
    * @return the reservation, to be closed by the caller
-   * @throws GcxException.AlreadyAcquired others hold the SMs, or wait for them, and after the
-   *     timeout still did; the message says who
-   * @throws GcxException.NotPermitted the wait was given up; the folder is another user's, or too
-   *     many may enter it
-   * @throws GcxException.ResourceConfiguration the device has not so many SMs, whoever holds them
-   * @throws GcxException.NotSupported the max-cluster family on a device that has none
-   * @throws GcxException.InvalidValue a family that has no reservations, a name or path that is too long,
-   *     a path that is not absolute; a minimum beyond those asked for
-   * @throws GcxException the folder isn't there or can't be written, or a file in it can't be
-   *     believed ({@link Result#OPERATING_SYSTEM})
+   * @throws GcxException.AlreadyAcquired other reservations or requests still had the SMs after the
+   *     timeout; the message names them
+   * @throws GcxException.NotPermitted the wait was cancelled; the folder belongs to another user,
+   *     or its mode is too open
+   * @throws GcxException.ResourceConfiguration the device has fewer SMs than requested
+   * @throws GcxException.NotSupported the device has no max-cluster family
+   * @throws GcxException.InvalidValue the family has no reservations; the name or path is too long;
+   *     the path is not absolute; the minimum exceeds the requested count
+   * @throws GcxException the folder does not exist or can't be written, or a file in it is corrupt
+   *     ({@link Result#OPERATING_SYSTEM})
    */
   public Reservation reserve(ReservationParams request) {
     return new Reservation(
-        Wait.forSms(request.timeout(), request.cancel(), token -> request.take(this, token)));
+        Wait.forSms(request.timeout(), request.cancel(), token -> request.acquire(this, token)));
   }
 
-  /**
-   * Whether contexts of this process on it are shared by way of MPS, as the driver says. Makes no
-   * context.
-   *
-   * @return what is known
-   */
+  /** {@return whether this process uses the device through MPS} Creates no context. */
   public MpsInfo mps() {
     return Functions.gcx_mps_get_info(ordinal);
   }
 
-  /**
-   * The priorities that its streams can have.
-   *
-   * @return the range
-   */
+  /** {@return the priorities that its streams can have} */
   public StreamPriorityRange streamPriorityRange() {
     int[] range = Functions.gcx_device_get_stream_priority_range(ordinal);
     return new StreamPriorityRange(range[0], range[1]);
   }
 
   /**
-   * Reads which SMs each atom of a family holds, from a few contexts that are made for a moment.
-   * Once a process and family; for {@link SmResource#smIds} and overlaps across families.
+   * Reads which SMs each atom of a family holds, through a few temporary contexts. Needed once per
+   * process and family, for {@link SmResource#smIds} and overlaps across families.
    *
    * @param family coscheduled, fine or max-cluster
    */
@@ -163,15 +143,15 @@ public record Device(int ordinal) {
   }
 
   /**
-   * Finds the SMs that all partitions of this process share: on compute capability 9.x two, as soon
-   * as a module with dynamic parallelism is loaded. Kernels of every partition also run there.
+   * Returns the SMs that all partitions of this process share: two on compute capability 9.x, once
+   * a module with dynamic parallelism is loaded. Kernels of every partition also run there.
    *
-   * <p>Returns what {@link Stream#probeSms} has shown; if that is nothing, makes and probes two
-   * contexts, each with the cost of a first one, and keeps them. Once found, the SMs stay known.
-   * Modules load lazily: while none are found, call it again after a kernel of the module was
-   * launched.
+   * <p>Returns what {@link Stream#probeSms} has found. If that is nothing, creates and probes two
+   * contexts, each with the cost of a first one, and caches them. SMs that were found stay known.
+   * Modules load lazily: if the list is empty, call it again after the first launch of a kernel of
+   * the module.
    *
-   * @return the hardware's numbers, ascending; empty while none are found
+   * @return the hardware numbers, ascending; empty if none were found
    * @throws GcxException.NotSupported compute capability 9.x under MPS, where the numbers are
    *     virtual
    */

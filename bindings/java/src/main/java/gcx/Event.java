@@ -1,7 +1,7 @@
 package gcx;
 
 /**
- * A point in streams' work, to be waited for. Waiting works across devices.
+ * A point in streams' work that other streams and threads can wait for, also on other devices.
  *
  * <p>Every method may be called from any thread, at any time.
  */
@@ -11,10 +11,10 @@ public final class Event extends Owned {
   }
 
   /**
-   * A new event.
+   * Creates an event.
    *
-   * @param device whose streams are recorded in it
-   * @param options what it can do beside order
+   * @param device the device whose streams are recorded in it
+   * @param options what it can do in addition to ordering work
    * @return the event, to be closed by the caller
    */
   public static Event create(Device device, EventOption... options) {
@@ -22,7 +22,7 @@ public final class Event extends Owned {
   }
 
   /**
-   * Stands for an event that someone else made, which must live longer. Closing leaves it alone.
+   * Wraps an event of other code, which must outlive it. Closing does not destroy that event.
    *
    * @param nativeHandle a CUevent, which is a cudaEvent_t
    * @return the event, to be closed by the caller
@@ -31,11 +31,7 @@ public final class Event extends Owned {
     return new Event(Functions.gcx_event_from_native(nativeHandle));
   }
 
-  /**
-   * CUDA's own handle, for any CUDA code, which must not destroy it.
-   *
-   * @return the CUevent, valid until this is closed
-   */
+  /** {@return the CUevent, valid until this is closed; other code must not destroy it} */
   public long nativeHandle() {
     return nativeOf(this, Functions::gcx_event_native, Functions::gcx_event_query);
   }
@@ -45,45 +41,21 @@ public final class Event extends Owned {
     Functions.gcx_event_synchronize(this);
   }
 
-  /**
-   * Whether its work has finished. Never waits.
-   *
-   * @return true if all has, or nothing was ever recorded
-   */
+  /** {@return whether its work has finished, or nothing was ever recorded} Never waits. */
   public boolean isDone() {
     return Functions.gcx_event_query(this);
   }
 
   /**
-   * The time between two events' work. Both need {@link EventOption#TIMING}.
+   * Returns the time between the work of two events, both created with {@link EventOption#TIMING}.
    *
    * @param start the earlier event
    * @return milliseconds
    * @throws GcxException.NotReady one has not finished
-   * @throws GcxException.InvalidHandle one takes no times or was never recorded, or they are of two
+   * @throws GcxException.InvalidHandle one has no timing or was never recorded, or they are of two
    *     devices
    */
   public float millisecondsSince(Event start) {
     return Functions.gcx_event_get_elapsed(start, this);
-  }
-
-  /**
-   * Whether it was closed.
-   *
-   * @return whether using it is an error
-   */
-  public boolean isClosed() {
-    return !isOpen();
-  }
-
-  /** Gives it up. Never waits. Closing again does nothing. */
-  @Override
-  public void close() {
-    super.close();
-  }
-
-  @Override
-  public String toString() {
-    return isOpen() ? "event" : "event, closed";
   }
 }

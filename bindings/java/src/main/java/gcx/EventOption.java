@@ -2,11 +2,11 @@ package gcx;
 
 import java.util.List;
 
-/** What an event can do beside order. */
+/** Options of an event. */
 public enum EventOption {
-  /** It takes times, for {@link Event#millisecondsSince}; costs more. */
+  /** Records time for {@link Event#millisecondsSince}; costs more. */
   TIMING,
-  /** Threads that wait for it sleep instead of spinning, and wake a little later. */
+  /** Waiting threads sleep instead of spinning, and wake a little later. */
   BLOCKING;
 
   static int flags(EventOption... options) {

@@ -9,33 +9,29 @@ import java.util.function.ObjIntConsumer;
 public final class Gcx {
   private static final Object LOG = new Object();
 
-  /** The receiver, which the library refers to weakly: it lives as long as this class. */
+  /** The receiver, to which the library refers weakly: it lives as long as this class. */
   private static ObjIntConsumer<byte[]> log;
 
   private Gcx() {}
 
-  /**
-   * The version of the library: 10000 * major + 100 * minor + patch. Opens no driver.
-   *
-   * @return the version
-   */
+  /** {@return the library's version: 10000 * major + 100 * minor + patch} Opens no driver. */
   public static int version() {
     return Functions.gcx_version();
   }
 
   /**
-   * Chooses the driver, before anything opened another, and opens it. The first call that needs a
-   * driver opens it as with null.
+   * Opens a driver, before another one was opened. The first call that needs a driver opens it as
+   * with null.
    *
-   * @param driver null or empty: the open one, else what the environment's GCX_DRIVER names, else
-   *     libcuda.so.1; {@code sim:SPEC}: the simulated driver, such as {@code sim:h100@13.0};
-   *     anything else: a path or name of a library
+   * @param driver null or empty for the open one, else the environment's GCX_DRIVER, else
+   *     libcuda.so.1; {@code sim:SPEC} for a simulated driver, such as {@code sim:h100@13.0};
+   *     anything else is a path or name of a library
    * @throws GcxException.DriverAlreadyOpen another driver is open, for the rest of the process
    * @throws GcxException.DriverNotFound there is no such library
    */
   public static void openDriver(String driver) {
     if (NativeLibrary.isSimulated(driver)) {
-      version(); // so that the library is loaded, and has a folder
+      version(); // loads the library, which creates the folder
       NativeLibrary.provideSimulation();
     }
     try {
@@ -46,30 +42,26 @@ public final class Gcx {
     }
   }
 
-  /**
-   * The open driver. Opens one if none is.
-   *
-   * @return version and name
-   */
+  /** {@return version and name of the driver} Opens one if none is open. */
   public static DriverInfo driver() {
     return Functions.gcx_driver_get_info();
   }
 
   /**
-   * Whether the driver can do something.
+   * {@return whether the driver has a capability, and since which version}
    *
-   * @param capability what
-   * @return whether, and since which version
+   * @param capability the capability
    */
   public static CapabilityInfo capability(Capability capability) {
     return Functions.gcx_capability_get_info(capability.number);
   }
 
   /**
-   * The path of the simulated driver, for programs that start others on it. Opens no driver.
+   * Returns the path of the simulated driver, for programs that start others on it. Opens no
+   * driver.
    *
    * @return the path, valid until this process ends
-   * @throws GcxException.DriverNotFound it isn't there
+   * @throws GcxException.DriverNotFound it does not exist
    */
   public static String simulatorPath() {
     version();
@@ -81,60 +73,49 @@ public final class Gcx {
     return path;
   }
 
-  /**
-   * How many of the hardware's queues the partitions of the process share. Opens no driver.
-   *
-   * @return the connections, and where their number comes from
-   */
+  /** {@return how many hardware queues the partitions of the process share} Opens no driver. */
   public static QueueInfo queues() {
     return Functions.gcx_queue_get_info();
   }
 
   /**
-   * Asks for connections, 1 to 32, before CUDA starts: sets CUDA_DEVICE_MAX_CONNECTIONS in the
-   * process's environment, unless it holds as many or more. To be called at the beginning of a
-   * program, since nothing may read the environment meanwhile. Java's own view of the environment,
-   * which processes that it starts inherit too, stays as it was. Opens no driver.
+   * Requests connections before CUDA starts: sets CUDA_DEVICE_MAX_CONNECTIONS in the process's
+   * environment, unless that is as high already. Call it at the beginning of a program, while no
+   * other thread reads the environment. {@link System#getenv()}, and processes that Java starts,
+   * don't see the change. Opens no driver.
    *
-   * @param connections how many
-   * @throws GcxException.NotPermitted CUDA has started with fewer: it is too late
+   * @param connections 1 to 32
+   * @throws GcxException.NotPermitted CUDA has started with fewer
    * @throws GcxException.InvalidValue it is not 1 to 32
    */
   public static void requestConnections(int connections) {
     if (connections < 0) {
-      throw new GcxException.InvalidValue(connections + " is no number of connections");
+      throw new GcxException.InvalidValue("negative number of connections: " + connections);
     }
     Functions.gcx_queue_request_connections(connections);
   }
 
   /**
-   * From now on libraries of this process are told the count of SMs that they have: a thread in
-   * which a green context is current, by {@link Context#push()} or otherwise, is told that
-   * context's SMs as the device's count, by CUDA's driver and by cudart. Other threads are told
-   * what they were told before, and nothing runs elsewhere than before. Libraries ask when they set
-   * something up, and keep the answer, cuBLAS that of its first handle for all of them. A cuBLAS
-   * before 13.10 is told the device's count: with a partition's it computes wrong products.
+   * Makes libcuda and cudart report partitions' SM counts to the libraries of this process: in a
+   * thread whose current context is a green context, such as one of {@link Context#push()}, they
+   * report that context's SMs as the device's. docs/counts.md explains which libraries use the
+   * answer, and why cuBLAS before 13.10 still gets the device's count.
    *
-   * <p>For good, and doing it twice does it once. To be called at the beginning of a program,
-   * before anything loads libcuda: the first method that opens the driver, JCuda, any library of
-   * CUDA's. To find libcuda it may start a child process for a moment. Tested on the simulated
-   * driver alone so far.
+   * <p>Permanent; a second call does nothing. Call it at the beginning of a program, before libcuda
+   * is loaded by the first method that opens the driver, by JCuda, or by any CUDA library. May
+   * start a short-lived child process to find libcuda. Tested only on the simulated driver so far.
    *
    * @throws GcxException.NotPermitted libcuda is loaded already
    * @throws GcxException.DriverNotFound there is no driver library, or none that can be loaded
-   * @throws GcxException no file or pipe can be made ({@link Result#OPERATING_SYSTEM})
+   * @throws GcxException a file or pipe can't be created ({@link Result#OPERATING_SYSTEM})
    */
   public static void reportPartitionCounts() {
-    version(); // so that the library is loaded, and has a folder
+    version(); // loads the library, which creates the folder
     NativeLibrary.provideCounts();
     Functions.gcx_driver_report_partition_counts();
   }
 
-  /**
-   * Whether {@link #reportPartitionCounts()} has succeeded in this process. Opens no driver.
-   *
-   * @return whether libraries are told partitions' counts
-   */
+  /** {@return whether {@link #reportPartitionCounts()} has succeeded} Opens no driver. */
   public static boolean reportsPartitionCounts() {
     return Functions.gcx_driver_reports_partition_counts() != 0;
   }
@@ -146,12 +127,11 @@ public final class Gcx {
    * <p>To System.Logger: {@code Gcx.setLog(LogLevel.INFO, (level, text) ->
    * System.getLogger("gcx").log(System.Logger.Level.INFO, text))}.
    *
-   * <p>The log is the process's: the last receiver that was set gets the messages of the calls of
-   * all class loaders that have this package. It does not keep its class loader alive, and goes
-   * with it.
+   * <p>The process has one receiver, the last that was set, for the calls of all class loaders that
+   * have this package. The receiver does not keep its class loader alive, and ends with it.
    *
    * @param level the last level that is sent
-   * @param receiver is given the messages; null for the default
+   * @param receiver gets the messages; null for the default
    */
   public static void setLog(LogLevel level, LogReceiver receiver) {
     ObjIntConsumer<byte[]> next = receiver == null ? null : Upcalls.shared(receiver);
@@ -163,10 +143,9 @@ public final class Gcx {
   }
 
   /**
-   * What a result means in general, in one sentence. Opens no driver.
+   * {@return what a result means in general, in one sentence} Opens no driver.
    *
    * @param result the result
-   * @return the sentence
    */
   public static String describe(Result result) {
     return Functions.gcx_result_string(result.code());

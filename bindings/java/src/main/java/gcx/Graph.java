@@ -5,16 +5,15 @@ import java.nio.ByteOrder;
 import java.util.List;
 
 /**
- * A CUDA graph that was captured once, by whoever and wherever, and is launched on the SMs of any
- * stream. One executable is made for each set of SMs, at the first launch there or ahead of time,
- * and kept. It works on the memory that it was captured with, which must live as long as it is
- * launched.
+ * A CUDA graph that was captured once and is launched on the SMs of any stream; docs/graphs.md
+ * explains what moves. Each set of SMs has one executable, which is created by the first launch
+ * there or by {@link #prepare}. The graph's memory must outlive its launches.
  *
- * <p>Nodes have numbers, their place in {@link #nodes}. A graph that forks over several partitions
- * has several parts, each of which can have SMs of its own.
+ * <p>The number of a node is its index in {@link #nodes}. A graph that was captured over several
+ * partitions has several parts, each of which can run on different SMs.
  *
  * <p>Every method may be called from any thread, at any time. Launches on one set of SMs run one
- * after the other, those on different ones side by side, on the same memory. Tested on the
+ * after the other, launches on different sets run concurrently on the same memory. Tested on the
  * simulated driver and on an H200.
  */
 public final class Graph extends Owned {
@@ -23,16 +22,15 @@ public final class Graph extends Owned {
   }
 
   /**
-   * A copy of a captured graph, of which up to 16 executables are kept.
+   * Copies a captured graph, with a cache of up to 16 executables.
    *
-   * @param captured a CUgraph, which is a cudaGraph_t, such as JCuda's; it stays the caller's, and
-   *     can be destroyed at once
+   * @param captured a CUgraph, which is a cudaGraph_t; the caller may destroy it at once
    * @param options how its kernels run
    * @return the graph, to be closed by the caller
    * @throws GcxException.NotSupported a node can't be moved; the message has its kind and number
    * @throws GcxException.ResourceConfiguration it has kernels of two devices, or of more than 16
    *     contexts
-   * @throws GcxException.InvalidContext it has no kernels, and no context is current that tells its
+   * @throws GcxException.InvalidContext it has no kernels, and no context is current that names its
    *     device
    */
   public static Graph create(long captured, GraphOption... options) {
@@ -40,41 +38,42 @@ public final class Graph extends Owned {
   }
 
   /**
-   * The same with another limit.
+   * Copies a captured graph, with another limit for the cache of executables.
    *
-   * @param captured as of the other
-   * @param maxExecutables how many executables are kept, at least 1: the last used
+   * @param captured a CUgraph, as of {@link #create(long, GraphOption...)}
+   * @param maxExecutables how many executables are cached, at least 1; the least recently used is
+   *     evicted
    * @param options how its kernels run
    * @return the graph, to be closed by the caller
    */
   public static Graph create(long captured, int maxExecutables, GraphOption... options) {
     if (maxExecutables < 1) {
       throw new GcxException.InvalidValue(
-          maxExecutables + " executables are no limit: a graph keeps one at least");
+          "Graph.create: maxExecutables is " + maxExecutables + "; it must be at least 1");
     }
     return new Graph(
         Functions.gcx_graph_create(captured, GraphOption.flags(options), maxExecutables));
   }
 
   /**
-   * Launches it in the stream, all parts on the SMs that the stream has now. The first launch on a
-   * set of SMs makes the executable, see {@link #prepare}; later ones cost what CUDA's own do. In a
-   * stream that someone else made outside of partitions it runs as it was captured.
+   * Launches all parts in the stream, on the SMs that the stream has now. Later launches on the
+   * same SMs cost what CUDA's own do. In a stream outside of partitions the graph runs as it was
+   * captured.
    *
    * @param stream a stream of its device
    * @throws GcxException.LaunchTooLarge a cooperative grid is larger than the SMs hold
    * @throws GcxException.InvalidDevice the stream is of another device
    * @throws GcxException.Capture the stream captures a graph
-   * @throws GcxException.NotSupported the driver did not move a node as it was told
+   * @throws GcxException.NotSupported the driver did not move a node as requested
    */
   public void launch(Stream stream) {
     Functions.gcx_graph_launch(this, stream);
   }
 
   /**
-   * Launches it in several streams: each part on the SMs of its own, in the first stream, behind
-   * what all of them were given before; and what they are given afterwards runs behind it. Parts
-   * with no order between them run side by side.
+   * Launches each part on the SMs of its stream. The launch is ordered after the earlier work of
+   * all the streams and before their later work. Parts without an order between them run
+   * concurrently.
    *
    * @param streams one for each part
    * @throws GcxException.InvalidValue there are not as many as parts
@@ -84,8 +83,8 @@ public final class Graph extends Owned {
   }
 
   /**
-   * Makes the executable for these SMs ahead of time, 1.3 to 2 us a node, and their contexts if
-   * there are none; nothing if it is kept already. For a thread that has nothing else to do.
+   * Creates the executable for these SMs, 1.3 to 2 us a node, and missing contexts, unless it is
+   * cached.
    *
    * @param resources the SMs of all parts, or one resource for each
    * @param options whether the SMs are those of leases
@@ -93,20 +92,20 @@ public final class Graph extends Owned {
    *     has the kernel's name, its grid and the largest
    * @throws GcxException.InvalidValue there is neither one nor one for each part
    * @throws GcxException.InvalidDevice they are of another device
-   * @throws GcxException.NotSupported the driver did not move a node as it was told
+   * @throws GcxException.NotSupported the driver did not move a node as requested
    */
   public void prepare(List<SmResource> resources, PrepareOption... options) {
     Functions.gcx_graph_prepare(this, List.copyOf(resources), PrepareOption.flags(options));
   }
 
   /**
-   * Says which part nodes are of. At first there is one for each context that the kernels were
-   * captured in. Executables for several sets of SMs are given up.
+   * Assigns nodes to a part. At first there is one part for each context that the kernels were
+   * captured in. Executables for several sets of SMs are destroyed.
    *
-   * @param part one of those that there are, or the next, which needs at least one node; below 16
-   * @param nodes the numbers of nodes; a child graph's stands for all of its nodes. If there are
-   *     none, nothing changes
-   * @throws GcxException.InvalidValue there is no such node, or part; the part is the next, and
+   * @param part an existing part, or the next one, which needs at least one node; below 16
+   * @param nodes the numbers of nodes; that of a child graph stands for all its nodes. Without any,
+   *     nothing changes
+   * @throws GcxException.InvalidValue there is no such node, or part; the part is the next one, and
    *     there are no nodes
    */
   public void setPart(int part, int... nodes) {
@@ -114,18 +113,17 @@ public final class Graph extends Owned {
   }
 
   /**
-   * Gives a kernel other parameters, in all executables or nowhere. Launches from then on have
-   * them, work in flight has the former.
+   * Changes the parameters of a kernel for later launches, in all executables or in none.
    *
    * @param node the number of the kernel's node
    * @param grid blocks
    * @param block threads
    * @param sharedBytes dynamic shared memory of a block
-   * @param arguments from position to limit each argument at its place, as in a C struct, so in
-   *     {@link ByteOrder#nativeOrder}, which is not a buffer's order at first; copied; null: those
-   *     that it has
+   * @param arguments the arguments from position to limit, laid out as in a C struct, in {@link
+   *     ByteOrder#nativeOrder}, which a new buffer does not have; copied; null to keep the present
+   *     ones
    * @throws GcxException.InvalidValue there is no such node, or it is not a kernel's; the arguments
-   *     are too short, or of the other byte order; what the driver says of the parameters
+   *     are too short, or of the other byte order; the driver refuses the parameters
    */
   public void setKernel(int node, Dim grid, Dim block, int sharedBytes, ByteBuffer arguments) {
     Functions.gcx_graph_set_kernel(
@@ -143,12 +141,12 @@ public final class Graph extends Owned {
 
   static int checkedBytes(int bytes) {
     if (bytes < 0) {
-      throw new GcxException.InvalidValue(bytes + " is no number of bytes");
+      throw new GcxException.InvalidValue("negative number of bytes: " + bytes);
     }
     return bytes;
   }
 
-  /** The buffer stays as it is. */
+  /** Copies the buffer without moving its position. */
   private static byte[] bytesOf(ByteBuffer arguments) {
     if (arguments == null) {
       return null;
@@ -167,10 +165,10 @@ public final class Graph extends Owned {
   }
 
   /**
-   * Takes over all parameters of another captured graph with the same nodes and order, as of the
-   * same code captured again, in all executables or nowhere. Parts stay.
+   * Adopts all parameters of another captured graph with the same nodes and order, in all
+   * executables or in none. Parts stay.
    *
-   * @param captured a CUgraph, which stays the caller's
+   * @param captured a CUgraph, which the caller keeps
    * @throws GcxException.GraphUpdate the nodes or their order differ; the message says where
    */
   public void update(long captured) {
@@ -178,44 +176,15 @@ public final class Graph extends Owned {
   }
 
   /**
-   * Its nodes, in the order of cuGraphGetNodes, each child graph's right behind the node that
-   * stands for it.
-   *
-   * @return the nodes; the place of each is its number
+   * {@return its nodes in the order of cuGraphGetNodes, those of a child graph directly after the
+   * node that stands for it}
    */
   public List<GraphNode> nodes() {
     return List.of(Functions.gcx_graph_get_nodes(this));
   }
 
-  /**
-   * What is known of it.
-   *
-   * @return counts
-   */
+  /** {@return its counts} */
   public GraphInfo info() {
     return Functions.gcx_graph_get_info(this);
-  }
-
-  /**
-   * Whether it was closed.
-   *
-   * @return whether using it is an error
-   */
-  public boolean isClosed() {
-    return !isOpen();
-  }
-
-  /**
-   * Gives it and its executables up. Work in flight finishes. Never waits. Closing again does
-   * nothing.
-   */
-  @Override
-  public void close() {
-    super.close();
-  }
-
-  @Override
-  public String toString() {
-    return isOpen() ? "graph" : "graph, closed";
   }
 }

@@ -2,11 +2,11 @@ package gcx;
 
 import java.util.List;
 
-/** How a graph's kernels run. */
+/** Options of a graph. */
 public enum GraphOption {
   /**
-   * With the priorities that they were captured with, as in PyTorch's graphs; else with that of the
-   * stream in which they are launched.
+   * Kernels run with their captured priorities, as in PyTorch's graphs, instead of the priority of
+   * the stream in which the graph is launched.
    */
   NODE_PRIORITIES;
 

@@ -4,22 +4,21 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * Which SMs a lease is to have, and how long to wait for them.
+ * A request for a lease.
  *
- * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} takes all that are free
- * @param minSmCount so many will do if those asked for can't be had; 0: no less than asked for, and
- *     of the rest one atom
- * @param isShared whether others that are shared may have its SMs too
- * @param exclusiveSmCount of a shared one: so many of the SMs are its alone
- * @param requireWorkqueues whether a driver is refused that has no queues of its own for it, before CUDA
+ * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} for all free SMs
+ * @param minSmCount the smallest acceptable count; 0 for the requested one (or one atom with the
+ *     rest)
+ * @param isShared whether other shared leases may have the same SMs
+ * @param exclusiveSmCount how many SMs of a shared lease are exclusive
+ * @param requireWorkqueues whether to fail on a driver without exclusive workqueues, before CUDA
  *     13.1
- * @param family the family of its atoms: coscheduled, fine or max-cluster; {@link SmFamily#NONE}:
- *     the reservation's of a lease in a {@link Reservation}, else coscheduled
- * @param timeout how long to wait, in milliseconds rounded up: zero doesn't; {@link #FOREVER}, and
- *     anything beyond 49 days, has no end
- * @param cancel gives the wait up from another thread; null: nothing but the interruption of the
- *     thread that waits
- * @param name for messages and lists: up to 63 bytes of UTF-8; empty: none
+ * @param family coscheduled, fine or max-cluster; {@link SmFamily#NONE} for that of the {@link
+ *     Reservation}, or coscheduled outside of one
+ * @param timeout how long to wait, rounded up to milliseconds; zero never waits, {@link #FOREVER}
+ *     and everything beyond 49 days waits without an end
+ * @param cancel aborts the wait from another thread, or null
+ * @param name for messages and lists: up to 63 bytes of UTF-8, or empty
  */
 public record LeaseRequest(
     long smCount,
@@ -31,26 +30,26 @@ public record LeaseRequest(
     Duration timeout,
     Cancel cancel,
     String name) {
-  /** A wait without end. */
+  /** A wait without an end. */
   public static final Duration FOREVER = Duration.ofSeconds(Long.MAX_VALUE);
 
   /**
-   * A request of these fields.
+   * Creates a request.
    *
    * @param smCount SMs, at least 1
-   * @param minSmCount SMs
-   * @param isShared whether others may have them too
-   * @param exclusiveSmCount SMs
-   * @param requireWorkqueues whether it insists on queues of its own
+   * @param minSmCount the smallest acceptable count, or 0
+   * @param isShared whether other shared leases may have the same SMs
+   * @param exclusiveSmCount exclusive SMs of a shared lease
+   * @param requireWorkqueues whether exclusive workqueues are required
    * @param family the family
    * @param timeout how long to wait
-   * @param cancel what gives the wait up, or null
+   * @param cancel aborts the wait, or null
    * @param name the name, or empty
-   * @throws GcxException.InvalidValue smCount is 0; a count is negative or doesn't fit into 32
-   *     bits; the timeout is negative
+   * @throws GcxException.InvalidValue smCount is 0; a count is negative or more than 32 bits; the
+   *     timeout is negative
    */
   public LeaseRequest {
-    SmRequest.checkWanted(smCount, "LeaseRequest.rest()");
+    SmRequest.checkRequested(smCount, "LeaseRequest.rest()");
     SmRequest.check(minSmCount, exclusiveSmCount);
     Objects.requireNonNull(family, "family");
     Objects.requireNonNull(name, "name");
@@ -58,145 +57,111 @@ public record LeaseRequest(
   }
 
   /**
-   * So many SMs, or the next count that can be given, without a wait.
+   * {@return a request for so many SMs, or the next possible count, without a wait}
    *
    * @param smCount SMs, at least 1
-   * @return the request
-   * @throws GcxException.InvalidValue the count is less than 1
    */
   public static LeaseRequest of(long smCount) {
-    return asked(smCount);
-  }
-
-  /**
-   * All SMs that can be had, without a wait.
-   *
-   * @return the request
-   */
-  public static LeaseRequest rest() {
-    return asked(SmRequest.REST);
-  }
-
-  private static LeaseRequest asked(long smCount) {
     return new LeaseRequest(smCount, 0, false, 0, false, SmFamily.NONE, Duration.ZERO, null, "");
   }
 
-  /**
-   * The same for which fewer SMs will do, if those asked for can't be had.
-   *
-   * @param count SMs
-   * @return the request
-   */
-  public LeaseRequest withMinimum(long count) {
-    return new LeaseRequest(
-        smCount, count, isShared, exclusiveSmCount, requireWorkqueues, family, timeout, cancel, name);
+  /** {@return a request for all free SMs, without a wait} */
+  public static LeaseRequest rest() {
+    return of(SmRequest.REST);
   }
 
   /**
-   * The same whose SMs others that are shared may have too.
+   * {@return this request with a smallest acceptable count}
    *
-   * @return the request
+   * @param count SMs
    */
+  public LeaseRequest withMinimum(long count) {
+    return with(count, isShared, exclusiveSmCount, requireWorkqueues, family);
+  }
+
+  /** {@return this request for a lease that shares its SMs with other shared leases} */
   public LeaseRequest withSharing() {
     return withSharing(0);
   }
 
   /**
-   * The same whose SMs others that are shared may have too, but for some.
+   * {@return this request for a lease that shares its SMs, except some, with other shared leases}
    *
-   * @param exclusiveCount SMs that are its alone
-   * @return the request
+   * @param exclusiveCount how many SMs are exclusive
    */
   public LeaseRequest withSharing(long exclusiveCount) {
-    return new LeaseRequest(
-        smCount, minSmCount, true, exclusiveCount, requireWorkqueues, family, timeout, cancel, name);
+    return with(minSmCount, true, exclusiveCount, requireWorkqueues, family);
   }
 
   /**
-   * The same that has queues of its own: a driver before CUDA 13.1, which has none, is refused with
-   * {@link GcxException.NotSupported}. From 13.1 on leases have them without asking, where
-   * possible.
-   *
-   * @return the request
+   * {@return this request for a lease with exclusive workqueues} Drivers before CUDA 13.1 have
+   * none: {@link GcxException.NotSupported}. From 13.1 on leases have them where possible anyway.
    */
   public LeaseRequest withOwnQueues() {
-    return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, true, family, timeout, cancel, name);
+    return with(minSmCount, isShared, exclusiveSmCount, true, family);
   }
 
   /**
-   * The same of another family.
+   * {@return this request for another family}
    *
    * @param other coscheduled, fine or max-cluster
-   * @return the request
    */
   public LeaseRequest withFamily(SmFamily other) {
-    return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, other, timeout, cancel, name);
+    return with(minSmCount, isShared, exclusiveSmCount, requireWorkqueues, other);
   }
 
   /**
-   * The same that waits.
+   * {@return this request with a wait}
    *
-   * @param duration how long; {@link #FOREVER} has no end
-   * @return the request
+   * @param duration how long to wait
    */
   public LeaseRequest withTimeout(Duration duration) {
-    return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, family, duration, cancel, name);
+    return with(duration, cancel, name);
   }
 
   /**
-   * The same whose wait can be given up from another thread.
+   * {@return this request whose wait another thread can abort}
    *
-   * @param given what gives it up
-   * @return the request
+   * @param given what aborts it
    */
   public LeaseRequest withCancel(Cancel given) {
-    return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, family, timeout, given, name);
+    return with(timeout, given, name);
   }
 
   /**
-   * The same with a name, for messages and lists.
+   * {@return this request with a name for messages and lists}
    *
    * @param text up to 63 bytes of UTF-8
-   * @return the request
    */
   public LeaseRequest withName(String text) {
+    return with(timeout, cancel, text);
+  }
+
+  private LeaseRequest with(
+      long minimum, boolean shared, long exclusive, boolean workqueues, SmFamily of) {
     return new LeaseRequest(
-        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, family, timeout, cancel, text);
+        smCount, minimum, shared, exclusive, workqueues, of, timeout, cancel, name);
   }
 
-  /** The handle of a lease; the token, or null, gives the wait up. */
-  long acquire(Device device, Wait.Token token) {
-    return Functions.gcx_lease_acquire(
-        device.ordinal(),
-        (int) smCount,
-        flags(),
-        family.number,
-        (int) minSmCount,
-        (int) exclusiveSmCount,
-        Wait.milliseconds(timeout),
-        token,
-        name);
+  private LeaseRequest with(Duration wait, Cancel by, String text) {
+    return new LeaseRequest(
+        smCount, minSmCount, isShared, exclusiveSmCount, requireWorkqueues, family, wait, by, text);
   }
 
-  /** The handle of a lease in a reservation. */
-  long acquire(Reservation reservation, Wait.Token token) {
-    return Functions.gcx_reservation_acquire_lease(
-        reservation,
-        (int) smCount,
-        flags(),
-        family.number,
-        (int) minSmCount,
-        (int) exclusiveSmCount,
-        Wait.milliseconds(timeout),
-        token,
-        name);
-  }
-
-  private int flags() {
-    return (isShared ? Raw.GCX_LEASE_SHARED : 0) | (requireWorkqueues ? Raw.GCX_LEASE_REQUIRE_WORKQUEUES : 0);
+  /** Acquires SMs of the device, or of the reservation if that is not null; returns the handle. */
+  long acquire(Device device, Reservation reservation, Wait.Token token) {
+    int flags =
+        (isShared ? Raw.GCX_LEASE_SHARED : 0)
+            | (requireWorkqueues ? Raw.GCX_LEASE_REQUIRE_WORKQUEUES : 0);
+    int count = (int) smCount;
+    int minimum = (int) minSmCount;
+    int exclusive = (int) exclusiveSmCount;
+    int wait = Wait.milliseconds(timeout);
+    int of = family.number;
+    return reservation == null
+        ? Functions.gcx_lease_acquire(
+            device.ordinal(), count, flags, of, minimum, exclusive, wait, token, name)
+        : Functions.gcx_reservation_acquire_lease(
+            reservation, count, flags, of, minimum, exclusive, wait, token, name);
   }
 }

@@ -4,42 +4,39 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * What a lease is to have after a change.
+ * A lease and its new size.
  *
  * @param lease the lease
- * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} takes what the others of
- *     the change and all other leases leave
+ * @param smCount SMs, rounded up to whole atoms; {@link SmRequest#REST} for what the other sizes
+ *     and all other leases leave
  */
 public record LeaseSize(Lease lease, long smCount) {
   /**
-   * A lease with its count.
+   * Creates a size.
    *
    * @param lease the lease
    * @param smCount SMs, at least 1
-   * @throws GcxException.InvalidValue the count is 0, negative or doesn't fit into 32 bits
+   * @throws GcxException.InvalidValue the count is 0, negative or more than 32 bits
    */
   public LeaseSize {
     Objects.requireNonNull(lease, "lease");
-    SmRequest.checkWanted(smCount, "LeaseSize.rest");
+    SmRequest.checkRequested(smCount, "LeaseSize.rest");
   }
 
   /**
-   * So many SMs, or the next count that can be given.
+   * {@return a size of so many SMs, rounded up to whole atoms}
    *
    * @param lease the lease
    * @param smCount SMs, at least 1
-   * @return the size
-   * @throws GcxException.InvalidValue the count is less than 1
    */
   public static LeaseSize of(Lease lease, long smCount) {
     return new LeaseSize(lease, smCount);
   }
 
   /**
-   * What the others of the change and all other leases leave. Several share it as evenly as can be.
+   * {@return a size of what the others leave; several such sizes share it as evenly as possible}
    *
    * @param lease the lease
-   * @return the size
    */
   public static LeaseSize rest(Lease lease) {
     return new LeaseSize(lease, SmRequest.REST);

@@ -5,7 +5,7 @@ import static java.util.Map.entry;
 import java.util.Map;
 import java.util.regex.Pattern;
 
-/** The messages speak of C; printed they name what stands for that here. */
+/** Replaces the names of C in messages by those of this package. */
 final class Names {
   static final Map<String, String> HERE =
       Map.ofEntries(
@@ -134,10 +134,10 @@ final class Names {
 
   private static final Pattern C_NAME = Pattern.compile("\\b(?:gcx|GCX)_\\w+");
 
-  /** What they say to call, with the arguments of C. */
+  /** A call that messages recommend, with the arguments of C. */
   private static final Pattern MAP_SMS = Pattern.compile("gcx_device_map_sms\\((\\d+), ([1-3])\\)");
 
-  /** The fields of requests: wrong ones, and the one of a lease's that would have less do. */
+  /** Fields of C's parameters, and what has their values here. */
   private static final Map<String, String> FIELDS =
       Map.of(
           "params->min_sm_count", "LeaseRequest.minSmCount",
@@ -163,7 +163,8 @@ final class Names {
                   SmFamily family = SmFamily.of(Integer.parseInt(call.group(2)));
                   return "new Device(" + call.group(1) + ").mapSms(SmFamily." + family + ")";
                 });
-    String request = text.startsWith("gcx_reservation_acquire") ? "ReservationParams" : "LeaseRequest";
+    String request =
+        text.startsWith("gcx_reservation_acquire") ? "ReservationParams" : "LeaseRequest";
     String named =
         FIELD
             .matcher(mapped)

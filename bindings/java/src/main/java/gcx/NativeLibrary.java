@@ -12,12 +12,11 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Loads the libraries that the jar holds.
+ * Loads the libraries of the jar.
  *
- * <p>They are copied to a new folder that only this user can enter, under a name that nobody can
- * foresee, and deleted as soon as they are loaded. The simulated driver, and what answers the
- * counts of partitions, are copied when they are asked for and stay until the process ends, as the
- * folder does.
+ * <p>They are copied to a new folder with a random name and mode 700, loaded and deleted. The
+ * simulated driver and the library that reports partitions' counts are copied when they are needed.
+ * They stay until the process ends, like the folder.
  */
 final class NativeLibrary {
   static final String FOLDER_PROPERTY = "gcx.library.path";
@@ -30,15 +29,15 @@ final class NativeLibrary {
   private static final FileAttribute<?> PRIVATE =
       PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
 
-  /** Where the libraries were copied to; null where a property names their folder. */
+  /** The folder of the copies, or null if a property names the folder of the libraries. */
   private static Path folder;
 
-  /** Tells the folder from another one that somebody made later in its place. */
+  /** Distinguishes the folder from one that was created later at the same path. */
   private static Object identity;
 
   private NativeLibrary() {}
 
-  /** Called once, by the class whose methods are native. */
+  /** Called once, by the class with the native methods. */
   static synchronized void load() {
     String chosen = System.getProperty(FOLDER_PROPERTY);
     if (chosen != null) {
@@ -65,8 +64,7 @@ final class NativeLibrary {
     }
     try {
       if (isSimulated(System.getenv("GCX_DRIVER"))) {
-        // Before the library: another class loader, which has the same library, may call it at
-        // once.
+        // Before the library: another class loader with the same library may call it at once.
         provideSimulation();
       }
       System.load(folder.resolve(BRIDGE).toString());
@@ -90,14 +88,14 @@ final class NativeLibrary {
     return driver != null && driver.startsWith("sim:");
   }
 
-  /** Puts the simulated driver where the library looks for it. */
+  /** Copies the simulated driver to where the library looks for it. */
   static void provideSimulation() {
     provide(SIMULATION, "the simulated driver");
   }
 
-  /** Puts what answers the counts of partitions where the library looks for it. */
+  /** Copies the library that reports partitions' counts to where the library looks for it. */
   static void provideCounts() {
-    provide(COUNTS, "what answers partitions' SM counts");
+    provide(COUNTS, "the library that reports partitions' SM counts");
   }
 
   private static synchronized void provide(String name, String what) {
@@ -106,7 +104,7 @@ final class NativeLibrary {
     }
     try {
       if (!identity.equals(identityOf(folder))) {
-        throw new IOException("it isn't the folder any more that gcx made");
+        throw new IOException("another folder is at its path");
       }
       Path parent = folder.resolve(name).getParent();
       if (!Files.exists(parent)) {
@@ -133,8 +131,8 @@ final class NativeLibrary {
   }
 
   /**
-   * Loads a copy of the bridge, since the JVM gives a file to one class loader only. The libraries
-   * that the bridge needs are in the process already.
+   * Loads a copy of the bridge, since the JVM loads a file in one class loader only. The libraries
+   * that the bridge needs are loaded already.
    */
   private static void loadCopyOf(Path bridge, UnsatisfiedLinkError refused) {
     Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
@@ -177,7 +175,7 @@ final class NativeLibrary {
       if (library == null) {
         throw new IOException("the jar has no " + resource + ": it is built for other machines");
       }
-      // Whole or not at all: another class loader's call may look for it at any time.
+      // Atomically: a call of another class loader may look for it at any time.
       Path whole = folder.resolve(name);
       Path part = whole.resolveSibling(whole.getFileName() + ".part");
       Files.copy(library, part);

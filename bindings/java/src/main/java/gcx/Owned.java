@@ -1,18 +1,19 @@
 package gcx;
 
 import java.lang.ref.Cleaner;
+import java.util.Locale;
 import java.util.function.Function;
 import java.util.function.LongConsumer;
 import java.util.function.ToLongFunction;
 
-/** What has a handle of the library, which is given up once: by close, or when it is collected. */
+/** An object with a handle of the library, which is destroyed by close or by the cleaner. */
 abstract class Owned implements AutoCloseable {
   private static final Cleaner CLEANER = Cleaner.create();
 
   private final Handle owned;
   private final Cleaner.Cleanable cleanable;
 
-  /** The handle, which outlives its owner: what gives it up must not refer to that. */
+  /** The handle outlives its owner, to which the cleaner's action must not refer. */
   private static final class Handle implements Runnable {
     private final LongConsumer destroy;
     private volatile long value;
@@ -22,7 +23,7 @@ abstract class Owned implements AutoCloseable {
       this.destroy = destroy;
     }
 
-    /** A handle that can't be given up is kept. */
+    /** Keeps the handle if it can't be destroyed. */
     synchronized void close() {
       if (value != 0) {
         destroy.accept(value);
@@ -30,13 +31,12 @@ abstract class Owned implements AutoCloseable {
       }
     }
 
-    /** What the call gives up is nobody's afterwards; if it throws it is kept. */
-    synchronized void giveUp(Runnable call) {
+    synchronized void release(Runnable call) {
       call.run();
       value = 0;
     }
 
-    /** In the cleaner's thread, where nobody catches. The library's log has what went wrong. */
+    /** Runs in the cleaner's thread, where no one can catch; the library logs the problem. */
     @Override
     public void run() {
       try {
@@ -52,7 +52,7 @@ abstract class Owned implements AutoCloseable {
     cleanable = CLEANER.register(this, owned);
   }
 
-  /** The handle for a call; the caller keeps this object reachable until it has returned. */
+  /** Returns the handle; the caller keeps this object reachable until the call has returned. */
   final long handle() {
     long handle = owned.value;
     if (handle == 0) {
@@ -62,15 +62,15 @@ abstract class Owned implements AutoCloseable {
     return handle;
   }
 
-  /** By a call that gives the handle up in another manner than close. */
-  final void giveUp(Runnable call) {
-    owned.giveUp(call);
+  /** Closes this object by a call other than the one that close makes. */
+  final void releaseBy(Runnable call) {
+    owned.release(call);
     cleanable.clean();
   }
 
   /**
-   * CUDA's own handle. Where there is none, which 0 says and CUDA takes for its default stream, the
-   * other call throws the reason.
+   * Returns CUDA's handle. If there is none, the handle is 0, which CUDA takes for its default
+   * stream; the other call then throws the reason.
    */
   static <T extends Owned> long nativeOf(T object, ToLongFunction<T> ask, Function<T, ?> other) {
     long handle = ask.applyAsLong(object);
@@ -85,9 +85,20 @@ abstract class Owned implements AutoCloseable {
     return owned.value != 0;
   }
 
+  /** {@return whether this object was closed; every other method then fails} */
+  public final boolean isClosed() {
+    return !isOpen();
+  }
+
+  /** Closes this object. Never waits for work, which continues. Closing again does nothing. */
   @Override
   public void close() {
     owned.close();
     cleanable.clean();
+  }
+
+  @Override
+  public String toString() {
+    return getClass().getSimpleName().toLowerCase(Locale.ROOT) + (isOpen() ? "" : ", closed");
   }
 }

@@ -2,11 +2,11 @@ package gcx;
 
 import java.util.List;
 
-/** What is prepared ahead of time. */
+/** Options of a preparation. */
 public enum PrepareOption {
   /**
-   * As leases over these SMs have it: with balanced workqueues, from CUDA 13.1 on; before that the
-   * same as without.
+   * Prepares contexts of leases, which have balanced workqueues from CUDA 13.1 on. No difference
+   * before.
    */
   FOR_LEASES;
 

@@ -1,12 +1,12 @@
 package gcx;
 
-/** A call that tells its progress, for the library. */
+/** A preparation that reports its progress, for the library. */
 record Preparing(Progress progress, Wait call) {
-  /** What the progress calls may wait too, and be what an interruption ended in place of this. */
-  void tell(int done, int count) {
+  /** A wait inside the progress can take the interruption that should have ended this call. */
+  void report(int done, int count) {
     progress.made(done, count);
     if (Thread.currentThread().isInterrupted()) {
-      call.giveUp();
+      call.cancel();
     }
   }
 }

@@ -1,14 +1,14 @@
 package gcx;
 
-/** Is told how far a call is. */
+/** Gets the progress of a call. */
 @FunctionalInterface
 public interface Progress {
   /**
-   * Is called in the thread that made the call, which holds no lock of gcx: it may call gcx, also
-   * to give the call up. What it throws gives the rest up, and the call throws it.
+   * Called in the thread that made the call, without a lock of gcx: it may call gcx, also to cancel
+   * the call. An exception cancels the rest, and the call throws it.
    *
-   * @param done how many are done
-   * @param count how many there are
+   * @param done how many contexts are done
+   * @param count how many contexts there are
    */
   void made(int done, int count);
 }

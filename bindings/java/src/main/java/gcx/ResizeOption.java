@@ -2,12 +2,12 @@ package gcx;
 
 import java.util.List;
 
-/** How a change is made. */
+/** Options of a resize. */
 public enum ResizeOption {
   /**
-   * A lease whose new SMs contain its old ones doesn't wait: its streams stay on the old SMs until
-   * all new ones are free, and move when they are used after that. A lease that loses SMs moves
-   * now. Without this, later work waits for the former holders' on SMs that are new.
+   * Streams of a lease whose new SMs contain its old ones stay on the old SMs until all new ones
+   * are free, and move at their next use. A lease that loses SMs moves at once. Without this
+   * option, later work on new SMs waits for the work of their former owners.
    */
   DEFERRED;
 

@@ -3,10 +3,7 @@ package gcx;
 import java.util.Arrays;
 import java.util.List;
 
-/**
- * A description of resources of one device: a value, valid in the process that made it. There is
- * nothing to close.
- */
+/** A description of resources of one device: a value, valid in the process that created it. */
 public abstract sealed class Resource permits SmResource, WorkqueueResource {
   static final int SIZE = 128;
 
@@ -19,11 +16,7 @@ public abstract sealed class Resource permits SmResource, WorkqueueResource {
     this.bytes = bytes;
   }
 
-  /**
-   * What is known of it.
-   *
-   * @return counts and kinds
-   */
+  /** {@return its counts and kinds} */
   public final ResourceInfo info() {
     ResourceInfo known = info;
     if (known == null) {
@@ -33,16 +26,12 @@ public abstract sealed class Resource permits SmResource, WorkqueueResource {
     return known;
   }
 
-  /**
-   * The device.
-   *
-   * @return the device that it is of
-   */
+  /** {@return its device} */
   public final Device device() {
     return new Device(info().device());
   }
 
-  /** Two resources are equal if they describe the same. */
+  /** Compares what the resources describe. */
   @Override
   public final boolean equals(Object other) {
     return other instanceof Resource that && Arrays.equals(bytes, that.bytes);

@@ -3,56 +3,41 @@ package gcx;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** A set of SMs of one device, made of atoms: the smallest groups that the driver gives. */
+/** A set of SMs of one device, made of atoms: the smallest groups that the driver splits off. */
 public final class SmResource extends Resource {
   SmResource(byte[] bytes) {
     super(bytes);
   }
 
-  /**
-   * How many SMs it holds.
-   *
-   * @return its SMs
-   */
+  /** {@return how many SMs it holds} */
   public int smCount() {
     return info().smCount();
   }
 
-  /**
-   * How its atoms were made.
-   *
-   * @return the family
-   */
+  /** {@return the family of its atoms} */
   public SmFamily family() {
     return info().family();
   }
 
-  /**
-   * Its atoms, each as a resource of its own.
-   *
-   * @return the atoms
-   */
+  /** {@return its atoms, one resource each} */
   public List<SmResource> atoms() {
-    List<SmResource> atoms = new ArrayList<>();
-    for (int i = 0; i < info().atomCount(); i++) {
-      atoms.add(new SmResource(Functions.gcx_resource_get_atom(this, i)));
-    }
-    return List.copyOf(atoms);
+    return IntStream.range(0, info().atomCount())
+        .mapToObj(atom -> new SmResource(Functions.gcx_resource_get_atom(this, atom)))
+        .toList();
   }
 
   /**
-   * Divides it into a group for each request, disjoint, and what is left over. Counts are rounded
-   * up to whole atoms. Makes nothing on the device.
+   * Divides it into disjoint groups, one for each request, and a remainder. Counts are rounded up
+   * to whole atoms. Creates nothing on the device.
    *
-   * @param requests what the groups are to be
-   * @param options the family, where this is a whole device; whether to round
+   * @param requests the groups
+   * @param options the family, if this is a whole device; whether to round
    * @return the groups and the remainder
-   * @throws GcxException.ResourceConfiguration the groups don't fit
+   * @throws GcxException.ResourceConfiguration it has too few SMs for the groups
    * @throws GcxException.InvalidValue there is no request, or the options exclude each other
-   * @throws GcxException.NotSupported the driver or the device can't
+   * @throws GcxException.NotSupported the driver or the device does not support the request
    */
   public Split split(List<SmRequest> requests, SplitOption... options) {
     byte[] all = Functions.gcx_sm_split(this, requests, SplitOption.flags(options));
@@ -61,12 +46,12 @@ public final class SmResource extends Resource {
       parts.add(new SmResource(Arrays.copyOfRange(all, start, start + SIZE)));
     }
     SmResource remainder = parts.remove(parts.size() - 1);
-    return new Split(parts, remainder);
+    return new Split(List.copyOf(parts), remainder);
   }
 
   /**
-   * Divides it into groups of so many SMs, and what is left over: {@link #split(List,
-   * SplitOption...)} with counts alone.
+   * Divides it into groups of so many SMs and a remainder, like {@link #split(List,
+   * SplitOption...)}.
    *
    * @param smCounts SMs of each group
    * @return the groups and the remainder
@@ -76,11 +61,10 @@ public final class SmResource extends Resource {
   }
 
   /**
-   * What {@link #split(List, SplitOption...)} would give, in SMs. A plan and a split can't differ.
+   * {@return the counts that {@link #split(List, SplitOption...)} would give; they never differ}
    *
-   * @param requests what the groups are to be
-   * @param options as there
-   * @return the counts
+   * @param requests the groups
+   * @param options the options of the split
    */
   public Plan plan(List<SmRequest> requests, SplitOption... options) {
     int[] counts = Functions.gcx_sm_plan(this, requests, SplitOption.flags(options));
@@ -89,50 +73,45 @@ public final class SmResource extends Resource {
   }
 
   /**
-   * What {@link #split(int...)} would give, in SMs.
+   * {@return the counts that {@link #split(int...)} would give}
    *
    * @param smCounts SMs of each group
-   * @return the counts
    */
   public Plan plan(int... smCounts) {
     return plan(requests(smCounts));
   }
 
   /**
-   * The SMs of both together.
+   * {@return the union of both}
    *
    * @param other of the same device and family
-   * @return the union
    */
   public SmResource union(SmResource other) {
     return new SmResource(Functions.gcx_resource_union(this, other));
   }
 
   /**
-   * The SMs of this one that aren't the other's.
+   * {@return the SMs of this one without those of the other}
    *
    * @param other of the same device and family
-   * @return the difference
    */
   public SmResource subtract(SmResource other) {
     return new SmResource(Functions.gcx_resource_subtract(this, other));
   }
 
   /**
-   * The SMs that are in both.
+   * {@return the intersection of both}
    *
    * @param other of the same device and family
-   * @return the intersection
    */
   public SmResource intersect(SmResource other) {
     return new SmResource(Functions.gcx_resource_intersect(this, other));
   }
 
   /**
-   * How many SMs both share: 0 for two devices.
+   * {@return how many SMs are in both; 0 for two devices}
    *
    * @param other any other
-   * @return the SMs in both
    * @throws GcxException.NotReady they are of two families that aren't mapped, see {@link
    *     Device#mapSms}
    */
@@ -141,19 +120,17 @@ public final class SmResource extends Resource {
   }
 
   /**
-   * Whether they share no SM.
+   * {@return whether {@link #overlap} is 0}
    *
    * @param other any other
-   * @return whether {@link #overlap} is 0
    */
   public boolean isDisjoint(SmResource other) {
     return overlap(other) == 0;
   }
 
   /**
-   * How many of its SMs are held by the contexts of {@link Context#live()}.
+   * {@return how many of its SMs the contexts of {@link Context#live()} use}
    *
-   * @return the SMs in use
    * @throws GcxException.NotReady a context is of another family, and they aren't mapped
    */
   public int liveOverlap() {
@@ -161,8 +138,8 @@ public final class SmResource extends Resource {
   }
 
   /**
-   * The most blocks that a thread block cluster can have on it. The first call on a device with
-   * clusters makes a context of it, and keeps it.
+   * Returns the most blocks of a thread block cluster on it. The first call on a device with
+   * clusters creates and caches a context over it.
    *
    * @return blocks; 1 on a device without clusters
    */
@@ -171,16 +148,14 @@ public final class SmResource extends Resource {
   }
 
   /**
-   * The hardware's numbers of its SMs, ascending.
+   * {@return the hardware numbers of its SMs, ascending}
    *
-   * @return the numbers
    * @throws GcxException.NotReady its family isn't mapped, see {@link Device#mapSms}
    */
   public int[] smIds() {
     return Functions.gcx_resource_get_sm_ids(this);
   }
 
-  /** Counts, family and device in words. */
   @Override
   public String toString() {
     ResourceInfo info = info();
@@ -188,6 +163,6 @@ public final class SmResource extends Resource {
   }
 
   private static List<SmRequest> requests(int... smCounts) {
-    return IntStream.of(smCounts).mapToObj(SmRequest::of).collect(Collectors.toList());
+    return IntStream.of(smCounts).mapToObj(SmRequest::of).toList();
   }
 }

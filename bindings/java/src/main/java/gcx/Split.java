@@ -3,19 +3,9 @@ package gcx;
 import java.util.List;
 
 /**
- * What a split gives: disjoint resources.
+ * The result of a split: disjoint resources.
  *
  * @param groups a resource for each request, in their order
- * @param remainder what is left over; has 0 SMs if nothing is
+ * @param remainder what is left over, possibly 0 SMs
  */
-public record Split(List<SmResource> groups, SmResource remainder) {
-  /**
-   * Copies the list.
-   *
-   * @param groups a resource for each request
-   * @param remainder what is left over
-   */
-  public Split {
-    groups = List.copyOf(groups);
-  }
-}
+public record Split(List<SmResource> groups, SmResource remainder) {}

@@ -2,17 +2,17 @@ package gcx;
 
 import java.util.List;
 
-/** How a split is made. Two families at once are refused. */
+/** Options of a split, which has at most one family. */
 public enum SplitOption {
-  /** In the family {@link SmFamily#FINE}. */
+  /** Uses the family {@link SmFamily#FINE}. */
   FINE,
-  /** In the family {@link SmFamily#MAX_CLUSTER}. */
+  /** Uses the family {@link SmFamily#MAX_CLUSTER}. */
   MAX_CLUSTER,
-  /** Counts that would have to be rounded up are refused. */
+  /** Refuses counts that would be rounded up. */
   EXACT,
-  /** Of the SMs only what no {@link Lease} has. */
+  /** Uses only SMs that no {@link Lease} has. */
   EXCLUDE_LEASED,
-  /** Of the SMs only atoms that hold none of {@link Device#sharedSms}; wants mapped families. */
+  /** Uses only atoms without {@link Device#sharedSms}; requires mapped families. */
   EXCLUDE_SHARED;
 
   static int flags(SplitOption... options) {

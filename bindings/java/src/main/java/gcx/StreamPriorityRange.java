@@ -1,7 +1,7 @@
 package gcx;
 
 /**
- * The priorities that a device's streams can have. Lower numbers are more urgent.
+ * The priorities that a device's streams can have; lower is more urgent.
  *
  * @param least the least urgent
  * @param greatest the most urgent, the lowest number

@@ -3,17 +3,15 @@ package gcx;
 import java.nio.charset.StandardCharsets;
 import java.util.function.ObjIntConsumer;
 
-/**
- * What the library calls: it makes records of structs and exceptions of results, and gives out
- * diagnostics.
- */
+/** What the library calls: creates records and exceptions, and passes on messages. */
 abstract class Upcalls extends Structs {
   static byte[] bytes(String text) {
     if (text == null) {
       return null;
     }
     if (text.indexOf('\0') >= 0) {
-      throw new GcxException.InvalidValue("a name or path can't hold the character 0");
+      throw new GcxException.InvalidValue(
+          "a name or path contains the character 0; C strings can't hold it");
     }
     return text.getBytes(StandardCharsets.UTF_8);
   }
@@ -22,7 +20,7 @@ abstract class Upcalls extends Structs {
     return GcxException.of(code, text(name), text(detail));
   }
 
-  /** A receiver as the classes of another class loader can call it. */
+  /** Wraps a receiver so that the classes of other class loaders can call it. */
   static ObjIntConsumer<byte[]> shared(LogReceiver receiver) {
     return (text, level) -> receiver.log(LogLevel.of(level), text(text));
   }
@@ -35,13 +33,13 @@ abstract class Upcalls extends Structs {
     try {
       receiver.accept(text, level);
     } catch (Throwable thrown) {
-      // The call in which this came has succeeded, or fails with an exception of its own.
+      // The call that logs has succeeded, or throws another exception.
       Thread thread = Thread.currentThread();
       thread.getUncaughtExceptionHandler().uncaughtException(thread, thrown);
     }
   }
 
   static void progress(Preparing preparing, int done, int count) {
-    preparing.tell(done, count);
+    preparing.report(done, count);
   }
 }

@@ -4,7 +4,7 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
-/** Tells virtual threads, which Java has from 21 on. */
+/** Recognizes virtual threads, which Java has from 21 on. */
 final class VirtualThreads {
   private static final MethodHandle IS_VIRTUAL = find();
 

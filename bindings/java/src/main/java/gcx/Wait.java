@@ -9,12 +9,12 @@ import java.util.function.LongSupplier;
 import java.util.function.ToLongFunction;
 
 /**
- * One call that can be given up, by the interruption of its thread or by a {@link Cancel}: a wait
- * for SMs, or contexts that are made ahead of time. It is a channel, since those are what Java
- * closes when a thread that is inside a call is interrupted.
+ * One blocking call that the interruption of its thread or a {@link Cancel} can cancel: a wait for
+ * SMs, or the preparation of contexts. It is a channel because Java closes channels when a thread
+ * inside a call is interrupted.
  */
 final class Wait extends AbstractInterruptibleChannel {
-  /** The longest wait that has an end: the number after it means none. */
+  /** The longest timeout that the library counts: the next number means none. */
   private static final Duration LONGEST = Duration.ofMillis(0xffff_fffeL);
 
   private final Token token;
@@ -23,7 +23,7 @@ final class Wait extends AbstractInterruptibleChannel {
     this.token = token;
   }
 
-  /** The library's own: one for each wait, since one that was signalled is so for good. */
+  /** The library's cancel object: one for each wait, since a signal is permanent. */
   static final class Token extends Owned {
     Token() {
       super(Functions.gcx_cancel_create(), Natives::gcx_cancel_destroy);
@@ -37,25 +37,24 @@ final class Wait extends AbstractInterruptibleChannel {
   static void check(Duration timeout) {
     if (timeout.isNegative()) {
       throw new GcxException.InvalidValue(
-          "a timeout of " + timeout + " is before now; Duration.ZERO doesn't wait");
+          "negative timeout: " + timeout + "; Duration.ZERO does not wait");
     }
   }
 
-  /** As the library counts a timeout. */
   static int milliseconds(Duration timeout) {
     return timeout.compareTo(LONGEST) > 0
         ? Raw.GCX_FOREVER
         : (int) timeout.plusNanos(999_999).toMillis();
   }
 
-  /** The handle of a lease or a reservation; cancel may be null, and so the token that is given. */
-  static long forSms(Duration timeout, Cancel cancel, ToLongFunction<Token> take) {
+  /** Returns the handle of a lease or a reservation. Passes null if there is nothing to cancel. */
+  static long forSms(Duration timeout, Cancel cancel, ToLongFunction<Token> acquire) {
     boolean waits = !timeout.isZero();
     if (!waits && cancel == null) {
-      return take.applyAsLong(null);
+      return acquire.applyAsLong(null);
     }
     try (Token token = new Token()) {
-      LongSupplier call = () -> take.applyAsLong(token);
+      LongSupplier call = () -> acquire.applyAsLong(token);
       boolean elsewhere = waits && VirtualThreads.isCurrent();
       return new Wait(token).in(cancel, waits, elsewhere ? () -> WaitThread.call(call) : call);
     }
@@ -63,23 +62,23 @@ final class Wait extends AbstractInterruptibleChannel {
 
   /** Progress and cancel may be null. */
   static void prepare(List<SmResource> resources, int flags, Progress progress, Cancel cancel) {
-    List<SmResource> wanted = List.copyOf(resources);
+    List<SmResource> copy = List.copyOf(resources);
     try (Token token = new Token()) {
       Wait wait = new Wait(token);
-      Preparing told = progress == null ? null : new Preparing(progress, wait);
+      Preparing preparing = progress == null ? null : new Preparing(progress, wait);
       wait.in(
           cancel,
           true,
           () -> {
-            Functions.gcx_cache_prepare(wanted, flags, token, told);
+            Functions.gcx_cache_prepare(copy, flags, token, preparing);
             return 0;
           });
     }
   }
 
-  private long in(Cancel cancel, boolean byInterruption, LongSupplier call) {
+  private long in(Cancel cancel, boolean interruptible, LongSupplier call) {
     try {
-      if (byInterruption) {
+      if (interruptible) {
         begin();
       }
       if (cancel != null) {
@@ -88,8 +87,11 @@ final class Wait extends AbstractInterruptibleChannel {
       return call.getAsLong();
     } catch (GcxException.NotPermitted problem) {
       boolean cancelled = cancel != null && cancel.isSignalled();
-      boolean interrupted = Thread.currentThread().isInterrupted();
-      throw interrupted && !cancelled ? byInterruption(problem) : problem;
+      if (cancelled || !Thread.currentThread().isInterrupted()) {
+        throw problem;
+      }
+      String reason = problem.detail().replace("gcx_cancel_signal", "Thread.interrupt");
+      throw new GcxException.NotPermitted(problem.code(), problem.resultName(), reason);
     } finally {
       if (cancel != null) {
         cancel.remove(this);
@@ -98,24 +100,18 @@ final class Wait extends AbstractInterruptibleChannel {
     }
   }
 
-  /** The error of a wait that the interruption of its thread has ended. */
-  private static GcxException.NotPermitted byInterruption(GcxException.NotPermitted problem) {
-    String reason = problem.detail().replace("gcx_cancel_signal", "Thread.interrupt");
-    return new GcxException.NotPermitted(problem.code(), problem.resultName(), reason);
-  }
-
-  /** From here on nobody signals the token. The thread's interrupted status stays as it is. */
+  /** Ends the use of the token. The thread's interrupted status does not change. */
   private void unblock() {
     try {
       end(true);
     } catch (AsynchronousCloseException interrupted) {
-      // The library has said so already, or has given the SMs just before.
+      // The library has thrown already, or the call succeeded before the interruption.
     }
-    giveUp();
+    cancel();
   }
 
-  /** What waits with this returns. Again it does nothing. */
-  void giveUp() {
+  /** Ends the call; does nothing after the first time. */
+  void cancel() {
     try {
       close();
     } catch (IOException impossible) {
@@ -123,7 +119,7 @@ final class Wait extends AbstractInterruptibleChannel {
     }
   }
 
-  /** Called once, by whoever closes this first. */
+  /** Called once, by the first that closes this. */
   @Override
   protected void implCloseChannel() {
     Functions.gcx_cancel_signal(token);

@@ -11,13 +11,12 @@ import java.util.function.LongSupplier;
 import java.util.function.ObjIntConsumer;
 
 /**
- * A platform thread that waits for SMs in place of a virtual thread, which is parked until then. A
- * virtual thread that waits inside the library would keep its carrier, and as many of them as there
- * are carriers would stop the thread that has the SMs.
+ * A platform thread that waits for SMs while the virtual thread that requested them is parked. A
+ * virtual thread inside the library would keep its carrier, and as many of them as there are
+ * carriers would stop the thread that has the SMs.
  *
- * <p>Each wait has a thread of its own, since one that had to wait for another's would lose its
- * place among the requests. Threads without a wait end soon, so that they don't keep the class
- * loader.
+ * <p>Each wait has its own thread, since queueing for one would change the order of the requests.
+ * Idle threads end after a second, so that they don't keep the class loader.
  */
 final class WaitThread extends Thread {
   private Task task;
@@ -28,7 +27,7 @@ final class WaitThread extends Thread {
     setContextClassLoader(null);
   }
 
-  /** Made for the first virtual thread that waits. */
+  /** Initialized by the first virtual thread that waits. */
   private static final class Pool {
     static final ExecutorService THREADS =
         new ThreadPoolExecutor(
@@ -37,7 +36,7 @@ final class WaitThread extends Thread {
 
   private record Message(ObjIntConsumer<byte[]> receiver, int level, byte[] text) {}
 
-  /** One call, and what came of it. */
+  /** One call and its outcome. */
   private static final class Task implements Runnable {
     private final LongSupplier call;
     private final CompletableFuture<Void> ended = new CompletableFuture<>();
@@ -65,8 +64,8 @@ final class WaitThread extends Thread {
   }
 
   /**
-   * Makes the call in another thread and waits for its end, however often this thread is
-   * interrupted, whose interrupted status stays. Messages and exceptions are this thread's.
+   * Makes the call in another thread and waits for its end, also if this thread is interrupted,
+   * whose interrupted status stays set. Messages and exceptions come in this thread.
    */
   static long call(LongSupplier call) {
     Task task = new Task(call);
@@ -85,7 +84,7 @@ final class WaitThread extends Thread {
     throw (RuntimeException) task.thrown;
   }
 
-  /** Keeps a message for the thread whose call this is, if this thread waits for another. */
+  /** Keeps a message for the virtual thread if this thread makes a call for one. */
   static boolean keeps(ObjIntConsumer<byte[]> receiver, int level, byte[] text) {
     if (!(Thread.currentThread() instanceof WaitThread thread) || thread.task == null) {
       return false;

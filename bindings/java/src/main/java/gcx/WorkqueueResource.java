@@ -1,44 +1,33 @@
 package gcx;
 
-/**
- * How contexts use the hardware's queues, from CUDA 13.1 on. It goes to a context beside its SMs.
- */
+/** How a context uses the hardware's queues, from CUDA 13.1 on; passed to it with its SMs. */
 public final class WorkqueueResource extends Resource {
   WorkqueueResource(byte[] bytes) {
     super(bytes);
   }
 
   /**
-   * The same configuration, but for this.
+   * {@return this configuration with another scope and limit}
    *
-   * @param scope with whom queues are shared
-   * @param concurrencyLimit the concurrent workloads expected; 0 keeps what it has
-   * @return the other configuration
-   * @throws GcxException.InvalidResourceType this is no configuration but a context's queues
+   * @param scope who shares queues
+   * @param concurrencyLimit the expected concurrent workloads; 0 keeps the present limit
+   * @throws GcxException.InvalidResourceType this is a context's queues, not a configuration
    * @throws GcxException.InvalidValue the limit is negative
    */
   public WorkqueueResource configured(WorkqueueScope scope, int concurrencyLimit) {
     if (concurrencyLimit < 0) {
-      throw new GcxException.InvalidValue(concurrencyLimit + " is no limit of workloads");
+      throw new GcxException.InvalidValue("negative limit of workloads: " + concurrencyLimit);
     }
     return new WorkqueueResource(
         Functions.gcx_workqueue_configure(this, scope.number, concurrencyLimit));
   }
 
-  /**
-   * With whom queues are shared.
-   *
-   * @return the scope
-   */
+  /** {@return who shares queues} */
   public WorkqueueScope scope() {
     return info().workqueueScope();
   }
 
-  /**
-   * How many concurrent workloads are expected.
-   *
-   * @return the limit
-   */
+  /** {@return how many concurrent workloads are expected} */
   public int concurrencyLimit() {
     return info().workqueueConcurrencyLimit();
   }

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
-/** Another JVM, for what concerns a whole process. */
+/** Another JVM, for tests that concern a whole process. */
 final class Child {
   private final ProcessBuilder builder;
 
@@ -19,11 +19,11 @@ final class Child {
     this.builder = builder;
   }
 
-  /** The program with this one's class path, and with these further words for the JVM before it. */
+  /** Returns the program with this JVM's class path and the further options. */
   static Child of(String program, String... options) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.add("-Xcheck:jni");
+    command.addAll(List.of("-Xcheck:jni", "-ea"));
     if (Runtime.version().feature() >= 24) {
       command.add("--enable-native-access=ALL-UNNAMED"); // else the JVM warns
     }
@@ -37,22 +37,22 @@ final class Child {
     return builder.environment();
   }
 
-  /** For who speaks to it while it runs, and ends it. */
+  /** Starts it for a caller that communicates with it and ends it. */
   Process start() throws IOException {
     return builder.start();
   }
 
-  /** Runs it to its good end with a word for the program. */
+  /** Runs it with an argument; fails unless it exits with 0. */
   List<String> runWith(String word) throws IOException, InterruptedException {
     builder.command().add(word);
     return run(0);
   }
 
-  /** Runs it to its end, which has to come with this status; gives what it printed. */
+  /** Runs it and returns the lines that it printed; fails unless it exits with the status. */
   List<String> run(int status) throws IOException, InterruptedException {
     Process process = builder.start();
     String printed = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertTrue(process.waitFor(60, TimeUnit.SECONDS), "it doesn't end");
+    assertTrue(process.waitFor(60, TimeUnit.SECONDS), "the process has not ended after 60 seconds");
     assertEquals(status, process.exitValue(), printed);
     assertTrue(!printed.contains("in native method"), printed); // a warning of -Xcheck:jni
     return printed.lines().toList();

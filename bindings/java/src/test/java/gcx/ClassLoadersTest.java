@@ -3,7 +3,6 @@ package gcx;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.io.IOException;
-import java.io.InputStream;
 import java.lang.ref.WeakReference;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -14,23 +13,22 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CyclicBarrier;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Several class loaders of one JVM that have the package, as applications of one server have. */
+/** Several class loaders of one JVM that have the package, like the applications of a server. */
 class ClassLoadersTest {
   private static final String REFUSED = "refused";
 
   @TempDir Path folder;
 
-  /** One class loader's package, and what its log receiver was given. */
+  /** The package in a class loader. */
   private static final class Application {
     final URLClassLoader loader;
 
@@ -46,14 +44,14 @@ class ClassLoadersTest {
       return loader.loadClass("gcx." + name);
     }
 
-    /** Counts messages that tell of a request that can't be met. */
+    /** Sets a receiver that counts the messages about requests for too many SMs. */
     void setLog(AtomicInteger count) throws ReflectiveOperationException {
       Object receiver =
           Proxy.newProxyInstance(
               loader,
               new Class<?>[] {of("LogReceiver")},
               (proxy, method, arguments) -> {
-                if (arguments[1].toString().contains("asked for 1000 SMs")) {
+                if (arguments[1].toString().contains("1000 SMs")) {
                   count.incrementAndGet();
                 }
                 return null;
@@ -63,95 +61,103 @@ class ClassLoadersTest {
           .invoke(null, of("LogLevel").getField("DEBUG").get(null), receiver);
     }
 
-    /** Asks for more SMs than there are, which the log has a message of. */
-    String ask() throws ReflectiveOperationException {
+    /** Requests more SMs than the device has, which logs a message. */
+    String request() throws ReflectiveOperationException {
       Object device = of("Device").getConstructor(int.class).newInstance(0);
       try {
         of("Device").getMethod("acquire", long.class).invoke(device, 1000L);
-        return "given";
+        return "acquired";
       } catch (InvocationTargetException refused) {
         return refused.getCause() instanceof RuntimeException ? REFUSED : refused.toString();
       }
     }
   }
 
-  /** Makes an application that sets a receiver; nothing refers to it afterwards. */
-  private static WeakReference<ClassLoader> deploy(AtomicInteger count) throws Exception {
-    Application application = new Application();
-    application.setLog(count);
-    application.ask();
-    application.loader.close();
-    return new WeakReference<>(application.loader);
+  private static <T> FutureTask<T> start(Callable<T> call) {
+    FutureTask<T> task = new FutureTask<>(call);
+    new Thread(task).start();
+    return task;
+  }
+
+  /** Sets a receiver of a new application, which is unreachable afterwards, in another thread. */
+  private static WeakReference<ClassLoader> deploy() throws Exception {
+    return start(
+            () -> {
+              Application application = new Application();
+              application.setLog(new AtomicInteger());
+              application.request();
+              application.loader.close();
+              return new WeakReference<ClassLoader>(application.loader);
+            })
+        .get();
+  }
+
+  private static long bridges() throws IOException {
+    return Files.readAllLines(Path.of("/proc/self/maps")).stream()
+        .filter(line -> line.contains("r-xp") && line.contains("libgcx-java.so"))
+        .count();
+  }
+
+  /** The JVM unloads a class loader's library some time after it has collected the loader. */
+  private static void awaitOneBridge() throws Exception {
+    for (int i = 0; i < 400 && bridges() > 1; i++) {
+      System.gc();
+      TimeUnit.MILLISECONDS.sleep(20);
+    }
+    System.out.println("bridges: " + bridges());
   }
 
   /** The receiver's class loader is collected while threads of another one log. */
   static final class Unload {
     public static void main(String[] arguments) throws Exception {
       Application other = new Application();
-      other.ask();
+      other.request();
       AtomicBoolean end = new AtomicBoolean();
-      ExecutorService pool = Executors.newCachedThreadPool();
-      List<Future<Integer>> working = new ArrayList<>();
+      List<FutureTask<Integer>> working = new ArrayList<>();
       for (int i = 0; i < 3; i++) {
-        working.add(pool.submit(() -> askUntil(end, other)));
+        working.add(start(() -> requestUntil(end, other)));
       }
-      int collected = 0;
+      boolean collected = false;
       for (int round = 0; round < 6; round++) {
-        WeakReference<ClassLoader> loader = pool.submit(() -> deploy(new AtomicInteger())).get();
-        // Compiled code that runs may keep one.
+        WeakReference<ClassLoader> loader = deploy();
+        // Compiled code that is running may keep one reachable.
         for (int i = 0; i < 100 && loader.get() != null; i++) {
           System.gc();
           TimeUnit.MILLISECONDS.sleep(20);
         }
-        collected += loader.get() == null ? 1 : 0;
-        other.ask();
+        collected |= loader.get() == null;
+        other.request();
       }
-      System.out.println("collected beside others' calls: " + (collected > 0));
+      System.out.println("collected during calls: " + collected);
       end.set(true);
-      for (Future<Integer> worker : working) {
+      for (FutureTask<Integer> worker : working) {
         worker.get();
       }
-      pool.shutdown();
-      untilOneBridgeIsLeft();
-      System.out.println(other.ask());
+      awaitOneBridge();
+      System.out.println(other.request());
     }
 
-    private static int askUntil(AtomicBoolean end, Application application) throws Exception {
-      int asked = 0;
+    private static int requestUntil(AtomicBoolean end, Application application) throws Exception {
+      int requested = 0;
       while (!end.get()) {
-        application.ask();
-        asked++;
-        if (asked % 16 == 0) {
-          TimeUnit.MILLISECONDS.sleep(1); // the collector runs beside this
+        application.request();
+        requested++;
+        if (requested % 16 == 0) {
+          TimeUnit.MILLISECONDS.sleep(1); // so that the collector can run
         }
       }
-      return asked;
-    }
-
-    private static long bridges() throws IOException {
-      return Files.readAllLines(Path.of("/proc/self/maps")).stream()
-          .filter(line -> line.contains("r-xp") && line.contains("libgcx-java.so"))
-          .count();
-    }
-
-    /** The JVM unloads a class loader's library some time after it has collected the loader. */
-    static void untilOneBridgeIsLeft() throws Exception {
-      for (int i = 0; i < 400 && bridges() > 1; i++) {
-        System.gc();
-        TimeUnit.MILLISECONDS.sleep(20);
-      }
-      System.out.println("bridges: " + bridges());
+      return requested;
     }
   }
 
   @Test
-  void receiver_classLoaderCollected_isForgotten() throws Exception {
+  void receiverOfCollectedClassLoaderIsForgotten() throws Exception {
     assertEquals(
-        List.of("collected beside others' calls: true", "bridges: 1", REFUSED),
+        List.of("collected during calls: true", "bridges: 1", REFUSED),
         Child.of(Unload.class.getName()).run(0));
   }
 
-  /** Two applications; prints how many messages each receiver was given. */
+  /** Prints how many messages the receivers of two applications got. */
   static final class Share {
     public static void main(String[] arguments) throws Exception {
       Application first = new Application();
@@ -159,124 +165,91 @@ class ClassLoadersTest {
       AtomicInteger byFirst = new AtomicInteger();
       AtomicInteger bySecond = new AtomicInteger();
       first.setLog(byFirst);
-      first.ask();
-      second.ask();
-      Thread thread = new Thread(() -> askQuietly(second));
-      thread.start();
-      thread.join();
+      first.request();
+      second.request();
+      start(second::request).get();
       System.out.println(byFirst + " " + bySecond);
       second.setLog(bySecond);
-      first.ask();
-      second.ask();
+      first.request();
+      second.request();
       System.out.println(byFirst + " " + bySecond);
-    }
-
-    private static void askQuietly(Application application) {
-      try {
-        application.ask();
-      } catch (ReflectiveOperationException impossible) {
-        throw new AssertionError(impossible);
-      }
     }
   }
 
   @Test
-  void receiver_callOfAnotherClassLoader_isCalled() throws Exception {
+  void receiverGetsMessagesOfOtherClassLoaders() throws Exception {
     assertEquals(List.of("3 0", "3 2"), Child.of(Share.class.getName()).run(0));
   }
 
-  /** The first receiver's class loader is collected, the second's stays. */
+  /** Sets a receiver after the first receiver's class loader became unreachable. */
   static final class Outlive {
     public static void main(String[] arguments) throws Exception {
       Application second = new Application();
       AtomicInteger count = new AtomicInteger();
-      Thread thread = new Thread(() -> deployQuietly());
-      thread.start();
-      thread.join();
+      deploy();
       second.setLog(count);
-      Unload.untilOneBridgeIsLeft();
-      second.ask();
+      awaitOneBridge();
+      second.request();
       System.out.println(count);
-    }
-
-    private static void deployQuietly() {
-      try {
-        deploy(new AtomicInteger());
-      } catch (Exception problem) {
-        throw new AssertionError(problem);
-      }
     }
   }
 
   @Test
-  void receiver_formerReceiverCollected_staysInForce() throws Exception {
+  void receiverStaysWhenAFormerOneIsCollected() throws Exception {
     assertEquals(List.of("bridges: 1", "1"), Child.of(Outlive.class.getName()).run(0));
   }
 
-  /** Uses the package in three class loaders. */
+  /** Uses the package in three class loaders, one after the other. */
   static final class Three {
     public static void main(String[] arguments) throws Exception {
       List<Application> all = List.of(new Application(), new Application(), new Application());
       for (Application application : all) {
-        System.out.println(application.ask());
+        System.out.println(application.request());
       }
     }
   }
 
   /** Uses the package for the first time in many class loaders at once. */
-  static final class Deferred {
+  static final class FirstCalls {
     public static void main(String[] arguments) throws Exception {
-      ExecutorService pool = Executors.newCachedThreadPool();
-      CyclicBarrier start = new CyclicBarrier(6);
-      List<Future<String>> asked = new ArrayList<>();
+      CyclicBarrier begin = new CyclicBarrier(6);
+      List<FutureTask<String>> requests = new ArrayList<>();
       for (int i = 0; i < 6; i++) {
         Application application = new Application();
-        asked.add(
-            pool.submit(
+        requests.add(
+            start(
                 () -> {
-                  start.await();
-                  return application.ask();
+                  begin.await();
+                  return application.request();
                 }));
       }
-      for (Future<String> one : asked) {
+      for (FutureTask<String> one : requests) {
         System.out.println(one.get());
       }
-      pool.shutdown();
     }
   }
 
   @Test
-  void firstCall_manyClassLoadersAtOnce_succeeds() throws Exception {
+  void firstCallsOfManyClassLoadersSucceed() throws Exception {
     for (int round = 0; round < 4; round++) {
-      assertEquals(Collections.nCopies(6, REFUSED), Child.of(Deferred.class.getName()).run(0));
+      assertEquals(Collections.nCopies(6, REFUSED), Child.of(FirstCalls.class.getName()).run(0));
     }
-  }
-
-  private Path unpacked() throws IOException {
-    Path place = Files.createDirectories(folder.resolve("native/gcx")).getParent();
-    for (String name :
-        List.of("libgcx.so.1", "libgcx-java-log.so.1", "libgcx-java.so", "gcx/libgcx-sim.so")) {
-      try (InputStream library = Gcx.class.getResourceAsStream("/native/linux-x86_64/" + name)) {
-        Files.copy(library, place.resolve(name));
-      }
-    }
-    return place;
   }
 
   @Test
-  void libraryPath_furtherClassLoaders_loadCopies() throws Exception {
-    Path place = unpacked();
-    Child child = Child.of(Three.class.getName(), "-Dgcx.library.path=" + place);
-    assertEquals(List.of(REFUSED, REFUSED, REFUSED), child.run(0));
-    // With a folder for temporary files that can't be used, of which newer JVMs warn.
-    child =
-        Child.of(
-            Three.class.getName(),
-            "-Dgcx.library.path=" + place,
-            "-Djava.io.tmpdir=" + folder.resolve("missing"));
-    List<String> lines = child.run(0);
-    lines = lines.stream().filter(line -> !line.startsWith("WARNING: java.io.tmpdir")).toList();
-    assertEquals(List.of(REFUSED, REFUSED, REFUSED), lines);
+  void libraryPathFurtherClassLoadersLoadCopies() throws Exception {
+    Path place = Support.unpack(folder.resolve("native"));
+    for (Path temporary : List.of(folder, folder.resolve("missing"))) {
+      List<String> lines =
+          Child.of(
+                  Three.class.getName(),
+                  "-Dgcx.library.path=" + place,
+                  "-Djava.io.tmpdir=" + temporary)
+              .run(0);
+      // Newer JVMs warn about the missing folder.
+      lines = lines.stream().filter(line -> !line.startsWith("WARNING: java.io.tmpdir")).toList();
+      assertEquals(List.of(REFUSED, REFUSED, REFUSED), lines);
+    }
     try (java.util.stream.Stream<Path> left = Files.list(place)) {
       assertEquals(4, left.count());
     }

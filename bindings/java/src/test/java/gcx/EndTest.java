@@ -5,69 +5,159 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
-import org.junit.jupiter.api.Test;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A process that ends while objects live and threads work. */
+/** Ends of a process whose objects are alive and used by threads. */
 class EndTest {
-  private static final List<AutoCloseable> KEPT = new ArrayList<>();
+  private static final List<AutoCloseable> OBJECTS = new ArrayList<>();
 
-  /** Ends in the way that it is given. */
-  static final class Program {
+  /**
+   * Starts a thread that repeats the work until something that it uses is closed. It then ends
+   * silently: the JVM does not wait for daemon threads and could cut off what they print.
+   */
+  private static void repeat(Runnable work) {
+    Thread worker =
+        new Thread(
+            () -> {
+              try {
+                while (true) {
+                  work.run();
+                }
+              } catch (GcxException.InvalidHandle | GcxException.ContextDestroyed closed) {
+                return;
+              }
+            });
+    worker.setDaemon(true);
+    worker.start();
+  }
+
+  private static void end(String manner) {
+    switch (manner) {
+      case "exit" -> System.exit(0);
+      case "halt" -> Runtime.getRuntime().halt(0);
+      case "hook" -> Runtime.getRuntime().addShutdownHook(new Thread(EndTest::closeAll));
+      default -> OBJECTS.clear();
+    }
+  }
+
+  private static void closeAll() {
+    for (AutoCloseable object : OBJECTS) {
+      try {
+        object.close();
+      } catch (Exception problem) {
+        System.out.println(problem);
+      }
+    }
+  }
+
+  /** Ends while threads use streams of contexts. */
+  static final class Contexts {
     public static void main(String[] arguments) throws InterruptedException {
-      SmResource all = new Device(0).sms();
-      Split split = all.split(24, 32);
+      Split split = new Device(0).sms().split(24, 32);
       CountDownLatch busy = new CountDownLatch(4);
       for (int i = 0; i < 4; i++) {
         Context context = Context.create(split.groups().get(i % 2));
         Stream stream = context.createStream();
-        KEPT.add(context);
-        KEPT.add(stream);
-        KEPT.add(Event.create(new Device(0)));
-        EndTestWorkers.start(() -> work(stream, busy));
+        OBJECTS.addAll(List.of(context, stream, Event.create(new Device(0))));
+        repeat(
+            () -> {
+              stream.probeSms();
+              stream.synchronize();
+              busy.countDown();
+            });
       }
       busy.await();
       System.out.println("live " + Context.live().size());
-      switch (arguments[0]) {
-        case "exit" -> System.exit(0);
-        case "halt" -> Runtime.getRuntime().halt(0);
-        case "hook" -> Runtime.getRuntime().addShutdownHook(new Thread(Program::closeAll));
-        default -> KEPT.clear();
-      }
+      end(arguments[0]);
     }
+  }
 
-    private static void work(Stream stream, CountDownLatch busy) {
-      stream.probeSms();
-      stream.synchronize();
-      busy.countDown();
-    }
-
-    private static void closeAll() {
-      for (AutoCloseable object : KEPT) {
-        try {
-          object.close();
-        } catch (Exception problem) {
-          System.out.println(problem);
-        }
+  /** Ends while leases change and another thread waits for SMs. */
+  static final class Leases {
+    public static void main(String[] arguments) throws InterruptedException {
+      Device device = new Device(0);
+      CountDownLatch busy = new CountDownLatch(2);
+      Lease one = device.acquire(64);
+      Lease other = device.acquire(LeaseRequest.rest());
+      OBJECTS.addAll(List.of(one, other));
+      AtomicInteger changes = new AtomicInteger();
+      // All SMs stay in use, so that the request below never succeeds.
+      repeat(
+          () -> {
+            int count = changes.getAndIncrement() % 2 == 0 ? 24 : 64;
+            Lease.resize(List.of(LeaseSize.of(one, count), LeaseSize.rest(other)));
+          });
+      for (Stream stream : List.of(one.stream(), other.stream())) {
+        repeat(
+            () -> {
+              stream.probeSms();
+              busy.countDown();
+            });
       }
+      repeat(() -> device.acquire(LeaseRequest.of(8).withTimeout(LeaseRequest.FOREVER)));
+      busy.await();
+      while (Lease.live().size() != 3) {
+        TimeUnit.MILLISECONDS.sleep(1);
+      }
+      System.out.println("live 3");
+      end(arguments[0]);
     }
+  }
+
+  /** Ends while graphs are launched and contexts are prepared. */
+  static final class Graphs {
+    public static void main(String[] arguments) throws InterruptedException {
+      Device device = new Device(0);
+      CountDownLatch busy = new CountDownLatch(3);
+      long captured = Work.captured(8);
+      Graph graph = Graph.create(captured);
+      Work.destroy(captured);
+      Lease lease = device.acquire(64);
+      Context context = Context.create(device.sms().split(64, 24).groups().get(1));
+      OBJECTS.addAll(List.of(graph, lease, context));
+      for (Stream stream : List.of(lease.stream(), context.createStream())) {
+        OBJECTS.add(stream);
+        repeat(
+            () -> {
+              graph.launch(stream);
+              stream.synchronize();
+              busy.countDown();
+            });
+      }
+      List<SmResource> parts = device.sms().split(24, 32, 40).groups();
+      repeat(
+          () -> {
+            Cache.trim(0);
+            Cache.prepare(parts, (done, count) -> busy.countDown());
+          });
+      busy.await();
+      System.out.println("launches");
+      end(arguments[0]);
+    }
+  }
+
+  private static void assertQuiet(Class<?> program, String manner, String line) throws Exception {
+    assertEquals(List.of(line), Child.of(program.getName()).runWith(manner));
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"exit", "halt", "hook", "return"})
-  void theProcessEndsQuietly(String manner) throws Exception {
-    assertEquals(List.of("live 2"), Child.of(Program.class.getName()).runWith(manner));
+  void contextsAliveProcessEndsQuietly(String manner) throws Exception {
+    assertQuiet(Contexts.class, manner, "live 2");
   }
 
-  @Test
-  void aDriverThatIsNotThereIsSaid() throws Exception {
-    Child child = Child.of("Scenario");
-    child.environment().put("GCX_DRIVER", "/nowhere/libcuda.so.1");
-    List<String> lines = child.run(1);
-    assertEquals(
-        true,
-        lines.stream().anyMatch(line -> line.contains("GcxException$DriverNotFound")),
-        lines::toString);
+  @ParameterizedTest
+  @ValueSource(strings = {"exit", "halt", "hook", "return"})
+  void leasesAliveProcessEndsQuietly(String manner) throws Exception {
+    assertQuiet(Leases.class, manner, "live 3");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"exit", "halt", "hook", "return"})
+  void graphsAliveProcessEndsQuietly(String manner) throws Exception {
+    assertQuiet(Graphs.class, manner, "launches");
   }
 }

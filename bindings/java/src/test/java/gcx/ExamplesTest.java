@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 /** The programs of examples/java. */
 class ExamplesTest {
   @Test
-  void theScenario() throws Exception {
+  void scenarioShowsDisjointPartitions() throws Exception {
     List<String> lines = Child.of("Scenario").run(0);
     assertTrue(lines.get(0).startsWith("partition 0 runs on 108 SMs: 6 7 8 "), lines.get(0));
     assertTrue(
@@ -21,7 +21,7 @@ class ExamplesTest {
   }
 
   @Test
-  void theLeases() throws Exception {
+  void leasesShowTheirStreamsFollow() throws Exception {
     assertEquals(
         List.of(
             "decode runs on 32 SMs",
@@ -36,7 +36,7 @@ class ExamplesTest {
   }
 
   @Test
-  void jcudaTakesTheStream() throws Exception {
+  void jcudaStreamHasTheSameHandle() throws Exception {
     Class<?> example = Class.forName("JCudaStream"); // which is in no package
     try (Context context = Context.create(new Device(0).sms().split(24).groups().get(0));
         Stream stream = context.createStream()) {

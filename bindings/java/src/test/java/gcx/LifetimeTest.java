@@ -1,5 +1,6 @@
 package gcx;
 
+import static gcx.Support.refused;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
@@ -11,91 +12,68 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 
-/** Contexts, streams and events: what they do, how they live and end. */
+/** Contexts, streams, events, leases and graphs: how they are closed, and by whom. */
 @Timeout(60)
 class LifetimeTest {
   private final Device device = new Device(0);
-  private final SmResource part = device.sms().split(24).groups().get(0);
+  private final SmResource part = Support.part(24);
 
   @BeforeEach
   @AfterEach
-  void nothingIsAlive() throws InterruptedException {
-    eventuallyNothingIsAlive();
-  }
-
-  /** The collector and the cleaner need a moment. */
-  static void eventuallyNothingIsAlive() throws InterruptedException {
-    for (int i = 0; i < 200 && !Context.live().isEmpty(); i++) {
-      System.gc();
-      TimeUnit.MILLISECONDS.sleep(20);
-    }
-    assertEquals(List.of(), Context.live());
+  void awaitNothingAlive() throws InterruptedException {
+    Support.awaitNothingAlive();
   }
 
   @Test
-  void streamsRunOnTheirPart() {
+  void recordsHoldTheContextsFields() {
     try (Context context = Context.create(part);
         Stream stream = context.createStream(-9)) {
-      assertEquals(new StreamInfo(0, -5, 24, context.info().id()), stream.info());
-      assertEquals(24, stream.smCount());
-      assertEquals(part, stream.sms());
-      assertEquals(part, context.sms());
-      assertEquals(24, context.smCount());
-      assertEquals(8, stream.maxClusterSize());
-      assertNotEquals(0, stream.nativeHandle());
-      assertNotEquals(0, context.nativeHandle());
-      assertNotEquals(0, context.nativeGreenHandle());
-      stream.synchronize();
-      context.synchronize();
-      assertTrue(stream.isDone());
-      int[] seen = stream.probeSms();
-      assertEquals(24, seen.length);
-      assertEquals(24, Arrays.stream(seen).distinct().count());
-      LiveContext live = Context.live(device).get(0);
-      assertEquals(new LiveContext(context.info().id(), 0, 24, 1, 1, false, part), live);
-      assertEquals(24, part.liveOverlap());
+      long id = context.info().id();
+      assertEquals(new StreamInfo(0, -5, 24, id), stream.info());
+      assertEquals(new LiveContext(id, 0, 24, 1, 1, false, part), Context.live(device).get(0));
       assertEquals(List.of(), Context.live(new Device(1)));
+      assertEquals(List.of(part, part), List.of(stream.sms(), context.sms()));
+      assertEquals(24, Arrays.stream(stream.probeSms()).distinct().count());
+      for (long handle :
+          new long[] {stream.nativeHandle(), context.nativeHandle(), context.nativeGreenHandle()}) {
+        assertNotEquals(0, handle);
+      }
     }
   }
 
   @Test
-  void closingTwiceIsNothingAndUsingAfterwardsAnError() {
+  void objectsClosedCannotBeUsed() {
     Context context = Context.create(part);
     Stream stream = context.createStream();
     Event event = Event.create(device);
+    Lease lease = device.acquire(24);
+    long captured = Work.captured(1);
+    Graph graph = Graph.create(captured);
+    Work.destroy(captured);
+    List<Owned> objects = List.of(context, stream, event, lease, graph);
+    assertEquals("[context, stream, event, lease, graph]", objects.toString());
     context.close();
-    assertEquals(24, stream.probeSms().length); // it keeps its context
-    assertThrows(GcxException.InvalidHandle.class, context::createStream);
-    stream.close();
-    event.close();
-    for (AutoCloseable closed : List.of(context, stream, event)) {
-      for (int i = 0; i < 3; i++) {
-        assertEquals(null, problemOf(closed));
-      }
+    assertEquals(24, stream.probeSms().length); // a stream keeps its context
+    for (int i = 0; i < 3; i++) {
+      objects.forEach(Owned::close);
     }
-    assertTrue(context.isClosed() && stream.isClosed() && event.isClosed());
-    assertEquals("stream, closed", stream.toString());
-    GcxException error = assertThrows(GcxException.InvalidHandle.class, stream::synchronize);
-    assertTrue(error.getMessage().startsWith("the Stream is closed"), error.getMessage());
-    for (Runnable use :
-        List.<Runnable>of(
-            stream::info,
-            stream::nativeHandle,
-            stream::probeSms,
-            stream::isDone,
-            stream::sms,
-            stream::maxClusterSize,
-            () -> stream.record(event),
-            () -> stream.waitFor(event),
-            () -> stream.waitFor(stream),
+    for (Owned object : objects) {
+      assertTrue(object.isClosed());
+      assertTrue(object.toString().endsWith(", closed"), object.toString());
+    }
+    for (Executable use :
+        List.<Executable>of(
             context::info,
+            context::createStream,
             context::nativeHandle,
             context::nativeGreenHandle,
             context::push,
@@ -103,37 +81,43 @@ class LifetimeTest {
             context::sms,
             () -> context.record(event),
             () -> context.waitFor(event),
+            stream::info,
+            stream::nativeHandle,
+            stream::probeSms,
+            stream::isDone,
+            stream::synchronize,
+            () -> stream.record(event),
+            () -> stream.waitFor(event),
+            () -> stream.waitFor(stream),
             event::synchronize,
             event::isDone,
             event::nativeHandle,
-            () -> event.millisecondsSince(event))) {
-      assertThrows(GcxException.InvalidHandle.class, use::run);
-    }
-  }
-
-  private static Exception problemOf(AutoCloseable closed) {
-    try {
-      closed.close();
-      return null;
-    } catch (Exception problem) {
-      return problem;
+            () -> event.millisecondsSince(event),
+            lease::info,
+            lease::sms,
+            lease::stream,
+            lease::createStream,
+            lease::synchronize,
+            lease::isDone,
+            () -> lease.resize(32),
+            () -> Lease.prepare(List.of(LeaseSize.rest(lease))),
+            graph::info,
+            graph::nodes,
+            () -> graph.launch(stream))) {
+      refused(GcxException.InvalidHandle.class, " is closed", use);
     }
   }
 
   @Test
-  void wrongResourcesAreRefused() {
-    assertThrows(GcxException.InvalidValue.class, () -> Context.create());
-    assertThrows(GcxException.ResourceConfiguration.class, () -> Context.create(part, part));
-    assertThrows(
-        GcxException.ResourceConfiguration.class, () -> Context.create(part, new Device(1).sms()));
+  void nullsAndInvalidHandlesAreRefused() {
     assertThrows(NullPointerException.class, () -> Context.create((Resource) null));
+    assertThrows(GcxException.InvalidValue.class, () -> Context.create());
     assertThrows(GcxException.InvalidValue.class, () -> Stream.fromNative(0));
-    assertThrows(GcxException.InvalidValue.class, () -> Stream.fromNative(2));
     assertThrows(GcxException.InvalidValue.class, () -> Event.fromNative(0));
   }
 
   @Test
-  void contextsAreMadeCurrent() {
+  void contextsPushedAreCurrentInOrder() {
     try (Context context = Context.create(part);
         Context other = Context.create(device.sms())) {
       assertEquals(Optional.empty(), Context.current());
@@ -144,7 +128,10 @@ class LifetimeTest {
         Context.Pushed inner = other.push();
         assertEquals(Optional.of(other), Context.current());
         assertThrows(GcxException.InvalidContext.class, outer::close);
-        assertInvalidElsewhere(inner);
+        CompletionException elsewhere =
+            assertThrows(
+                CompletionException.class, () -> CompletableFuture.runAsync(inner::close).join());
+        assertEquals(GcxException.InvalidContext.class, elsewhere.getCause().getClass());
         inner.close();
         inner.close();
         assertEquals(Optional.of(context), Context.current());
@@ -153,66 +140,48 @@ class LifetimeTest {
     }
   }
 
-  private static void assertInvalidElsewhere(Context.Pushed pushed) {
-    CompletionException error =
-        assertThrows(
-            CompletionException.class, () -> CompletableFuture.runAsync(pushed::close).join());
-    assertEquals(GcxException.InvalidContext.class, error.getCause().getClass());
-  }
-
   @Test
-  void virtualThreadsPushNothing() throws ReflectiveOperationException, InterruptedException {
-    if (Runtime.version().feature() < 21) {
+  void contextPushedInVirtualThreadIsRefused() throws InterruptedException {
+    if (!Support.hasVirtualThreads()) {
       return;
     }
-    Throwable[] thrown = new Throwable[1];
+    ExecutorService pool = Support.virtualThreads();
     try (Context context = Context.create(part)) {
-      Runnable push =
-          () -> {
-            try {
-              context.push();
-            } catch (GcxException problem) {
-              thrown[0] = problem;
-            }
-          };
-      ((Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, push))
-          .join();
+      ExecutionException error =
+          assertThrows(ExecutionException.class, () -> pool.submit(context::push).get());
+      assertEquals(GcxException.NotPermitted.class, error.getCause().getClass());
     }
-    assertEquals(GcxException.NotPermitted.class, thrown[0].getClass());
+    pool.shutdown();
   }
 
   @Test
-  void eventsOrderAndTime() {
+  void eventsFromNativeStandForTheSameWork() {
     try (Context context = Context.create(part);
         Stream first = context.createStream();
         Stream second = Stream.fromNative(first.nativeHandle());
         Event start = Event.create(device, EventOption.TIMING, EventOption.BLOCKING);
         Event end = Event.create(device, EventOption.TIMING);
         Event plain = Event.create(device);
-        Event further = Event.fromNative(plain.nativeHandle())) {
+        Event same = Event.fromNative(plain.nativeHandle())) {
       first.record(start);
       context.record(end);
       second.waitFor(start);
       context.waitFor(start);
       second.waitFor(first);
       end.synchronize();
-      assertTrue(end.isDone());
-      assertTrue(end.millisecondsSince(start) >= 0);
+      assertTrue(end.isDone() && end.millisecondsSince(start) >= 0);
       assertThrows(GcxException.InvalidHandle.class, () -> end.millisecondsSince(plain));
-      first.record(further);
+      first.record(same);
+      context.synchronize();
       assertTrue(plain.isDone());
     }
   }
 
   @Test
-  void whatIsForgottenIsClosedInAnyOrder() throws InterruptedException {
-    for (Consumer<List<AutoCloseable>> order :
-        List.<Consumer<List<AutoCloseable>>>of(
-            objects -> objects.set(0, null),
-            objects -> objects.set(1, null),
-            objects -> objects.set(2, null))) {
+  void objectsUnreachableAreClosedInAnyOrder() throws InterruptedException {
+    for (int unreachable = 0; unreachable < 3; unreachable++) {
       List<AutoCloseable> objects = objects();
-      order.accept(objects);
+      objects.set(unreachable, null);
       System.gc();
       TimeUnit.MILLISECONDS.sleep(20);
       for (AutoCloseable left : objects) {
@@ -224,11 +193,33 @@ class LifetimeTest {
         }
       }
     }
-    eventuallyNothingIsAlive();
+    for (int i = 0; i < 4; i++) {
+      assertEquals(24, device.acquire(24).stream().probeSms().length);
+    }
+    for (int i = 0; i < 20; i++) {
+      long captured = Work.captured(8);
+      Graph graph = Graph.create(captured);
+      Work.destroy(captured);
+      graph.launch(Context.create(part).createStream());
+    }
+    Support.awaitNothingAlive();
+    assertTrue(Work.blocks(0) > 0);
+    Cache.trim(64); // closed streams, of which a context keeps a limited number
   }
 
   private List<AutoCloseable> objects() {
     Context context = Context.create(part);
     return Arrays.asList(context, context.createStream(), Event.create(device));
+  }
+
+  @Test
+  void streamReachableKeepsItsLease() throws InterruptedException {
+    Stream stream = device.acquire(24).createStream();
+    for (int i = 0; i < 3; i++) {
+      System.gc();
+      TimeUnit.MILLISECONDS.sleep(20);
+      assertEquals(24, stream.probeSms().length);
+    }
+    assertEquals(24, stream.lease().orElseThrow().smCount());
   }
 }

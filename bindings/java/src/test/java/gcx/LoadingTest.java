@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -15,24 +14,19 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** How the libraries come out of the jar. */
+/** How the libraries of the jar are copied and loaded. */
 class LoadingTest {
-  private static final String NATIVE = "/native/linux-x86_64/";
-
   @TempDir Path temporary;
   private Path place;
 
   @BeforeEach
-  void aFolderForTemporaryFiles() throws IOException {
+  void createTemporaryFolder() throws IOException {
     place = Files.createDirectory(temporary.resolve("tmp"));
   }
 
-  /** Uses gcx, and says what lies in the folder for temporary files meanwhile. */
+  /** Uses gcx, and lists the folder for temporary files. */
   static final class Show {
     public static void main(String[] arguments) throws IOException {
-      if (arguments.length > 0) {
-        Gcx.openDriver(arguments[0]);
-      }
       Gcx.version();
       Path place = Path.of(System.getProperty("java.io.tmpdir"));
       try (Stream<Path> files = Files.walk(place)) {
@@ -48,7 +42,7 @@ class LoadingTest {
 
   private Child show(String... options) {
     List<String> all = new ArrayList<>(List.of(options));
-    all.add(0, "-Djava.io.tmpdir=" + place); // the last one counts
+    all.add(0, "-Djava.io.tmpdir=" + place); // a later option overrides it
     Child child = Child.of(Show.class.getName(), all.toArray(String[]::new));
     child.environment().remove("GCX_DRIVER");
     return child;
@@ -61,7 +55,7 @@ class LoadingTest {
   }
 
   @Test
-  void nothingLiesAroundBesideAPrivateFolder() throws Exception {
+  void loadedLibrariesLeaveAnEmptyPrivateFolder() throws Exception {
     List<String> seen = show().run(0);
     assertEquals(1, seen.size(), seen.toString());
     assertTrue(seen.get(0).matches("rwx------ gcx-\\d+"), seen.toString());
@@ -69,7 +63,7 @@ class LoadingTest {
   }
 
   @Test
-  void theSimulationComesWhenItIsAskedFor() throws Exception {
+  void simulatedDriverIsCopiedWhenRequested() throws Exception {
     Child child = show();
     child.environment().put("GCX_DRIVER", "sim:h100@13.0");
     List<String> seen = child.run(0);
@@ -80,21 +74,15 @@ class LoadingTest {
   }
 
   @Test
-  void aPropertyNamesAFolder() throws Exception {
-    Path folder = Files.createDirectories(temporary.resolve("of its own/gcx")).getParent();
-    for (String name :
-        List.of("libgcx.so.1", "libgcx-java-log.so.1", "libgcx-java.so", "gcx/libgcx-sim.so")) {
-      try (InputStream library = Gcx.class.getResourceAsStream(NATIVE + name)) {
-        Files.copy(library, folder.resolve(name));
-      }
-    }
+  void libraryPathCopiesNothing() throws Exception {
+    Path folder = Support.unpack(temporary.resolve("a folder"));
     Child child = show("-Dgcx.library.path=" + folder);
     child.environment().put("GCX_DRIVER", "sim:h100@13.0");
     assertEquals(List.of(), child.run(0));
   }
 
   @Test
-  void whatIsWrongIsSaid() throws Exception {
+  void loadingFailedMessageNamesTheFolder() throws Exception {
     String said = String.join("\n", show("-Dgcx.library.path=" + place).run(1));
     assertTrue(said.contains("-Dgcx.library.path=" + place + ": there is no libgcx-java.so"), said);
     Path missing = temporary.resolve("no such folder");
@@ -102,27 +90,5 @@ class LoadingTest {
     assertTrue(said.contains("can't copy the libraries to " + missing), said);
     said = String.join("\n", show("-Dos.arch=sparc").run(1));
     assertTrue(said.contains("the jar has no /native/linux-sparc/libgcx.so.1"), said);
-  }
-
-  /** Uses gcx in two class loaders, each with a copy of its own. */
-  static final class Twice {
-    public static void main(String[] arguments) throws Exception {
-      List<java.net.URL> places = new ArrayList<>();
-      for (String place : System.getProperty("java.class.path").split(":")) {
-        places.add(Path.of(place).toUri().toURL());
-      }
-      for (int i = 0; i < 2; i++) {
-        java.net.URL[] all = places.toArray(java.net.URL[]::new);
-        try (java.net.URLClassLoader loader = new java.net.URLClassLoader(all, null)) {
-          Class<?> device = loader.loadClass("gcx.Device");
-          System.out.println(device.getMethod("count").invoke(null));
-        }
-      }
-    }
-  }
-
-  @Test
-  void twoClassLoadersHaveOneDriver() throws Exception {
-    assertEquals(List.of("2", "2"), Child.of(Twice.class.getName()).run(0));
   }
 }

@@ -6,7 +6,7 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/** What only a GPU tells: tests/gpu/run-java.sh runs it there, where JUnit isn't. */
+/** Checks on a GPU, which tests/gpu/run-java.sh runs without JUnit. */
 final class OnGpu {
   private static final int ROUNDS = 2000;
   private static int passed;
@@ -14,7 +14,7 @@ final class OnGpu {
   private OnGpu() {}
 
   public static void main(String[] arguments) {
-    check("the driver is no simulation", !Gcx.driver().simulated());
+    check("the driver is not simulated", !Gcx.driver().simulated());
     Device device = new Device(0);
     System.out.println(device.info() + ", " + Gcx.driver());
     SmResource all = device.sms();
@@ -32,25 +32,27 @@ final class OnGpu {
       second.waitFor(end);
       second.synchronize();
       System.out.println("large: " + ofFirst + "\nsmall: " + ofSecond);
-      check("the large part has its SMs", ofFirst.cardinality() == all.smCount() - 24);
-      check("the small part has its SMs", ofSecond.cardinality() == 24);
-      check("they are disjoint", !ofFirst.intersects(ofSecond));
-      check("events tell times", end.millisecondsSince(start) > 0);
-      check("what was recorded is done", end.isDone() && second.isDone());
+      check("the large part has the requested SMs", ofFirst.cardinality() == all.smCount() - 24);
+      check("the small part has 24 SMs", ofSecond.cardinality() == 24);
+      check("the parts are disjoint", !ofFirst.intersects(ofSecond));
+      check("events measure time", end.millisecondsSince(start) > 0);
+      check("recorded work is done", end.isDone() && second.isDone());
       device.mapSms(SmFamily.COSCHEDULED);
-      check("the map agrees", set(split.groups().get(1).smIds()).equals(ofSecond));
+      check("the map equals the probe", set(split.groups().get(1).smIds()).equals(ofSecond));
       try (Context.Pushed pushed = large.push()) {
-        check("it is current " + pushed, Context.current().equals(java.util.Optional.of(large)));
+        check(
+            "the context is current " + pushed,
+            Context.current().equals(java.util.Optional.of(large)));
       }
       try (Stream same = Stream.fromNative(second.nativeHandle())) {
-        check("a native stream has the SMs", same.smCount() == 24);
+        check("a native stream has 24 SMs", same.smCount() == 24);
       }
     }
     leases(device);
-    ahead(device);
+    prepare(device);
     graphs(device);
     costs(split.groups().get(1));
-    check("nothing is alive", Context.live().equals(List.of()));
+    check("no context is alive", Context.live().equals(List.of()));
     System.out.println(passed + " passed, 0 failed");
   }
 
@@ -68,23 +70,23 @@ final class OnGpu {
         check("prefill has the rest", ofPrefill.cardinality() == all - count);
         check("the leases are disjoint", !ofDecode.intersects(ofPrefill));
       }
-      check("the native stream is another", decode.stream().nativeHandle() != before);
+      check("the native stream has changed", decode.stream().nativeHandle() != before);
       decode.handOver(prefill);
-      check("all is prefill's", prefill.stream().probeSms().length == all);
+      check("prefill has all SMs", prefill.stream().probeSms().length == all);
     }
     check("no lease is alive", Lease.live().equals(List.of()));
   }
 
-  private static void ahead(Device device) {
+  private static void prepare(Device device) {
     List<SmResource> parts = device.sms().split(40, 56).groups();
-    List<Integer> told = new ArrayList<>();
-    Cache.prepare(parts, (done, count) -> told.add(done));
-    check("the progress is told", told.equals(List.of(1, 2)));
-    CacheStats made = Cache.stats();
-    System.out.println(made);
+    List<Integer> reported = new ArrayList<>();
+    Cache.prepare(parts, (done, count) -> reported.add(done));
+    check("progress is reported", reported.equals(List.of(1, 2)));
+    CacheStats prepared = Cache.stats();
+    System.out.println(prepared);
     try (Context context = Context.create(parts.get(0));
         Stream stream = context.createStream()) {
-      check("the context was there", Cache.stats().misses() == made.misses());
+      check("the context was cached", Cache.stats().misses() == prepared.misses());
       KernelFit fit = stream.kernelFit(Work.kernel(), Work.BLOCK, 0);
       System.out.println(fit);
       check(
@@ -93,7 +95,7 @@ final class OnGpu {
       long captured = Work.cooperative(fit.maxBlocks() + 1);
       try (Graph graph = Graph.create(captured)) {
         graph.prepare(parts.subList(0, 1));
-        check("a larger cooperative grid is refused", false);
+        check("a cooperative grid that is too large is refused", false);
       } catch (GcxException.LaunchTooLarge problem) {
         System.out.println(problem.getMessage());
         passed++;
@@ -111,7 +113,7 @@ final class OnGpu {
         Lease lease = device.acquire(24);
         Lease other = device.acquire(32)) {
       Work.destroy(captured);
-      check("it has the kernel", graph.nodes().get(0).name().equals("gcx_probe"));
+      check("the graph has the kernel", graph.nodes().get(0).name().equals("gcx_probe"));
       for (int count : new int[] {24, 64, 48, 24}) {
         lease.resize(count);
         graph.launch(lease.stream());
@@ -119,18 +121,24 @@ final class OnGpu {
         lease.synchronize();
         other.synchronize();
         int all = Work.seen(0).length;
-        check("it runs on both leases' " + (count + 32) + " SMs, not " + all, all == count + 32);
+        check(
+            "the graph runs on both leases' " + (count + 32) + " SMs, not " + all,
+            all == count + 32);
       }
       graph.setKernel(0, Dim.of(blocks), Dim.of(Work.BLOCK), 0, Work.arguments(1));
       graph.launch(lease.stream());
       lease.synchronize();
-      check("it has other arguments", set(Work.seen(1)).equals(set(lease.stream().probeSms())));
+      check(
+          "the kernel has other arguments",
+          set(Work.seen(1)).equals(set(lease.stream().probeSms())));
       long again = Work.captured(blocks);
       graph.update(again);
       Work.destroy(again);
       graph.launch(other.stream());
       other.synchronize();
-      check("it has those of another", set(Work.seen(0)).equals(set(other.stream().probeSms())));
+      check(
+          "the update has the other arguments",
+          set(Work.seen(0)).equals(set(other.stream().probeSms())));
       System.out.println(graph.info());
     }
   }
@@ -148,7 +156,7 @@ final class OnGpu {
     }
     Arrays.sort(microseconds);
     System.out.printf(
-        "a context that was kept, a stream of it, and both given back: median %.2f us of %d%n",
+        "a cached context and a stream, created and closed: median %.2f us of %d%n",
         microseconds[ROUNDS / 2], ROUNDS);
   }
 
@@ -158,9 +166,9 @@ final class OnGpu {
     return set;
   }
 
-  private static void check(String what, boolean holds) {
-    if (!holds) {
-      throw new AssertionError("not so: " + what);
+  private static void check(String what, boolean passes) {
+    if (!passes) {
+      throw new AssertionError("failed: " + what);
     }
     passed++;
   }

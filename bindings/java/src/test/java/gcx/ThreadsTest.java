@@ -12,81 +12,113 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.function.ToIntFunction;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
-/** Many threads on the same objects: for a few seconds, or as many as GCX_LOAD_SECONDS says. */
+/**
+ * Many threads that use the same objects while others close them or leave them to the collector.
+ */
+@Timeout(300)
 class ThreadsTest {
-  private static final int THREADS = 8;
-  private static final int PLACES = 6;
+  private static final int THREADS = 6;
+  private static final int SLOTS = 6;
+  private static final int MAX_SMS = 1024;
+  private static final LeaseRequest REQUEST =
+      LeaseRequest.of(16).withMinimum(8).withTimeout(Duration.ofSeconds(20));
 
-  private final List<SmResource> groups = new Device(0).sms().split(24, 32, 40).groups();
-  private final AtomicReferenceArray<Context> contexts = new AtomicReferenceArray<>(PLACES);
-  private final AtomicReferenceArray<Stream> streams = new AtomicReferenceArray<>(PLACES);
-  private final AtomicReferenceArray<Event> events = new AtomicReferenceArray<>(PLACES);
+  private final Device device = new Device(0);
+  private final List<SmResource> groups = device.sms().split(24, 32, 40).groups();
+  private final AtomicReferenceArray<Context> contexts = new AtomicReferenceArray<>(SLOTS);
+  private final AtomicReferenceArray<Stream> streams = new AtomicReferenceArray<>(SLOTS);
+  private final AtomicReferenceArray<Event> events = new AtomicReferenceArray<>(SLOTS);
 
-  @Test
-  void eachCallSucceedsOrSaysThatTheObjectIsClosed() throws Exception {
-    String seconds = System.getenv().getOrDefault("GCX_LOAD_SECONDS", "3");
-    Instant end = Instant.now().plus(Duration.ofSeconds(Long.parseLong(seconds)));
-    for (int place = 0; place < PLACES; place++) {
-      replace(place, place);
-    }
+  /** The number of the thread that uses an SM, by the SM's hardware number; 0 if none does. */
+  private final AtomicIntegerArray users = new AtomicIntegerArray(MAX_SMS);
+
+  @AfterEach
+  void awaitNothingAlive() throws InterruptedException {
+    Support.awaitNothingAlive();
+  }
+
+  private static Instant end() {
+    String seconds = System.getenv().getOrDefault("GCX_LOAD_SECONDS", "2");
+    return Instant.now().plus(Duration.ofSeconds(Long.parseLong(seconds)));
+  }
+
+  /**
+   * Runs the work in several threads, each with its number, and the further work in this thread.
+   * Returns the sum of the results.
+   */
+  private static int inThreads(ToIntFunction<Integer> work, Runnable further) throws Exception {
     ExecutorService pool = Executors.newFixedThreadPool(THREADS);
-    List<Future<Long>> working = new ArrayList<>();
-    for (int i = 0; i < THREADS; i++) {
-      int seed = i;
-      working.add(pool.submit(() -> work(new SplittableRandom(seed), end)));
+    List<Future<Integer>> working = new ArrayList<>();
+    for (int i = 1; i <= THREADS; i++) {
+      int number = i;
+      working.add(pool.submit(() -> work.applyAsInt(number)));
     }
-    long calls = 0;
-    for (Future<Long> worker : working) {
-      calls += result(worker);
+    further.run();
+    int sum = 0;
+    for (Future<Integer> worker : working) {
+      while (!worker.isDone()) {
+        System.gc(); // closes unreachable leases, whose SMs another thread may wait for
+        TimeUnit.MILLISECONDS.sleep(50);
+      }
+      try {
+        sum += worker.get();
+      } catch (ExecutionException problem) {
+        throw new AssertionError("a thread failed", problem.getCause());
+      }
     }
     pool.shutdown();
+    return sum;
+  }
+
+  @Test
+  void objectsClosedByOtherThreadsThrowInvalidHandle() throws Exception {
+    for (int slot = 0; slot < SLOTS; slot++) {
+      replace(slot, slot);
+    }
+    Instant end = end();
+    int calls = inThreads(number -> callUntil(end, new SplittableRandom(number)), () -> {});
     assertTrue(calls > 1000, "only " + calls + " calls");
-    for (int place = 0; place < PLACES; place++) {
-      contexts.set(place, null);
-      streams.set(place, null);
-      events.set(place, null);
-    }
-    LifetimeTest.eventuallyNothingIsAlive();
-  }
-
-  private static long result(Future<Long> worker) throws InterruptedException {
-    try {
-      return worker.get();
-    } catch (ExecutionException problem) {
-      throw new AssertionError("a thread ended with what it should never see", problem.getCause());
+    for (int slot = 0; slot < SLOTS; slot++) {
+      contexts.set(slot, null);
+      streams.set(slot, null);
+      events.set(slot, null);
     }
   }
 
-  private long work(SplittableRandom random, Instant end) {
-    long calls = 0;
+  private int callUntil(Instant end, SplittableRandom random) {
+    int calls = 0;
     for (; calls % 64 != 0 || Instant.now().isBefore(end); calls++) {
       try {
         step(random);
-      } catch (GcxException.InvalidHandle closed) {
-        continue; // by another thread, meanwhile
+      } catch (GcxException.InvalidHandle closedByAnotherThread) {
+        continue;
       }
     }
     return calls;
   }
 
-  /** What is replaced is sometimes closed, and sometimes left to the collector. */
-  private void replace(int place, int group) {
+  private void replace(int slot, int group) {
     Context context = Context.create(groups.get(group % groups.size()));
-    streams.set(place, context.createStream(-group));
-    contexts.set(place, context);
-    events.set(place, Event.create(new Device(0)));
+    streams.set(slot, context.createStream(-group));
+    contexts.set(slot, context);
+    events.set(slot, Event.create(device));
   }
 
   private void step(SplittableRandom random) {
-    int place = random.nextInt(PLACES);
-    Stream stream = streams.get(random.nextInt(PLACES));
-    Context context = contexts.get(place);
-    Event event = events.get(random.nextInt(PLACES));
+    int slot = random.nextInt(SLOTS);
+    Stream stream = streams.get(random.nextInt(SLOTS));
+    Context context = contexts.get(slot);
+    Event event = events.get(random.nextInt(SLOTS));
     switch (random.nextInt(16)) {
-      case 0 -> replace(place, random.nextInt(PLACES));
+      case 0 -> replace(slot, random.nextInt(SLOTS));
       case 1 -> stream.close();
       case 2 -> context.close();
       case 3 -> event.close();
@@ -109,13 +141,96 @@ class ThreadsTest {
         }
       }
       default -> {
-        try (Stream own = context.createStream()) {
-          own.waitFor(stream);
+        try (Stream further = context.createStream()) {
+          further.waitFor(stream);
         }
       }
     }
     if (random.nextInt(2000) == 0) {
       System.gc();
+    }
+  }
+
+  @Test
+  void leasesOfSeveralThreadsAreDisjoint() throws Exception {
+    Instant end = end();
+    int changes = inThreads(number -> acquireUntil(end, number), () -> {});
+    assertTrue(changes > THREADS, "only " + changes + " changes");
+  }
+
+  private int acquireUntil(Instant end, int number) {
+    SplittableRandom random = new SplittableRandom(number);
+    int changes = 0;
+    do {
+      Lease lease = device.acquire(REQUEST);
+      Stream stream = random.nextBoolean() ? lease.stream() : lease.createStream();
+      for (int i = 0; i < 4; i++) {
+        int[] ids = stream.probeSms();
+        assertEquals(lease.smCount(), ids.length);
+        for (int id : ids) {
+          assertEquals(0, users.compareAndExchange(id, 0, number), "SM " + id + " is in use");
+        }
+        for (int id : ids) {
+          users.set(id, 0);
+        }
+        try {
+          lease.resize(8L * (1 + random.nextInt(5)));
+          changes++;
+        } catch (GcxException.AlreadyAcquired busy) {
+          continue;
+        }
+      }
+      if (random.nextInt(4) != 0) {
+        lease.close();
+      }
+    } while (Instant.now().isBefore(end));
+    return changes;
+  }
+
+  /** One thread resizes the lease, changes the graph and closes both; the others use them. */
+  @Test
+  void streamsAndGraphsAreUsedDuringChanges() throws Exception {
+    Lease lease = device.acquire(24);
+    Stream shared = lease.createStream();
+    long captured = Work.captured(8);
+    Graph graph = Graph.create(captured);
+    Work.destroy(captured);
+    int uses =
+        inThreads(
+            number -> use(lease, shared, graph),
+            () -> {
+              for (int i = 0; i < 40; i++) {
+                lease.resize(i % 2 == 0 ? 64 : 24);
+                graph.setKernel(0, Dim.of(1 + i % 7), Dim.of(Work.BLOCK), 0, Work.arguments(3));
+              }
+              long before = graph.info().launches();
+              while (graph.info().launches() < before + THREADS) {
+                Thread.onSpinWait();
+              }
+              graph.close();
+              lease.close();
+            });
+    assertTrue(uses > 0, "no thread has used the streams");
+    assertTrue(Work.blocks(3) > 0);
+    shared.close();
+  }
+
+  private int use(Lease lease, Stream shared, Graph graph) {
+    int uses = 0;
+    try (Event event = Event.create(device)) {
+      while (true) {
+        assertTrue(shared.nativeHandle() != 0);
+        int seen = shared.probeSms().length;
+        assertTrue(seen == 24 || seen == 64, seen + " SMs");
+        graph.launch(uses % 2 == 0 ? shared : lease.stream());
+        shared.record(event);
+        event.synchronize();
+        lease.stream().waitFor(event);
+        lease.synchronize();
+        uses++;
+      }
+    } catch (GcxException.InvalidHandle | GcxException.ContextDestroyed ended) {
+      return uses;
     }
   }
 }

@@ -1,18 +1,30 @@
 package gcx;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.function.BinaryOperator;
+import java.util.function.IntFunction;
+import java.util.stream.Collectors;
 
-/** A step: takes its inputs one after another, and gathers its outputs. */
+/**
+ * One step of a vector: reads its inputs and collects its outputs. All inputs are read before any
+ * call, so that the pieces of an expected message follow the last input that was read.
+ */
 final class VectorStep {
+  /** Words of the vectors that Java's constants don't have. */
+  private static final Map<String, String> CONSTANTS =
+      Map.of("UNLEASED", "EXCLUDE_LEASED", "AT_ONCE", "DEFERRED");
+
   private final Vectors vector;
   private final String operation;
   private final String[] inputs;
   final List<String> outputs = new ArrayList<>();
 
-  /** How many inputs were. */
-  int taken;
+  /** How many inputs were read. */
+  int read;
 
   VectorStep(Vectors vector, String operation, String[] inputs) {
     this.vector = vector;
@@ -20,27 +32,69 @@ final class VectorStep {
     this.inputs = inputs;
   }
 
-  String text() {
-    return inputs[taken++];
+  // Words, numbers and lists
+
+  private String text() {
+    return inputs[read++];
   }
 
-  int number() {
+  private int number() {
     String text = text();
     return text.startsWith("-") ? Integer.parseInt(text) : Integer.parseUnsignedInt(text);
   }
 
-  Device device() {
+  private static long count(String text) {
+    return text.equals("rest") ? SmRequest.REST : Long.parseLong(text);
+  }
+
+  private static <E extends Enum<E>> E constant(Class<E> type, String word) {
+    String name = word.toUpperCase(Locale.ROOT).replace('-', '_');
+    return Enum.valueOf(type, CONSTANTS.getOrDefault(name, name));
+  }
+
+  private static String word(Enum<?> constant) {
+    return constant.name().toLowerCase(Locale.ROOT);
+  }
+
+  private static <E extends Enum<E>> E[] options(
+      Class<E> type, IntFunction<E[]> array, String flags) {
+    List<String> words = flags.equals("-") ? List.of() : List.of(flags.split("\\+"));
+    return words.stream().map(word -> constant(type, word)).toArray(array);
+  }
+
+  private static List<String> items(String list) {
+    return list.equals("-") ? List.of() : List.of(list.split(","));
+  }
+
+  private static String list(java.util.stream.Stream<?> items) {
+    String joined = items.map(String::valueOf).collect(Collectors.joining(","));
+    return joined.isEmpty() ? "-" : joined;
+  }
+
+  /** Writes runs of numbers as FIRST-LAST. */
+  private static String ids(int... ids) {
+    List<String> runs = new ArrayList<>();
+    for (int first = 0, next; first < ids.length; first = next) {
+      next = first + 1;
+      while (next < ids.length && ids[next] == ids[next - 1] + 1) {
+        next++;
+      }
+      runs.add(next - first > 1 ? ids[first] + "-" + ids[next - 1] : String.valueOf(ids[first]));
+    }
+    return list(runs.stream());
+  }
+
+  // Objects
+
+  private Device device() {
     return new Device(number());
   }
 
-  Object object() {
+  private Object object() {
     return find(text());
   }
 
-  Object find(String name) {
-    if (name.equals("zero")) {
-      return new SmResource(new byte[Resource.SIZE]);
-    }
+  private Object find(String name) {
     Object found = vector.objects.get(name);
     if (found == null) {
       throw new IllegalArgumentException("there is no " + name);
@@ -48,142 +102,199 @@ final class VectorStep {
     return found;
   }
 
-  /** An SM resource to call a method of, whatever it is of: the library tells. */
-  private SmResource sms() {
-    return new SmResource(((Resource) object()).bytes);
+  /** Takes any resource for one of SMs: the library refuses those that are not. */
+  private static SmResource sms(Object resource) {
+    return new SmResource(((Resource) resource).bytes);
   }
 
-  void give(Object output) {
-    outputs.add(String.valueOf(output));
+  private static Resource resource(Stream of, String type) {
+    return switch (type) {
+      case "sm" -> of.sms();
+      case "workqueue" -> of.workqueue();
+      default -> of.workqueueConfiguration();
+    };
   }
 
-  /** What a step makes is named by its last input. */
-  void keep(String name, Object made) {
-    vector.objects.put(name, made);
+  private static Resource resource(Context of, String type) {
+    return switch (type) {
+      case "sm" -> of.sms();
+      case "workqueue" -> of.workqueue();
+      default -> of.workqueueConfiguration();
+    };
   }
 
-  private Resource resource(byte[] bytes) {
-    SmResource any = new SmResource(bytes);
-    return any.info().type() == ResourceType.SM ? any : new WorkqueueResource(bytes);
+  private List<LeaseSize> sizes(String list) {
+    List<LeaseSize> sizes = new ArrayList<>();
+    for (String item : items(list)) {
+      String[] parts = item.split("/");
+      sizes.add(new LeaseSize((Lease) find(parts[0]), count(parts[1])));
+    }
+    return sizes;
   }
 
-  void give() throws Exception {
+  private static List<SmRequest> requests(String list) {
+    List<SmRequest> requests = new ArrayList<>();
+    for (String item : items(list)) {
+      long[] fields = new long[5];
+      String[] given = item.split("/");
+      for (int i = 0; i < given.length; i++) {
+        fields[i] = i == 0 ? count(given[i]) : Long.parseLong(given[i]);
+      }
+      requests.add(
+          new SmRequest(fields[0], fields[1], fields[2], (int) fields[3], (int) fields[4]));
+    }
+    return requests;
+  }
+
+  private void give(Object... values) {
+    for (Object value : values) {
+      outputs.add(String.valueOf(value));
+    }
+  }
+
+  private void keep(String name, Object object) {
+    vector.objects.put(name, object);
+  }
+
+  // Operations
+
+  void run() throws Exception {
     switch (operation) {
       case "open" -> Gcx.openDriver(text());
-      case "driver" -> {
-        give(Gcx.driver().version());
-        give(Gcx.driver().simulated() ? 1 : 0);
-      }
+      case "driver" -> give(Gcx.driver().version(), Gcx.driver().simulated() ? 1 : 0);
       case "capability" -> {
-        int number = number();
-        boolean known = number < Capability.values().length;
-        CapabilityInfo info =
-            known
-                ? Gcx.capability(Capability.of(number))
-                : Functions.gcx_capability_get_info(number);
+        CapabilityInfo info = Gcx.capability(Capability.of(number()));
         give(info.available() ? 1 : 0);
       }
       case "devices" -> give(Device.count());
       case "device" -> {
         DeviceInfo info = device().info();
-        give(info.computeCapabilityMajor());
-        give(info.computeCapabilityMinor());
-        give(info.smCount());
-        give(info.name());
+        give(
+            info.computeCapabilityMajor(),
+            info.computeCapabilityMinor(),
+            info.smCount(),
+            info.name());
       }
       case "priorities" -> {
         StreamPriorityRange range = device().streamPriorityRange();
-        give(range.least());
-        give(range.greatest());
+        give(range.least(), range.greatest());
       }
       case "limit" -> Cache.setLimit(number());
       case "trim" -> give(Cache.trim(number()).contexts());
-      case "ahead" ->
-          Cache.prepare(
-              VectorWords.items(text()).stream()
-                  .map(name -> new SmResource(((Resource) find(name)).bytes))
-                  .toList());
+      case "ahead" -> Cache.prepare(items(text()).stream().map(name -> sms(find(name))).toList());
       case "cache" -> {
         CacheStats now = Cache.stats();
-        give(now.inUse());
-        give(now.kept());
-        give(now.hits() - vector.begin.hits());
-        give(now.misses() - vector.begin.misses());
-        give(now.evicted() - vector.begin.evicted());
+        CacheStats begin = vector.begin;
+        give(now.inUse(), now.kept(), now.hits() - begin.hits());
+        give(now.misses() - begin.misses(), now.evicted() - begin.evicted());
       }
       case "live" -> {
         int device = number();
         List<LiveContext> live = device == -1 ? Context.live() : Context.live(new Device(device));
-        give(
-            VectorWords.list(
-                live.stream()
-                    .map(
-                        one ->
-                            one.smCount()
-                                + "/"
-                                + one.handleCount()
-                                + "/"
-                                + one.streamCount()
-                                + "/"
-                                + (one.isPrivate() ? 1 : 0))));
+        give(list(live.stream().map(VectorStep::described)));
       }
-      default -> {
-        if (!VectorLeases.give(this, operation)) {
-          giveOfResources();
-        }
+      case "leases" -> {
+        int device = number();
+        List<LiveLease> live = device == -1 ? Lease.live() : Lease.live(new Device(device));
+        give(list(live.stream().map(VectorStep::described)));
       }
+      default -> runWithLeases();
     }
   }
 
-  private void giveOfResources() throws Exception {
+  private static String described(LiveContext one) {
+    int flags = one.isPrivate() ? 1 : 0;
+    return one.smCount() + "/" + one.handleCount() + "/" + one.streamCount() + "/" + flags;
+  }
+
+  private static String described(LiveLease one) {
+    int flags = one.isShared() ? 1 : 0;
+    return one.smCount().orElseThrow() + "/" + one.streamCount() + "/" + flags;
+  }
+
+  private void runWithLeases() throws Exception {
+    switch (operation) {
+      case "lease" -> acquire();
+      case "resize" -> {
+        String list = text();
+        String flags = text();
+        List<LeaseSize> sizes = sizes(list);
+        Lease.resize(sizes, options(ResizeOption.class, ResizeOption[]::new, flags));
+        give(list(sizes.stream().map(size -> size.lease().smCount())));
+      }
+      case "prepare" -> Lease.prepare(sizes(text()));
+      case "hand-over" -> {
+        Lease from = (Lease) object();
+        Lease to = (Lease) object();
+        from.handOver(to, options(ResizeOption.class, ResizeOption[]::new, text()));
+        give(to.smCount());
+      }
+      case "held" -> {
+        Lease of = (Lease) object();
+        String name = text();
+        SmResource sms = of.sms();
+        give(sms.smCount());
+        keep(name, sms);
+      }
+      case "alone" -> give(((Lease) object()).info().exclusiveSmCount());
+      default -> runWithResources();
+    }
+  }
+
+  private void acquire() {
+    Device device = device();
+    long count = count(text());
+    String flags = text();
+    String family = text();
+    long minimum = Integer.toUnsignedLong(number());
+    long exclusive = Integer.toUnsignedLong(number());
+    String name = text();
+    Lease lease =
+        device.acquire(
+            new LeaseRequest(
+                count,
+                minimum,
+                flags.equals("shared"),
+                exclusive,
+                false,
+                constant(SmFamily.class, family),
+                Duration.ZERO,
+                null,
+                name));
+    give(lease.smCount());
+    keep(name, lease);
+  }
+
+  private void runWithResources() throws Exception {
     switch (operation) {
       case "resource" -> {
         Device device = device();
-        int type = VectorWords.type(text());
-        String name = text();
-        keep(
-            name,
-            type == ResourceType.SM.number
-                ? device.sms()
-                : type == ResourceType.WORKQUEUE_CONFIG.number
-                    ? device.workqueue()
-                    : resource(Functions.gcx_device_get_resource(device.ordinal(), type)));
+        String type = text();
+        keep(text(), type.equals("sm") ? device.sms() : device.workqueue());
       }
       case "info" -> {
         ResourceInfo info = ((Resource) object()).info();
-        give(info.device());
-        give(VectorWords.of(info.family()));
-        give(info.smCount());
-        give(info.atomCount());
-        give(info.minPartitionSize());
-        give(info.coscheduledAlignment());
-        give(info.flags());
+        give(info.device(), word(info.family()).replace('_', '-'), info.smCount());
+        give(info.atomCount(), info.minPartitionSize(), info.coscheduledAlignment(), info.flags());
         boolean domain = (info.flags() & SmRequest.LOCALITY_DOMAIN_ID) != 0;
         give(domain ? Integer.toUnsignedString(info.localityDomainId()) : "-");
       }
       case "queue" -> {
         WorkqueueResource queue = (WorkqueueResource) object();
-        give(queue.device().ordinal());
-        give(VectorWords.of(queue.scope()));
-        give(queue.concurrencyLimit());
+        give(queue.device().ordinal(), word(queue.scope()), queue.concurrencyLimit());
       }
       case "configure" -> {
         WorkqueueResource queue = new WorkqueueResource(((Resource) object()).bytes);
         String scope = text();
         int limit = number();
-        String name = text();
-        keep(
-            name,
-            VectorWords.isNumber(scope)
-                ? resource(Functions.gcx_workqueue_configure(queue, Integer.parseInt(scope), limit))
-                : queue.configured(VectorWords.scope(scope), limit));
+        keep(text(), queue.configured(constant(WorkqueueScope.class, scope), limit));
       }
       case "split" -> split();
-      case "union" -> set(sms().union(sms()));
-      case "subtract" -> set(sms().subtract(sms()));
-      case "intersect" -> set(sms().intersect(sms()));
-      case "overlap" -> give(sms().overlap(sms()));
-      case "live-overlap" -> give(sms().liveOverlap());
+      case "union" -> set(SmResource::union);
+      case "subtract" -> set(SmResource::subtract);
+      case "intersect" -> set(SmResource::intersect);
+      case "overlap" -> give(sms(object()).overlap(sms(object())));
+      case "live-overlap" -> give(sms(object()).liveOverlap());
       case "same" -> {
         Object a = object();
         Object b = object();
@@ -194,48 +305,35 @@ final class VectorStep {
         give(same ? "yes" : "no");
       }
       case "atom" -> {
-        SmResource of = sms();
+        SmResource of = sms(object());
         int index = number();
         String name = text();
-        boolean known = index >= 0 && index < of.info().atomCount();
-        SmResource atom =
-            known
-                ? of.atoms().get(index)
-                : new SmResource(Functions.gcx_resource_get_atom(of, index));
+        SmResource atom = of.atoms().get(index);
         give(atom.smCount());
         keep(name, atom);
       }
-      case "map" -> {
-        Device device = device();
-        String family = text();
-        if (VectorWords.isNumber(family)) {
-          Functions.gcx_device_map_sms(device.ordinal(), Integer.parseInt(family));
-        } else {
-          device.mapSms(VectorWords.family(family));
-        }
-      }
-      case "sms" -> give(VectorWords.ids(sms().smIds()));
-      default -> giveOfObjects();
+      case "map" -> device().mapSms(constant(SmFamily.class, text()));
+      case "sms" -> give(ids(sms(object()).smIds()));
+      default -> runWithObjects();
     }
   }
 
-  /** The third input is the name, after both resources. */
-  private void set(SmResource made) {
-    keep(text(), made);
-    give(made.smCount());
+  private void set(BinaryOperator<SmResource> operator) {
+    SmResource first = sms(object());
+    SmResource second = sms(object());
+    String name = text();
+    SmResource result = operator.apply(first, second);
+    keep(name, result);
+    give(result.smCount());
   }
 
   private void split() throws Exception {
-    SmResource of = sms();
+    SmResource of = sms(object());
     String flags = text();
     String list = text();
     String name = text();
-    List<SmRequest> requests = VectorWords.requests(list);
-    if (VectorWords.isNumber(flags)) {
-      Functions.gcx_sm_split(of, requests, Integer.parseUnsignedInt(flags));
-      throw new Vectors.Different("a split with flags that nobody knows was made");
-    }
-    SplitOption[] options = VectorWords.options(flags);
+    List<SmRequest> requests = requests(list);
+    SplitOption[] options = options(SplitOption.class, SplitOption[]::new, flags);
     Plan plan = null;
     GcxException refused = null;
     try {
@@ -247,42 +345,29 @@ final class VectorStep {
     List<Integer> counts = split.groups().stream().map(SmResource::smCount).toList();
     if (!new Plan(counts, split.remainder().smCount()).equals(plan)) {
       throw new Vectors.Different(
-          "the plan says " + plan + " or " + refused + ", the split " + counts);
+          "the plan is " + plan + " or " + refused + ", the split " + counts);
     }
     for (int i = 0; i < counts.size(); i++) {
       keep(name + "." + i, split.groups().get(i));
     }
     keep(name + ".rest", split.remainder());
-    give(VectorWords.list(counts.stream().map(String::valueOf)));
-    give(plan.remainder());
+    give(list(counts.stream()), plan.remainder());
   }
 
-  private void giveOfObjects() throws Exception {
+  private void runWithObjects() throws Exception {
     switch (operation) {
       case "context" -> {
-        Resource[] parts =
-            VectorWords.items(text()).stream().map(this::find).toArray(Resource[]::new);
+        Resource[] parts = items(text()).stream().map(this::find).toArray(Resource[]::new);
         String flags = text();
-        String name = text();
         keep(
-            name,
-            switch (flags) {
-              case "-" -> Context.create(parts);
-              case "private" -> Context.createPrivate(parts);
-              default ->
-                  Functions.gcx_context_create(List.of(parts), Integer.parseUnsignedInt(flags));
-            });
+            text(), flags.equals("private") ? Context.createPrivate(parts) : Context.create(parts));
       }
       case "get" -> {
         Object of = object();
-        int type = VectorWords.type(text());
-        String name = text();
+        String type = text();
         keep(
-            name,
-            resource(
-                of instanceof Stream stream
-                    ? Functions.gcx_stream_get_resource(stream, type)
-                    : Functions.gcx_context_get_resource((Context) of, type)));
+            text(),
+            of instanceof Stream stream ? resource(stream, type) : resource((Context) of, type));
       }
       case "stream" -> {
         Object of = object();
@@ -293,25 +378,17 @@ final class VectorStep {
                 ? lease.createStream(priority)
                 : ((Context) of).createStream(priority);
         keep(name, stream);
-        give(stream.info().device());
-        give(stream.info().priority());
-        give(stream.smCount());
+        give(stream.info().device(), stream.info().priority(), stream.smCount());
       }
       case "event" -> {
         Device device = device();
         String flags = text();
-        String name = text();
-        keep(
-            name,
-            VectorWords.isNumber(flags)
-                ? Functions.gcx_event_create(device.ordinal(), Integer.parseUnsignedInt(flags))
-                : Event.create(device, VectorWords.eventOptions(flags)));
+        keep(text(), Event.create(device, options(EventOption.class, EventOption[]::new, flags)));
       }
       case "adopt" -> {
         Object of = object();
-        String name = text();
         keep(
-            name,
+            text(),
             of instanceof Context context
                 ? Context.fromNative(context.nativeHandle())
                 : of instanceof Stream stream
@@ -320,19 +397,10 @@ final class VectorStep {
       }
       case "cluster" -> {
         Object of = object();
-        give(
-            of instanceof Stream stream
-                ? stream.maxClusterSize()
-                : new SmResource(((Resource) of).bytes).maxClusterSize());
+        give(of instanceof Stream stream ? stream.maxClusterSize() : sms(of).maxClusterSize());
       }
-      case "probe" -> give(VectorWords.ids(((Stream) object()).probeSms()));
+      case "probe" -> give(ids(((Stream) object()).probeSms()));
       case "close" -> ((AutoCloseable) object()).close();
-      default -> giveOfOrder();
-    }
-  }
-
-  private void giveOfOrder() {
-    switch (operation) {
       case "push" -> {
         String name = text();
         vector.pushed.push(Map.entry(name, ((Context) find(name)).push()));
@@ -353,24 +421,30 @@ final class VectorStep {
                 .findFirst()
                 .orElse("-"));
       }
-      case "record", "wait" -> {
-        Object of = object();
+      default -> runWithWork();
+    }
+  }
+
+  private void runWithWork() {
+    Object of = object();
+    switch (operation) {
+      case "record" -> {
         Event event = (Event) object();
-        boolean record = operation.equals("record");
         if (of instanceof Stream stream) {
-          if (record) {
-            stream.record(event);
-          } else {
-            stream.waitFor(event);
-          }
-        } else if (record) {
+          stream.record(event);
+        } else {
           ((Context) of).record(event);
+        }
+      }
+      case "wait" -> {
+        Event event = (Event) object();
+        if (of instanceof Stream stream) {
+          stream.waitFor(event);
         } else {
           ((Context) of).waitFor(event);
         }
       }
       case "synchronize" -> {
-        Object of = object();
         if (of instanceof Stream stream) {
           stream.synchronize();
         } else if (of instanceof Lease lease) {
@@ -382,19 +456,15 @@ final class VectorStep {
         }
       }
       case "query" -> {
-        Object of = object();
         boolean done =
             of instanceof Stream stream
                 ? stream.isDone()
                 : of instanceof Lease lease ? lease.isDone() : ((Event) of).isDone();
         if (!done) {
-          throw new GcxException.NotReady("it hasn't finished");
+          throw new GcxException.NotReady("the work has not finished");
         }
       }
-      case "elapsed" -> {
-        Event start = (Event) object();
-        ((Event) object()).millisecondsSince(start);
-      }
+      case "elapsed" -> ((Event) object()).millisecondsSince((Event) of);
       default -> throw new IllegalArgumentException(operation + ": no such operation");
     }
   }

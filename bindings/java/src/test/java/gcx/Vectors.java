@@ -12,16 +12,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Runs the vectors of a file through the Java package: see tests/vectors/README.md. */
+/** Runs the vectors of a file with the Java package; see tests/vectors/README.md. */
 final class Vectors {
-  /** Closing again is nothing in Java. */
-  private static final Set<String> LEFT_OUT = Set.of("twice");
+  /** Java's types have no unknown numbers, and a second close does nothing. */
+  private static final Set<String> LEFT_OUT = Set.of("number", "twice");
 
   final Map<String, Object> objects = new LinkedHashMap<>();
   final Deque<Map.Entry<String, Context.Pushed>> pushed = new ArrayDeque<>();
   CacheStats begin;
 
-  /** A vector's answer is another one than is expected. */
+  /** An answer differs from the expected one. */
   static final class Different extends Exception {
     private static final long serialVersionUID = 1L;
 
@@ -64,7 +64,7 @@ final class Vectors {
     Vectors vector = new Vectors();
     int at = first;
     try {
-      if (at > 4) { // before the first vector has opened a driver it can't be asked
+      if (at > 4) { // the first vector opens the driver
         vector.begin = Cache.stats();
       }
       while (++at < end) {
@@ -73,11 +73,11 @@ final class Vectors {
           vector.step(line.split("\t"));
         }
       }
-      vector.giveBack();
+      vector.closeAll();
       return true;
     } catch (Exception problem) {
       System.out.printf("%s:%d: %s: %s%n", file, at + 1, lines.get(first), problem);
-      vector.abandon();
+      vector.closeAfterFailure();
       return false;
     }
   }
@@ -88,12 +88,12 @@ final class Vectors {
     String[] rest = Arrays.copyOfRange(fields, 2, fields.length);
     VectorStep answer = new VectorStep(this, operation, rest);
     try {
-      answer.give();
+      answer.run();
     } catch (GcxException problem) {
       if (!problem.resultName().equals(expected)) {
         throw new Different(operation + ": expected " + expected + ", got " + problem);
       }
-      int pieces = answer.taken;
+      int pieces = answer.read;
       if (pieces < rest.length) {
         for (String piece : rest[pieces].split("\\|")) {
           if (!problem.detail().contains(piece)) {
@@ -103,20 +103,20 @@ final class Vectors {
       }
       return;
     }
-    List<String> outputs = Arrays.asList(rest).subList(answer.taken, rest.length);
+    List<String> outputs = Arrays.asList(rest).subList(answer.read, rest.length);
     if (!expected.equals("GCX_SUCCESS") || !outputs.equals(answer.outputs)) {
       throw new Different(
           operation + ": expected " + expected + " " + outputs + ", got " + answer.outputs);
     }
   }
 
-  private void giveBack() throws Exception {
+  private void closeAll() throws Exception {
     while (!pushed.isEmpty()) {
       pushed.pop().getValue().close();
     }
-    List<Object> made = new ArrayList<>(objects.values());
-    for (int i = made.size() - 1; i >= 0; i--) {
-      if (made.get(i) instanceof AutoCloseable object) {
+    List<Object> open = new ArrayList<>(objects.values());
+    for (int i = open.size() - 1; i >= 0; i--) {
+      if (open.get(i) instanceof AutoCloseable object) {
         object.close();
       }
     }
@@ -125,9 +125,9 @@ final class Vectors {
     }
   }
 
-  private void abandon() {
+  private void closeAfterFailure() {
     try {
-      giveBack();
+      closeAll();
     } catch (Exception problem) {
       System.out.println("and at the end: " + problem);
     }

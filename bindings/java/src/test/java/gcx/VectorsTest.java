@@ -10,7 +10,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The vectors that all languages answer alike, a process for each file. */
+/** The vectors that all languages answer alike, in one process for each file. */
 class VectorsTest {
   static Stream<Path> files() throws IOException {
     try (Stream<Path> files = Files.list(Path.of(System.getProperty("gcx.vectors")))) {
@@ -20,7 +20,7 @@ class VectorsTest {
 
   @ParameterizedTest
   @MethodSource("files")
-  void allAgree(Path file) throws Exception {
+  void vectorsOfFileAgree(Path file) throws Exception {
     Child child = Child.of(Vectors.class.getName());
     child.environment().remove("GCX_DRIVER");
     List<String> lines = child.runWith(file.toString());

@@ -6,42 +6,42 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 
-/** Kernels that note their SMs, and graphs captured of them; see src/test/c/work.c. */
+/** Kernels that record the SMs they run on, and graphs of them; see src/test/c/work.c. */
 final class Work {
   static final int BLOCK = 1024;
-  private static final int MOST_SMS = 1024;
+  private static final int MAX_SMS = 1024;
 
   static {
     System.load(System.getProperty("gcx.work"));
     open(Gcx.driver().library().getBytes(StandardCharsets.UTF_8));
-    IntStream.range(0, 4).forEach(Work::noted);
+    IntStream.range(0, 4).forEach(Work::recorded);
   }
 
   private Work() {}
 
   private static native void open(byte[] library);
 
-  /** The kernel's CUfunction. */
+  /** Returns the kernel's CUfunction. */
   static native long kernel();
 
-  /** A CUstream of device 0's primary context. */
+  /** Returns a CUstream of device 0's primary context. */
   static native long plain();
 
-  static native long counts(int place);
+  static native long counts(int slot);
 
   private static native long capture(long[] streams, int blocks, boolean cooperative);
 
-  private static native int[] noted(int place);
+  private static native int[] recorded(int slot);
 
-  /** Of a CUgraph. */
+  /** Destroys a CUgraph. */
   static native void destroy(long graph);
 
-  /** A CUgraph of a kernel in each stream; the one at index n notes at place n. */
+  /** Captures a CUgraph of a kernel in each stream; the one at index n records in slot n. */
   static long captured(int blocks, Stream... streams) {
     return capture(handles(streams), blocks, false);
   }
 
-  /** The same of cooperative kernels. */
+  /** Captures a CUgraph of cooperative kernels. */
   static long cooperative(int blocks, Stream... streams) {
     return capture(handles(streams), blocks, true);
   }
@@ -52,24 +52,24 @@ final class Work {
         : Arrays.stream(streams).mapToLong(Stream::nativeHandle).toArray();
   }
 
-  /** The kernel's arguments, to note at a place. */
-  static ByteBuffer arguments(int place) {
+  /** Returns the arguments of a kernel that records in a slot. */
+  static ByteBuffer arguments(int slot) {
     return ByteBuffer.allocateDirect(16)
         .order(ByteOrder.nativeOrder())
-        .putLong(counts(place))
-        .putInt(MOST_SMS)
+        .putLong(counts(slot))
+        .putInt(MAX_SMS)
         .putInt(300_000)
         .flip();
   }
 
-  /** The SMs that were noted at the place since the last call. */
-  static int[] seen(int place) {
-    int[] counts = noted(place);
+  /** Returns the SMs that were recorded in a slot since the last call. */
+  static int[] seen(int slot) {
+    int[] counts = recorded(slot);
     return IntStream.range(0, counts.length).filter(sm -> counts[sm] > 0).toArray();
   }
 
-  /** How many blocks have noted at the place since the last call. */
-  static int blocks(int place) {
-    return IntStream.of(noted(place)).sum();
+  /** Returns the number of blocks that recorded in a slot since the last call. */
+  static int blocks(int slot) {
+    return IntStream.of(recorded(slot)).sum();
   }
 }
