@@ -12,86 +12,14 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <random>
 #include <set>
 
 namespace gcx::cli {
 namespace {
 
-// ---- The driver
-
-// CUdevResource: 144 bytes whose content is the driver's.
-struct alignas(8) RawResource {
-    std::array<unsigned char, 144> bytes{};
-};
-using RawResult = int;   // CUresult
-using RawHandle = void*; // the pointers behind the driver's handles
-
-constexpr int kResourceTypeSm = 1;
-constexpr unsigned kGreenCtxDefaultStream = 1;
-constexpr unsigned kStreamNonBlocking = 1;
-
-// The driver's functions that are measured. These prototypes have been the same since CUDA 12.4;
-// the command is built without cuda.h.
-struct RawDriver {
-    explicit RawDriver(const gcx_driver_info& driver) {
-        const auto find = [&](const char* name, auto& function) {
-            find_driver_function(driver, name, function);
-        };
-        find("cuDeviceGet", DeviceGet);
-        find("cuDeviceGetDevResource", DeviceGetDevResource);
-        find("cuDevSmResourceSplitByCount", DevSmResourceSplitByCount);
-        find("cuDevResourceGenerateDesc", DevResourceGenerateDesc);
-        find("cuGreenCtxCreate", GreenCtxCreate);
-        find("cuGreenCtxDestroy", GreenCtxDestroy);
-        find("cuCtxFromGreenCtx", CtxFromGreenCtx);
-        find("cuCtxPushCurrent_v2", CtxPushCurrent);
-        find("cuCtxPopCurrent_v2", CtxPopCurrent);
-        find("cuStreamCreateWithPriority", StreamCreateWithPriority);
-        find("cuStreamDestroy_v2", StreamDestroy);
-        find("cuMemGetInfo_v2", MemGetInfo);
-        if (capability_info(capability::stream_create).available != 0)
-            find("cuGreenCtxStreamCreate", GreenCtxStreamCreate);
-    }
-
-    // Creates a stream of a green context in the way that suits this driver.
-    RawHandle create_stream(RawHandle green) const {
-        RawHandle stream = nullptr;
-        if (GreenCtxStreamCreate != nullptr) {
-            check_driver(GreenCtxStreamCreate(&stream, green, kStreamNonBlocking, 0),
-                         "cuGreenCtxStreamCreate");
-            return stream;
-        }
-        RawHandle context = nullptr;
-        check_driver(CtxFromGreenCtx(&context, green), "cuCtxFromGreenCtx");
-        check_driver(CtxPushCurrent(context), "cuCtxPushCurrent");
-        const RawResult created = StreamCreateWithPriority(&stream, kStreamNonBlocking, 0);
-        check_driver(CtxPopCurrent(&context), "cuCtxPopCurrent");
-        check_driver(created, "cuStreamCreateWithPriority");
-        return stream;
-    }
-
-    RawResult (*DeviceGet)(int* device, int ordinal) = nullptr;
-    RawResult (*DeviceGetDevResource)(int device, RawResource* resource, int type) = nullptr;
-    RawResult (*DevSmResourceSplitByCount)(RawResource* groups, unsigned* group_count,
-                                           const RawResource* input, RawResource* remainder,
-                                           unsigned flags, unsigned min_count) = nullptr;
-    RawResult (*DevResourceGenerateDesc)(RawHandle* description, RawResource* resources,
-                                         unsigned count) = nullptr;
-    RawResult (*GreenCtxCreate)(RawHandle* context, RawHandle description, int device,
-                                unsigned flags) = nullptr;
-    RawResult (*GreenCtxDestroy)(RawHandle context) = nullptr;
-    RawResult (*CtxFromGreenCtx)(RawHandle* context, RawHandle green) = nullptr;
-    RawResult (*CtxPushCurrent)(RawHandle context) = nullptr;
-    RawResult (*CtxPopCurrent)(RawHandle* context) = nullptr;
-    RawResult (*StreamCreateWithPriority)(RawHandle* stream, unsigned flags,
-                                          int priority) = nullptr;
-    RawResult (*StreamDestroy)(RawHandle stream) = nullptr;
-    RawResult (*MemGetInfo)(std::size_t* free, std::size_t* total) = nullptr;
-    // Null before CUDA 12.5.
-    RawResult (*GreenCtxStreamCreate)(RawHandle* stream, RawHandle green, unsigned flags,
-                                      int priority) = nullptr;
-};
+using Handle = void*; // the pointers behind the driver's handles
 
 // ---- Time
 
@@ -227,18 +155,20 @@ class GcxSteps {
     resource small_;
 };
 
-// The same steps with the driver's own calls.
+// The same steps with the driver's own calls, whose prototypes have been the same since CUDA 12.4.
 class DriverSteps {
   public:
     DriverSteps(const gcx_driver_info& driver, const BenchShape& shape)
-        : shape_(shape), raw_(driver) {
-        check_driver(raw_.DeviceGet(&device_, shape.device), "cuDeviceGet");
+        : shape_(shape), driver_(driver) {
+        DriverCall<int*, int>(driver, "cuDeviceGet")(&device_, shape.device);
         whole_ = device_sms();
+        if (capability_info(capability::stream_create).available != 0)
+            create_green_stream_.emplace(driver, "cuGreenCtxStreamCreate");
     }
 
     // Returns a description of the smaller partition, of which contexts are created.
-    RawHandle describe_small() const {
-        std::vector<RawResource> group(1);
+    Handle describe_small() const {
+        std::vector<Resource> group(1);
         split(group[0]);
         return describe(group);
     }
@@ -247,7 +177,7 @@ class DriverSteps {
     std::size_t used_memory() const {
         std::size_t free = 0;
         std::size_t total = 0;
-        check_driver(raw_.MemGetInfo(&free, &total), "cuMemGetInfo");
+        get_memory_(&free, &total);
         return total - free;
     }
 
@@ -260,88 +190,112 @@ class DriverSteps {
     }
 
     double first_context(uint32_t set) const {
-        RawHandle green = nullptr;
+        Handle green = nullptr;
         const double time = timed([&] {
-            std::vector<RawResource> groups(shape_.atom_count);
+            std::vector<Resource> groups(shape_.atom_count);
             unsigned count = shape_.atom_count;
-            RawResource remainder;
-            check_driver(raw_.DevSmResourceSplitByCount(groups.data(), &count, &whole_, &remainder,
-                                                        0, shape_.atom_sms),
-                         "cuDevSmResourceSplitByCount");
+            Resource remainder;
+            split_(groups.data(), &count, &whole_, &remainder, 0, shape_.atom_sms);
             groups.resize(count);
-            std::vector<RawResource> some = chosen(groups, set);
+            std::vector<Resource> some = chosen(groups, set);
             green = create_green(describe(some));
         });
-        check_driver(raw_.GreenCtxDestroy(green), "cuGreenCtxDestroy");
+        destroy_green_(green);
         return time;
     }
 
-    double described_context(RawHandle description) const {
-        return timed([&] {
-            check_driver(raw_.GreenCtxDestroy(create_green(description)), "cuGreenCtxDestroy");
-        });
+    double described_context(Handle description) const {
+        return timed([&] { destroy_green_(create_green(description)); });
     }
 
-    double stream(RawHandle green) const {
-        return timed([&] {
-            check_driver(raw_.StreamDestroy(raw_.create_stream(green)), "cuStreamDestroy");
-        });
+    double stream(Handle green) const {
+        return timed([&] { destroy_stream_(create_stream(green)); });
     }
 
     double round() const {
         return timed([&] {
-            std::array parts = {std::vector<RawResource>(1), std::vector<RawResource>(1)};
+            std::array parts = {std::vector<Resource>(1), std::vector<Resource>(1)};
             parts[1][0] = split(parts[0][0]);
-            std::array<RawHandle, 2> greens{};
-            std::array<RawHandle, 2> streams{};
+            std::array<Handle, 2> greens{};
+            std::array<Handle, 2> streams{};
             for (std::size_t i = 0; i < 2; i++) {
                 greens[i] = create_green(describe(parts[i]));
-                streams[i] = raw_.create_stream(greens[i]);
+                streams[i] = create_stream(greens[i]);
             }
             for (std::size_t i = 0; i < 2; i++) {
-                check_driver(raw_.StreamDestroy(streams[i]), "cuStreamDestroy");
-                check_driver(raw_.GreenCtxDestroy(greens[i]), "cuGreenCtxDestroy");
+                destroy_stream_(streams[i]);
+                destroy_green_(greens[i]);
             }
         });
     }
 
   private:
-    RawResource device_sms() const {
-        RawResource resource;
-        check_driver(raw_.DeviceGetDevResource(device_, &resource, kResourceTypeSm),
-                     "cuDeviceGetDevResource");
+    // CUdevResource: 144 bytes whose content is the driver's.
+    struct alignas(8) Resource {
+        std::array<unsigned char, 144> bytes{};
+    };
+    static constexpr int kResourceTypeSm = 1;
+    static constexpr unsigned kGreenCtxDefaultStream = 1;
+    static constexpr unsigned kStreamNonBlocking = 1;
+
+    Resource device_sms() const {
+        Resource resource;
+        get_resource_(device_, &resource, kResourceTypeSm);
         return resource;
     }
 
     // Splits off one group, as gcx does in a round, and returns the remainder.
-    RawResource split(RawResource& group) const {
-        RawResource remainder;
+    Resource split(Resource& group) const {
+        Resource remainder;
         unsigned count = 1;
-        check_driver(
-            raw_.DevSmResourceSplitByCount(&group, &count, &whole_, &remainder, 0, shape_.small),
-            "cuDevSmResourceSplitByCount");
+        split_(&group, &count, &whole_, &remainder, 0, shape_.small);
         return remainder;
     }
 
-    RawHandle describe(std::vector<RawResource>& resources) const {
-        RawHandle description = nullptr;
-        check_driver(raw_.DevResourceGenerateDesc(&description, resources.data(),
-                                                  static_cast<unsigned>(resources.size())),
-                     "cuDevResourceGenerateDesc");
+    Handle describe(std::vector<Resource>& resources) const {
+        Handle description = nullptr;
+        describe_(&description, resources.data(), static_cast<unsigned>(resources.size()));
         return description;
     }
 
-    RawHandle create_green(RawHandle description) const {
-        RawHandle green = nullptr;
-        check_driver(raw_.GreenCtxCreate(&green, description, device_, kGreenCtxDefaultStream),
-                     "cuGreenCtxCreate");
+    Handle create_green(Handle description) const {
+        Handle green = nullptr;
+        create_green_(&green, description, device_, kGreenCtxDefaultStream);
         return green;
     }
 
+    Handle create_stream(Handle green) const {
+        Handle stream = nullptr;
+        if (create_green_stream_) {
+            (*create_green_stream_)(&stream, green, kStreamNonBlocking, 0);
+            return stream;
+        }
+        Handle context = nullptr;
+        from_green_(&context, green);
+        push_(context);
+        create_stream_(&stream, kStreamNonBlocking, 0);
+        pop_(&context);
+        return stream;
+    }
+
     BenchShape shape_;
-    RawDriver raw_;
+    gcx_driver_info driver_;
     int device_ = 0;
-    RawResource whole_;
+    Resource whole_;
+    DriverCall<int, Resource*, int> get_resource_{driver_, "cuDeviceGetDevResource"};
+    DriverCall<Resource*, unsigned*, const Resource*, Resource*, unsigned, unsigned> split_{
+        driver_, "cuDevSmResourceSplitByCount"};
+    DriverCall<Handle*, Resource*, unsigned> describe_{driver_, "cuDevResourceGenerateDesc"};
+    DriverCall<Handle*, Handle, int, unsigned> create_green_{driver_, "cuGreenCtxCreate"};
+    DriverCall<Handle> destroy_green_{driver_, "cuGreenCtxDestroy"};
+    DriverCall<Handle*, Handle> from_green_{driver_, "cuCtxFromGreenCtx"};
+    DriverCall<Handle> push_{driver_, "cuCtxPushCurrent_v2"};
+    DriverCall<Handle*> pop_{driver_, "cuCtxPopCurrent_v2"};
+    DriverCall<Handle*, unsigned, int> create_stream_{driver_, "cuStreamCreateWithPriority"};
+    DriverCall<Handle> destroy_stream_{driver_, "cuStreamDestroy_v2"};
+    DriverCall<std::size_t*, std::size_t*> get_memory_{driver_, "cuMemGetInfo_v2"};
+    // Since CUDA 12.5.
+    std::optional<DriverCall<Handle*, Handle, unsigned, int>> create_green_stream_;
 };
 
 // ---- gcx bench
@@ -467,7 +421,7 @@ class Bench {
 
     void measure_cached_contexts() {
         gcx_.cached_context();
-        RawHandle const description = driver_.describe_small();
+        Handle const description = driver_.describe_small();
         measure(
             "context made before (and destroy)", costly_rounds_,
             [&] { return gcx_.cached_context(); },
@@ -476,7 +430,7 @@ class Bench {
 
     void measure_streams() {
         const context context = gcx_.small_context();
-        RawHandle const green = context.native_green();
+        Handle const green = context.native_green();
         measure(
             "stream (create, destroy)", cheap_rounds_, [&] { return gcx_.stream(context); },
             [&] { return driver_.stream(green); });
@@ -532,7 +486,8 @@ class BenchClock {
   public:
     explicit BenchClock(const gcx_driver_info& driver) {
         if (driver.simulated != 0)
-            find_driver_function(driver, "gcx_sim_get_counts", get_counts_);
+            get_counts_ = reinterpret_cast<decltype(&gcx_sim_get_counts)>(
+                driver_symbol(driver, "gcx_sim_get_counts"));
     }
 
     double now() const {
@@ -581,27 +536,22 @@ MORE:
 // Kernels that last for a given time.
 class SpinKernel {
   public:
-    SpinKernel(const gcx_driver_info& driver, int32_t device) : whole_(gcx::device(device).sms()) {
-        RawResult (*load)(RawHandle*, const void*, RawHandle, RawHandle, unsigned, RawHandle,
-                          RawHandle, unsigned) = nullptr;
-        RawResult (*get_kernel)(RawHandle*, RawHandle, const char*) = nullptr;
-        find_driver_function(driver, "cuLibraryLoadData", load);
-        find_driver_function(driver, "cuLibraryGetKernel", get_kernel);
-        find_driver_function(driver, "cuLibraryUnload", unload_);
-        find_driver_function(driver, "cuLaunchKernel", launch_);
+    SpinKernel(const gcx_driver_info& driver, int32_t device)
+        : whole_(gcx::device(device).sms()), unload_(driver, "cuLibraryUnload"),
+          launch_(driver, "cuLaunchKernel") {
+        const DriverCall<Handle*, const void*, Handle, Handle, unsigned, Handle, Handle, unsigned>
+            load(driver, "cuLibraryLoadData");
+        const DriverCall<Handle*, Handle, const char*> get_kernel(driver, "cuLibraryGetKernel");
         const current_guard current(whole_);
-        check_driver(load(&library_, kSpin, nullptr, nullptr, 0, nullptr, nullptr, 0),
-                     "cuLibraryLoadData");
-        const RawResult found = get_kernel(&kernel_, library_, "gcx_spin");
-        if (found != 0)
-            unload_(library_);
-        check_driver(found, "cuLibraryGetKernel");
+        load(&library_, kSpin, nullptr, nullptr, 0, nullptr, nullptr, 0);
+        get_kernel(&kernel_, library_, "gcx_spin");
     }
     ~SpinKernel() {
-        if (gcx_context_push(whole_.handle()) != GCX_SUCCESS)
-            return;
-        unload_(library_);
-        gcx_context_pop(nullptr);
+        try {
+            const current_guard current(whole_);
+            unload_(library_);
+        } catch (const std::exception&) { // the process ends soon
+        }
     }
     SpinKernel(const SpinKernel&) = delete;
     SpinKernel& operator=(const SpinKernel&) = delete;
@@ -619,17 +569,16 @@ class SpinKernel {
     void launch(const stream& stream, unsigned blocks, unsigned threads,
                 uint64_t nanoseconds) const {
         void* arguments[] = {&nanoseconds};
-        check_driver(
-            launch_(kernel_, blocks, 1, 1, threads, 1, 1, 0, stream.native(), arguments, nullptr),
-            "cuLaunchKernel");
+        launch_(kernel_, blocks, 1, 1, threads, 1, 1, 0, stream.native(), arguments, nullptr);
     }
 
     context whole_;
-    RawResult (*unload_)(RawHandle) = nullptr;
-    RawResult (*launch_)(RawHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                         unsigned, RawHandle, void**, void**) = nullptr;
-    RawHandle library_ = nullptr;
-    RawHandle kernel_ = nullptr;
+    DriverCall<Handle> unload_;
+    DriverCall<Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle,
+               void**, void**>
+        launch_;
+    Handle library_ = nullptr;
+    Handle kernel_ = nullptr;
 };
 
 // Microseconds.

@@ -44,20 +44,22 @@ void* driver_library(const gcx_driver_info& driver) {
     return library;
 }
 
-void* find_symbol(void* library, const char* name) {
-    void* const found = dlsym(library, name);
+void* driver_symbol(const gcx_driver_info& driver, const char* name) {
+    void* const found = dlsym(driver_library(driver), name);
     if (found == nullptr)
         throw Failure(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
                       format("the driver has no function %s", name));
     return found;
 }
 
-void check_driver(int result, const char* call) {
-    if (result != 0) {
-        const auto code = static_cast<gcx_result>(result);
-        throw Failure(code, format("the driver's own %s failed with %d: %s", call, result,
-                                   result_string(code)));
-    }
+void check_driver(int result, std::string_view call) {
+    if (result == 0)
+        return;
+    if (call.ends_with("_v2"))
+        call.remove_suffix(3);
+    const auto code = static_cast<gcx_result>(result);
+    throw Failure(code, format("the driver's own %s failed with %d: %s", std::string(call).c_str(),
+                               result, result_string(code)));
 }
 
 bool is_simulated() {

@@ -16,16 +16,28 @@ gcx_driver_info open_driver_named(const std::string& name);
 
 // Returns dlopen's handle of the open driver, for functions that gcx does not have.
 void* driver_library(const gcx_driver_info& driver);
-void* find_symbol(void* library, const char* name);
 
-// Stores the address of a function of the open driver. Throws Failure if the driver lacks it.
-template <class Function>
-void find_driver_function(const gcx_driver_info& driver, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(find_symbol(driver_library(driver), name));
-}
+// Returns the address of a function of the open driver. Throws Failure if the driver lacks it.
+void* driver_symbol(const gcx_driver_info& driver, const char* name);
 
-// Throws Failure with the call's name if it did not return CUDA_SUCCESS.
-void check_driver(int result, const char* call);
+// Throws Failure with the call's name if the result is not CUDA_SUCCESS.
+void check_driver(int result, std::string_view call);
+
+// A function of the open driver, which throws Failure if it fails. Prototypes stand where they are
+// used: the command is built without cuda.h.
+template <class... Parameters>
+class DriverCall {
+  public:
+    DriverCall(const gcx_driver_info& driver, const char* name)
+        : name_(name), call_(reinterpret_cast<Call>(driver_symbol(driver, name))) {}
+
+    void operator()(Parameters... arguments) const { check_driver(call_(arguments...), name_); }
+
+  private:
+    using Call = int (*)(Parameters...);
+    const char* name_;
+    Call call_;
+};
 
 // Whether the open driver, or the one to be opened, is the simulated one, as far as is known.
 bool is_simulated();

@@ -42,20 +42,17 @@ std::string device_lines(const gcx_driver_info& driver, int32_t ordinal) {
     text += format("sm_count %u\nmin_partition_size %u\ncoscheduled_alignment %u\n", info.sm_count,
                    info.min_partition_size, info.coscheduled_alignment);
 
-    int (*get_device)(int* device, int ordinal) = nullptr;
-    int (*get_memory)(std::size_t* bytes, int device) = nullptr;
-    int (*get_attribute)(int* value, int attribute, int device) = nullptr;
-    find_driver_function(driver, "cuDeviceGet", get_device);
-    find_driver_function(driver, "cuDeviceTotalMem_v2", get_memory);
-    find_driver_function(driver, "cuDeviceGetAttribute", get_attribute);
+    const DriverCall<int*, int> get_device(driver, "cuDeviceGet");
+    const DriverCall<std::size_t*, int> get_memory(driver, "cuDeviceTotalMem_v2");
+    const DriverCall<int*, int, int> get_attribute(driver, "cuDeviceGetAttribute");
     int device = 0;
     std::size_t bytes = 0;
-    check_driver(get_device(&device, ordinal), "cuDeviceGet");
-    check_driver(get_memory(&bytes, device), "cuDeviceTotalMem");
+    get_device(&device, ordinal);
+    get_memory(&bytes, device);
     text += format("memory_bytes %zu\n", bytes);
     for (const Attribute& attribute : kAttributes) {
         int value = 0;
-        check_driver(get_attribute(&value, attribute.number, device), "cuDeviceGetAttribute");
+        get_attribute(&value, attribute.number, device);
         text += format("%s %d\n", attribute.field, value);
     }
     return text;

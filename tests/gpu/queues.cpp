@@ -72,6 +72,8 @@ bool measure(unsigned connections, bool workqueues) {
     latency(small, busy, 1, sms); // the first kernel of a context takes longer
     std::printf("%-24s",
                 (std::to_string(connections) + (workqueues ? ", own workqueues" : "")).c_str());
+    // The simulated driver's kernels take no time of this clock.
+    const bool simulated = gcx::driver_info().simulated != 0;
     bool expected = true;
     double alone = 0;
     for (const unsigned waiting : kWaiting) {
@@ -79,7 +81,7 @@ bool measure(unsigned connections, bool workqueues) {
         if (waiting == 0)
             alone = us;
         const bool must_wait = !workqueues && waiting >= connections;
-        expected = expected && (us > kWaits * alone) == must_wait;
+        expected = expected && (simulated || (us > kWaits * alone) == must_wait);
         std::printf(" %9.1f", us);
     }
     std::printf("%s\n", expected ? "" : "  unexpected");
@@ -94,8 +96,7 @@ int run(unsigned connections) {
         bool expected = measure(connections, false);
         if (gcx::capability_info(gcx::capability::workqueues).available != 0)
             expected = measure(connections, true) && expected;
-        // The simulated driver's kernels take no time of this clock.
-        return expected || gcx::driver_info().simulated != 0 ? 0 : 1;
+        return expected ? 0 : 1;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "gcx-gpu-queues: %s\n", error.what());
         return 2;
