@@ -79,19 +79,12 @@ constexpr char kDevices[] =
     "give ordinals or UUIDs, like --device 0,2 or --device GPU-1b2c; all if not given";
 
 // Splits at commas. Throws UsageError if a part is empty.
-std::vector<std::string> parts_of(const std::string& text, const char* option, const char* help) {
-    std::vector<std::string> parts;
-    std::string_view rest = text;
-    while (true) {
-        const std::size_t comma = rest.find(',');
-        parts.emplace_back(rest.substr(0, comma));
-        if (parts.back().empty())
-            throw UsageError(
-                format("%s %s: number %zu is empty; %s", option, text.c_str(), parts.size(), help));
-        if (comma == std::string_view::npos)
-            return parts;
-        rest.remove_prefix(comma + 1);
-    }
+std::vector<std::string> read_list(const std::string& text, const char* option, const char* help) {
+    std::vector<std::string> parts = split_list(text);
+    if (const auto empty = std::ranges::find(parts, ""); empty != parts.end())
+        throw UsageError(format("%s %s: number %td is empty; %s", option, text.c_str(),
+                                empty - parts.begin() + 1, help));
+    return parts;
 }
 
 SmShare read_share(const std::string& text, const std::string& where, const char* help) {
@@ -128,7 +121,7 @@ void refuse_twice(const std::vector<DeviceShare>& devices, const std::string& de
 
 ExecLayout read_layout_option(const std::string& text) {
     ExecLayout layout;
-    for (const std::string& part : parts_of(text, "--layout", kLayouts)) {
+    for (const std::string& part : read_list(text, "--layout", kLayouts)) {
         const std::size_t equals = part.find('=');
         if (equals == std::string::npos || equals == 0)
             throw UsageError(format("--layout %s: \"%s\" is not DEVICE=SMS; %s", text.c_str(),
@@ -158,7 +151,7 @@ ExecLayout read_exec_layout(const Arguments& arguments) {
         layout.of_each = share;
         return layout;
     }
-    for (const std::string& device : parts_of(*devices, "--device", kDevices)) {
+    for (const std::string& device : read_list(*devices, "--device", kDevices)) {
         refuse_twice(layout.devices, device);
         layout.devices.push_back({device, share});
     }

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kSmsExample =
     "give counts of SMs like --sms 108,24, or rest for what the others leave, like --sms 24,rest";
 
-request read_count(const std::string& all, std::string_view text, std::size_t position) {
+request read_count(const std::string& all, const std::string& text, std::size_t position) {
     if (text == "rest")
         return rest;
     std::string wrong;
@@ -18,7 +18,7 @@ request read_count(const std::string& all, std::string_view text, std::size_t po
     if (text.empty())
         wrong = format("count %zu is empty", position);
     else if (!parse_number(text))
-        wrong = format("\"%s\" is not a count of SMs", std::string(text).c_str());
+        wrong = format("\"%s\" is not a count of SMs", text.c_str());
     else if (count == 0)
         wrong = "a partition of 0 SMs can run nothing";
     else if (count > GCX_MAX_SMS)
@@ -33,14 +33,8 @@ std::vector<request> read_sms(const Arguments& arguments) {
     if (!given)
         throw UsageError("--sms is missing: " + std::string(kSmsExample));
     std::vector<request> requests;
-    std::string_view text = *given;
-    while (true) {
-        const std::size_t comma = text.find(',');
-        requests.push_back(read_count(*given, text.substr(0, comma), requests.size() + 1));
-        if (comma == std::string_view::npos)
-            break;
-        text.remove_prefix(comma + 1);
-    }
+    for (const std::string& count : split_list(*given))
+        requests.push_back(read_count(*given, count, requests.size() + 1));
     if (requests.size() > GCX_MAX_SMS)
         throw UsageError(format("--sms has %zu counts, more than any GPU has SMs (%u at most)",
                                 requests.size(), GCX_MAX_SMS));

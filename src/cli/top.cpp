@@ -267,166 +267,124 @@ Json json_of(const Published& published) {
         .set("warnings", published.warnings);
 }
 
-constexpr char kEnter[] = "\033[?1049h\033[?25l\033[?7l"; // other screen, no cursor, lines cut off
-constexpr char kLeave[] = "\033[?7h\033[?25h\033[?1049l";
-constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
-
-bool write_all(std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t wrote = write(STDOUT_FILENO, text.data(), text.size());
-        if (wrote < 0 && errno != EINTR && errno != EAGAIN)
-            return false;
-        if (wrote > 0)
-            text.remove_prefix(static_cast<std::size_t>(wrote));
-        pollfd writable{STDOUT_FILENO, POLLOUT, 0};
-        if (wrote < 0)
-            poll(&writable, 1, -1);
-    }
-    return true;
-}
-
-// Switches the terminal to another screen without echo, and back when it ends.
-class Terminal {
+// The view in the terminal, on its alternate screen.
+class LiveView {
   public:
-    Terminal() : keys_(tcgetattr(STDIN_FILENO, &before_) == 0) { enter(); }
-    ~Terminal() { leave(); }
-    Terminal(const Terminal&) = delete;
-    Terminal& operator=(const Terminal&) = delete;
-
-    void enter() {
-        termios mine = before_;
-        mine.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-        mine.c_cc[VMIN] = 1;
-        mine.c_cc[VTIME] = 0;
-        if (keys_)
-            tcsetattr(STDIN_FILENO, TCSANOW, &mine);
-        write_all(kEnter);
+    explicit LiveView(uint32_t seconds) : interval_(seconds) {
+        // Blocked, so that they are read like keys and the terminal is restored before they act.
+        sigset_t signals;
+        sigemptyset(&signals);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH})
+            sigaddset(&signals, signal);
+        pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
+        signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+        enter();
     }
-    void leave() {
-        write_all(kLeave);
-        if (keys_)
-            tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    ~LiveView() {
+        leave();
+        close(signals_);
+        pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     }
-    // Whether standard input is a terminal, whose keys are read.
-    bool has_keys() const { return keys_; }
+    LiveView(const LiveView&) = delete;
+    LiveView& operator=(const LiveView&) = delete;
 
-  private:
-    termios before_{};
-    bool keys_;
-};
-
-// Blocks signals so that they can be read one by one.
-class Signals {
-  public:
-    Signals() {
-        sigset_t wanted;
-        sigemptyset(&wanted);
-        for (const int signal : kSignals)
-            sigaddset(&wanted, signal);
-        pthread_sigmask(SIG_BLOCK, &wanted, &before_);
-        file_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-    }
-    ~Signals() {
-        close(file_);
-        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-    Signals(const Signals&) = delete;
-    Signals& operator=(const Signals&) = delete;
-
-    int file() const { return file_; }
-    // Returns 0 if there is none.
-    int next() const {
-        signalfd_siginfo info{};
-        return read(file_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
-                                                              : 0;
-    }
-
-  private:
-    sigset_t before_{};
-    int file_;
-};
-
-struct Screen {
-    std::size_t columns = 80;
-    std::size_t rows = 24;
-};
-
-Screen screen_size() {
-    winsize size{};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
-        return {};
-    return {size.ws_col, size.ws_row};
-}
-
-// Returns the lines that fit, each drawn over the line before.
-std::string drawn(std::string_view text, const Screen& screen) {
-    std::string out = "\033[H";
-    for (std::size_t row = 0; row < screen.rows && !text.empty(); row++) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        out += row == 0 ? "" : "\r\n";
-        (out += text.substr(0, end)) += "\033[0m\033[K";
-        text.remove_prefix(std::min(end + 1, text.size()));
-    }
-    return out + "\033[J";
-}
-
-class View {
-  public:
-    explicit View(uint32_t seconds) : interval_(seconds) {}
-
+    // Updates until q, Ctrl-C or a signal that ends programs. Returns false if the terminal is
+    // gone.
     bool run() {
-        while (!over_) {
-            const Screen screen = screen_size();
-            if (!write_all(drawn(frame(screen), screen)))
+        while (!ended_) {
+            if (!draw())
                 return false;
             wait();
         }
         return !gone_;
     }
     // Returns the signal that ended it, 0 for none and for SIGINT, which is the same as q.
-    int ended_by() const { return ended_by_; }
+    int signal() const { return signal_; }
 
   private:
     using Clock = std::chrono::steady_clock;
 
-    std::string frame(const Screen& screen) const {
-        return format("gcx top: every %lld s; q ends it\n",
-                      static_cast<long long>(interval_.count())) +
-               text_of(read_published(), screen.columns, colours_);
+    void enter() {
+        termios keys = settings_before_;
+        keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+        keys.c_cc[VMIN] = 1;
+        keys.c_cc[VTIME] = 0;
+        if (has_keys_)
+            tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+        write_all("\033[?1049h\033[?25l\033[?7l"); // other screen, no cursor, no line wrap
+    }
+    void leave() {
+        write_all("\033[?7h\033[?25h\033[?1049l");
+        if (has_keys_)
+            tcsetattr(STDIN_FILENO, TCSANOW, &settings_before_);
     }
 
-    // Waits for the next frame, or for an event that makes one sooner.
+    static bool write_all(std::string_view text) {
+        while (!text.empty()) {
+            const ssize_t wrote = write(STDOUT_FILENO, text.data(), text.size());
+            if (wrote < 0 && errno != EINTR && errno != EAGAIN)
+                return false;
+            if (wrote > 0)
+                text.remove_prefix(static_cast<std::size_t>(wrote));
+            pollfd writable{STDOUT_FILENO, POLLOUT, 0};
+            if (wrote < 0)
+                poll(&writable, 1, -1);
+        }
+        return true;
+    }
+
+    // Draws the lines that fit, each over the line before.
+    bool draw() const {
+        winsize size{};
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+            size = {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+        const std::string frame = format("gcx top: every %lld s; q ends it\n",
+                                         static_cast<long long>(interval_.count())) +
+                                  text_of(read_published(), size.ws_col, colours_);
+        std::string_view rest = frame;
+        std::string drawn = "\033[H";
+        for (unsigned row = 0; row < size.ws_row && !rest.empty(); row++) {
+            const std::size_t end = std::min(rest.find('\n'), rest.size());
+            drawn += row == 0 ? "" : "\r\n";
+            (drawn += rest.substr(0, end)) += "\033[0m\033[K";
+            rest.remove_prefix(std::min(end + 1, rest.size()));
+        }
+        return write_all(drawn + "\033[J");
+    }
+
+    // Waits for the next frame, or for a signal that needs one sooner.
     void wait() {
         const auto until = Clock::now() + interval_;
         bool redraw = false;
-        while (!over_ && !redraw) {
+        while (!ended_ && !redraw) {
             const auto left =
                 std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
             if (left.count() <= 0)
                 return;
-            std::array<pollfd, 2> files = {{{signals_.file(), POLLIN, 0},
-                                            {terminal_.has_keys() ? STDIN_FILENO : -1, POLLIN, 0}}};
+            std::array<pollfd, 2> files = {
+                {{signals_, POLLIN, 0}, {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0}}};
             poll(files.data(), files.size(), static_cast<int>(left.count()));
-            while (const int signal = signals_.next())
-                redraw = take_signal(signal) || redraw;
+            signalfd_siginfo info{};
+            while (read(signals_, &info, sizeof info) == sizeof info)
+                redraw = take_signal(static_cast<int>(info.ssi_signo)) || redraw;
             if (files[1].revents != 0)
                 read_keys();
         }
     }
 
-    // Returns whether it asks for a new frame.
+    // Returns whether the signal needs a new frame.
     bool take_signal(int signal) {
         if (signal == SIGWINCH)
             return true;
         if (signal == SIGTSTP) {
-            terminal_.leave();
+            leave();
             raise(SIGSTOP);
-            terminal_.enter();
+            enter();
             return true;
         }
-        over_ = true;
+        ended_ = true;
         gone_ = signal == SIGHUP;
-        ended_by_ = signal == SIGINT ? 0 : signal;
+        signal_ = signal == SIGINT ? 0 : signal;
         return false;
     }
 
@@ -434,35 +392,34 @@ class View {
         std::array<char, 64> keys{};
         const ssize_t count = read(STDIN_FILENO, keys.data(), keys.size());
         if (count <= 0 && errno != EINTR && errno != EAGAIN)
-            over_ = gone_ = true;
-        for (ssize_t i = 0; i < count; i++) {
-            const char key = keys[static_cast<std::size_t>(i)];
-            over_ = over_ || key == 'q' || key == 'Q' || key == 3;
-        }
+            ended_ = gone_ = true;
+        constexpr char kInterrupt = 3;
+        for (const char key :
+             std::span(keys).first(static_cast<std::size_t>(std::max<ssize_t>(count, 0))))
+            ended_ = ended_ || key == 'q' || key == 'Q' || key == kInterrupt;
     }
 
     std::chrono::seconds interval_;
     bool colours_ = wants_colours();
-    Signals signals_;
-    Terminal terminal_;
-    bool over_ = false;
+    termios settings_before_{};
+    bool has_keys_ = tcgetattr(STDIN_FILENO, &settings_before_) == 0;
+    sigset_t mask_before_{};
+    int signals_ = -1;
+    bool ended_ = false;
     bool gone_ = false;
-    int ended_by_ = 0;
+    int signal_ = 0;
 };
 
-// Shows the view until q, Ctrl-C or a signal that ends programs, and restores the terminal. Returns
-// false if the terminal went away.
 bool show_live(uint32_t seconds) {
     bool shown = false;
     int signal = 0;
     {
-        View view(seconds);
+        LiveView view(seconds);
         shown = view.run();
-        signal = view.ended_by();
+        signal = view.signal();
     }
-    // Ends as the signal would have ended the program if it had not been blocked.
     if (signal != 0)
-        raise(signal);
+        raise(signal); // ends the program as if the signal had not been blocked
     return shown;
 }
 
