@@ -36,9 +36,11 @@ double host_us() {
     return std::chrono::duration<double, std::micro>(now).count();
 }
 
-// Returns the microseconds that body takes.
+// Returns the microseconds that body takes, or those that it returns if it times only a part.
 template <class Body>
 double timed(const Body& body) {
+    if constexpr (std::is_same_v<decltype(body()), double>)
+        return body();
     const double before = host_us();
     body();
     return host_us() - before;
@@ -59,8 +61,6 @@ class Progress {
             std::fprintf(stderr, "\r\033[K%s", text.c_str());
     }
 };
-
-// ---- gcx and the driver do the same steps
 
 // How both divide a device.
 struct BenchShape {
@@ -98,64 +98,8 @@ std::vector<Resource> chosen(const std::vector<Resource>& groups, uint32_t set) 
     return some;
 }
 
-// Each step returns the microseconds of the part that is compared.
-class GcxSteps {
-  public:
-    explicit GcxSteps(const BenchShape& shape)
-        : shape_(shape), whole_(gcx::device(shape.device).sms()),
-          small_(whole_.split({shape.small}).groups[0]) {}
-
-    context small_context() const { return context(small_); }
-
-    double query() const {
-        const gcx::device device(shape_.device);
-        return timed([&] {
-                   for (int i = 0; i < kQueries; i++)
-                       static_cast<void>(device.sms());
-               }) /
-               kQueries;
-    }
-
-    // Splits the device into all atoms and creates a context over those in set, given by bits.
-    double first_context(uint32_t set) const {
-        context made;
-        return timed([&] {
-            const std::vector<request> requests(shape_.atom_count, request(shape_.atom_sms));
-            made = context(chosen(whole_.split(requests).groups, set));
-        });
-    }
-
-    // Creates and destroys a context over the smaller partition, whose context is cached.
-    double cached_context() const {
-        return timed([&] { small_context().close(); });
-    }
-
-    double stream(const context& of) const {
-        return timed([&] { gcx::stream(of).close(); });
-    }
-
-    // Splits in two, creates a context and a stream in each, and destroys all.
-    double round() const {
-        return timed([&] {
-            const auto parts = whole_.split({shape_.small, rest}).groups;
-            std::array contexts = {context(parts[0]), context()};
-            std::array streams = {gcx::stream(contexts[0]), gcx::stream()};
-            contexts[1] = context(parts[1]);
-            streams[1] = gcx::stream(contexts[1]);
-            for (std::size_t i = 0; i < 2; i++) {
-                streams[i].close();
-                contexts[i].close();
-            }
-        });
-    }
-
-  private:
-    BenchShape shape_;
-    resource whole_;
-    resource small_;
-};
-
-// The same steps with the driver's own calls, whose prototypes have been the same since CUDA 12.4.
+// The steps of gcx bench with the driver's own calls. Their prototypes have been the same since
+// CUDA 12.4.
 class DriverSteps {
   public:
     DriverSteps(const gcx_driver_info& driver, const BenchShape& shape)
@@ -181,14 +125,13 @@ class DriverSteps {
         return total - free;
     }
 
-    double query() const {
-        return timed([&] {
-                   for (int i = 0; i < kQueries; i++)
-                       static_cast<void>(device_sms());
-               }) /
-               kQueries;
+    void query() const {
+        for (int i = 0; i < kQueries; i++)
+            static_cast<void>(device_sms());
     }
 
+    // Splits the device into all atoms and creates a context over those in set, given by bits.
+    // Returns the microseconds of that, without the destruction.
     double first_context(uint32_t set) const {
         Handle green = nullptr;
         const double time = timed([&] {
@@ -204,29 +147,23 @@ class DriverSteps {
         return time;
     }
 
-    double described_context(Handle description) const {
-        return timed([&] { destroy_green_(create_green(description)); });
-    }
+    void context(Handle description) const { destroy_green_(create_green(description)); }
+    void stream(Handle green) const { destroy_stream_(create_stream(green)); }
 
-    double stream(Handle green) const {
-        return timed([&] { destroy_stream_(create_stream(green)); });
-    }
-
-    double round() const {
-        return timed([&] {
-            std::array parts = {std::vector<Resource>(1), std::vector<Resource>(1)};
-            parts[1][0] = split(parts[0][0]);
-            std::array<Handle, 2> greens{};
-            std::array<Handle, 2> streams{};
-            for (std::size_t i = 0; i < 2; i++) {
-                greens[i] = create_green(describe(parts[i]));
-                streams[i] = create_stream(greens[i]);
-            }
-            for (std::size_t i = 0; i < 2; i++) {
-                destroy_stream_(streams[i]);
-                destroy_green_(greens[i]);
-            }
-        });
+    // Splits in two, creates a context and a stream in each, and destroys all.
+    void round() const {
+        std::array parts = {std::vector<Resource>(1), std::vector<Resource>(1)};
+        parts[1][0] = split(parts[0][0]);
+        std::array<Handle, 2> greens{};
+        std::array<Handle, 2> streams{};
+        for (std::size_t i = 0; i < 2; i++) {
+            greens[i] = create_green(describe(parts[i]));
+            streams[i] = create_stream(greens[i]);
+        }
+        for (std::size_t i = 0; i < 2; i++) {
+            destroy_stream_(streams[i]);
+            destroy_green_(greens[i]);
+        }
     }
 
   private:
@@ -324,69 +261,73 @@ struct Comparison {
     }
 };
 
-// Runs both in each round, alternately one first and the other first, so that what slows down in
-// the course of the run affects both.
-Comparison compare(const std::string& name, uint32_t rounds, const std::function<double()>& gcx,
-                   const std::function<double()>& driver) {
-    std::vector<double> gcx_times;
-    std::vector<double> driver_times;
-    std::vector<double> ratios;
-    for (uint32_t round = 0; round < rounds; round++) {
-        const bool gcx_first = round % 2 == 0;
-        if (gcx_first)
-            gcx_times.push_back(gcx());
-        driver_times.push_back(driver());
-        if (!gcx_first)
-            gcx_times.push_back(gcx());
-        if (driver_times.back() > 0)
-            ratios.push_back(gcx_times.back() / driver_times.back());
-    }
-    return {name, rounds, median(gcx_times), median(driver_times),
-            ratios.empty() ? 0 : median(ratios)};
-}
+class Bench {
+  public:
+    Bench(const gcx_driver_info& driver, int32_t device, uint32_t rounds)
+        : shape_(bench_shape(device)), driver_(driver, shape_), rounds_(rounds),
+          cheap_rounds_(std::clamp(rounds / 10, 20U, 10000U)),
+          costly_rounds_(std::clamp(rounds / 400, 5U, 100U)), whole_(gcx::device(device).sms()),
+          small_(whole_.split({shape_.small}).groups[0]) {}
 
-struct Memory {
-    uint32_t rounds = 0;
-    std::size_t used_before_second = 0;
+    void run() {
+        // used_memory() needs a current context, which also retains the primary context.
+        const context meter(whole_);
+        const current_guard current(meter);
+        const gcx::device device(shape_.device);
+        const auto query = [&] {
+            for (int i = 0; i < kQueries; i++)
+                static_cast<void>(device.sms());
+        };
+        compare("resource query", cheap_rounds_, query, [&] { driver_.query(); });
+        comparisons.back().gcx_us /= kQueries;
+        comparisons.back().driver_us /= kQueries;
+        compare_first_contexts();
+
+        const auto cached = [&] { context(small_).close(); };
+        cached();
+        Handle const description = driver_.describe_small();
+        compare("context made before (and destroy)", costly_rounds_, cached,
+                [&] { driver_.context(description); });
+
+        const context small(small_);
+        Handle const green = small.native_green();
+        compare(
+            "stream (create, destroy)", cheap_rounds_, [&] { stream(small).close(); },
+            [&] { driver_.stream(green); });
+        compare_rounds();
+        measure_memory();
+    }
+
+    std::vector<Comparison> comparisons;
+    std::size_t used_before_second = 0; // bytes of device memory, in the rounds of gcx
     std::size_t used_after_last = 0;
     double driver_bytes_per_round = 0;
 
     long long difference() const {
         return static_cast<long long>(used_after_last) - static_cast<long long>(used_before_second);
     }
-};
-
-class Bench {
-  public:
-    Bench(const gcx_driver_info& driver, int32_t device, uint32_t rounds)
-        : shape_(bench_shape(device)), gcx_(shape_), driver_(driver, shape_),
-          cheap_rounds_(std::clamp(rounds / 10, 20U, 10000U)),
-          costly_rounds_(std::clamp(rounds / 400, 5U, 100U)) {
-        memory.rounds = rounds;
-    }
-
-    void run() {
-        // used_memory() needs a current context, which also retains the primary context.
-        const context whole(gcx::device(shape_.device).sms());
-        const current_guard current(whole);
-        measure(
-            "resource query", cheap_rounds_, [&] { return gcx_.query(); },
-            [&] { return driver_.query(); });
-        measure_first_contexts();
-        measure_cached_contexts();
-        measure_streams();
-        measure_rounds();
-        measure_memory();
-    }
-
-    std::vector<Comparison> comparisons;
-    Memory memory;
 
   private:
-    void measure(const char* name, uint32_t rounds, const std::function<double()>& gcx,
-                 const std::function<double()>& driver) {
+    // Runs both in each round, alternately one first and the other first, so that what slows down
+    // in the course of the run affects both.
+    template <class Gcx, class Driver>
+    void compare(const char* name, uint32_t rounds, const Gcx& gcx, const Driver& driver) {
         progress_(name);
-        comparisons.push_back(compare(name, rounds, gcx, driver));
+        std::vector<double> gcx_times;
+        std::vector<double> driver_times;
+        std::vector<double> ratios;
+        for (uint32_t round = 0; round < rounds; round++) {
+            const bool gcx_first = round % 2 == 0;
+            if (gcx_first)
+                gcx_times.push_back(timed(gcx));
+            driver_times.push_back(timed(driver));
+            if (!gcx_first)
+                gcx_times.push_back(timed(gcx));
+            if (driver_times.back() > 0)
+                ratios.push_back(gcx_times.back() / driver_times.back());
+        }
+        comparisons.push_back({name, rounds, median(gcx_times), median(driver_times),
+                               ratios.empty() ? 0 : median(ratios)});
     }
 
     // Returns a set of atoms that was not used before, as long as there is one.
@@ -401,7 +342,15 @@ class Bench {
         }
     }
 
-    void measure_first_contexts() {
+    double first_context(uint32_t set) const {
+        context made;
+        return timed([&] {
+            const std::vector<request> requests(shape_.atom_count, request(shape_.atom_sms));
+            made = context(chosen(whole_.split(requests).groups, set));
+        });
+    }
+
+    void compare_first_contexts() {
         // Nothing is cached, so that both sides create and destroy each context.
         set_cache_limit(0);
         uint32_t set = 0;
@@ -412,59 +361,58 @@ class Bench {
             second = !second;
             return set;
         };
-        measure(
+        compare(
             "first context (split, create)", costly_rounds_,
-            [&] { return gcx_.first_context(next_set()); },
+            [&] { return first_context(next_set()); },
             [&] { return driver_.first_context(next_set()); });
         set_cache_limit(kCacheLimit);
     }
 
-    void measure_cached_contexts() {
-        gcx_.cached_context();
-        Handle const description = driver_.describe_small();
-        measure(
-            "context made before (and destroy)", costly_rounds_,
-            [&] { return gcx_.cached_context(); },
-            [&] { return driver_.described_context(description); });
+    void round() const {
+        const auto parts = whole_.split({shape_.small, rest}).groups;
+        std::array<context, 2> contexts;
+        std::array<stream, 2> streams;
+        for (std::size_t i = 0; i < 2; i++) {
+            contexts[i] = context(parts[i]);
+            streams[i] = stream(contexts[i]);
+        }
+        for (std::size_t i = 0; i < 2; i++) {
+            streams[i].close();
+            contexts[i].close();
+        }
     }
 
-    void measure_streams() {
-        const context context = gcx_.small_context();
-        Handle const green = context.native_green();
-        measure(
-            "stream (create, destroy)", cheap_rounds_, [&] { return gcx_.stream(context); },
-            [&] { return driver_.stream(green); });
-    }
-
-    void measure_rounds() {
-        gcx_.round();
+    void compare_rounds() {
+        round();
         driver_.round();
         // After its first round gcx uses no more memory (see measure_memory), so the driver's own
         // calls lose what is lost here.
         const std::size_t before = driver_.used_memory();
-        measure(
-            "split, 2 contexts, 2 streams, destroy", costly_rounds_, [&] { return gcx_.round(); },
-            [&] { return driver_.round(); });
-        memory.driver_bytes_per_round =
+        compare(
+            "split, 2 contexts, 2 streams, destroy", costly_rounds_, [&] { round(); },
+            [&] { driver_.round(); });
+        driver_bytes_per_round =
             (static_cast<double>(driver_.used_memory()) - static_cast<double>(before)) /
             costly_rounds_;
     }
 
     void measure_memory() {
         progress_("device memory over many rounds");
-        gcx_.round();
-        memory.used_before_second = driver_.used_memory();
-        for (uint32_t round = 1; round < memory.rounds; round++)
-            gcx_.round();
-        memory.used_after_last = driver_.used_memory();
+        round();
+        used_before_second = driver_.used_memory();
+        for (uint32_t i = 1; i < rounds_; i++)
+            round();
+        used_after_last = driver_.used_memory();
     }
 
     Progress progress_;
     BenchShape shape_;
-    GcxSteps gcx_;
     DriverSteps driver_;
+    uint32_t rounds_;
     uint32_t cheap_rounds_;
     uint32_t costly_rounds_;
+    resource whole_;
+    resource small_;
     std::set<uint32_t> used_sets_;
     std::minstd_rand random_;
 };
@@ -777,24 +725,23 @@ Report run_bench(const Arguments& arguments) {
     for (const Comparison& each : bench.comparisons)
         report.text += format("%-34s %11.3f  %11.3f  %12.5f  %7u\n", each.name.c_str(), each.gcx_us,
                               each.driver_us, each.ratio(), each.rounds);
-    const Memory& memory = bench.memory;
     report.text +=
         format("device memory over %u rounds of gcx, from before the second to after the "
                "last: %+lld bytes\n"
                "device memory that each round of the driver's own calls loses: %.0f "
                "bytes\n",
-               memory.rounds, memory.difference(), memory.driver_bytes_per_round);
+               rounds, bench.difference(), bench.driver_bytes_per_round);
     report.json =
         report_start(driver)
             .set("device", device)
             .set("rounds", rounds)
             .set("measurements", Json::array(bench.comparisons, std::mem_fn(&Comparison::json)))
             .set("memory", Json::object()
-                               .set("rounds", memory.rounds)
-                               .set("used_before_second_round", memory.used_before_second)
-                               .set("used_after_last_round", memory.used_after_last)
-                               .set("difference_bytes", memory.difference())
-                               .set("driver_bytes_per_round", memory.driver_bytes_per_round));
+                               .set("rounds", rounds)
+                               .set("used_before_second_round", bench.used_before_second)
+                               .set("used_after_last_round", bench.used_after_last)
+                               .set("difference_bytes", bench.difference())
+                               .set("driver_bytes_per_round", bench.driver_bytes_per_round));
     if (driver.simulated != 0) {
         report.text += std::string(simulated_times) + "\n";
         report.json.set("note", simulated_times);
