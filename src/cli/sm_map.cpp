@@ -29,15 +29,15 @@ std::vector<int> SmMap::owners() const {
     }
     if (!within.empty())
         cells = std::max(cells, within.back() + 1);
-    std::vector<int> owner(cells, within.empty() ? kNone : kOutside);
+    std::vector<int> all(cells, within.empty() ? kNone : kOutside);
     for (const uint32_t sm : within)
-        owner[sm] = kNone;
+        all[sm] = kNone;
     for (std::size_t i = 0; i < partitions.size(); i++) {
         for (const uint32_t sm : partitions[i].seen)
-            owner[sm] =
-                owner[sm] == kNone || owner[sm] == kOutside ? static_cast<int>(i) : kSeveral;
+            all[sm] =
+                all[sm] == kNone || all[sm] == kOutside ? static_cast<int>(i) : kSeveral;
     }
-    return owner;
+    return all;
 }
 
 std::string SmMap::legend(const MapPartition& partition) {
@@ -58,33 +58,33 @@ std::string SmMap::cell_text(int owner) const {
 }
 
 std::vector<std::pair<int, std::string>> SmMap::unclear_legends() const {
-    const std::vector<int> owner = owners();
+    const std::vector<int> all = owners();
     std::vector<std::pair<int, std::string>> legends;
-    for (const auto& [who, where] :
+    for (const auto& [kind, where] :
          {std::pair(kNone, "no"), std::pair(kSeveral, "more than one")}) {
-        const auto cells = static_cast<uint64_t>(std::count(owner.begin(), owner.end(), who));
+        const auto cells = static_cast<uint64_t>(std::count(all.begin(), all.end(), kind));
         if (cells != 0)
-            legends.emplace_back(who, count_of(cells, "SM") + ", seen in " + where + " partition");
+            legends.emplace_back(kind, count_of(cells, "SM") + ", seen in " + where + " partition");
     }
-    if (std::find(owner.begin(), owner.end(), kOutside) != owner.end())
+    if (std::find(all.begin(), all.end(), kOutside) != all.end())
         legends.emplace_back(kOutside, "outside of the partition of gcx exec");
     return legends;
 }
 
 std::string terminal_map(const SmMap& map, bool colours) {
-    const std::vector<int> owner = map.owners();
+    const std::vector<int> all = map.owners();
     std::size_t width = 1;
     for (const MapPartition& partition : map.partitions)
         width = std::max(width, partition.name.size());
-    const auto cell = [&](int who) {
-        return painted(format(" %*s", static_cast<int>(width), map.cell_text(who).c_str()), who,
+    const auto cell = [&](int owner) {
+        return painted(format(" %*s", static_cast<int>(width), map.cell_text(owner).c_str()), owner,
                        colours);
     };
     std::string text;
-    for (std::size_t row = 0; row < owner.size(); row += kMapColumns) {
+    for (std::size_t row = 0; row < all.size(); row += kMapColumns) {
         text += format("  SM %4zu ", row);
-        for (std::size_t sm = row; sm < std::min(row + kMapColumns, owner.size()); sm++)
-            text += cell(owner[sm]);
+        for (std::size_t sm = row; sm < std::min(row + kMapColumns, all.size()); sm++)
+            text += cell(all[sm]);
         text += "\n";
     }
     for (std::size_t i = 0; i < map.partitions.size(); i++) {
@@ -92,8 +92,8 @@ std::string terminal_map(const SmMap& map, bool colours) {
         text += "  " + cell(static_cast<int>(i)) + "  " + SmMap::legend(partition) + ": " +
                 ranges(partition.seen) + "\n";
     }
-    for (const auto& [who, legend] : map.unclear_legends())
-        text += "  " + cell(who) + "  " + legend + "\n";
+    for (const auto& [owner, legend] : map.unclear_legends())
+        text += "  " + cell(owner) + "  " + legend + "\n";
     return text;
 }
 
@@ -200,8 +200,8 @@ std::string legend(const SmMap& map, std::size_t& y) {
     for (std::size_t i = 0; i < map.partitions.size(); i++, y += kLine)
         text += key(y, static_cast<int>(i),
                     map.partitions[i].name + ": " + SmMap::legend(map.partitions[i]));
-    for (const auto& [who, words] : map.unclear_legends()) {
-        text += key(y, who, words);
+    for (const auto& [owner, words] : map.unclear_legends()) {
+        text += key(y, owner, words);
         y += kLine;
     }
     return text;
@@ -210,11 +210,11 @@ std::string legend(const SmMap& map, std::size_t& y) {
 } // namespace
 
 std::string svg_map(const SmMap& map) {
-    const std::vector<int> owner = map.owners();
+    const std::vector<int> all = map.owners();
     std::string body;
-    for (std::size_t sm = 0; sm < owner.size(); sm++)
-        body += cell(map, sm, owner[sm]);
-    const std::size_t rows = (owner.size() + kMapColumns - 1) / kMapColumns;
+    for (std::size_t sm = 0; sm < all.size(); sm++)
+        body += cell(map, sm, all[sm]);
+    const std::size_t rows = (all.size() + kMapColumns - 1) / kMapColumns;
     std::size_t bottom = kTop + rows * kCell + 30;
     body += legend(map, bottom);
 
