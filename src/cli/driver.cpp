@@ -35,7 +35,7 @@ void* driver_library(const gcx_driver_info& driver) {
     // The info holds only the first 255 bytes of the path.
     std::string path = driver.library;
     if (path.size() + 1 == sizeof driver.library)
-        path = choice.starts_with("sim:") ? simulator_path().value_or("") : choice;
+        path = choice.starts_with("sim:") ? gcx_simulator_path() : choice;
     // Not closed: the functions are used until the process ends.
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (library == nullptr)

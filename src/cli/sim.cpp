@@ -23,11 +23,11 @@ namespace {
 // Functions of libgcx-sim. It is not linked because it has libcuda's symbols.
 struct Simulator {
     Simulator() {
-        const auto found = simulator_path();
-        if (!found)
+        const char* const found = gcx_simulator_path();
+        if (found == nullptr)
             throw Failure(GCX_ERROR_FILE_NOT_FOUND, plain_message(last_error_message()));
         // Absolute, because the command that is run may change its folder.
-        path = std::filesystem::absolute(*found).lexically_normal().string();
+        path = std::filesystem::absolute(found).lexically_normal().string();
         void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) {
             const char* const reason = dlerror();
