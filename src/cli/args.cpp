@@ -1,6 +1,6 @@
 #include "cli/args.hpp"
 
-#include "cli/text.hpp"
+#include "cli/output.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,11 +11,218 @@ namespace {
 
 constexpr std::array kGlobalOptions = {
     Option{"--driver", "SPEC",
-           "the driver: sim:GPU@VERSION for the simulated one, or a path; otherwise the "
-           "environment's GCX_DRIVER, otherwise libcuda.so.1"},
-    Option{"--json", "", "print JSON, errors too"},
+           "the driver: sim:GPU@VERSION for the simulated one, or a path; if not given, "
+           "GCX_DRIVER or libcuda.so.1"},
+    Option{"--json", "", "print JSON, also for errors"},
     Option{"--help", "", "print this text"},
 };
+
+constexpr Option kDevice = {"--device", "N", "the device's ordinal; 0 if not given"};
+constexpr Option kFamily = {
+    "--family", "NAME",
+    "coscheduled (large clusters work), fine (the smallest steps) or max-cluster (for the largest "
+    "clusters); coscheduled if not given"};
+constexpr std::array kInfoOptions = {
+    Option{"--device", "N", "only this device; all devices if not given"},
+    Option{"--limits", "",
+           "also stream priorities and the largest thread block clusters; creates contexts to find "
+           "out"},
+    Option{"--record", "FILE",
+           "write the device (0 if not given) as a profile for the simulated driver"},
+};
+// plan and split take the first four, verify takes all.
+constexpr std::array kSplitOptions = {
+    Option{"--sms", "COUNTS",
+           "the SMs of each partition, e.g. 108,24; rest takes what the others leave"},
+    kDevice,
+    kFamily,
+    Option{"--exact", "", "refuse a count that would have to be rounded up"},
+    Option{"--svg", "FILE", "write the map as an SVG picture"},
+};
+constexpr std::span kPlanOptions = std::span(kSplitOptions).first(4);
+constexpr std::array kBenchOptions = {
+    kDevice,
+    Option{"--rounds", "N",
+           "rounds of split, two contexts, two streams, destroy; the other measurements scale with "
+           "it; 10000 if not given"},
+};
+constexpr std::array kRepartitionOptions = {
+    kDevice,
+    Option{"--rounds", "N", "rounds of each measurement; 1000 if not given"},
+};
+constexpr std::array kExecOptions = {
+    Option{"--sms", "SMS",
+           "the SMs of each device: a count, a percentage like 50%, or rest for all free SMs"},
+    Option{"--device", "DEVICES", "ordinals or UUIDs, like 0,2; all devices if not given"},
+    Option{"--layout", "DEVICE=SMS,...", "instead of --sms and --device: the SMs of each device"},
+    kFamily,
+    Option{"--report", "WHAT",
+           "the SM count that programs see: partition, device, or auto (if not given), which is "
+           "the partition's except for cuBLAS versions that compute wrong results with it"},
+    Option{"--contexts", "WHAT",
+           "whether programs may create contexts with cuCtxCreate, which have all SMs of the "
+           "device: refuse (if not given) or device"},
+    Option{"--wait", "SECONDS",
+           "how long to wait for SMs that other processes have reserved; 0 if not given"},
+    Option{"--name", "NAME",
+           "the reservation's name in gcx ps; the name of the command if not given"},
+    Option{"--shared", "", "reserve nothing: other processes may use the same SMs"},
+    Option{"--exact", "", "refuse a count or percentage that would have to be rounded"},
+    Option{"--quiet", "", "print only errors on standard error"},
+};
+constexpr std::array kTopOptions = {
+    Option{"--once", "", "print the current state and exit, as without a terminal"},
+    Option{"--interval", "SECONDS", "time between updates; 1 if not given"},
+};
+constexpr std::array kPsOptions = {
+    Option{"--folder", "PATH",
+           "where processes keep reservations; if not given, GCX_RESERVATION_DIR or "
+           "/dev/shm/gcx-UID"},
+};
+constexpr std::array kSimRunOptions = {
+    Option{"--gpu", "GPU", "h100, 2xh100, h100,a100, or a file that gcx info --record wrote"},
+    Option{"--driver", "VERSION", "the CUDA version of the driver, e.g. 13.0"},
+};
+
+Report run_help(const Arguments& arguments);
+
+constexpr std::array kCommands = {
+    Command{"info", "shows the driver, the devices and their capabilities", "",
+            "Shows the driver, the devices, the atoms of each family, the driver's capabilities, "
+            "and environment variables that limit SMs. --limits and --record create contexts.",
+            "gcx info --record gpu.profile", kInfoOptions, run_info},
+    Command{"plan", "shows what a split would give, and creates nothing", "",
+            "Shows how many SMs each partition would get. Counts are rounded up to what the GPU "
+            "can give. Exit status 0: the split is possible.",
+            "gcx plan --sms 108,24", kPlanOptions, run_plan},
+    Command{"split", "creates the partitions, runs kernels, and destroys them", "",
+            "Creates a context and a stream for each partition, runs a kernel in each, and "
+            "destroys everything, with the time of each step.",
+            "gcx split --sms 108,24", kPlanOptions, run_split},
+    Command{"verify", "shows which SMs each partition really uses", "",
+            "Runs a kernel in each partition that records the SMs it runs on, and shows a map. "
+            "Exit status 0: each partition has as many SMs as promised and no SM is in two.",
+            "gcx verify --sms 108,24 --svg sms.svg", kSplitOptions, run_verify},
+    Command{"bench", "compares gcx with the driver's own calls", "",
+            "Measures gcx and the driver's own calls alternately, in one run, and how much device "
+            "memory gcx uses over many rounds.",
+            "gcx bench --rounds 10000", kBenchOptions, run_bench},
+    Command{"bench repartition", "measures resizes of leases", "",
+            "Measures leases: acquiring, resizing while idle and next to a busy third, and the "
+            "time to the end of the first kernel after a resize, with the driver's own calls for "
+            "comparison.",
+            "gcx bench repartition --rounds 1000", kRepartitionOptions, run_bench_repartition},
+    Command{"exec", "runs any CUDA program on a part of the GPU", "-- COMMAND [ARGUMENT...]",
+            "Runs COMMAND and all programs that it starts on the given SMs. They need not know "
+            "gcx. The exit status is that of COMMAND; 127 if there is no such command, 126 if it "
+            "can't be run, 125 if gcx itself failed.",
+            "gcx exec --sms 24 -- python serve.py", kExecOptions, run_exec, 125},
+    Command{"ps", "shows which processes have reserved which SMs", "",
+            "Shows the reservations of all processes that use the same folder, and the processes "
+            "that wait for SMs. Removes the files of processes that have ended. Opens no driver.",
+            "gcx ps --json", kPsOptions, run_ps},
+    Command{"top", "shows the leases that running processes publish", "",
+            "Shows the leases of your processes that publish them, with GCX_PUBLISH=1 in the "
+            "environment or by a call, with a map of the SMs, and all reservations. Updates until "
+            "q is pressed. Opens no driver.",
+            "gcx top --once", kTopOptions, run_top},
+    Command{"sim list",
+            "shows the GPUs and drivers that can be simulated",
+            "",
+            "Shows the GPUs and driver versions of the simulated driver.",
+            "gcx sim list",
+            {},
+            run_sim_list},
+    Command{"sim run", "runs a command on the simulated driver", "-- COMMAND [ARGUMENT...]",
+            "Runs COMMAND with gcx's simulated driver as its libcuda. The exit status is that of "
+            "COMMAND; 127 if there is no such command, 126 if it can't be run.",
+            "gcx sim run --gpu h100 --driver 13.0 -- gcx info", kSimRunOptions, run_sim_run},
+    Command{"help",
+            "explains gcx, or a command",
+            "[COMMAND]",
+            "Explains gcx, or a command.",
+            "gcx help verify",
+            {},
+            run_help},
+};
+
+constexpr std::size_t kTextWidth = 80; // columns of a terminal
+
+// Breaks the words into lines of that width, of which all but the first are indented.
+std::string wrapped(std::string_view words, std::size_t column, std::size_t indent) {
+    std::string text;
+    bool first = true;
+    while (!words.empty()) {
+        const std::size_t end = std::min(words.find(' '), words.size());
+        if (!first && column + 1 + end > kTextWidth) {
+            text += "\n" + std::string(indent, ' ');
+            column = indent;
+            first = true;
+        }
+        text += first ? "" : " ";
+        column += end + (first ? 0 : 1);
+        text += words.substr(0, end);
+        words.remove_prefix(std::min(end + 1, words.size()));
+        first = false;
+    }
+    return text;
+}
+
+std::string option_lines(std::span<const Option> options) {
+    constexpr std::size_t kNameWidth = 20;
+    std::string text;
+    for (const Option& option : options) {
+        std::string name = "  " + std::string(option.name);
+        if (!option.value.empty())
+            (name += ' ') += option.value;
+        std::string line = padded(name, kNameWidth);
+        if (name.size() >= kNameWidth)
+            line += "\n" + std::string(kNameWidth, ' ');
+        line += ' ';
+        text += line + wrapped(option.help, kNameWidth + 1, kNameWidth + 1) + "\n";
+    }
+    return text;
+}
+
+const Option* find_option(std::span<const Option> options, std::string_view name) {
+    const auto found = std::find_if(options.begin(), options.end(),
+                                    [&](const Option& option) { return option.name == name; });
+    return found == options.end() ? nullptr : &*found;
+}
+
+std::string overview_text() {
+    std::string text = "gcx divides the SMs of a GPU into partitions.\n\n"
+                       "usage: gcx [--driver SPEC] [--json] COMMAND [OPTION...]\n"
+                       "       gcx help [COMMAND]\n"
+                       "       gcx --version\n\n"
+                       "commands:\n";
+    std::size_t width = 0;
+    for (const Command& command : kCommands)
+        width = std::max(width, command.name.size() + 2);
+    for (const Command& command : kCommands)
+        text += "  " + padded(command.name, width) +
+                wrapped(command.summary, width + 2, width + 2) + "\n";
+    text += "\noptions of every command:\n" + option_lines(kGlobalOptions);
+    text += "\nexit status: 0 on success, 2 for a wrong command line, 1 for anything else\n"
+            "\nexample: gcx --driver sim:h100@13.0 verify --sms 108,24\n";
+    return text;
+}
+
+std::string help_text(const Command& command) {
+    const std::string name(command.name);
+    std::string text = "usage: gcx " + name + " [OPTION...]";
+    if (!command.operands.empty())
+        (text += ' ') += command.operands;
+    text += "\n\n" + wrapped(command.description, 0, 0) + "\n\noptions:\n";
+    std::vector<Option> options(command.options.begin(), command.options.end());
+    for (const Option& option : kGlobalOptions) {
+        if (find_option(command.options, option.name) == nullptr)
+            options.push_back(option);
+    }
+    text += option_lines(options);
+    text += "\nexample: " + std::string(command.example) + "\n";
+    return text;
+}
 
 std::string names_of(std::span<const Option> options) {
     std::string names;
@@ -28,11 +235,37 @@ std::string example_of(const Command* command) {
     return "e.g. " + std::string(command != nullptr ? command->example : "gcx plan --sms 108,24");
 }
 
-// One pass over the words, from the left.
+// Returns the command with a name of one or two words, "sim run". Throws UsageError.
+const Command& find_command(std::span<const std::string> words) {
+    const std::string one = words.empty() ? "" : words[0];
+    const std::string two = words.size() < 2 ? one : one + " " + words[1];
+    std::string names;
+    std::string longer;
+    const auto named = [&](const std::string& name) {
+        return std::find_if(kCommands.begin(), kCommands.end(),
+                            [&](const Command& command) { return command.name == name; });
+    };
+    // "bench repartition" comes before "bench".
+    for (const std::string& name : {two, one}) {
+        if (const auto found = named(name); found != kCommands.end())
+            return *found;
+    }
+    for (const Command& command : kCommands) {
+        (names += names.empty() ? "" : ", ") += command.name;
+        if (command.name.starts_with(one + " "))
+            (longer += longer.empty() ? "gcx " : " or gcx ") += command.name;
+    }
+    if (!longer.empty())
+        throw UsageError("\"gcx " + one + "\" is incomplete; give " + longer +
+                         ", e.g. gcx sim run --gpu h100 --driver 13.0 -- gcx info");
+    throw UsageError("unknown command \"" + one + "\"; the commands are " + names + "; " +
+                     example_of(nullptr));
+}
+
+// Reads the words once, from the left.
 class Parser {
   public:
-    Parser(std::span<const Command> commands, std::span<char* const> words)
-        : commands_(commands), words_(words) {}
+    explicit Parser(std::span<char* const> words) : words_(words) {}
 
     Invocation run() {
         try {
@@ -67,16 +300,14 @@ class Parser {
 
     const Command* command() const { return invocation_.command; }
 
-    // Whether words may come before further options; those of another program may not.
-    bool takes_words() const {
-        return !command()->operands.empty() && !command()->operands.starts_with("--");
-    }
+    // Whether options may follow words: not those of another program.
+    bool takes_words() const { return !command()->operands.empty() && !command()->runs_another(); }
 
     void read_command() {
         const std::size_t most = std::min<std::size_t>(2, words_.size() - at_);
         std::vector<std::string> words(words_.begin() + static_cast<std::ptrdiff_t>(at_),
                                        words_.begin() + static_cast<std::ptrdiff_t>(at_ + most));
-        const Command& found = find_command(commands_, words);
+        const Command& found = find_command(words);
         at_ += found.name.find(' ') == std::string_view::npos ? 1 : 2;
         invocation_.command = &found;
     }
@@ -94,7 +325,7 @@ class Parser {
         const Option* option =
             command() != nullptr ? find_option(command()->options, name) : nullptr;
         if (option == nullptr)
-            option = find_option(global_options, name);
+            option = find_option(kGlobalOptions, name);
         if (option == nullptr)
             refuse_option(name);
         at_++;
@@ -123,11 +354,11 @@ class Parser {
     [[noreturn]] void refuse_option(std::string_view name) const {
         std::string message = "unknown option " + std::string(name);
         if (command() == nullptr)
-            message += " before a command; gcx takes " + names_of(global_options) + ", --version";
+            message += " before a command; gcx takes " + names_of(kGlobalOptions) + ", --version";
         else
             message += "; gcx " + std::string(command()->name) + " takes " +
                        (command()->options.empty() ? "" : names_of(command()->options) + ", ") +
-                       names_of(global_options);
+                       names_of(kGlobalOptions);
         throw UsageError(message + "; " + example_of(command()));
     }
 
@@ -138,27 +369,51 @@ class Parser {
         if (command() == nullptr)
             throw UsageError("there is no command before --; " + example_of(nullptr));
         if (command()->operands.empty())
-            throw UsageError("gcx " + std::string(command()->name) + " doesn't know what \"" +
-                             rest[0] + "\" is for: it takes options alone, " +
+            throw UsageError("unexpected word \"" + std::string(rest[0]) + "\": gcx " +
+                             std::string(command()->name) + " takes only options, " +
                              example_of(command()));
         std::vector<std::string>& operands = invocation_.arguments.operands;
         operands.insert(operands.end(), rest.begin(), rest.end());
     }
 
-    std::span<const Command> commands_;
     std::span<char* const> words_;
     std::size_t at_ = 0;
     Invocation invocation_;
 };
 
+Report report_of(const std::string& help) {
+    Report report;
+    report.text = help;
+    report.json.set("help", help);
+    return report;
+}
+
+Report run_help(const Arguments& arguments) {
+    if (arguments.operands.empty())
+        return overview_report();
+    const Command& command = find_command(arguments.operands);
+    const std::size_t words = command.name.find(' ') == std::string_view::npos ? 1 : 2;
+    if (arguments.operands.size() > words)
+        throw UsageError("help explains one command at a time, e.g. gcx help verify");
+    return help_report(command);
+}
+
 } // namespace
 
-const std::span<const Option> global_options = kGlobalOptions;
+Report version_report() {
+    Report report;
+    const std::string version = GCX_VERSION_TEXT;
+    report.text = "gcx " + version + "\n";
+    report.json.set("version", version);
+    return report;
+}
 
-const Option* find_option(std::span<const Option> options, std::string_view name) {
-    const auto found = std::find_if(options.begin(), options.end(),
-                                    [&](const Option& option) { return option.name == name; });
-    return found == options.end() ? nullptr : &*found;
+Report overview_report() {
+    return report_of(overview_text());
+}
+
+Report help_report(const Command& command) {
+    return report_of(help_text(command));
 }
 
 std::optional<std::string> Arguments::get(std::string_view option) const {
@@ -179,11 +434,22 @@ uint32_t Arguments::number(std::string_view option, uint32_t least, uint32_t mos
         return otherwise;
     const auto value = parse_number(*text);
     if (!value || *value < least || *value > most)
-        throw UsageError(format("%.*s %s: \"%s\" is no whole number from %u to %u, e.g. %.*s %u",
-                                static_cast<int>(option.size()), option.data(), text->c_str(),
-                                text->c_str(), least, most, static_cast<int>(option.size()),
-                                option.data(), otherwise));
+        throw UsageError(format("%s %s: \"%s\" is not a whole number from %u to %u, e.g. %s %u",
+                                std::string(option).c_str(), text->c_str(), text->c_str(), least,
+                                most, std::string(option).c_str(), otherwise));
     return *value;
+}
+
+int32_t Arguments::device() const {
+    return static_cast<int32_t>(number("--device", 0, 1023, 0));
+}
+
+std::optional<std::string> Arguments::file(std::string_view option, const char* example) const {
+    const auto given = get(option);
+    if (given && given->empty())
+        throw UsageError(format("%s is empty; give the file to write, e.g. %s %s",
+                                std::string(option).c_str(), std::string(option).c_str(), example));
+    return given;
 }
 
 std::optional<uint32_t> parse_number(std::string_view text) {
@@ -194,34 +460,8 @@ std::optional<uint32_t> parse_number(std::string_view text) {
     return value;
 }
 
-const Command& find_command(std::span<const Command> commands, std::span<const std::string> words) {
-    const std::string one = words.empty() ? "" : words[0];
-    const std::string two = words.size() < 2 ? one : one + " " + words[1];
-    std::string names;
-    std::string longer;
-    const auto named = [&](const std::string& name) {
-        return std::find_if(commands.begin(), commands.end(),
-                            [&](const Command& command) { return command.name == name; });
-    };
-    // "bench isolation" before "bench".
-    for (const std::string& name : {two, one}) {
-        if (const auto found = named(name); found != commands.end())
-            return *found;
-    }
-    for (const Command& command : commands) {
-        (names += names.empty() ? "" : ", ") += command.name;
-        if (command.name.starts_with(one + " "))
-            (longer += longer.empty() ? "gcx " : " or gcx ") += command.name;
-    }
-    if (!longer.empty())
-        throw UsageError("\"gcx " + one + "\" needs one word more: " + longer +
-                         ", e.g. gcx sim run --gpu h100 --driver 13.0 -- gcx info");
-    throw UsageError("unknown command \"" + one + "\"; the commands are " + names + "; " +
-                     example_of(nullptr));
-}
-
-Invocation parse(std::span<const Command> commands, std::span<char* const> words) {
-    return Parser(commands, words).run();
+Invocation parse(std::span<char* const> words) {
+    return Parser(words).run();
 }
 
 } // namespace gcx::cli

@@ -1,4 +1,4 @@
-// The command line: what the commands take, as data, and what was given.
+// The command line: the commands with their options and help, and what was given.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 
 namespace gcx::cli {
 
-// The command line was wrong: exit status 2, or that of the command it was for. The message says
-// what was wrong and what would work.
+struct Report;
+
+// The command line is wrong: exit status 2, or the failure status of the command.
 struct UsageError : std::runtime_error {
     using std::runtime_error::runtime_error;
     int status = 2;
@@ -21,24 +22,22 @@ struct UsageError : std::runtime_error {
 
 struct Option {
     std::string_view name;  // "--sms"
-    std::string_view value; // what it takes, "COUNTS"; empty: it is a switch
+    std::string_view value; // "COUNTS"; empty for a switch
     std::string_view help;
 };
-
-// Options that every command takes.
-extern const std::span<const Option> global_options;
-
-// Null if it isn't among them.
-const Option* find_option(std::span<const Option> options, std::string_view name);
 
 class Arguments {
   public:
     bool has(std::string_view option) const { return options_.contains(option); }
     std::optional<std::string> get(std::string_view option) const;
 
-    // The value of an option as a number from least to most, otherwise if it wasn't given.
+    // Returns the option's value as a number from least to most, or otherwise if it was not given.
     uint32_t number(std::string_view option, uint32_t least, uint32_t most,
                     uint32_t otherwise) const;
+    // Returns the value of --device as an ordinal, 0 if it was not given.
+    int32_t device() const;
+    // Returns the value of an option that names a file. Throws UsageError if it is empty.
+    std::optional<std::string> file(std::string_view option, const char* example) const;
 
     // What followed the options.
     std::vector<std::string> operands;
@@ -49,19 +48,20 @@ class Arguments {
     std::map<std::string, std::string, std::less<>> options_;
 };
 
-struct Report;
-
 struct Command {
     std::string_view name; // "plan", "sim run"
     std::string_view summary;
-    std::string_view operands; // "-- COMMAND [ARGUMENT...]"; empty: it takes none
+    std::string_view operands; // "-- COMMAND [ARGUMENT...]"; empty if it takes none
     std::string_view description;
     std::string_view example;
     std::span<const Option> options;
     Report (*run)(const Arguments&);
-    // The exit status when it fails, where scripts have to tell that from those of a command that
-    // it runs; 0: 2 for a wrong command line, else 1.
+    // The exit status of a failure, where scripts must tell it from those of a command that is run;
+    // 0: 2 for a wrong command line, else 1.
     int failure_status = 0;
+
+    // Whether it becomes another program, which writes the output.
+    bool runs_another() const { return operands.starts_with("--"); }
 };
 
 struct Invocation {
@@ -71,13 +71,28 @@ struct Invocation {
     Arguments arguments;
 };
 
-// Reads the words after the program's name.
-Invocation parse(std::span<const Command> commands, std::span<char* const> words);
+// Reads the words behind the program's name. Throws UsageError.
+Invocation parse(std::span<char* const> words);
 
-// A whole number without sign, and nothing else.
+// Returns a whole number without a sign, and nothing if the text is anything else.
 std::optional<uint32_t> parse_number(std::string_view text);
 
-// The command with a name of one or two words, "sim run"; throws UsageError.
-const Command& find_command(std::span<const Command> commands, std::span<const std::string> words);
+// gcx --version, gcx --help, and --help behind a command.
+Report version_report();
+Report overview_report();
+Report help_report(const Command& command);
+
+// The commands, each in a file of its name.
+Report run_info(const Arguments& arguments);
+Report run_plan(const Arguments& arguments);
+Report run_split(const Arguments& arguments);
+Report run_verify(const Arguments& arguments);
+Report run_bench(const Arguments& arguments);
+Report run_bench_repartition(const Arguments& arguments);
+Report run_exec(const Arguments& arguments);
+Report run_ps(const Arguments& arguments);
+Report run_top(const Arguments& arguments);
+Report run_sim_list(const Arguments& arguments);
+Report run_sim_run(const Arguments& arguments);
 
 } // namespace gcx::cli

@@ -1,55 +1,653 @@
 // gcx exec: becomes another command, whose programs get a part of the GPU's SMs.
-#include "cli/checked.hpp"
-#include "cli/chosen_driver.hpp"
-#include "cli/exec_layout.hpp"
-#include "cli/exec_libraries.hpp"
-#include "cli/exec_parts.hpp"
-#include "cli/exec_program.hpp"
-#include "cli/report.hpp"
-#include "cli/run_command.hpp"
-#include "cli/text.hpp"
+#include "cli/args.hpp"
+#include "cli/driver.hpp"
+#include "cli/partition.hpp"
+#include "cli/ps.hpp"
+#include "cli/run.hpp"
+#include "interpose/exec_plan.hpp"
 
-#include <gnu/libc-version.h>
+#include <gcx_sim.h>
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
+#include <limits.h>
+#include <link.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 namespace gcx::cli {
 namespace {
 
-constexpr uint32_t kMostSeconds = 4000000; // in milliseconds it fits a number
-constexpr char kExample[] = "e.g. gcx exec --sms 24 -- python serve.py";
+constexpr uint32_t kMostSeconds = 4000000; // fits a number of milliseconds
 
-// Whether the option is the other of two words. Without the option it is what the gcx exec around
-// this one chose, or false.
-bool chosen(const Arguments& arguments, std::string_view option, std::string_view otherwise,
-            std::string_view other, bool inherited) {
-    const std::string given =
-        arguments.get(option).value_or(std::string(inherited ? other : otherwise));
-    if (given != otherwise && given != other)
-        throw UsageError(format("%s %s: it takes %s or %s", std::string(option).c_str(),
-                                given.c_str(), std::string(otherwise).c_str(),
-                                std::string(other).c_str()));
-    return given == other;
+// ---- The command line
+
+// "24", "50%" or "rest".
+struct SmShare {
+    enum class Unit { kSms, kPercent, kRest };
+    Unit unit = Unit::kRest;
+    uint32_t number = 0;
+
+    // Returns the share in SMs, or GCX_REST. A percentage is rounded down to whole atoms, so that
+    // shares that add up to 100 fit. Throws Failure if it is less than an atom.
+    uint32_t of(uint32_t sm_count, uint32_t atom_sm_count) const {
+        if (unit != Unit::kPercent)
+            return unit == Unit::kRest ? rest : number;
+        const uint32_t atoms = sm_count * number / 100 / atom_sm_count;
+        if (atoms == 0)
+            throw Failure(
+                GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                format("%u%% of %u SMs is less than the smallest part, %u SMs; give %u%% or more, "
+                       "or --sms %u",
+                       number, sm_count, atom_sm_count,
+                       (100 * atom_sm_count + sm_count - 1) / sm_count, atom_sm_count));
+        return atoms * atom_sm_count;
+    }
+};
+
+struct DeviceShare {
+    std::string device; // an ordinal or a UUID, as given
+    SmShare share;
+};
+
+struct ExecLayout {
+    std::vector<DeviceShare> devices;
+    std::optional<SmShare> of_each; // if set, the share of every device instead
+};
+
+constexpr char kShares[] = "give SMs like --sms 24, a part of them like --sms 50%, or --sms rest";
+constexpr char kLayouts[] = "give each device its SMs, like --layout 0=24,1=50%";
+constexpr char kDevices[] =
+    "give ordinals or UUIDs, like --device 0,2 or --device GPU-1b2c; all if not given";
+
+// Splits at commas. Throws UsageError if a part is empty.
+std::vector<std::string> read_list(const std::string& text, const char* option, const char* help) {
+    std::vector<std::string> parts = split_list(text);
+    if (const auto empty = std::ranges::find(parts, ""); empty != parts.end())
+        throw UsageError(format("%s %s: number %td is empty; %s", option, text.c_str(),
+                                empty - parts.begin() + 1, help));
+    return parts;
 }
 
-interpose::ReportedCount reported_count(const Arguments& arguments,
-                                        interpose::ReportedCount inherited) {
-    interpose::ReportedCount count = inherited;
+SmShare read_share(const std::string& text, const std::string& where, const char* help) {
+    if (text == "rest")
+        return {};
+    SmShare share;
+    std::string_view number = text;
+    share.unit = SmShare::Unit::kSms;
+    if (number.ends_with('%')) {
+        share.unit = SmShare::Unit::kPercent;
+        number.remove_suffix(1);
+    }
+    const auto value = parse_number(number);
+    if (!value)
+        throw UsageError(
+            format("%s: \"%s\" is not a count of SMs; %s", where.c_str(), text.c_str(), help));
+    if (*value == 0)
+        throw UsageError(
+            format("%s: a partition of 0 SMs can run nothing; %s", where.c_str(), help));
+    const bool percent = share.unit == SmShare::Unit::kPercent;
+    if (*value > (percent ? 100 : GCX_MAX_SMS))
+        throw UsageError(format("%s: %s is more than there can be (%s at most); %s", where.c_str(),
+                                text.c_str(), percent ? "100%" : "1024 SMs", help));
+    share.number = *value;
+    return share;
+}
+
+void refuse_twice(const std::vector<DeviceShare>& devices, const std::string& device) {
+    for (const DeviceShare& other : devices) {
+        if (other.device == device)
+            throw UsageError(format("device %s is given twice; give each once", device.c_str()));
+    }
+}
+
+ExecLayout read_layout_option(const std::string& text) {
+    ExecLayout layout;
+    for (const std::string& part : read_list(text, "--layout", kLayouts)) {
+        const std::size_t equals = part.find('=');
+        if (equals == std::string::npos || equals == 0)
+            throw UsageError(format("--layout %s: \"%s\" is not DEVICE=SMS; %s", text.c_str(),
+                                    part.c_str(), kLayouts));
+        const std::string device = part.substr(0, equals);
+        refuse_twice(layout.devices, device);
+        layout.devices.push_back(
+            {device, read_share(part.substr(equals + 1), "--layout " + text, kLayouts)});
+    }
+    return layout;
+}
+
+ExecLayout read_exec_layout(const Arguments& arguments) {
+    const auto sms = arguments.get("--sms");
+    const auto devices = arguments.get("--device");
+    if (const auto given = arguments.get("--layout")) {
+        if (sms || devices)
+            throw UsageError(format("--layout names the devices and their SMs; leave out %s",
+                                    sms ? "--sms" : "--device"));
+        return read_layout_option(*given);
+    }
+    if (!sms)
+        throw UsageError(format("--sms is missing: %s", kShares));
+    const SmShare share = read_share(*sms, "--sms " + *sms, kShares);
+    ExecLayout layout;
+    if (!devices) {
+        layout.of_each = share;
+        return layout;
+    }
+    for (const std::string& device : read_list(*devices, "--device", kDevices)) {
+        refuse_twice(layout.devices, device);
+        layout.devices.push_back({device, share});
+    }
+    return layout;
+}
+
+// ---- Devices and SMs
+
+constexpr std::size_t kLeastDigits = 4; // of a UUID that is given
+
+using Clock = std::chrono::steady_clock;
+
+std::string hex_of(const gcx_device_info& device) {
+    std::string text;
+    for (const uint8_t byte : device.uuid)
+        text += format("%02x", static_cast<unsigned>(byte));
+    return text;
+}
+
+// Returns the hex digits of a UUID with or without "GPU-" or "MIG-", empty if the text is none.
+std::string digits_of(std::string text) {
+    if (text.starts_with("GPU-") || text.starts_with("MIG-"))
+        text.erase(0, 4);
+    std::erase(text, '-');
+    for (char& c : text) {
+        c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (std::strchr("0123456789abcdef", c) == nullptr)
+            return "";
+    }
+    return text;
+}
+
+int32_t device_named(const std::string& name, int32_t count) {
+    if (const auto ordinal = parse_number(name); ordinal && name.size() < kLeastDigits) {
+        if (*ordinal >= static_cast<uint32_t>(count))
+            throw Failure(GCX_ERROR_INVALID_DEVICE,
+                          format("there is no device %s; this driver shows %s, from 0 on",
+                                 name.c_str(),
+                                 count_of(static_cast<uint64_t>(count), "device").c_str()));
+        return static_cast<int32_t>(*ordinal);
+    }
+    const std::string digits = digits_of(name);
+    if (digits.size() < kLeastDigits)
+        throw UsageError(
+            format("device %s: give an ordinal or at least %zu digits of a UUID, e.g. 0 "
+                   "or GPU-1b2c3d4e",
+                   name.c_str(), kLeastDigits));
+    std::vector<int32_t> found;
+    for (int32_t device = 0; device < count; device++) {
+        if (hex_of(gcx::device(device).info()).starts_with(digits))
+            found.push_back(device);
+    }
+    if (found.size() != 1)
+        throw Failure(GCX_ERROR_INVALID_DEVICE,
+                      format("%s of this driver's devices has the UUID %s; gcx info lists them",
+                             found.empty() ? "none" : "more than one", name.c_str()));
+    return found[0];
+}
+
+const FamilyName& outer_family(const interpose::DevicePart& outer, const FamilyName* requested) {
+    const auto* const found = std::ranges::find(family_names, outer.family, &FamilyName::family);
+    if (requested != nullptr && requested != found)
+        throw Failure(
+            GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+            format("gcx exec runs in a partition of the %s family already, and gives parts "
+                   "of it; leave out --family %s",
+                   std::string(found->name).c_str(), std::string(requested->name).c_str()));
+    return *found;
+}
+
+Family family_of(int32_t device, const FamilyName& name) {
+    Family family = find_family(device, name);
+    if (!family.unavailable.empty())
+        throw Failure(GCX_ERROR_NOT_SUPPORTED, family.unavailable);
+    return family;
+}
+
+resource outer_sms(const Family& family, const interpose::DevicePart& outer, int32_t device) {
+    if (outer.family_atoms != family.atoms.size())
+        throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                      format("device %d has %zu atoms, the partition around was created with %u: "
+                             "the driver or its settings changed",
+                             device, family.atoms.size(), outer.family_atoms));
+    resource all = family.atoms[outer.atoms[0]];
+    for (const uint32_t atom : outer.atoms)
+        all = all | family.atoms[atom];
+    return all;
+}
+
+std::vector<uint32_t> atoms_of(const resource& sms, const Family& family) {
+    std::vector<uint32_t> atoms;
+    for (uint32_t atom = 0; atom < family.atoms.size(); atom++) {
+        if (sms.overlap(family.atoms[atom]) != 0)
+            atoms.push_back(atom);
+    }
+    return atoms;
+}
+
+// Where SMs are reserved: a device, or the partition of it that this process runs in.
+struct Place {
+    std::string label;
+    gcx_device_info device;
+    uint32_t sm_count;
+    gcx_sm_family family;
+    uint64_t parent = 0; // the id of the partition's reservation
+    std::optional<nonnull_string> folder;
+};
+
+Place place_of(int32_t device, uint32_t sm_count, gcx_sm_family family,
+               const interpose::DevicePart* outer) {
+    Place place{.label = format("device %d", device),
+                .device = gcx::device(device).info(),
+                .sm_count = sm_count,
+                .family = family,
+                .parent = 0,
+                .folder = std::nullopt};
+    if (outer == nullptr)
+        return place;
+    place.label = "this partition of " + place.label;
+    const std::string& token = outer->token;
+    place.folder = token.substr(0, token.rfind('/'));
+    place.parent = std::strtoull(token.c_str() + token.rfind('-') + 1, nullptr, 16);
+    return place;
+}
+
+std::string process_text(const gcx_live_reservation& reservation) {
+    return reservation.pid != 0
+               ? format("process %d (%s)", reservation.pid, reservation.process_name)
+               : format("a process that isn't visible here (%s)", reservation.process_name);
+}
+
+// Describes the reservations in a place: "132 SMs, of which 68 are free; "train" of process 12
+// (python) has 64". Free are SMs that a request of the same family can have.
+std::string usage_text(const Place& place) {
+    std::string text;
+    uint32_t reserved = 0;
+    uint32_t ahead = 0; // requests that wait
+    bool known = true;  // which SMs the others leave
+    bool own_found = false;
+    const Reservations reservations = live_reservations(place.folder);
+    for (const gcx_live_reservation& reservation : reservations) {
+        if (!std::ranges::equal(reservation.device_uuid, place.device.uuid) ||
+            (reservation.parent != place.parent &&
+             (place.parent != 0 || has_parent(reservations, reservation))))
+            continue;
+        if (reservation.waits != 0) {
+            // Listed in the order in which they are served; one may be of this process.
+            own_found = own_found || reservation.pid == getpid();
+            ahead += own_found ? 0 : 1;
+            continue;
+        }
+        const bool other_atoms = has_other_atoms(reservation, place.family);
+        known = known && !other_atoms;
+        reserved += reservation.sm_count;
+        const std::string name =
+            *reservation.name != '\0' ? format("\"%s\" of ", reservation.name) : "";
+        text += format("; %s%s has %u", name.c_str(), process_text(reservation).c_str(),
+                       reservation.sm_count);
+        if (reservation.family != place.family)
+            text += " in the " + family_text(reservation.family) +
+                    " family, which leaves none in the " + family_text(place.family) + " family";
+        else if (other_atoms)
+            text += " with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, which leaves none that are known";
+    }
+    if (ahead != 0)
+        text += format("; %u wait%s ahead", ahead, ahead == 1 ? "s" : "");
+    const uint32_t free = known ? place.sm_count - std::min(reserved, place.sm_count) : 0;
+    return format("%u SMs, of which %u are free", place.sm_count, free) + visible(text);
+}
+
+// Prints what gcx exec waits for, immediately and every 10 s until it is destroyed.
+class WaitNotice {
+  public:
+    explicit WaitNotice(const Place& place)
+        : thread_([place](const std::stop_token& stop) {
+              std::mutex mutex;
+              std::condition_variable_any ended;
+              std::unique_lock lock(mutex);
+              do {
+                  std::fprintf(stderr, "gcx exec: %swaiting for SMs of %s: it has %s\n",
+                               is_simulated() ? "SIMULATED: " : "", place.label.c_str(),
+                               usage_text(place).c_str());
+              } while (!ended.wait_for(lock, stop, std::chrono::seconds(10),
+                                       [&] { return stop.stop_requested(); }));
+          }) {}
+
+  private:
+    std::jthread thread_;
+};
+
+// Ends the process at signals that end programs. A container's first process has no default actions
+// for signals, so that nothing else would end it while it waits.
+class EndAtSignals {
+  public:
+    EndAtSignals() {
+        for (std::size_t i = 0; i < kSignals.size(); i++) {
+            sigaction(kSignals[i], nullptr, &before_[i]);
+            if (before_[i].sa_handler != SIG_DFL)
+                continue;
+            struct sigaction end{};
+            end.sa_handler = [](int signal) {
+                raise(signal); // has no effect in a container's first process
+                _exit(128 + signal);
+            };
+            end.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+            sigaction(kSignals[i], &end, nullptr);
+        }
+    }
+    ~EndAtSignals() {
+        for (std::size_t i = 0; i < kSignals.size(); i++)
+            sigaction(kSignals[i], &before_[i], nullptr);
+    }
+    EndAtSignals(const EndAtSignals&) = delete;
+    EndAtSignals& operator=(const EndAtSignals&) = delete;
+
+  private:
+    static constexpr std::array kSignals = {SIGTERM, SIGINT, SIGHUP};
+    std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+struct ExecPart {
+    int32_t device = 0;
+    uint32_t available = 0; // SMs of the device, or of the partition around
+    uint32_t requested = 0; // or GCX_REST
+    bool reserved = false;  // other processes that request SMs don't get these
+    bool nested = false;    // the SMs are part of the reservation around
+    gcx_mps_state mps = GCX_MPS_UNKNOWN;
+    interpose::DevicePart plan;
+
+    // "24 of the 132 SMs of device 0 (NVIDIA H100 80GB HBM3)".
+    std::string text() const {
+        std::string text = format("%u of the %s of device %d (%s)", plan.sm_count,
+                                  count_of(available, "SM").c_str(), device,
+                                  plain_name(gcx::device(device).info()).c_str());
+        if (requested != rest && requested != plan.sm_count)
+            text += format(", %u requested", requested);
+        return text;
+    }
+};
+
+// How the SMs are reserved. Reservations outlive gcx exec: they belong to the command.
+struct ReserveOptions {
+    bool wanted = true;
+    bool quiet = false; // prints nothing while it waits
+    std::string name;
+    std::chrono::milliseconds timeout{0}; // for the SMs of all devices together
+};
+
+std::string refusal_text(const ExecPart& part, const ReserveOptions& options, const Place& place) {
+    const std::string requested =
+        part.requested == rest ? "the rest" : count_of(part.requested, "SM");
+    const long long seconds = options.timeout.count() / 1000;
+    return format("%s%s of %s requested, which has %s; request fewer, %s, or use SMs that other "
+                  "processes may use as well with --shared",
+                  seconds == 0 ? "" : format("timed out after %lld s: ", seconds).c_str(),
+                  requested.c_str(), place.label.c_str(), usage_text(place).c_str(),
+                  seconds == 0 ? "wait for them with --wait SECONDS" : "wait longer");
+}
+
+// Reserves the SMs until the command's last process ends.
+resource reserve(ExecPart& part, const FamilyName& name, const ReserveOptions& options,
+                 const interpose::DevicePart* outer, Clock::time_point wait_end) {
+    const Place place = place_of(part.device, part.available, name.family, outer);
+    reservation_params params;
+    params.name = options.name;
+    params.flags = reservation_flags::inherit;
+    params.family = name.family;
+    gcx::reservation reserved;
+    // Returns false if other processes have the SMs.
+    const auto acquire = [&] {
+        try {
+            reserved = gcx::reservation(part.device, part.requested, params);
+            return true;
+        } catch (const error& error) {
+            if (error.result() != GCX_ERROR_ALREADY_ACQUIRED && error.result() != GCX_ERROR_TIMEOUT)
+                throw;
+            return false;
+        }
+    };
+    bool acquired = acquire();
+    if (!acquired && options.timeout.count() != 0) {
+        std::optional<WaitNotice> notice;
+        if (!options.quiet)
+            notice.emplace(place);
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(wait_end - Clock::now());
+        params.timeout = std::max(left, std::chrono::milliseconds(0));
+        acquired = acquire();
+    }
+    if (!acquired)
+        throw Failure(GCX_ERROR_ALREADY_ACQUIRED, refusal_text(part, options, place));
+    const resource sms = reserved.get_resource();
+    part.plan.token = reserved.token();
+    part.reserved = true;
+    part.nested = outer != nullptr;
+    static_cast<void>(reserved.detach());
+    return sms;
+}
+
+// Returns what a split of these SMs gives for a count; 0 if there is no such split.
+uint32_t planned(const resource& all, uint32_t sm_count) {
+    try {
+        return all.plan({sm_count}).groups[0];
+    } catch (const error&) {
+        return 0;
+    }
+}
+
+// "the nearest sizes that can be given are 8 and 12".
+std::string nearest_sizes(const resource& all, uint32_t sm_count) {
+    uint32_t below = sm_count;
+    while (below != 0 && planned(all, below) != below)
+        below--;
+    const uint32_t above = planned(all, sm_count + 1);
+    if (below == 0 || above == 0)
+        return format("the nearest size that can be given is %u", below != 0 ? below : above);
+    return format("the nearest sizes that can be given are %u and %u", below, above);
+}
+
+// Returns the share in SMs, or GCX_REST. Throws Failure if a split can't give exactly that.
+uint32_t exact_count(const SmShare& share, const resource& all, const FamilyName& family,
+                     const std::string& label) {
+    const uint32_t sm_count = all.sm_count();
+    double requested = share.number;
+    if (share.unit == SmShare::Unit::kPercent)
+        requested = static_cast<double>(sm_count) * share.number / 100;
+    if (share.unit == SmShare::Unit::kRest)
+        return rest;
+    if (requested > sm_count)
+        return share.number; // which the reservation or the split refuses
+    const auto whole = static_cast<uint32_t>(requested);
+    if (static_cast<double>(whole) == requested && planned(all, whole) == whole)
+        return whole;
+    const std::string share_text =
+        share.unit == SmShare::Unit::kPercent
+            ? format("%u%% of %s (%g)", share.number, count_of(sm_count, "SM").c_str(), requested)
+            : count_of(share.number, "SM");
+    throw Failure(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                  format("--exact: %s can't give exactly %s in the %s family; %s", label.c_str(),
+                         share_text.c_str(), std::string(family.name).c_str(),
+                         nearest_sizes(all, whole).c_str()));
+}
+
+ExecPart find_part(int32_t device, const SmShare& share, const FamilyName* requested, bool exact,
+                   const interpose::Plan* outer_plan, const ReserveOptions& options,
+                   Clock::time_point wait_end) {
+    const gcx_device_info info = gcx::device(device).info();
+    const interpose::DevicePart* const outer =
+        outer_plan != nullptr ? outer_plan->find(info.uuid) : nullptr;
+    const FamilyName& name = outer != nullptr       ? outer_family(*outer, requested)
+                             : requested != nullptr ? *requested
+                                                    : family_names[0];
+    const Family family = family_of(device, name);
+    const resource all = outer != nullptr ? outer_sms(family, *outer, device) : family.all;
+
+    ExecPart part;
+    part.device = device;
+    part.available = all.sm_count();
+    const std::string label = place_of(device, part.available, name.family, outer).label;
+    part.requested = exact ? exact_count(share, all, name, label)
+                           : share.of(part.available, family.sm_counts.front());
+    part.mps = mps_info(device).state;
+    if (outer != nullptr)
+        part.plan.token = outer->token;
+    // Nothing can be reserved of a partition that is not reserved.
+    const bool reserved = options.wanted && (outer == nullptr || !outer->token.empty());
+    const resource sms = reserved ? reserve(part, name, options, outer, wait_end)
+                                  : all.split({part.requested}).groups[0];
+    part.plan.family = name.family;
+    part.plan.sm_count = sms.sm_count();
+    if (exact && part.requested != rest && part.plan.sm_count != part.requested)
+        throw Failure(GCX_ERROR_ALREADY_ACQUIRED,
+                      format("--exact: what others leave of %s can't give exactly %s now; %s",
+                             label.c_str(), count_of(part.requested, "SM").c_str(),
+                             nearest_sizes(sms, part.requested).c_str()));
+    part.plan.atoms = atoms_of(sms, family);
+    part.plan.family_atoms = static_cast<uint32_t>(family.atoms.size());
+    std::ranges::copy(info.uuid, part.plan.uuid.begin());
+    return part;
+}
+
+std::map<int32_t, SmShare> shares_by_device(const ExecLayout& layout) {
+    std::map<int32_t, SmShare> shares;
+    const int32_t count = gcx::device::count();
+    for (int32_t device = 0; layout.of_each && device < count; device++)
+        shares[device] = *layout.of_each;
+    for (const DeviceShare& given : layout.devices) {
+        const int32_t device = device_named(given.device, count);
+        if (!shares.emplace(device, given.share).second)
+            throw UsageError(format("device %s is device %d, which is given already",
+                                    given.device.c_str(), device));
+    }
+    return shares;
+}
+
+// Finds the SMs of each device, by ordinal. family may be null: that of the partition around, else
+// coscheduled. outer is the plan in which gcx exec itself runs, null if none. exact: throws Failure
+// where a count would be rounded.
+std::vector<ExecPart> find_parts(const ExecLayout& layout, const FamilyName* family, bool exact,
+                                 const interpose::Plan* outer, const ReserveOptions& options) {
+    // Every process reserves in the order of UUIDs, whatever its ordinals, so that two that wait
+    // for several devices don't wait for each other.
+    std::map<std::string, std::pair<int32_t, SmShare>> by_uuid;
+    for (const auto& [device, share] : shares_by_device(layout))
+        by_uuid.try_emplace(hex_of(gcx::device(device).info()), device, share);
+    const EndAtSignals end_at_signals;
+    const Clock::time_point wait_end = Clock::now() + options.timeout;
+    std::vector<ExecPart> parts;
+    for (const auto& [uuid, given] : by_uuid)
+        parts.push_back(
+            find_part(given.first, given.second, family, exact, outer, options, wait_end));
+    std::ranges::sort(parts, {}, &ExecPart::device);
+    return parts;
+}
+
+// ---- Libraries and the environment
+
+struct ExecLibraries {
+    std::string auditor;
+    std::string shim;
+};
+
+std::string absolute(const char* path) {
+    char real[PATH_MAX];
+    if (realpath(path, real) == nullptr)
+        throw Failure(GCX_ERROR_FILE_NOT_FOUND, format("%s: %s", path, std::strerror(errno)));
+    return real;
+}
+
+std::string folder_of_libgcx() {
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<const void*>(&gcx_driver_open), &info) == 0)
+        throw Failure(GCX_ERROR_FILE_NOT_FOUND, "can't tell where libgcx is");
+    const std::string path = absolute(info.dli_fname);
+    return path.substr(0, path.rfind('/'));
+}
+
+// Looks in gcx/, where libraries are installed, and in the folder where they are built.
+std::string find_library(const std::string& folder, const std::string& built,
+                         const std::string& name) {
+    const std::string places[] = {folder + "/gcx/" + name, folder + "/" + built + "/" + name};
+    for (const std::string& place : places) {
+        if (access(place.c_str(), R_OK) == 0)
+            return absolute(place.c_str());
+    }
+    throw Failure(GCX_ERROR_FILE_NOT_FOUND, format("gcx exec isn't installed: looked for %s and %s",
+                                                   places[0].c_str(), places[1].c_str()));
+}
+
+ExecLibraries find_exec_libraries() {
+    const std::string folder = folder_of_libgcx();
+    ExecLibraries libraries{find_library(folder, "interpose", "libgcx-audit.so"),
+                            find_library(folder, "interpose", "libgcx-shim.so")};
+    // LD_AUDIT separates auditors by colons.
+    if (libraries.auditor.find(':') != std::string::npos)
+        throw Failure(GCX_ERROR_INVALID_VALUE,
+                      format("gcx exec can't work from a folder with a colon in its name: %s",
+                             libraries.auditor.c_str()));
+    return libraries;
+}
+
+// Returns the absolute path of the open driver, as the loader found it.
+std::string open_driver_path(const gcx_driver_info& driver) {
+    const link_map* map = nullptr;
+    if (dlinfo(driver_library(driver), RTLD_DI_LINKMAP, &map) != 0)
+        throw Failure(GCX_ERROR_SHARED_OBJECT_INIT_FAILED,
+                      format("can't find out where %s was loaded from", driver.library));
+    return absolute(map->l_name);
+}
+
+// Returns SPEC of "sim:SPEC" as the simulated driver read it; empty for another driver.
+std::string open_simulation(const gcx_driver_info& driver) {
+    const auto spec =
+        reinterpret_cast<decltype(&gcx_sim_spec)>(dlsym(driver_library(driver), "gcx_sim_spec"));
+    return spec != nullptr ? spec() : "";
+}
+
+// Whether programs may create contexts of the whole device. Inherited from the gcx exec around.
+bool read_contexts(const Arguments& arguments, bool inherited) {
+    const std::string given = arguments.get("--contexts").value_or(inherited ? "device" : "refuse");
+    if (given != "refuse" && given != "device")
+        throw UsageError(format("--contexts %s: it takes refuse or device", given.c_str()));
+    return given == "device";
+}
+
+// The SM count that programs see. Inherited from the gcx exec around.
+interpose::ReportedCount read_report(const Arguments& arguments,
+                                     interpose::ReportedCount inherited) {
+    interpose::ReportedCount report = inherited;
     const auto given = arguments.get("--report");
-    if (given && !interpose::read_reported_count(*given, count))
+    if (given && !interpose::read_reported_count(*given, report))
         throw UsageError(format("--report %s: it takes auto, partition or device", given->c_str()));
-    return count;
+    return report;
 }
 
-// The plan that this process runs by itself, if any.
-std::optional<interpose::Plan> plan_around() {
+// Returns the plan in which this process runs, if any.
+std::optional<interpose::Plan> outer_plan() {
     const char* const text = std::getenv(interpose::kPlanVariable);
     if (text == nullptr)
         return std::nullopt;
@@ -61,23 +659,23 @@ std::optional<interpose::Plan> plan_around() {
     }
 }
 
-// Inside a partition the stub library would show the partition as the device. A part of the
-// partition is split from the whole device, so the real driver is opened.
-gcx_driver_info open_driver_of(const Arguments& arguments, const interpose::Plan* around) {
-    if (around == nullptr)
+// Opens the driver. Inside a partition the stub library would show only the partition, and its
+// parts are sets of the whole device's atoms, so the real driver is opened there.
+gcx_driver_info open_driver_of(const Arguments& arguments, const interpose::Plan* outer) {
+    if (outer == nullptr)
         return open_driver(arguments);
     if (arguments.has("--driver"))
-        throw UsageError("--driver: gcx exec runs in a partition already, on that one's driver; "
-                         "leave it away");
-    return open_driver_named(interpose::kRealPrefix + around->driver);
+        throw UsageError("--driver: gcx exec runs in a partition already, on its driver; leave it "
+                         "out");
+    return open_driver_named(interpose::kRealPrefix + outer->driver);
 }
 
-// A program that is out of reach is refused, or spoken of unless quiet, before it runs.
+// Refuses a program that no partition can reach, and warns of one that only its children reach.
 void check_reach(const std::string& command, bool quiet) {
     const ProgramKind kind = program_kind(command);
-    if (kind.reach == ProgramKind::Reach::kNobody)
+    if (kind.reach == ProgramKind::Reach::kNone)
         throw Failure(GCX_ERROR_NOT_SUPPORTED,
-                      format("%s, so the system keeps gcx exec out of it; put gcx exec behind it, "
+                      format("%s, so the system clears its environment; run gcx exec inside it, "
                              "like sudo gcx exec --sms 24 -- COMMAND",
                              kind.why.c_str()));
     if (kind.reach == ProgramKind::Reach::kChildren && !quiet)
@@ -95,8 +693,8 @@ void warn_of_old_loader() {
     if (major != 2 || minor >= 35)
         return;
     std::fprintf(stderr,
-                 "gcx exec: with this system's glibc %s calls between libraries are slower "
-                 "here, from 2.35 on they aren't; LD_BIND_NOW=1 in the environment avoids it\n",
+                 "gcx exec: with this system's glibc %s, older than 2.35, calls between libraries "
+                 "are slower inside; LD_BIND_NOW=1 in the environment avoids that\n",
                  version);
 }
 
@@ -105,13 +703,12 @@ std::string auditors_with(const std::string& own) {
     std::string others = before != nullptr ? before : "";
     if ((":" + others + ":").find(":" + own + ":") != std::string::npos)
         return others;
-    // The last is asked last, so that whatever the others make of libcuda's name comes to it.
+    // The last auditor sees the names of libraries as the others changed them.
     return others.empty() ? own : others + ":" + own;
 }
 
-// With an auditor, libraries that a program starts with take their thread-local memory from a
-// reserve, which is small unless asked for. So much of it leaves room in the smallest stacks that
-// threads have.
+// Enlarges the reserve from which libraries take their thread-local memory under an auditor. 8 KiB
+// leave room in the smallest stacks that threads have.
 std::string tunables_with_reserve() {
     constexpr char kName[] = "glibc.rtld.optional_static_tls";
     const char* const before = std::getenv("GLIBC_TUNABLES");
@@ -121,28 +718,29 @@ std::string tunables_with_reserve() {
     return (others.empty() ? "" : others + ":") + kName + "=8192";
 }
 
-// The name that lists of reservations show: the command's, as far as there is room.
-ReservationRequest reservation_request(const Arguments& arguments) {
-    ReservationRequest wish;
-    wish.wanted = !arguments.has("--shared");
-    wish.quiet = arguments.has("--quiet");
-    wish.timeout = std::chrono::seconds(arguments.number("--wait", 0, kMostSeconds, 0));
+ReserveOptions read_reserve_options(const Arguments& arguments) {
+    ReserveOptions options;
+    options.wanted = !arguments.has("--shared");
+    options.quiet = arguments.has("--quiet");
+    options.timeout = std::chrono::seconds(arguments.number("--wait", 0, kMostSeconds, 0));
     const std::string& command = arguments.operands[0];
-    wish.name = arguments.get("--name").value_or(command.substr(command.rfind('/') + 1));
-    if (!arguments.has("--name") && wish.name.size() >= GCX_MAX_LEASE_NAME)
-        wish.name.resize(GCX_MAX_LEASE_NAME - 1);
+    const auto given = arguments.get("--name");
+    if (given && given->size() >= max_lease_name)
+        throw UsageError(
+            format("--name has %zu bytes; give at most %u", given->size(), max_lease_name - 1));
+    options.name =
+        given ? *given : command.substr(command.rfind('/') + 1).substr(0, max_lease_name - 1);
     for (const char* option : {"--name", "--wait"}) {
-        if (!wish.wanted && arguments.has(option))
-            throw UsageError(
-                format("%s is of a reservation, and with --shared there is none; leave one "
-                       "of them away",
-                       option));
+        if (!options.wanted && arguments.has(option))
+            throw UsageError(format("%s is for reservations, and --shared makes none; leave one of "
+                                    "them out",
+                                    option));
     }
-    return wish;
+    return options;
 }
 
-// The folders of the parts' holds, which are one unless some devices are in a partition already.
-std::string reservations_folder_of(const std::vector<ExecPart>& parts) {
+// Returns the folders of the reservations, one unless some devices are in a partition already.
+std::string folders_of(const std::vector<ExecPart>& parts) {
     std::set<std::string> folders;
     for (const ExecPart& part : parts)
         folders.insert(part.plan.token.substr(0, part.plan.token.rfind('/')));
@@ -152,30 +750,27 @@ std::string reservations_folder_of(const std::vector<ExecPart>& parts) {
     return text;
 }
 
-// What a user should know of processes beside this one.
-std::string beside(const std::vector<ExecPart>& parts) {
-    const auto all = [&](auto reservations) {
-        return std::all_of(parts.begin(), parts.end(), reservations);
-    };
-    const bool off = all([](const ExecPart& part) { return part.mps == GCX_MPS_OFF; });
-    if (!all([](const ExecPart& part) { return part.held; }))
+// Describes what other processes may do with the SMs.
+std::string other_processes_text(const std::vector<ExecPart>& parts) {
+    const bool off =
+        std::ranges::all_of(parts, [](const ExecPart& part) { return part.mps == GCX_MPS_OFF; });
+    if (!std::ranges::all_of(parts, &ExecPart::reserved))
         return off ? "; without MPS, processes take turns on all SMs" : "";
-    const std::string folder = reservations_folder_of(parts);
+    const std::string folder = folders_of(parts);
     if (off)
-        return format("; held in %s; without MPS, processes take turns on all SMs", folder.c_str());
-    // A nested command's SMs are those of the reservation around it.
-    return all([](const ExecPart& part) { return part.nested; })
+        return format("; reserved in %s; without MPS, processes take turns on all SMs",
+                      folder.c_str());
+    // A nested command's SMs are part of the reservation around it.
+    return std::ranges::all_of(parts, &ExecPart::nested)
                ? format("; no other part of that reservation has them, in %s", folder.c_str())
                : format("; no other reservation in %s has them", folder.c_str());
 }
 
-// A device that this command does not name stays as the gcx exec around it left it.
+// Keeps the parts of devices that this command does not name.
 void keep_unnamed_devices(const interpose::Plan& outer, interpose::Plan& plan) {
     for (const interpose::DevicePart& part : outer.devices) {
-        const auto same = [&](const interpose::DevicePart& named) {
-            return named.uuid == part.uuid;
-        };
-        if (std::none_of(plan.devices.begin(), plan.devices.end(), same))
+        if (std::ranges::find(plan.devices, part.uuid, &interpose::DevicePart::uuid) ==
+            plan.devices.end())
             plan.devices.push_back(part);
     }
 }
@@ -183,39 +778,39 @@ void keep_unnamed_devices(const interpose::Plan& outer, interpose::Plan& plan) {
 void announce(const std::string& command, const std::vector<ExecPart>& parts) {
     std::string text;
     for (const ExecPart& part : parts)
-        text += (text.empty() ? "" : ", ") + describe(part);
+        text += (text.empty() ? "" : ", ") + part.text();
     std::fprintf(stderr, "gcx exec: %s%s has %s%s\n", is_simulated() ? "SIMULATED: " : "",
-                 visible(command).c_str(), visible(text).c_str(), beside(parts).c_str());
+                 visible(command).c_str(), visible(text).c_str(),
+                 other_processes_text(parts).c_str());
 }
 
 } // namespace
 
 Report run_exec(const Arguments& arguments) {
     if (arguments.operands.empty())
-        throw UsageError(format("there is no command to run; %s", kExample));
+        throw UsageError("there is no command to run; e.g. gcx exec --sms 24 -- python serve.py");
     const std::string& command = arguments.operands[0];
     const ExecLayout layout = read_exec_layout(arguments);
-    const FamilyName* const family = arguments.has("--family") ? read_family(arguments) : nullptr;
-    const auto around = plan_around();
+    const FamilyName* const family = arguments.has("--family") ? &read_family(arguments) : nullptr;
+    const auto around = outer_plan();
     const interpose::Plan* const outer = around ? &*around : nullptr;
     interpose::Plan plan;
-    plan.reported_count = reported_count(
+    plan.reported_count = read_report(
         arguments, outer != nullptr ? outer->reported_count : interpose::ReportedCount::kAuto);
-    plan.own_contexts = chosen(arguments, "--contexts", "refuse", "device",
-                               outer != nullptr && outer->own_contexts);
-    const ReservationRequest reservation = reservation_request(arguments);
+    plan.own_contexts = read_contexts(arguments, outer != nullptr && outer->own_contexts);
+    const ReserveOptions options = read_reserve_options(arguments);
 
     const gcx_driver_info driver = open_driver_of(arguments, outer);
-    // Before SMs are reserved for it.
+    // Checked before SMs are reserved.
     if (const int reason = why_not_found(command); reason != 0)
         return cannot_run(command, reason, is_simulated());
-    // Messages and lists name the program that the process will be, also to other containers, which
-    // can't look at it.
+    // Names the program that this process becomes in lists of reservations, also for other
+    // containers, which can't look at the process.
     static std::string program;
     program = command.substr(command.rfind('/') + 1);
     program_invocation_short_name = program.data();
     const std::vector<ExecPart> parts =
-        find_parts(layout, family, arguments.has("--exact"), outer, reservation);
+        find_parts(layout, family, arguments.has("--exact"), outer, options);
     const ExecLibraries libraries = find_exec_libraries();
     plan.driver = open_driver_path(driver);
     plan.shim = libraries.shim;
@@ -223,8 +818,8 @@ Report run_exec(const Arguments& arguments) {
         plan.devices.push_back(part.plan);
     if (outer != nullptr)
         keep_unnamed_devices(*outer, plan);
-    check_reach(command, reservation.quiet);
-    if (!reservation.quiet)
+    check_reach(command, options.quiet);
+    if (!options.quiet)
         warn_of_old_loader();
 
     set_environment(interpose::kPlanVariable, interpose::write_plan(plan));
@@ -232,7 +827,7 @@ Report run_exec(const Arguments& arguments) {
     set_environment("GLIBC_TUNABLES", tunables_with_reserve());
     if (const std::string spec = open_simulation(driver); !spec.empty())
         set_environment("GCX_SIM", spec);
-    if (!reservation.quiet)
+    if (!options.quiet)
         announce(command, parts);
     return become(arguments.operands, is_simulated());
 }

@@ -1,16 +1,12 @@
-// gcx info: driver, devices, atoms, capabilities, environment.
-#include "cli/checked.hpp"
-#include "cli/chosen_driver.hpp"
-#include "cli/environment.hpp"
-#include "cli/families.hpp"
-#include "cli/files.hpp"
-#include "cli/library_message.hpp"
-#include "cli/listing.hpp"
-#include "cli/mps.hpp"
-#include "cli/queues.hpp"
+// gcx info: driver, devices, atoms, capabilities, queues, environment.
+#include "cli/driver.hpp"
+#include "cli/partition.hpp"
 #include "cli/record.hpp"
-#include "cli/report.hpp"
-#include "cli/text.hpp"
+#include "interpose/exec_plan.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
 
 namespace gcx::cli {
 namespace {
@@ -31,64 +27,76 @@ std::string atoms_text(const Family& family) {
     return text;
 }
 
-uint32_t max_cluster_size(const gcx_resource& resource) {
-    uint32_t blocks = 0;
-    check(gcx_resource_get_max_cluster_size(&resource, &blocks));
-    return blocks;
+Json family_json(const resource& all, const FamilyName& name, const Family& family) {
+    const gcx_resource_info info = all.info();
+    return Json::object()
+        .set("name", name.name)
+        .set("available", true)
+        .set("atom_count", info.atom_count)
+        .set("atoms", family.sm_counts)
+        .set("min_partition_size", info.min_partition_size)
+        .set("alignment", info.coscheduled_alignment);
 }
 
-// The largest clusters: of one atom, and of the whole device.
-void add_limits(const Family& family, bool clusters, Json& json, Report& report) {
-    const uint32_t one = max_cluster_size(family.atoms.front());
-    const uint32_t all = max_cluster_size(family.all);
-    json.set("max_cluster_size", Json::object().set("atom", one).set("device", all));
+// limits: whether to add the largest clusters of one atom and of the whole device.
+Json add_family(int32_t device, const FamilyName& name, bool clusters, bool limits,
+                Report& report) {
+    const Family family = find_family(device, name);
+    report.text += "  " + padded(name.name, 22);
+    if (!family.unavailable.empty()) {
+        report.text += "not available: " + family.unavailable + "\n";
+        return Json::object()
+            .set("name", name.name)
+            .set("available", false)
+            .set("message", family.unavailable);
+    }
+    const std::string_view promise = clusters ? name.promise : name.promise_without_clusters;
+    report.text += atoms_text(family) + "; " + std::string(promise) + "\n";
+    Json json = family_json(family.all, name, family);
+    if (!limits)
+        return json;
+    const uint32_t one = family.atoms.front().max_cluster_size();
+    const uint32_t all = family.all.max_cluster_size();
     if (clusters)
         report.text +=
             format("%24sclusters of up to %u in one atom, %u in the whole device\n", "", one, all);
+    return json.set("max_cluster_size", Json::object().set("atom", one).set("device", all));
 }
 
-void add_families(int32_t device, bool clusters, bool limits, Json& json, Report& report) {
-    Json families = Json::array();
-    for (const FamilyName& name : family_names) {
-        const std::string label = "  " + padded(name.name, 22);
-        const auto family = find_family(device, name);
-        if (!family) {
-            const std::string why = library_message();
-            families.add(
-                Json::object().set("name", name.name).set("available", false).set("message", why));
-            report.text.append(label).append("not available: ").append(why).append("\n");
-            continue;
-        }
-        Json available = Json::object();
-        available.set("name", name.name)
-            .set("available", true)
-            .set("atom_count", family->info.atom_count)
-            .set("atoms", family->sm_counts)
-            .set("min_partition_size", family->info.min_partition_size)
-            .set("alignment", family->info.coscheduled_alignment);
-        const std::string_view promise = clusters ? name.promise : name.promise_without_clusters;
-        report.text += label + atoms_text(*family) + "; " + std::string(promise) + "\n";
-        if (limits)
-            add_limits(*family, clusters, available, report);
-        families.add(std::move(available));
-    }
-    json.set("families", std::move(families));
+Json add_mps(int32_t device, Report& report) {
+    const gcx_mps_info info = mps_info(device);
+    const float percentage = info.thread_percentage;
+    const bool on = info.state == mps_state::on;
+    const char* const state = on ? "on" : info.state == mps_state::off ? "off" : "unknown";
+    report.text += std::string("  MPS                   ") + state;
+    if (on)
+        report.text +=
+            ": partitions of several processes run side by side, on disjoint SMs if\n"
+            "                        all split alike and take different parts; SM numbers are "
+            "virtual\n";
+    else if (info.state == mps_state::off)
+        report.text += ": processes take turns on the whole device, whatever their partitions\n";
+    else
+        report.text += ": the driver doesn't report whether other processes run concurrently\n";
+    if (on && percentage > 0)
+        report.text +=
+            format("                        and CUDA_MPS_ACTIVE_THREAD_PERCENTAGE limits "
+                   "this process to %g percent;\n"
+                   "                        cuBLAS 13.1 computes wrong products with "
+                   "many such limits, see docs/mps.md\n",
+                   double{percentage});
+    return Json::object()
+        .set("state", state)
+        .set("thread_percentage", percentage > 0 ? Json(double{percentage}) : Json());
 }
 
-void add_priorities(int32_t device, Json& json, Report& report) {
-    int32_t least = 0;
-    int32_t greatest = 0;
-    check(gcx_device_get_stream_priority_range(device, &least, &greatest));
-    report.text += format("  stream priorities     %d to %d, the most urgent\n", least, greatest);
-    json.set("stream_priorities", Json::object().set("least", least).set("greatest", greatest));
-}
-
-Json add_device(int32_t device, bool limits, Report& report) {
-    const gcx_device_info info = device_info(device);
+Json add_device(int32_t ordinal, bool limits, Report& report) {
+    const gcx::device device(ordinal);
+    const gcx_device_info info = device.info();
     const std::string capability =
         format("%d.%d", info.compute_capability_major, info.compute_capability_minor);
     Json json = Json::object();
-    json.set("ordinal", device)
+    json.set("ordinal", ordinal)
         .set("name", info.name)
         .set("compute_capability", capability)
         .set("sm_count", info.sm_count)
@@ -96,40 +104,156 @@ Json add_device(int32_t device, bool limits, Report& report) {
         .set("coscheduled_alignment", info.coscheduled_alignment)
         .set("locality_domain_count", info.locality_domain_count)
         .set("uuid", uuid_text(info.uuid));
-    report.text += format("device %d: %s\n", device, info.name);
+    report.text += format("device %d: %s\n", ordinal, info.name);
     report.text += "  compute capability    " + capability + "\n";
     report.text += format("  SMs                   %u\n", info.sm_count);
     report.text +=
         format("  smallest partition    %s\n", count_of(info.min_partition_size, "SM").c_str());
     report.text +=
         format("  coscheduled steps     %s\n", count_of(info.coscheduled_alignment, "SM").c_str());
-    report.text += device_mps_text(device);
-    json.set("mps", device_mps_json(device));
-    if (limits)
-        add_priorities(device, json, report);
-    add_families(device, info.compute_capability_major >= 9, limits, json, report);
-    return json;
+    json.set("mps", add_mps(ordinal, report));
+    if (limits) {
+        const auto [least, greatest] = device.stream_priority_range();
+        report.text +=
+            format("  stream priorities     %d to %d, the most urgent\n", least, greatest);
+        json.set("stream_priorities", Json::object().set("least", least).set("greatest", greatest));
+    }
+    const bool clusters = info.compute_capability_major >= 9;
+    return json.set("families", Json::array(family_names, [&](const FamilyName& name) {
+                        return add_family(ordinal, name, clusters, limits, report);
+                    }));
 }
 
 void add_capabilities(Report& report) {
-    Json capabilities = Json::array();
+    std::vector<Json> capabilities;
     report.text += "capabilities\n";
     for (int i = 0; i < GCX_CAPABILITY_COUNT; i++) {
-        gcx_capability_info info = GCX_CAPABILITY_INFO_INIT;
-        check(gcx_capability_get_info(static_cast<gcx_capability>(i), &info));
+        const gcx_capability_info info = capability_info(static_cast<gcx_capability>(i));
         const std::string required = version_text(info.required_version);
-        capabilities.add(Json::object()
-                             .set("name", info.name)
-                             .set("available", info.available != 0)
-                             .set("required_version", required));
+        capabilities.push_back(Json::object()
+                                   .set("name", info.name)
+                                   .set("available", info.available != 0)
+                                   .set("required_version", required));
         report.text += format("  %-20s  %-3s  from CUDA %s\n", info.name,
                               info.available != 0 ? "yes" : "no", required.c_str());
     }
-    report.json.set("capabilities", std::move(capabilities));
+    report.json.set("capabilities", Json::array(capabilities));
+}
+
+// Adds the hardware queues, which all partitions of a process share.
+void add_queues(Report& report) {
+    constexpr const char* kVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
+    const char* const value = std::getenv(kVariable);
+    const gcx_queue_info info = queue_info();
+    std::string warning;
+    if (info.connections == 0)
+        warning = format("%s=%s: CUDA takes 1 to %u; its behaviour with other values isn't "
+                         "documented",
+                         kVariable, value, max_connections);
+    if (info.too_few != 0)
+        warning = format("with one connection all partitions wait as soon as one stream of "
+                         "the process does; set %s=%u before CUDA starts",
+                         kVariable, max_connections);
+    report.text += format(
+        "queues\n  connections           %s, %s%s; read when CUDA starts, at most %u\n",
+        info.connections != 0 ? std::to_string(info.connections).c_str() : "unknown", kVariable,
+        value != nullptr ? ("=" + visible(value)).c_str() : " isn't set", max_connections);
+    report.text +=
+        "  All partitions of a process share them. A stream occupies one while its first command\n"
+        "  waits for something; while all are occupied, every other launch of the process waits,\n"
+        "  whatever its SMs. More connections let more streams wait.\n";
+    if (!warning.empty())
+        report.text += "  WARNING: " + visible(warning) + "\n";
+    report.json.set("queues",
+                    Json::object()
+                        .set("variable", kVariable)
+                        .set("value", value != nullptr ? Json(value) : Json())
+                        .set("connections", info.connections != 0 ? Json(info.connections) : Json())
+                        .set("most", max_connections)
+                        .set("warning", warning.empty() ? Json() : Json(warning)));
+}
+
+struct Variable {
+    const char* name;
+    const char* effect;
+};
+constexpr std::array kVariables = {
+    Variable{interpose::kPlanVariable,
+             "a gcx exec around this command gives it the SMs that are shown above, and no others"},
+    Variable{"CUDA_VISIBLE_DEVICES",
+             "which devices the driver shows and in which order; ordinals count within it"},
+    Variable{"NVIDIA_VISIBLE_DEVICES", "which GPUs the container runtime gives to this container"},
+    Variable{"CUDA_MPS_PIPE_DIRECTORY",
+             "where the MPS daemon is looked for; a client of MPS may get a part of the SMs"},
+    Variable{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+             "under MPS, the share of the SMs that this process may use, in percent"},
+    Variable{"CUDA_MPS_ENABLE_PER_CTX_DEVICE_MULTIPROCESSOR_PARTITIONING",
+             "under MPS, 1 lets each context of a process have a share of the SMs of its own"},
+};
+
+// Whether the open driver has exactly the plan's SMs. It is another driver if --driver chose it, or
+// if the auditor of gcx exec is no longer loaded.
+bool has_partition(const interpose::Plan& plan) {
+    bool any = false;
+    const int32_t count = gcx::device::count();
+    for (int32_t device = 0; device < count; device++) {
+        const gcx_device_info info = gcx::device(device).info();
+        const interpose::DevicePart* const part = plan.find(info.uuid);
+        if (part != nullptr && part->sm_count != info.sm_count)
+            return false;
+        any = any || part != nullptr;
+    }
+    return any;
+}
+
+// value: null if the variable isn't set.
+std::string effect_of(const Variable& variable, const char* value) {
+    if (value == nullptr || variable.name != std::string_view(interpose::kPlanVariable))
+        return variable.effect;
+    try {
+        if (has_partition(interpose::read_plan(value)))
+            return variable.effect;
+    } catch (const interpose::PlanError& error) {
+        return "no partition: " + visible(error.what());
+    }
+    return "no partition: the driver that is shown above is not limited by it";
+}
+
+// Adds the environment variables that limit the SMs of a process.
+void add_environment(Report& report) {
+    std::vector<Json> variables;
+    std::string text;
+    for (const Variable& variable : kVariables) {
+        const char* const value = std::getenv(variable.name);
+        const std::string effect = effect_of(variable, value);
+        variables.push_back(Json::object()
+                                .set("name", variable.name)
+                                .set("value", value != nullptr ? Json(value) : Json())
+                                .set("effect", effect));
+        if (value != nullptr)
+            text += std::string("  ") + variable.name + "=" + visible(value) + "\n      " + effect +
+                    "\n";
+    }
+    report.text += "environment\n" + (text.empty() ? "  nothing that limits SMs is set\n" : text);
+    report.json.set("environment", Json::array(variables));
+}
+
+void record(const std::string& path, const gcx_driver_info& driver, int32_t device,
+            Report& report) {
+    write_file(path, record_profile(driver, device));
+    const std::string replay = replay_driver(path);
+    report.text += format("recorded device %d in %s; replay it with GCX_DRIVER=%s\n", device,
+                          visible(path).c_str(), shell_word(replay).c_str());
+    report.json.set("recorded", path).set("replay", replay);
+    const uint32_t domains = gcx::device(device).info().locality_domain_count;
+    if (domains > 1)
+        report.text += format("not recorded: which SMs each of the %u locality domains holds, "
+                              "which the driver doesn't report; the replay has one domain\n",
+                              domains);
 }
 
 std::string library_version() {
-    const uint32_t version = gcx_version();
+    const uint32_t version = gcx::version();
     if (version == GCX_VERSION)
         return GCX_VERSION_TEXT;
     return format("%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
@@ -139,43 +263,27 @@ std::string library_version() {
 
 Report run_info(const Arguments& arguments) {
     const bool one = arguments.has("--device");
-    const auto device = static_cast<int32_t>(arguments.number("--device", 0, 1023, 0));
-    const auto record = arguments.get("--record");
-    if (record && record->empty())
-        throw UsageError("--record is empty; give the file to write, e.g. --record gpu.profile");
+    const int32_t device = arguments.device();
+    const auto recording = arguments.file("--record", "gpu.profile");
     const gcx_driver_info driver = open_driver(arguments);
-    int32_t count = 0;
-    check(gcx_device_get_count(&count));
+    const int32_t count = gcx::device::count();
 
     Report report;
-    report.json = report_start(driver);
-    report.json.set("version", library_version());
+    report.json = report_start(driver).set("version", library_version());
     report.text = banner(driver);
     report.text += "driver   CUDA " + version_text(driver.version) + "\n";
     report.text += format("library  %s\n", driver.library);
     report.text += "gcx      " + library_version() + ", built with the headers of CUDA " +
                    version_text(driver.header_version) + "\n";
-    Json devices = Json::array();
+    std::vector<Json> devices;
     for (int32_t i = one ? device : 0; i < (one ? device + 1 : count); i++)
-        devices.add(add_device(i, arguments.has("--limits"), report));
-    report.json.set("devices", std::move(devices));
+        devices.push_back(add_device(i, arguments.has("--limits"), report));
+    report.json.set("devices", Json::array(devices));
     add_capabilities(report);
-    report.text += "queues\n" + queues_text();
-    report.json.set("queues", queues_json());
-    report.text += "environment\n" + environment_text();
-    report.json.set("environment", environment_json());
-    if (record) {
-        write_file(*record, record_profile(driver, device));
-        const std::string replay = replay_driver(*record);
-        report.text += format("recorded device %d in %s; replay it with GCX_DRIVER=%s\n", device,
-                              visible(*record).c_str(), shell_word(replay).c_str());
-        report.json.set("recorded", *record).set("replay", replay);
-        const uint32_t domains = device_info(device).locality_domain_count;
-        if (domains > 1)
-            report.text += format("not recorded: which SMs each of the %u locality domains holds, "
-                                  "which the driver doesn't tell; the replay has one\n",
-                                  domains);
-    }
+    add_queues(report);
+    add_environment(report);
+    if (recording)
+        record(*recording, driver, device, report);
     return report;
 }
 

@@ -1,15 +1,11 @@
-// The command gcx: runs what was asked for, prints what it reports, and says how it went.
+// The command gcx: runs a command and prints what it returns.
 #include "cli/args.hpp"
-#include "cli/checked.hpp"
-#include "cli/chosen_driver.hpp"
-#include "cli/commands.hpp"
-#include "cli/report.hpp"
-#include "cli/text.hpp"
+#include "cli/driver.hpp"
+#include "cli/output.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -18,10 +14,10 @@
 namespace gcx::cli {
 namespace {
 
-// Where a descriptor of the first three is closed, the next file opened would take its place, and
-// what is meant for the terminal would end up in it. A command that this one becomes finds it
-// closed as before. Returns whether standard output was open.
-bool hold_standard_descriptors() {
+// Opens /dev/null for each closed descriptor of the first three: the next file opened would take
+// its number and receive what is printed. A command that this process becomes finds it closed.
+// Returns whether standard output was open.
+bool open_standard_descriptors() {
     const bool open_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
     for (int descriptor = 0; descriptor <= 2; descriptor++) {
         if (fcntl(descriptor, F_GETFD) == -1)
@@ -30,43 +26,32 @@ bool hold_standard_descriptors() {
     return open_output;
 }
 
-void complain(const std::string& command, const std::string& message) {
-    std::fprintf(stderr, "gcx%s%s: %s%s\n", command.empty() ? "" : " ", command.c_str(),
-                 is_simulated() ? "SIMULATED: " : "", visible(message).c_str());
-}
-
-// False, with a message, if not all of it could be written.
-bool print(const std::string& command, const std::string& text) {
-    errno = 0;
-    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
-        return true;
-    complain(command, format("can't write to standard output: %s", std::strerror(errno)));
-    return false;
-}
-
 class Program {
   public:
     Program(std::span<char* const> words, bool open_output)
         : words_(words), open_output_(open_output), json_(asks_for_json(words)) {}
 
     int run() {
+        int status = 1;
         try {
             return run_command();
         } catch (const UsageError& error) {
+            status = error.status;
             fail(GCX_ERROR_INVALID_VALUE, error.what());
-            return failure_status_ != 0 ? failure_status_ : error.status;
         } catch (const Failure& failure) {
             fail(failure.result, failure.what());
+        } catch (const error& error) {
+            fail(error.result(), message_of(error));
         } catch (const std::bad_alloc&) {
-            fail(GCX_ERROR_OUT_OF_MEMORY, "this machine's memory is exhausted");
+            fail(GCX_ERROR_OUT_OF_MEMORY, "out of memory");
         } catch (const std::exception& error) {
             fail(GCX_ERROR_UNKNOWN, error.what());
         }
-        return failure_status_ != 0 ? failure_status_ : 1;
+        return failure_status_ != 0 ? failure_status_ : status;
     }
 
   private:
-    // Before the words are understood: a mistake in them is reported in JSON as well.
+    // Asked before the words are read, so that a mistake in them is reported in JSON as well.
     static bool asks_for_json(std::span<char* const> words) {
         for (const std::string_view word : words) {
             if (word == "--")
@@ -78,25 +63,23 @@ class Program {
     }
 
     int run_command() {
-        const Invocation invocation = parse(commands, words_);
+        const Invocation invocation = parse(words_);
+        const Command* const command = invocation.command;
         json_ = invocation.arguments.has("--json");
-        if (invocation.command != nullptr) {
-            command_ = invocation.command->name;
-            failure_status_ = invocation.command->failure_status;
+        if (command != nullptr) {
+            command_ = command->name;
+            failure_status_ = command->failure_status;
         }
-        // The output of another program is its own affair.
-        const bool runs_another =
-            invocation.command != nullptr && invocation.command->operands.starts_with("--");
-        const bool needs_output = !runs_another || invocation.help;
+        const bool needs_output = command == nullptr || !command->runs_another() || invocation.help;
         if (needs_output && !open_output_)
             throw Failure(GCX_ERROR_OPERATING_SYSTEM,
                           "can't write to standard output: it is closed");
         const Report report = report_of(invocation);
-        if (report.live)
-            return show_live(*report.live) ? 0 : 1;
-        const bool printed = print(command_, json_ ? report.json.dump() : report.text);
+        if (report.show_live)
+            return report.show_live() ? 0 : 1;
+        const bool printed = print(json_ ? report.json.dump() : report.text);
         for (const std::string& problem : report.problems)
-            complain(command_, problem);
+            complain(problem);
         if (!report.problems.empty())
             return report.status;
         return printed ? 0 : 1;
@@ -116,16 +99,28 @@ class Program {
     }
 
     void fail(gcx_result result, const std::string& message) const {
-        complain(command_, message);
+        complain(message);
         if (!json_ || !open_output_)
             return;
-        Json json = Json::object();
-        json.set("simulated", is_simulated())
-            .set("error", Json::object()
-                              .set("result", gcx_result_name(result))
-                              .set("code", static_cast<int>(result))
-                              .set("message", message));
-        print(command_, json.dump());
+        print(Json::object()
+                  .set("simulated", is_simulated())
+                  .set("error", error_json(result, message))
+                  .dump());
+    }
+
+    void complain(const std::string& message) const {
+        std::fprintf(stderr, "gcx%s%s: %s%s\n", command_.empty() ? "" : " ", command_.c_str(),
+                     is_simulated() ? "SIMULATED: " : "", visible(message).c_str());
+    }
+
+    // Returns false, with a message, if not all of the text could be written.
+    bool print(const std::string& text) const {
+        errno = 0;
+        if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+            std::fflush(stdout) == 0)
+            return true;
+        complain(format("can't write to standard output: %s", std::strerror(errno)));
+        return false;
     }
 
     std::span<char* const> words_;
@@ -139,7 +134,7 @@ class Program {
 } // namespace gcx::cli
 
 int main(int argc, char** argv) {
-    const bool open_output = gcx::cli::hold_standard_descriptors();
+    const bool open_output = gcx::cli::open_standard_descriptors();
     const std::span<char* const> words(argv, static_cast<std::size_t>(argc));
     return gcx::cli::Program(words.subspan(argc > 0 ? 1 : 0), open_output).run();
 }

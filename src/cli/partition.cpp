@@ -1,20 +1,44 @@
 #include "cli/partition.hpp"
 
-#include "cli/text.hpp"
+#include "cli/driver.hpp"
 
-#include <string_view>
+#include <algorithm>
 
 namespace gcx::cli {
 namespace {
 
-template <std::size_t kWords>
-std::vector<uint32_t> numbers(const uint64_t (&words)[kWords]) {
-    std::vector<uint32_t> sms;
-    for (uint32_t sm = 0; sm < kWords * 64; sm++) {
-        if ((words[sm / 64] >> (sm % 64) & 1) != 0)
-            sms.push_back(sm);
-    }
-    return sms;
+constexpr std::string_view kSmsExample =
+    "give counts of SMs like --sms 108,24, or rest for what the others leave, like --sms 24,rest";
+
+request read_count(const std::string& all, const std::string& text, std::size_t position) {
+    if (text == "rest")
+        return rest;
+    std::string wrong;
+    const uint32_t count = parse_number(text).value_or(0);
+    if (text.empty())
+        wrong = format("count %zu is empty", position);
+    else if (!parse_number(text))
+        wrong = format("\"%s\" is not a count of SMs", text.c_str());
+    else if (count == 0)
+        wrong = "a partition of 0 SMs can run nothing";
+    else if (count > GCX_MAX_SMS)
+        wrong = format("%u SMs are more than any GPU has (%u at most)", count, GCX_MAX_SMS);
+    if (!wrong.empty())
+        throw UsageError("--sms " + all + ": " + wrong + "; " + std::string(kSmsExample));
+    return count;
+}
+
+std::vector<request> read_sms(const Arguments& arguments) {
+    const auto given = arguments.get("--sms");
+    if (!given)
+        throw UsageError("--sms is missing: " + std::string(kSmsExample));
+    std::vector<request> requests;
+    for (const std::string& count : split_list(*given))
+        requests.push_back(read_count(*given, count, requests.size() + 1));
+    if (requests.size() > GCX_MAX_SMS)
+        throw UsageError(format("--sms has %zu counts, more than any GPU has SMs (%u at most)",
+                                requests.size(), GCX_MAX_SMS));
+    return requests;
 }
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -27,57 +51,121 @@ std::vector<std::string> lines_of(std::string_view text) {
     return lines;
 }
 
-void check_counts(Proof& proof, const Layout& layout, const Split& made, std::size_t index,
-                  uint32_t of_stream) {
-    const std::string name = "partition " + partition_name(index);
-    const uint32_t asked = layout.requests[index].sm_count;
-    const uint32_t given = made.sm_counts[index];
-    if (asked != GCX_REST && (given < asked || (layout.exact && given != asked)))
-        proof.add(
-            format("%s: %u SMs were asked for, the split gives %u", name.c_str(), asked, given));
-    if (of_stream != given)
-        proof.add(format("%s: the split gives %u SMs, its stream has %u", name.c_str(), given,
-                         of_stream));
-}
-
 } // namespace
 
-std::vector<uint32_t> probe(const Stream& stream) {
-    std::vector<uint32_t> sms(GCX_MAX_SMS);
-    uint32_t count = 0;
-    check(gcx_stream_probe_sms(stream.get(), sms.data(), GCX_MAX_SMS, &count));
-    sms.resize(count);
-    return sms;
+const std::array<FamilyName, 3> family_names = {{
+    {"coscheduled", family::coscheduled, split_flags::none,
+     "thread block clusters within an atom's size", "the driver's own partitions"},
+    {"fine", family::fine, split_flags::fine, "the smallest steps, small clusters only",
+     "the smallest steps"},
+    {"max-cluster", family::max_cluster, split_flags::max_cluster,
+     "picked by the driver for the largest clusters", ""},
+}};
+
+std::string family_text(gcx_sm_family family) {
+    const auto* const found = std::ranges::find(family_names, family, &FamilyName::family);
+    return found == family_names.end() ? "another family" : std::string(found->name);
 }
 
-Proof verify(const Layout& layout, const Split& made, std::vector<Partition>& partitions) {
-    std::vector<gcx_stream> streams;
-    streams.reserve(partitions.size());
-    for (const Partition& partition : partitions)
-        streams.push_back(partition.stream.get());
-    std::vector<gcx_verified_stream> verified(streams.size());
-    gcx_verification found = GCX_VERIFICATION_INIT;
-    check(
-        gcx_verify(streams.data(), static_cast<uint32_t>(streams.size()), verified.data(), &found));
+const FamilyName& read_family(const Arguments& arguments) {
+    const std::string name = arguments.get("--family").value_or("coscheduled");
+    const auto* const found = std::ranges::find(family_names, name, &FamilyName::name);
+    if (found == family_names.end())
+        throw UsageError("--family " + name +
+                         ": no such family; there are coscheduled, fine and max-cluster, e.g. "
+                         "--family fine");
+    return *found;
+}
 
-    Proof proof;
-    proof.problem_count = found.problem_count;
-    proof.problems = lines_of(found.problems);
-    proof.overlap_count = found.overlap_count;
-    proof.shared_by_all = numbers(found.shared_by_all);
-    proof.virtual_sm_numbers = found.virtual_sm_numbers != 0;
-    uint32_t sum = made.remainder_sm_count;
-    for (std::size_t i = 0; i < partitions.size(); i++) {
-        partitions[i].seen = numbers(verified[i].seen);
-        check_counts(proof, layout, made, i, verified[i].sm_count);
-        sum += made.sm_counts[i];
+std::size_t Family::equal_atoms() const {
+    return sm_counts.size() - (sm_counts.back() != sm_counts.front() ? 1 : 0);
+}
+
+Family find_family(int32_t device, const FamilyName& name) {
+    const resource whole = gcx::device(device).sms();
+    Family family;
+    try {
+        // One group of all SMs: the whole device, in this family.
+        family.all = whole.split({rest}, name.flags).groups[0];
+    } catch (const error& error) {
+        if (error.result() != GCX_ERROR_NOT_SUPPORTED &&
+            error.result() != GCX_ERROR_INVALID_RESOURCE_CONFIGURATION)
+            throw;
+        family.unavailable = message_of(error);
+        return family;
     }
-    // What was divided: a gcx exec around this process may report the device's count.
-    const uint32_t device = resource_info(device_sms(layout.device)).sm_count;
-    if (sum != device)
-        proof.add(format("the partitions and the remainder have %u SMs together, device %d has %u",
-                         sum, layout.device, device));
-    return proof;
+    const uint32_t count = family.all.info().atom_count;
+    for (uint32_t i = 0; i < count; i++) {
+        family.atoms.push_back(family.all.atom(i));
+        family.sm_counts.push_back(family.atoms.back().sm_count());
+    }
+    return family;
+}
+
+gcx::split_flags Layout::flags() const {
+    return family->flags | (exact ? split_flags::exact : split_flags::none);
+}
+
+std::string Layout::line() const {
+    const gcx::device of(device);
+    return format("device %d: %s, %s, %s\n", device, plain_name(of.info()).c_str(),
+                  count_of(of.sms().sm_count(), "SM").c_str(), std::string(family->name).c_str());
+}
+
+Json Layout::json(const gcx_driver_info& driver) const {
+    return report_start(driver).set("device", device).set("family", family->name);
+}
+
+Layout read_layout(const Arguments& arguments) {
+    Layout layout;
+    layout.requests = read_sms(arguments);
+    layout.device = arguments.device();
+    layout.family = &read_family(arguments);
+    layout.exact = arguments.has("--exact");
+    return layout;
+}
+
+Partitions split_device(const Layout& layout) {
+    const resource whole = gcx::device(layout.device).sms();
+    const auto [groups, remainder] = whole.split(layout.requests, layout.flags());
+    Partitions made{groups, {}, remainder.sm_count(), whole.sm_count()};
+    for (std::size_t i = 0; i < groups.size(); i++)
+        made.list.push_back({layout.requests[i].sm_count, groups[i].sm_count(), {}, {}, {}});
+    return made;
+}
+
+Verification verify_partitions(const Layout& layout, Partitions& partitions) {
+    std::vector<stream_ref> streams;
+    for (const Partition& partition : partitions.list)
+        streams.emplace_back(partition.stream);
+    const gcx::verification verified = verify(streams);
+
+    Verification found;
+    found.problem_count = verified.found.problem_count;
+    found.problems = lines_of(verified.problems());
+    found.overlap_count = verified.found.overlap_count;
+    found.shared_by_all = bits_of(verified.found.shared_by_all);
+    found.virtual_sm_numbers = verified.found.virtual_sm_numbers != 0;
+    uint32_t sum = partitions.remainder;
+    for (std::size_t i = 0; i < partitions.list.size(); i++) {
+        Partition& partition = partitions.list[i];
+        const uint32_t requested = partition.requested;
+        const uint32_t given = partition.sm_count;
+        const uint32_t of_stream = verified.streams[i].sm_count;
+        const std::string name = "partition " + partition_name(i);
+        partition.seen = bits_of(verified.streams[i].seen);
+        if (requested != rest && (given < requested || (layout.exact && given != requested)))
+            found.add(format("%s: %u SMs were requested, the split gives %u", name.c_str(),
+                             requested, given));
+        if (of_stream != given)
+            found.add(format("%s: the split gives %u SMs, its stream has %u", name.c_str(), given,
+                             of_stream));
+        sum += given;
+    }
+    if (sum != partitions.available)
+        found.add(format("the partitions and the remainder have %u SMs together, device %d has %u",
+                         sum, layout.device, partitions.available));
+    return found;
 }
 
 } // namespace gcx::cli

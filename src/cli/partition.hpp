@@ -1,27 +1,87 @@
-// The partitions that split and verify make, and what ran on them.
+// Families, and the partitions that --sms, --device, --family and --exact request.
 #pragma once
 
-#include "cli/checked.hpp"
-#include "cli/layout.hpp"
+#include "cli/args.hpp"
+#include "cli/output.hpp"
 
+#include <gcx.hpp>
+
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gcx::cli {
 
+struct FamilyName {
+    std::string_view name;
+    gcx_sm_family family;
+    gcx::split_flags flags;
+    std::string_view promise;
+    std::string_view promise_without_clusters; // below compute capability 9.0
+};
+extern const std::array<FamilyName, 3> family_names;
+
+// "coscheduled"
+std::string family_text(gcx_sm_family family);
+
+// Returns the family that --family names, coscheduled if it was not given. Throws UsageError.
+const FamilyName& read_family(const Arguments& arguments);
+
+// A device's SMs as the atoms of a family.
+struct Family {
+    resource all;
+    std::vector<resource> atoms;
+    std::vector<uint32_t> sm_counts; // of each atom
+    std::string unavailable;         // why the device has no such family; empty if it has
+
+    // The number of atoms that are as large as the first: all, or all but the remainder atom.
+    std::size_t equal_atoms() const;
+};
+
+// Finds a device's atoms. Clusters need compute capability 9.0, and a small slice of a GPU has too
+// few SMs for large clusters; `unavailable` is set then.
+Family find_family(int32_t device, const FamilyName& name);
+
+struct Layout {
+    int32_t device = 0;
+    const FamilyName* family = nullptr;
+    bool exact = false;
+    std::vector<request> requests;
+
+    gcx::split_flags flags() const;
+    // "device 0: NVIDIA H100 80GB HBM3, 132 SMs, coscheduled", with the SMs that can be divided.
+    // Inside gcx exec these may be fewer than the device reports.
+    std::string line() const;
+    // Returns the members simulated, driver, device and family of a report.
+    Json json(const gcx_driver_info& driver) const;
+};
+
+// Reads the options. Throws UsageError. Opens no driver.
+Layout read_layout(const Arguments& arguments);
+
 struct Partition {
-    Context context;
-    Stream stream;
+    uint32_t requested = 0; // SMs, or GCX_REST
+    uint32_t sm_count = 0;
+    gcx::context context;
+    gcx::stream stream;
     std::vector<uint32_t> seen; // SMs that its kernels ran on, ascending
 };
 
-// The SMs that the stream's kernels run on.
-std::vector<uint32_t> probe(const Stream& stream);
+struct Partitions {
+    std::vector<resource> groups;
+    std::vector<Partition> list;
+    uint32_t remainder = 0; // SMs
+    uint32_t available = 0; // SMs that were divided
+};
 
-// What gcx_verify found, and what the command compares itself.
-struct Proof {
-    std::size_t problem_count = 0; // may be more than there are lines
+// Splits the device. Creates no contexts.
+Partitions split_device(const Layout& layout);
+
+// What gcx_verify found, with the command's own comparisons.
+struct Verification {
+    std::size_t problem_count = 0; // at least the number of lines
     std::vector<std::string> problems;
     uint32_t overlap_count = 0;
     std::vector<uint32_t> shared_by_all; // ascending
@@ -33,8 +93,8 @@ struct Proof {
     }
 };
 
-// Verifies all partitions and fills in what was seen of each. Compares as well the counts of the
-// requests, of the split and of the streams, and their sum with the device.
-Proof verify(const Layout& layout, const Split& made, std::vector<Partition>& partitions);
+// Runs kernels in all partitions and sets what was seen of each. Also compares the SM counts of the
+// requests, the split and the streams, and their sum with the device's.
+Verification verify_partitions(const Layout& layout, Partitions& partitions);
 
 } // namespace gcx::cli

@@ -1,10 +1,7 @@
 #include "cli/record.hpp"
 
-#include "cli/checked.hpp"
-#include "cli/chosen_driver.hpp"
-#include "cli/families.hpp"
-#include "cli/raw_driver.hpp"
-#include "cli/text.hpp"
+#include "cli/driver.hpp"
+#include "cli/partition.hpp"
 
 #include <array>
 
@@ -32,44 +29,39 @@ constexpr std::array kAttributes = {
 };
 
 std::string device_lines(const gcx_driver_info& driver, int32_t ordinal) {
-    const gcx_device_info info = device_info(ordinal);
+    const gcx_device_info info = gcx::device(ordinal).info();
     const std::string name = plain_name(info);
     const std::string version = version_text(driver.version);
+    const std::string capability =
+        format("%d.%d", info.compute_capability_major, info.compute_capability_minor);
     std::string text = "name " + name + "\n";
-    text += format("description %s%s: %u SMs, compute capability %d.%d; recorded on CUDA %s\n",
+    text += format("description %s%s: %u SMs, compute capability %s; recorded on CUDA %s\n",
                    driver.simulated != 0 ? "SIMULATED " : "", name.c_str(), info.sm_count,
-                   info.compute_capability_major, info.compute_capability_minor, version.c_str());
-    text += "driver " + version + "\n";
-    text += format("compute_capability %d.%d\n", info.compute_capability_major,
-                   info.compute_capability_minor);
+                   capability.c_str(), version.c_str());
+    text += "driver " + version + "\ncompute_capability " + capability + "\n";
     text += format("sm_count %u\nmin_partition_size %u\ncoscheduled_alignment %u\n", info.sm_count,
                    info.min_partition_size, info.coscheduled_alignment);
 
-    const RawDriver raw(driver);
-    const int device = raw.device(ordinal);
+    const DriverCall<int*, int> get_device(driver, "cuDeviceGet");
+    const DriverCall<std::size_t*, int> get_memory(driver, "cuDeviceTotalMem_v2");
+    const DriverCall<int*, int, int> get_attribute(driver, "cuDeviceGetAttribute");
+    int device = 0;
     std::size_t bytes = 0;
-    check_raw(raw.DeviceTotalMem(&bytes, device), "cuDeviceTotalMem");
+    get_device(&device, ordinal);
+    get_memory(&bytes, device);
     text += format("memory_bytes %zu\n", bytes);
     for (const Attribute& attribute : kAttributes) {
         int value = 0;
-        check_raw(raw.DeviceGetAttribute(&value, attribute.number, device), "cuDeviceGetAttribute");
+        get_attribute(&value, attribute.number, device);
         text += format("%s %d\n", attribute.field, value);
     }
     return text;
 }
 
-// Of a device with fewer SMs than a group there is one atom, which no split gave.
-bool is_no_split(const gcx_device_info& info, const FamilyName& name) {
-    return name.family == GCX_SM_FAMILY_COSCHEDULED && info.sm_count < info.min_partition_size;
-}
-
-std::string sm_line(const char* field, const gcx_resource& atom) {
-    std::array<uint32_t, GCX_MAX_SMS> ids{};
-    uint32_t count = 0;
-    check(gcx_resource_get_sm_ids(&atom, ids.data(), GCX_MAX_SMS, &count));
+std::string sm_line(const char* field, const resource& atom) {
     std::string line = field;
-    for (uint32_t i = 0; i < count; i++)
-        (line += ' ') += std::to_string(ids[i]);
+    for (const uint32_t sm : atom.sm_ids())
+        (line += ' ') += std::to_string(sm);
     return line + "\n";
 }
 
@@ -79,14 +71,18 @@ std::string record_profile(const gcx_driver_info& driver, int32_t device) {
     std::string text = "gcx-profile 1\n# Written by gcx info --record. The lists of SMs are those "
                        "that a kernel saw on each atom.\n";
     text += device_lines(driver, device);
+    const gcx_device_info info = gcx::device(device).info();
     for (const FamilyName& name : family_names) {
-        const auto family = find_family(device, name);
-        if (!family || is_no_split(device_info(device), name))
+        const Family family = find_family(device, name);
+        // A device smaller than a group is one atom, which is not from a split.
+        const bool whole =
+            name.family == gcx::family::coscheduled && info.sm_count < info.min_partition_size;
+        if (!family.unavailable.empty() || whole)
             continue;
-        check(gcx_device_map_sms(device, name.family));
+        gcx::device(device).map_sms(name.family);
         text += "\nfamily " + std::string(name.name) + "\n";
-        for (std::size_t i = 0; i < family->atoms.size(); i++)
-            text += sm_line(i < equal_atoms(*family) ? "group" : "remainder", family->atoms[i]);
+        for (std::size_t i = 0; i < family.atoms.size(); i++)
+            text += sm_line(i < family.equal_atoms() ? "group" : "remainder", family.atoms[i]);
     }
     return text;
 }

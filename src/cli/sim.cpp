@@ -1,9 +1,7 @@
-// gcx sim: what the simulated driver has, and running other programs on it.
-#include "cli/checked.hpp"
-#include "cli/library_message.hpp"
-#include "cli/report.hpp"
-#include "cli/run_command.hpp"
-#include "cli/text.hpp"
+// gcx sim list shows what can be simulated; gcx sim run runs a program on the simulated driver.
+#include "cli/args.hpp"
+#include "cli/driver.hpp"
+#include "cli/run.hpp"
 #include "interpose/exec_plan.hpp"
 
 #include <gcx_sim.h>
@@ -22,74 +20,67 @@
 namespace gcx::cli {
 namespace {
 
-// The functions of libgcx-sim that are used here. Not linked: it has libcuda's symbols too.
+// Functions of libgcx-sim. It is not linked because it has libcuda's symbols.
 struct Simulator {
+    Simulator() {
+        const char* const found = gcx_simulator_path();
+        if (found == nullptr)
+            throw Failure(GCX_ERROR_FILE_NOT_FOUND, plain_message(last_error_message()));
+        // Absolute, because the command that is run may change its folder.
+        path = std::filesystem::absolute(found).lexically_normal().string();
+        void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) {
+            const char* const reason = dlerror();
+            throw Failure(GCX_ERROR_SHARED_OBJECT_INIT_FAILED,
+                          format("can't load the simulated driver: %s", reason));
+        }
+        const auto find = [&]<class Function>(const char* name, Function& function) {
+            function = reinterpret_cast<Function>(dlsym(library, name));
+            if (function == nullptr)
+                throw Failure(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
+                              format("%s lacks %s: it is not the simulated driver of gcx %d.%d",
+                                     path.c_str(), name, GCX_VERSION_MAJOR, GCX_VERSION_MINOR));
+        };
+        find("gcx_sim_gpu_name", gpu_name);
+        find("gcx_sim_gpu_description", gpu_description);
+        find("gcx_sim_driver_name", driver_name);
+        find("gcx_sim_driver_description", driver_description);
+        find("gcx_sim_configure", configure);
+        find("gcx_sim_last_error", last_error);
+        find("gcx_sim_spec", spec);
+    }
+
     std::string path;
-    decltype(&gcx_sim_gpu_name) gpu_name = nullptr;
-    decltype(&gcx_sim_gpu_description) gpu_description = nullptr;
-    decltype(&gcx_sim_driver_name) driver_name = nullptr;
-    decltype(&gcx_sim_driver_description) driver_description = nullptr;
-    decltype(&gcx_sim_configure) configure = nullptr;
-    decltype(&gcx_sim_last_error) last_error = nullptr;
-    decltype(&gcx_sim_spec) spec = nullptr;
+    decltype(&gcx_sim_gpu_name) gpu_name;
+    decltype(&gcx_sim_gpu_description) gpu_description;
+    decltype(&gcx_sim_driver_name) driver_name;
+    decltype(&gcx_sim_driver_description) driver_description;
+    decltype(&gcx_sim_configure) configure;
+    decltype(&gcx_sim_last_error) last_error;
+    decltype(&gcx_sim_spec) spec;
 };
 
-Simulator open_simulator() {
-    const char* const path = gcx_simulator_path();
-    if (path == nullptr)
-        throw Failure(GCX_ERROR_FILE_NOT_FOUND, library_message());
-    void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-        const char* const reason = dlerror();
-        throw Failure(GCX_ERROR_SHARED_OBJECT_INIT_FAILED,
-                      format("can't load the simulated driver: %s", reason));
-    }
-    Simulator simulator;
-    // The command that is run may change its folder.
-    simulator.path = std::filesystem::absolute(path).lexically_normal().string();
-    const auto find = [&]<class Function>(const char* name, Function& function) {
-        function = reinterpret_cast<Function>(dlsym(library, name));
-        if (function == nullptr)
-            throw Failure(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
-                          format("%s lacks %s: it is none of gcx %d.%d's simulated drivers", path,
-                                 name, GCX_VERSION_MAJOR, GCX_VERSION_MINOR));
-    };
-    find("gcx_sim_gpu_name", simulator.gpu_name);
-    find("gcx_sim_gpu_description", simulator.gpu_description);
-    find("gcx_sim_driver_name", simulator.driver_name);
-    find("gcx_sim_driver_description", simulator.driver_description);
-    find("gcx_sim_configure", simulator.configure);
-    find("gcx_sim_last_error", simulator.last_error);
-    find("gcx_sim_spec", simulator.spec);
-    return simulator;
-}
-
-// One list of the simulator, both ways of printing it.
+// Returns one of the simulator's lists as JSON, and adds it to the text.
 Json list(const char* (*name)(std::size_t), const char* (*description)(std::size_t),
           std::string& text) {
-    Json json = Json::array();
+    std::vector<Json> rows;
     for (std::size_t i = 0; name(i) != nullptr; i++) {
-        json.add(Json::object().set("name", name(i)).set("description", description(i)));
+        rows.push_back(Json::object().set("name", name(i)).set("description", description(i)));
         text += format("  %-9s %s\n", name(i), description(i));
     }
-    return json;
+    return Json::array(rows);
 }
 
-std::string default_gpu(const Arguments& arguments) {
-    const auto gpu = arguments.get("--gpu");
-    if (gpu && gpu->empty())
-        throw UsageError("--gpu is empty; gcx sim list shows the GPUs, e.g. --gpu h100");
-    return gpu.value_or("h100");
-}
-
-// GPU@VERSION, as the simulated driver reads it: with a recording's whole path, for the command may
-// change its folder. A wrong one is refused before anything runs.
+// Returns GPU@VERSION as the simulated driver reads it. A recording has its absolute path, since
+// the command may change its folder. Throws UsageError if the driver refuses it.
 std::string read_spec(const Arguments& arguments, const Simulator& simulator) {
-    std::string spec = default_gpu(arguments);
+    std::string spec = arguments.get("--gpu").value_or("h100");
+    if (spec.empty())
+        throw UsageError("--gpu is empty; gcx sim list shows the GPUs, e.g. --gpu h100");
     if (const auto version = arguments.get("--driver")) {
         if (version->starts_with("sim:"))
-            throw UsageError(format("--driver %s: sim run takes the version alone, and the GPU by "
-                                    "itself, e.g. gcx sim run --gpu h100 --driver 13.0 -- gcx info",
+            throw UsageError(format("--driver %s: sim run takes only the version, and the GPU with "
+                                    "--gpu, e.g. gcx sim run --gpu h100 --driver 13.0 -- gcx info",
                                     version->c_str()));
         (spec += '@') += *version;
     }
@@ -100,14 +91,9 @@ std::string read_spec(const Arguments& arguments, const Simulator& simulator) {
     return simulator.spec();
 }
 
-std::string folder_of(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "." : path.substr(0, slash);
-}
-
-// The folder that has libcuda.so.1, the simulated driver under the name that programs open.
+// Puts the folder with libcuda.so.1, the simulated driver by the name that programs open, first.
 void put_libcuda_first(const Simulator& simulator) {
-    const std::string folder = folder_of(simulator.path) + "/libcuda";
+    const std::string folder = std::filesystem::path(simulator.path).replace_filename("libcuda");
     const std::string library = folder + "/libcuda.so.1";
     if (access(library.c_str(), R_OK) != 0)
         throw Failure(GCX_ERROR_FILE_NOT_FOUND,
@@ -118,8 +104,8 @@ void put_libcuda_first(const Simulator& simulator) {
     set_environment("LD_LIBRARY_PATH", any ? folder + ":" + before : folder);
 }
 
-// Takes the auditor of a gcx exec around this command out of the environment, which would put that
-// one's driver in the simulated driver's place.
+// Removes the auditor of a gcx exec around this command from the environment: it would replace the
+// simulated driver with the partition's.
 void leave_partition() {
     if (std::getenv(interpose::kPlanVariable) == nullptr)
         return;
@@ -139,7 +125,7 @@ void leave_partition() {
 } // namespace
 
 Report run_sim_list(const Arguments& /*arguments*/) {
-    const Simulator simulator = open_simulator();
+    const Simulator simulator;
     Report report;
     report.text = "SIMULATED: what gcx's simulated driver can be\nGPUs\n";
     Json gpus = list(simulator.gpu_name, simulator.gpu_description, report.text);
@@ -159,7 +145,7 @@ Report run_sim_run(const Arguments& arguments) {
     if (arguments.operands.empty())
         throw UsageError("there is no command to run; e.g. gcx sim run --gpu h100 --driver 13.0 -- "
                          "gcx info");
-    const Simulator simulator = open_simulator();
+    const Simulator simulator;
     const std::string spec = read_spec(arguments, simulator);
     leave_partition();
     put_libcuda_first(simulator);

@@ -1,6 +1,5 @@
-// A picture of a device's SMs, coloured by partition: for the terminal and as SVG. It shows what
-// was seen and nothing else. The Python package draws the same, in the same words; a test there
-// compares.
+// A map of a device's SMs, coloured by the partitions that they were seen in: for the terminal and
+// as SVG. The Python package draws the same map with the same texts; a test there compares them.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +11,9 @@ namespace gcx::cli {
 
 struct MapPartition {
     std::string name;
-    uint32_t asked = 0; // SMs, or GCX_REST
+    uint32_t requested = 0; // SMs, or GCX_REST
     uint32_t sm_count = 0;
-    std::vector<uint32_t> seen; // ids of its SMs, ascending
+    std::vector<uint32_t> seen; // SM numbers, ascending
 };
 
 struct SmMap {
@@ -22,39 +21,36 @@ struct SmMap {
     std::string device; // "NVIDIA H100 80GB HBM3, CUDA 13.0"
     uint32_t sm_count = 0;
     std::vector<MapPartition> partitions;
-    std::vector<uint32_t> within; // the SMs that the process has, ascending; empty: the device's
+    std::vector<uint32_t> within; // the SMs that the process has, ascending; empty for all
 
-    // Instead of a partition's index.
-    static constexpr int kNobody = -1;
+    // Values instead of a partition's index.
+    static constexpr int kNone = -1;    // seen in no partition
     static constexpr int kSeveral = -2; // seen in more than one partition
-    static constexpr int kOutside = -3; // seen in none, and not among those that the process has
+    static constexpr int kOutside = -3; // not among the SMs that the process has
 
-    // The index of each SM's partition.
+    // Returns the index of each SM's partition.
     std::vector<int> owners() const;
 
     // "108 SMs, all seen".
     static std::string legend(const MapPartition& partition);
-    // Of what is no single partition's, as far as there is any: "24 SMs, seen in no partition".
+    // Returns legends of the cells that belong to no single partition: "24 SMs, seen in no
+    // partition".
     std::vector<std::pair<int, std::string>> unclear_legends() const;
 
-    // The letters in an owner's cells.
+    // Returns the letters in an owner's cells.
     std::string cell_text(int owner) const;
 };
 
-// SMs in a row. A GPC's SMs lie in steps of 16 on an H100, so that rows of 16 show them as columns.
+// SMs in a row. On an H100 the SMs of a GPC are 16 apart, so that rows of 16 show GPCs as columns.
 inline constexpr std::size_t kMapColumns = 16;
 
-// A cell as an owner's: black on one of the terminal's background colours; white on red for
-// several.
+// Colours a cell for the terminal: black on the owner's colour; white on red for several owners.
 std::string painted(const std::string& text, int owner, bool colours);
 
-// A grid of one cell for each SM, and a legend. colours: with the terminal's.
+// Returns a grid with one cell for each SM, and a legend.
 std::string terminal_map(const SmMap& map, bool colours);
 
-// A picture of its own, without outside references.
+// Returns an SVG picture, which refers to no other file.
 std::string svg_map(const SmMap& map);
-
-// Whether standard output wants colours: it is a terminal, no dumb one, and NO_COLOR isn't set.
-bool wants_colours();
 
 } // namespace gcx::cli

@@ -1,80 +1,79 @@
-// gcx split: makes the partitions, runs a kernel in each, and takes everything down again.
-#include "cli/checked.hpp"
-#include "cli/chosen_driver.hpp"
-#include "cli/layout.hpp"
+// gcx plan shows what a split would give; gcx split creates the partitions, runs kernels in them
+// and destroys them.
+#include "cli/driver.hpp"
 #include "cli/partition.hpp"
-#include "cli/report.hpp"
-#include "cli/stopwatch.hpp"
-#include "cli/text.hpp"
+
+#include <chrono>
 
 namespace gcx::cli {
 namespace {
 
-// Of a partition; times in microseconds.
-struct Measured {
-    double context = 0;
-    double stream = 0;
-    double kernel = 0;
-    uint32_t max_cluster_size = 0; // blocks
+class Stopwatch {
+  public:
+    // Returns the microseconds since the start, or since the last call.
+    double lap() {
+        const auto now = std::chrono::steady_clock::now();
+        const std::chrono::duration<double, std::micro> passed = now - start_;
+        start_ = now;
+        return passed.count();
+    }
+
+  private:
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-std::vector<Measured> make_and_run(const Split& made, std::vector<Partition>& partitions) {
-    std::vector<Measured> measured(partitions.size());
+// Microseconds.
+struct Times {
+    double context = 0;
+    double stream = 0;
+};
+
+std::vector<Times> create(Partitions& partitions) {
+    std::vector<Times> times;
     Stopwatch watch;
-    for (std::size_t i = 0; i < partitions.size(); i++) {
-        watch.lap();
-        check(gcx_context_create(&made.groups[i], 1, nullptr, partitions[i].context.out()));
-        measured[i].context = watch.lap();
-        check(gcx_stream_create(partitions[i].context.get(), nullptr, partitions[i].stream.out()));
-        measured[i].stream = watch.lap();
+    for (std::size_t i = 0; i < partitions.list.size(); i++) {
+        Partition& partition = partitions.list[i];
+        partition.context = gcx::context(partitions.groups[i]);
+        const double context = watch.lap();
+        partition.stream = gcx::stream(partition.context);
+        times.push_back({context, watch.lap()});
     }
-    for (std::size_t i = 0; i < partitions.size(); i++) {
-        watch.lap();
-        probe(partitions[i].stream);
-        measured[i].kernel = watch.lap();
-        check(gcx_stream_get_max_cluster_size(partitions[i].stream.get(),
-                                              &measured[i].max_cluster_size));
-    }
-    return measured;
+    return times;
 }
 
-// Destroys the handles, then the green contexts that gcx would keep for the next user.
-gcx_cache_stats take_down(std::vector<Partition>& partitions) {
-    for (Partition& partition : partitions) {
-        partition.stream.destroy();
-        partition.context.destroy();
-    }
-    check(gcx_cache_set_limit(0));
-    gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
-    check(gcx_cache_get_stats(&stats));
-    return stats;
-}
-
-void add_groups(Report& report, const Layout& layout, const Split& made,
-                const std::vector<Partition>& partitions, const std::vector<Measured>& measured) {
-    report.text += "partition  asked  SMs  seen  cluster    context us   stream us   kernel us\n";
-    Json groups = Json::array();
-    for (std::size_t i = 0; i < partitions.size(); i++) {
-        groups.add(Json::object()
-                       .set("requested", count_json(layout.requests[i].sm_count))
-                       .set("sm_count", made.sm_counts[i])
-                       .set("seen", partitions[i].seen)
-                       .set("max_cluster_size", measured[i].max_cluster_size)
-                       .set("context_us", measured[i].context)
-                       .set("stream_us", measured[i].stream)
-                       .set("kernel_us", measured[i].kernel));
+void add_groups(Report& report, const Partitions& partitions, const std::vector<Times>& times) {
+    report.text += "partition  requested  SMs  seen  cluster    context us   stream us\n";
+    std::vector<Json> groups;
+    for (std::size_t i = 0; i < partitions.list.size(); i++) {
+        const Partition& partition = partitions.list[i];
+        const uint32_t cluster = partition.stream.max_cluster_size();
+        groups.push_back(Json::object()
+                             .set("requested", count_json(partition.requested))
+                             .set("sm_count", partition.sm_count)
+                             .set("seen", partition.seen)
+                             .set("max_cluster_size", cluster)
+                             .set("context_us", times[i].context)
+                             .set("stream_us", times[i].stream));
         report.text +=
-            format("%-9s  %5s  %3u  %4zu  %7u  %12.1f %11.1f %11.1f\n", partition_name(i).c_str(),
-                   count_text(layout.requests[i].sm_count).c_str(), made.sm_counts[i],
-                   partitions[i].seen.size(), measured[i].max_cluster_size, measured[i].context,
-                   measured[i].stream, measured[i].kernel);
+            format("%-9s  %9s  %3u  %4zu  %7u  %12.1f %11.1f\n", partition_name(i).c_str(),
+                   count_text(partition.requested).c_str(), partition.sm_count,
+                   partition.seen.size(), cluster, times[i].context, times[i].stream);
     }
-    report.text += format("remainder         %3u\n", made.remainder_sm_count);
-    report.text += "the first context's time includes making the device's primary context\n";
-    report.json.set("groups", std::move(groups)).set("remainder", made.remainder_sm_count);
+    report.text += format("remainder             %3u\n", partitions.remainder);
+    report.text += "the first context's time includes creating the device's primary context\n";
+    report.json.set("groups", Json::array(groups)).set("remainder", partitions.remainder);
 }
 
-void add_take_down(Report& report, const gcx_cache_stats& stats, double microseconds) {
+// Destroys the handles, then the green contexts that gcx caches.
+void destroy(Report& report, Partitions& partitions) {
+    Stopwatch watch;
+    for (Partition& partition : partitions.list) {
+        partition.stream.close();
+        partition.context.close();
+    }
+    set_cache_limit(0);
+    const gcx_cache_stats stats = cache_stats();
+    const double time = watch.lap();
     const bool released = stats.in_use == 0 && stats.kept == 0;
     if (!released)
         report.problems.push_back(format("%u green contexts are still in use and %u are kept after "
@@ -82,10 +81,10 @@ void add_take_down(Report& report, const gcx_cache_stats& stats, double microsec
                                          stats.in_use, stats.kept));
     report.text += format("%s in %.1f us; green contexts: %llu made, %llu destroyed, %u in use, %u "
                           "kept\n",
-                          released ? "everything taken down" : "taken down in part", microseconds,
+                          released ? "everything taken down" : "taken down in part", time,
                           static_cast<unsigned long long>(stats.misses),
                           static_cast<unsigned long long>(stats.evicted), stats.in_use, stats.kept);
-    report.json.set("take_down_us", microseconds)
+    report.json.set("take_down_us", time)
         .set("released", released)
         .set("cache", Json::object()
                           .set("in_use", stats.in_use)
@@ -98,28 +97,51 @@ void add_take_down(Report& report, const gcx_cache_stats& stats, double microsec
 
 } // namespace
 
+Report run_plan(const Arguments& arguments) {
+    const Layout layout = read_layout(arguments);
+    const gcx_driver_info driver = open_driver(arguments);
+    const auto [sm_counts, remainder] =
+        gcx::device(layout.device).sms().plan(layout.requests, layout.flags());
+
+    Report report;
+    report.text = banner(driver) + layout.line() + "partition  requested  SMs\n";
+    std::vector<Json> groups;
+    for (std::size_t i = 0; i < sm_counts.size(); i++) {
+        const uint32_t requested = layout.requests[i].sm_count;
+        groups.push_back(
+            Json::object().set("requested", count_json(requested)).set("sm_count", sm_counts[i]));
+        report.text += format("%-9s  %9s  %3u%s\n", partition_name(i).c_str(),
+                              count_text(requested).c_str(), sm_counts[i],
+                              requested != rest && sm_counts[i] != requested ? "  rounded up" : "");
+    }
+    report.text += format("remainder             %3u\n", remainder);
+    report.json =
+        layout.json(driver).set("groups", Json::array(groups)).set("remainder", remainder);
+    return report;
+}
+
 Report run_split(const Arguments& arguments) {
     const Layout layout = read_layout(arguments);
     const gcx_driver_info driver = open_driver(arguments);
-    const gcx_resource whole = device_sms(layout.device);
+    static_cast<void>(gcx::device(layout.device).sms()); // starts the driver
 
     Stopwatch watch;
-    const Split made = split(whole, layout);
+    Partitions partitions = split_device(layout);
     const double split_us = watch.lap();
-    std::vector<Partition> partitions(made.groups.size());
-    const std::vector<Measured> measured = make_and_run(made, partitions);
-
-    Report report;
-    report.problems = verify(layout, made, partitions).problems;
-    report.json = report_start(driver);
-    set_layout(report.json, layout);
-    report.json.set("split_us", split_us);
-    report.text = banner(driver) + layout_line(layout) + format("split in %.1f us\n", split_us);
-    add_groups(report, layout, made, partitions, measured);
+    const std::vector<Times> times = create(partitions);
     watch.lap();
-    const gcx_cache_stats stats = take_down(partitions);
-    add_take_down(report, stats, watch.lap());
-    report.text += times_note(driver);
+    Report report;
+    report.problems = verify_partitions(layout, partitions).problems;
+    const double kernels_us = watch.lap();
+
+    report.json = layout.json(driver).set("split_us", split_us).set("kernels_us", kernels_us);
+    report.text =
+        banner(driver) + layout.line() +
+        format("split in %.1f us, kernels in all partitions in %.1f us\n", split_us, kernels_us);
+    add_groups(report, partitions, times);
+    destroy(report, partitions);
+    if (driver.simulated != 0)
+        report.text += std::string(simulated_times) + "\n";
     return report;
 }
 

@@ -1,114 +1,129 @@
 // gcx verify: shows on which SMs each partition's kernels really run.
-#include "cli/around.hpp"
-#include "cli/checked.hpp"
-#include "cli/chosen_driver.hpp"
-#include "cli/files.hpp"
-#include "cli/layout.hpp"
-#include "cli/mps.hpp"
+#include "cli/driver.hpp"
 #include "cli/partition.hpp"
-#include "cli/report.hpp"
 #include "cli/sm_map.hpp"
-#include "cli/text.hpp"
+#include "interpose/exec_plan.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <optional>
 
 namespace gcx::cli {
 namespace {
 
-// All contexts are alive before the first probe, as they would be in use.
-std::vector<Partition> make(const Split& made) {
-    std::vector<Partition> partitions(made.groups.size());
-    for (std::size_t i = 0; i < partitions.size(); i++) {
-        check(gcx_context_create(&made.groups[i], 1, nullptr, partitions[i].context.out()));
-        check(gcx_stream_create(partitions[i].context.get(), nullptr, partitions[i].stream.out()));
+// The partition of a device that a gcx exec gives to this process.
+struct OuterPartition {
+    uint32_t planned_sm_count = 0;
+    uint32_t visible_sm_count = 0; // SMs that this process can divide
+    std::vector<uint32_t> seen;    // SMs that a kernel saw in all of it, ascending
+
+    // Whether the process has more SMs than the plan in its environment names.
+    bool left() const { return visible_sm_count > planned_sm_count; }
+
+    std::string problem(int32_t device) const {
+        if (left())
+            return format(
+                "%s gives this process %u SMs of device %d, and it has %u: it isn't in the "
+                "partition of gcx exec. A program that gcx exec runs must leave LD_AUDIT in the "
+                "environment of programs that it starts",
+                interpose::kPlanVariable, planned_sm_count, device, visible_sm_count);
+        if (seen.size() != visible_sm_count)
+            return format("the partition of gcx exec has %u SMs of device %d, and kernels in it "
+                          "were seen on %zu (%s)",
+                          visible_sm_count, device, seen.size(), ranges(seen).c_str());
+        return "";
     }
-    return partitions;
+
+    // numbers: whether SM numbers are the device's.
+    std::string text(bool numbers) const {
+        if (left())
+            return "";
+        return format("inside gcx exec: this process has %s of the device%s%s\n",
+                      count_of(visible_sm_count, "SM").c_str(), numbers ? ": " : "",
+                      numbers ? ranges(seen).c_str() : "");
+    }
+
+    Json json() const {
+        return Json::object()
+            .set("planned", planned_sm_count)
+            .set("sm_count", visible_sm_count)
+            .set("seen", seen);
+    }
+};
+
+// Returns the partition that this process runs in, and runs a kernel in it. Returns nothing if no
+// gcx exec divides the device.
+std::optional<OuterPartition> outer_partition(int32_t device) {
+    const char* const text = std::getenv(interpose::kPlanVariable);
+    if (text == nullptr)
+        return std::nullopt;
+    interpose::Plan plan;
+    try {
+        plan = interpose::read_plan(text);
+    } catch (const interpose::PlanError&) {
+        return std::nullopt; // inside gcx exec, no driver opens with such a plan
+    }
+    const interpose::DevicePart* const part = plan.find(gcx::device(device).info().uuid);
+    if (part == nullptr)
+        return std::nullopt;
+    const resource all = gcx::device(device).sms();
+    OuterPartition outer;
+    outer.planned_sm_count = part->sm_count;
+    outer.visible_sm_count = all.sm_count();
+    if (!outer.left())
+        outer.seen = stream(context(all)).sm_ids();
+    return outer;
 }
 
-SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Split& made,
-             const std::vector<Partition>& partitions, const std::optional<AroundPartition>& around,
-             bool ok) {
-    const gcx_device_info device = device_info(layout.device);
-    const uint32_t sm_count = resource_info(device_sms(layout.device)).sm_count;
+SmMap map_of(const gcx_driver_info& driver, const Layout& layout, const Partitions& partitions,
+             const std::optional<OuterPartition>& outer, bool ok) {
     SmMap map;
-    map.title = count_of(partitions.size(), "partition") + " of " + count_of(sm_count, "SM") +
-                (ok ? ": as promised" : ": NOT as promised");
-    map.device = std::string(device.name) + ", CUDA " + version_text(driver.version);
-    if (around && !around->left())
-        map.within = around->seen;
+    map.title = count_of(partitions.list.size(), "partition") + " of " +
+                count_of(partitions.available, "SM") + (ok ? ": as promised" : ": NOT as promised");
+    map.device = gcx::device(layout.device).name() + ", CUDA " + version_text(driver.version);
+    if (outer && !outer->left())
+        map.within = outer->seen;
     else
-        map.sm_count = sm_count;
-    for (std::size_t i = 0; i < partitions.size(); i++)
-        map.partitions.push_back({partition_name(i), layout.requests[i].sm_count, made.sm_counts[i],
-                                  partitions[i].seen});
+        map.sm_count = partitions.available;
+    for (std::size_t i = 0; i < partitions.list.size(); i++) {
+        const Partition& partition = partitions.list[i];
+        map.partitions.push_back(
+            {partition_name(i), partition.requested, partition.sm_count, partition.seen});
+    }
     return map;
 }
 
-void fill_json(Report& report, const Layout& layout, const Split& made,
-               const std::vector<Partition>& partitions, const Proof& proof) {
-    Json groups = Json::array();
-    for (std::size_t i = 0; i < partitions.size(); i++)
-        groups.add(Json::object()
-                       .set("requested", count_json(layout.requests[i].sm_count))
-                       .set("sm_count", made.sm_counts[i])
-                       .set("seen", partitions[i].seen));
-    Json problems = Json::array();
-    for (const std::string& problem : report.problems)
-        problems.add(problem);
-    report.json.set("ok", report.problems.empty());
-    set_layout(report.json, layout);
-    report.json.set("groups", std::move(groups))
-        .set("overlap", proof.virtual_sm_numbers ? Json() : Json(proof.overlap_count))
-        .set("remainder", made.remainder_sm_count)
-        .set("problems", std::move(problems))
-        .set("virtual_sm_numbers", proof.virtual_sm_numbers)
-        .set("shared_by_all", proof.shared_by_all);
-}
-
-// SMs that partitions were seen on, and the gcx exec around this process was not.
-std::vector<std::string> problems_outside(const AroundPartition& around,
-                                          const std::vector<Partition>& partitions) {
-    std::vector<std::string> problems;
-    for (std::size_t i = 0; i < partitions.size(); i++) {
+// Adds what contradicts the gcx exec around this process.
+void compare_with_outer(Verification& found, const OuterPartition& outer, const Layout& layout,
+                        const Partitions& partitions) {
+    if (std::string problem = outer.problem(layout.device); !problem.empty())
+        return found.add(std::move(problem));
+    for (std::size_t i = 0; i < partitions.list.size() && !found.virtual_sm_numbers; i++) {
         std::vector<uint32_t> outside;
-        std::ranges::set_difference(partitions[i].seen, around.seen, std::back_inserter(outside));
+        std::ranges::set_difference(partitions.list[i].seen, outer.seen,
+                                    std::back_inserter(outside));
         if (!outside.empty())
-            problems.push_back(
-                format("partition %s: its kernels were seen outside of the partition "
-                       "of gcx exec: %s",
-                       partition_name(i).c_str(), ranges(outside).c_str()));
+            found.add(format("partition %s: its kernels were seen outside of the partition of gcx "
+                             "exec: %s",
+                             partition_name(i).c_str(), ranges(outside).c_str()));
     }
-    return problems;
 }
 
-std::vector<std::string> around_problems(const std::optional<AroundPartition>& around,
-                                         const Layout& layout,
-                                         const std::vector<Partition>& partitions,
-                                         bool virtual_numbers) {
-    if (!around)
-        return {};
-    if (std::string problem = around_problem(*around, layout.device); !problem.empty())
-        return {std::move(problem)};
-    return virtual_numbers ? std::vector<std::string>() : problems_outside(*around, partitions);
-}
-
-std::string conclusion(std::size_t problems, bool inside, bool virtual_numbers) {
-    if (problems != 0)
-        return "FAILED: " + count_of(problems, "problem") + "\n";
-    if (virtual_numbers)
+std::string conclusion(const Verification& found, bool inside) {
+    if (found.problem_count != 0)
+        return "FAILED: " + count_of(found.problem_count, "problem") + "\n";
+    if (found.virtual_sm_numbers)
         return "ok, as far as can be seen: each partition ran on as many SMs as promised. Under "
-               "MPS "
-               "SM numbers\nare virtual, each partition's from 0: they don't tell which SMs those "
-               "are, nor whether another\npartition or process has them\n";
+               "MPS SM numbers\nare virtual, each partition's from 0: they don't tell which SMs "
+               "those are, nor whether another\npartition or process has them\n";
     if (inside)
         return "ok: each partition ran on as many SMs as promised, no SM is in two, and all are of "
                "the\npartition of gcx exec\n";
     return "ok: each partition ran on as many SMs as promised, and no SM is in two\n";
 }
 
-// In the place of a map, which virtual numbers can't fill.
+// Replaces the map where SM numbers are virtual.
 std::string legends(const SmMap& map) {
     std::string text;
     for (const MapPartition& partition : map.partitions)
@@ -116,39 +131,57 @@ std::string legends(const SmMap& map) {
     return text;
 }
 
+Json json_of(const gcx_driver_info& driver, const Layout& layout, const Partitions& partitions,
+             const Verification& found, const std::optional<OuterPartition>& outer) {
+    const auto group = [](const Partition& partition) {
+        return Json::object()
+            .set("requested", count_json(partition.requested))
+            .set("sm_count", partition.sm_count)
+            .set("seen", partition.seen);
+    };
+    return report_start(driver)
+        .set("ok", found.problems.empty())
+        .set("device", layout.device)
+        .set("family", layout.family->name)
+        .set("groups", Json::array(partitions.list, group))
+        .set("overlap", found.virtual_sm_numbers ? Json() : Json(found.overlap_count))
+        .set("remainder", partitions.remainder)
+        .set("problems", found.problems)
+        .set("virtual_sm_numbers", found.virtual_sm_numbers)
+        .set("shared_by_all", found.shared_by_all)
+        .set("inside_exec", outer ? outer->json() : Json());
+}
+
 } // namespace
 
 Report run_verify(const Arguments& arguments) {
     const Layout layout = read_layout(arguments);
-    const auto svg = arguments.get("--svg");
-    if (svg && svg->empty())
-        throw UsageError("--svg is empty; give the file to write, e.g. --svg sms.svg");
+    const auto svg = arguments.file("--svg", "sms.svg");
     const gcx_driver_info driver = open_driver(arguments);
-    if (svg && virtual_sm_numbers(layout.device))
+    if (svg && mps_info(layout.device).state == mps_state::on)
         throw Failure(GCX_ERROR_NOT_SUPPORTED,
                       "--svg: under MPS SM numbers are virtual, so there is no map of SMs to draw; "
                       "gcx verify without it counts them");
-    const std::optional<AroundPartition> around = partition_around(layout.device);
-    const Split made = split(device_sms(layout.device), layout);
-    std::vector<Partition> partitions = make(made);
-    Proof proof = verify(layout, made, partitions);
-    const bool virtual_numbers = proof.virtual_sm_numbers;
-    // SMs that all partitions of the process share are named already.
-    if (proof.shared_by_all.empty()) {
-        for (std::string& problem : around_problems(around, layout, partitions, virtual_numbers))
-            proof.add(std::move(problem));
+    const std::optional<OuterPartition> outer = outer_partition(layout.device);
+    Partitions partitions = split_device(layout);
+    for (std::size_t i = 0; i < partitions.list.size(); i++) {
+        partitions.list[i].context = gcx::context(partitions.groups[i]);
+        partitions.list[i].stream = gcx::stream(partitions.list[i].context);
     }
+    Verification found = verify_partitions(layout, partitions);
+    // SMs that all partitions of the process share are a problem that is named already.
+    if (outer && found.shared_by_all.empty())
+        compare_with_outer(found, *outer, layout, partitions);
 
     Report report;
-    report.problems = proof.problems;
-    const SmMap map = map_of(driver, layout, made, partitions, around, proof.problem_count == 0);
-    report.json = report_start(driver);
-    fill_json(report, layout, made, partitions, proof);
-    report.json.set("inside_exec", around_json(around));
-    report.text = banner(driver) + layout_line(layout) +
-                  (around ? around_text(*around, !virtual_numbers) : "") +
-                  (virtual_numbers ? legends(map) : terminal_map(map, wants_colours()));
-    report.text += conclusion(proof.problem_count, around.has_value(), virtual_numbers);
+    report.problems = found.problems;
+    const SmMap map = map_of(driver, layout, partitions, outer, found.problem_count == 0);
+    report.json = json_of(driver, layout, partitions, found, outer);
+    report.text = banner(driver) + layout.line();
+    if (outer)
+        report.text += outer->text(!found.virtual_sm_numbers);
+    report.text += found.virtual_sm_numbers ? legends(map) : terminal_map(map, wants_colours());
+    report.text += conclusion(found, outer.has_value());
     if (svg) {
         write_file(*svg, svg_map(map));
         report.text += "wrote " + visible(*svg) + "\n";

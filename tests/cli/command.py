@@ -41,11 +41,10 @@ def program() -> str:
 
 
 def environment(more: Env) -> dict[str, str]:
-    """The environment without what changes the command's output, and with what a test wants."""
-    strange = ("GCX_", "CUDA_", "NVIDIA_VISIBLE_DEVICES", "NO_COLOR", "LD_LIBRARY_PATH")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
-    # A sanitizer or an uninstalled build may need to say where the simulation lies; and no test
-    # may use the folder of the user who runs it.
+    """Returns the environment without variables that change the output, and with more."""
+    removed = ("GCX_", "CUDA_", "NVIDIA_VISIBLE_DEVICES", "NO_COLOR", "LD_LIBRARY_PATH")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(removed)}
+    # An uninstalled build may name its simulator here, and no test may use the user's folder.
     for name in ("GCX_SIM_LIBRARY", "GCX_RESERVATION_DIR"):
         if name in os.environ:
             kept[name] = os.environ[name]
@@ -68,7 +67,7 @@ def gcx(*words: str, driver: str | None = H100, env: Env | None = None) -> Done:
 
 
 def succeed(*words: str, driver: str | None = H100, env: Env | None = None) -> str:
-    """Runs the command, which must succeed without a complaint, and returns its output."""
+    """Runs the command, which must succeed and print no message, and returns its output."""
     done = gcx(*words, driver=driver, env=env)
     assert (done.returncode, done.stderr) == (0, ""), (words, done)
     return done.stdout
@@ -83,7 +82,7 @@ def succeed_json(*words: str, driver: str | None = H100, env: Env | None = None)
 
 def fail(*words: str, status: int = 1, driver: str | None = H100, env: Env | None = None) -> str:
     """Runs the command, which must fail with that status and print nothing on standard output.
-    Returns what it says on standard error."""
+    Returns its standard error."""
     done = gcx(*words, driver=driver, env=env)
     assert (done.returncode, done.stdout) == (status, ""), (words, done)
     assert done.stderr.startswith("gcx"), done.stderr
@@ -93,7 +92,7 @@ def fail(*words: str, status: int = 1, driver: str | None = H100, env: Env | Non
 def fail_json(
     *words: str, status: int = 1, driver: str | None = H100, env: Env | None = None
 ) -> tuple[Json, str]:
-    """The same with --json: the whole document, and standard error, which says the same."""
+    """The same with --json. Returns the document and standard error, which has the same message."""
     done = gcx(*words, "--json", driver=driver, env=env)
     assert done.returncode == status, (words, done)
     value = json.loads(done.stdout)

@@ -1,7 +1,9 @@
-"""A process that publishes leases: publisher.py LIBRARY PROCESS [NAME:SMS[:OWN]]... Each lease has
-one stream; one with OWN is shared, but for so many SMs; one that begins with wait: waits; one that
-begins with reservation: is held across processes, in place of a lease. Says "ready", then does each line
-of its input: resize INDEX SMS, or stop. Ends with its input."""
+"""A process that publishes leases: publisher.py LIBRARY PROCESS [NAME:SMS[:EXCLUSIVE]]...
+
+Each lease has one stream. A lease with EXCLUSIVE is shared except for that many SMs. The prefix
+wait: waits for the lease in a thread; the prefix reservation: acquires a reservation instead of a
+lease. Prints "ready", then runs each line of its input, resize INDEX SMS or stop, and ends with it.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +58,14 @@ def checked(result: int) -> None:
 
 
 def sm_count(text: str) -> int:
-    """A number of SMs, or GCX_REST for "rest"."""
+    """Returns a count of SMs, GCX_REST for "rest"."""
     return 0xFFFFFFFF if text == "rest" else int(text)
 
 
 def acquire(words: str, waits: bool = False) -> ctypes.c_void_p:
-    name, count, *own = words.split(":")
-    params = Params(ctypes.sizeof(Params), len(own), name=os.fsencode(name))
-    params.exclusive_sm_count = int(own[0]) if own else 0
+    name, count, *exclusive = words.split(":")
+    params = Params(ctypes.sizeof(Params), len(exclusive), name=os.fsencode(name))
+    params.exclusive_sm_count = int(exclusive[0]) if exclusive else 0
     params.timeout_ms = 0xFFFFFFFF if waits else 0
     lease = ctypes.c_void_p()
     checked(
@@ -78,10 +80,10 @@ def reservation(words: str, waits: bool = False) -> None:
     name, count = words.removeprefix("reservation:").split(":")
     params = ReservationParams(ctypes.sizeof(ReservationParams), name=os.fsencode(name))
     params.timeout_ms = 0xFFFFFFFF if waits else 0
-    held = ctypes.c_void_p()
+    handle = ctypes.c_void_p()
     checked(
         library.gcx_reservation_acquire(
-            0, sm_count(count), ctypes.byref(params), ctypes.byref(held)
+            0, sm_count(count), ctypes.byref(params), ctypes.byref(handle)
         )
     )
 
@@ -91,8 +93,8 @@ checked(library.gcx_publish_start(os.fsencode(sys.argv[2])))
 for words in sys.argv[3:]:
     if words.startswith("wait:"):
         waiting = (words.removeprefix("wait:"), True)
-        take = reservation if waiting[0].startswith("reservation:") else acquire
-        threading.Thread(target=take, args=waiting, daemon=True).start()
+        acquire_one = reservation if waiting[0].startswith("reservation:") else acquire
+        threading.Thread(target=acquire_one, args=waiting, daemon=True).start()
         time.sleep(0.2)
     elif words.startswith("reservation:"):
         reservation(words)

@@ -11,21 +11,20 @@ from pathlib import Path
 
 from .command import H100, environment, program
 
-# What docs/command.md shows.
-SHOWN = [
+# Shown in docs/command.md.
+LEASES = [
     ("engine", "decode:32", "prefill:76", "wait:batch:48"),
     ("notebook", "probe:24:8"),
 ]
 
-# The same of reservations, in processes that publish too.
-HELD = [
+RESERVATIONS = [
     ("trainer", "reservation:train:108"),
     ("server", "reservation:decode:24", "wait:reservation:batch:48"),
 ]
 
 
 def library() -> str:
-    """The libgcx that the command uses."""
+    """Returns the libgcx that the command uses."""
     done = subprocess.run(["ldd", program()], capture_output=True, text=True, check=True)
     found = re.search(r"libgcx\.so\.\d+ => (\S+)", done.stdout)
     assert found is not None, done.stdout
@@ -60,7 +59,7 @@ class Publisher:
 
 @contextmanager
 def publishers(folder: Path, *all_words: tuple[str, ...]) -> Iterator[list[Publisher]]:
-    """One after the other, which is the order in which they are listed."""
+    """Starts one after the other, which is the order in which they are listed."""
     started: list[Publisher] = []
     try:
         for words in all_words:

@@ -1,4 +1,4 @@
-"""gcx bench: that it measures both sides, and that gcx's memory is flat."""
+"""gcx bench measures both sides, and gcx's memory stays flat."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .command import DRIVERS, H100, SM_COUNTS, fail, fail_json, succeed, succeed
 MEASURED = ["resource query", "first context", "context made before", "2 contexts, 2 streams"]
 
 
-def test_schema() -> None:
+def test_bench_json_has_both_sides_and_the_memory() -> None:
     bench = succeed_json("bench", "--rounds", "100")
     assert bench["simulated"] is True
     assert bench["device"] == 0
@@ -32,13 +32,13 @@ def test_schema() -> None:
     assert memory["difference_bytes"] == 0
 
 
-def test_the_raw_calls_lose_memory() -> None:
-    """Two green contexts a round, 4 MiB each: what gcx's kept contexts avoid."""
+def test_driver_calls_lose_memory_each_round() -> None:
+    """Two green contexts a round, 4 MiB each, which gcx avoids by caching contexts."""
     lost = succeed_json("bench", "--rounds", "100")["memory"]["driver_bytes_per_round"]
     assert lost >= 2 * 4 * 1024 * 1024
 
 
-def test_text() -> None:
+def test_bench_text_names_each_measurement() -> None:
     text = succeed("bench", "--rounds", "50")
     assert text.startswith("SIMULATED")
     assert "say nothing about a GPU" in text
@@ -48,16 +48,16 @@ def test_text() -> None:
 
 @pytest.mark.parametrize("gpu", SM_COUNTS)
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_every_machine(gpu: str, driver: str) -> None:
+def test_bench_on_every_machine_keeps_memory_flat(gpu: str, driver: str) -> None:
     bench = succeed_json("bench", "--rounds", "3", driver=f"sim:{gpu}@{driver}")
     assert bench["memory"]["difference_bytes"] == 0
 
 
-def test_ten_thousand_rounds_leave_the_memory_flat() -> None:
+def test_bench_ten_thousand_rounds_keep_memory_flat() -> None:
     assert succeed_json("bench", "--rounds", "10000")["memory"]["difference_bytes"] == 0
 
 
-def test_devices() -> None:
+def test_bench_device_option_selects_the_device() -> None:
     machine = "sim:h100,orin@13.0"
     bench = succeed_json("bench", "--rounds", "3", "--device", "1", driver=machine)
     assert bench["device"] == 1
@@ -65,8 +65,8 @@ def test_devices() -> None:
     assert document["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"
 
 
-def test_a_driver_in_a_deep_folder(tmp_path: Path) -> None:
-    """gcx.h has 255 characters for its path; the command's own driver calls need all of it."""
+def test_bench_and_record_find_a_driver_with_a_long_path(tmp_path: Path) -> None:
+    """The library reports 255 characters of the path; the driver's own calls need all of it."""
     folder = tmp_path.joinpath(*["folder" * 20] * 3)
     folder.mkdir(parents=True)
     library = folder / "libgcx-sim.so"
@@ -76,6 +76,6 @@ def test_a_driver_in_a_deep_folder(tmp_path: Path) -> None:
         succeed("info", "--record", str(tmp_path / "gpu.profile"), driver=driver, env=env)
 
 
-def test_driver_call_that_fails() -> None:
+def test_bench_failing_driver_call_is_named() -> None:
     message = fail("bench", "--rounds", "3", env={"GCX_SIM_FAIL": "cuGreenCtxCreate:2:2"})
     assert "cuGreenCtxCreate" in message

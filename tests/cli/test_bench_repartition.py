@@ -1,4 +1,4 @@
-"""gcx bench repartition: what changes cost, by the simulated clock."""
+"""gcx bench repartition, by the simulated clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def rows(*words: str, driver: str = "sim:h200@13.0") -> dict[str, Json]:
     return {row["name"]: row for row in document["measurements"]}
 
 
-def test_schema() -> None:
+def test_repartition_json_has_every_measurement() -> None:
     measured = rows("--rounds", "100")
     assert list(measured) == [
         "acquire and release",
@@ -32,7 +32,7 @@ def test_schema() -> None:
         assert row["ratio"] == pytest.approx(expected, rel=1e-3)
 
 
-def test_a_change_waits_for_nobody_and_the_driver_does() -> None:
+def test_repartition_resize_does_not_wait_for_running_kernels() -> None:
     measured = rows("--rounds", "200")
     idle = measured["resize two leases, idle"]
     busy = measured["resize two leases, beside a busy third"]
@@ -43,7 +43,7 @@ def test_a_change_waits_for_nobody_and_the_driver_does() -> None:
         assert 1 < measured[name]["ratio"] < 1.5
 
 
-def test_one_lease_costs_less_than_two() -> None:
+def test_repartition_one_lease_costs_less_than_two() -> None:
     measured = rows("--rounds", "50")
     one = measured["resize one lease, idle"]
     two = measured["resize two leases, idle"]
@@ -52,7 +52,7 @@ def test_one_lease_costs_less_than_two() -> None:
     assert one["beside"]["median_us"] == two["beside"]["median_us"] > 1000
 
 
-def test_text() -> None:
+def test_repartition_text_names_each_measurement() -> None:
     text = succeed("bench", "repartition", "--rounds", "50")
     assert text.startswith("SIMULATED")
     assert "resize one lease, idle" in text
@@ -62,11 +62,11 @@ def test_text() -> None:
 
 @pytest.mark.parametrize("gpu", SM_COUNTS)
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_every_machine(gpu: str, driver: str) -> None:
+def test_repartition_runs_on_every_machine(gpu: str, driver: str) -> None:
     assert len(rows("--rounds", "2", driver=f"sim:{gpu}@{driver}")) == 6
 
 
-def test_failures() -> None:
+def test_repartition_failing_driver_call_is_named() -> None:
     message = fail("bench", "repartition", env={"GCX_SIM_FAIL": "cuGreenCtxCreate:3:2"})
     assert "cuGreenCtxCreate" in message
     failed, _ = fail_json("bench", "repartition", "--device", "1")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .command import H100, environment, program
-from .publishing import HELD, SHOWN, publishers
+from .publishing import LEASES, RESERVATIONS, publishers
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = ROOT / "docs" / "command.md"
@@ -19,7 +19,7 @@ SEPARATOR = "=== end of the output ==="
 
 
 def transcripts() -> list[list[tuple[str, str]]]:
-    """Each block that begins with a prompt: its commands, and what each is said to print."""
+    """Returns each block that begins with a prompt: its commands with their expected output."""
     blocks: list[list[tuple[str, str]]] = []
     inside = False
     for line in MANUAL.read_text().splitlines():
@@ -37,10 +37,10 @@ def transcripts() -> list[list[tuple[str, str]]]:
 
 
 def comparable(text: str) -> str:
-    """Without what differs from run to run and from build to build: times, columns, the path of
-    the library, the headers."""
+    """Returns the text without what differs between runs and builds: times, column widths, the
+    path of the library, the headers."""
     text = re.sub(r"\S*/libgcx-sim\.so", "LIBRARY", text)
-    text = re.sub(r"(held in|Holds of) /\S+;", r"\1 FOLDER;", text)
+    text = re.sub(r"(reserved in|Reservations in) /\S+;", r"\1 FOLDER;", text)
     text = re.sub(r'(headers of CUDA|"header_version":) "?[\d.]+', r"\1 HEADERS", text)
     text = re.sub(r"\d+\.\d+", "NUMBER", text)
     text = re.sub(r"(engine|notebook) +\d+", r"\1 PID", text)
@@ -49,13 +49,15 @@ def comparable(text: str) -> str:
 
 
 @pytest.mark.parametrize("block", transcripts(), ids=lambda block: block[0][0])
-def test_transcript(block: list[tuple[str, str]], tmp_path: Path) -> None:
+def test_docs_transcript_is_what_the_command_prints(
+    block: list[tuple[str, str]], tmp_path: Path
+) -> None:
     script = f'gcx() {{ "{program()}" "$@"; }}\n'
     for command, _ in block:
         script += f"{command}\nstatus=$?\necho '{SEPARATOR}'\n(exit $status)\n"
     path = f"{Path(program()).parent}:/usr/local/bin:/usr/bin:/bin"
     texts = "".join(output for _, output in block)
-    shown = SHOWN if "engine" in texts else HELD if "decode" in texts else []
+    shown = LEASES if "engine" in texts else RESERVATIONS if "decode" in texts else []
     with publishers(tmp_path, *shown):
         done = subprocess.run(
             ["bash", "-c", script],
@@ -75,17 +77,17 @@ def test_transcript(block: list[tuple[str, str]], tmp_path: Path) -> None:
             assert comparable(output) == comparable(expected), command
 
 
-def test_there_are_transcripts() -> None:
+def test_docs_have_a_transcript_of_each_command() -> None:
     commands = [command for block in transcripts() for command, _ in block]
-    for wanted in ["info", "plan", "split", "verify", "bench", "ps", "top", "sim list", "sim run"]:
-        assert any(f"gcx {wanted}" in command for command in commands), wanted
+    for name in ["info", "plan", "split", "verify", "bench", "ps", "top", "sim list", "sim run"]:
+        assert any(f"gcx {name}" in command for command in commands), name
 
 
 @pytest.mark.parametrize(
     "page", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda page: page.name
 )
-def test_pages_are_no_wider_than_a_screen(page: Path) -> None:
-    """But for what can't be folded: tables, what a command prints, pictures."""
+def test_docs_lines_fit_the_width(page: Path) -> None:
+    """Except lines that can't be folded: tables, output, pictures."""
     wide = [
         f"{page.name}:{number}: {len(line)} columns"
         for number, line in enumerate(page.read_text().splitlines(), 1)

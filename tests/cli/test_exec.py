@@ -1,4 +1,4 @@
-"""gcx exec: programs that know nothing of gcx, in a part of the simulated GPU."""
+"""gcx exec: programs without gcx on a part of the simulated GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TWO = "sim:h100,a100@13.0"
 
 @pytest.fixture(autouse=True)
 def own_reservations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Holds of this test, which meet nobody else's."""
+    """A private folder for the reservations of this test."""
     folder = tmp_path / "runtime"
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("GCX_RESERVATION_DIR", str(folder))
@@ -55,21 +55,21 @@ def inside(*words: str, sms: str = "24", driver: str = "sim:h100@13.0") -> Done:
     return gcx("exec", "--sms", sms, "--", *words, driver=driver)
 
 
-def told(done: Done) -> str:
-    """What the program printed, which was well and had the one line of gcx exec before."""
+def output(done: Done) -> str:
+    """Returns what the program printed; it succeeded, and gcx exec printed its one line."""
     assert done.returncode == 0, done
     assert done.stderr.startswith("gcx exec: SIMULATED: "), done
     assert done.stderr.count("\n") == 1, done
     return done.stdout.strip()
 
 
-def test_the_line(unaware: str, own_reservations: Path) -> None:
+def test_exec_announces_sms_and_reservation(unaware: str, own_reservations: Path) -> None:
     done = inside(unaware)
     assert done.stdout == "24\n"
     assert done.stderr == (
         f"gcx exec: SIMULATED: {unaware} has 24 of the 132 SMs of device 0 "
-        f"(NVIDIA H100 80GB HBM3); held in {own_reservations}; without MPS, processes take turns on all "
-        "SMs\n"
+        f"(NVIDIA H100 80GB HBM3); reserved in {own_reservations}; without MPS, processes take "
+        "turns on all SMs\n"
     )
     done = gcx("exec", "--sms", "24", "--", unaware, env={"GCX_SIM_MPS": "1"})
     assert done.stderr.endswith(
@@ -88,7 +88,7 @@ def test_the_line(unaware: str, own_reservations: Path) -> None:
     assert done.stderr.endswith("(NVIDIA H100 80GB HBM3)\n")
 
 
-def test_default_folder_does_not_depend_on_the_session(tmp_path: Path) -> None:
+def test_exec_default_folder_is_the_same_in_all_sessions(tmp_path: Path) -> None:
     """A command of a login, one of a service with PrivateTmp, and one of sudo."""
     if subprocess.run(["unshare", "-r", "-m", "true"], check=False, capture_output=True).returncode:
         pytest.skip("no mount namespace of its own: unshare -r -m fails")
@@ -114,7 +114,7 @@ echo "$tried"
     assert done.returncode == 0, done
     assert "no other reservation in /dev/shm/gcx-0 has them\n" in done.stderr
     assert '"login"' in done.stderr
-    assert "Reservations of /dev/shm/gcx-0; " in done.stdout
+    assert "Reservations in /dev/shm/gcx-0; " in done.stdout
     assert "login" in done.stdout
     assert done.stdout.endswith("\n125\n")
     assert not list(private.iterdir())
@@ -124,7 +124,7 @@ echo "$tried"
     ("sms", "family", "given"),
     [
         ("24", "coscheduled", 24),
-        ("20", "coscheduled", 20),  # the odd atom
+        ("20", "coscheduled", 20),  # with the remainder atom
         ("21", "coscheduled", 24),
         ("50%", "coscheduled", 64),
         ("7%", "coscheduled", 8),
@@ -134,17 +134,17 @@ echo "$tried"
         ("24", "max-cluster", 24),
     ],
 )
-def test_shares(unaware: str, sms: str, family: str, given: int) -> None:
+def test_exec_share_gives_whole_atoms(unaware: str, sms: str, family: str, given: int) -> None:
     done = gcx("exec", "--sms", sms, "--family", family, "--", unaware)
-    assert told(done) == str(given)
+    assert output(done) == str(given)
     assert f" has {given} of the 132 SMs" in done.stderr
     asked = sms.isdigit() and int(sms) != given
     assert (f", {sms} requested" in done.stderr) == asked
 
 
-def test_devices(unaware: str) -> None:
+def test_exec_devices_get_their_shares(unaware: str) -> None:
     def counts(*options: str) -> str:
-        return told(gcx("exec", *options, "--", unaware, driver=TWO))
+        return output(gcx("exec", *options, "--", unaware, driver=TWO))
 
     assert counts("--sms", "24") == "24 24"
     assert counts("--sms", "50%") == "64 52"
@@ -159,47 +159,47 @@ def test_devices(unaware: str) -> None:
     assert counts("--layout", f"{uuids[0][:14]}=16") == "16 108"
 
 
-def test_what_programs_are_told(unaware: str) -> None:
-    assert told(gcx("exec", "--sms", "24", "--report", "device", "--", unaware)) == "132"
-    assert told(gcx("exec", "--sms", "24", "--report", "partition", "--", unaware)) == "24"
-    assert told(gcx("exec", "--sms", "24", "--report", "auto", "--", unaware)) == "24"
+def test_exec_report_option_sets_the_visible_count(unaware: str) -> None:
+    assert output(gcx("exec", "--sms", "24", "--report", "device", "--", unaware)) == "132"
+    assert output(gcx("exec", "--sms", "24", "--report", "partition", "--", unaware)) == "24"
+    assert output(gcx("exec", "--sms", "24", "--report", "auto", "--", unaware)) == "24"
 
 
-def test_ways_to_find_libcuda(unaware: str, tmp_path: Path) -> None:
-    assert told(inside(unaware, "path", "libcuda.so")) == "24"
+def test_exec_libcuda_by_any_path_is_partitioned(unaware: str, tmp_path: Path) -> None:
+    assert output(inside(unaware, "path", "libcuda.so")) == "24"
     real = str(Path(sim_folder(), "libcuda.so.1").resolve())
-    assert told(inside(unaware, "path", real)) == "24"
-    assert told(inside(unaware, "path", f"{sim_folder()}/libcuda.so.1")) == "24"
+    assert output(inside(unaware, "path", real)) == "24"
+    assert output(inside(unaware, "path", f"{sim_folder()}/libcuda.so.1")) == "24"
     (tmp_path / "mine.so").symlink_to(real)
-    assert told(inside(unaware, "path", str(tmp_path / "mine.so"))) == "24"
-    assert told(inside(unaware, "moved", sim_folder())) == "24"
-    assert told(inside("env", f"LD_LIBRARY_PATH={sim_folder()}", unaware)) == "24"
+    assert output(inside(unaware, "path", str(tmp_path / "mine.so"))) == "24"
+    assert output(inside(unaware, "moved", sim_folder())) == "24"
+    assert output(inside("env", f"LD_LIBRARY_PATH={sim_folder()}", unaware)) == "24"
 
 
-def test_processes_and_threads(unaware: str) -> None:
-    assert told(inside(unaware, "thread")) == "24"
-    assert told(inside(unaware, "fork")) == "24"
-    assert told(inside(unaware, "after")) == "24\n24"
-    assert told(inside("sh", "-c", f"{unaware}; sh -c '{unaware} fork'")) == "24\n24"
+def test_exec_children_and_threads_are_inside(unaware: str) -> None:
+    assert output(inside(unaware, "thread")) == "24"
+    assert output(inside(unaware, "fork")) == "24"
+    assert output(inside(unaware, "after")) == "24\n24"
+    assert output(inside("sh", "-c", f"{unaware}; sh -c '{unaware} fork'")) == "24\n24"
 
 
-def test_a_program_that_changes_its_environment(unaware: str) -> None:
-    assert told(inside(unaware, "overwritten")) == "24"
+def test_exec_program_that_overwrites_its_environment_is_inside(unaware: str) -> None:
+    assert output(inside(unaware, "overwritten")) == "24"
 
 
-def test_a_daemon(unaware: str) -> None:
+def test_exec_daemon_is_inside(unaware: str) -> None:
     # Its output is read to the end, so it has ended too.
-    assert told(inside(unaware, "daemon")) == "24"
+    assert output(inside(unaware, "daemon")) == "24"
 
 
-def test_a_script(unaware: str, tmp_path: Path) -> None:
+def test_exec_script_is_inside(unaware: str, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text(f"#!/bin/sh\nexec {unaware}\n")
     script.chmod(0o755)
-    assert told(inside(str(script))) == "24"
+    assert output(inside(str(script))) == "24"
 
 
-def test_python(unaware: str) -> None:
+def test_exec_python_and_its_child_are_inside(unaware: str) -> None:
     source = (
         "import ctypes, subprocess\n"
         "cuda = ctypes.CDLL('libcuda.so.1')\n"
@@ -208,10 +208,10 @@ def test_python(unaware: str) -> None:
         "assert cuda.cuDeviceGetAttribute(ctypes.byref(value), 16, 0) == 0\n"
         f"print(value.value, subprocess.check_output(['{unaware}'], text=True).strip())\n"
     )
-    assert told(inside(sys.executable, "-c", source)) == "24 24"
+    assert output(inside(sys.executable, "-c", source)) == "24 24"
 
 
-def test_status_and_signals(unaware: str) -> None:
+def test_exec_status_and_signals_are_the_commands(unaware: str) -> None:
     assert inside(unaware, "status", "42").returncode == 42
     assert inside(unaware, "signal").returncode == 5
     killed = inside(unaware, "killed")
@@ -219,7 +219,7 @@ def test_status_and_signals(unaware: str) -> None:
     assert killed.stdout == "24\n"
 
 
-def test_it_becomes_the_command() -> None:
+def test_exec_process_becomes_the_command() -> None:
     """The same process, so that signals and job control are the command's."""
     with subprocess.Popen(
         [program(), "exec", "--sms", "24", "--", "sleep", "100"],
@@ -238,7 +238,7 @@ def test_it_becomes_the_command() -> None:
         assert process.wait() == -signal.SIGTERM
 
 
-def test_a_program_without_cuda() -> None:
+def test_exec_program_without_cuda_has_one_more_descriptor() -> None:
     """It has no descriptor more than outside, but the reservation's, which has a high number."""
     listing = "import os; print([int(n) for n in os.listdir('/proc/self/fd')])"
     plain = subprocess.run(
@@ -251,7 +251,7 @@ def test_a_program_without_cuda() -> None:
     assert len(found) == len(before) + 1
 
 
-def test_environment() -> None:
+def test_exec_environment_keeps_other_values() -> None:
     before = {"LD_AUDIT": "/somewhere/else.so", "LD_LIBRARY_PATH": "/some/where", "OWN": "a b",
               "GLIBC_TUNABLES": "glibc.malloc.arena_max=3"}  # fmt: skip
     done = gcx(
@@ -277,16 +277,16 @@ def test_environment() -> None:
     )  # fmt: skip
 
 
-def test_under_sim_run(unaware: str) -> None:
-    """The libcuda that gcx exec finds is then the simulated one."""
+def test_exec_under_sim_run_uses_the_simulated_driver(unaware: str) -> None:
+    """The libcuda that gcx exec finds is the simulated one."""
     words = ["sim", "run", "--gpu", "h200", "--", program(), "exec", "--sms", "16", "--", unaware]
     done = gcx(*words, driver=None)
     assert (done.returncode, done.stdout) == (0, "16\n"), done
     assert "16 of the 132 SMs of device 0 (NVIDIA H200)" in done.stderr
 
 
-def test_in_a_partition(unaware: str) -> None:
-    """A gcx exec in a gcx exec gives a part of the part."""
+def test_exec_nested_divides_the_partition(unaware: str) -> None:
+    """A gcx exec in a gcx exec divides the partition of the first."""
 
     def nested(*inner: str) -> Done:
         return inside(program(), "exec", *inner, "--", unaware, sms="32")
@@ -298,8 +298,8 @@ def test_in_a_partition(unaware: str) -> None:
     assert nested("--sms", "50%").stdout == "16\n"
     for words, message in (
         (["--sms", "40"], "32"),
-        (["--sms", "8", "--family", "fine"], "leave --family fine away"),
-        (["--sms", "8", "--driver", "sim:h100"], "leave it away"),
+        (["--sms", "8", "--family", "fine"], "leave out --family fine"),
+        (["--sms", "8", "--driver", "sim:h100"], "leave it out"),
     ):
         done = nested(*words)
         assert (done.returncode, done.stdout) == (125, ""), done
@@ -307,7 +307,7 @@ def test_in_a_partition(unaware: str) -> None:
 
 
 def atoms_of(done: Done) -> set[int]:
-    """The atoms of the plan in an environment that was printed."""
+    """Returns the atoms of the plan in a printed environment."""
     words = json.loads(done.stdout)["GCX_EXEC_PLAN"].split()
     found: set[int] = set()
     for part in dict(word.split("=", 1) for word in words[1:])["atoms"].split(","):
@@ -322,7 +322,7 @@ def printed(*options: str) -> Done:
 
 @contextmanager
 def holder(*words: str) -> Iterator[subprocess.Popen[str]]:
-    """A gcx exec that has its SMs, until the block ends."""
+    """Runs a gcx exec that has its SMs until the block ends."""
     with subprocess.Popen(
         [program(), "exec", *words],
         env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
@@ -334,8 +334,8 @@ def holder(*words: str) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_two_at_once() -> None:
-    """No SM in two, until the first has ended, however it ends."""
+def test_exec_concurrent_commands_share_no_sm() -> None:
+    """Until the first command has ended, however it ends."""
     with holder("--sms", "100", "--", "sleep", "100") as first:
         rest = atoms_of(printed("--sms", "rest"))
         assert len(rest) in {3, 4}
@@ -357,8 +357,8 @@ PERCENTAGES = [
 
 @pytest.mark.parametrize("gpu", SM_COUNTS)
 @pytest.mark.parametrize("family", ["coscheduled", "fine"])
-def test_percentages_that_add_up_to_100_fit(gpu: str, family: str, tmp_path: Path) -> None:
-    """Each asks for its share while those before it have theirs."""
+def test_exec_percentages_that_add_up_to_100_fit(gpu: str, family: str, tmp_path: Path) -> None:
+    """Each command requests its share while those before it run."""
     for driver in ("13.0", "13.5"):
         for shares in PERCENTAGES:
             # One shell: each command starts the next, outside its own partition.
@@ -383,7 +383,7 @@ def test_percentages_that_add_up_to_100_fit(gpu: str, family: str, tmp_path: Pat
                     given.append(line)
 
 
-def test_waiting_command_says_whom_it_waits_for() -> None:
+def test_exec_waiting_names_the_holder() -> None:
     with holder("--sms", "100", "--name", "first", "--", "cat"):
         waiting = subprocess.Popen(
             [program(), "exec", "--sms", "100", "--wait", "60", "--", "true"],
@@ -393,13 +393,13 @@ def test_waiting_command_says_whom_it_waits_for() -> None:
         line = waiting.stderr.readline()
         assert "SIMULATED: waiting for SMs of device 0: it has 132 SMs, of which 32 are" in line
         assert '"first" of process' in line
-        assert line.count("wait") == 1, "it waits for the others alone"
+        assert line.count("wait") == 1, "it does not list itself"
         waiting.send_signal(signal.SIGTERM)
         assert waiting.wait() == -signal.SIGTERM
         waiting.stderr.close()
 
 
-def test_waiting_command_counts_those_ahead_of_it() -> None:
+def test_exec_waiting_counts_the_requests_ahead() -> None:
     def waiting(stack: ExitStack) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [program(), "exec", "--sms", "100", "--wait", "60", "--", "true"],
@@ -419,7 +419,7 @@ def test_waiting_command_counts_those_ahead_of_it() -> None:
 
 
 def ahead_of(process: subprocess.Popen[str]) -> str:
-    """What the first line says of those that wait."""
+    """Returns what the first line says of the requests that wait."""
     assert process.stderr is not None
     return process.stderr.readline().rstrip("\n").partition(" has 100")[2]
 
@@ -437,7 +437,7 @@ def listed_reservations() -> list[dict[str, Any]]:
     return reservations
 
 
-def test_refusal_counts_no_sms_that_another_family_leaves() -> None:
+def test_exec_refusal_counts_no_sms_of_another_family() -> None:
     with holder("--sms", "24", "--", "cat"):
         done = gcx("exec", "--sms", "8", "--family", "fine", "--", "true")
         assert done.returncode == 125
@@ -448,7 +448,7 @@ def test_refusal_counts_no_sms_that_another_family_leaves() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_waiting_first_process_ends_at_signals(number: signal.Signals) -> None:
+def test_exec_waiting_as_first_process_ends_at_signals(number: signal.Signals) -> None:
     """As a container's first process, for which signals have no default action."""
     if (
         gcx("ps").returncode != 0
@@ -456,13 +456,13 @@ def test_waiting_first_process_ends_at_signals(number: signal.Signals) -> None:
             ["unshare", "--pid", "--fork", "true"], check=False, capture_output=True
         ).returncode
     ):
-        pytest.skip("this machine lets nobody make a PID namespace")
+        pytest.skip("this machine allows no PID namespaces")
     with holder("--sms", "132", "--", "cat"):
         around = subprocess.Popen(
             ["unshare", "--pid", "--fork", "--mount-proc",
              program(), "exec", "--sms", "24", "--wait", "60", "--", "true"],
             env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"}, stderr=subprocess.PIPE, text=True,
-            # What runs the tests in the background may have it ignored.
+            # The test runner may ignore the signal.
             preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
         )  # fmt: skip
         assert around.stderr is not None
@@ -473,31 +473,25 @@ def test_waiting_first_process_ends_at_signals(number: signal.Signals) -> None:
         around.stderr.close()
 
 
-def test_nested_command_leaves_other_devices_as_they_are(unaware: str) -> None:
+def test_exec_nested_keeps_devices_that_it_does_not_name(unaware: str) -> None:
     inner = [program(), "exec", "--device", "1", "--sms", "8", "--", unaware]
     done = gcx("exec", "--layout", "0=24,1=48", "--", *inner, driver="sim:2xh100@13.0")
     assert (done.returncode, done.stdout) == (0, "24 8\n"), done
 
 
-def test_nested_command_inherits_what_is_reported(unaware: str) -> None:
+def test_exec_nested_inherits_report_option(unaware: str) -> None:
     inner = [program(), "exec", "--sms", "24", "--", unaware]
     assert gcx("exec", "--sms", "48", "--report", "device", "--", *inner).stdout == "132\n"
 
 
-def test_simulated_driver_inside_has_the_whole_device(unaware: str) -> None:
+def test_exec_sim_run_inside_has_the_whole_device(unaware: str) -> None:
     done = inside(program(), "sim", "run", "--gpu", "a100", "--", unaware)
     assert (done.returncode, done.stdout) == (0, "108\n"), done
 
 
-def test_info_inside_names_the_partition() -> None:
-    text = inside(program(), "info").stdout
-    assert "GCX_EXEC_PLAN=" in text
-    assert "nothing that limits SMs is set" not in text
-
-
 @pytest.mark.parametrize("report", ["auto", "device"])
-def test_verify_inside_knows_the_partition(report: str) -> None:
-    """With each count that programs are told."""
+def test_verify_inside_exec_shows_the_partition(report: str) -> None:
+    """With each count that programs may see."""
     verify = [program(), "verify", "--sms", "8,16"]
     outer = ["exec", "--sms", "30", "--report", report, "--quiet", "--"]
     text = gcx(*outer, *verify).stdout
@@ -514,7 +508,7 @@ def test_verify_inside_knows_the_partition(report: str) -> None:
     assert json.loads(gcx(*verify[1:], "--json").stdout)["inside_exec"] is None
 
 
-def test_verify_of_a_process_that_left_the_partition_fails() -> None:
+def test_verify_outside_its_partition_fails() -> None:
     left = ["env", "-u", "LD_AUDIT", program(), "verify", "--sms", "8"]
     done = inside(*left)
     assert done.returncode == 1
@@ -522,14 +516,14 @@ def test_verify_of_a_process_that_left_the_partition_fails() -> None:
     assert "FAILED: 1 problem" in done.stdout
 
 
-def test_verify_inside_under_mps_compares_no_numbers() -> None:
+def test_verify_inside_exec_under_mps_compares_no_numbers() -> None:
     words = ["exec", "--sms", "24", "--quiet", "--", program(), "verify", "--sms", "8"]
     done = gcx(*words, env={"GCX_SIM_MPS": "1"})
     assert (done.returncode, done.stderr) == (0, ""), done
     assert "inside gcx exec: this process has 24 SMs of the device\n" in done.stdout
 
 
-def test_verify_of_another_device_than_the_divided_one_is_as_outside() -> None:
+def test_verify_of_an_undivided_device_is_as_outside() -> None:
     words = ["--sms", "24", "--device", "1", "--quiet", "--", program(), "verify", "--sms", "8"]
     assert "inside gcx exec" not in gcx("exec", *words, driver=TWO).stdout
 
@@ -549,20 +543,20 @@ EXACT = {
 
 
 @pytest.mark.parametrize("line", EXACT)
-def test_exact_count_that_would_be_rounded_is_refused(line: str) -> None:
+def test_exec_exact_count_that_would_be_rounded_is_refused(line: str) -> None:
     message = fail("exec", "--exact", *line.split(), "--", "true", status=125)
     assert EXACT[line] in message
     assert listed_reservations() == []
 
 
 @pytest.mark.parametrize("sms", ["8", "12", "24", "124", "132", "rest", "100%"])
-def test_exact_count_that_can_be_given_is(sms: str) -> None:
+def test_exec_exact_count_that_fits_is_given(sms: str) -> None:
     given = {"rest": "132", "100%": "132"}.get(sms, sms)
     done = gcx("exec", "--exact", "--sms", sms, "--", "true")
     assert f"true has {given} of the 132 SMs" in done.stderr
 
 
-def test_exact_count_that_others_prevent_is_refused() -> None:
+def test_exec_exact_count_that_others_prevent_is_refused() -> None:
     """The device has one atom of 12 SMs."""
     with holder("--sms", "12", "--", "cat"):
         message = fail("exec", "--exact", "--sms", "20", "--", "true", status=125)
@@ -571,7 +565,7 @@ def test_exact_count_that_others_prevent_is_refused() -> None:
         assert len(listed_reservations()) == 1
 
 
-def test_exact_inside_is_of_the_partition_and_is_not_inherited() -> None:
+def test_exec_exact_nested_counts_in_the_partition() -> None:
     inner = [program(), "exec", "--sms", "20", "--quiet"]
     done = gcx("exec", "--sms", "48", "--exact", "--quiet", "--", *inner, "--exact", "--", "true")
     assert done.returncode == 125
@@ -581,7 +575,7 @@ def test_exact_inside_is_of_the_partition_and_is_not_inherited() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_quiet_command_prints_errors_alone(unaware: str, tmp_path: Path) -> None:
+def test_exec_quiet_prints_only_errors(unaware: str, tmp_path: Path) -> None:
     done = gcx("exec", "--quiet", "--sms", "24", "--", unaware)
     assert (done.returncode, done.stdout, done.stderr) == (0, "24\n", "")
     with holder("--sms", "100", "--", "cat"):
@@ -597,7 +591,7 @@ def test_quiet_command_prints_errors_alone(unaware: str, tmp_path: Path) -> None
     assert gcx("exec", "--quiet", "--sms", "24", "--", str(static)).stderr == ""
 
 
-def test_quiet_is_not_inherited(unaware: str) -> None:
+def test_exec_quiet_is_not_inherited(unaware: str) -> None:
     inner = [program(), "exec", "--sms", "8", "--", unaware]
     done = gcx("exec", "--quiet", "--sms", "24", "--", *inner)
     assert done.stderr.count("\n") == 1
@@ -624,11 +618,11 @@ def test_ps_names_the_command_and_a_live_process() -> None:
 
 
 def test_ps_without_a_visible_process_names_the_command(tmp_path: Path) -> None:
-    """As in another container: its processes aren't those that it could look at."""
+    """As in another container, where the process is not visible."""
     if subprocess.run(
         ["unshare", "--pid", "--fork", "true"], check=False, capture_output=True
     ).returncode:
-        pytest.skip("this machine lets nobody make a PID namespace")
+        pytest.skip("this machine allows no PID namespaces")
     del tmp_path
     with holder("--sms", "24", "--", "cat"):
         done = subprocess.run(
@@ -641,18 +635,18 @@ def test_ps_without_a_visible_process_names_the_command(tmp_path: Path) -> None:
         assert row[-4:-2] == ["cat", "-"], done
 
 
-def test_missing_command_reserves_nothing() -> None:
+def test_exec_missing_command_reserves_nothing() -> None:
     done = inside("no-such-program")
     assert done.returncode == 127
     assert " has " not in done.stderr
 
 
-def test_file_size_limit_does_not_end_the_program(unaware: str) -> None:
+def test_exec_file_size_limit_does_not_end_the_program(unaware: str) -> None:
     done = inside("sh", "-c", f"ulimit -S -f 0; {unaware}")
     assert (done.returncode, done.stdout) == (0, "24\n"), done
 
 
-def test_program_linked_with_the_simulated_driver(tmp_path: Path) -> None:
+def test_exec_program_linked_with_libcuda_is_inside(tmp_path: Path) -> None:
     source = tmp_path / "linked.c"
     source.write_text(
         "#include <stdio.h>\n"
@@ -666,7 +660,7 @@ def test_program_linked_with_the_simulated_driver(tmp_path: Path) -> None:
     assert inside("env", f"LD_LIBRARY_PATH={sim_folder()}", linked).stdout == "24\n"
 
 
-def test_waiting() -> None:
+def test_exec_wait_gets_sms_that_are_released() -> None:
     with holder("--sms", "100", "--", "cat") as first:
         assert gcx("exec", "--sms", "100", "--wait", "0", "--", "true").returncode == 125
         second = subprocess.Popen(
@@ -678,7 +672,7 @@ def test_waiting() -> None:
         assert second.communicate()[0] == "at last\n"
 
 
-def test_waiting_for_several_devices() -> None:
+def test_exec_wait_limits_all_devices_together() -> None:
     """--wait is for all of them together."""
     both = {**os.environ, "GCX_DRIVER": "sim:2xh100@13.0"}
     with ExitStack() as stack:
@@ -698,8 +692,8 @@ def test_waiting_for_several_devices() -> None:
         assert 4 < time.monotonic() - start < 8
 
 
-def test_a_reservation_lasts_as_long_as_its_last_process() -> None:
-    """The shell ends; what it left in the background keeps the SMs."""
+def test_exec_reservation_lasts_until_its_last_process_ends() -> None:
+    """The shell ends; its background process keeps the SMs."""
     with holder("--sms", "100", "--", "sh", "-c", "sleep 100 & echo $!") as first:
         assert first.stdout is not None
         background = int(first.stdout.readline())
@@ -711,20 +705,13 @@ def test_a_reservation_lasts_as_long_as_its_last_process() -> None:
             assert time.monotonic() < limit
 
 
-def test_a_part_of_what_is_held() -> None:
-    """A gcx exec inside takes no reservation of its own, and keeps the one around."""
+def test_exec_nested_is_part_of_the_outer_reservation() -> None:
+    """The inner reservation is a part of the outer one."""
     inner = [program(), "exec", "--sms", "8", "--", sys.executable, "-c", ENVIRONMENT]
     done = gcx("exec", "--sms", "16", "--", *inner)
     assert done.returncode == 0, done
     assert atoms_of(done) < {0, 1}
     assert " token=" in json.loads(done.stdout)["GCX_EXEC_PLAN"]
-
-
-def test_gcx_itself_inside(unaware: str) -> None:
-    del unaware
-    done = inside(program(), "info", "--json")
-    assert done.returncode == 0, done
-    assert json.loads(done.stdout)["simulated"] is True
 
 
 WRONG = {
@@ -740,9 +727,9 @@ WRONG = {
     "--sms 99999 -- true": "1024",
     "--sms 24 --device 0,,1 -- true": "2 is empty",
     "--sms 24 --device 0,0 -- true": "given twice",
-    "--sms 24 --device zero -- true": "no ordinal",
-    "--sms 24 --layout 0=24 -- true": "leave --sms away",
-    "--layout 0=24 --device 0 -- true": "leave --device away",
+    "--sms 24 --device zero -- true": "give an ordinal",
+    "--sms 24 --layout 0=24 -- true": "leave out --sms",
+    "--layout 0=24 --device 0 -- true": "leave out --device",
     "--layout 24 -- true": "DEVICE=SMS",
     "--layout =24 -- true": "DEVICE=SMS",
     "--layout 0=24,0=8 -- true": "given twice",
@@ -762,19 +749,19 @@ WRONG = {
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_wrong_lines(line: str) -> None:
-    """As env(1) has it: 125 is gcx's own failure."""
+def test_exec_wrong_line_exits_with_125(line: str) -> None:
+    """125 is the failure of gcx itself, as for env(1)."""
     assert WRONG[line] in fail("exec", *line.split(), status=125)
 
 
-def test_a_damaged_plan_around() -> None:
+def test_exec_with_a_corrupt_outer_plan_is_refused() -> None:
     done = gcx("exec", "--sms", "8", "--", "true", env={"GCX_EXEC_PLAN": "gcx-exec-9 sms=3"})
     assert done.returncode == 125
     assert "belongs to a gcx exec around this one" in done.stderr
 
 
-def test_each_driver_call_that_fails() -> None:
-    """Nothing runs then, and 125 says that it was gcx."""
+def test_exec_failing_driver_call_runs_nothing() -> None:
+    """Nothing runs then, and the status is 125."""
     failures = 0
     for nth in range(1, 60):
         done = gcx("exec", "--sms", "24", "--", "echo", "ran", env={"GCX_SIM_FAIL": f"*:{nth}:999"})
@@ -787,8 +774,8 @@ def test_each_driver_call_that_fails() -> None:
     assert failures > 3
 
 
-def test_closed_descriptors() -> None:
-    """The command finds closed what was closed: gcx exec opens nothing in their place."""
+def test_exec_closed_descriptors_stay_closed() -> None:
+    """The command finds them closed: gcx exec leaves nothing open in their place."""
     probe = "import os; print([os.path.exists(f'/proc/self/fd/{n}') for n in (0, 2)])"
     done = subprocess.run(
         ["sh", "-c", '"$@" <&- 2>&-', "sh", program(), "exec", "--sms", "24", "--",
@@ -799,14 +786,14 @@ def test_closed_descriptors() -> None:
     assert (done.returncode, done.stdout) == (0, "[False, False]\n")
 
 
-def test_without_a_driver() -> None:
+def test_exec_without_a_driver_exits_with_125() -> None:
     fail("exec", "--sms", "24", "--", "true", status=125, driver="/nowhere/libcuda.so.1")
     assert "sim:nonsense" not in fail(
         "exec", "--sms", "8", "--", "true", status=125, driver="sim:nonsense@13.0"
     )
 
 
-def test_commands_that_cannot_run(tmp_path: Path) -> None:
+def test_exec_command_that_can_not_run_has_shell_status(tmp_path: Path) -> None:
     assert "can't run no-such-program" in gcx("exec", "--sms", "24", "--", "no-such-program").stderr
     assert gcx("exec", "--sms", "24", "--", "no-such-program").returncode == 127
     assert gcx("exec", "--sms", "24", "--", str(tmp_path)).returncode == 126
@@ -815,7 +802,7 @@ def test_commands_that_cannot_run(tmp_path: Path) -> None:
     assert gcx("exec", "--sms", "24", "--", str(file)).returncode == 126
 
 
-def test_programs_out_of_reach(unaware: str, tmp_path: Path) -> None:
+def test_exec_program_out_of_reach_is_reported(unaware: str, tmp_path: Path) -> None:
     source = tmp_path / "static.c"
     source.write_text(
         "#include <unistd.h>\n"
@@ -825,18 +812,18 @@ def test_programs_out_of_reach(unaware: str, tmp_path: Path) -> None:
     built = subprocess.run(["gcc", "-static", "-o", str(static), str(source)], check=False)
     if built.returncode != 0:
         pytest.skip("this machine has no static libc")
-    # It isn't in the partition; what it starts is.
+    # It isn't in the partition; the program that it starts is.
     done = inside(str(static), unaware)
     assert (done.returncode, done.stdout) == (0, "24\n")
     assert f"{static} is statically linked" in done.stderr
     assert "only programs that it starts are" in done.stderr
-    # A loader that is told which program to load is none of these.
+    # A loader that runs a program puts it into the partition.
     loader = subprocess.run(
         ["sh", "-c", f"ldd {unaware} | grep -o '/[^ ]*/ld-linux[^ ]*'"],
         capture_output=True, text=True, check=True,
     ).stdout.strip()  # fmt: skip
-    assert told(inside(loader, unaware)) == "24"
-    # The loader of a program that changes its user takes no orders from the environment.
+    assert output(inside(loader, unaware)) == "24"
+    # The loader of a setuid program ignores the environment.
     if os.geteuid() == 0:
         setuid = tmp_path / "setuid"
         setuid.write_bytes(Path(unaware).read_bytes())
@@ -846,7 +833,7 @@ def test_programs_out_of_reach(unaware: str, tmp_path: Path) -> None:
         if not os.statvfs(setuid).f_flag & os.ST_NOSUID:
             assert (done.returncode, done.stdout) == (125, "")
             assert "sudo gcx exec" in done.stderr
-        # Where nothing gains rights any more, nothing keeps gcx exec out.
+        # With no_new_privs the program gains no privileges.
         without = shutil.which("setpriv")
         if without is not None:
             words = [program(), "exec", "--sms", "24", "--", str(setuid)]
@@ -854,11 +841,11 @@ def test_programs_out_of_reach(unaware: str, tmp_path: Path) -> None:
                 [without, "--no-new-privs", *words], capture_output=True, text=True, check=False,
                 env={**os.environ, "GCX_DRIVER": "sim:h100@13.0"},
             )  # fmt: skip
-            assert told(done) == "24"
+            assert output(done) == "24"
 
 
-class Takers:
-    """Commands that ask for SMs all the time, of which there are too few."""
+class Requesters:
+    """Threads that request more SMs than are free, again and again."""
 
     def __init__(self, count: int, *words: str) -> None:
         self.granted: list[str] = []
@@ -875,7 +862,7 @@ class Takers:
             else:
                 self.granted.append(done.stderr)
 
-    def __enter__(self) -> Takers:
+    def __enter__(self) -> Requesters:
         for thread in self.threads:
             thread.start()
         return self
@@ -896,10 +883,10 @@ BEGINNINGS = {
 
 
 @pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_program_keeps_its_sms_however_it_was_started(
+def test_exec_reservation_survives_any_way_to_start(
     unaware: str, tmp_path: Path, beginning: str
 ) -> None:
-    """Nobody else gets them while it has not yet started CUDA, and it can then use them."""
+    """No other command gets its SMs before it starts CUDA, and it can then use them."""
     file, output = tmp_path / "server", tmp_path / "output"
     words = list(BEGINNINGS[beginning])
     place = words.index("PROGRAM")
@@ -919,7 +906,7 @@ def test_program_keeps_its_sms_however_it_was_started(
     try:
         assert launcher.stderr is not None
         assert "has 24" in launcher.stderr.readline()
-        with Takers(2, "--sms", "112") as takers:
+        with Requesters(2, "--sms", "112") as requesters:
             assert launcher.wait(timeout=60) == 0
             time.sleep(2)
             file.with_suffix(".use").touch()
@@ -928,15 +915,15 @@ def test_program_keeps_its_sms_however_it_was_started(
                 time.sleep(0.01)
         said = output.read_text()
         assert said == "24\n"
-        assert takers.granted == []
-        assert takers.refused > 5
+        assert requesters.granted == []
+        assert requesters.refused > 5
     finally:
         for end in (".use", ".end"):
             file.with_suffix(end).touch()
         launcher.wait()
         assert launcher.stderr is not None
         launcher.stderr.close()
-    # It ends, and its SMs with it.
+    # Its SMs are released when it ends.
     limit = time.monotonic() + 60
     while printed("--sms", "132").returncode != 0:
         assert time.monotonic() < limit
@@ -956,7 +943,7 @@ $GCX exec --sms 32 --name c --wait 60 -- sh -c 'ls ended; env' > c
 
 
 def plan_atoms(text: str) -> set[int]:
-    """Those of a printed environment."""
+    """Returns the atoms in the output of env."""
     lines = [line for line in text.splitlines() if line.startswith("GCX_EXEC_PLAN=")]
     found: set[int] = set()
     for part in dict(word.split("=", 1) for word in lines[0].split()[1:])["atoms"].split(","):
@@ -965,7 +952,7 @@ def plan_atoms(text: str) -> set[int]:
     return found
 
 
-def test_nested_commands_have_disjoint_sms(tmp_path: Path) -> None:
+def test_exec_nested_commands_have_disjoint_sms(tmp_path: Path) -> None:
     done = subprocess.run(
         [program(), "exec", "--sms", "48", "--name", "outer", "--", "sh", "-c", NESTED],
         env={**os.environ, "GCX_DRIVER": "sim:h100@13.0", "GCX": program()},
@@ -985,15 +972,15 @@ def test_nested_commands_have_disjoint_sms(tmp_path: Path) -> None:
     assert reservations["outer"]["parent"] is None
 
 
-def test_ps_shows_parts_under_their_reservation() -> None:
+def test_ps_shows_parts_below_their_reservation() -> None:
     nested = [program(), "exec", "--sms", "8", "--name", "part", "--", program(), "ps"]
     done = gcx("exec", "--sms", "24", "--name", "whole", "--", *nested)
     lines = done.stdout.splitlines()
-    assert lines[0].endswith(": 24 held, 108 free")
+    assert lines[0].endswith(": 24 reserved, 108 free")
     assert [line[:10] for line in lines[2:4]] == ["  whole   ", "    part  "], done
 
 
-def test_nested_command_of_shared_sms_reserves_nothing() -> None:
+def test_exec_nested_in_shared_sms_reserves_nothing() -> None:
     inner = [program(), "exec", "--sms", "8", "--", program(), "ps", "--json"]
     assert (
         json.loads(gcx("exec", "--sms", "24", "--shared", "--", *inner).stdout)["reservations"]
@@ -1001,6 +988,6 @@ def test_nested_command_of_shared_sms_reserves_nothing() -> None:
     )
 
 
-def test_ended_command_leaves_its_sms_to_the_next() -> None:
+def test_exec_ended_command_releases_its_sms() -> None:
     for _ in range(3):
         assert atoms_of(printed("--sms", "24")) == {0, 1, 2}

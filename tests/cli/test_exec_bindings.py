@@ -1,5 +1,5 @@
 """cuda-bindings inside gcx exec: a program that asks cuGetProcAddress for each function, as cudart
-does, and has never heard of gcx."""
+does, without gcx."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ ok(cu.cuCtxSetCurrent(primary))
 
 @pytest.fixture(autouse=True)
 def own_reservations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Holds of this test, which meet nobody else's."""
+    """A private folder for the reservations of this test."""
     folder = tmp_path / "runtime"
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("GCX_RESERVATION_DIR", str(folder))
 
 
 def run(driver: str, body: str, **env: str) -> str:
-    """What it says on standard error beside gcx's line."""
+    """Returns its standard error without the line of gcx exec."""
     done = gcx(
         "exec", "--sms", "24", "--", sys.executable, "-c", PROLOGUE + body,
         driver=f"sim:{driver}", env=env,
@@ -52,7 +52,7 @@ def run(driver: str, body: str, **env: str) -> str:
 
 
 @pytest.mark.parametrize("driver", ["h100@12.4", "h100@13.0", "h100@13.5"])
-def test_handles_and_counts(driver: str) -> None:
+def test_bindings_handles_and_counts_are_the_partitions(driver: str) -> None:
     said = run(
         driver,
         """
@@ -79,8 +79,8 @@ assert ok(cu.cuCtxGetDevResource(ok(cu.cuCtxGetCurrent()), SM)).sm.smCount == 24
 
 @pytest.mark.parametrize("built_for", ["0", "1"])
 @pytest.mark.parametrize("driver", ["h100@12.4", "h100@13.0", "h100@13.5"])
-def test_default_streams_of_threads(driver: str, built_for: str) -> None:
-    """Named, and as NULL by the functions of programs that are built for it."""
+def test_bindings_default_streams_of_threads_are_inside(driver: str, built_for: str) -> None:
+    """By its handle, and as NULL in programs that are built for per-thread streams."""
     said = run(
         driver,
         f"streams = [cu.CUstream(2), cu.CUstream(0)][:1 + {built_for}]"
@@ -118,7 +118,7 @@ assert len(set(ids)) == 4 and len(ids) == 4 * len(streams), ids
     assert said == ""
 
 
-def test_contexts_of_its_own() -> None:
+def test_bindings_own_context_follows_the_contexts_option() -> None:
     said = run("h100@13.0", 'fails(cu.cuCtxCreate(None, 0, device), "CUDA_ERROR_NOT_SUPPORTED")')
     assert said.startswith("gcx exec: device 0: cuCtxCreate is refused")
     assert "--contexts device" in said

@@ -1,4 +1,4 @@
-"""gcx info: driver, devices, families, capabilities, environment; and no driver at all."""
+"""gcx info: driver, devices, families, capabilities, queues, environment."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VARIABLES = [
 ]
 
 
-def test_schema() -> None:
+def test_info_json_has_driver_and_device() -> None:
     info = succeed_json("info")
     assert info["simulated"] is True
     assert info["driver"]["version"] == "13.0"
@@ -57,7 +57,7 @@ def test_schema() -> None:
 
 @pytest.mark.parametrize("gpu", SM_COUNTS)
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_every_machine(gpu: str, driver: str) -> None:
+def test_info_on_every_machine_has_its_families(gpu: str, driver: str) -> None:
     info = succeed_json("info", driver=f"sim:{gpu}@{driver}")
     assert info["driver"]["version"] == driver
     (device,) = info["devices"]
@@ -76,20 +76,20 @@ def test_every_machine(gpu: str, driver: str) -> None:
     assert available.count(True) == CAPABILITIES[driver]
 
 
-def test_atoms_of_an_h100() -> None:
+def test_info_atoms_of_an_h100() -> None:
     families = succeed_json("info")["devices"][0]["families"]
     atoms = {family["name"]: family["atoms"] for family in families}
     assert atoms["coscheduled"] == [8] * 15 + [12]
     assert atoms["fine"] == [2] * 66
 
 
-def test_capabilities_name_the_driver_they_need() -> None:
+def test_info_capability_names_its_driver_version() -> None:
     for capability in succeed_json("info", driver="sim:h100@13.1")["capabilities"]:
         required = tuple(int(part) for part in capability["required_version"].split("."))
         assert capability["available"] is (required <= (13, 1)), capability
 
 
-def test_text() -> None:
+def test_info_text_has_every_section() -> None:
     text = succeed("info", driver="sim:h100@12.8")
     assert text.startswith("SIMULATED")
     assert "CUDA 12.8" in text
@@ -98,7 +98,7 @@ def test_text() -> None:
         assert word in text
 
 
-def test_devices() -> None:
+def test_info_device_option_selects_the_device() -> None:
     machine = "sim:2xh100,a100@13.0"
     devices = succeed_json("info", driver=machine)["devices"]
     assert [device["ordinal"] for device in devices] == [0, 1, 2]
@@ -109,7 +109,7 @@ def test_devices() -> None:
     assert document["error"]["result"] == "GCX_ERROR_INVALID_DEVICE"
 
 
-def test_environment() -> None:
+def test_info_environment_lists_each_variable() -> None:
     listed = {each["name"]: each for each in succeed_json("info")["environment"]}
     assert list(listed) == ["GCX_EXEC_PLAN", *VARIABLES]
     assert all(each["value"] is None and each["effect"] for each in listed.values())
@@ -119,7 +119,7 @@ def test_environment() -> None:
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_environment_in_text(name: str) -> None:
+def test_info_environment_text_shows_set_variables(name: str) -> None:
     assert name not in succeed("info")
     assert f"{name}=0" in succeed("info", env={name: "0"})
 
@@ -128,7 +128,7 @@ PARTITION = "a gcx exec around this command gives it the SMs that are shown abov
 
 
 def plan_line(done: Done) -> str:
-    """What gcx info says of GCX_EXEC_PLAN, the last variable that it lists here."""
+    """Returns the effect of GCX_EXEC_PLAN, the last line of the output."""
     assert done.returncode == 0, done
     name, effect = done.stdout.splitlines()[-2:]
     assert name.startswith("  GCX_EXEC_PLAN=")
@@ -165,8 +165,8 @@ def test_info_with_a_damaged_plan_names_no_partition(plan: str, why: str) -> Non
     assert listed[0]["effect"].startswith("no partition: ")
 
 
-def test_queues() -> None:
-    """Partitions share them, so that info says how many there are; one is warned of."""
+def test_info_queues_follow_the_environment() -> None:
+    """All partitions share them."""
     assert succeed_json("info")["queues"] == {
         "variable": "CUDA_DEVICE_MAX_CONNECTIONS",
         "value": None,
@@ -196,7 +196,7 @@ def test_queues() -> None:
         ("99999999999", None, "1 to 32"),
     ],
 )
-def test_queues_that_are_warned_of(value: str, connections: int | None, said: str) -> None:
+def test_info_queues_with_a_bad_count_warn(value: str, connections: int | None, said: str) -> None:
     env = {"CUDA_DEVICE_MAX_CONNECTIONS": value}
     queues = succeed_json("info", env=env)["queues"]
     assert queues["connections"] == connections
@@ -205,7 +205,7 @@ def test_queues_that_are_warned_of(value: str, connections: int | None, said: st
 
 
 @pytest.mark.parametrize("gpu", SM_COUNTS)
-def test_clusters_are_spoken_of_where_there_are_any(gpu: str) -> None:
+def test_info_clusters_are_named_from_9_0_on(gpu: str) -> None:
     lines = succeed("info", driver=f"sim:{gpu}@13.0").splitlines()
     promises = [line for line in lines if " atoms: " in line]
     assert any("cluster" in line for line in promises) is (gpu not in WITHOUT_CLUSTERS)
@@ -213,8 +213,8 @@ def test_clusters_are_spoken_of_where_there_are_any(gpu: str) -> None:
     assert ("not available: the max-cluster family needs" in line) is (gpu in WITHOUT_CLUSTERS)
 
 
-def test_limits() -> None:
-    """Asked for, since it makes contexts; as an H200 has them."""
+def test_info_limits_adds_clusters_and_priorities() -> None:
+    """As measured on an H200; only on request, since it creates contexts."""
     families = succeed_json("info", "--limits")["devices"][0]["families"]
     assert {family["name"]: family["max_cluster_size"] for family in families} == {
         "coscheduled": {"atom": 8, "device": 16},
@@ -234,9 +234,9 @@ def test_limits() -> None:
 
 @pytest.mark.parametrize("sms", [8, 12, 16, 22, 24])
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_small_slice_of_a_gpu(sms: int, driver: str, tmp_path: Path) -> None:
-    """Compute capability 9.0 with too few SMs for large clusters: the family is what isn't there,
-    and everything else is; it can be recorded too."""
+def test_info_small_device_lacks_only_max_cluster(sms: int, driver: str, tmp_path: Path) -> None:
+    """Compute capability 9.0 with too few SMs for large clusters: only that family is missing, and
+    the device can be recorded."""
     profile = tmp_path / "slice.profile"
     profile.write_text(
         f"gcx-profile 1\nname Slice\ncompute_capability 9.0\nsm_count {sms}\n"
@@ -256,8 +256,8 @@ def test_a_small_slice_of_a_gpu(sms: int, driver: str, tmp_path: Path) -> None:
     assert again["families"] == device["families"]
 
 
-def test_environment_that_is_no_text() -> None:
-    """Any bytes may be in a variable; the JSON stays valid."""
+def test_info_environment_with_any_bytes_is_valid_json() -> None:
+    """A variable may have any bytes; the JSON stays valid."""
     strange = 'a"b\\c\n\udcff\udc80\x01é'
     (value,) = [
         each["value"]
@@ -268,10 +268,10 @@ def test_environment_that_is_no_text() -> None:
     assert value.endswith("\x01é")
 
 
-def test_no_driver() -> None:
+def test_info_without_a_driver_says_what_works() -> None:
     message = fail("info", driver="/nonexistent.so")
     assert "/nonexistent.so" in message
-    assert "sim:" in message, "it says what would work"
+    assert "sim:" in message, "names a driver that works"
     document, _ = fail_json("info", driver="/nonexistent.so")
     assert document["error"]["result"] == "GCX_ERROR_SHARED_OBJECT_INIT_FAILED"
     assert document["error"]["code"] == 303
@@ -290,7 +290,9 @@ def test_no_driver() -> None:
         ("sim:/nonexistent.profile", "GCX_ERROR_INVALID_VALUE", "/nonexistent.profile"),
     ],
 )
-def test_drivers_that_can_not_be_used(line: str, machine: str, result: str, said: str) -> None:
+def test_command_with_an_unusable_driver_fails(
+    line: str, machine: str, result: str, said: str
+) -> None:
     message = fail(*line.split(), driver=machine)
     assert said in message
     assert ("SIMULATED" in message) is machine.startswith("sim:")
@@ -299,9 +301,5 @@ def test_drivers_that_can_not_be_used(line: str, machine: str, result: str, said
     assert document["simulated"] is machine.startswith("sim:")
 
 
-def test_driver_that_is_no_driver() -> None:
-    fail("info", driver="libm.so.6")
-
-
-def test_the_driver_option() -> None:
+def test_info_driver_option_chooses_the_driver() -> None:
     assert succeed_json("info", "--driver", H100, driver=None)["driver"]["version"] == "13.0"

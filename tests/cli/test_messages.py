@@ -1,9 +1,7 @@
-"""What the command says when something can't be done: in the words of its options, never by the
-names of C functions and fields."""
+"""Messages of the command name its options, never C functions and fields."""
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ import pytest
 
 from .command import H100, environment, gcx, program
 
-# Variables of the environment, which are for users.
+# Environment variables, which users know.
 VARIABLES = r"GCX_(DRIVER|RESERVATION_DIR|SIM_LIBRARY|EXEC_PLAN|PUBLISH)\b"
 C_NAMES = re.compile(
     r"\bgcx_\w+|\bGCX_\w+|\bNULL\b|->|\b(min_|exclusive_)?sm_count\b|\btimeout_ms\b|\bgroup \d"
@@ -38,8 +36,6 @@ LINES = [
     "info --driver sim:h100@12.2", "verify --sms 8 --svg /nonexistent/x",
     "bench --device 3 --rounds 2", "bench --rounds 0", "bench --driver sim:none@13.0",
     "bench repartition --device 3 --rounds 2", "bench repartition --driver sim:none@13.0",
-    "bench isolation --device 3 --rounds 1", "bench isolation --driver sim:none@13.0",
-    "bench isolation --connections 33",
     *(f"exec {options} -- true" for options in (
         "--sms 140", "--sms 1000", "--sms 1024", "--sms 140 --shared", "--sms 5%",
         "--sms 24 --device 1", "--sms 24 --family max-cluster --driver sim:a100@13.0",
@@ -81,14 +77,14 @@ def check(message: str) -> None:
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[:60])
-def test_failure_is_told_without_c_names(line: str) -> None:
+def test_failure_message_has_no_c_names(line: str) -> None:
     done = gcx(*line.split())
     assert done.returncode != 0, done
     check(done.stderr)
 
 
 @pytest.mark.parametrize("line", INSIDE)
-def test_failure_inside_a_partition_is_told_without_c_names(line: str) -> None:
+def test_failure_message_inside_exec_has_no_c_names(line: str) -> None:
     done = gcx("exec", "--sms", "24", "--quiet", "--", program(), *line.split())
     assert done.returncode != 0, done
     check(done.stderr)
@@ -98,7 +94,7 @@ def test_failure_inside_a_partition_is_told_without_c_names(line: str) -> None:
 def holder() -> Iterator[None]:
     with subprocess.Popen(
         [program(), "exec", "--sms", "120", "--name", "big", "--", "cat"],
-        env=environment({"GCX_DRIVER": H100, "GCX_RESERVATION_DIR": os.environ["GCX_RESERVATION_DIR"]}),
+        env=environment({"GCX_DRIVER": H100}),
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stderr is not None
@@ -107,7 +103,7 @@ def holder() -> Iterator[None]:
         process.kill()
 
 
-def test_refusals_beside_another_are_told_without_c_names() -> None:
+def test_refusal_message_has_no_c_names() -> None:
     with holder():
         for line in BESIDE:
             done = gcx(*line.split())
@@ -116,7 +112,7 @@ def test_refusals_beside_another_are_told_without_c_names() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder[:20])
-def test_unusable_folder_is_told_without_c_names(folder: str) -> None:
+def test_unusable_folder_message_has_no_c_names(folder: str) -> None:
     for line in ("exec --sms 24 -- true", "ps", "top --once"):
         done = gcx(*line.split(), env={"GCX_RESERVATION_DIR": folder})
         assert done.returncode != 0 or "warning: " in done.stdout, done
@@ -127,7 +123,7 @@ def test_unusable_folder_is_told_without_c_names(folder: str) -> None:
     "command",
     ["info --limits", "plan --sms 8", "split --sms 8,8", "verify --sms 8", "exec --sms 8 -- true"],
 )
-def test_failing_driver_is_told_without_functions_of_gcx(command: str) -> None:
+def test_failing_driver_message_has_no_c_names(command: str) -> None:
     """The driver's function that failed is named, with its answer."""
     failures = 0
     for nth in range(1, 60):
@@ -139,14 +135,14 @@ def test_failing_driver_is_told_without_functions_of_gcx(command: str) -> None:
     assert failures > 3
 
 
-def test_quoted_names_are_left_alone() -> None:
-    """Names that users chose may look like anything."""
+def test_quoted_name_in_message_is_unchanged() -> None:
+    """Users may choose any name."""
     words = ["exec", "--sms", "24", "--name", "gcx_reservation_acquire", "--quiet", "--", program()]
     done = gcx(*words, "exec", "--sms", "30", "--", "true")
     assert 'the reservation "gcx_reservation_acquire" of device 0 has 24 SMs' in done.stderr, done
 
 
-def test_mps_percentage_is_told_without_c_names() -> None:
+def test_mps_percentage_message_has_no_c_names() -> None:
     limited = {"GCX_SIM_MPS": "1", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}
     inner = [program(), "exec", "--sms", "8", "--", "true"]
     done = gcx("exec", "--sms", "8", "--quiet", "--", *inner, env=limited)

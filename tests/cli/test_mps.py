@@ -1,4 +1,4 @@
-"""What info and verify say where processes share a device by way of MPS."""
+"""info, verify and record where processes share a device through MPS."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
         ({SHARE: "20"}, "off", 20),
     ],
 )
-def test_info(env: Env, state: str, percentage: float | None) -> None:
+def test_info_mps_state_follows_the_daemon(env: Env, state: str, percentage: float | None) -> None:
     devices = succeed_json("info", driver="sim:2xh100@13.0", env=env)["devices"]
     for device in devices:
         assert device["mps"] == {"state": state, "thread_percentage": percentage}
 
 
-def test_info_says_what_it_changes() -> None:
+def test_info_mps_text_explains_the_state() -> None:
     off, on = succeed("info"), succeed("info", env=MPS)
     assert "MPS                   off: processes take turns" in off
     assert "MPS                   on: partitions of several processes run side by side" in on
@@ -41,7 +41,7 @@ def test_info_says_what_it_changes() -> None:
 
 
 @pytest.mark.parametrize("driver", ["12.4", "13.0", "13.5"])
-def test_verify_claims_no_more_than_it_saw(driver: str, tmp_path: Path) -> None:
+def test_verify_under_mps_claims_only_what_it_saw(driver: str, tmp_path: Path) -> None:
     picture = tmp_path / "sms.svg"
     line = ["verify", "--sms", "108,24", "--svg", str(picture)]
     plain = succeed(*line, driver=f"sim:h100@{driver}")
@@ -63,7 +63,7 @@ def test_verify_claims_no_more_than_it_saw(driver: str, tmp_path: Path) -> None:
         assert succeed_json("split", "--sms", "108,24", driver=H100, env=env)["groups"]
 
 
-def test_virtual_numbers_are_not_drawn(tmp_path: Path) -> None:
+def test_virtual_sm_numbers_are_not_drawn_or_recorded(tmp_path: Path) -> None:
     picture = tmp_path / "sms.svg"
     done = gcx("verify", "--sms", "24", "--svg", str(picture), env={"GCX_DRIVER": H100, **MPS})
     assert done.returncode == 1
@@ -75,8 +75,8 @@ def test_virtual_numbers_are_not_drawn(tmp_path: Path) -> None:
     assert not (tmp_path / "gpu").exists()
 
 
-def test_a_driver_that_fails_is_not_one_without_mps() -> None:
-    """Whichever question of its is the one about MPS."""
+def test_info_failing_mps_query_is_an_error() -> None:
+    """Whichever attribute query is the one about MPS."""
     for nth in range(1, 30):
         fails = {"GCX_SIM_FAIL": f"cuDeviceGetAttribute:{nth}:999"}
         done = gcx("info", "--json", env={**MPS, **fails})
@@ -87,13 +87,13 @@ def test_a_driver_that_fails_is_not_one_without_mps() -> None:
     assert 1 < nth < 29
 
 
-def test_a_driver_that_does_not_know_the_question() -> None:
-    """It answers CUDA_ERROR_INVALID_VALUE, to this question alone."""
-    told = []
+def test_info_unsupported_mps_query_is_unknown() -> None:
+    """The driver answers CUDA_ERROR_INVALID_VALUE to this query only."""
+    shown = []
     for nth in range(1, 30):
         done = gcx("info", env={**MPS, "GCX_SIM_FAIL": f"cuDeviceGetAttribute:{nth}:1"})
-        told += [line for line in done.stdout.splitlines() if line.startswith("  MPS")]
-    assert [line for line in told if "unknown: the driver doesn't tell" in line] == [
-        "  MPS                   unknown: the driver doesn't tell whether other processes run "
-        "beside this one"
+        shown += [line for line in done.stdout.splitlines() if line.startswith("  MPS")]
+    assert [line for line in shown if "unknown: the driver doesn't report" in line] == [
+        "  MPS                   unknown: the driver doesn't report whether other processes run "
+        "concurrently"
     ]

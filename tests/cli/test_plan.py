@@ -19,12 +19,12 @@ from .command import (
 
 
 def counts_of(sms: str, driver: str = H100, *more: str) -> tuple[list[int], int]:
-    """The counts of the groups and of the remainder that a plan gives."""
+    """Returns the counts of the groups and of the remainder."""
     plan = succeed_json("plan", "--sms", sms, *more, driver=driver)
     return [group["sm_count"] for group in plan["groups"]], plan["remainder"]
 
 
-def test_schema() -> None:
+def test_plan_json_has_groups_and_remainder() -> None:
     plan = succeed_json("plan", "--sms", "10,rest")
     assert plan["simulated"] is True
     assert plan["driver"]["version"] == "13.0"
@@ -39,7 +39,7 @@ def test_schema() -> None:
     assert type(plan["remainder"]) is int
 
 
-def test_text() -> None:
+def test_plan_text_shows_rounding() -> None:
     lines = succeed("plan", "--sms", "10,24").splitlines()
     assert lines[0].startswith("SIMULATED")
     assert "NVIDIA H100 80GB HBM3" in lines[1]
@@ -52,7 +52,7 @@ def test_text() -> None:
 
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("gpu", ["h100", "h200"])
-def test_on_every_driver(gpu: str, driver: str) -> None:
+def test_plan_is_the_same_on_every_driver(gpu: str, driver: str) -> None:
     machine = f"sim:{gpu}@{driver}"
     assert counts_of("108,24", machine) == ([108, 24], 0)
     assert counts_of("24,108", machine) == ([24, 108], 0)
@@ -65,24 +65,24 @@ def test_on_every_driver(gpu: str, driver: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_sums(machine: str, family: str) -> None:
-    """Groups and remainder add up to the device; no group is smaller than asked."""
+def test_plan_groups_and_remainder_add_up(machine: str, family: str) -> None:
+    """Groups and remainder add up to the device; no group is smaller than requested."""
     gpu = machine.removeprefix("sim:").split("@")[0]
     total = SM_COUNTS[gpu]
     if family == "max-cluster" and gpu in WITHOUT_CLUSTERS:
         message = fail("plan", "--sms", "8", "--family", family, driver=machine)
         assert "compute capability 9.0" in message
         return
-    for asked in ([1], [2, 2], [total // 2], [total // 4, total // 4], [total]):
-        sms = ",".join(str(count) for count in asked)
+    for requested in ([1], [2, 2], [total // 2], [total // 4, total // 4], [total]):
+        sms = ",".join(str(count) for count in requested)
         counts, remainder = counts_of(sms, machine, "--family", family)
         assert sum(counts) + remainder == total
-        assert all(given >= wanted for given, wanted in zip(counts, asked))
+        assert all(given >= count for given, count in zip(counts, requested))
     counts, remainder = counts_of("2,rest", machine, "--family", family)
     assert (sum(counts), remainder) == (total, 0)
 
 
-def test_several_share_the_rest() -> None:
+def test_plan_rest_twice_is_shared_evenly() -> None:
     counts, remainder = counts_of("32,rest,rest")
     assert counts[0] == 32
     assert sum(counts) + remainder == 132
@@ -90,7 +90,7 @@ def test_several_share_the_rest() -> None:
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_too_many(driver: str) -> None:
+def test_plan_of_too_many_sms_is_refused(driver: str) -> None:
     message = fail("plan", "--sms", "133", driver=f"sim:h100@{driver}")
     assert "SIMULATED" in message
     assert "133" in message
@@ -103,23 +103,23 @@ def test_too_many(driver: str) -> None:
     assert "132" in document["error"]["message"]
 
 
-def test_too_many_together() -> None:
+def test_plan_of_too_many_sms_together_is_refused() -> None:
     message = fail("plan", "--sms", "108,32")
     assert "132" in message
 
 
-def test_nothing_left_for_the_rest() -> None:
+def test_plan_with_no_sms_for_rest_is_refused() -> None:
     fail("plan", "--sms", "132,rest")
 
 
-def test_exact() -> None:
+def test_plan_exact_refuses_rounding() -> None:
     assert counts_of("108,24", H100, "--exact") == ([108, 24], 0)
     message = fail("plan", "--sms", "10,24", "--exact")
     assert "10" in message
     assert "12 + 24 can" in message
 
 
-def test_devices() -> None:
+def test_plan_device_option_selects_the_device() -> None:
     machine = "sim:a100,2xh100@13.0"
     for device, total in enumerate([108, 132, 132]):
         plan = succeed_json("plan", "--sms", "16", "--device", str(device), driver=machine)

@@ -1,18 +1,16 @@
-"""Recordings as the command meets them: strange devices, paths, and what the environment says."""
+"""Profiles of unusual devices, their paths, and environment variables of the simulation."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from .command import SM_COUNTS, environment, fail, gcx, program, succeed, succeed_json
+from .command import environment, fail, gcx, program, succeed, succeed_json
 
 OPEN_LIBCUDA = "import ctypes; print('libcuda:', ctypes.CDLL('libcuda.so.1').cuInit(0))"
 
@@ -40,7 +38,7 @@ def gpcs(sms: int, size: int) -> str:
     ("sms", "capability", "size"),
     [(30, "9.0", 6), (48, "12.1", 16), (20, "11.0", 10), (36, "7.5", 12), (192, "10.3", 18)],
 )
-def test_devices_that_are_none_of_the_built_in(
+def test_profile_of_an_unknown_gpu_is_divided(
     sms: int, capability: str, size: int, driver: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "made-up.profile"
@@ -52,8 +50,8 @@ def test_devices_that_are_none_of_the_built_in(
         succeed(command, "--sms", "8,rest", driver=machine)
 
 
-def test_fewer_sms_than_a_partition(tmp_path: Path) -> None:
-    """All of it or nothing, but for the fine family; the answers are gcx's own."""
+def test_profile_smaller_than_a_partition_is_one_atom(tmp_path: Path) -> None:
+    """The device is one atom except in the fine family; gcx itself refuses to divide it."""
     path = tmp_path / "slice.profile"
     path.write_text(profile(6, "9.0", "gpc_sizes 6"))
     for line in (["info"], ["plan", "--sms", "4"], ["verify", "--sms", "2,rest"]):
@@ -65,8 +63,8 @@ def test_fewer_sms_than_a_partition(tmp_path: Path) -> None:
     assert succeed(*line, driver=f"sim:{recording}") == succeed(*line, driver=f"sim:{path}")
 
 
-def test_groups_of_unequal_size_are_refused(tmp_path: Path) -> None:
-    """The first two groups of the fine family as one: 8 SMs of it would be 130."""
+def test_profile_with_unequal_groups_is_refused(tmp_path: Path) -> None:
+    """The first two groups of the fine family as one group."""
     path = tmp_path / "gpu.profile"
     succeed("info", "--record", str(path))
     before, first, second, rest = re.split(
@@ -78,42 +76,15 @@ def test_groups_of_unequal_size_are_refused(tmp_path: Path) -> None:
     assert f"{path}: line {line}: a group of 2 SMs after groups of 4" in message
 
 
-def test_a_wrapping_sum_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_profile_with_an_overflowing_sum_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "gpu.profile"
     path.write_text(profile(300, "9.0", "gpc_sizes 4294966830" + " 2" * 299))
     assert f"{path}: line 6: " in fail("info", driver=f"sim:{path}")
 
 
-@pytest.mark.parametrize("name", ["gpu@home.profile", "gpu@13.0", "a b's@12.8", "h100", "2xh100"])
-def test_recordings_replay_as_the_command_says(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [program(), "info", "--record", name],
-        env=environment({"GCX_DRIVER": "sim:a100@12.8"}),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = re.search(r"replay it with (GCX_DRIVER=.*)$", done.stdout, re.MULTILINE)
-    assert found is not None
-    (setting,) = shlex.split(found[1])
-    variable, _, driver = setting.partition("=")
-    replayed = subprocess.run(
-        [program(), "info", "--json"],
-        env=environment({variable: driver}),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    info = json.loads(replayed.stdout)
-    assert info["devices"][0]["sm_count"] == SM_COUNTS["a100"]
-    assert info["driver"]["version"] == "12.8"
-
-
 @pytest.mark.parametrize("name", ["gpu.profile", "gpu@13.0", "./gpu.profile"])
-def test_a_command_that_changes_its_folder(name: str, tmp_path: Path) -> None:
-    """sim run takes the recording's path, and the simulator's own, where it stands."""
+def test_sim_run_with_relative_paths_survives_chdir(name: str, tmp_path: Path) -> None:
+    """sim run makes the recording's path and the simulator's absolute."""
     succeed("info", "--record", str(tmp_path / name), driver="sim:a100@12.8")
     gpu = f"{name}@" if "@" in name else name
     library = Path(succeed_json("sim", "list")["library"])
@@ -134,7 +105,7 @@ def test_a_command_that_changes_its_folder(name: str, tmp_path: Path) -> None:
     assert done.stdout.endswith("libcuda: 0\n")
 
 
-def test_folders_are_called_so(tmp_path: Path) -> None:
+def test_profile_that_is_a_folder_is_reported(tmp_path: Path) -> None:
     assert "it is a folder" in fail("info", driver=f"sim:{tmp_path}")
     (tmp_path / "h100").mkdir()
     done = subprocess.run(
@@ -156,14 +127,14 @@ def test_folders_are_called_so(tmp_path: Path) -> None:
         ("GCX_SIM_KERNEL_NS", "1e3", "nanoseconds"),
     ],
 )
-def test_an_environment_that_is_wrong(name: str, value: str, reason: str) -> None:
+def test_simulation_with_a_wrong_variable_fails(name: str, value: str, reason: str) -> None:
     message = fail("info", env={name: value})
     assert f"{name}={value}" in message
     assert reason in message
 
 
-def test_visible_devices() -> None:
-    """As launchers set it for each rank."""
+def test_visible_devices_select_simulated_devices() -> None:
+    """As launchers set CUDA_VISIBLE_DEVICES for each rank."""
     machine = "sim:h100,a100,h100@13.0"
     every = succeed_json("info", driver=machine)["devices"]
 

@@ -1,4 +1,4 @@
-"""gcx info --record: what it writes replays as the same device."""
+"""gcx info --record."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def record(path: Path, driver: str, *more: str) -> Path:
 
 @pytest.mark.parametrize("gpu", SM_COUNTS)
 @pytest.mark.parametrize("driver", ["12.4", "13.0", "13.5"])
-def test_replay(gpu: str, driver: str, tmp_path: Path) -> None:
+def test_record_replays_as_the_same_device(gpu: str, driver: str, tmp_path: Path) -> None:
     original = f"sim:{gpu}@{driver}"
     replay = f"sim:{record(tmp_path / 'gpu.profile', original)}"
     there = succeed_json("info", driver=replay)
     here = succeed_json("info", driver=original)
     assert there["driver"]["version"] == driver
-    # A recording knows no locality domains: gcx.h doesn't tell which SMs they hold.
+    # A recording has no locality domains, whose SMs the driver does not report.
     same = [name for name in here["devices"][0] if name not in {"uuid", "locality_domain_count"}]
     assert {name: there["devices"][0][name] for name in same} == {
         name: here["devices"][0][name] for name in same
@@ -50,35 +50,35 @@ def test_replay(gpu: str, driver: str, tmp_path: Path) -> None:
             assert replayed.stdout == expected.stdout
 
 
-def test_another_driver_replays(tmp_path: Path) -> None:
+def test_record_replays_on_another_driver(tmp_path: Path) -> None:
     path = record(tmp_path / "gpu.profile", "sim:h100@13.0")
     verified = succeed_json("verify", "--sms", "108,24", driver=f"sim:{path}@12.4")
     assert verified["driver"]["version"] == "12.4"
     assert [len(group["seen"]) for group in verified["groups"]] == [108, 24]
 
 
-def test_recording_a_replay_changes_nothing(tmp_path: Path) -> None:
+def test_record_of_a_replay_is_identical(tmp_path: Path) -> None:
     first = record(tmp_path / "first.profile", "sim:h100@13.0")
     second = record(tmp_path / "second.profile", f"sim:{first}")
     assert second.read_text() == first.read_text()
 
 
-def test_what_is_written(tmp_path: Path) -> None:
+def test_record_has_device_and_families(tmp_path: Path) -> None:
     lines = record(tmp_path / "gpu.profile", H100).read_text().splitlines()
     assert lines[0] == "gcx-profile 1"
-    assert "SIMULATED" in "\n".join(lines), "it says where it came from"
+    assert "SIMULATED" in "\n".join(lines), "names its source"
     for line in ["name NVIDIA H100 80GB HBM3", "driver 13.0", "sm_count 132"]:
         assert line in lines
     assert [line.split()[1] for line in lines if line.startswith("family ")] == FAMILIES
 
 
-def test_one_of_several_devices(tmp_path: Path) -> None:
+def test_record_device_option_selects_the_device(tmp_path: Path) -> None:
     path = record(tmp_path / "gpu.profile", "sim:h100,a100@13.0", "--device", "1")
     (device,) = succeed_json("info", driver=f"sim:{path}")["devices"]
     assert device["sm_count"] == SM_COUNTS["a100"]
 
 
-def test_report(tmp_path: Path) -> None:
+def test_record_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "gpu.profile"
     assert str(path) in succeed("info", "--record", str(path))
     assert succeed_json("info", "--record", str(path))["recorded"] == str(path)
@@ -86,10 +86,22 @@ def test_report(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["gpu.profile", "my gpu's.profile", "h100", "gpu@home.profile", "gpu@13.0", "a,b", "$HOME"],
+    [
+        "gpu.profile",
+        "my gpu's.profile",
+        "h100",
+        "2xh100",
+        "gpu@home.profile",
+        "gpu@13.0",
+        "a b's@12.8",
+        "a,b",
+        "$HOME",
+    ],
 )
-def test_the_advice_replays(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it says of replaying works as it stands, typed into a shell in that folder."""
+def test_record_advice_works_in_a_shell(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The setting that it prints works in a shell in that folder."""
     monkeypatch.chdir(tmp_path)
     advice = succeed("info", "--record", name, driver="sim:orin@12.8").splitlines()[-1]
     setting = advice.split("replay it with ")[1]
@@ -104,13 +116,13 @@ def test_the_advice_replays(name: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("path", ["/nonexistent/gpu.profile", "/dev/full", "/"])
-def test_file_that_can_not_be_written(path: str) -> None:
+def test_record_to_an_unwritable_file_fails(path: str) -> None:
     assert path in fail("info", "--record", path)
     document, _ = fail_json("info", "--record", path)
     assert document["error"]["result"] == "GCX_ERROR_OPERATING_SYSTEM"
 
 
-def test_damaged_recording(tmp_path: Path) -> None:
+def test_corrupt_recording_is_refused_with_its_line(tmp_path: Path) -> None:
     path = record(tmp_path / "gpu.profile", H100)
     path.write_text(path.read_text().replace("group 0 1 16 17", "group 0 1 1 17"))
     message = fail("info", driver=f"sim:{path}")

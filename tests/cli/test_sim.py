@@ -1,4 +1,4 @@
-"""gcx sim: what can be simulated, and running other programs on it."""
+"""gcx sim list and gcx sim run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .command import DRIVERS, SM_COUNTS, fail, gcx, program, succeed, succeed_js
 SHOW = "import os, json; print(json.dumps(dict(os.environ)))"
 
 
-def test_list() -> None:
+def test_sim_list_text_has_gpus_and_drivers() -> None:
     text = succeed("sim", "list", driver="/nonexistent.so")
     assert "SIMULATED" in text
     names = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
@@ -21,7 +21,7 @@ def test_list() -> None:
     assert names[len(SM_COUNTS) :] == ["12.2", *DRIVERS]
 
 
-def test_list_in_json() -> None:
+def test_sim_list_json_has_gpus_and_drivers() -> None:
     listed = succeed_json("sim", "list")
     assert listed["simulated"] is True
     assert [gpu["name"] for gpu in listed["gpus"]] == list(SM_COUNTS)
@@ -30,7 +30,7 @@ def test_list_in_json() -> None:
     assert Path(listed["library"]).is_file()
 
 
-def test_everything_listed_can_be_simulated() -> None:
+def test_sim_list_entries_can_be_simulated() -> None:
     listed = succeed_json("sim", "list")
     for gpu in listed["gpus"]:
         assert succeed_json("info", driver=f"sim:{gpu['name']}")["simulated"] is True
@@ -39,7 +39,7 @@ def test_everything_listed_can_be_simulated() -> None:
         assert info["driver"]["version"] == driver["name"]
 
 
-def test_environment_of_the_command() -> None:
+def test_sim_run_sets_the_environment() -> None:
     done = gcx(
         "sim", "run", "--gpu", "2xh100", "--driver", "12.4", "--", sys.executable, "-c", SHOW,
         env={"LD_LIBRARY_PATH": "/somewhere"},
@@ -55,7 +55,7 @@ def test_environment_of_the_command() -> None:
     assert (Path(folder) / "libcuda.so.1").exists()
 
 
-def test_defaults() -> None:
+def test_sim_run_defaults_to_an_h100() -> None:
     done = gcx("sim", "run", "--", sys.executable, "-c", SHOW)
     env = json.loads(done.stdout)
     assert env["GCX_DRIVER"] == f"sim:{env['GCX_SIM']}"
@@ -63,8 +63,8 @@ def test_defaults() -> None:
     assert ":" not in env["LD_LIBRARY_PATH"]
 
 
-def test_a_program_that_never_heard_of_gcx() -> None:
-    """It opens libcuda.so.1 by name, as any CUDA program does, and finds the simulation."""
+def test_sim_run_program_opens_simulated_libcuda() -> None:
+    """A CUDA program that opens libcuda.so.1 by name gets the simulation."""
     source = (
         "import ctypes\n"
         "cuda = ctypes.CDLL('libcuda.so.1')\n"
@@ -83,15 +83,15 @@ def test_a_program_that_never_heard_of_gcx() -> None:
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 77, 255])
-def test_exit_status_is_the_command_s(status: int) -> None:
+def test_sim_run_exit_status_is_the_commands(status: int) -> None:
     done = gcx("sim", "run", "--", "/bin/sh", "-c", f"echo out; echo err >&2; exit {status}")
     assert done.returncode == status
     assert done.stdout == "out\n"
     assert done.stderr.endswith("err\n")
 
 
-def test_commands_that_can_not_run(tmp_path: Path) -> None:
-    """127 and 126, as shells have it."""
+def test_sim_run_command_that_can_not_run_has_shell_status(tmp_path: Path) -> None:
+    """127 and 126, as in shells."""
     done = gcx("sim", "run", "--", "/nonexistent/program")
     assert done.returncode == 127
     assert "/nonexistent/program" in done.stderr
@@ -102,15 +102,15 @@ def test_commands_that_can_not_run(tmp_path: Path) -> None:
     assert str(plain) in done.stderr
 
 
-def test_the_command_keeps_its_options() -> None:
-    """Behind -- nothing is gcx's: neither --json nor --help nor --driver."""
+def test_sim_run_passes_options_of_the_command() -> None:
+    """gcx reads no options behind --."""
     for option in ("--json", "--help", "--driver", "--version", "-h", "--"):
         done = gcx("sim", "run", "--", "echo", option, "--gpu")
         assert done.stdout == f"{option} --gpu\n"
         assert done.returncode == 0
 
 
-def test_gcx_itself() -> None:
+def test_sim_run_gcx_sees_the_simulated_driver() -> None:
     done = gcx(
         "sim", "run", "--gpu", "a100", "--driver", "12.5", "--", program(), "info", "--json",
         driver="/nonexistent.so",
@@ -120,8 +120,8 @@ def test_gcx_itself() -> None:
     assert info["devices"][0]["sm_count"] == SM_COUNTS["a100"]
 
 
-def test_recording(tmp_path: Path) -> None:
-    """A recording keeps its driver's version unless another is asked for."""
+def test_sim_run_recording_keeps_its_version(tmp_path: Path) -> None:
+    """A recording keeps its driver's version unless another is given."""
     path = tmp_path / "gpu.profile"
     succeed("info", "--record", str(path), driver="sim:a100@12.8")
     line = ["sim", "run", "--gpu", str(path)]
@@ -131,15 +131,15 @@ def test_recording(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["driver"]["version"] == "13.4"
 
 
-def test_wrong_machines_run_nothing(tmp_path: Path) -> None:
+def test_sim_run_of_an_unknown_machine_runs_nothing(tmp_path: Path) -> None:
     witness = tmp_path / "ran"
     for line in (["--gpu", "h999"], ["--driver", "9.9"], ["--gpu", "/nonexistent.profile"]):
         fail("sim", "run", *line, "--", "touch", str(witness), status=2)
     message = fail("--driver", "sim:a100@13.0", "sim", "run", "--", "touch", str(witness), status=2)
-    assert "the version alone" in message
+    assert "only the version" in message
     assert not witness.exists()
 
 
-def test_missing_simulator() -> None:
+def test_sim_without_the_simulator_fails() -> None:
     message = fail("sim", "list", env={"GCX_SIM_LIBRARY": "/nonexistent/libgcx-sim.so"})
     assert "/nonexistent/libgcx-sim.so" in message

@@ -1,13 +1,13 @@
-"""gcx split: makes it all, times each step, takes it all down."""
+"""gcx split creates partitions, times each step and destroys them."""
 
 from __future__ import annotations
 
 import pytest
 
-from .command import DRIVERS, MACHINES, fail, fail_json, succeed, succeed_json
+from .command import MACHINES, fail, fail_json, succeed, succeed_json
 
 
-def test_schema() -> None:
+def test_split_json_has_times_and_cache() -> None:
     split = succeed_json("split", "--sms", "108,24")
     assert split["simulated"] is True
     assert split["driver"]["simulated"] is True
@@ -16,8 +16,9 @@ def test_schema() -> None:
     assert [group["sm_count"] for group in split["groups"]] == [108, 24]
     assert [len(group["seen"]) for group in split["groups"]] == [108, 24]
     assert split["split_us"] >= 0
+    assert split["kernels_us"] > 0
     for group in split["groups"]:
-        assert all(group[step] > 0 for step in ("context_us", "stream_us", "kernel_us"))
+        assert all(group[step] > 0 for step in ("context_us", "stream_us"))
     assert split["take_down_us"] >= 0
     assert split["released"] is True
     assert split["cache"]["in_use"] == 0
@@ -26,7 +27,7 @@ def test_schema() -> None:
     assert split["cache"]["evicted"] == 2
 
 
-def test_text() -> None:
+def test_split_text_has_times_and_cache() -> None:
     text = succeed("split", "--sms", "108,24")
     assert text.startswith("SIMULATED")
     assert "say nothing about a GPU" in text
@@ -48,19 +49,19 @@ def test_text() -> None:
         ("24", "max-cluster", [16]),
     ],
 )
-def test_largest_clusters(sms: str, family: str, largest: list[int]) -> None:
-    """As an H200 has them, docs/measurements.md."""
+def test_split_cluster_size_is_that_of_an_h200(sms: str, family: str, largest: list[int]) -> None:
+    """As measured on an H200, docs/measurements.md."""
     groups = succeed_json("split", "--sms", sms, "--family", family)["groups"]
     assert [group["max_cluster_size"] for group in groups] == largest
 
 
-def test_no_clusters() -> None:
+def test_split_without_clusters_reports_1() -> None:
     groups = succeed_json("split", "--sms", "8,8", driver="sim:a100@13.0")["groups"]
     assert [group["max_cluster_size"] for group in groups] == [1, 1]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_as_planned(machine: str) -> None:
+def test_split_gives_what_plan_says(machine: str) -> None:
     for sms in ("4,rest", "6,4"):
         plan = succeed_json("plan", "--sms", sms, driver=machine)
         split = succeed_json("split", "--sms", sms, driver=machine)
@@ -69,12 +70,6 @@ def test_as_planned(machine: str) -> None:
         ]
         assert split["remainder"] == plan["remainder"]
         assert split["released"] is True
-
-
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_refused(driver: str) -> None:
-    document, _ = fail_json("split", "--sms", "133", driver=f"sim:h100@{driver}")
-    assert document["error"]["result"] == "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION"
 
 
 @pytest.mark.parametrize(
@@ -90,8 +85,8 @@ def test_refused(driver: str) -> None:
         ("cuLaunchKernel", 2, 719),
     ],
 )
-def test_driver_calls_that_fail(function: str, nth: int, code: int) -> None:
-    """The driver's answer passes through, and names the function."""
+def test_split_failing_driver_call_is_named(function: str, nth: int, code: int) -> None:
+    """The driver's result and the function's name are reported."""
     injected = {"GCX_SIM_FAIL": f"{function}:{nth}:{code}"}
     message = fail("split", "--sms", "108,24", env=injected)
     assert "SIMULATED" in message

@@ -1,4 +1,4 @@
-"""gcx top: what is published is shown, once, as JSON, and live in a terminal."""
+"""gcx top: published leases as text, as JSON, and live in a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from .command import Done, environment, fail, gcx, program
-from .publishing import SHOWN, publishers
+from .publishing import LEASES, publishers
 
 NO_DRIVER = "/nonexistent.so"  # top needs none
 
@@ -41,7 +41,7 @@ def shown(folder: Path) -> str:
     return done.stdout
 
 
-def told(folder: Path) -> dict[str, Any]:
+def document_of(folder: Path) -> dict[str, Any]:
     done = top(folder, "--json")
     assert (done.returncode, done.stderr) == (0, ""), done
     document = json.loads(done.stdout)
@@ -49,11 +49,11 @@ def told(folder: Path) -> dict[str, Any]:
     return document
 
 
-def test_nobody(folder: Path) -> None:
+def test_top_without_leases_says_so(folder: Path) -> None:
     text = shown(folder)
-    assert "nobody publishes" in text
+    assert "no process publishes" in text
     assert "GCX_PUBLISH=1" in text
-    assert told(folder) == {
+    assert document_of(folder) == {
         "simulated": False,
         "processes": [],
         "leases": [],
@@ -64,8 +64,8 @@ def test_nobody(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_what_is_shown(folder: Path) -> None:
-    with publishers(folder, *SHOWN) as (engine, notebook):
+def test_top_text_shows_leases_and_map(folder: Path) -> None:
+    with publishers(folder, *LEASES) as (engine, notebook):
         text = shown(folder)
         assert text.count("device 0: NVIDIA H100 80GB HBM3, 132 SMs, SIMULATED\n") == 1
         assert "\x1b" not in text
@@ -77,9 +77,9 @@ def test_what_is_shown(folder: Path) -> None:
             ["A", "decode", "32", "exclusive", "1", "0", "engine", pid],
             ["B", "prefill", "76", "exclusive", "1", "0", "engine", pid],
             ["-", "batch", "waits", "for", "48", "0", "0", "engine", pid],
-            ["C", "probe", "24", "shared,", "8", "alone", "1", "0", "notebook", other],
+            ["C", "probe", "24", "shared,", "8", "exclusive", "1", "0", "notebook", other],
         ]
-        # Both processes have the first atoms: leases are a process's own.
+        # Both processes have the first atoms: leases are exclusive within a process.
         cells = "".join(re.findall(r"(?:coscheduled| {13}) ((?:[A-Z.+]+ ?)+)\n", text))
         assert cells.count("+") == 24
         assert cells.count("A") == 8
@@ -93,12 +93,12 @@ def test_what_is_shown(folder: Path) -> None:
         assert "engine" not in text
         assert "probe" in text
         notebook.end()
-        assert "nobody publishes" in shown(folder)
+        assert "no process publishes" in shown(folder)
 
 
-def test_json(folder: Path) -> None:
-    with publishers(folder, *SHOWN) as (engine, notebook):
-        document = told(folder)
+def test_top_json_has_processes_and_leases(folder: Path) -> None:
+    with publishers(folder, *LEASES) as (engine, notebook):
+        document = document_of(folder)
         assert document["simulated"] is True
         assert document["warnings"] == []
         processes = {process["name"]: process for process in document["processes"]}
@@ -126,41 +126,41 @@ def test_json(folder: Path) -> None:
         assert len(leases["probe"]["shared_atoms"]) == 2
 
 
-def test_wait_for_rest_is_listed_as_rest(folder: Path) -> None:
+def test_top_wait_for_rest_is_listed_as_rest(folder: Path) -> None:
     with publishers(folder, ("p", "all:rest", "wait:late:rest")):
         assert re.search(r"- +late +waits for the rest +0 +0 +p ", shown(folder))
-        assert [lease["sm_count"] for lease in told(folder)["leases"]] == [132, "rest"]
+        assert [lease["sm_count"] for lease in document_of(folder)["leases"]] == [132, "rest"]
 
 
-def test_a_process_without_leases(folder: Path) -> None:
+def test_top_process_without_leases_is_listed(folder: Path) -> None:
     with publishers(folder, ("idle",)) as (idle,):
         assert shown(folder) == f"idle (pid {idle.process.pid}, SIMULATED) has no lease\n"
 
 
-def test_names_do_nothing_to_the_terminal(folder: Path) -> None:
+def test_top_names_are_escaped(folder: Path) -> None:
     for name in ("\x1b[2J", "a\nb", "\u009b2J", "\x7f", "\udcff"):
         with publishers(folder, (f"p{name}", f"l{name}:32")):
             text = shown(folder)
             assert all(line.isprintable() for line in text.splitlines()), (name, text)
             assert len(text.splitlines()) == len(shown(folder).splitlines())
             assert "\\x" in text
-            assert len(told(folder)["leases"]) == 1
+            assert len(document_of(folder)["leases"]) == 1
 
 
-def test_a_file_that_is_none(folder: Path) -> None:
+def test_top_link_in_the_folder_is_a_warning(folder: Path) -> None:
     inner = folder / f"user-{os.geteuid()}"
     inner.mkdir(mode=0o700)
     (inner / "leases-0000000000000000").symlink_to("/etc/passwd")
     text = shown(folder)
-    assert "nobody publishes" in text
+    assert "no process publishes" in text
     assert "warning: the file" in text
     assert "it is a link" in text
     assert "root:" not in text
-    (warning,) = told(folder)["warnings"]
+    (warning,) = document_of(folder)["warnings"]
     assert "it is a link" in warning
 
 
-def test_a_folder_of_others(folder: Path) -> None:
+def test_top_folder_open_to_others_is_refused(folder: Path) -> None:
     inner = folder / f"user-{os.geteuid()}"
     inner.mkdir()
     inner.chmod(0o777)
@@ -172,12 +172,12 @@ def test_a_folder_of_others(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["0", "x", "-1", "3601", "1.5"])
-def test_wrong_intervals(value: str) -> None:
+def test_top_wrong_interval_is_refused(value: str) -> None:
     assert f'"{value}"' in fail("top", "--interval", value, status=2)
 
 
 class Terminal:
-    """gcx top in a terminal of its own."""
+    """gcx top in a private terminal."""
 
     def __init__(self, folder: Path, *words: str, env: dict[str, str] | None = None) -> None:
         self.master, slave = pty.openpty()
@@ -209,7 +209,7 @@ class Terminal:
         return True
 
     def wait_for(self, text: str, seconds: float = 60) -> str:
-        """What came up to it."""
+        """Returns the output up to the text."""
         end = time.monotonic() + seconds
         while text not in self.seen:
             assert time.monotonic() < end, (text, self.seen)
@@ -222,7 +222,7 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def ended(self) -> int:
-        """The exit status, after the terminal was left as it was."""
+        """Returns the exit status; the terminal has its former settings again."""
         end = time.monotonic() + 60
         while self.process.poll() is None:
             assert time.monotonic() < end
@@ -236,8 +236,8 @@ class Terminal:
         return self.process.returncode
 
 
-def test_live(folder: Path) -> None:
-    with publishers(folder, SHOWN[0]) as (engine,):
+def test_top_live_updates_until_q(folder: Path) -> None:
+    with publishers(folder, LEASES[0]) as (engine,):
         terminal = Terminal(folder)
         first = terminal.wait_for("waits for 48")
         assert first.startswith("\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H")
@@ -246,7 +246,7 @@ def test_live(folder: Path) -> None:
         engine.do("resize 0 24")
         terminal.wait_for(" 24  exclusive                1        1  engine")
         engine.end()
-        terminal.wait_for("nobody publishes")
+        terminal.wait_for("no process publishes")
         terminal.type("q")
         assert terminal.ended() == 0
 
@@ -255,9 +255,11 @@ def test_live(folder: Path) -> None:
     ("how", "status"),
     [("q", 0), ("\x03", 0), (signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)],
 )
-def test_live_ends(folder: Path, how: str | signal.Signals, status: int) -> None:
+def test_top_live_restores_the_terminal(
+    folder: Path, how: str | signal.Signals, status: int
+) -> None:
     terminal = Terminal(folder, "--interval", "3600")
-    terminal.wait_for("nobody publishes")
+    terminal.wait_for("no process publishes")
     if isinstance(how, str):
         terminal.type(how)
     else:
@@ -265,8 +267,8 @@ def test_live_ends(folder: Path, how: str | signal.Signals, status: int) -> None
     assert terminal.ended() == status
 
 
-def test_live_resizes(folder: Path) -> None:
-    with publishers(folder, SHOWN[0]):
+def test_top_live_follows_the_window_size(folder: Path) -> None:
+    with publishers(folder, LEASES[0]):
         terminal = Terminal(folder, "--interval", "3600", env={"NO_COLOR": "1"})
         wide = terminal.wait_for("waits for 48")
         assert "\x1b[30;" not in wide
@@ -280,33 +282,33 @@ def test_live_resizes(folder: Path) -> None:
         assert terminal.ended() == 0
 
 
-def test_live_stops_and_goes_on(folder: Path) -> None:
-    """Ctrl-Z gives the terminal back, and fg takes it again."""
+def test_top_live_stops_and_continues(folder: Path) -> None:
+    """Ctrl-Z restores the terminal, and fg continues."""
     terminal = Terminal(folder, "--interval", "3600")
-    terminal.wait_for("nobody publishes")
+    terminal.wait_for("no process publishes")
     terminal.process.send_signal(signal.SIGTSTP)
     terminal.wait_for("\x1b[?1049l")
-    # A shell continues a job once it is told that the job stopped; a SIGCONT before that is lost.
+    # A SIGCONT that arrives before the process has stopped is lost.
     stopped = os.waitid(os.P_PID, terminal.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     assert stopped is not None
     assert stopped.si_code == os.CLD_STOPPED
     terminal.process.send_signal(signal.SIGCONT)
     terminal.wait_for("\x1b[?1049h")
-    terminal.wait_for("nobody publishes")
+    terminal.wait_for("no process publishes")
     terminal.type("q")
     assert terminal.ended() == 0
 
 
-def test_a_terminal_that_goes_away(folder: Path) -> None:
+def test_top_live_ends_with_its_terminal(folder: Path) -> None:
     terminal = Terminal(folder)
-    terminal.wait_for("nobody publishes")
+    terminal.wait_for("no process publishes")
     os.close(terminal.master)
     os.close(terminal.slave)
     assert terminal.process.wait(60) != 0
 
 
-def test_a_dumb_terminal(folder: Path) -> None:
+def test_top_on_a_dumb_terminal_prints_once(folder: Path) -> None:
     terminal = Terminal(folder, env={"TERM": "dumb"})
-    text = terminal.wait_for("opens the driver")
+    text = terminal.wait_for("publishing by itself")
     assert "\x1b" not in text
     assert terminal.process.wait(60) == 0

@@ -1,4 +1,4 @@
-"""gcx verify: the SMs seen, the map, the picture; and that it notices a driver that lies."""
+"""gcx verify: the SMs seen, the map, the picture, and a driver that breaks its promises."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from .command import (
-    DRIVERS,
     FAMILIES,
     H100,
     MACHINES,
@@ -33,7 +32,7 @@ ESCAPE = "\x1b"
 
 
 def check_verified(verified: Json, total: int) -> None:
-    """What a verification that holds says of itself."""
+    """Checks the document of a successful verification."""
     assert verified["ok"] is True
     assert verified["overlap"] == 0
     assert type(verified["overlap"]) is int
@@ -50,7 +49,7 @@ def check_verified(verified: Json, total: int) -> None:
     assert len(seen) + verified["remainder"] == total
 
 
-def test_schema() -> None:
+def test_verify_json_has_the_sms_seen() -> None:
     verified = succeed_json("verify", "--sms", "8,16,24")
     assert verified["simulated"] is True
     assert verified["driver"]["version"] == "13.0"
@@ -61,18 +60,9 @@ def test_schema() -> None:
     assert verified["remainder"] == 84
 
 
-@pytest.mark.parametrize("driver", DRIVERS)
-@pytest.mark.parametrize("gpu", ["h100", "h200"])
-def test_108_and_24(gpu: str, driver: str) -> None:
-    verified = succeed_json("verify", "--sms", "108,24", driver=f"sim:{gpu}@{driver}")
-    check_verified(verified, 132)
-    assert [group["sm_count"] for group in verified["groups"]] == [108, 24]
-    assert verified["remainder"] == 0
-
-
 @pytest.mark.parametrize("machine", MACHINES)
-def test_every_machine(machine: str) -> None:
-    """Verified is what was planned, in each family that the machine has."""
+def test_verify_on_every_machine_sees_what_was_planned(machine: str) -> None:
+    """In each family that the machine has."""
     gpu = machine.removeprefix("sim:").split("@")[0]
     for family in FAMILIES:
         line = ["--sms", "3,6,rest", "--family", family]
@@ -86,26 +76,20 @@ def test_every_machine(machine: str) -> None:
         assert [group["sm_count"] for group in verified["groups"]] == planned
 
 
-def test_fine() -> None:
-    verified = succeed_json("verify", "--sms", "10,122", "--family", "fine")
-    check_verified(verified, 132)
-    assert [group["sm_count"] for group in verified["groups"]] == [10, 122]
-
-
-def test_many_partitions() -> None:
+def test_verify_of_66_partitions_succeeds() -> None:
     verified = succeed_json("verify", "--sms", ",".join(["2"] * 66), "--family", "fine")
     check_verified(verified, 132)
     assert len(verified["groups"]) == 66
 
 
-def test_another_device() -> None:
+def test_verify_device_option_selects_the_device() -> None:
     machine = "sim:h100,orin@13.0"
     verified = succeed_json("verify", "--sms", "4,rest", "--device", "1", driver=machine)
     assert verified["device"] == 1
     check_verified(verified, 16)
 
 
-def test_text() -> None:
+def test_verify_text_draws_every_sm() -> None:
     text = succeed("verify", "--sms", "108,16")
     lines = text.splitlines()
     assert lines[0].startswith("SIMULATED")
@@ -118,7 +102,7 @@ def test_text() -> None:
     assert lines[-1].startswith("ok")
 
 
-def test_the_map_shows_the_sms_seen() -> None:
+def test_verify_map_shows_the_sms_seen() -> None:
     group = succeed_json("verify", "--sms", "24")["groups"][0]
     rows = [line for line in succeed("verify", "--sms", "24").splitlines() if " SM " in line]
     cells = [cell for row in rows for cell in row.split()[2:] if cell in {"A", "."}]
@@ -149,7 +133,7 @@ def on_a_terminal(*words: str, **env: str) -> str:
     return output.decode()
 
 
-def test_colours_only_on_a_terminal() -> None:
+def test_verify_colours_only_on_a_terminal() -> None:
     line = ["verify", "--sms", "108,24"]
     coloured = on_a_terminal(*line, TERM="xterm-256color")
     assert ESCAPE in coloured
@@ -162,7 +146,7 @@ def test_colours_only_on_a_terminal() -> None:
 
 
 @pytest.mark.parametrize("gpu", SM_COUNTS)
-def test_svg(gpu: str, tmp_path: Path) -> None:
+def test_verify_svg_draws_every_sm(gpu: str, tmp_path: Path) -> None:
     path = tmp_path / "map.svg"
     line = ["verify", "--sms", "4,8", "--svg", str(path)]
     verified = succeed_json(*line, driver=f"sim:{gpu}@13.0")
@@ -184,20 +168,20 @@ def test_svg(gpu: str, tmp_path: Path) -> None:
     assert outside == [], "the picture needs no other file"
 
 
-def test_svg_in_text(tmp_path: Path) -> None:
+def test_verify_svg_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "map.svg"
     assert str(path) in succeed("verify", "--sms", "8", "--svg", str(path))
     assert path.exists()
 
 
 @pytest.mark.parametrize("path", ["/nonexistent/map.svg", "/dev/full", "/"])
-def test_svg_that_can_not_be_written(path: str) -> None:
+def test_verify_svg_to_an_unwritable_file_fails(path: str) -> None:
     assert path in fail("verify", "--sms", "8", "--svg", path)
     document, _ = fail_json("verify", "--sms", "8", "--svg", path)
     assert document["error"]["result"] == "GCX_ERROR_OPERATING_SYSTEM"
 
 
-def test_driver_that_fails() -> None:
+def test_verify_failing_launch_is_named() -> None:
     """The second partition's kernel can't be launched."""
     injected = {"GCX_SIM_FAIL": "cuLaunchKernel:2:719"}
     assert "cuLaunchKernel" in fail("verify", "--sms", "108,24", env=injected)
@@ -206,10 +190,10 @@ def test_driver_that_fails() -> None:
 
 
 @pytest.fixture(scope="module")
-def liar(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The driver that lies, built; as environment variables."""
-    library = tmp_path_factory.mktemp("liar") / "libliar.so"
-    source = Path(__file__).with_name("liar.c")
+def bad_driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Builds bad_driver.c and returns its environment variables."""
+    library = tmp_path_factory.mktemp("driver") / "libbad_driver.so"
+    source = Path(__file__).with_name("bad_driver.c")
     done = subprocess.run(
         ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-shared", "-fPIC",
          "-o", str(library), str(source), "-ldl"],
@@ -217,34 +201,46 @@ def liar(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     simulation = succeed_json("sim", "list")["library"]
-    return {"GCX_DRIVER": str(library), "LIAR_LIBRARY": simulation, "GCX_SIM": "h100@13.0"}
+    return {"GCX_DRIVER": str(library), "BAD_DRIVER_LIBRARY": simulation, "GCX_SIM": "h100@13.0"}
 
 
-def test_the_liar_without_a_lie(liar: dict[str, str]) -> None:
+def test_bad_driver_without_a_fault_verifies(bad_driver: dict[str, str]) -> None:
     check_verified(
-        succeed_json("verify", "--sms", "8,8", driver=None, env={**liar, "LIAR": "no"}), 132
+        succeed_json(
+            "verify", "--sms", "8,8", driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "no"}
+        ),
+        132,
     )
 
 
-def test_what_was_not_seen_is_not_claimed(liar: dict[str, str], tmp_path: Path) -> None:
-    """The map counts what was seen, and the picture says whether it is what was promised; a driver
-    that is only a layer over the simulation keeps the devices' mark."""
+def test_verify_of_missing_sms_counts_only_those_seen(
+    bad_driver: dict[str, str], tmp_path: Path
+) -> None:
+    """The map counts what was seen, and the picture says that it is not what was promised. A driver
+    that wraps the simulation keeps the mark in device names."""
     path = tmp_path / "map.svg"
     line = ["verify", "--sms", "16,8", "--svg", str(path)]
-    done = gcx(*line, driver=None, env={**liar, "LIAR": "fewer"})
+    done = gcx(*line, driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "fewer"})
     assert done.returncode == 1
     assert ".  110 SMs, seen in no partition" in done.stdout
     assert "SIMULATED" in done.stdout
     assert "NOT as promised" in path.read_text()
     assert "SIMULATED" in path.read_text()
-    done = gcx(*line, driver=None, env={**liar, "LIAR": "none"})
+    done = gcx(*line, driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "none"})
     assert done.returncode == 1
     assert "A  16 SMs, 0 seen: none" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["verify", "split"])
-def test_sms_that_are_not_seen(command: str, liar: dict[str, str]) -> None:
-    done = gcx(command, "--sms", "16,8", "--json", driver=None, env={**liar, "LIAR": "fewer"})
+def test_verify_and_split_of_missing_sms_fail(command: str, bad_driver: dict[str, str]) -> None:
+    done = gcx(
+        command,
+        "--sms",
+        "16,8",
+        "--json",
+        driver=None,
+        env={**bad_driver, "BAD_DRIVER_FAULT": "fewer"},
+    )
     assert done.returncode == 1
     document = json.loads(done.stdout)
     assert [len(group["seen"]) for group in document["groups"]] == [15, 7]
@@ -255,10 +251,12 @@ def test_sms_that_are_not_seen(command: str, liar: dict[str, str]) -> None:
         assert len(document["problems"]) == 2
 
 
-def test_partitions_that_share_an_sm(liar: dict[str, str], tmp_path: Path) -> None:
+def test_verify_of_partitions_that_share_an_sm_fails(
+    bad_driver: dict[str, str], tmp_path: Path
+) -> None:
     path = tmp_path / "map.svg"
     line = ["verify", "--sms", "16,8", "--svg", str(path)]
-    done = gcx(*line, "--json", driver=None, env={**liar, "LIAR": "shared"})
+    done = gcx(*line, "--json", driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "shared"})
     assert done.returncode == 1
     document = json.loads(done.stdout)
     assert document["ok"] is False
@@ -266,7 +264,7 @@ def test_partitions_that_share_an_sm(liar: dict[str, str], tmp_path: Path) -> No
     assert "share 1 SM: 0" in done.stderr
     assert "1 SM, seen in more than one partition" in path.read_text()
     assert "2 partitions of 132 SMs: NOT as promised" in path.read_text()
-    done = gcx(*line, driver=None, env={**liar, "LIAR": "shared"})
+    done = gcx(*line, driver=None, env={**bad_driver, "BAD_DRIVER_FAULT": "shared"})
     assert done.returncode == 1
     assert "FAILED" in done.stdout
     assert "\nok" not in done.stdout
@@ -282,7 +280,7 @@ REASON = (
 
 @pytest.mark.parametrize("counts", ["24", "24,16", "108,24", "8,8,8,8"])
 @pytest.mark.parametrize("machine", ["sim:h100@12.4", "sim:h200@13.0"])
-def test_shared_sms_fail_with_the_reason(machine: str, counts: str) -> None:
+def test_verify_with_shared_sms_names_the_reason(machine: str, counts: str) -> None:
     done = gcx("verify", "--sms", counts, "--json", driver=machine, env=SHARED)
     assert done.returncode == 1
     document = json.loads(done.stdout)
@@ -299,20 +297,20 @@ def test_shared_sms_fail_with_the_reason(machine: str, counts: str) -> None:
     assert "\nok" not in done.stdout
 
 
-def test_shared_sms_of_the_only_partition_are_its_own() -> None:
-    """All SMs: nothing is seen that wasn't promised."""
+def test_verify_of_all_sms_has_no_shared_ones() -> None:
+    """No SM outside the partition exists."""
     document = succeed_json("verify", "--sms", "132", driver="sim:h200@13.0", env=SHARED)
     assert document["ok"] is True
     assert document["shared_by_all"] == []
 
 
-def test_shared_sms_on_other_capabilities_are_none() -> None:
+def test_verify_on_other_capabilities_has_no_shared_sms() -> None:
     for machine in ("sim:a100@13.0", "sim:b200@13.0"):
         document = succeed_json("verify", "--sms", "24,24", driver=machine, env=SHARED)
         assert document["shared_by_all"] == []
 
 
-def test_shared_sms_under_mps_are_explained_without_numbers() -> None:
+def test_verify_with_shared_sms_under_mps_explains_without_numbers() -> None:
     done = gcx("verify", "--sms", "24,24", "--json", env={**SHARED, "GCX_SIM_MPS": "1"})
     assert done.returncode == 1
     document = json.loads(done.stdout)
@@ -323,7 +321,7 @@ def test_shared_sms_under_mps_are_explained_without_numbers() -> None:
         assert "what a loaded module with dynamic parallelism does" in problem
 
 
-def test_split_with_shared_sms_fails_with_the_reason() -> None:
+def test_split_with_shared_sms_names_the_reason() -> None:
     done = gcx("split", "--sms", "24,16", env=SHARED)
     assert done.returncode == 1
     assert REASON in done.stderr

@@ -45,7 +45,7 @@ step example-serving "$build/examples/serving"
 step example-dlopen "$build/examples/dlopen" "$build/src/libgcx.so.1"
 step bench "$gcx" bench
 step bench-repartition "$gcx" bench repartition
-step bench-isolation "$gcx" bench isolation
+step queues env -u CUDA_DEVICE_MAX_CONNECTIONS "$build/tests/gpu/gcx-gpu-queues"
 step resize-cost "$build/tests/gpu/gcx-gpu-resize-cost"
 step connections env -u CUDA_DEVICE_MAX_CONNECTIONS "$build/tests/gpu/gcx-gpu-connections"
 if [ "$("$gcx" info --json | grep -c '"ordinal"')" -gt 1 ]; then

@@ -83,18 +83,22 @@ def test_the_command_draws_the_same_of_any_split(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lie", ["fewer", "shared", "none"])
 def test_the_command_draws_the_same_of_a_driver_that_lies(lie: str, tmp_path: Path) -> None:
-    """What a driver does that breaks its promises, see tests/cli/liar.c."""
-    source = Path(__file__).resolve().parents[3] / "tests" / "cli" / "liar.c"
-    library = tmp_path / "libliar.so"
+    """What a driver does that breaks its promises, see tests/cli/bad_driver.c."""
+    source = Path(__file__).resolve().parents[3] / "tests" / "cli" / "bad_driver.c"
+    library = tmp_path / "libbad_driver.so"
     subprocess.run(
         ["gcc", "-std=c99", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, source, "-ldl"],
         check=True,
     )
     simulation = Path(gcx.__file__).parent / "lib" / "gcx" / "libgcx-sim.so"
-    liar = {"LIAR_LIBRARY": str(simulation), "GCX_SIM": "h100@13.0", "LIAR": lie}
+    bad_driver = {
+        "BAD_DRIVER_LIBRARY": str(simulation),
+        "GCX_SIM": "h100@13.0",
+        "BAD_DRIVER_FAULT": lie,
+    }
     layouts: list[list[int | None]] = [[16, 8], [16, 8, 24, None]]
     for counts in layouts:
         path = tmp_path / "map.svg"
-        assert not compare(counts, "coscheduled", path, GCX_DRIVER=str(library), **liar)
+        assert not compare(counts, "coscheduled", path, GCX_DRIVER=str(library), **bad_driver)
     # More problems than there is room for in C.
-    assert not compare([2] * 66, "fine", path, GCX_DRIVER=str(library), **liar)
+    assert not compare([2] * 66, "fine", path, GCX_DRIVER=str(library), **bad_driver)

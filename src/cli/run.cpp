@@ -1,6 +1,4 @@
-#include "cli/exec_program.hpp"
-
-#include "cli/text.hpp"
+#include "cli/run.hpp"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -23,9 +21,8 @@
 namespace gcx::cli {
 namespace {
 
-// As many interpreters of interpreters as Linux follows.
-constexpr int kInterpreters = 5;
-constexpr std::size_t kBegin = 256; // of a script's first line
+constexpr int kInterpreters = 5;             // as many as Linux follows
+constexpr std::size_t kFirstLineBytes = 256; // of a script, as many as Linux reads
 
 class ProgramFile {
   public:
@@ -38,7 +35,7 @@ class ProgramFile {
             close(descriptor_);
     }
 
-    // What there is, up to size bytes.
+    // Reads at most size bytes and returns how many.
     std::size_t read_at(std::size_t offset, void* bytes, std::size_t size) const {
         const ssize_t got = pread(descriptor_, bytes, size, static_cast<off_t>(offset));
         return got < 0 ? 0 : static_cast<std::size_t>(got);
@@ -74,7 +71,7 @@ std::string found_in_path(const std::string& name) {
     }
 }
 
-// The loader and what it loads are told to trust no environment.
+// Whether the program gets rights that its caller lacks: its loader then ignores LD_AUDIT.
 bool gains_rights(const std::string& path) {
     struct stat status{};
     struct statvfs mount{};
@@ -83,14 +80,14 @@ bool gains_rights(const std::string& path) {
         return false;
     if ((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid())
         return true;
-    constexpr mode_t kSetgid = S_ISGID | S_IXGRP; // without the second it is of file locks
+    constexpr mode_t kSetgid = S_ISGID | S_IXGRP; // S_ISGID alone means mandatory locks
     if ((status.st_mode & kSetgid) == kSetgid && status.st_gid != getegid())
         return true;
     return geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
 std::optional<std::string> interpreter_of_script(const ProgramFile& file) {
-    std::array<char, kBegin> bytes{};
+    std::array<char, kFirstLineBytes> bytes{};
     std::string_view line(bytes.data(), file.read_at(0, bytes.data(), bytes.size()));
     if (!line.starts_with("#!"))
         return std::nullopt;
@@ -100,7 +97,7 @@ std::optional<std::string> interpreter_of_script(const ProgramFile& file) {
     return std::string(line.substr(0, line.find_first_of(" \t")));
 }
 
-// Empty: it has none.
+// Returns an empty string if the program has none.
 std::string loader_of(const ProgramFile& file, const ElfW(Ehdr) & header) {
     for (std::size_t i = 0; i < header.e_phnum; i++) {
         const auto segment = file.read_struct<ElfW(Phdr)>(header.e_phoff + i * header.e_phentsize);
@@ -121,7 +118,7 @@ bool same_file(const std::string& a, const std::string& b) {
            one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-// Why its loader won't put it into the partition; empty if it will.
+// Returns why the program's loader won't put it into the partition; empty if it will.
 std::string why_not(const std::string& path, const ProgramFile& file) {
     static const ProgramFile gcx("/proc/self/exe");
     static const auto own = gcx.read_struct<ElfW(Ehdr)>(0);
@@ -129,17 +126,42 @@ std::string why_not(const std::string& path, const ProgramFile& file) {
     if (!header || !own || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return "";
     if (header->e_ident[EI_CLASS] != own->e_ident[EI_CLASS] || header->e_machine != own->e_machine)
-        return "is for another kind of processor than gcx";
+        return "is for another processor architecture than gcx";
     const std::string loader = loader_of(file, *header);
-    // A loader is a program too: of the one that its first argument names.
+    // A loader itself runs the program that its first argument names.
     if (loader.empty())
         return same_file(path, loader_of(gcx, *own)) ? "" : "is statically linked";
     if (loader.find("ld-musl") != std::string::npos)
-        return "runs on musl, whose loader takes no auditor,";
+        return "uses musl, whose loader takes no auditor,";
     return "";
 }
 
 } // namespace
+
+void set_environment(const char* name, const std::string& value) {
+    if (setenv(name, value.c_str(), 1) != 0)
+        throw Failure(GCX_ERROR_OPERATING_SYSTEM,
+                      format("can't set %s: %s", name, std::strerror(errno)));
+}
+
+Report cannot_run(const std::string& command, int reason, bool on_simulation) {
+    Report report;
+    report.status = reason == ENOENT ? 127 : 126;
+    report.problems.push_back(format("can't run %s: %s", command.c_str(), std::strerror(reason)));
+    report.json.set("simulated", on_simulation)
+        .set("error", error_json(GCX_ERROR_OPERATING_SYSTEM, report.problems[0]));
+    return report;
+}
+
+Report become(const std::vector<std::string>& words, bool on_simulation) {
+    std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
+    for (const std::string& word : words)
+        arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    return cannot_run(words[0], errno, on_simulation);
+}
 
 int why_not_found(const std::string& name) {
     const std::string path = found_in_path(name);
@@ -160,9 +182,8 @@ ProgramKind program_kind(const std::string& name) {
             continue;
         }
         if (gains_rights(path))
-            return {ProgramKind::Reach::kNobody, format("%s runs with rights of its own (setuid, "
-                                                        "setgid or capabilities)",
-                                                        path.c_str())};
+            return {ProgramKind::Reach::kNone,
+                    format("%s gains privileges (setuid, setgid or capabilities)", path.c_str())};
         const std::string why = why_not(path, file);
         if (why.empty())
             break;

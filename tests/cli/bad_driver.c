@@ -1,8 +1,8 @@
 /*
- * A driver that breaks its promises, to see that gcx verify notices: the simulated driver, but
- * what a kernel noted of its SMs is changed on its way back. LIAR_LIBRARY is the path of the
- * simulated driver; LIAR says how to lie: "fewer" forgets an SM, "none" forgets
- * all, "shared" adds SM 0.
+ * A driver that breaks its promises, to see that gcx verify notices: it changes the SMs that a
+ * kernel recorded when they are copied back. BAD_DRIVER_LIBRARY is the path of the simulated
+ * driver, which it wraps. BAD_DRIVER_FAULT is "fewer" to remove an SM, "none" to remove all,
+ * "shared" to add SM 0.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -17,20 +17,21 @@ static copy_function real_copy;
 static void* simulation(const char* name) {
     static void* library;
     if (library == NULL)
-        library = dlopen(getenv("LIAR_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
+        library = dlopen(getenv("BAD_DRIVER_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
     return dlsym(library, name);
 }
 
-static int lying_copy(void* host, uint64_t device, size_t bytes, void* stream) {
+static int faulty_copy(void* host, uint64_t device, size_t bytes, void* stream) {
     uint32_t* const blocks = host;
     const int result = real_copy(host, device, bytes, stream);
     if (result != 0)
         return result;
-    if (strcmp(getenv("LIAR"), "shared") == 0)
+    if (strcmp(getenv("BAD_DRIVER_FAULT"), "shared") == 0)
         blocks[0] = 1;
-    if (strcmp(getenv("LIAR"), "none") == 0)
+    if (strcmp(getenv("BAD_DRIVER_FAULT"), "none") == 0)
         memset(blocks, 0, bytes);
-    for (size_t sm = bytes / sizeof *blocks; strcmp(getenv("LIAR"), "fewer") == 0 && sm-- > 0;) {
+    for (size_t sm = bytes / sizeof *blocks;
+         strcmp(getenv("BAD_DRIVER_FAULT"), "fewer") == 0 && sm-- > 0;) {
         if (blocks[sm] != 0) {
             blocks[sm] = 0;
             break;
@@ -45,7 +46,7 @@ cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flag
 int cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flags,
                         int* status) {
     find_function find;
-    copy_function copy = lying_copy;
+    copy_function copy = faulty_copy;
     void* const found = simulation("cuGetProcAddress_v2");
     memcpy(&find, &found, sizeof find);
     const int result = find(name, address, version, flags, status);
