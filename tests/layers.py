@@ -10,14 +10,22 @@ from pathlib import Path
 LAYERS = {
     "base": ["base/"],
     "driver": ["base/", "driver/"],
-    "core": ["base/", "driver/", "core/"],
+    # Leases keep the reservation that they are in, and are published.
+    "core": [
+        "base/",
+        "driver/",
+        "core/",
+        "ipc/reservation.hpp",
+        "ipc/published_leases.hpp",
+    ],
+    "ipc": ["base/", "driver/", "core/", "ipc/"],
     "probe": ["base/", "driver/", "core/", "probe/"],
     "exec": ["base/", "driver/", "core/", "exec/"],
-    "api": ["base/", "driver/", "core/", "probe/", "exec/", "api/"],
+    "api": ["base/", "driver/", "core/", "ipc/", "probe/", "exec/", "api/"],
     # What it wants of gcx it asks by gcx.h, as any program.
     "shim": ["driver/cuda_api.h", "exec/", "shim/"],
     "sim": ["sim/", "driver/cuda_api.h", "gcx_sim.h"],
-    "cli": ["cli/", "exec/plan.hpp", "base/user_folder.hpp"],
+    "cli": ["cli/", "exec/plan.hpp", "ipc/user_runtime_dir.hpp"],
 }
 # The rooms of src/sim, each above those before it, and what each may have of those above: what is
 # current and the streams are named in most calls, and a capture changes what other calls do.

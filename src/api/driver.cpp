@@ -1,6 +1,7 @@
 // Driver, capabilities and devices.
 
 #include "api/guard.hpp"
+#include "driver/companion_library.hpp"
 
 #include <climits>
 #include <cstdio>

@@ -1,7 +1,7 @@
 #include "api/publish.hpp"
 
 #include "api/guard.hpp"
-#include "core/published.hpp"
+#include "ipc/published_leases.hpp"
 
 #include <unistd.h>
 

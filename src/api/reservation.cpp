@@ -4,9 +4,7 @@
 
 #include "api/common.hpp"
 #include "api/guard.hpp"
-#include "core/reservation_acquire.hpp"
-#include "core/reservation_process.hpp"
-#include "driver/mps.hpp"
+#include "ipc/reservation_list.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -18,13 +16,14 @@ using namespace gcx;
 namespace {
 
 struct Parts {
-    unsigned forks = forks_seen();
+    unsigned forks = fork_count();
     HandleTable<ReservationPart> table{kReservationHandle, "reservation"};
 };
 // Never destroyed: other threads may be in here while the process exits.
 constinit std::atomic<Parts*> all_parts{nullptr};
 
-reservations::Request reservation_params(uint32_t sm_count, const gcx_reservation_params& params) {
+reservations::ReservationRequest reservation_params(uint32_t sm_count,
+                                                    const gcx_reservation_params& params) {
     if ((params.flags & ~GCX_RESERVATION_INHERIT) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->flags is %#x; there is only GCX_RESERVATION_INHERIT (1)",
@@ -40,27 +39,27 @@ reservations::Request reservation_params(uint32_t sm_count, const gcx_reservatio
     if (sm_count > GCX_MAX_SMS && sm_count != GCX_REST)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("sm_count is %u; no device has more than %u SMs", sm_count, GCX_MAX_SMS));
-    reservations::Request request;
+    reservations::ReservationRequest request;
     request.sm_count = sm_count;
-    request.least = params.min_sm_count;
+    request.min_sm_count = params.min_sm_count;
     request.family = leasable_family(params.family);
     request.flags = params.flags;
     request.timeout_ms = params.timeout_ms;
     request.name = lease_name(params.name);
-    request.folder = reservations::folder_of(params.folder);
+    request.dir = reservations::reservation_dir(params.folder);
     return request;
 }
 
 // Makes it a part of the reservation around, on one device.
-void put_inside(reservations::Request& request, const gcx_reservation_params& params,
+void put_inside(reservations::ReservationRequest& request, const gcx_reservation_params& params,
                 const Around::Part& part, const Device& device) {
-    const std::string folder = reservations::folder_of_token(part.plan->token);
+    const std::string folder = reservations::dir_of_token(part.plan->token);
     std::error_code error;
-    if (params.folder != nullptr && !std::filesystem::equivalent(request.folder, folder, error))
+    if (params.folder != nullptr && !std::filesystem::equivalent(request.dir, folder, error))
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->folder is %s; gcx exec reserved the SMs of this process in %s, and "
                     "reservations in it are kept there",
-                    request.folder.c_str(), folder.c_str()));
+                    request.dir.c_str(), folder.c_str()));
     const gcx_sm_family family = part.plan->family;
     if (params.family != GCX_SM_FAMILY_NONE && params.family != family)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
@@ -73,11 +72,11 @@ void put_inside(reservations::Request& request, const gcx_reservation_params& pa
                     "the %s family than the device; start programs with gcx exec in the partition "
                     "to divide it",
                     device.label().c_str(), family_name(family)));
-    request.folder = folder;
+    request.dir = folder;
     request.family = family;
     request.parent = part.plan->token;
     request.usable = part.usable();
-    request.legal = [&part](const AtomSet& atoms) {
+    request.can_realise = [&part](const AtomSet& atoms) {
         return part.inside->can_realise(part.to_inside(atoms));
     };
 }
@@ -113,7 +112,7 @@ SmResource resource_of_reservation(Library& lib, const reservations::Record& rec
     return {&device, part->inside, part->to_inside(whole.set)};
 }
 
-gcx_live_reservation describe_reservation(const reservations::Entry& entry) {
+gcx_live_reservation describe_reservation(const reservations::StoredReservation& entry) {
     const reservations::Record& record = entry.record;
     gcx_live_reservation live{};
     live.id = record.id;
@@ -129,11 +128,11 @@ gcx_live_reservation describe_reservation(const reservations::Entry& entry) {
     live.family = static_cast<gcx_sm_family>(record.family);
     live.mps = static_cast<gcx_mps_state>(record.mps);
     // NOLINTEND(clang-analyzer-optin.core.EnumCastOutOfRange)
-    live.sm_count = record.waits != 0 ? record.wanted : record.sm_count();
+    live.sm_count = record.waits != 0 ? record.requested : record.sm_count();
     live.device_sm_count = record.device_sm_count;
     live.atom_count = record.shape().atom_count();
     live.atom_sm_count = record.unit_size;
-    live.last_atom_sm_count = record.odd_size != 0 ? record.odd_size : record.unit_size;
+    live.last_atom_sm_count = record.remainder_size != 0 ? record.remainder_size : record.unit_size;
     live.mps_thread_percentage = record.mps_thread_percentage;
     std::memcpy(live.atoms, record.atoms, sizeof live.atoms);
     std::memcpy(live.device_uuid, record.uuid, sizeof live.device_uuid);
@@ -144,9 +143,9 @@ gcx_live_reservation describe_reservation(const reservations::Entry& entry) {
 }
 
 // The same with the process to name for it, which costs a look at the system's processes.
-gcx_live_reservation describe_live_reservation(const reservations::Entry& entry) {
+gcx_live_reservation describe_live_reservation(const reservations::StoredReservation& entry) {
     gcx_live_reservation live = describe_reservation(entry);
-    const reservations::Process process = reservations::process_of(entry.record);
+    const reservations::Process process = reservations::owner_of(entry.record);
     live.pid = process.pid;
     std::memset(live.process_name, 0, sizeof live.process_name);
     std::memcpy(live.process_name, process.name.c_str(),
@@ -163,7 +162,7 @@ gcx_reservation give_out_reservation(std::shared_ptr<const reservations::Reserva
 
 HandleTable<ReservationPart>& gcx::reservation_parts() {
     Parts* now = all_parts.load(std::memory_order_acquire);
-    while (now == nullptr || now->forks != forks_seen()) {
+    while (now == nullptr || now->forks != fork_count()) {
         auto fresh = std::make_unique<Parts>();
         if (all_parts.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel))
             now = fresh.release();
@@ -181,19 +180,19 @@ gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
             check_size(params, "params");
             wanted = *params;
         }
-        reservations::Request request = reservation_params(sm_count, wanted);
+        reservations::ReservationRequest request = reservation_params(sm_count, wanted);
         Library& lib = library();
         Device& its_device = lib.device(device);
         std::optional<HandleTable<Cancel>::Pin> cancel;
         if (wanted.cancel != nullptr)
             cancel.emplace(lib.cancels.pin(wanted.cancel));
-        request.given_up = [&] { return cancel && (*cancel)->signalled(); };
+        request.cancelled = [&] { return cancel && (*cancel)->signalled(); };
         request.cancel = cancel ? &(*cancel)->waits : nullptr;
         const Around::Part* const part = lib.around.find(its_device);
         if (part != nullptr)
             put_inside(request, wanted, *part, its_device);
         *reservation = give_out_reservation(
-            reservations::take(part != nullptr ? *part->whole : its_device, request));
+            reservations::acquire(part != nullptr ? *part->whole : its_device, request));
     });
 }
 
@@ -291,7 +290,7 @@ gcx_result gcx_reservation_list(const char* folder, gcx_live_reservation* reserv
         not_null(count, "count");
         if (capacity != 0)
             not_null(reservations, "reservations");
-        const std::vector<reservations::Entry> found = reservations::list(folder);
+        const std::vector<reservations::StoredReservation> found = reservations::list(folder);
         *count = static_cast<uint32_t>(found.size());
         if (found.size() > capacity)
             fail(GCX_ERROR_INVALID_VALUE,

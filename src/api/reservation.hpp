@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/handle_table.hpp"
-#include "core/reservation.hpp"
+#include "ipc/reservation.hpp"
 
 namespace gcx {
 

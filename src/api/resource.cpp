@@ -4,7 +4,6 @@
 
 #include "api/common.hpp"
 #include "core/split.hpp"
-#include "driver/mps.hpp"
 
 #include <algorithm>
 #include <map>

@@ -5,7 +5,6 @@
 #include "api/guard.hpp"
 #include "core/capture.hpp"
 #include "core/kernel_fit.hpp"
-#include "driver/mps.hpp"
 #include "probe/verification.hpp"
 
 #include <algorithm>

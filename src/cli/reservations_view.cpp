@@ -1,6 +1,6 @@
 #include "cli/reservations_view.hpp"
 
-#include "base/user_folder.hpp"
+#include "ipc/user_runtime_dir.hpp"
 #include "cli/listing.hpp"
 #include "cli/text.hpp"
 

@@ -17,12 +17,12 @@ namespace gcx {
 namespace {
 
 constexpr const char* kVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
-// CUDA's documentation has it and the most; what is measured agrees, see docs/measurements.md.
+// Documented by CUDA, as is GCX_MAX_CONNECTIONS; docs/measurements.md confirms both.
 constexpr uint32_t kDefault = 8;
 
-// What is known for good, in one word, so that a child of a fork finds no lock taken. 0: nothing.
-constinit std::atomic<uint32_t> kept{0};
-constexpr uint32_t kIsKept = 1U << 8;
+// The final answer in one word, since a lock could be taken when the process forks. 0: unknown.
+constinit std::atomic<uint32_t> final_answer{0};
+constexpr uint32_t kIsKnown = 1U << 8;
 constexpr uint32_t kFromEnvironment = 1U << 9;
 constexpr uint32_t kCertain = 1U << 10;
 
@@ -33,7 +33,7 @@ std::optional<std::string> value_now() {
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
-// What the process was started with, whatever it has set since.
+// Returns the value that the process was started with.
 std::optional<std::string> first_value() {
     std::ifstream file("/proc/self/environ", std::ios::binary);
     const std::string start = std::string(kVariable) + "=";
@@ -59,14 +59,13 @@ Connections read(bool started) {
 }
 
 std::optional<Connections> known() {
-    const uint32_t word = kept.load();
+    const uint32_t word = final_answer.load();
     if (word == 0)
         return std::nullopt;
     return Connections{word & 0xffU, (word & kFromEnvironment) != 0, true, (word & kCertain) != 0};
 }
 
-// Whether somebody has called cuInit. It is CUDA's first call, and all others answer this before
-// it.
+// Returns whether cuInit was called. Until then all other functions return NOT_INITIALIZED.
 bool has_started(void* library) {
     using CurrentFn = CUresult(CUDAAPI*)(CUcontext*);
     const auto get_current = reinterpret_cast<CurrentFn>(dlsym(library, "cuCtxGetCurrent"));
@@ -96,9 +95,9 @@ Connections connections_of(void* library) {
 
 void keep_connections(Connections found) {
     uint32_t nothing = 0;
-    kept.compare_exchange_strong(nothing, found.count | kIsKept |
-                                              (found.from_environment ? kFromEnvironment : 0) |
-                                              (found.certain ? kCertain : 0));
+    final_answer.compare_exchange_strong(
+        nothing, found.count | kIsKnown | (found.from_environment ? kFromEnvironment : 0) |
+                     (found.certain ? kCertain : 0));
 }
 
 Connections connections(const std::string& choice) {

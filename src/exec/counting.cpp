@@ -1,5 +1,6 @@
 #include "exec/counting.hpp"
 
+#include "driver/companion_library.hpp"
 #include "driver/driver.hpp"
 #include "exec/facade.hpp"
 #include "exec/library_search.hpp"

@@ -4,7 +4,6 @@
 #include "core/capture.hpp"
 #include "core/give_back.hpp"
 #include "core/scoped_current.hpp"
-#include "driver/mps.hpp"
 #include "probe/kernel.hpp"
 
 #include <algorithm>
