@@ -1,8 +1,8 @@
-// Events, and the order that they make between streams.
+// Events, by which streams wait for each other.
 
-#include "api/captures.hpp"
-#include "api/common.hpp"
-#include "api/guard.hpp"
+#include "api/library.hpp"
+#include "api/result.hpp"
+#include "api/stream.hpp"
 #include "core/capture.hpp"
 
 using namespace gcx;
@@ -66,7 +66,7 @@ gcx_result gcx_event_destroy(gcx_event event) {
 
 struct CUevent_st* gcx_event_native(gcx_event event) {
     CUevent native = nullptr;
-    guarded(__func__, [&] {
+    run_api_function(__func__, [&] {
         const auto pin = pin_alive(library().events, event);
         native = pin->native();
     });

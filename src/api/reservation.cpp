@@ -1,9 +1,10 @@
 // Reservations: SMs that no other process has.
 
-#include "api/reservation.hpp"
+#include "ipc/reservation.hpp"
 
-#include "api/common.hpp"
-#include "api/guard.hpp"
+#include "api/lease.hpp"
+#include "api/library.hpp"
+#include "api/result.hpp"
 #include "ipc/reservation_list.hpp"
 
 #include <algorithm>
@@ -15,12 +16,32 @@ using namespace gcx;
 
 namespace {
 
-struct Parts {
-    unsigned forks = fork_count();
-    HandleTable<ReservationPart> table{kReservationHandle, "reservation"};
+// A handle's ownership of a reservation. Leases in the reservation have theirs.
+struct ReservationHandle {
+    std::shared_ptr<const reservations::Reservation> reservation;
+
+    void check_alive() const {}
+    void close() { reservation.reset(); }
 };
-// Never destroyed: other threads may be in here while the process exits.
-constinit std::atomic<Parts*> all_parts{nullptr};
+
+// The handles need no driver, so they are not in Library.
+struct Handles {
+    unsigned forks = fork_count();
+    HandleTable<ReservationHandle> table{kReservationHandle, "reservation"};
+};
+// Never destroyed: other threads may use them while the process exits.
+constinit std::atomic<Handles*> current_handles{nullptr};
+
+// Returns a new table in the child of a fork, which does not own its parent's reservations.
+HandleTable<ReservationHandle>& reservation_handles() {
+    Handles* now = current_handles.load(std::memory_order_acquire);
+    while (now == nullptr || now->forks != fork_count()) {
+        auto fresh = std::make_unique<Handles>();
+        if (current_handles.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel))
+            now = fresh.release();
+    }
+    return now->table;
+}
 
 reservations::ReservationRequest reservation_params(uint32_t sm_count,
                                                     const gcx_reservation_params& params) {
@@ -50,9 +71,10 @@ reservations::ReservationRequest reservation_params(uint32_t sm_count,
     return request;
 }
 
-// Makes it a part of the reservation around, on one device.
-void put_inside(reservations::ReservationRequest& request, const gcx_reservation_params& params,
-                const Around::Part& part, const Device& device) {
+// Lets the request divide the reservation of the partition that this process runs in.
+void divide_partition(reservations::ReservationRequest& request,
+                      const gcx_reservation_params& params, const EnclosingPartition::Part& part,
+                      const Device& device) {
     const std::string folder = reservations::dir_of_token(part.plan->token);
     std::error_code error;
     if (params.folder != nullptr && !std::filesystem::equivalent(request.dir, folder, error))
@@ -96,10 +118,10 @@ Device& device_of_reservation(Library& lib, const reservations::Record& record) 
                 lib.device_count()));
 }
 
-// Its SMs among the atoms of this process.
+// Returns the SMs of a reservation as atoms of this process.
 SmResource resource_of_reservation(Library& lib, const reservations::Record& record) {
     Device& device = device_of_reservation(lib, record);
-    const Around::Part* const part = lib.around.find(device);
+    const EnclosingPartition::Part* const part = lib.enclosing.find(device);
     if (part == nullptr || part->whole == &device)
         return reservations::resource_of(device, record);
     const SmResource whole = reservations::resource_of(*part->whole, record);
@@ -112,18 +134,18 @@ SmResource resource_of_reservation(Library& lib, const reservations::Record& rec
     return {&device, part->inside, part->to_inside(whole.set)};
 }
 
-gcx_live_reservation describe_reservation(const reservations::StoredReservation& entry) {
-    const reservations::Record& record = entry.record;
+gcx_live_reservation describe_reservation(const reservations::StoredReservation& stored) {
+    const reservations::Record& record = stored.record;
     gcx_live_reservation live{};
     live.id = record.id;
     live.since_ms = record.since_ms;
     live.until_ms = record.until_ms;
     live.pid = record.pid;
-    live.user = entry.user;
+    live.user = stored.user;
     live.simulated = static_cast<int32_t>(record.simulated);
     live.waits = record.waits;
     live.parent = record.parent;
-    // What is read was checked.
+    // problem_of() checked both.
     // NOLINTBEGIN(clang-analyzer-optin.core.EnumCastOutOfRange)
     live.family = static_cast<gcx_sm_family>(record.family);
     live.mps = static_cast<gcx_mps_state>(record.mps);
@@ -142,10 +164,10 @@ gcx_live_reservation describe_reservation(const reservations::StoredReservation&
     return live;
 }
 
-// The same with the process to name for it, which costs a look at the system's processes.
-gcx_live_reservation describe_live_reservation(const reservations::StoredReservation& entry) {
-    gcx_live_reservation live = describe_reservation(entry);
-    const reservations::Process process = reservations::owner_of(entry.record);
+// Does the same and looks up the process to name, which reads /proc.
+gcx_live_reservation describe_live_reservation(const reservations::StoredReservation& stored) {
+    gcx_live_reservation live = describe_reservation(stored);
+    const reservations::Process process = reservations::owner_of(stored.record);
     live.pid = process.pid;
     std::memset(live.process_name, 0, sizeof live.process_name);
     std::memcpy(live.process_name, process.name.c_str(),
@@ -153,33 +175,19 @@ gcx_live_reservation describe_live_reservation(const reservations::StoredReserva
     return live;
 }
 
-gcx_reservation give_out_reservation(std::shared_ptr<const reservations::Reservation> reservation) {
+gcx_reservation add_handle(std::shared_ptr<const reservations::Reservation> reservation) {
     return handle_of<gcx_reservation>(
-        reservation_parts().add(std::make_unique<ReservationPart>(std::move(reservation))));
+        reservation_handles().add(std::make_unique<ReservationHandle>(std::move(reservation))));
 }
 
 } // namespace
-
-HandleTable<ReservationPart>& gcx::reservation_parts() {
-    Parts* now = all_parts.load(std::memory_order_acquire);
-    while (now == nullptr || now->forks != fork_count()) {
-        auto fresh = std::make_unique<Parts>();
-        if (all_parts.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel))
-            now = fresh.release();
-    }
-    return now->table;
-}
 
 gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
                                    const gcx_reservation_params* params,
                                    gcx_reservation* reservation) {
     GCX_BODY({
         not_null(reservation, "reservation");
-        gcx_reservation_params wanted = GCX_RESERVATION_PARAMS_INIT;
-        if (params != nullptr) {
-            check_size(params, "params");
-            wanted = *params;
-        }
+        const auto wanted = params_or_defaults(params, GCX_RESERVATION_PARAMS_INIT);
         reservations::ReservationRequest request = reservation_params(sm_count, wanted);
         Library& lib = library();
         Device& its_device = lib.device(device);
@@ -188,18 +196,18 @@ gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
             cancel.emplace(lib.cancels.pin(wanted.cancel));
         request.cancelled = [&] { return cancel && (*cancel)->signalled(); };
         request.cancel = cancel ? &(*cancel)->waits : nullptr;
-        const Around::Part* const part = lib.around.find(its_device);
+        const EnclosingPartition::Part* const part = lib.enclosing.find(its_device);
         if (part != nullptr)
-            put_inside(request, wanted, *part, its_device);
-        *reservation = give_out_reservation(
-            reservations::acquire(part != nullptr ? *part->whole : its_device, request));
+            divide_partition(request, wanted, *part, its_device);
+        *reservation =
+            add_handle(reservations::acquire(part != nullptr ? *part->whole : its_device, request));
     });
 }
 
 gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* token, uint32_t capacity) {
     GCX_BODY({
         not_null(token, "token");
-        const std::string text = reservation_parts().pin(reservation)->reservation->token();
+        const std::string text = reservation_handles().pin(reservation)->reservation->token();
         if (text.size() >= capacity)
             fail(GCX_ERROR_INVALID_VALUE,
                  format("the token has %zu bytes with its final 0, and there is room for %u; "
@@ -213,19 +221,19 @@ gcx_result gcx_reservation_join(const char* token, gcx_reservation* reservation)
     GCX_BODY({
         not_null(token, "token");
         not_null(reservation, "reservation");
-        *reservation = give_out_reservation(
+        *reservation = add_handle(
             reservations::join(std::string(token, strnlen(token, GCX_MAX_RESERVATION_TOKEN))));
     });
 }
 
 gcx_result gcx_reservation_release(gcx_reservation reservation) {
-    GCX_BODY({ reservation_parts().close(reservation_parts().pin(reservation)); });
+    GCX_BODY({ reservation_handles().close(reservation_handles().pin(reservation)); });
 }
 
 gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation_info* info) {
     GCX_BODY({
         check_size(info, "info");
-        const auto pin = reservation_parts().pin(reservation);
+        const auto pin = reservation_handles().pin(reservation);
         const reservations::Reservation& its = *pin->reservation;
         const reservations::Record& record = its.record();
         const gcx_live_reservation live = describe_reservation({"", 0, record});
@@ -249,7 +257,7 @@ gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation
 gcx_result gcx_reservation_get_resource(gcx_reservation reservation, gcx_resource* resource) {
     GCX_BODY({
         not_null(resource, "resource");
-        const auto pin = reservation_parts().pin(reservation);
+        const auto pin = reservation_handles().pin(reservation);
         const reservations::Record& record = pin->reservation->record();
         *resource = seal(resource_of_reservation(library(), record));
     });
@@ -259,15 +267,11 @@ gcx_result gcx_reservation_acquire_lease(gcx_reservation reservation, uint32_t s
                                          const gcx_lease_params* params, gcx_lease* lease) {
     GCX_BODY({
         not_null(lease, "lease");
-        const auto pin = reservation_parts().pin(reservation);
+        const auto pin = reservation_handles().pin(reservation);
         const reservations::Record& record = pin->reservation->record();
         Library& lib = library();
         const SmResource resource = resource_of_reservation(lib, record);
-        gcx_lease_params wanted = GCX_LEASE_PARAMS_INIT;
-        if (params != nullptr) {
-            check_size(params, "params");
-            wanted = *params;
-        }
+        gcx_lease_params wanted = params_or_defaults(params, GCX_LEASE_PARAMS_INIT);
         if (wanted.family == GCX_SM_FAMILY_NONE)
             wanted.family = resource.family->kind();
         if (wanted.family != resource.family->kind())
@@ -287,26 +291,8 @@ gcx_result gcx_reservation_acquire_lease(gcx_reservation reservation, uint32_t s
 gcx_result gcx_reservation_list(const char* folder, gcx_live_reservation* reservations,
                                 uint32_t capacity, uint32_t* count) {
     GCX_BODY({
-        not_null(count, "count");
-        if (capacity != 0)
-            not_null(reservations, "reservations");
-        const std::vector<reservations::StoredReservation> found = reservations::list(folder);
-        *count = static_cast<uint32_t>(found.size());
-        if (found.size() > capacity)
-            fail(GCX_ERROR_INVALID_VALUE,
-                 format("there are %zu holds, and room for %u; *count is what is needed",
-                        found.size(), capacity));
-        std::transform(found.begin(), found.end(), reservations, describe_live_reservation);
-    });
-}
-
-gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info) {
-    GCX_BODY({
-        check_size(info, "info");
-        Library& lib = library();
-        const Mps mps = mps_of(lib.driver, lib.device(device).native());
-        info->state = mps.state;
-        info->thread_percentage = mps.thread_percentage;
-        info->reserved = 0;
+        check_list(reservations, "reservations", capacity, count);
+        give_list(reservations::list(folder), "reservations", reservations, capacity, count,
+                  describe_live_reservation);
     });
 }

@@ -414,7 +414,7 @@ class Acquisition final : private CancelList::Wait {
     void record_wait(const Reservations& others) {
         if (!plan_within(within_))
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 format("requested %s; %s has only %u SMs", count_text(request_.sm_count).c_str(),
+                 format("asked for %s; %s has %u SMs in all", count_text(request_.sm_count).c_str(),
                         source_text().c_str(), source_sm_count()));
         if (request_.timeout_ms == 0)
             refuse(others);

@@ -94,7 +94,7 @@ void test_what_lies_there() {
         check_disbelieved(path, std::string(right.size(), '\0'), "it is no reservation of gcx");
         std::string damaged = right;
         damaged[200] ^= 1;
-        check_disbelieved(path, damaged, "its sum is wrong");
+        check_disbelieved(path, damaged, "checksum mismatch");
         damaged = right;
         damaged[16] = 9;
         check_disbelieved(path, damaged, "its layout is 9");
