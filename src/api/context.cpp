@@ -179,12 +179,12 @@ gcx_result gcx_context_destroy(gcx_context context) {
         auto pin = lib.contexts.pin(context);
         if (pushed::contains(pin.handle()))
             fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
-                 "the context is current in this thread; take it off with gcx_context_pop first");
+                 "the context is current in this thread; pop it with gcx_context_pop first");
         const GreenContext& green = *pin->green;
         if (lib.cache.last_handle(green) && current_context(lib.driver) == green.native)
             fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
-                 "the context is current in this thread by CUDA's own functions; make another one "
-                 "current first");
+                 "the context was made current in this thread by CUDA's functions; make another "
+                 "one current first");
         lib.contexts.close(std::move(pin));
     });
 }
@@ -265,12 +265,12 @@ gcx_result gcx_context_pop(gcx_context* context) {
         const pushed::Pushed* top = pushed::top();
         if (top == nullptr)
             fail(GCX_ERROR_INVALID_CONTEXT,
-                 pushed::has_ended ? "this thread is ending, which took off all that it had pushed"
+                 pushed::has_ended ? "this thread is ending, and its contexts were popped"
                                    : "this thread has pushed no context with gcx_context_push");
         if (current_context(lib.driver) != top->green->native)
             fail(GCX_ERROR_INVALID_CONTEXT,
-                 "another context is current than the one that gcx_context_push put there: other "
-                 "code pushed or set one and has to take it off first");
+                 "the current context is not the one that gcx_context_push pushed; the code that "
+                 "pushed or set another one must pop it first");
         CUcontext popped = nullptr;
         GCX_CALL(lib.driver, cuCtxPopCurrent, &popped);
         if (context != nullptr)
@@ -314,11 +314,11 @@ gcx_result gcx_context_record(gcx_context context, gcx_event event) {
 gcx_result gcx_context_wait(gcx_context context, gcx_event event) {
     GCX_BODY({
         Library& lib = library();
-        const auto who = pin_alive(lib.contexts, context);
-        const auto what = pin_alive(lib.events, event);
-        refuse_capturing(lib.driver, *who);
-        refuse_captured(lib, *what);
-        GCX_CALL(lib.driver, cuGreenCtxWaitEvent, who->green->green, what->native());
+        const auto waiter = pin_alive(lib.contexts, context);
+        const auto awaited = pin_alive(lib.events, event);
+        refuse_capturing(lib.driver, *waiter);
+        refuse_captured(lib, *awaited);
+        GCX_CALL(lib.driver, cuGreenCtxWaitEvent, waiter->green->green, awaited->native());
     });
 }
 

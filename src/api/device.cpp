@@ -11,7 +11,7 @@ namespace {
 void refuse_virtual_numbers(const Library& lib, const Device& device, const char* why) {
     if (mps_of(lib.driver, device.native()).state == GCX_MPS_ON)
         fail(GCX_ERROR_NOT_SUPPORTED,
-             format("%s is shared by way of MPS, under which SM numbers are virtual: %s",
+             format("%s is shared through MPS, under which SM numbers are virtual: %s",
                     device.label().c_str(), why));
 }
 

@@ -25,12 +25,12 @@ gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
 gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event) {
     GCX_BODY({
         Library& lib = library();
-        const auto who = pin_alive(lib.streams, stream);
-        const auto what = pin_alive(lib.events, event);
-        Gate* gates[] = {who->gate()};
+        const auto waiter = pin_alive(lib.streams, stream);
+        const auto awaited = pin_alive(lib.events, event);
+        Gate* gates[] = {waiter->gate()};
         const Gate::Passes pass(gates);
-        const Stream::Place place = who->place();
-        GCX_CALL(lib.driver, cuStreamWaitEvent, place.native, what->native(), 0);
+        const Stream::Place place = waiter->place();
+        GCX_CALL(lib.driver, cuStreamWaitEvent, place.native, awaited->native(), 0);
     });
 }
 

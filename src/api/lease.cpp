@@ -12,7 +12,7 @@ using namespace gcx;
 
 namespace {
 
-bool deferred(uint32_t flags) {
+bool check_resize_flags(uint32_t flags) {
     if ((flags & ~GCX_RESIZE_DEFERRED) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
              format("flags is %#x; there is only GCX_RESIZE_DEFERRED (1)", flags));
@@ -172,10 +172,10 @@ gcx_result gcx_lease_release(gcx_lease lease) {
 
 gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags) {
     GCX_BODY({
-        const bool now = deferred(flags);
+        const bool deferred = check_resize_flags(flags);
         Library& lib = library();
         const Sizes wanted(lib, sizes, count);
-        lib.leases.resize(wanted.sizes, now);
+        lib.leases.resize(wanted.sizes, deferred);
     });
 }
 
@@ -189,13 +189,13 @@ gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count) {
 
 gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
     GCX_BODY({
-        const bool now = deferred(flags);
+        const bool deferred = check_resize_flags(flags);
         Library& lib = library();
         if (from == to)
             fail(GCX_ERROR_INVALID_VALUE, "from and to are the same lease");
         auto giver = pin_alive(lib.lease_handles, from);
         const auto taker = pin_alive(lib.lease_handles, to);
-        lib.leases.hand_over(*giver->lease, *taker->lease, now);
+        lib.leases.hand_over(*giver->lease, *taker->lease, deferred);
         lib.lease_handles.close(std::move(giver));
     });
 }

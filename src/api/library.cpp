@@ -107,9 +107,9 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
              "the resource is a workqueue; this needs an SM resource");
     if (words.family == GCX_SM_FAMILY_FOREIGN)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("the resource is of a stream whose green context gcx did not make: its %u SMs "
-                    "can be counted, but which atoms they are is not known, so that they can't be "
-                    "split, combined or made a context of",
+             format("gcx did not create the green context of the resource's stream: it is not "
+                    "known which atoms its %u SMs are; they can't be split or combined, and no "
+                    "context can be created for them",
                     words.foreign.sm_count));
     Device& its_device = device(words.device);
     if (words.family != GCX_SM_FAMILY_STRUCTURED)
@@ -172,9 +172,8 @@ void open_library(const char* choice) {
     }
     if (!is_default(choice) && !current->driver.is(choice))
         fail(GCX_ERROR_ALREADY_ACQUIRED,
-             format("the driver %s is open already, and a process has one: %s can't be opened any "
-                    "more. Choose before the first call that needs a driver, which opens the "
-                    "default",
+             format("the driver %s is already open, and a process can open only one; open %s "
+                    "before the first call that needs a driver",
                     current->driver.choice().c_str(), choice));
 }
 

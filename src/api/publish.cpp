@@ -96,11 +96,11 @@ gcx_published_lease describe(const published::Head& head, const published::Row& 
 } // namespace
 
 void gcx::publish_if_requested(Library& lib) noexcept {
-    const char* const asked = secure_getenv("GCX_PUBLISH");
-    if (asked == nullptr || *asked == '\0' || std::string_view(asked) == "0")
+    const char* const requested = secure_getenv("GCX_PUBLISH");
+    if (requested == nullptr || *requested == '\0' || std::string_view(requested) == "0")
         return;
     try {
-        lib.leases.publish(head_of(lib, std::string_view(asked) == "1" ? nullptr : asked));
+        lib.leases.publish(head_of(lib, std::string_view(requested) == "1" ? nullptr : requested));
     } catch (const Error& error) {
         log::write(GCX_LOG_WARNING,
                    "GCX_PUBLISH is set, and leases are not published: " + error.message);

@@ -43,7 +43,7 @@ HandleTable<ReservationHandle>& reservation_handles() {
     return now->table;
 }
 
-reservations::ReservationRequest reservation_params(uint32_t sm_count,
+reservations::ReservationRequest reservation_request(uint32_t sm_count,
                                                     const gcx_reservation_params& params) {
     if ((params.flags & ~GCX_RESERVATION_INHERIT) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
@@ -91,8 +91,7 @@ void divide_partition(reservations::ReservationRequest& request,
     if (part.usable().empty())
         fail(GCX_ERROR_NOT_SUPPORTED,
              format("the driver divides the partition of this process on %s into other atoms of "
-                    "the %s family than the device; start programs with gcx exec in the partition "
-                    "to divide it",
+                    "the %s family than the device; divide the partition with gcx exec instead",
                     device.label().c_str(), family_name(family)));
     request.dir = folder;
     request.family = family;
@@ -112,8 +111,8 @@ Device& device_of_reservation(Library& lib, const reservations::Record& record) 
             return lib.device(ordinal);
     }
     fail(GCX_ERROR_NO_DEVICE,
-         format("the reservation is of the device %s, which is none of the %d of this process: "
-                "CUDA_VISIBLE_DEVICES may hide it, or the driver is another one",
+         format("the reservation is of the device %s, which is none of the %d devices of this "
+                "process; CUDA_VISIBLE_DEVICES may hide it, or the driver is another one",
                 reservations::prefix_of(record.uuid, record.simulated != 0).c_str(),
                 lib.device_count()));
 }
@@ -188,7 +187,7 @@ gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
     GCX_BODY({
         not_null(reservation, "reservation");
         const auto wanted = params_or_defaults(params, GCX_RESERVATION_PARAMS_INIT);
-        reservations::ReservationRequest request = reservation_params(sm_count, wanted);
+        reservations::ReservationRequest request = reservation_request(sm_count, wanted);
         Library& lib = library();
         Device& its_device = lib.device(device);
         std::optional<HandleTable<Cancel>::Pin> cancel;

@@ -77,8 +77,8 @@ std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
     const gcx_sm_family kind = resource.family->kind();
     if (kind == GCX_SM_FAMILY_STRUCTURED)
         fail(GCX_ERROR_NOT_SUPPORTED,
-             "which SMs the groups of a structured split hold can't be known ahead; make a context "
-             "of the group and ask gcx_stream_probe_sms");
+             "the SMs of a structured split's groups are not known in advance; create a context of "
+             "the group and call gcx_stream_probe_sms");
     const SmMap* map = resource.family->sm_map();
     if (map == nullptr)
         fail(GCX_ERROR_NOT_READY,
@@ -93,25 +93,25 @@ std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
 }
 
 uint32_t live_overlap(Library& lib, const SmResource& wanted) {
-    std::map<std::shared_ptr<Family>, AtomSet> held;
+    std::map<std::shared_ptr<Family>, AtomSet> used;
     for (const ContextCache::Live& live : lib.cache.live(wanted.device))
-        held[live.sms.family] = held[live.sms.family] | live.sms.set;
-    const AtomSet own = wanted.set & held[wanted.family];
-    held.erase(wanted.family);
-    const bool all_held = std::any_of(held.begin(), held.end(), [](const auto& entry) {
+        used[live.sms.family] = used[live.sms.family] | live.sms.set;
+    const AtomSet common = wanted.set & used[wanted.family];
+    used.erase(wanted.family);
+    const bool all_used = std::any_of(used.begin(), used.end(), [](const auto& entry) {
         return entry.second == entry.first->all();
     });
-    if (all_held || own == wanted.set)
+    if (all_used || common == wanted.set)
         return wanted.family->sm_count(wanted.set);
-    if (held.empty())
-        return wanted.family->sm_count(own);
+    if (used.empty())
+        return wanted.family->sm_count(common);
     std::set<uint32_t> ids;
     const auto add = [&](const SmResource& sms) {
         const std::vector<uint32_t> more = sm_ids_of(sms);
         ids.insert(more.begin(), more.end());
     };
-    add({wanted.device, wanted.family, own});
-    for (const auto& [family, set] : held)
+    add({wanted.device, wanted.family, common});
+    for (const auto& [family, set] : used)
         add({wanted.device, family, set});
     const std::vector<uint32_t> of_wanted = sm_ids_of(wanted);
     return static_cast<uint32_t>(std::count_if(of_wanted.begin(), of_wanted.end(),
@@ -155,8 +155,8 @@ gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type ty
 gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stream::Place& place,
                                   gcx_resource_type type) {
     if (type == GCX_RESOURCE_WORKQUEUE_CONFIG || type == GCX_RESOURCE_WORKQUEUE)
-        fail(GCX_ERROR_NOT_FOUND, "the stream is not of a context of gcx, and the driver tells no "
-                                  "workqueue of a stream");
+        fail(GCX_ERROR_NOT_FOUND, "gcx did not create the stream's context, and the driver does "
+                                  "not report the workqueue of a stream");
     if (type != GCX_RESOURCE_SM)
         refuse_type(type);
     Device& device = lib.device(stream.device());
@@ -324,7 +324,7 @@ gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resource, uint3
         const SmResource sms = lib.sm_resource(resource);
         if (sms.set.empty())
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 "the resource holds no SMs, so that no kernel runs on it");
+                 "the resource has no SMs, so no kernel can run on it");
         *blocks = sms.device->has_clusters() ? max_cluster_size(lib, sms) : 1;
     });
 }

@@ -42,7 +42,7 @@ constexpr ResultRow kResults[] = {
     GCX_ROW(GCX_ERROR_ARRAY_IS_MAPPED, "the array is mapped"),
     GCX_ROW(GCX_ERROR_ALREADY_MAPPED, "it is mapped already"),
     GCX_ROW(GCX_ERROR_NO_BINARY_FOR_GPU, "there is no kernel image for this GPU"),
-    GCX_ROW(GCX_ERROR_ALREADY_ACQUIRED, "it is held already"),
+    GCX_ROW(GCX_ERROR_ALREADY_ACQUIRED, "it is acquired already"),
     GCX_ROW(GCX_ERROR_NOT_MAPPED, "it is not mapped"),
     GCX_ROW(GCX_ERROR_NOT_MAPPED_AS_ARRAY, "it is not mapped as an array"),
     GCX_ROW(GCX_ERROR_NOT_MAPPED_AS_POINTER, "it is not mapped as a pointer"),
@@ -171,10 +171,10 @@ gcx_result record_error(const char* function, gcx_result result, const char* mes
 void deliver_log() noexcept {
     if (!log::pending())
         return;
-    char kept[sizeof last_message];
-    std::memcpy(kept, last_message, sizeof kept);
+    char saved[sizeof last_message];
+    std::memcpy(saved, last_message, sizeof saved);
     log::deliver();
-    std::memcpy(last_message, kept, sizeof kept);
+    std::memcpy(last_message, saved, sizeof saved);
 }
 
 } // namespace gcx

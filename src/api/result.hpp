@@ -64,10 +64,9 @@ template <class T>
 std::size_t check_size(const T* value, const char* what, std::size_t before = sizeof(T)) {
     not_null(value, what);
     if (value->struct_size != sizeof(T) && value->struct_size != before)
-        fail(GCX_ERROR_INVALID_VALUE,
-             format("%s->struct_size is %u; this version of gcx knows %zu. Begin with the struct's "
-                    "_INIT macro",
-                    what, value->struct_size, sizeof(T)));
+        fail(GCX_ERROR_INVALID_VALUE, format("%s->struct_size is %u, and this version of gcx knows "
+                                             "%zu; initialize the struct with its _INIT macro",
+                                             what, value->struct_size, sizeof(T)));
     return value->struct_size;
 }
 

@@ -105,16 +105,16 @@ gcx_stream_params stream_params(const gcx_stream_params* params) {
 void refuse_capturing(const Driver& driver, CUstream stream) {
     if (is_capturing(driver, stream) == true)
         fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-             "the stream is capturing a graph: what it is given doesn't run before the graph is "
-             "launched. End the capture first");
+             "the stream is capturing a graph, so its work does not run before the graph is "
+             "launched; end the capture first");
 }
 
 void refuse_capturing(const Driver& driver, const Context& context) {
     if (context.green->streams.capturing(driver))
         fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
              format("a stream of this context of %u SMs is capturing a graph, which this would "
-                    "break; end the capture first, or use single streams. A context made with "
-                    "GCX_CONTEXT_PRIVATE has no streams of others",
+                    "break; end the capture first, use single streams, or create the context with "
+                    "GCX_CONTEXT_PRIVATE, so that others have no streams in it",
                     context.green->sm_count()));
 }
 
@@ -122,8 +122,8 @@ void refuse_captured(Library& lib, const Event& event) {
     const uint64_t stream = event.captured_in();
     if (stream != 0 && captures_still(lib, stream))
         fail(GCX_ERROR_CAPTURED_EVENT,
-             "the event was recorded in a stream that is capturing a graph: it has no work to wait "
-             "for. End the capture first, or record the event in another stream");
+             "the event was recorded in a stream that is capturing a graph, so it has no work to "
+             "wait for; end the capture first, or record the event in another stream");
 }
 
 uint64_t capture_of(const Driver& driver, uint64_t stream, CUstream native) {

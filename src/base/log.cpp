@@ -29,8 +29,8 @@ gcx_log_level level_of_environment() {
         if (std::strcmp(text, kLevelNames[level]) == 0)
             return static_cast<gcx_log_level>(level);
     }
-    std::fprintf(
-        stderr, "gcx: GCX_LOG=%s is none of error, warning, info, debug; taken as warning\n", text);
+    std::fprintf(stderr, "gcx: GCX_LOG=%s is none of error, warning, info, debug; using warning\n",
+                 text);
     return GCX_LOG_WARNING;
 }
 
@@ -173,8 +173,7 @@ void set_callback(gcx_log_level level, gcx_log_callback callback, void* user_dat
     const std::lock_guard lock(s.mutex);
     if (any_running(s, [](const Call& call) { return call.thread == std::this_thread::get_id(); }))
         fail(GCX_ERROR_NOT_PERMITTED,
-             "called from a log callback, for whose end it would have to wait; call it from "
-             "elsewhere");
+             "called from a log callback, for which it would have to wait; call it from elsewhere");
     s.callback = callback;
     s.user_data = user_data;
     s.level.store(callback != nullptr ? level : level_of_environment(), std::memory_order_relaxed);

@@ -117,8 +117,8 @@ void request_connections(const std::string& choice, uint32_t count) {
         return;
     if (now.started)
         fail(GCX_ERROR_NOT_PERMITTED,
-             format("CUDA has started in this process%s with %s, and it is too late for %u: ask "
-                    "before anything calls cuInit, or start the process with %s=%u",
+             format("CUDA has started in this process%s with %s, so it is too late for %u; request "
+                    "them before the first cuInit, or start the process with %s=%u",
                     now.certain ? "" : ", before the process set the variable again,",
                     now.certain ? number_text(now).c_str() : "what it had then", count, kVariable,
                     count));
@@ -130,11 +130,10 @@ void warn_of_few_connections() {
     const auto found = known();
     if (!found || found->count != 1 || warned.exchange(true))
         return;
-    log::write(GCX_LOG_WARNING,
-               format("%s is 1: as soon as one stream of the process waits for something, all "
-                      "partitions wait, whatever SMs they have. Set it to %u, or call "
-                      "gcx_queue_request_connections, before CUDA starts",
-                      kVariable, GCX_MAX_CONNECTIONS));
+    log::write(GCX_LOG_WARNING, format("%s is 1: as soon as one stream of the process waits, all "
+                                       "partitions wait, whatever SMs they have; set it to %u, or "
+                                       "call gcx_queue_request_connections, before CUDA starts",
+                                       kVariable, GCX_MAX_CONNECTIONS));
 }
 
 } // namespace gcx

@@ -42,21 +42,21 @@ bool is_of_group(const struct stat& info, const std::string& path) {
     const mode_t mode = info.st_mode & 07777;
     if ((mode & kOthers) != 0)
         fail(GCX_ERROR_NOT_PERMITTED,
-             format("the folder %s has mode %o, so that anybody may enter it; name a folder of "
-                    "your own of mode 700, or one of a group of mode 2770",
+             format("the folder %s has mode %o, so all users can enter it; name a private folder "
+                    "of mode 700, or one of a group of mode 2770",
                     path.c_str(), mode));
     if ((mode & S_IRWXG) == 0) {
         if (info.st_uid == geteuid())
             return false;
         fail(GCX_ERROR_NOT_PERMITTED,
-             format("the folder %s belongs to user %u alone, and this process runs as user %u; a "
+             format("the folder %s is private to user %u, and this process runs as user %u; a "
                     "group's folder has mode 2770",
                     path.c_str(), info.st_uid, geteuid()));
     }
     if ((mode & S_IRWXG) != S_IRWXG || (mode & S_ISGID) == 0)
         fail(GCX_ERROR_NOT_PERMITTED,
-             format("the folder %s has mode %o, which gives its group something, but a group's "
-                    "folder has mode 2770 or 3770, so that files in it are the group's",
+             format("the folder %s has mode %o, which gives its group some permissions; a group's "
+                    "folder has mode 2770 or 3770, so that its files belong to the group",
                     path.c_str(), mode));
     return true; // and only members of the group, or root, can open it
 }
@@ -111,7 +111,7 @@ void disown(const CloseOnForkFile& file) noexcept {
 bool has_owner(const CloseOnForkFile& file, const std::string& path) {
     struct flock lock = whole_file(F_WRLCK);
     if (fcntl(file.get(), F_OFD_GETLK, &lock) != 0)
-        fail_in_dir("can't tell whether anybody has a lock on", path, errno);
+        fail_in_dir("can't tell whether a process has a lock on", path, errno);
     return lock.l_type != F_UNLCK;
 }
 
@@ -129,7 +129,7 @@ LockDir LockDir::open_at(const std::string& path, int flags) {
 LockDir LockDir::open_named(const std::string& path) {
     if (path.front() != '/')
         fail(GCX_ERROR_INVALID_VALUE,
-             format("the folder %s is no absolute path: it begins with no /", path.c_str()));
+             format("the folder %s is not an absolute path; begin it with /", path.c_str()));
     return open_at(path, 0);
 }
 
@@ -187,7 +187,7 @@ bool LockDir::lock(Clock::time_point deadline, const std::function<bool()>& canc
     locked_ = true;
     if (was_replaced())
         fail(GCX_ERROR_OPERATING_SYSTEM,
-             format("the folder %s was removed or replaced just now; try again", path_.c_str()));
+             format("the folder %s was just removed or replaced; try again", path_.c_str()));
     return true;
 }
 
@@ -369,7 +369,7 @@ std::string read_proc(int32_t pid, const std::string& name) {
     std::string text;
     std::array<char, 4096> bytes{};
     ssize_t got = 0;
-    while (file >= 0 && (got = read(file, bytes.data(), bytes.size())) > 0)
+    while (file >= 0 && (got = ::read(file, bytes.data(), bytes.size())) > 0)
         text.append(bytes.data(), static_cast<std::size_t>(got));
     if (file >= 0)
         close(file);

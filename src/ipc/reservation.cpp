@@ -106,8 +106,8 @@ TokenParts parts_of(const std::string& token) {
     const std::size_t slash = token.rfind('/');
     if (token.size() >= GCX_MAX_RESERVATION_TOKEN || slash == std::string::npos || slash == 0 ||
         token.front() != '/' || !is_file_name(std::string_view(token).substr(slash + 1)))
-        fail(GCX_ERROR_INVALID_VALUE, format("\"%.200s\" is no token of a reservation: one is what "
-                                             "gcx_reservation_get_token gives, an absolute path",
+        fail(GCX_ERROR_INVALID_VALUE, format("\"%.200s\" is no token of a reservation; pass the "
+                                             "absolute path that gcx_reservation_get_token returns",
                                              token.c_str()));
     return {token.substr(0, slash), token.substr(slash + 1)};
 }
@@ -145,14 +145,7 @@ std::shared_ptr<Reservation> join_in(const LockDir& dir, const std::string& toke
              format("the reservation of the token %s has ended", token.c_str()));
     }
     Record record{};
-    std::string problem;
-    try {
-        record = read_record(found.file);
-        problem = problem_of(record, name);
-    } catch (const Error& error) {
-        problem = error.message;
-    }
-    if (!problem.empty())
+    if (const std::string problem = read_checked(found.file, name, record); !problem.empty())
         refuse_file(dir, name, problem);
     if (record.waits != 0)
         fail(GCX_ERROR_NOT_FOUND,

@@ -29,20 +29,10 @@ constexpr auto kCleanUpTimeout = 200ms;
 constexpr auto kReturnTimeout = 100ms; // covers the start of a program on a busy machine
 constexpr auto kReturnCheckInterval = 1ms;
 
-// Returns what is wrong with a file; an empty string if its record is valid.
-std::string problem_of_file(const CloseOnForkFile& file, const std::string& name, Record& record) {
-    try {
-        record = read_record(file);
-        return problem_of(record, name);
-    } catch (const Error& error) {
-        return error.message;
-    }
-}
-
 // Returns whether a file without an owner may get one again.
 bool may_return(const CloseOnForkFile& file, const std::string& name) {
     Record record{};
-    return problem_of_file(file, name, record).empty() && record.inherit != 0 && record.waits == 0;
+    return read_checked(file, name, record).empty() && record.inherit != 0 && record.waits == 0;
 }
 
 struct DeadFiles {
@@ -69,7 +59,7 @@ std::optional<StoredReservation> read_file(const LockDir& dir, const std::string
     }
     StoredReservation stored{name, found.user, {}};
     const std::string problem =
-        found.problem.empty() ? problem_of_file(found.file, name, stored.record) : found.problem;
+        found.problem.empty() ? read_checked(found.file, name, stored.record) : found.problem;
     if (problem.empty())
         return stored;
     if (on_invalid == OnInvalid::fail)
@@ -146,6 +136,15 @@ Record read_record(const CloseOnForkFile& file) {
     return record;
 }
 
+std::string read_checked(const CloseOnForkFile& file, const std::string& name, Record& record) {
+    try {
+        record = read_record(file);
+        return problem_of(record, name);
+    } catch (const Error& error) {
+        return error.message;
+    }
+}
+
 LockDir::Found look_patiently(const LockDir& dir, const std::string& name) {
     const auto end = LockDir::Clock::now() + kReturnTimeout;
     while (true) {
@@ -180,7 +179,8 @@ std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string
 std::string reservation_dir(const char* dir) {
     std::string path = dir != nullptr ? dir : chosen_folder();
     if (dir != nullptr && path.empty())
-        fail(GCX_ERROR_INVALID_VALUE, "the folder is an empty text; NULL means the usual one");
+        fail(GCX_ERROR_INVALID_VALUE,
+             "the folder is an empty string; pass NULL for the default one");
     while (path.size() > 1 && path.back() == '/')
         path.pop_back();
     constexpr std::size_t kNameAndMore = 128;

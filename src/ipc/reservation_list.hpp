@@ -27,6 +27,8 @@ std::vector<StoredReservation> read_reservations(const LockDir& dir, std::string
                                                  OnInvalid on_invalid, bool clean_up);
 // Reads the record of an open file. Throws if that fails.
 Record read_record(const CloseOnForkFile& file);
+// Does the same and returns what is wrong; an empty string if the record is valid.
+std::string read_checked(const CloseOnForkFile& file, const std::string& name, Record& record);
 
 // Throws: a file that has an owner has no valid record, so its SMs are unknown.
 [[noreturn]] void refuse_file(const LockDir& dir, const std::string& name, const std::string& why);

@@ -12,7 +12,7 @@
 
 namespace gcx::reservations {
 
-constexpr uint64_t kMagic = 0x31646c6f68786367; // "gcxreservation1"
+constexpr uint64_t kMagic = 0x3176736572786367; // "gcxresv1"
 // Increment with each change of the struct below.
 constexpr uint32_t kVersion = 2;
 

@@ -78,7 +78,7 @@ class Counts {
         if (result == CUDA_SUCCESS)
             driver_.cuStreamSynchronize(stream_); // returns the memory to the device
         else
-            log::write(GCX_LOG_ERROR, "the probe's buffer of 4 KiB is left behind: " +
+            log::write(GCX_LOG_ERROR, "the probe's buffer of 4 KiB can't be freed: " +
                                           driver_.describe(result, "cuMemFreeAsync"));
     }
     Counts(const Counts&) = delete;
@@ -135,14 +135,14 @@ void check_map(const SmMap& map, const AtomShape& shape, const Device& device,
         if (map[atom].size() == size_of(shape, atom))
             continue;
         const std::string advice =
-            shared.empty() ? "Map again when the device is idle"
-                           : format("Map again when the device is idle, or before the module with "
-                                    "dynamic parallelism is loaded, by which all partitions share "
-                                    "SMs %u and %u",
-                                    shared[0], shared[1]);
+            shared.empty()
+                ? "map again when the device is idle"
+                : format("map again when the device is idle, or before loading the module with "
+                         "dynamic parallelism, because of which all partitions share SMs %u and %u",
+                         shared[0], shared[1]);
         fail(GCX_ERROR_NOT_READY,
-             format("atom %zu of %s has %u SMs, but kernels were seen on %zu: other work held the "
-                    "SMs, or the driver's contexts don't keep to theirs. %s",
+             format("atom %zu of %s has %u SMs, but kernels were seen on %zu: other work occupied "
+                    "the SMs, or the driver's contexts use others; %s",
                     atom, device.label().c_str(), size_of(shape, atom), map[atom].size(),
                     advice.c_str()));
     }

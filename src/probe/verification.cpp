@@ -49,7 +49,7 @@ class Comparison {
             if (seen < stream.promised)
                 problem += "; if other work keeps the GPU busy, stop it and verify again";
             else if (may_share && seen == stream.promised + Device::kSharedSms)
-                problem += "; so many more is what a loaded module with dynamic parallelism does";
+                problem += "; a loaded module with dynamic parallelism adds as many";
             result_.problems.push_back(std::move(problem));
             result_.fine[i] = 0;
         }

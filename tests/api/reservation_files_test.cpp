@@ -171,8 +171,8 @@ void unusable_folder_is_refused() {
             const char* why; // null: good
         };
         const Mode modes[] = {{0700, nullptr},    {02770, nullptr},
-                              {03770, nullptr},   {0755, "anybody may enter"},
-                              {02777, "anybody"}, {0770, "2770 or 3770"},
+                              {03770, nullptr},   {0755, "all users can enter"},
+                              {02777, "all users"}, {0770, "2770 or 3770"},
                               {0750, "2770"},     {02750, "2770"}};
         for (const auto& [mode, why] : modes) {
             CHECK_EQ(chmod(path.c_str(), mode), 0);
@@ -197,7 +197,7 @@ void unusable_folder_is_refused() {
         if (geteuid() == 0) { // another user's
             CHECK_EQ(chmod(path.c_str(), 0700), 0);
             CHECK_EQ(chown(path.c_str(), 4711, 4711), 0);
-            refused(path.c_str(), GCX_ERROR_NOT_PERMITTED, "belongs to user 4711");
+            refused(path.c_str(), GCX_ERROR_NOT_PERMITTED, "is private to user 4711");
             CHECK_EQ(chmod(path.c_str(), 02770), 0);
             CHECK_EQ(chmod(folder.path().c_str(), 0755), 0);
             Other stranger([&](Other&) {

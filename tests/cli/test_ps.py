@@ -171,7 +171,7 @@ def test_a_folder_that_is_named(folder: Path) -> None:
     other.chmod(0o777)
     done = ps(folder, "--folder", str(other))
     assert done.returncode == 1
-    assert "anybody may enter it" in done.stderr
+    assert "all users can enter it" in done.stderr
     done = ps(folder, "--folder", "other")
     assert done.returncode == 1
     assert "no absolute path" in done.stderr

@@ -8,7 +8,7 @@ use crate::compiler::{archive, Compiler};
 use crate::{fail, link, required};
 
 /// The folders of src/ that make the library; the others are the simulated driver and the command.
-const FOLDERS: [&str; 5] = ["base", "driver", "core", "probe", "api"];
+const FOLDERS: [&str; 6] = ["base", "driver", "core", "ipc", "probe", "api"];
 
 /// What the library has of exec/, whose other files are those of `gcx exec`.
 const OF_EXEC: [&str; 4] = ["counting.cpp", "facade.cpp", "library_search.cpp", "plan.cpp"];
