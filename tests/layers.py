@@ -10,13 +10,21 @@ from pathlib import Path
 LAYERS = {
     "base": ["base/"],
     "driver": ["base/", "driver/"],
-    "core": ["base/", "driver/", "core/"],
+    # Leases keep the reservation that they are in, and are published.
+    "core": [
+        "base/",
+        "driver/",
+        "core/",
+        "ipc/reservation.hpp",
+        "ipc/published_leases.hpp",
+    ],
+    "ipc": ["base/", "driver/", "core/", "ipc/"],
     "probe": ["base/", "driver/", "core/", "probe/"],
     # The shim library is a program of gcx's: it uses gcx.h.
     "interpose": ["driver/cuda_api.h", "interpose/"],
-    "api": ["base/", "driver/", "core/", "probe/", "interpose/", "api/"],
+    "api": ["base/", "driver/", "core/", "ipc/", "probe/", "interpose/", "api/"],
     "sim": ["sim/", "driver/cuda_api.h", "gcx_sim.h"],
-    "cli": ["cli/", "interpose/exec_plan.hpp", "base/user_folder.hpp"],
+    "cli": ["cli/", "interpose/exec_plan.hpp", "ipc/user_runtime_dir.hpp"],
 }
 # The rooms of src/sim, each above those before it, and what each may have of those above: what is
 # current and the streams are named in most calls, and a capture changes what other calls do.
@@ -27,7 +35,7 @@ FROM_ABOVE = {
     "work": ["sim/graph/capture.hpp"],
 }
 # What one file may include that its folder may not.
-EXCEPTIONS = {"src/interpose/count_reporting.cpp": ["driver/driver.hpp"]}
+EXCEPTIONS = {"src/interpose/count_reporting.cpp": ["driver/companion_library.hpp", "driver/driver.hpp"]}
 # Who may include these.
 PUBLIC = {"gcx.h": [*LAYERS], "gcx_sim.h": ["cli"]}
 CUDA = "src/driver/cuda_api.h"

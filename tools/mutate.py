@@ -33,7 +33,7 @@ from queue import Empty, Queue
 from typing import ClassVar
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("src/core", "src/api", "src/probe", "src/driver")
+FOLDERS = ("src/core", "src/ipc", "src/api", "src/probe", "src/driver")
 SUITES = {"core", "api"}
 # A test that takes this many times as long as it did, and as many seconds more, hangs.
 SLOWER, SECONDS_MORE = 4, 10

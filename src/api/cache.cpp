@@ -1,7 +1,7 @@
-// What is kept: limits, contexts made ahead of time, trimming, figures.
+// The cache of contexts: its limit, preparing and trimming it, statistics.
 
-#include "api/common.hpp"
-#include "api/guard.hpp"
+#include "api/library.hpp"
+#include "api/result.hpp"
 
 #include <cstddef>
 #include <cstring>
@@ -46,11 +46,7 @@ gcx_result gcx_cache_set_limit(uint32_t kept_contexts) {
 gcx_result gcx_cache_prepare(const gcx_resource* resources, uint32_t count,
                              const gcx_prepare_params* params) {
     GCX_BODY({
-        gcx_prepare_params wanted = GCX_PREPARE_PARAMS_INIT;
-        if (params != nullptr) {
-            check_size(params, "params");
-            wanted = *params;
-        }
+        const auto wanted = params_or_defaults(params, GCX_PREPARE_PARAMS_INIT);
         if ((wanted.flags & ~GCX_PREPARE_FOR_LEASES) != 0)
             fail(GCX_ERROR_INVALID_VALUE,
                  format("params->flags is %#x; there is only GCX_PREPARE_FOR_LEASES (1)",

@@ -1,12 +1,16 @@
-// Contexts, and the cache.
+// Contexts, and the stack of those that each thread has pushed.
 
-#include "api/captures.hpp"
-#include "api/common.hpp"
-#include "api/guard.hpp"
-#include "api/pushed.hpp"
+#include "api/library.hpp"
+#include "api/resource.hpp"
+#include "api/result.hpp"
+#include "api/stream.hpp"
+#include "base/log.hpp"
 #include "core/scoped_current.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -14,13 +18,100 @@ using namespace gcx;
 
 namespace {
 
+// The contexts that the calling thread has pushed with gcx_context_push and not popped.
+namespace pushed {
+
+struct Pushed {
+    uint64_t handle;
+    ContextCache::Ref green;
+};
+using Stack = std::vector<Pushed>;
+
+// A pthread key reports the end of the thread. A thread_local with a destructor would keep the
+// library from being unloaded while the thread lives.
+constinit thread_local Stack* the_stack = nullptr; // null while nothing is pushed
+constinit thread_local bool has_ended = false;     // destructors of the thread may run later
+
+// Runs at the end of a thread, with which CUDA's stack of contexts ends too.
+void forget(void* stack) {
+    the_stack = nullptr;
+    has_ended = true;
+    if (library_answers())
+        delete static_cast<Stack*>(stack);
+    log::deliver();
+}
+
+class ThreadEnds {
+  public:
+    ThreadEnds() {
+        if (pthread_key_create(&key_, forget) != 0)
+            fail(GCX_ERROR_OUT_OF_MEMORY, "the process has no pthread_key_t left");
+    }
+    ~ThreadEnds() { pthread_key_delete(key_); }
+    ThreadEnds(const ThreadEnds&) = delete;
+    ThreadEnds& operator=(const ThreadEnds&) = delete;
+
+    bool watch(Stack* stack) const { return pthread_setspecific(key_, stack) == 0; }
+
+  private:
+    pthread_key_t key_ = 0;
+};
+
+const ThreadEnds& thread_ends() {
+    static const ThreadEnds ends;
+    return ends;
+}
+
+// Makes room for one more context, so that put() can't fail.
+void reserve() {
+    if (the_stack == nullptr) {
+        auto fresh = std::make_unique<Stack>();
+        if (!thread_ends().watch(fresh.get()))
+            fail(GCX_ERROR_OUT_OF_MEMORY, "no memory to watch the thread's end");
+        the_stack = fresh.release();
+    }
+    if (the_stack->size() == the_stack->capacity())
+        the_stack->reserve(the_stack->size() * 2 + 1);
+}
+
+void put(Pushed entry) noexcept {
+    the_stack->push_back(std::move(entry));
+}
+
+// Frees the stack if it is empty.
+void release_room() noexcept {
+    if (the_stack == nullptr || !the_stack->empty())
+        return;
+    thread_ends().watch(nullptr);
+    delete the_stack;
+    the_stack = nullptr;
+}
+
+// Returns null if the stack is empty.
+const Pushed* top() {
+    return the_stack != nullptr && !the_stack->empty() ? &the_stack->back() : nullptr;
+}
+
+void drop_top() {
+    the_stack->pop_back();
+    release_room();
+}
+
+bool contains(uint64_t handle) {
+    return the_stack != nullptr &&
+           std::any_of(the_stack->begin(), the_stack->end(),
+                       [&](const Pushed& entry) { return entry.handle == handle; });
+}
+
+} // namespace pushed
+
 CUcontext current_context(const Driver& driver) {
     CUcontext current = nullptr;
     GCX_CALL(driver, cuCtxGetCurrent, &current);
     return current;
 }
 
-// The key of a context over these resources.
+// Returns the key of a context with these resources.
 ContextKey key_of_resources(Library& lib, const gcx_resource* resources, uint32_t count) {
     if (count == 0)
         fail(GCX_ERROR_INVALID_VALUE, "there are no resources; a context needs SMs");
@@ -88,12 +179,12 @@ gcx_result gcx_context_destroy(gcx_context context) {
         auto pin = lib.contexts.pin(context);
         if (pushed::contains(pin.handle()))
             fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
-                 "the context is current in this thread; take it off with gcx_context_pop first");
+                 "the context is current in this thread; pop it with gcx_context_pop first");
         const GreenContext& green = *pin->green;
         if (lib.cache.last_handle(green) && current_context(lib.driver) == green.native)
             fail(GCX_ERROR_CONTEXT_ALREADY_IN_USE,
-                 "the context is current in this thread by CUDA's own functions; make another one "
-                 "current first");
+                 "the context was made current in this thread by CUDA's functions; make another "
+                 "one current first");
         lib.contexts.close(std::move(pin));
     });
 }
@@ -123,7 +214,7 @@ gcx_result gcx_context_get_resource(gcx_context context, gcx_resource_type type,
 
 struct CUctx_st* gcx_context_native(gcx_context context) {
     CUcontext native = nullptr;
-    guarded(__func__, [&] {
+    run_api_function(__func__, [&] {
         const auto pin = pin_alive(library().contexts, context);
         native = pin->green->native;
     });
@@ -132,7 +223,7 @@ struct CUctx_st* gcx_context_native(gcx_context context) {
 
 struct CUgreenCtx_st* gcx_context_native_green(gcx_context context) {
     CUgreenCtx native = nullptr;
-    guarded(__func__, [&] {
+    run_api_function(__func__, [&] {
         const auto pin = pin_alive(library().contexts, context);
         native = pin->green->green;
     });
@@ -157,7 +248,7 @@ gcx_result gcx_context_push(gcx_context context) {
         Library& lib = library();
         const auto pin = pin_alive(lib.contexts, context);
         GreenContext& green = *pin->green;
-        pushed::Entry entry = {pin.handle(), lib.cache.share(green, ContextCache::Use::current)};
+        pushed::Pushed entry = {pin.handle(), lib.cache.share(green, ContextCache::Use::current)};
         pushed::reserve();
         if (const CUresult result = lib.driver.cuCtxPushCurrent(green.native);
             result != CUDA_SUCCESS) {
@@ -171,15 +262,15 @@ gcx_result gcx_context_push(gcx_context context) {
 gcx_result gcx_context_pop(gcx_context* context) {
     GCX_BODY({
         const Library& lib = library();
-        const pushed::Entry* top = pushed::top();
+        const pushed::Pushed* top = pushed::top();
         if (top == nullptr)
             fail(GCX_ERROR_INVALID_CONTEXT,
-                 pushed::ended() ? "this thread is ending, which took off all that it had pushed"
-                                 : "this thread has pushed no context with gcx_context_push");
+                 pushed::has_ended ? "this thread is ending, and its contexts were popped"
+                                   : "this thread has pushed no context with gcx_context_push");
         if (current_context(lib.driver) != top->green->native)
             fail(GCX_ERROR_INVALID_CONTEXT,
-                 "another context is current than the one that gcx_context_push put there: other "
-                 "code pushed or set one and has to take it off first");
+                 "the current context is not the one that gcx_context_push pushed; the code that "
+                 "pushed or set another one must pop it first");
         CUcontext popped = nullptr;
         GCX_CALL(lib.driver, cuCtxPopCurrent, &popped);
         if (context != nullptr)
@@ -192,7 +283,7 @@ gcx_result gcx_context_get_current(gcx_context* context) {
     GCX_BODY({
         not_null(context, "context");
         const Library& lib = library();
-        const pushed::Entry* top = pushed::top();
+        const pushed::Pushed* top = pushed::top();
         const bool ours = top != nullptr && current_context(lib.driver) == top->green->native;
         *context = ours ? handle_of<gcx_context>(top->handle) : nullptr;
     });
@@ -223,27 +314,20 @@ gcx_result gcx_context_record(gcx_context context, gcx_event event) {
 gcx_result gcx_context_wait(gcx_context context, gcx_event event) {
     GCX_BODY({
         Library& lib = library();
-        const auto who = pin_alive(lib.contexts, context);
-        const auto what = pin_alive(lib.events, event);
-        refuse_capturing(lib.driver, *who);
-        refuse_captured(lib, *what);
-        GCX_CALL(lib.driver, cuGreenCtxWaitEvent, who->green->green, what->native());
+        const auto waiter = pin_alive(lib.contexts, context);
+        const auto awaited = pin_alive(lib.events, event);
+        refuse_capturing(lib.driver, *waiter);
+        refuse_captured(lib, *awaited);
+        GCX_CALL(lib.driver, cuGreenCtxWaitEvent, waiter->green->green, awaited->native());
     });
 }
 
 gcx_result gcx_context_list(int32_t device, gcx_live_context* contexts, uint32_t capacity,
                             uint32_t* count) {
     GCX_BODY({
-        not_null(count, "count");
-        if (capacity != 0)
-            not_null(contexts, "contexts");
+        check_list(contexts, "contexts", capacity, count);
         Library& lib = library();
         const auto live = lib.cache.live(device == -1 ? nullptr : &lib.device(device));
-        *count = static_cast<uint32_t>(live.size());
-        if (live.size() > capacity)
-            fail(GCX_ERROR_INVALID_VALUE,
-                 format("there are %zu live contexts, and room for %u; *count is what is needed",
-                        live.size(), capacity));
-        std::transform(live.begin(), live.end(), contexts, describe_live);
+        give_list(live, "live contexts", contexts, capacity, count, describe_live);
     });
 }

@@ -1,6 +1,11 @@
-// Driver, capabilities and devices.
+// The driver: opening it, its capabilities, the hardware queues that it uses, and the SM counts
+// that other libraries see.
 
-#include "api/guard.hpp"
+#include "api/library.hpp"
+#include "api/result.hpp"
+#include "driver/companion_library.hpp"
+#include "driver/connections.hpp"
+#include "interpose/count_reporting.hpp"
 
 #include <climits>
 #include <cstdio>
@@ -37,29 +42,41 @@ gcx_result gcx_capability_get_info(gcx_capability capability, gcx_capability_inf
 }
 
 const char* gcx_simulator_path(void) {
-    static thread_local char path[PATH_MAX]; // no file has a longer one
-    const gcx_result result = guarded(
+    static thread_local char path[PATH_MAX]; // the longest possible path
+    const gcx_result result = run_api_function(
         __func__, [&] { std::snprintf(path, sizeof path, "%s", simulator_path().c_str()); });
     return result == GCX_SUCCESS ? path : nullptr;
 }
 
-gcx_result gcx_device_get_count(int32_t* count) {
-    GCX_BODY({ *not_null(count, "count") = library().device_count(); });
+gcx_result gcx_driver_report_partition_counts(void) {
+    GCX_BODY({ interpose::report_partition_counts(default_choice()); });
 }
 
-gcx_result gcx_device_get_info(int32_t device, gcx_device_info* info) {
+gcx_result gcx_driver_reports_partition_counts(int32_t* reporting) {
+    GCX_BODY(
+        { *not_null(reporting, "reporting") = interpose::reports_partition_counts() ? 1 : 0; });
+}
+
+gcx_result gcx_queue_get_info(gcx_queue_info* info) {
     GCX_BODY({
         check_size(info, "info");
-        library().device(device).get_info(*info);
+        refuse_after_fork();
+        const Connections found = connections(default_choice());
+        info->connections = found.count;
+        info->source =
+            found.from_environment ? GCX_QUEUE_SOURCE_ENVIRONMENT : GCX_QUEUE_SOURCE_DEFAULT;
+        info->started = found.started ? 1 : 0;
+        info->certain = found.certain ? 1 : 0;
+        info->too_few = found.count == 1 ? 1 : 0;
     });
 }
 
-gcx_result gcx_device_get_stream_priority_range(int32_t device, int32_t* least, int32_t* greatest) {
+gcx_result gcx_queue_request_connections(uint32_t connections) {
     GCX_BODY({
-        not_null(least, "least");
-        not_null(greatest, "greatest");
-        const Device::Priorities range = library().device(device).stream_priorities();
-        *least = range.least;
-        *greatest = range.greatest;
+        if (connections == 0 || connections > GCX_MAX_CONNECTIONS)
+            fail(GCX_ERROR_INVALID_VALUE,
+                 format("connections is %u; CUDA takes 1 to %u", connections, GCX_MAX_CONNECTIONS));
+        refuse_after_fork();
+        request_connections(default_choice(), connections);
     });
 }

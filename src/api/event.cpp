@@ -1,8 +1,8 @@
-// Events, and the order that they make between streams.
+// Events, by which streams wait for each other.
 
-#include "api/captures.hpp"
-#include "api/common.hpp"
-#include "api/guard.hpp"
+#include "api/library.hpp"
+#include "api/result.hpp"
+#include "api/stream.hpp"
 #include "core/capture.hpp"
 
 using namespace gcx;
@@ -25,12 +25,12 @@ gcx_result gcx_stream_record(gcx_stream stream, gcx_event event) {
 gcx_result gcx_stream_wait(gcx_stream stream, gcx_event event) {
     GCX_BODY({
         Library& lib = library();
-        const auto who = pin_alive(lib.streams, stream);
-        const auto what = pin_alive(lib.events, event);
-        Gate* gates[] = {who->gate()};
+        const auto waiter = pin_alive(lib.streams, stream);
+        const auto awaited = pin_alive(lib.events, event);
+        Gate* gates[] = {waiter->gate()};
         const Gate::Passes pass(gates);
-        const Stream::Place place = who->place();
-        GCX_CALL(lib.driver, cuStreamWaitEvent, place.native, what->native(), 0);
+        const Stream::Place place = waiter->place();
+        GCX_CALL(lib.driver, cuStreamWaitEvent, place.native, awaited->native(), 0);
     });
 }
 
@@ -66,7 +66,7 @@ gcx_result gcx_event_destroy(gcx_event event) {
 
 struct CUevent_st* gcx_event_native(gcx_event event) {
     CUevent native = nullptr;
-    guarded(__func__, [&] {
+    run_api_function(__func__, [&] {
         const auto pin = pin_alive(library().events, event);
         native = pin->native();
     });

@@ -1,7 +1,7 @@
-// Graphs: captured once, launched on the SMs of any stream.
+// Graphs, which are captured once and launched on the SMs of any stream.
 
-#include "api/common.hpp"
-#include "api/guard.hpp"
+#include "api/library.hpp"
+#include "api/result.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,11 +16,7 @@ Graph::DeviceOf device_of(Library& lib) {
 }
 
 gcx_graph_params graph_params(const gcx_graph_params* params) {
-    gcx_graph_params wanted = GCX_GRAPH_PARAMS_INIT;
-    if (params != nullptr) {
-        check_size(params, "params");
-        wanted = *params;
-    }
+    const auto wanted = params_or_defaults(params, GCX_GRAPH_PARAMS_INIT);
     if ((wanted.flags & ~GCX_GRAPH_NODE_PRIORITIES) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->flags is %#x; there is only GCX_GRAPH_NODE_PRIORITIES (1)",
@@ -66,8 +62,7 @@ gcx_result gcx_graph_destroy(gcx_graph graph) {
 gcx_result gcx_graph_launch(gcx_graph graph, gcx_stream stream) {
     GCX_BODY({
         Library& lib = library();
-        // Whether it is alive is asked where the stream doesn't tell.
-        const auto its = lib.graphs.pin(graph);
+        const auto its = lib.graphs.pin(graph); // launch() checks whether it is alive, if needed
         const auto where = pin_alive(lib.streams, stream);
         Stream* const one[] = {&*where};
         its->launch(one);
@@ -149,16 +144,9 @@ gcx_result gcx_graph_get_info(gcx_graph graph, gcx_graph_info* info) {
 gcx_result gcx_graph_get_nodes(gcx_graph graph, gcx_graph_node* nodes, uint32_t capacity,
                                uint32_t* count) {
     GCX_BODY({
-        not_null(count, "count");
-        if (capacity != 0)
-            not_null(nodes, "nodes");
+        check_list(nodes, "nodes", capacity, count);
         const auto its = pin_alive(library().graphs, graph);
         const auto described = its->describe_nodes();
-        *count = static_cast<uint32_t>(described.size());
-        if (described.size() > capacity)
-            fail(GCX_ERROR_INVALID_VALUE,
-                 format("there are %zu nodes, and room for %u; *count is what is needed",
-                        described.size(), capacity));
-        std::copy(described.begin(), described.end(), nodes);
+        give_list(described, "nodes", nodes, capacity, count);
     });
 }

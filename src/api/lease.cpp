@@ -1,7 +1,7 @@
-// Leases: SMs that are somebody's, and streams that follow them.
+#include "api/lease.hpp"
 
-#include "api/common.hpp"
-#include "api/guard.hpp"
+#include "api/result.hpp"
+#include "api/stream.hpp"
 #include "core/lease_claim.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ using namespace gcx;
 
 namespace {
 
-bool deferred(uint32_t flags) {
+bool check_resize_flags(uint32_t flags) {
     if ((flags & ~GCX_RESIZE_DEFERRED) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
              format("flags is %#x; there is only GCX_RESIZE_DEFERRED (1)", flags));
@@ -40,7 +40,7 @@ void check_counts(uint32_t sm_count, const gcx_lease_params& params) {
                     params.exclusive_sm_count, sm_count));
 }
 
-// The leases of a change, kept from going away.
+// The leases to resize, pinned.
 struct Sizes {
     Few<HandleTable<LeaseHold>::Pin, 4> pins;
     Few<Leases::Size, 4> sizes;
@@ -57,7 +57,7 @@ struct Sizes {
                      format("sizes[%u].sm_count is 0; GCX_REST requests all SMs that the others "
                             "leave, gcx_lease_release returns them",
                             i));
-            pins.emplace_back(pin_alive(lib.lease_reservations, wanted[i].lease));
+            pins.emplace_back(pin_alive(lib.lease_handles, wanted[i].lease));
             sizes.push_back({pins.back()->lease.get(), wanted[i].sm_count});
         }
     }
@@ -85,19 +85,19 @@ gcx_live_lease describe(const Leases::Live& live) {
 
 } // namespace
 
-gcx_sm_family gcx::leasable_family(gcx_sm_family wanted) {
-    switch (wanted) {
+gcx_sm_family gcx::leasable_family(gcx_sm_family family) {
+    switch (family) {
     case GCX_SM_FAMILY_NONE:
         return GCX_SM_FAMILY_COSCHEDULED;
     case GCX_SM_FAMILY_COSCHEDULED:
     case GCX_SM_FAMILY_FINE:
     case GCX_SM_FAMILY_MAX_CLUSTER:
-        return wanted;
+        return family;
     default:
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->family is %d; leases are of the coscheduled (1), fine (2) or "
                     "max-cluster (3) family",
-                    wanted));
+                    family));
     }
 }
 
@@ -132,27 +132,23 @@ LeaseRequest gcx::lease_request(uint32_t sm_count, const gcx_lease_params& param
 }
 
 gcx_lease gcx::acquire_lease(Library& lib, Device& device, LeaseRequest request,
-                             gcx_cancel giving_up) {
-    std::optional<HandleTable<Cancel>::Pin> cancel;
-    if (giving_up != nullptr) {
-        cancel.emplace(lib.cancels.pin(giving_up));
-        request.cancel = &**cancel;
+                             gcx_cancel cancel) {
+    std::optional<HandleTable<Cancel>::Pin> pinned;
+    if (cancel != nullptr) {
+        pinned.emplace(lib.cancels.pin(cancel));
+        request.cancel = &**pinned;
     }
     claim_leases();
     auto made = lib.leases.acquire(device, request);
-    auto reservation_of_caller = std::make_unique<LeaseHold>(lib.leases, std::move(made));
-    return handle_of<gcx_lease>(lib.lease_reservations.add(std::move(reservation_of_caller)));
+    auto handle = std::make_unique<LeaseHold>(lib.leases, std::move(made));
+    return handle_of<gcx_lease>(lib.lease_handles.add(std::move(handle)));
 }
 
 gcx_result gcx_lease_acquire(int32_t device, uint32_t sm_count, const gcx_lease_params* params,
                              gcx_lease* lease) {
     GCX_BODY({
         not_null(lease, "lease");
-        gcx_lease_params wanted = GCX_LEASE_PARAMS_INIT;
-        if (params != nullptr) {
-            check_size(params, "params");
-            wanted = *params;
-        }
+        const auto wanted = params_or_defaults(params, GCX_LEASE_PARAMS_INIT);
         LeaseRequest request = lease_request(sm_count, wanted);
         Library& lib = library();
         *lease = acquire_lease(lib, lib.device(device), std::move(request), wanted.cancel);
@@ -164,22 +160,22 @@ gcx_result gcx_lease_release(gcx_lease lease) {
         Library* const lib = library_to_destroy_in();
         if (lib == nullptr)
             return;
-        auto pin = lib->lease_reservations.pin(lease);
-        // Before the handle goes: other threads may use it for long, as in gcx_lease_synchronize.
+        auto pin = lib->lease_handles.pin(lease);
+        // Before closing the handle, which waits for threads that use it, as gcx_lease_synchronize.
         if (!lib->leases.release(*pin->lease))
             fail(GCX_ERROR_INVALID_HANDLE,
                  format("%s was released or handed over by another thread",
                         pin->lease->label().c_str()));
-        lib->lease_reservations.close(std::move(pin));
+        lib->lease_handles.close(std::move(pin));
     });
 }
 
 gcx_result gcx_lease_resize(const gcx_lease_size* sizes, uint32_t count, uint32_t flags) {
     GCX_BODY({
-        const bool now = deferred(flags);
+        const bool deferred = check_resize_flags(flags);
         Library& lib = library();
         const Sizes wanted(lib, sizes, count);
-        lib.leases.resize(wanted.sizes, now);
+        lib.leases.resize(wanted.sizes, deferred);
     });
 }
 
@@ -193,21 +189,21 @@ gcx_result gcx_lease_prepare(const gcx_lease_size* sizes, uint32_t count) {
 
 gcx_result gcx_lease_hand_over(gcx_lease from, gcx_lease to, uint32_t flags) {
     GCX_BODY({
-        const bool now = deferred(flags);
+        const bool deferred = check_resize_flags(flags);
         Library& lib = library();
         if (from == to)
             fail(GCX_ERROR_INVALID_VALUE, "from and to are the same lease");
-        auto giver = pin_alive(lib.lease_reservations, from);
-        const auto taker = pin_alive(lib.lease_reservations, to);
-        lib.leases.hand_over(*giver->lease, *taker->lease, now);
-        lib.lease_reservations.close(std::move(giver));
+        auto giver = pin_alive(lib.lease_handles, from);
+        const auto taker = pin_alive(lib.lease_handles, to);
+        lib.leases.hand_over(*giver->lease, *taker->lease, deferred);
+        lib.lease_handles.close(std::move(giver));
     });
 }
 
 gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info) {
     GCX_BODY({
         check_size(info, "info");
-        const auto pin = pin_alive(library().lease_reservations, lease);
+        const auto pin = pin_alive(library().lease_handles, lease);
         const Lease& its = *pin->lease;
         const Lease::State state = its.state();
         info->device = its.device.ordinal();
@@ -227,7 +223,7 @@ gcx_result gcx_lease_get_info(gcx_lease lease, gcx_lease_info* info) {
 gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource) {
     GCX_BODY({
         not_null(resource, "resource");
-        const auto pin = pin_alive(library().lease_reservations, lease);
+        const auto pin = pin_alive(library().lease_handles, lease);
         Lease& its = *pin->lease;
         *resource = seal({&its.device, its.family, its.state().holding.all()});
     });
@@ -236,17 +232,11 @@ gcx_result gcx_lease_get_resource(gcx_lease lease, gcx_resource* resource) {
 gcx_result gcx_lease_list(int32_t device, gcx_live_lease* leases, uint32_t capacity,
                           uint32_t* count) {
     GCX_BODY({
-        not_null(count, "count");
-        if (capacity != 0)
-            not_null(leases, "leases");
+        check_list(leases, "leases", capacity, count);
         Library& lib = library();
         const auto live = lib.leases.live(device == -1 ? nullptr : &lib.device(device));
-        *count = static_cast<uint32_t>(live.size());
-        if (live.size() > capacity)
-            fail(GCX_ERROR_INVALID_VALUE,
-                 format("there are %zu leases, and room for %u; *count is what is needed",
-                        live.size(), capacity));
-        std::transform(live.begin(), live.end(), leases, describe);
+        give_list(live, "leases", leases, capacity, count,
+                  [](const Leases::Live& one) { return describe(one); });
     });
 }
 
@@ -256,7 +246,7 @@ gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* par
         not_null(stream, "stream");
         const gcx_stream_params wanted = stream_params(params);
         Library& lib = library();
-        const auto pin = pin_alive(lib.lease_reservations, lease);
+        const auto pin = pin_alive(lib.lease_handles, lease);
         auto object = std::make_unique<Stream>(lib.cache, lib.leases.events(pin->lease->device),
                                                pin->lease, wanted.priority);
         *stream = handle_of<gcx_stream>(lib.streams.add(std::move(object)));
@@ -266,14 +256,14 @@ gcx_result gcx_lease_stream_create(gcx_lease lease, const gcx_stream_params* par
 gcx_result gcx_lease_synchronize(gcx_lease lease) {
     GCX_BODY({
         Library& lib = library();
-        const auto pin = pin_alive(lib.lease_reservations, lease);
+        const auto pin = pin_alive(lib.lease_handles, lease);
         pin->lease->synchronize(lib.leases.events(pin->lease->device));
     });
 }
 
 gcx_result gcx_lease_query(gcx_lease lease) {
     GCX_BODY({
-        const auto pin = pin_alive(library().lease_reservations, lease);
+        const auto pin = pin_alive(library().lease_handles, lease);
         return pin->lease->finished() ? GCX_SUCCESS : GCX_ERROR_NOT_READY;
     });
 }

@@ -1,6 +1,5 @@
 #include "api/library.hpp"
 
-#include "api/publish.hpp"
 #include "base/log.hpp"
 #include "core/lease_claim.hpp"
 
@@ -12,16 +11,16 @@
 namespace gcx {
 namespace {
 
-// No destructors but close_library's: other threads may be in here while the process exits.
+// Only close_library() destroys: other threads may use these while the process exits.
 constinit std::atomic<Library*> open{nullptr};
 constinit std::mutex opening;
 constinit std::atomic<bool> closed{false};
-// From the beginning of an opening on, whose lock a child of a fork would find locked, and for good
-// once CUDA has started.
+// Set while the library is being opened, since a child of a fork would find `opening` locked, and
+// permanently once CUDA has started.
 constinit std::atomic<bool> used{false};
 constinit std::atomic<bool> forked{false};
 constinit bool watching_forks = false; // guarded by opening
-// What was not closed stays reachable, so that it doesn't count as leaked.
+// Keeps a library that was not closed reachable, so that it does not count as leaked.
 [[gnu::used]] constinit Library* left_open = nullptr;
 
 void note_fork() {
@@ -46,7 +45,7 @@ Library& open_locked(const char* choice) {
     try {
         auto* fresh = new Library(is_default(choice) ? default_choice() : choice);
         open.store(fresh, std::memory_order_release);
-        publish_as_asked(*fresh);
+        publish_if_requested(*fresh);
         return *fresh;
     } catch (...) {
         used.store(Driver::started());
@@ -54,14 +53,14 @@ Library& open_locked(const char* choice) {
     }
 }
 
-// At dlclose, and when the process exits.
+// Runs at dlclose and when the process exits.
 [[gnu::destructor]] void close_library() {
     closed.store(true);
     Library* const old = open.exchange(nullptr);
     if (old != nullptr)
         old->leases.publisher().remove_file();
-    // With handles alive, other code may be using them still. After a fork, or when the driver is
-    // gone already, there is nothing to give back.
+    // While handles are alive, other code may be using them. After a fork, or once the driver has
+    // ended, there is nothing to release.
     if (old == nullptr || forked.load() || old->in_use() || old->driver.ended()) {
         left_open = old;
         return;
@@ -108,9 +107,9 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
              "the resource is a workqueue; this needs an SM resource");
     if (words.family == GCX_SM_FAMILY_FOREIGN)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-             format("the resource is of a stream whose green context gcx did not make: its %u SMs "
-                    "can be counted, but which atoms they are is not known, so that they can't be "
-                    "split, combined or made a context of",
+             format("gcx did not create the green context of the resource's stream: it is not "
+                    "known which atoms its %u SMs are; they can't be split or combined, and no "
+                    "context can be created for them",
                     words.foreign.sm_count));
     Device& its_device = device(words.device);
     if (words.family != GCX_SM_FAMILY_STRUCTURED)
@@ -121,8 +120,8 @@ SmResource Library::sm_resource(const gcx_resource* resource) {
 }
 
 bool Library::in_use() {
-    return !contexts.empty() || !streams.empty() || !events.empty() ||
-           !lease_reservations.empty() || !cancels.empty() || !graphs.empty();
+    return !contexts.empty() || !streams.empty() || !events.empty() || !lease_handles.empty() ||
+           !cancels.empty() || !graphs.empty();
 }
 
 gcx_resource seal(const SmResource& resource) {
@@ -173,9 +172,8 @@ void open_library(const char* choice) {
     }
     if (!is_default(choice) && !current->driver.is(choice))
         fail(GCX_ERROR_ALREADY_ACQUIRED,
-             format("the driver %s is open already, and a process has one: %s can't be opened any "
-                    "more. Choose before the first call that needs a driver, which opens the "
-                    "default",
+             format("the driver %s is already open, and a process can open only one; open %s "
+                    "before the first call that needs a driver",
                     current->driver.choice().c_str(), choice));
 }
 

@@ -1,7 +1,9 @@
-#include "api/publish.hpp"
+// Publishing leases for the user's other processes, and listing what those publish.
 
-#include "api/guard.hpp"
-#include "core/published.hpp"
+#include "api/library.hpp"
+#include "api/result.hpp"
+#include "base/log.hpp"
+#include "ipc/published_leases.hpp"
 
 #include <unistd.h>
 
@@ -45,18 +47,6 @@ published::Head head_of(Library& lib, const char* name) {
     return head;
 }
 
-// *count is what there are, also if they don't fit.
-template <class T>
-void give(const std::vector<T>& found, const char* what, T* to, uint32_t capacity,
-          uint32_t* count) {
-    *count = static_cast<uint32_t>(found.size());
-    if (found.size() > capacity)
-        fail(GCX_ERROR_INVALID_VALUE,
-             format("there are %zu %s, and room for %u; *count is what is needed", found.size(),
-                    what, capacity));
-    std::copy(found.begin(), found.end(), to);
-}
-
 gcx_published_process describe(const published::Head& head, uint32_t lease_count) {
     gcx_published_process process{};
     process.process = head.process;
@@ -80,7 +70,7 @@ gcx_published_lease describe(const published::Head& head, const published::Row& 
     lease.pid = head.pid;
     lease.simulated = static_cast<int32_t>(head.simulated);
     lease.device = row.device;
-    // One of these: what is read was checked.
+    // problem_of() checked the family.
     lease.family = static_cast<gcx_sm_family>(
         row.family); // NOLINT(clang-analyzer-optin.core.EnumCastOutOfRange)
     lease.flags = row.flags;
@@ -105,12 +95,12 @@ gcx_published_lease describe(const published::Head& head, const published::Row& 
 
 } // namespace
 
-void gcx::publish_as_asked(Library& lib) noexcept {
-    const char* const asked = secure_getenv("GCX_PUBLISH");
-    if (asked == nullptr || *asked == '\0' || std::string_view(asked) == "0")
+void gcx::publish_if_requested(Library& lib) noexcept {
+    const char* const requested = secure_getenv("GCX_PUBLISH");
+    if (requested == nullptr || *requested == '\0' || std::string_view(requested) == "0")
         return;
     try {
-        lib.leases.publish(head_of(lib, std::string_view(asked) == "1" ? nullptr : asked));
+        lib.leases.publish(head_of(lib, std::string_view(requested) == "1" ? nullptr : requested));
     } catch (const Error& error) {
         log::write(GCX_LOG_WARNING,
                    "GCX_PUBLISH is set, and leases are not published: " + error.message);
@@ -141,27 +131,23 @@ gcx_result gcx_publish_stop(void) {
 gcx_result gcx_published_process_list(gcx_published_process* processes, uint32_t capacity,
                                       uint32_t* count) {
     GCX_BODY({
-        not_null(count, "count");
-        if (capacity != 0)
-            not_null(processes, "processes");
+        check_list(processes, "processes", capacity, count);
         std::vector<gcx_published_process> found;
         for (const published::Process& process : published::read_all())
             found.push_back(describe(process.head, process.head.row_count));
-        give(found, "processes", processes, capacity, count);
+        give_list(found, "processes", processes, capacity, count);
     });
 }
 
 gcx_result gcx_published_lease_list(gcx_published_lease* leases, uint32_t capacity,
                                     uint32_t* count) {
     GCX_BODY({
-        not_null(count, "count");
-        if (capacity != 0)
-            not_null(leases, "leases");
+        check_list(leases, "leases", capacity, count);
         std::vector<gcx_published_lease> found;
         for (const published::Process& process : published::read_all()) {
             for (const published::Row& row : process.rows)
                 found.push_back(describe(process.head, row));
         }
-        give(found, "leases", leases, capacity, count);
+        give_list(found, "leases", leases, capacity, count);
     });
 }

@@ -1,12 +1,11 @@
 // Reservations: SMs that no other process has.
 
-#include "api/reservation.hpp"
+#include "ipc/reservation.hpp"
 
-#include "api/common.hpp"
-#include "api/guard.hpp"
-#include "core/reservation_acquire.hpp"
-#include "core/reservation_process.hpp"
-#include "driver/mps.hpp"
+#include "api/lease.hpp"
+#include "api/library.hpp"
+#include "api/result.hpp"
+#include "ipc/reservation_list.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -17,14 +16,35 @@ using namespace gcx;
 
 namespace {
 
-struct Parts {
-    unsigned forks = forks_seen();
-    HandleTable<ReservationPart> table{kReservationHandle, "reservation"};
-};
-// Never destroyed: other threads may be in here while the process exits.
-constinit std::atomic<Parts*> all_parts{nullptr};
+// A handle's ownership of a reservation. Leases in the reservation have theirs.
+struct ReservationHandle {
+    std::shared_ptr<const reservations::Reservation> reservation;
 
-reservations::Request reservation_params(uint32_t sm_count, const gcx_reservation_params& params) {
+    void check_alive() const {}
+    void close() { reservation.reset(); }
+};
+
+// The handles need no driver, so they are not in Library.
+struct Handles {
+    unsigned forks = fork_count();
+    HandleTable<ReservationHandle> table{kReservationHandle, "reservation"};
+};
+// Never destroyed: other threads may use them while the process exits.
+constinit std::atomic<Handles*> current_handles{nullptr};
+
+// Returns a new table in the child of a fork, which does not own its parent's reservations.
+HandleTable<ReservationHandle>& reservation_handles() {
+    Handles* now = current_handles.load(std::memory_order_acquire);
+    while (now == nullptr || now->forks != fork_count()) {
+        auto fresh = std::make_unique<Handles>();
+        if (current_handles.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel))
+            now = fresh.release();
+    }
+    return now->table;
+}
+
+reservations::ReservationRequest reservation_request(uint32_t sm_count,
+                                                     const gcx_reservation_params& params) {
     if ((params.flags & ~GCX_RESERVATION_INHERIT) != 0)
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->flags is %#x; there is only GCX_RESERVATION_INHERIT (1)",
@@ -40,27 +60,28 @@ reservations::Request reservation_params(uint32_t sm_count, const gcx_reservatio
     if (sm_count > GCX_MAX_SMS && sm_count != GCX_REST)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
              format("sm_count is %u; no device has more than %u SMs", sm_count, GCX_MAX_SMS));
-    reservations::Request request;
+    reservations::ReservationRequest request;
     request.sm_count = sm_count;
-    request.least = params.min_sm_count;
+    request.min_sm_count = params.min_sm_count;
     request.family = leasable_family(params.family);
     request.flags = params.flags;
     request.timeout_ms = params.timeout_ms;
     request.name = lease_name(params.name);
-    request.folder = reservations::folder_of(params.folder);
+    request.dir = reservations::reservation_dir(params.folder);
     return request;
 }
 
-// Makes it a part of the reservation around, on one device.
-void put_inside(reservations::Request& request, const gcx_reservation_params& params,
-                const Around::Part& part, const Device& device) {
-    const std::string folder = reservations::folder_of_token(part.plan->token);
+// Lets the request divide the reservation of the partition that this process runs in.
+void divide_partition(reservations::ReservationRequest& request,
+                      const gcx_reservation_params& params, const EnclosingPartition::Part& part,
+                      const Device& device) {
+    const std::string folder = reservations::dir_of_token(part.plan->token);
     std::error_code error;
-    if (params.folder != nullptr && !std::filesystem::equivalent(request.folder, folder, error))
+    if (params.folder != nullptr && !std::filesystem::equivalent(request.dir, folder, error))
         fail(GCX_ERROR_INVALID_VALUE,
              format("params->folder is %s; gcx exec reserved the SMs of this process in %s, and "
                     "reservations in it are kept there",
-                    request.folder.c_str(), folder.c_str()));
+                    request.dir.c_str(), folder.c_str()));
     const gcx_sm_family family = part.plan->family;
     if (params.family != GCX_SM_FAMILY_NONE && params.family != family)
         fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
@@ -70,14 +91,13 @@ void put_inside(reservations::Request& request, const gcx_reservation_params& pa
     if (part.usable().empty())
         fail(GCX_ERROR_NOT_SUPPORTED,
              format("the driver divides the partition of this process on %s into other atoms of "
-                    "the %s family than the device; start programs with gcx exec in the partition "
-                    "to divide it",
+                    "the %s family than the device; divide the partition with gcx exec instead",
                     device.label().c_str(), family_name(family)));
-    request.folder = folder;
+    request.dir = folder;
     request.family = family;
     request.parent = part.plan->token;
     request.usable = part.usable();
-    request.legal = [&part](const AtomSet& atoms) {
+    request.can_realise = [&part](const AtomSet& atoms) {
         return part.inside->can_realise(part.to_inside(atoms));
     };
 }
@@ -91,16 +111,16 @@ Device& device_of_reservation(Library& lib, const reservations::Record& record) 
             return lib.device(ordinal);
     }
     fail(GCX_ERROR_NO_DEVICE,
-         format("the reservation is of the device %s, which is none of the %d of this process: "
-                "CUDA_VISIBLE_DEVICES may hide it, or the driver is another one",
+         format("the reservation is of the device %s, which is none of the %d devices of this "
+                "process; CUDA_VISIBLE_DEVICES may hide it, or the driver is another one",
                 reservations::prefix_of(record.uuid, record.simulated != 0).c_str(),
                 lib.device_count()));
 }
 
-// Its SMs among the atoms of this process.
+// Returns the SMs of a reservation as atoms of this process.
 SmResource resource_of_reservation(Library& lib, const reservations::Record& record) {
     Device& device = device_of_reservation(lib, record);
-    const Around::Part* const part = lib.around.find(device);
+    const EnclosingPartition::Part* const part = lib.enclosing.find(device);
     if (part == nullptr || part->whole == &device)
         return reservations::resource_of(device, record);
     const SmResource whole = reservations::resource_of(*part->whole, record);
@@ -113,27 +133,27 @@ SmResource resource_of_reservation(Library& lib, const reservations::Record& rec
     return {&device, part->inside, part->to_inside(whole.set)};
 }
 
-gcx_live_reservation describe_reservation(const reservations::Entry& entry) {
-    const reservations::Record& record = entry.record;
+gcx_live_reservation describe_reservation(const reservations::StoredReservation& stored) {
+    const reservations::Record& record = stored.record;
     gcx_live_reservation live{};
     live.id = record.id;
     live.since_ms = record.since_ms;
     live.until_ms = record.until_ms;
     live.pid = record.pid;
-    live.user = entry.user;
+    live.user = stored.user;
     live.simulated = static_cast<int32_t>(record.simulated);
     live.waits = record.waits;
     live.parent = record.parent;
-    // What is read was checked.
+    // problem_of() checked both.
     // NOLINTBEGIN(clang-analyzer-optin.core.EnumCastOutOfRange)
     live.family = static_cast<gcx_sm_family>(record.family);
     live.mps = static_cast<gcx_mps_state>(record.mps);
     // NOLINTEND(clang-analyzer-optin.core.EnumCastOutOfRange)
-    live.sm_count = record.waits != 0 ? record.wanted : record.sm_count();
+    live.sm_count = record.waits != 0 ? record.requested : record.sm_count();
     live.device_sm_count = record.device_sm_count;
     live.atom_count = record.shape().atom_count();
     live.atom_sm_count = record.unit_size;
-    live.last_atom_sm_count = record.odd_size != 0 ? record.odd_size : record.unit_size;
+    live.last_atom_sm_count = record.remainder_size != 0 ? record.remainder_size : record.unit_size;
     live.mps_thread_percentage = record.mps_thread_percentage;
     std::memcpy(live.atoms, record.atoms, sizeof live.atoms);
     std::memcpy(live.device_uuid, record.uuid, sizeof live.device_uuid);
@@ -143,10 +163,10 @@ gcx_live_reservation describe_reservation(const reservations::Entry& entry) {
     return live;
 }
 
-// The same with the process to name for it, which costs a look at the system's processes.
-gcx_live_reservation describe_live_reservation(const reservations::Entry& entry) {
-    gcx_live_reservation live = describe_reservation(entry);
-    const reservations::Process process = reservations::process_of(entry.record);
+// Does the same and looks up the process to name, which reads /proc.
+gcx_live_reservation describe_live_reservation(const reservations::StoredReservation& stored) {
+    gcx_live_reservation live = describe_reservation(stored);
+    const reservations::Process process = reservations::owner_of(stored.record);
     live.pid = process.pid;
     std::memset(live.process_name, 0, sizeof live.process_name);
     std::memcpy(live.process_name, process.name.c_str(),
@@ -154,53 +174,39 @@ gcx_live_reservation describe_live_reservation(const reservations::Entry& entry)
     return live;
 }
 
-gcx_reservation give_out_reservation(std::shared_ptr<const reservations::Reservation> reservation) {
+gcx_reservation add_handle(std::shared_ptr<const reservations::Reservation> reservation) {
     return handle_of<gcx_reservation>(
-        reservation_parts().add(std::make_unique<ReservationPart>(std::move(reservation))));
+        reservation_handles().add(std::make_unique<ReservationHandle>(std::move(reservation))));
 }
 
 } // namespace
-
-HandleTable<ReservationPart>& gcx::reservation_parts() {
-    Parts* now = all_parts.load(std::memory_order_acquire);
-    while (now == nullptr || now->forks != forks_seen()) {
-        auto fresh = std::make_unique<Parts>();
-        if (all_parts.compare_exchange_strong(now, fresh.get(), std::memory_order_acq_rel))
-            now = fresh.release();
-    }
-    return now->table;
-}
 
 gcx_result gcx_reservation_acquire(int32_t device, uint32_t sm_count,
                                    const gcx_reservation_params* params,
                                    gcx_reservation* reservation) {
     GCX_BODY({
         not_null(reservation, "reservation");
-        gcx_reservation_params wanted = GCX_RESERVATION_PARAMS_INIT;
-        if (params != nullptr) {
-            check_size(params, "params");
-            wanted = *params;
-        }
-        reservations::Request request = reservation_params(sm_count, wanted);
+        const auto wanted = params_or_defaults(params, GCX_RESERVATION_PARAMS_INIT);
+        reservations::ReservationRequest request = reservation_request(sm_count, wanted);
         Library& lib = library();
         Device& its_device = lib.device(device);
         std::optional<HandleTable<Cancel>::Pin> cancel;
         if (wanted.cancel != nullptr)
             cancel.emplace(lib.cancels.pin(wanted.cancel));
-        request.given_up = [&] { return cancel && (*cancel)->signalled(); };
+        request.cancelled = [&] { return cancel && (*cancel)->signalled(); };
         request.cancel = cancel ? &(*cancel)->waits : nullptr;
-        const Around::Part* const part = lib.around.find(its_device);
+        const EnclosingPartition::Part* const part = lib.enclosing.find(its_device);
         if (part != nullptr)
-            put_inside(request, wanted, *part, its_device);
-        *reservation = give_out_reservation(
-            reservations::take(part != nullptr ? *part->whole : its_device, request));
+            divide_partition(request, wanted, *part, its_device);
+        *reservation =
+            add_handle(reservations::acquire(part != nullptr ? *part->whole : its_device, request));
     });
 }
 
 gcx_result gcx_reservation_get_token(gcx_reservation reservation, char* token, uint32_t capacity) {
     GCX_BODY({
         not_null(token, "token");
-        const std::string text = reservation_parts().pin(reservation)->reservation->token();
+        const std::string text = reservation_handles().pin(reservation)->reservation->token();
         if (text.size() >= capacity)
             fail(GCX_ERROR_INVALID_VALUE,
                  format("the token has %zu bytes with its final 0, and there is room for %u; "
@@ -214,19 +220,19 @@ gcx_result gcx_reservation_join(const char* token, gcx_reservation* reservation)
     GCX_BODY({
         not_null(token, "token");
         not_null(reservation, "reservation");
-        *reservation = give_out_reservation(
+        *reservation = add_handle(
             reservations::join(std::string(token, strnlen(token, GCX_MAX_RESERVATION_TOKEN))));
     });
 }
 
 gcx_result gcx_reservation_release(gcx_reservation reservation) {
-    GCX_BODY({ reservation_parts().close(reservation_parts().pin(reservation)); });
+    GCX_BODY({ reservation_handles().close(reservation_handles().pin(reservation)); });
 }
 
 gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation_info* info) {
     GCX_BODY({
         check_size(info, "info");
-        const auto pin = reservation_parts().pin(reservation);
+        const auto pin = reservation_handles().pin(reservation);
         const reservations::Reservation& its = *pin->reservation;
         const reservations::Record& record = its.record();
         const gcx_live_reservation live = describe_reservation({"", 0, record});
@@ -250,7 +256,7 @@ gcx_result gcx_reservation_get_info(gcx_reservation reservation, gcx_reservation
 gcx_result gcx_reservation_get_resource(gcx_reservation reservation, gcx_resource* resource) {
     GCX_BODY({
         not_null(resource, "resource");
-        const auto pin = reservation_parts().pin(reservation);
+        const auto pin = reservation_handles().pin(reservation);
         const reservations::Record& record = pin->reservation->record();
         *resource = seal(resource_of_reservation(library(), record));
     });
@@ -260,15 +266,11 @@ gcx_result gcx_reservation_acquire_lease(gcx_reservation reservation, uint32_t s
                                          const gcx_lease_params* params, gcx_lease* lease) {
     GCX_BODY({
         not_null(lease, "lease");
-        const auto pin = reservation_parts().pin(reservation);
+        const auto pin = reservation_handles().pin(reservation);
         const reservations::Record& record = pin->reservation->record();
         Library& lib = library();
         const SmResource resource = resource_of_reservation(lib, record);
-        gcx_lease_params wanted = GCX_LEASE_PARAMS_INIT;
-        if (params != nullptr) {
-            check_size(params, "params");
-            wanted = *params;
-        }
+        gcx_lease_params wanted = params_or_defaults(params, GCX_LEASE_PARAMS_INIT);
         if (wanted.family == GCX_SM_FAMILY_NONE)
             wanted.family = resource.family->kind();
         if (wanted.family != resource.family->kind())
@@ -288,26 +290,8 @@ gcx_result gcx_reservation_acquire_lease(gcx_reservation reservation, uint32_t s
 gcx_result gcx_reservation_list(const char* folder, gcx_live_reservation* reservations,
                                 uint32_t capacity, uint32_t* count) {
     GCX_BODY({
-        not_null(count, "count");
-        if (capacity != 0)
-            not_null(reservations, "reservations");
-        const std::vector<reservations::Entry> found = reservations::list(folder);
-        *count = static_cast<uint32_t>(found.size());
-        if (found.size() > capacity)
-            fail(GCX_ERROR_INVALID_VALUE,
-                 format("there are %zu holds, and room for %u; *count is what is needed",
-                        found.size(), capacity));
-        std::transform(found.begin(), found.end(), reservations, describe_live_reservation);
-    });
-}
-
-gcx_result gcx_mps_get_info(int32_t device, gcx_mps_info* info) {
-    GCX_BODY({
-        check_size(info, "info");
-        Library& lib = library();
-        const Mps mps = mps_of(lib.driver, lib.device(device).native());
-        info->state = mps.state;
-        info->thread_percentage = mps.thread_percentage;
-        info->reserved = 0;
+        check_list(reservations, "reservations", capacity, count);
+        give_list(reservations::list(folder), "reservations", reservations, capacity, count,
+                  describe_live_reservation);
     });
 }

@@ -1,10 +1,9 @@
-// Resources and splits.
+// Resources: splitting and combining them, and what they contain.
 
-#include "api/guard.hpp"
+#include "api/resource.hpp"
 
-#include "api/common.hpp"
+#include "api/result.hpp"
 #include "core/split.hpp"
-#include "driver/mps.hpp"
 
 #include <algorithm>
 #include <map>
@@ -15,25 +14,34 @@ using namespace gcx;
 
 namespace {
 
-gcx_resource default_workqueue(const Device& device) {
-    device.driver().require(GCX_CAPABILITY_WORKQUEUES, "workqueue resources");
+gcx_resource context_workqueue_config(Library& lib, const GreenContext& green) {
+    lib.driver.require(GCX_CAPABILITY_WORKQUEUES, "workqueue resources");
     CUdevResource native{};
-    GCX_CALL(device.driver(), cuDeviceGetDevResource, device.native(), &native,
+    GCX_CALL(lib.driver, cuGreenCtxGetDevResource, green.green, &native,
              cu::kResourceWorkqueueConfig);
-    return seal_workqueue_config(device, native);
+    return seal_workqueue_config(*green.key.device, native);
+}
+
+gcx_resource context_workqueue(Library& lib, GreenContext& green) {
+    lib.driver.require(GCX_CAPABILITY_WORKQUEUES, "workqueue resources");
+    ResourceWords words;
+    words.type = GCX_RESOURCE_WORKQUEUE;
+    words.device = green.key.device->ordinal();
+    words.workqueue.queue = lib.cache.queue_of(green);
+    return seal(words);
 }
 
 void describe(const ForeignSms& sms, gcx_resource_info& info) {
     info.family = GCX_SM_FAMILY_FOREIGN;
     info.sm_count = sms.sm_count;
     info.min_partition_size = sms.min_partition_size;
-    // A part of which the driver tells no step is all or nothing.
+    // If the driver reports no alignment, only all SMs together can be coscheduled.
     info.coscheduled_alignment =
         sms.coscheduled_alignment != 0 ? sms.coscheduled_alignment : sms.sm_count;
     info.flags = sms.flags;
 }
 
-// A set operation on two resources of one family.
+// Applies a set operation to two resources of one family.
 template <class Operation>
 void combine(const gcx_resource* a, const gcx_resource* b, gcx_resource* result,
              Operation operation) {
@@ -55,19 +63,12 @@ void combine(const gcx_resource* a, const gcx_resource* b, gcx_resource* result,
     *result = seal({left.device, left.family, operation(left.set, right.set)});
 }
 
-// Asked of a stream, which is given up again: its context is kept for who wants these SMs next.
+// Asks a temporary stream. Its context stays cached for the next user of these SMs.
 uint32_t max_cluster_size(Library& lib, const SmResource& sms) {
     const ContextCache::Ref context = lib.cache.get({sms.device, sms.family, sms.set, std::nullopt},
                                                     ContextCache::Sharing::shared);
     TemporaryStream stream(lib.cache, *context);
     return lib.probe.max_cluster_size(*sms.device, context->native, stream.native());
-}
-
-void refuse_virtual_numbers(const Library& lib, const Device& device, const char* why) {
-    if (mps_of(lib.driver, device.native()).state == GCX_MPS_ON)
-        fail(GCX_ERROR_NOT_SUPPORTED,
-             format("%s is shared by way of MPS, under which SM numbers are virtual: %s",
-                    device.label().c_str(), why));
 }
 
 std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
@@ -76,8 +77,8 @@ std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
     const gcx_sm_family kind = resource.family->kind();
     if (kind == GCX_SM_FAMILY_STRUCTURED)
         fail(GCX_ERROR_NOT_SUPPORTED,
-             "which SMs the groups of a structured split hold can't be known ahead; make a context "
-             "of the group and ask gcx_stream_probe_sms");
+             "the SMs of a structured split's groups are not known in advance; create a context of "
+             "the group and call gcx_stream_probe_sms");
     const SmMap* map = resource.family->sm_map();
     if (map == nullptr)
         fail(GCX_ERROR_NOT_READY,
@@ -92,25 +93,25 @@ std::vector<uint32_t> sm_ids_of(const SmResource& resource) {
 }
 
 uint32_t live_overlap(Library& lib, const SmResource& wanted) {
-    std::map<std::shared_ptr<Family>, AtomSet> held;
+    std::map<std::shared_ptr<Family>, AtomSet> used;
     for (const ContextCache::Live& live : lib.cache.live(wanted.device))
-        held[live.sms.family] = held[live.sms.family] | live.sms.set;
-    const AtomSet own = wanted.set & held[wanted.family];
-    held.erase(wanted.family);
-    const bool all_held = std::any_of(held.begin(), held.end(), [](const auto& entry) {
+        used[live.sms.family] = used[live.sms.family] | live.sms.set;
+    const AtomSet common = wanted.set & used[wanted.family];
+    used.erase(wanted.family);
+    const bool all_used = std::any_of(used.begin(), used.end(), [](const auto& entry) {
         return entry.second == entry.first->all();
     });
-    if (all_held || own == wanted.set)
+    if (all_used || common == wanted.set)
         return wanted.family->sm_count(wanted.set);
-    if (held.empty())
-        return wanted.family->sm_count(own);
+    if (used.empty())
+        return wanted.family->sm_count(common);
     std::set<uint32_t> ids;
     const auto add = [&](const SmResource& sms) {
         const std::vector<uint32_t> more = sm_ids_of(sms);
         ids.insert(more.begin(), more.end());
     };
-    add({wanted.device, wanted.family, own});
-    for (const auto& [family, set] : held)
+    add({wanted.device, wanted.family, common});
+    for (const auto& [family, set] : used)
         add({wanted.device, family, set});
     const std::vector<uint32_t> of_wanted = sm_ids_of(wanted);
     return static_cast<uint32_t>(std::count_if(of_wanted.begin(), of_wanted.end(),
@@ -127,27 +128,73 @@ SplitResult split_checked(const gcx_resource* input, const gcx_sm_request* reque
 
 } // namespace
 
-gcx_result gcx_device_get_resource(int32_t device, gcx_resource_type type, gcx_resource* resource) {
-    GCX_BODY({
-        not_null(resource, "resource");
-        Device& its_device = library().device(device);
-        switch (type) {
-        case GCX_RESOURCE_SM: {
-            const auto family = its_device.family(GCX_SM_FAMILY_COSCHEDULED);
-            *resource = seal({&its_device, family, family->all()});
-            return;
-        }
-        case GCX_RESOURCE_WORKQUEUE_CONFIG:
-            *resource = default_workqueue(its_device);
-            return;
-        case GCX_RESOURCE_WORKQUEUE:
-            fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
-                 "only a context has a GCX_RESOURCE_WORKQUEUE; a device has "
-                 "GCX_RESOURCE_WORKQUEUE_CONFIG");
-        }
-        refuse_type(type);
-    });
+namespace gcx {
+
+gcx_resource seal_workqueue_config(const Device& device, const CUdevResource& native) {
+    const auto fields = cu::get_fields<cu::WorkqueueFields>(native);
+    ResourceWords words;
+    words.type = GCX_RESOURCE_WORKQUEUE_CONFIG;
+    words.device = device.ordinal();
+    words.workqueue.scope = static_cast<gcx_workqueue_scope>(fields.scope);
+    words.workqueue.concurrency_limit = fields.concurrency_limit;
+    return seal(words);
 }
+
+gcx_resource resource_of(Library& lib, GreenContext& green, gcx_resource_type type) {
+    switch (type) {
+    case GCX_RESOURCE_SM:
+        return seal({green.key.device, green.key.family, green.key.set});
+    case GCX_RESOURCE_WORKQUEUE_CONFIG:
+        return context_workqueue_config(lib, green);
+    case GCX_RESOURCE_WORKQUEUE:
+        return context_workqueue(lib, green);
+    }
+    refuse_type(type);
+}
+
+gcx_resource resource_of_external(Library& lib, const Stream& stream, const Stream::Place& place,
+                                  gcx_resource_type type) {
+    if (type == GCX_RESOURCE_WORKQUEUE_CONFIG || type == GCX_RESOURCE_WORKQUEUE)
+        fail(GCX_ERROR_NOT_FOUND, "gcx did not create the stream's context, and the driver does "
+                                  "not report the workqueue of a stream");
+    if (type != GCX_RESOURCE_SM)
+        refuse_type(type);
+    Device& device = lib.device(stream.device());
+    const uint32_t count = stream.sm_count(place);
+    if (count == device.sm_count()) {
+        const auto family = device.family(GCX_SM_FAMILY_COSCHEDULED);
+        return seal({&device, family, family->all()});
+    }
+    lib.driver.require(GCX_CAPABILITY_STREAM_RESOURCE,
+                       format("the resource of a stream whose green context gcx did not make, here "
+                              "of %u SMs (gcx_stream_get_info tells their number on any driver)",
+                              count)
+                           .c_str());
+    CUdevResource native{};
+    GCX_CALL(lib.driver, cuStreamGetDevResource, place.native, &native, cu::kResourceSm);
+    const auto fields = cu::get_fields<cu::SmFields>(native);
+    ResourceWords words;
+    words.device = device.ordinal();
+    words.family = GCX_SM_FAMILY_FOREIGN;
+    words.foreign = {fields.sm_count, fields.min_partition_size, fields.coscheduled_alignment,
+                     fields.flags};
+    return seal(words);
+}
+
+void refuse_type(gcx_resource_type type) {
+    fail(GCX_ERROR_INVALID_RESOURCE_TYPE,
+         format("there is no resource type %d; there are GCX_RESOURCE_SM (1), "
+                "GCX_RESOURCE_WORKQUEUE_CONFIG (1000) and GCX_RESOURCE_WORKQUEUE (10000)",
+                type));
+}
+
+void give_sm_ids(const std::vector<uint32_t>& ids, uint32_t* sm_ids, uint32_t capacity,
+                 uint32_t* count) {
+    check_list(sm_ids, "sm_ids", capacity, count);
+    give_list(ids, "SMs", sm_ids, capacity, count);
+}
+
+} // namespace gcx
 
 gcx_result gcx_resource_get_info(const gcx_resource* resource, gcx_resource_info* info) {
     GCX_BODY({
@@ -191,7 +238,7 @@ gcx_result gcx_sm_split(const gcx_resource* input, const gcx_sm_request* request
                         uint32_t request_count, uint32_t flags, gcx_resource* groups,
                         gcx_resource* remainder) {
     GCX_BODY({
-        if (request_count != 0) // the message of an empty list is about the list
+        if (request_count != 0) // otherwise split() explains the empty list
             not_null(groups, "groups");
         const SplitResult result = split_checked(input, requests, request_count, flags);
         std::vector<gcx_resource> sealed;
@@ -277,7 +324,7 @@ gcx_result gcx_resource_get_max_cluster_size(const gcx_resource* resource, uint3
         const SmResource sms = lib.sm_resource(resource);
         if (sms.set.empty())
             fail(GCX_ERROR_INVALID_RESOURCE_CONFIGURATION,
-                 "the resource holds no SMs, so that no kernel runs on it");
+                 "the resource has no SMs, so no kernel can run on it");
         *blocks = sms.device->has_clusters() ? max_cluster_size(lib, sms) : 1;
     });
 }
@@ -296,36 +343,5 @@ gcx_result gcx_resource_get_atom(const gcx_resource* resource, uint32_t index, g
                 part.set.add(one);
         });
         *atom = seal(part);
-    });
-}
-
-gcx_result gcx_device_map_sms(int32_t device, gcx_sm_family family) {
-    GCX_BODY({
-        Library& lib = library();
-        Device& its_device = lib.device(device);
-        if (family != GCX_SM_FAMILY_COSCHEDULED && family != GCX_SM_FAMILY_FINE &&
-            family != GCX_SM_FAMILY_MAX_CLUSTER)
-            fail(GCX_ERROR_INVALID_VALUE,
-                 format(
-                     "family %d can't be mapped; coscheduled (1), fine (2) and max-cluster (3) can",
-                     family));
-        const auto its_family = its_device.family(family);
-        if (its_family->sm_map() != nullptr) // asks the driver nothing
-            return;
-        refuse_virtual_numbers(lib, its_device, "they don't tell which SMs an atom holds");
-        lib.probe.map_family(lib.cache, its_device, its_family);
-    });
-}
-
-gcx_result gcx_device_get_shared_sms(int32_t device, uint32_t* sm_ids, uint32_t capacity,
-                                     uint32_t* count) {
-    GCX_BODY({
-        not_null(count, "count");
-        Library& lib = library();
-        Device& its_device = lib.device(device);
-        if (its_device.may_share_sms())
-            refuse_virtual_numbers(lib, its_device,
-                                   "they don't tell which SMs partitions have in common");
-        give_sm_ids(lib.probe.shared_sms(lib.cache, its_device), sm_ids, capacity, count);
     });
 }

@@ -1,6 +1,4 @@
-// Results, their names and messages.
-
-#include "api/guard.hpp"
+#include "api/result.hpp"
 
 #include "base/log.hpp"
 
@@ -44,7 +42,7 @@ constexpr ResultRow kResults[] = {
     GCX_ROW(GCX_ERROR_ARRAY_IS_MAPPED, "the array is mapped"),
     GCX_ROW(GCX_ERROR_ALREADY_MAPPED, "it is mapped already"),
     GCX_ROW(GCX_ERROR_NO_BINARY_FOR_GPU, "there is no kernel image for this GPU"),
-    GCX_ROW(GCX_ERROR_ALREADY_ACQUIRED, "it is held already"),
+    GCX_ROW(GCX_ERROR_ALREADY_ACQUIRED, "it is acquired already"),
     GCX_ROW(GCX_ERROR_NOT_MAPPED, "it is not mapped"),
     GCX_ROW(GCX_ERROR_NOT_MAPPED_AS_ARRAY, "it is not mapped as an array"),
     GCX_ROW(GCX_ERROR_NOT_MAPPED_AS_POINTER, "it is not mapped as a pointer"),
@@ -139,10 +137,10 @@ const ResultRow* find(gcx_result result) {
     return row == std::end(kResults) ? nullptr : row;
 }
 
-// A plain array, so that a thread that ends leaves nothing behind and the library can be unloaded.
+// A plain array has no destructor, which would keep the library from being unloaded.
 thread_local char last_message[4096] = "";
 
-// What is too long loses its middle: what was called comes first, and what would work last.
+// Cuts the middle of long messages: the function stands at the beginning, the advice at the end.
 void keep_message(const char* function, const char* message) noexcept {
     const int length =
         std::snprintf(last_message, sizeof last_message, "%s: %s", function, message);
@@ -164,7 +162,7 @@ gcx_result record_error(const char* function, gcx_result result, const char* mes
         try {
             log::write(GCX_LOG_DEBUG, format("%s (%s)", last_message, gcx_result_name(result)));
         } catch (const std::bad_alloc&) {
-            return result; // the message alone is lost
+            return result; // only this message is lost
         }
     }
     return result;
@@ -173,10 +171,10 @@ gcx_result record_error(const char* function, gcx_result result, const char* mes
 void deliver_log() noexcept {
     if (!log::pending())
         return;
-    char kept[sizeof last_message];
-    std::memcpy(kept, last_message, sizeof kept);
+    char saved[sizeof last_message];
+    std::memcpy(saved, last_message, sizeof saved);
     log::deliver();
-    std::memcpy(last_message, kept, sizeof kept);
+    std::memcpy(last_message, saved, sizeof saved);
 }
 
 } // namespace gcx

@@ -1,11 +1,11 @@
-// Streams: making, asking, waiting for and probing them.
+// Streams: creating, querying, waiting for and probing them.
 
-#include "api/captures.hpp"
-#include "api/common.hpp"
-#include "api/guard.hpp"
+#include "api/stream.hpp"
+
+#include "api/resource.hpp"
+#include "api/result.hpp"
 #include "core/capture.hpp"
 #include "core/kernel_fit.hpp"
-#include "driver/mps.hpp"
 #include "probe/verification.hpp"
 
 #include <algorithm>
@@ -15,8 +15,19 @@ using namespace gcx;
 
 namespace {
 
-// CUDA's names for its default streams: which stream each one is follows what is current at every
-// use of it.
+// Returns whether the stream that an event was recorded in still captures. A destroyed stream does
+// not.
+bool captures_still(Library& lib, uint64_t stream) {
+    try {
+        const auto pin = lib.streams.pin(stream);
+        return is_capturing(lib.driver, pin->place(Stream::Purpose::ask).native) == true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+// Refuses CUDA's names for its default streams, which stand for another stream whenever another
+// context is current.
 void refuse_default_stream(CUstream native) {
     const auto number = reinterpret_cast<uintptr_t>(native);
     const bool legacy = native == nullptr || native == CU_STREAM_LEGACY;
@@ -33,7 +44,7 @@ void refuse_default_stream(CUstream native) {
                 static_cast<std::size_t>(number), legacy ? "" : "thread's "));
 }
 
-// Which SMs the stream's kernels run on.
+// Returns the SMs that the stream's kernels run on.
 ProbedStream probed(Library& lib, Stream& stream) {
     Device& device = lib.device(stream.device());
     if (stream.gate() != nullptr) {
@@ -46,7 +57,7 @@ ProbedStream probed(Library& lib, Stream& stream) {
     return {promised, lib.probe.stream_sms(device, place.context, place.native, promised)};
 }
 
-// The SMs that all partitions share, where a stream shows that there are any.
+// Returns the SMs that all partitions share, if a stream was seen on more SMs than it has.
 std::vector<uint32_t> shared_by_all(Library& lib, Device& device,
                                     const std::vector<ProbedStream>& streams) {
     const bool more = std::ranges::any_of(
@@ -60,10 +71,10 @@ void set_bits(uint64_t (&words)[kWords], const std::vector<uint32_t>& sms) {
         words[sm / 64] |= uint64_t{1} << (sm % 64);
 }
 
-// One in each line; those for which there is no room are counted in the last.
+// Writes one text per line. The last line counts those that did not fit.
 template <std::size_t kRoom>
 void write_lines(char (&text)[kRoom], const std::vector<std::string>& lines) {
-    constexpr std::size_t kLast = 32; // room for the last line
+    constexpr std::size_t kLast = 32; // bytes for the last line
     std::string written;
     std::size_t done = 0;
     for (; done < lines.size(); done++) {
@@ -78,6 +89,54 @@ void write_lines(char (&text)[kRoom], const std::vector<std::string>& lines) {
 }
 
 } // namespace
+
+namespace gcx {
+
+gcx_stream_params stream_params(const gcx_stream_params* params) {
+    const auto wanted = params_or_defaults(params, GCX_STREAM_PARAMS_INIT);
+    if (wanted.sync != GCX_STREAM_NON_BLOCKING)
+        fail(GCX_ERROR_INVALID_VALUE,
+             format("params->sync is %d; a green context has only streams that don't wait for the "
+                    "default stream, GCX_STREAM_NON_BLOCKING (0)",
+                    wanted.sync));
+    return wanted;
+}
+
+void refuse_capturing(const Driver& driver, CUstream stream) {
+    if (is_capturing(driver, stream) == true)
+        fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+             "the stream is capturing a graph, so its work does not run before the graph is "
+             "launched; end the capture first");
+}
+
+void refuse_capturing(const Driver& driver, const Context& context) {
+    if (context.green->streams.capturing(driver))
+        fail(GCX_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+             format("a stream of this context of %u SMs is capturing a graph, which this would "
+                    "break; end the capture first, use single streams, or create the context with "
+                    "GCX_CONTEXT_PRIVATE, so that others have no streams in it",
+                    context.green->sm_count()));
+}
+
+void refuse_captured(Library& lib, const Event& event) {
+    const uint64_t stream = event.captured_in();
+    if (stream != 0 && captures_still(lib, stream))
+        fail(GCX_ERROR_CAPTURED_EVENT,
+             "the event was recorded in a stream that is capturing a graph, so it has no work to "
+             "wait for; end the capture first, or record the event in another stream");
+}
+
+uint64_t capture_of(const Driver& driver, uint64_t stream, CUstream native) {
+    return is_capturing(driver, native) == true ? stream : 0;
+}
+
+gcx_result ready_or_fail(const Driver& driver, CUresult result, const char* function) {
+    if (result != CUDA_ERROR_NOT_READY)
+        driver.check(result, function);
+    return static_cast<gcx_result>(result);
+}
+
+} // namespace gcx
 
 gcx_result gcx_stream_create(gcx_context context, const gcx_stream_params* params,
                              gcx_stream* stream) {
@@ -110,7 +169,7 @@ gcx_result gcx_stream_destroy(gcx_stream stream) {
 
 struct CUstream_st* gcx_stream_native(gcx_stream stream) {
     CUstream native = nullptr;
-    guarded(__func__, [&] {
+    run_api_function(__func__, [&] {
         const auto pin = pin_alive(library().streams, stream);
         native = pin->place().native;
     });
@@ -133,7 +192,7 @@ gcx_result gcx_stream_get_resource(gcx_stream stream, gcx_resource_type type,
         const auto pin = pin_alive(lib.streams, stream);
         const Stream::Place place = pin->place(Stream::Purpose::ask);
         *resource = place.green != nullptr ? resource_of(lib, *place.green, type)
-                                           : resource_of_foreign(lib, *pin, place, type);
+                                           : resource_of_external(lib, *pin, place, type);
     });
 }
 

@@ -1,4 +1,4 @@
-// Failures inside the library: thrown, and turned into a gcx_result at the API's edge.
+// The exception of the library. src/api turns it into a gcx_result and a message.
 #pragma once
 
 #include <gcx.h>
@@ -14,7 +14,7 @@ struct Error {
     std::string message;
 };
 
-// printf into a std::string.
+// Formats like printf.
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
 
 [[noreturn]] inline void fail(gcx_result result, std::string message) {

@@ -29,12 +29,12 @@ gcx_log_level level_of_environment() {
         if (std::strcmp(text, kLevelNames[level]) == 0)
             return static_cast<gcx_log_level>(level);
     }
-    std::fprintf(
-        stderr, "gcx: GCX_LOG=%s is none of error, warning, info, debug; taken as warning\n", text);
+    std::fprintf(stderr, "gcx: GCX_LOG=%s is none of error, warning, info, debug; using warning\n",
+                 text);
     return GCX_LOG_WARNING;
 }
 
-// A callback that is running: on its thread's stack, and in the sink's list.
+// A callback that is running. It lives on its thread's stack and is in the sink's list.
 struct Call {
     uint64_t generation;
     std::thread::id thread;
@@ -42,13 +42,13 @@ struct Call {
 };
 
 struct Sink {
-    std::mutex mutex;           // never held while a callback runs
+    std::mutex mutex;           // not held while a callback runs
     std::atomic<int> level{-1}; // -1: the environment has not been read yet
     gcx_log_callback callback = nullptr;
     void* user_data = nullptr;
-    uint64_t generation = 0; // counts the callbacks that there were
+    uint64_t generation = 0; // incremented by set_callback()
     Call* running = nullptr;
-    // Tells of calls that returned. Not std's, which has a destructor.
+    // Signals calls that returned. std::condition_variable has a destructor.
     pthread_cond_t returned = PTHREAD_COND_INITIALIZER;
 };
 
@@ -57,16 +57,16 @@ struct Message {
     std::string text;
 };
 
-// What this thread has written and not given out yet; null: nothing. No destructor here, which
-// would keep the library from being unloaded while the thread lives: whoever writes also delivers.
-constinit thread_local std::vector<Message>* written = nullptr;
+// The messages that this thread has queued; null: none. A raw pointer, since a thread_local with a
+// destructor would keep the library from being unloaded while the thread lives; deliver() frees it.
+constinit thread_local std::vector<Message>* queued = nullptr;
 
-// Whether a callback runs in this thread. It must not call gcx; one that does anyway isn't called
-// again for what its own calls have to say, which would have no end.
+// Whether this thread runs a callback. A callback must not call gcx. If it does, messages of that
+// call are dropped, since delivering them would never end.
 constinit thread_local bool in_callback = false;
 
-// Never destroyed: other threads may log while the process exits. Nor allocated: it goes when the
-// library is unloaded.
+// Never destroyed, since other threads may log while the process exits, and not allocated, so that
+// it disappears when the library is unloaded.
 static_assert(std::is_trivially_destructible_v<Sink>);
 constinit Sink the_sink;
 
@@ -86,32 +86,31 @@ int current_level() {
     return level;
 }
 
-// Runs the sink's callback with a message. A callback that replaces the sink's finds this call in
-// the list and waits until it has returned.
-class Running {
+// One call of the sink's callback, during its lifetime. set_callback() waits for it.
+class CallbackCall {
   public:
-    explicit Running(Sink& sink) : sink_(sink) {
+    explicit CallbackCall(Sink& sink) : sink_(sink) {
         const std::lock_guard lock(sink.mutex);
         callback_ = sink.callback;
         user_data_ = sink.user_data;
         call_ = {sink.generation, std::this_thread::get_id(), sink.running};
         sink.running = &call_;
     }
-    ~Running() {
+    ~CallbackCall() {
         const std::lock_guard lock(sink_.mutex);
         Call** link = &sink_.running;
-        while (*link != nullptr && *link != &call_) // a fork forgets the calls of before
+        while (*link != nullptr && *link != &call_) // forget_other_threads() empties the list
             link = &(*link)->next;
-        // The analyzer doesn't see that the call is in the list once, and not here if at the end.
+        // The analyzer does not see that the call is in the list at most once.
         if (*link != nullptr) // NOLINT(clang-analyzer-core.StackAddressEscape)
             *link = call_.next;
         pthread_cond_broadcast(&sink_.returned);
     }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
+    CallbackCall(const CallbackCall&) = delete;
+    CallbackCall& operator=(const CallbackCall&) = delete;
 
-    void say(const Message& message) const {
-        if (!wanted(message.level)) // the level may be another one since it was written
+    void deliver(const Message& message) const {
+        if (!wanted(message.level)) // the level may have changed since the message was queued
             return;
         if (callback_ != nullptr) {
             in_callback = true;
@@ -148,24 +147,24 @@ void write(gcx_log_level level, const std::string& message) noexcept {
     if (!wanted(level) || in_callback)
         return;
     try {
-        if (written == nullptr)
-            written = std::make_unique<std::vector<Message>>().release();
-        written->push_back({level, message});
+        if (queued == nullptr)
+            queued = std::make_unique<std::vector<Message>>().release();
+        queued->push_back({level, message});
     } catch (const std::bad_alloc&) {
-        return; // the message alone is lost
+        return; // only this message is lost
     }
 }
 
 bool pending() noexcept {
-    return written != nullptr;
+    return queued != nullptr;
 }
 
 void deliver() noexcept {
-    if (written == nullptr)
+    if (queued == nullptr)
         return;
-    const std::unique_ptr<std::vector<Message>> messages(std::exchange(written, nullptr));
+    const std::unique_ptr<std::vector<Message>> messages(std::exchange(queued, nullptr));
     for (const Message& message : *messages)
-        Running(sink()).say(message); // which takes itself out of the sink again
+        CallbackCall(sink()).deliver(message);
     // NOLINTNEXTLINE(clang-analyzer-core.StackAddressEscape)
 }
 
@@ -174,8 +173,7 @@ void set_callback(gcx_log_level level, gcx_log_callback callback, void* user_dat
     const std::lock_guard lock(s.mutex);
     if (any_running(s, [](const Call& call) { return call.thread == std::this_thread::get_id(); }))
         fail(GCX_ERROR_NOT_PERMITTED,
-             "called from a log callback, for whose end it would have to wait; call it from "
-             "elsewhere");
+             "called from a log callback, for which it would have to wait; call it from elsewhere");
     s.callback = callback;
     s.user_data = user_data;
     s.level.store(callback != nullptr ? level : level_of_environment(), std::memory_order_relaxed);
@@ -186,7 +184,7 @@ void set_callback(gcx_log_level level, gcx_log_callback callback, void* user_dat
 
 void forget_other_threads() noexcept {
     Sink& s = sink();
-    new (&s.mutex) std::mutex; // one of them may have had it
+    new (&s.mutex) std::mutex; // another thread may have held it
     s.running = nullptr;
 }
 

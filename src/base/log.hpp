@@ -1,4 +1,4 @@
-// Diagnostics. The library prints nothing unless it was asked to.
+// The log. Without GCX_LOG or a callback, nothing is written.
 #pragma once
 
 #include <gcx.h>
@@ -7,21 +7,21 @@
 
 namespace gcx::log {
 
-// Whether anyone listens at this level: ask before building a costly message.
+// Returns whether messages of this level are delivered. Check it before building a costly message.
 bool wanted(gcx_log_level level);
-// Takes a message in, which deliver() gives out. May be called under any lock.
+// Queues a message for deliver(). May be called while holding any lock.
 void write(gcx_log_level level, const std::string& message) noexcept;
-// Whether the calling thread has written what deliver() would give out.
+// Returns whether the calling thread has queued messages.
 bool pending() noexcept;
-// Gives out what the calling thread has written, in order. Called at the edges of the library,
-// where no lock of gcx is held: the callback may wait for a lock of the application's whose holder
-// waits for gcx.
+// Delivers the calling thread's messages in order. Called when an API function returns and no lock
+// of gcx is held: the callback may wait for a lock of the application, whose owner may wait for
+// gcx.
 void deliver() noexcept;
 
-// Waits for the callback before. Throws if called from one.
+// Waits until the previous callback has returned. Throws if called from a callback.
 void set_callback(gcx_log_level level, gcx_log_callback callback, void* user_data);
 
-// In the child of a fork, where only the calling thread lives on.
+// Called in the child of a fork, where only the calling thread exists.
 void forget_other_threads() noexcept;
 
 } // namespace gcx::log

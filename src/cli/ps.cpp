@@ -1,9 +1,9 @@
 // gcx ps: the reservations of all processes that use a folder.
 #include "cli/ps.hpp"
 
-#include "base/user_folder.hpp"
 #include "cli/args.hpp"
 #include "cli/partition.hpp"
+#include "ipc/user_runtime_dir.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -5,8 +5,8 @@
 #include "core/fence.hpp"
 #include "core/gate.hpp"
 #include "core/ledger.hpp"
-#include "core/publisher.hpp"
-#include "core/reservation.hpp"
+#include "ipc/published_leases.hpp"
+#include "ipc/reservation.hpp"
 
 #include <atomic>
 #include <memory>

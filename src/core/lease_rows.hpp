@@ -3,7 +3,7 @@
 
 #include "core/lease.hpp"
 #include "core/ledger.hpp"
-#include "core/published.hpp"
+#include "ipc/published_leases.hpp"
 
 namespace gcx {
 

@@ -17,12 +17,12 @@ namespace gcx {
 namespace {
 
 constexpr const char* kVariable = "CUDA_DEVICE_MAX_CONNECTIONS";
-// CUDA's documentation has it and the most; what is measured agrees, see docs/measurements.md.
+// Documented by CUDA, as is GCX_MAX_CONNECTIONS; docs/measurements.md confirms both.
 constexpr uint32_t kDefault = 8;
 
-// What is known for good, in one word, so that a child of a fork finds no lock taken. 0: nothing.
-constinit std::atomic<uint32_t> kept{0};
-constexpr uint32_t kIsKept = 1U << 8;
+// The final answer in one word, since a lock could be taken when the process forks. 0: unknown.
+constinit std::atomic<uint32_t> final_answer{0};
+constexpr uint32_t kIsKnown = 1U << 8;
 constexpr uint32_t kFromEnvironment = 1U << 9;
 constexpr uint32_t kCertain = 1U << 10;
 
@@ -33,7 +33,7 @@ std::optional<std::string> value_now() {
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
-// What the process was started with, whatever it has set since.
+// Returns the value that the process was started with.
 std::optional<std::string> first_value() {
     std::ifstream file("/proc/self/environ", std::ios::binary);
     const std::string start = std::string(kVariable) + "=";
@@ -59,14 +59,13 @@ Connections read(bool started) {
 }
 
 std::optional<Connections> known() {
-    const uint32_t word = kept.load();
+    const uint32_t word = final_answer.load();
     if (word == 0)
         return std::nullopt;
     return Connections{word & 0xffU, (word & kFromEnvironment) != 0, true, (word & kCertain) != 0};
 }
 
-// Whether somebody has called cuInit. It is CUDA's first call, and all others answer this before
-// it.
+// Returns whether cuInit was called. Until then all other functions return NOT_INITIALIZED.
 bool has_started(void* library) {
     using CurrentFn = CUresult(CUDAAPI*)(CUcontext*);
     const auto get_current = reinterpret_cast<CurrentFn>(dlsym(library, "cuCtxGetCurrent"));
@@ -96,9 +95,9 @@ Connections connections_of(void* library) {
 
 void keep_connections(Connections found) {
     uint32_t nothing = 0;
-    kept.compare_exchange_strong(nothing, found.count | kIsKept |
-                                              (found.from_environment ? kFromEnvironment : 0) |
-                                              (found.certain ? kCertain : 0));
+    final_answer.compare_exchange_strong(
+        nothing, found.count | kIsKnown | (found.from_environment ? kFromEnvironment : 0) |
+                     (found.certain ? kCertain : 0));
 }
 
 Connections connections(const std::string& choice) {
@@ -118,8 +117,8 @@ void request_connections(const std::string& choice, uint32_t count) {
         return;
     if (now.started)
         fail(GCX_ERROR_NOT_PERMITTED,
-             format("CUDA has started in this process%s with %s, and it is too late for %u: ask "
-                    "before anything calls cuInit, or start the process with %s=%u",
+             format("CUDA has started in this process%s with %s, so it is too late for %u; request "
+                    "them before the first cuInit, or start the process with %s=%u",
                     now.certain ? "" : ", before the process set the variable again,",
                     now.certain ? number_text(now).c_str() : "what it had then", count, kVariable,
                     count));
@@ -131,11 +130,10 @@ void warn_of_few_connections() {
     const auto found = known();
     if (!found || found->count != 1 || warned.exchange(true))
         return;
-    log::write(GCX_LOG_WARNING,
-               format("%s is 1: as soon as one stream of the process waits for something, all "
-                      "partitions wait, whatever SMs they have. Set it to %u, or call "
-                      "gcx_queue_request_connections, before CUDA starts",
-                      kVariable, GCX_MAX_CONNECTIONS));
+    log::write(GCX_LOG_WARNING, format("%s is 1: as soon as one stream of the process waits, all "
+                                       "partitions wait, whatever SMs they have; set it to %u, or "
+                                       "call gcx_queue_request_connections, before CUDA starts",
+                                       kVariable, GCX_MAX_CONNECTIONS));
 }
 
 } // namespace gcx

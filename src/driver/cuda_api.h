@@ -1,14 +1,14 @@
 /*
- * The one place that includes cuda.h.
+ * The only file that includes cuda.h.
  *
- * gcx is built with the header of any CUDA Toolkit from 12.4 to 13.5 and talks to any driver
- * from 12.4 on. What differs between those headers is declared here under names of our own,
- * so that nothing else asks which header it was built with. The layouts and values are those
- * of cuda.h 13.5; the size of CUdevResource and the place of its union never changed.
+ * gcx builds with the headers of CUDA 12.4 to 13.5, and works with drivers of 12.4 and newer. This
+ * file declares what differs between those headers under names of its own, so that no other file
+ * depends on the version of the header. Layouts and values are those of cuda.h 13.5; the size of
+ * CUdevResource and the offset of its union are the same in all versions.
  */
 #pragma once
 
-/* Keeps cuda.h from renaming functions to their newest variants: each variant is named as such. */
+/* Keeps cuda.h from renaming functions to their newest variants. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #undef __CUDA_API_VERSION_INTERNAL
@@ -49,8 +49,8 @@ inline constexpr unsigned kWorkqueueScopeBalanced = 1;
 inline constexpr auto kAttributeLocalityDomainCount = static_cast<CUdevice_attribute>(149);
 inline constexpr auto kAttributeLocalityDomainSmCount = static_cast<CUdevice_attribute>(157);
 
-/* CUlaunchAttributeID: those that a graph's kernel node can have, up to 13.5. Later ones than a
- * header's are no constant expressions of its type, as above. */
+/* CUlaunchAttributeID: the attributes of a graph's kernel node, up to 13.5. Values that a header
+ * does not have are no constant expressions of its type, as above. */
 inline CUlaunchAttributeID attribute_id(unsigned value) {
     return static_cast<CUlaunchAttributeID>(value);
 }
@@ -73,10 +73,10 @@ inline constexpr unsigned kAttributeCooperative = 2;
 inline constexpr unsigned kAttributeCluster = 4;
 inline constexpr unsigned kAttributeDeviceUpdatable = 13;
 
-/* CUresult values that came after 12.4 */
+/* CUresult values that a 12.4 header lacks */
 inline constexpr auto kErrorStreamDetached = static_cast<CUresult>(917);
 
-/* CUdevSmResource as of 13.4. Before 13.0 the driver fills in the count alone. */
+/* CUdevSmResource as of 13.4. Drivers before 13.0 fill in only the count. */
 struct SmFields {
     uint32_t sm_count;
     uint32_t min_partition_size;

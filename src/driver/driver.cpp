@@ -1,12 +1,15 @@
 #include "driver/driver.hpp"
 
 #include "base/log.hpp"
+#include "driver/companion_library.hpp"
 #include "driver/connections.hpp"
 
 #include <dlfcn.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 
 namespace gcx {
@@ -22,7 +25,7 @@ static_assert(std::size(kCapabilities) == GCX_CAPABILITY_COUNT);
 constexpr char kSimulatorPrefix[] = "sim:";
 
 constinit std::atomic<bool> cuda_started{false};
-// Kept for good, since a process that exits may ask still. Null: its own name.
+// Never freed, since it may be used while the process exits. Null: kDefaultLibrary.
 constinit std::atomic<const std::string*> default_library{nullptr};
 
 bool names_simulation(const std::string& choice) {
@@ -32,6 +35,16 @@ bool names_simulation(const std::string& choice) {
 const char* dl_reason() {
     const char* reason = dlerror();
     return reason != nullptr ? reason : "no reason given";
+}
+
+float mps_percentage_of_environment() {
+    const char* const text = std::getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    if (text == nullptr)
+        return 0;
+    float value = 0;
+    const char* const end = text + std::strlen(text);
+    const auto [rest, error] = std::from_chars(text, end, value);
+    return error == std::errc() && rest == end && value > 0 && value <= 100 ? value : 0;
 }
 
 } // namespace
@@ -111,7 +124,7 @@ bool Driver::is(const std::string& choice) const {
         return true;
     if (names_simulation(choice) || names_simulation(choice_))
         return false;
-    // The same library by another of its names.
+    // The same library may have several names.
     void* const same = dlopen(library_of(choice).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (same != nullptr)
         dlclose(same);
@@ -127,7 +140,7 @@ void Driver::load() {
     if (names_simulation(choice_))
         spec = choice_.substr(sizeof kSimulatorPrefix - 1);
     library_ = library_of(choice_);
-    // RTLD_LOCAL: the simulated driver's names must not stand in for another libcuda's.
+    // RTLD_LOCAL: symbols of the simulated driver must not replace those of another libcuda.
     handle_ = dlopen(library_.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ == nullptr)
         fail(GCX_ERROR_SHARED_OBJECT_INIT_FAILED,
@@ -161,7 +174,7 @@ void Driver::resolve() {
         fail(GCX_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
              format("the driver %s says that it is CUDA %s, but lacks cuGetProcAddress_v2",
                     library_.c_str(), version_text(version_).c_str()));
-    // Never dlsym instead: by its plain name it has the oldest variant, whose arguments may differ.
+    // Not dlsym: it finds the oldest variant, which may have other parameters.
     const auto find = [&](const char* name, int since) -> void* {
         if (version_ < since)
             return nullptr;
@@ -219,6 +232,16 @@ bool Driver::context_has_id(CUcontext context, unsigned long long id) const {
 bool Driver::ended() const {
     CUcontext current = nullptr;
     return cuCtxGetCurrent(&current) == CUDA_ERROR_DEINITIALIZED;
+}
+
+Mps mps_of(const Driver& driver, CUdevice device) {
+    int enabled = 0;
+    const CUresult result =
+        driver.cuDeviceGetAttribute(&enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, device);
+    if (result == CUDA_ERROR_INVALID_VALUE) // a driver without this attribute
+        return {GCX_MPS_UNKNOWN, mps_percentage_of_environment()};
+    driver.check(result, "cuDeviceGetAttribute");
+    return {enabled != 0 ? GCX_MPS_ON : GCX_MPS_OFF, mps_percentage_of_environment()};
 }
 
 } // namespace gcx

@@ -1,4 +1,4 @@
-// The CUDA driver: one library, opened by dlopen, its functions in one table, and what it can do.
+// The CUDA driver: a library opened by dlopen, the table of its functions, and its capabilities.
 #pragma once
 
 #include "base/error.hpp"
@@ -6,9 +6,9 @@
 
 #include <string>
 
-// Each function that gcx calls: its name, the driver version whose variant of it is meant, and
-// its type. cuGetProcAddress is asked for that version, so that a newer driver gives the variant
-// that this code was written against; a driver older than that lacks it.
+// The functions that gcx calls: name, driver version of the variant that is used, and type. gcx
+// asks cuGetProcAddress for that version, so that newer drivers return the same variant. Drivers
+// older than that lack the function.
 #define GCX_DRIVER_FUNCTIONS(X)                                                                    \
     X(cuGetErrorName, 6000, decltype(&::cuGetErrorName))                                           \
     X(cuGetErrorString, 6000, decltype(&::cuGetErrorString))                                       \
@@ -99,16 +99,16 @@ struct CapabilityRow {
     const char* name;
     int required_version;
 };
-// By gcx_capability. The only place where a feature is tied to a driver's version.
+// The only place that ties a feature to a driver version.
 const CapabilityRow& capability_row(gcx_capability capability);
 
-// "13.0" for 13000.
+// Returns "13.0" for 13000.
 std::string version_text(int version);
 
 class Driver {
   public:
-    // Opens a library: a path or name for dlopen, or "sim:SPEC". Throws with what is missing: the
-    // library, green contexts, a device.
+    // Opens a library: a path or name for dlopen, or "sim:SPEC". Throws if the library, green
+    // contexts or a device are missing.
     explicit Driver(const std::string& choice);
     ~Driver();
     Driver(const Driver&) = delete;
@@ -117,32 +117,32 @@ class Driver {
     int version() const { return version_; }
     bool simulated() const { return simulated_; }
     const std::string& library() const { return library_; }
-    // What was asked for: "sim:SPEC", a path or a name.
+    // Returns the argument of the constructor: "sim:SPEC", a path or a name.
     const std::string& choice() const { return choice_; }
-    // As dlopen gave it.
+    // Returns the handle of dlopen.
     void* handle() const { return handle_; }
-    // Whether opening this would give this driver again.
+    // Returns whether opening this choice would give the same driver.
     bool is(const std::string& choice) const;
-    // Whether CUDA was initialized in this process, by any Driver.
+    // Returns whether any Driver has initialized CUDA in this process.
     static bool started();
     bool has(gcx_capability capability) const {
         return version_ >= capability_row(capability).required_version;
     }
-    // Throws GCX_ERROR_NOT_SUPPORTED, naming the version that has it.
+    // Throws GCX_ERROR_NOT_SUPPORTED with the required version unless the driver has it.
     void require(gcx_capability capability, const char* what) const;
 
-    // Throws an Error for any result but success: "cuGreenCtxCreate: CUDA_ERROR_... (text)".
+    // Throws unless the result is success.
     void check(CUresult result, const char* function) const {
         if (result != CUDA_SUCCESS)
             fail_with(result, function);
     }
     std::string describe(CUresult result, const char* function) const;
 
-    // Whether a context is still the one that had this id: a reset destroys contexts, and the new
-    // primary context has another id. Throws what else the driver answers.
+    // Returns whether a context still has this id: a reset destroys contexts, and the new primary
+    // context has another id. Throws for other errors of the driver.
     bool context_has_id(CUcontext context, unsigned long long id) const;
 
-    // Whether the driver has ended, as it does while the process exits.
+    // Returns whether the driver has shut down, as it does while the process exits.
     bool ended() const;
 
 #define GCX_DECLARE(name, since, type) type name = nullptr;
@@ -161,22 +161,19 @@ class Driver {
     std::string library_;
 };
 
-// A library that is installed beside this one.
-struct Companion {
-    const char* what; // "the simulated driver"
-    const char* file;
-    const char* built_in; // the folder of a build, beside this library's
-    const char* hint;     // what else could be done, after the places that were looked at
+struct Mps {
+    gcx_mps_state state = GCX_MPS_UNKNOWN;
+    float thread_percentage = 0; // of the environment; 0: none, or it is invalid
 };
-std::string companion_path(const Companion& companion);
-
-// Where the simulated driver is.
-std::string simulator_path();
+// Returns whether processes share a device through MPS, and which share of it they get. Asks the
+// driver's attribute, which drivers of 12.4 and newer have by their header; this was not measured.
+Mps mps_of(const Driver& driver, CUdevice device);
 
 inline constexpr char kDefaultLibrary[] = "libcuda.so.1";
-// The library that a choice names, for dlopen: of "" the default one, of "sim:SPEC" the simulated.
+// Returns the library to open for a choice: for "" the default one, for "sim:SPEC" the simulated.
 std::string library_of(const std::string& choice);
-// What the default one goes by, once another library has its name; for good.
+// Sets the name to open instead of kDefaultLibrary, once another library has that name. The name
+// stays in effect until the process ends.
 void set_default_library(const std::string& name);
 
 } // namespace gcx

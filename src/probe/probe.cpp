@@ -4,8 +4,6 @@
 #include "core/capture.hpp"
 #include "core/give_back.hpp"
 #include "core/scoped_current.hpp"
-#include "driver/mps.hpp"
-#include "probe/kernel.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -14,7 +12,53 @@
 namespace gcx {
 namespace {
 
-// Blocks of 1024 threads: one or two fill an SM, so that two for each SM leave none empty.
+// gcx_probe(uint32_t* counts, uint32_t max_sms, uint32_t spin_ns): each block increments the count
+// of the SM that it runs on and stays there for spin_ns, so that other blocks must go to other SMs.
+// In PTX, which every driver compiles for its GPU: building gcx needs no CUDA compiler.
+constexpr char kProbeKernelName[] = "gcx_probe";
+constexpr char kProbeKernelPtx[] = R"(
+.version 6.3
+.target sm_70
+.address_size 64
+
+.visible .entry gcx_probe(
+    .param .u64 counts,
+    .param .u32 max_sms,
+    .param .u32 spin_ns
+)
+{
+    .reg .pred  %p<4>;
+    .reg .b32   %r<6>;
+    .reg .b64   %rd<9>;
+
+    ld.param.u64    %rd1, [counts];
+    ld.param.u32    %r1, [max_sms];
+    ld.param.u32    %r2, [spin_ns];
+    mov.u64         %rd2, %globaltimer;
+
+    mov.u32         %r3, %tid.x;
+    setp.ne.u32     %p1, %r3, 0;
+    @%p1 bra        SPIN;
+    mov.u32         %r4, %smid;
+    setp.ge.u32     %p2, %r4, %r1;
+    @%p2 bra        SPIN;
+    cvta.to.global.u64 %rd3, %rd1;
+    mul.wide.u32    %rd4, %r4, 4;
+    add.s64         %rd5, %rd3, %rd4;
+    red.global.add.u32 [%rd5], 1;
+
+SPIN:
+    cvt.u64.u32     %rd6, %r2;
+SPIN_MORE:
+    mov.u64         %rd7, %globaltimer;
+    sub.s64         %rd8, %rd7, %rd2;
+    setp.lt.u64     %p3, %rd8, %rd6;
+    @%p3 bra        SPIN_MORE;
+    ret;
+}
+)";
+
+// One or two blocks of 1024 threads fill an SM, so two per SM leave none empty.
 constexpr unsigned kThreads = 1024;
 constexpr unsigned kBlocksPerSm = 2;
 constexpr int kTries = 8;
@@ -22,7 +66,7 @@ constexpr int kMoves = 64;
 constexpr uint32_t kFirstSpinNs = 20'000;
 constexpr uint32_t kMostSpinNs = 400'000;
 
-// A buffer of the stream's own order: cuMemAlloc and cuMemFree would wait for the whole device.
+// A buffer that is allocated in stream order: cuMemAlloc and cuMemFree wait for the whole device.
 class Counts {
   public:
     Counts(const Driver& driver, CUstream stream) : driver_(driver), stream_(stream) {
@@ -32,9 +76,9 @@ class Counts {
         const CUresult result =
             give_back([&] { return driver_.cuMemFreeAsync(pointer_, stream_); });
         if (result == CUDA_SUCCESS)
-            driver_.cuStreamSynchronize(stream_); // gives the memory back to the device
+            driver_.cuStreamSynchronize(stream_); // returns the memory to the device
         else
-            log::write(GCX_LOG_ERROR, "the probe's buffer of 4 KiB is left behind: " +
+            log::write(GCX_LOG_ERROR, "the probe's buffer of 4 KiB can't be freed: " +
                                           driver_.describe(result, "cuMemFreeAsync"));
     }
     Counts(const Counts&) = delete;
@@ -49,9 +93,10 @@ class Counts {
     CUdeviceptr pointer_ = 0;
 };
 
-// A set of atoms for each bit of their numbers (counted from 1): an atom's SMs are those that
-// are seen in exactly the sets that its number says. So a few contexts tell all atoms apart. The
-// odd atom has the number 0: it is in no set, since not every driver lets it join others.
+// Numbers the atoms from 1 and probes one set of atoms for each bit of these numbers: the bits of
+// an SM's atom are the sets in which the SM is seen. A few contexts thus identify all atoms. The
+// last, smaller atom has the number 0 and is in no set, since some drivers can't combine it with
+// others.
 struct Code {
     uint32_t bits = 0;
     uint32_t units = 0;
@@ -72,8 +117,7 @@ uint32_t size_of(const AtomShape& shape, std::size_t atom) {
     return shape.is_odd(static_cast<uint32_t>(atom)) ? shape.odd_size : shape.unit_size;
 }
 
-// Shared SMs are seen in every set, so that the sets don't tell whose they are: they belong to the
-// atom that lacks as many.
+// Shared SMs are seen in every set. They belong to the atom that lacks as many SMs.
 void add_shared(SmMap& map, const AtomShape& shape, const std::vector<uint32_t>& shared) {
     for (std::size_t atom = 0; atom < map.size() && !shared.empty(); atom++) {
         std::vector<uint32_t>& sms = map[atom];
@@ -91,14 +135,14 @@ void check_map(const SmMap& map, const AtomShape& shape, const Device& device,
         if (map[atom].size() == size_of(shape, atom))
             continue;
         const std::string advice =
-            shared.empty() ? "Map again when the device is idle"
-                           : format("Map again when the device is idle, or before the module with "
-                                    "dynamic parallelism is loaded, by which all partitions share "
-                                    "SMs %u and %u",
-                                    shared[0], shared[1]);
+            shared.empty()
+                ? "map again when the device is idle"
+                : format("map again when the device is idle, or before loading the module with "
+                         "dynamic parallelism, because of which all partitions share SMs %u and %u",
+                         shared[0], shared[1]);
         fail(GCX_ERROR_NOT_READY,
-             format("atom %zu of %s has %u SMs, but kernels were seen on %zu: other work held the "
-                    "SMs, or the driver's contexts don't keep to theirs. %s",
+             format("atom %zu of %s has %u SMs, but kernels were seen on %zu: other work occupied "
+                    "the SMs, or the driver's contexts use others; %s",
                     atom, device.label().c_str(), size_of(shape, atom), map[atom].size(),
                     advice.c_str()));
     }
@@ -134,15 +178,15 @@ void Probe::launch(CUkernel probe, CUstream stream, CUdeviceptr counts, uint32_t
                    uint32_t spin_ns) {
     uint32_t max_sms = GCX_MAX_SMS;
     void* arguments[] = {&counts, &max_sms, &spin_ns};
-    // A CUkernel may be launched as a CUfunction; it runs in the stream's context.
+    // A CUkernel can be launched as a CUfunction. It runs in the stream's context.
     GCX_CALL(driver_, cuLaunchKernel, reinterpret_cast<CUfunction>(probe), expected * kBlocksPerSm,
              1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
 }
 
-// The SMs that were counted, once the stream's work has finished.
+// Waits for the stream, and returns the SMs that were counted.
 std::vector<uint32_t> Probe::read(CUdeviceptr counts, CUstream stream) {
     std::vector<uint32_t> blocks(GCX_MAX_SMS);
-    // An error must not return before the copy into blocks has ended.
+    // Wait for the copy into blocks before returning an error.
     const CUresult copied =
         driver_.cuMemcpyDtoHAsync(blocks.data(), counts, Counts::kBytes, stream);
     const CUresult done = driver_.cuStreamSynchronize(stream);
@@ -192,8 +236,8 @@ std::optional<Probe::Seen> Probe::leased_sms(ContextCache& cache, Device& device
     const RelaxedCapture relaxed(driver_);
     const CUkernel probe = kernel();
     const ScopedCurrent current(driver_, place.context);
-    // Memory and copies are given to another stream of the context: the stream itself may be given
-    // up by a change, and be used by others, before they are done.
+    // Allocate and copy in another stream of the context: a resize may detach the stream itself,
+    // and pass it on to others, before that is done.
     TemporaryStream helper(cache, *place.green);
     const Counts counts(driver_, helper.native());
     GCX_CALL(driver_, cuMemsetD32Async, counts.pointer(), 0, GCX_MAX_SMS, helper.native());
@@ -236,7 +280,7 @@ std::vector<uint32_t> Probe::stream_sms(Device& device, CUcontext context, CUstr
 void Probe::note_extra(Device& device, const std::vector<uint32_t>& seen, uint32_t promised) {
     if (!device.may_share_sms() || seen.size() != promised + Device::kSharedSms)
         return;
-    // Virtual numbers are each context's own, so that they have no SM in common.
+    // Virtual numbers differ between contexts, so they don't identify an SM.
     if (mps_of(driver_, device.native()).state != GCX_MPS_ON)
         device.note_extra_sms(seen);
     if (device.shared_sms().empty())
@@ -261,7 +305,7 @@ std::vector<uint32_t> Probe::shared_sms(ContextCache& cache, Device& device) {
         const ContextCache::Ref context =
             cache.get({&device, family, set, std::nullopt}, ContextCache::Sharing::shared);
         TemporaryStream stream(cache, *context);
-        // Expecting the shared SMs too repeats the probe while other work keeps it off them.
+        // Expect the shared SMs too, so that the probe is repeated while other work occupies them.
         return sms_of(context->native, stream.native(), context->sm_count() + Device::kSharedSms);
     };
     const std::vector<uint32_t> first = probe_atom(0);
@@ -278,7 +322,7 @@ uint32_t Probe::max_cluster_size(const Device& device, CUcontext context, CUstre
     const RelaxedCapture relaxed(driver_);
     const CUkernel probe = kernel();
     const ScopedCurrent current(driver_, context);
-    // Up to 8 blocks are portable: any device with clusters has them. More have to be allowed.
+    // Clusters of up to 8 blocks are portable; larger ones must be allowed.
     GCX_CALL(driver_, cuKernelSetAttribute, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
              probe, device.native());
     CUlaunchConfig config{};
@@ -311,7 +355,7 @@ void Probe::map_family(ContextCache& cache, Device& device, const std::shared_pt
     } catch (...) {
         if (!lock.owns_lock())
             lock.lock();
-        done(); // one that waits tries itself
+        done(); // a waiting thread tries next
         throw;
     }
 }

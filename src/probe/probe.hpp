@@ -1,4 +1,4 @@
-// Which SMs do kernels of a stream really run on? Asked of the hardware by a kernel.
+// Finds out by a kernel on which SMs the kernels of a stream run.
 #pragma once
 
 #include "core/device.hpp"
@@ -19,29 +19,29 @@ class Probe {
     Probe(const Probe&) = delete;
     Probe& operator=(const Probe&) = delete;
 
-    // Returns the SMs that kernels of a stream with so many SMs run on, ascending. Waits for the
-    // stream; tries a few times while fewer SMs were seen. More SMs are taken note of, see
-    // Device::note_extra_sms.
+    // Returns the SMs that kernels of the stream run on, in ascending order. Waits for the stream,
+    // and tries again a few times if fewer SMs than promised were seen. Reports additional SMs to
+    // Device::note_extra_sms().
     std::vector<uint32_t> stream_sms(Device& device, CUcontext context, CUstream stream,
                                      uint32_t promised);
     struct Seen {
         std::vector<uint32_t> sms; // ascending
         uint32_t promised = 0;     // by the lease, while it was probed
     };
-    // The same of a stream that follows a lease. Only what it submits to that stream is under the
-    // lease's gate, since a change must not wait for work.
+    // Does the same for a stream of a lease. Holds the lease's gate only while submitting, since a
+    // resize must not wait for the probe's work.
     Seen stream_sms(ContextCache& cache, Device& device, EventPool& events, Stream& stream);
 
-    // Returns Device::shared_sms. While they are not known, probes two disjoint partitions, whose
-    // contexts the cache keeps. Empty: there are none.
+    // Returns Device::shared_sms(), which are empty if there are none. If they are unknown, probes
+    // two disjoint partitions, whose contexts stay cached.
     std::vector<uint32_t> shared_sms(ContextCache& cache, Device& device);
 
-    // Reads which SMs the atoms of a family hold, unless that was done. Threads that ask at once
-    // wait for the one that reads.
+    // Reads which SMs the atoms of a family have, unless that is known. Concurrent calls wait for
+    // the first one.
     void map_family(ContextCache& cache, Device& device, const std::shared_ptr<Family>& family);
 
-    // The most blocks that a cluster of a kernel can have in the stream's context, on a device that
-    // has clusters.
+    // Returns the largest number of blocks per cluster in the stream's context. The device must
+    // support clusters.
     uint32_t max_cluster_size(const Device& device, CUcontext context, CUstream stream);
 
   private:
@@ -52,7 +52,7 @@ class Probe {
                 uint32_t spin_ns);
     std::vector<uint32_t> read(CUdeviceptr counts, CUstream stream);
     void refuse_capturing(CUstream stream);
-    // Nothing if the stream moved to another context while it was probed.
+    // Returns nothing if the stream moved to another context while it was probed.
     std::optional<Seen> leased_sms(ContextCache& cache, Device& device, EventPool& events,
                                    Stream& stream);
     SmMap read_map(ContextCache& cache, Device& device, const std::shared_ptr<Family>& family);

@@ -9,13 +9,13 @@
 namespace gcx {
 namespace {
 
-// A to Z, then AA, AB.
+// Returns A to Z, then AA, AB, ...
 std::string letters(std::size_t index) {
     const std::string last(1, static_cast<char>('A' + index % 26));
     return index < 26 ? last : letters(index / 26 - 1) + last;
 }
 
-// 0 1 2 5 as "0-2 5".
+// Returns "0-2 5" for 0, 1, 2, 5.
 std::string ranges(const std::vector<uint32_t>& ids) {
     std::string text;
     for (std::size_t i = 0; i < ids.size();) {
@@ -37,7 +37,7 @@ class Comparison {
         result_.fine.assign(streams.size(), 1);
     }
 
-    void compare_counts(bool may_be_so) {
+    void compare_counts(bool may_share) {
         for (std::size_t i = 0; i < streams_.size(); i++) {
             const ProbedStream& stream = streams_[i];
             const std::size_t seen = stream.seen.size();
@@ -48,8 +48,8 @@ class Comparison {
                        letters(i).c_str(), stream.promised, seen, ranges(stream.seen).c_str());
             if (seen < stream.promised)
                 problem += "; if other work keeps the GPU busy, stop it and verify again";
-            else if (may_be_so && seen == stream.promised + Device::kSharedSms)
-                problem += "; so many more is what a loaded module with dynamic parallelism does";
+            else if (may_share && seen == stream.promised + Device::kSharedSms)
+                problem += "; a loaded module with dynamic parallelism adds as many";
             result_.problems.push_back(std::move(problem));
             result_.fine[i] = 0;
         }
@@ -96,14 +96,15 @@ class Comparison {
         }
     }
 
-    Verification take() { return std::move(result_); }
+    Verification result() { return std::move(result_); }
 
   private:
     bool is_shared_by_all(uint32_t sm) const {
         return std::ranges::binary_search(shared_by_all_, sm);
     }
 
-    // How many SMs a stream was seen on, those that all share aside if they are more than it has.
+    // Returns on how many SMs a stream was seen. Does not count those that all partitions share if
+    // there are more than it was promised.
     std::size_t without_shared(const ProbedStream& stream) const {
         if (stream.seen.size() <= stream.promised)
             return stream.seen.size();
@@ -119,13 +120,13 @@ class Comparison {
 } // namespace
 
 Verification verify(const std::vector<ProbedStream>& streams, bool virtual_numbers,
-                    const std::vector<uint32_t>& shared_by_all, bool may_be_so) {
+                    const std::vector<uint32_t>& shared_by_all, bool may_share) {
     Comparison comparison(streams, shared_by_all);
     comparison.name_shared();
-    comparison.compare_counts(may_be_so);
+    comparison.compare_counts(may_share);
     if (!virtual_numbers)
         comparison.compare_sms();
-    return comparison.take();
+    return comparison.result();
 }
 
 } // namespace gcx

@@ -1,5 +1,5 @@
-// What probes of several streams show: does each run on the SMs that it was promised, and on nobody
-// else's?
+// Checks the probes of several streams: each stream runs on as many SMs as it was promised, and on
+// none of another stream.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ struct ProbedStream {
 
 struct Verification {
     std::vector<uint32_t> overlap; // SMs that were seen in more than one stream, ascending
-    std::vector<uint8_t> fine;     // of each stream: it is in none of the problems
+    std::vector<uint8_t> fine;     // for each stream: 1 if no problem concerns it
     std::vector<std::string> problems;
 };
 
-// Compares what was seen with what was promised. Streams are called A, B, ... in the problems.
-// virtual_numbers: under MPS numbers are each context's own, so that they tell counts alone.
-// shared_by_all: SMs that dynamic parallelism makes all partitions share, ascending; may_be_so: the
-// device is one where it does that.
+// Compares what was seen with what was promised. The problems call the streams A, B, ...
+//   virtual_numbers  under MPS each context numbers its SMs, so only counts are compared
+//   shared_by_all    SMs that all partitions share because of dynamic parallelism, ascending
+//   may_share        the device is one on which dynamic parallelism does that
 Verification verify(const std::vector<ProbedStream>& streams, bool virtual_numbers,
-                    const std::vector<uint32_t>& shared_by_all, bool may_be_so);
+                    const std::vector<uint32_t>& shared_by_all, bool may_share);
 
 } // namespace gcx

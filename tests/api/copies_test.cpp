@@ -1,7 +1,7 @@
-// Two copies of the library in one process: one of them acquires leases. This program is linked
-// with one, and opens others by dlopen.
+// Two copies of the library in one process, of which only one can acquire leases. This program is
+// linked with one copy and opens others by dlopen.
 //
-// Usage: copies LIBGCX PLUGIN, a library that has a copy of gcx in it.
+// Usage: copies LIBGCX PLUGIN, where PLUGIN is a library that contains a copy of gcx.
 #include "support.hpp"
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ class Copy {
     void* library_;
 };
 
-// Another file of the library, which the loader takes for another library.
+// A copy of the library file, which the loader considers another library.
 class CopiedFile {
   public:
     CopiedFile() {
@@ -87,7 +87,7 @@ void second_copy_acquire_is_refused(const std::string& second) {
     refused_as_copy(other, libgcx, second);
     CHECK_OK(gcx_lease_release(mine)); // the first stays the first
     refused_as_copy(other, libgcx, second);
-    // All else works in the second.
+    // Everything else works in the second copy.
     gcx_resource whole{};
     CHECK_OK(other.find<decltype(&gcx_device_get_resource)>("gcx_device_get_resource")(
         0, GCX_RESOURCE_SM, &whole));
@@ -159,7 +159,7 @@ void copies_acquire_at_once_one_has_leases() {
         CHECK_OK(other.release(leases[1]));
 }
 
-// A child has no leases of its parent's: whoever may use CUDA in it is no second copy.
+// A child has no leases of its parent, so another copy can acquire leases in it.
 void forked_child_has_no_claim() {
     const CopiedFile file;
     const Copy other(file.path());
@@ -184,7 +184,7 @@ int main(int count, char** words) {
         return 2;
     libgcx = words[1];
     plugin = words[2];
-    // By its path: each copy would set up "sim:h100@13.0" anew, and what others have would be gone.
+    // Opened by path: "sim:h100@13.0" would reset the simulated machine in each copy.
     setenv("GCX_DRIVER", gcx_simulator_path(), 1);
     setenv("GCX_SIM", "h100@13.0", 1);
     in_child("a copied file", [] {

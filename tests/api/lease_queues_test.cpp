@@ -13,8 +13,8 @@
 
 using namespace support;
 using publish::Folder;
-using reservations::give_back;
-using reservations::taken;
+using reservations::release;
+using reservations::reserve;
 
 namespace {
 
@@ -233,7 +233,7 @@ void request_past_its_timeout_is_not_granted() {
 }
 
 void request_inside_a_reservation_does_not_block_others() {
-    const gcx_reservation reservation = taken(24, {.name = "train"});
+    const gcx_reservation reservation = reserve(24, {.name = "train"});
     const gcx_lease inside = acquired(24, {.name = "inside", .reservation = reservation});
     gcx_lease waited = nullptr;
     std::thread other([&] {
@@ -251,11 +251,11 @@ void request_inside_a_reservation_does_not_block_others() {
     CHECK_OK(gcx_lease_release(waited));
     CHECK_OK(gcx_lease_release(inside));
     CHECK_OK(gcx_lease_release(outside));
-    give_back(reservation);
+    release(reservation);
 }
 
 void request_outside_does_not_block_a_reservation() {
-    const gcx_reservation reservation = taken(24);
+    const gcx_reservation reservation = reserve(24);
     const gcx_lease most = acquired(100, {.name = "most"});
     gcx_lease waited = nullptr;
     std::thread other([&] { waited = acquired(64, {.timeout_ms = GCX_FOREVER}); });
@@ -267,12 +267,12 @@ void request_outside_does_not_block_a_reservation() {
     CHECK_OK(gcx_lease_release(most));
     other.join();
     CHECK_OK(gcx_lease_release(waited));
-    give_back(reservation);
+    release(reservation);
 }
 
 // A lease outside may have SMs of a reservation, but not those that a request in it waits for.
 void request_inside_a_reservation_is_not_starved_by_others() {
-    const gcx_reservation reservation = taken(24, {.name = "train"});
+    const gcx_reservation reservation = reserve(24, {.name = "train"});
     const gcx_lease inside = acquired(16, {.name = "inside", .reservation = reservation});
     gcx_lease waited = nullptr;
     std::thread other(
@@ -288,7 +288,7 @@ void request_inside_a_reservation_is_not_starved_by_others() {
     CHECK_EQ(info_of(waited).sm_count, 24U);
     CHECK_OK(gcx_lease_release(waited));
     CHECK_OK(gcx_lease_release(outside));
-    give_back(reservation);
+    release(reservation);
 }
 
 void message_counts_what_the_request_could_have() {
@@ -302,7 +302,7 @@ void message_counts_what_the_request_could_have() {
     CHECK_OK(gcx_lease_release(fine));
     CHECK_OK(gcx_lease_release(one));
 
-    const gcx_reservation reservation = taken(24, {.name = "train"});
+    const gcx_reservation reservation = reserve(24, {.name = "train"});
     const gcx_lease inside = acquired(24, {.name = "inside", .reservation = reservation});
     CHECK_REFUSED(refusal(8, {.reservation = reservation}), GCX_ERROR_ALREADY_ACQUIRED);
     CHECK(message_has("the reservation \"train\" of device 0 has 24, of which 0 are free; "
@@ -312,7 +312,7 @@ void message_counts_what_the_request_could_have() {
     CHECK(message_has("requested 64 SMs, at least 40 (min_sm_count): the reservation \"train\" of "
                       "device 0 has 24"));
     CHECK_OK(gcx_lease_release(inside));
-    give_back(reservation);
+    release(reservation);
 
     // A shared request can have what others share, and not what they have exclusively.
     const gcx_lease exclusive = acquired(64, {.name = "exclusive"});
@@ -339,17 +339,17 @@ void count_beyond_the_device_is_an_invalid_configuration() {
         CHECK_REFUSED(refusal(count, {.flags = GCX_LEASE_SHARED}), expected);
         CHECK_REFUSED(refusal(GCX_REST, {.flags = GCX_LEASE_SHARED, .exclusive = count}), expected);
         CHECK_REFUSED(gcx_reservation_acquire(0, count, nullptr, &none), expected);
-        const gcx_reservation reservation = taken(24);
+        const gcx_reservation reservation = reserve(24);
         CHECK_REFUSED(refusal(count, {.reservation = reservation}), expected);
-        give_back(reservation);
+        release(reservation);
         const gcx_lease lease = acquired(24);
         CHECK_REFUSED(resize({{lease, count, 0}}), expected);
         CHECK_OK(gcx_lease_release(lease));
         CHECK_EQ(try_split(whole_device(), {count}).result, expected);
     }
-    const gcx_reservation all = taken(GCX_REST);
+    const gcx_reservation all = reserve(GCX_REST);
     CHECK_EQ(reservations::info_of(all).sm_count, 132U);
-    give_back(all);
+    release(all);
 }
 
 // The arithmetic of a set of sizes that never fits, as a split's message has it.
@@ -371,7 +371,7 @@ void sizes_that_never_fit_are_an_invalid_configuration() {
     CHECK_OK(gcx_lease_release(decode));
     CHECK_OK(gcx_lease_release(prefill));
 
-    const gcx_reservation reservation = taken(24);
+    const gcx_reservation reservation = reserve(24);
     const gcx_lease a = acquired(8, {.name = "a", .reservation = reservation});
     const gcx_lease b = acquired(8, {.name = "b", .reservation = reservation});
     CHECK_REFUSED(resize({{a, 12, 0}, {b, 12, 0}}), expected);
@@ -380,7 +380,7 @@ void sizes_that_never_fit_are_an_invalid_configuration() {
     CHECK(message_has("the reservation of device 0 has 24"));
     CHECK_OK(gcx_lease_release(a));
     CHECK_OK(gcx_lease_release(b));
-    give_back(reservation);
+    release(reservation);
 }
 
 // SMs that were handed to a shared lease can be given up again.

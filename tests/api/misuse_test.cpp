@@ -391,7 +391,7 @@ void push_and_pop() {
     CHECK_OK(gcx_context_get_current(&context));
     CHECK(context == nullptr);
     CHECK_REFUSED(gcx_context_pop(nullptr), GCX_ERROR_INVALID_CONTEXT);
-    CHECK(message_has("another context"));
+    CHECK(message_has("current context is not"));
     CHECK_EQ(NATIVE(cuCtxPopCurrent)(&popped), CUDA_SUCCESS);
     CHECK(popped == gcx_context_native(other));
     CHECK_OK(gcx_context_pop(nullptr));

@@ -110,7 +110,7 @@ void refuse_foreign(const gcx_resource& foreign) {
     uint32_t number = 7;
     uint32_t ids[GCX_MAX_SMS];
     CHECK_REFUSED(gcx_sm_split(&foreign, &request, 1, 0, &out, nullptr), kRefused);
-    CHECK(message_has("16 SMs") && message_has("did not make"));
+    CHECK(message_has("16 SMs") && message_has("did not create"));
     CHECK_REFUSED(gcx_sm_plan(&foreign, &request, 1, 0, &number, nullptr), kRefused);
     CHECK_REFUSED(gcx_resource_union(&foreign, &whole, &out), kRefused);
     CHECK_REFUSED(gcx_resource_subtract(&whole, &foreign, &out), kRefused);

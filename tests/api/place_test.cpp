@@ -1,6 +1,6 @@
-// The folder of a user who names none: one for all processes of the user, whatever session they
-// belong to. In a mount namespace of this test's own, so that the folder of the user who runs it is
-// not touched; skipped where there can be none.
+// The default folder, which is the same for all processes of a user in all sessions. Runs in a
+// private mount namespace, so that the folder of the user who runs the test is not touched. Skipped
+// if there can be none.
 #include "reservations.hpp"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ void map_user(const char* file, uid_t outside) {
     std::ofstream(file) << outside << ' ' << outside << " 1";
 }
 
-// Returns why this process can't have one; empty if it has.
+// Returns why this process can't have one, or an empty string.
 std::string enter_namespace() {
     const uid_t user = geteuid();
     const gid_t group = getegid();
@@ -51,7 +51,7 @@ std::string enter_namespace() {
     return "";
 }
 
-// An empty /dev/shm for as long as this lives.
+// Replaces /dev/shm by an empty one.
 class Shm {
   public:
     explicit Shm(const char* options = "mode=1777") {
@@ -62,7 +62,7 @@ class Shm {
     Shm& operator=(const Shm&) = delete;
 };
 
-// Runs a test in a process whose mounts nobody else sees.
+// Runs a test in a process with private mounts.
 void with_own_mounts(const char* name, const std::function<void()>& body) {
     in_child(name, [&] {
         CHECK_EQ(unshare(CLONE_NEWNS), 0);
@@ -115,13 +115,13 @@ void sessions_of_one_user_have_disjoint_sms() {
         others.push_back(std::make_unique<Other>([&](Other& self) {
             start_mps();
             session.enter();
-            CHECK_EQ(token_of(taken(32, {.name = session.name})).find(usual_path() + "/"), 0U);
+            CHECK_EQ(token_of(reserve(32, {.name = session.name})).find(usual_path() + "/"), 0U);
             gcx_reservation reservation = nullptr;
             self.point();
-            // All have theirs now.
+            // All of them have their SMs now.
             CHECK_EQ(listed().size(), sessions().size());
             CHECK(held_sms(listed()) >= 128);
-            CHECK_EQ(take(32, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_EQ(try_reserve(32, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
             for (const Session& other : sessions())
                 CHECK(message_has(other.name));
             self.point();
@@ -174,7 +174,7 @@ void folder_is_created_with_mode_700() {
         CHECK_OK(gcx_published_process_list(nullptr, 0, &count));
         CHECK(fs::is_empty("/dev/shm")); // listing creates nothing
         publish::open_machine();
-        give_back(taken(8));
+        release(reserve(8));
         struct stat info{};
         CHECK_EQ(stat(usual_path().c_str(), &info), 0);
         CHECK_EQ(info.st_mode, mode_t{S_IFDIR | 0700});
@@ -182,12 +182,12 @@ void folder_is_created_with_mode_700() {
     });
 }
 
-// As logind does at the end of a session.
+// Removes the folder, as logind does at the end of a session.
 void folder_removed_under_a_live_reservation_is_not_created_again() {
     const Shm shm;
     Other first([](Other& self) {
         publish::open_machine();
-        const gcx_reservation reservation = taken(100);
+        const gcx_reservation reservation = reserve(100);
         CHECK_OK(gcx_publish_start("first"));
         self.point();
         CHECK_EQ(info_of(reservation).lost, 1);
@@ -198,7 +198,7 @@ void folder_removed_under_a_live_reservation_is_not_created_again() {
         publish::open_machine();
         for (int round = 0; round < 2; round++) {
             gcx_reservation reservation = nullptr;
-            CHECK_EQ(take(100, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+            CHECK_EQ(try_reserve(100, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
             CHECK(message_has("process " + std::to_string(first.pid()) + " had a reservation"));
             CHECK(message_has("RemoveIPC") && message_has("GCX_RESERVATION_DIR"));
             CHECK_EQ(gcx_publish_start("x"), GCX_ERROR_OPERATING_SYSTEM);
@@ -209,7 +209,7 @@ void folder_removed_under_a_live_reservation_is_not_created_again() {
     first.ended();
     in_child("the next one", [] {
         publish::open_machine();
-        give_back(taken(100));
+        release(reserve(100));
     });
 }
 
@@ -220,11 +220,12 @@ void effective_user_has_the_folder() {
     in_child("another user", [] {
         publish::open_machine();
         CHECK_EQ(setresuid(0, 4711, 0), 0);
-        give_back(taken(8));
+        release(reserve(8));
         CHECK_OK(gcx_publish_start("x"));
         CHECK(fs::exists("/dev/shm/gcx-4711"));
         CHECK(!fs::exists("/dev/shm/gcx-0"));
-        // The leak sanitizer looks at its own process, which a change of the user forbids.
+        // The leak sanitizer inspects its process, which is not permitted after a change of the
+        // user.
         CHECK_EQ(setresuid(0, 0, 0), 0);
         CHECK_EQ(prctl(PR_SET_DUMPABLE, 1), 0);
     });
@@ -237,7 +238,7 @@ void check_refused(gcx_result expected, const std::vector<std::string>& words) {
                message_has("GCX_RESERVATION_DIR");
     };
     gcx_reservation reservation = nullptr;
-    CHECK_REFUSED(take(8, {}, &reservation), expected);
+    CHECK_REFUSED(try_reserve(8, {}, &reservation), expected);
     CHECK(says_all());
     CHECK_REFUSED(gcx_publish_start("x"), expected);
     CHECK(says_all());
@@ -289,10 +290,10 @@ void folder_that_cannot_be_created_is_named() {
         publish::open_machine();
         CHECK_EQ(mount("none", "/dev", "tmpfs", 0, "mode=755"), 0);
         check_refused(GCX_ERROR_OPERATING_SYSTEM, {usual_path(), "/dev/shm does not exist"});
-        // Another folder works.
+        // Another folder can be used.
         CHECK_EQ(mkdir("/dev/holds", 0700), 0);
         setenv("GCX_RESERVATION_DIR", "/dev/holds", 1);
-        give_back(taken(8));
+        release(reserve(8));
         CHECK_OK(gcx_publish_start("x"));
     });
     in_child("full disks", [] {
@@ -314,7 +315,7 @@ void folder_that_cannot_be_created_is_named() {
     });
 }
 
-// A group's folder: all agree on holds in it, and publish each for themselves.
+// In a group's folder, all users share reservations, and each publishes in a private folder.
 void named_folder_has_a_private_one_for_each_user() {
     const Shm shm;
     const fs::path named = "/dev/shm/named";
@@ -326,7 +327,7 @@ void named_folder_has_a_private_one_for_each_user() {
     Other first([&](Other& self) {
         umask(0);
         publish::open_machine();
-        CHECK_EQ(token_of(taken(24)).find(named.string() + "/"), 0U);
+        CHECK_EQ(token_of(reserve(24)).find(named.string() + "/"), 0U);
         CHECK_OK(gcx_publish_start("first"));
         self.point();
     });

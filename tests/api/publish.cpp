@@ -130,7 +130,7 @@ Other::Other(const std::function<void(Other&)>& body) {
     std::fflush(nullptr);
     pid_ = fork();
     if (pid_ < 0) {
-        std::perror("fork"); // and nobody is killed by that number
+        std::perror("fork"); // never call kill() with -1
         std::exit(1);
     }
     if (pid_ != 0) {

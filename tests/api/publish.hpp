@@ -1,5 +1,5 @@
-// What the tests of published leases share: a folder of their own, processes that publish, and what
-// must hold of whatever is listed.
+// Shared by the tests of published leases and reservations: a private folder, child processes, and
+// the checks of lists.
 #pragma once
 
 #include "support.hpp"
@@ -13,7 +13,7 @@ namespace publish {
 
 namespace fs = std::filesystem;
 
-// A folder of the test's own, in the place of the user's.
+// A private folder, which replaces that of the user.
 class Folder {
   public:
     Folder();
@@ -22,26 +22,26 @@ class Folder {
     Folder& operator=(const Folder&) = delete;
 
     fs::path path() const { return path_; }
-    fs::path inner() const { return path_ / "gcx"; } // of reservations
-    fs::path published() const;                      // of the leases that this user publishes
+    fs::path inner() const { return path_ / "gcx"; } // for reservations
+    fs::path published() const;                      // for the published leases of this user
     std::vector<fs::path> files() const;             // in both
 
   private:
     fs::path path_;
 };
 
-// All that is listed.
+// Both return the whole list.
 std::vector<gcx_published_process> processes();
 std::vector<gcx_published_lease> leases();
-// Counts one check: that it can be believed.
+// Checks that the listed leases are consistent.
 void check_listed(const std::vector<gcx_published_lease>& found);
 
-// A lease of device 0; with cancel one that waits, until it is given up.
+// Acquires a lease of device 0. With cancel, waits until the request is cancelled.
 gcx_lease acquire(uint32_t sm_count, const char* name, uint32_t flags = 0, uint32_t own = 0,
                   gcx_cancel cancel = nullptr);
 void open_machine(const std::string& spec = "h100@13.0");
 
-// A child process that goes on from point to point, as its parent says.
+// A child process that runs from point to point, when its parent calls next().
 class Other {
   public:
     explicit Other(const std::function<void(Other&)>& body);
@@ -49,7 +49,7 @@ class Other {
     Other(const Other&) = delete;
     Other& operator=(const Other&) = delete;
 
-    // In the child: says that it is there, and waits for next().
+    // In the child: reports its arrival and waits for next().
     void point() const;
     void say_arrived() const;
     // In the parent: waits until the child is at a point.
@@ -64,7 +64,7 @@ class Other {
     pid_t pid_ = 0;
 };
 
-// Keeps the log's warnings. To be given to gcx_log_set_callback.
+// A callback for gcx_log_set_callback that stores the warnings.
 extern std::vector<std::string> warnings;
 void note_warning(gcx_log_level level, const char* message, void* user_data);
 

@@ -1,5 +1,4 @@
-// The files of published leases: what lies in the folder and is not to be believed, and folders in
-// which nothing can be published.
+// The files of published leases: invalid files, and folders in which nothing can be published.
 #include "publish.hpp"
 
 #include <fcntl.h>
@@ -27,16 +26,16 @@ using namespace support;
 
 namespace {
 
-// The file of a process that publishes.
+// Returns the content of a file.
 std::string bytes_of(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A file that somebody holds, as publishers do.
-class Held {
+// A file that is owned, as those of publishers are.
+class OwnedFile {
   public:
-    Held(const fs::path& path, const std::string& bytes, off_t size = -1)
+    OwnedFile(const fs::path& path, const std::string& bytes, off_t size = -1)
         : path_(path), file_(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
         put(bytes);
         if (size >= 0)
@@ -45,12 +44,12 @@ class Held {
         lock.l_type = F_WRLCK;
         CHECK_EQ(fcntl(file_, F_OFD_SETLK, &lock), 0);
     }
-    ~Held() {
+    ~OwnedFile() {
         close(file_);
         unlink(path_.c_str());
     }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
+    OwnedFile(const OwnedFile&) = delete;
+    OwnedFile& operator=(const OwnedFile&) = delete;
     void put(const std::string& bytes) const {
         CHECK_EQ(pwrite(file_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
     }
@@ -60,7 +59,7 @@ class Held {
     int file_;
 };
 
-// What was warned of while the leases were listed, of which there is one that is right.
+// Lists the leases, of which one is valid, and returns whether a warning contains the text.
 bool is_warned_of(const std::string& what) {
     warnings.clear();
     CHECK_EQ(leases().size(), 1U);
@@ -74,7 +73,7 @@ bool is_warned_of(const std::string& what) {
     return found;
 }
 
-void test_hostile_files() {
+void invalid_file_is_skipped_with_warning() {
     const Folder folder;
     Other other([](Other& self) {
         open_machine();
@@ -108,51 +107,51 @@ void test_hostile_files() {
     unlink(bad.c_str());
 
     {
-        const Held held(bad, right, off_t{1} << 40);
+        const OwnedFile owned(bad, right, off_t{1} << 40);
         CHECK(is_warned_of("bytes"));
     }
     {
-        const Held held(bad, right.substr(0, 5000));
+        const OwnedFile owned(bad, right.substr(0, 5000));
         CHECK(is_warned_of("too short"));
     }
     {
-        const Held held(bad, "");
+        const OwnedFile owned(bad, "");
         CHECK(is_warned_of("too short"));
     }
     {
-        const Held held(bad, "hello" + right.substr(5));
+        const OwnedFile owned(bad, "hello" + right.substr(5));
         CHECK(is_warned_of("no file of gcx"));
     }
     {
-        const Held held(bad, right.substr(0, 8) + "\x7f" + right.substr(9));
+        const OwnedFile owned(bad, right.substr(0, 8) + "\x7f" + right.substr(9));
         CHECK(is_warned_of("another version"));
     }
-    // Being made: nothing to say yet.
+    // The file is not complete yet, which is no reason for a warning.
     {
-        const Held held(bad, std::string(right.size(), '\0'));
+        const OwnedFile owned(bad, std::string(right.size(), '\0'));
         warnings.clear();
         CHECK_EQ(leases().size(), 1U);
         CHECK(warnings.empty());
     }
-    // Stopped in the middle of a change. Readers don't wait for it for long.
+    // The publisher was stopped in the middle of a change. Readers wait only briefly.
     {
         std::string odd = right;
         odd[12] = static_cast<char>(odd[12] | 1);
-        const Held held(bad, odd);
+        const OwnedFile owned(bad, odd);
         const auto begin = std::chrono::steady_clock::now();
         CHECK(is_warned_of("stopped"));
         CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
     }
     if (geteuid() == 0) {
-        const Held held(bad, right);
+        const OwnedFile owned(bad, right);
         CHECK_EQ(chown(bad.c_str(), 12345, 12345), 0);
         CHECK(is_warned_of("belongs to user 12345"));
     }
-    // Held by nobody: of a dead process.
+    // The file has no owner: its process has ended.
     std::ofstream(bad) << right;
     CHECK_EQ(leases().size(), 1U);
     CHECK(!fs::exists(bad));
-    // Other names are no business of gcx.
+    // Files with other names are left alone.
     std::ofstream(folder.published() / "leases-") << right;
     std::ofstream(folder.published() / "leases-00000000DEADBEEF") << right;
     std::ofstream(folder.published() / "notes") << right;
@@ -163,8 +162,8 @@ void test_hostile_files() {
     other.ended();
 }
 
-// Bytes of a right file changed at random, also while it is read.
-void test_changed_files() {
+// Random bytes of a valid file change, also while it is read.
+void changed_file_is_listed_consistently_or_skipped() {
     const Folder folder;
     Other other([](Other& self) {
         open_machine();
@@ -177,7 +176,7 @@ void test_changed_files() {
     other.arrived();
     std::string right = bytes_of(folder.files().at(0));
     right[16] = static_cast<char>(~right[16]); // another process
-    const Held held(folder.published() / "leases-00000000deadbeef", right);
+    const OwnedFile owned(folder.published() / "leases-00000000deadbeef", right);
     CHECK_EQ(leases().size(), 6U);
     std::mt19937 dice(7);
     const std::size_t head = right.find("one") & ~std::size_t{7};
@@ -187,25 +186,25 @@ void test_changed_files() {
         for (auto left = 1 + dice() % 3; left > 0; left--) {
             const bool in_rows = dice() % 2 != 0;
             const std::size_t at = in_rows ? head - 184 + dice() % 744 : dice() % 280;
-            // An odd sequence is waited for; and it is to stay another process.
+            // Readers wait for an odd sequence number, and the process id must stay different.
             if (at / 4 != 3 && at != 16)
                 bytes[at] = static_cast<char>(dice() % 3 == 0 ? 0xff : dice());
         }
-        held.put(bytes);
+        owned.put(bytes);
         const auto found = leases();
         check_listed(found);
         CHECK(found.size() >= 3);
         believed += found.size() == 6 ? 1 : 0;
         processes();
     }
-    CHECK(believed > 10); // a name, or what no lease has
+    CHECK(believed > 10); // those with changes in a name or in unused rows
     std::atomic<bool> over{false};
     std::thread writer([&] {
         std::mt19937 own(11);
         while (!over) {
             std::string bytes = right;
             bytes[head - 184 + own() % 744] = static_cast<char>(own());
-            held.put(bytes);
+            owned.put(bytes);
         }
     });
     for (int round = 0; round < (check::slow ? 50 : 500); round++)
@@ -216,7 +215,7 @@ void test_changed_files() {
     other.ended();
 }
 
-void test_many() {
+void many_publishers_are_all_listed() {
     const Folder folder;
     Other other([](Other& self) {
         open_machine();
@@ -226,17 +225,18 @@ void test_many() {
     });
     other.arrived();
     const std::string right = bytes_of(folder.files().at(0));
-    // As many as there can be descriptors: gcx needs a few itself.
+    // Almost as many files as descriptors: gcx needs a few itself.
     rlimit most{};
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &most), 0);
     most.rlim_cur = std::min<rlim_t>(most.rlim_max, 1100);
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &most), 0);
-    std::vector<std::unique_ptr<Held>> held;
+    std::vector<std::unique_ptr<OwnedFile>> owned;
     const std::size_t count = most.rlim_cur - 100;
     for (std::size_t i = 0; i < count; i++) {
         char name[32];
         std::snprintf(name, sizeof name, "leases-%016zx", i);
-        held.push_back(std::make_unique<Held>(folder.published() / name, right.substr(0, 12000)));
+        owned.push_back(
+            std::make_unique<OwnedFile>(folder.published() / name, right.substr(0, 12000)));
     }
     CHECK_EQ(processes().size(), count + 1);
     CHECK_EQ(leases().size(), count + 1);
@@ -256,7 +256,7 @@ void refused_start(gcx_result expected) {
     });
 }
 
-void test_folders() {
+void unusable_folder_is_refused() {
     const Folder folder;
     const std::string inner = folder.published().string();
     CHECK_EQ(mkdir(inner.c_str(), 0755), 0);
@@ -287,7 +287,7 @@ void test_folders() {
         CHECK_REFUSED(gcx_published_lease_list(nullptr, 0, &count), wrong.result);
     }
     setenv("GCX_RESERVATION_DIR", folder.inner().c_str(), 1);
-    // One that others can enter is refused, whatever the user's own folder in it is like.
+    // A folder that others can enter is refused, even if the private one in it is not.
     CHECK_EQ(chmod(folder.inner().c_str(), 0755), 0);
     refused_start(GCX_ERROR_NOT_PERMITTED);
     CHECK_EQ(chmod(folder.inner().c_str(), 0700), 0);
@@ -301,7 +301,7 @@ void test_folders() {
         refused_start(GCX_ERROR_OPERATING_SYSTEM);
         CHECK_EQ(chmod(folder.inner().c_str(), 0700), 0);
     }
-    // A limit that would end the process by a signal, were it reached.
+    // Reaching this limit would end the process by a signal.
     in_child("a small limit", [&] {
         open_machine();
         const rlimit least{4096, 4096};
@@ -310,7 +310,7 @@ void test_folders() {
         CHECK(message_has("too large"));
         CHECK_EQ(folder.files().size(), 0U);
     });
-    // A full disk, where this user may mount one.
+    // A full disk, if this user may mount one.
     in_child("a full disk", [&] {
         if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
             mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
@@ -325,8 +325,8 @@ void test_folders() {
     });
 }
 
-// What a row says comes back whole: all atoms of a device that has many, and which device it is.
-void test_whole_rows() {
+// All atoms of a large device are listed, with the right device.
+void many_atoms_are_listed_completely() {
     const Folder folder;
     in_child("many atoms", [] {
         open_machine("2xh100@13.0");
@@ -350,7 +350,7 @@ void test_whole_rows() {
     });
 }
 
-void test_environment() {
+void environment_variable_starts_publishing() {
     const Folder folder;
     const auto name_with = [&](const char* value) {
         setenv("GCX_PUBLISH", value, 1);
@@ -386,11 +386,11 @@ void test_environment() {
 } // namespace
 
 int main() {
-    test_hostile_files();
-    test_changed_files();
-    test_many();
-    test_folders();
-    test_whole_rows();
-    test_environment();
+    invalid_file_is_skipped_with_warning();
+    changed_file_is_listed_consistently_or_skipped();
+    many_publishers_are_all_listed();
+    unusable_folder_is_refused();
+    many_atoms_are_listed_completely();
+    environment_variable_starts_publishing();
     return summary("publish-files");
 }

@@ -1,5 +1,5 @@
-// Published leases: what other processes see of them, also while they change, and when a process
-// ends or forks. The files are publish_files_test.cpp's.
+// Published leases: what other processes see, also while leases change and when a process ends or
+// forks. publish_files_test.cpp tests the files.
 #include "publish.hpp"
 
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ namespace {
 
 const std::vector<std::string> kMachines = {"h100@12.4", "h100@13.0", "h100@13.5"};
 
-void test_nobody() {
+void no_publisher_lists_nothing() {
     const Folder folder;
     CHECK_EQ(processes().size(), 0U);
     CHECK_EQ(leases().size(), 0U);
@@ -146,7 +146,7 @@ void check_some(Other& other) {
     CHECK_EQ(leases().at(0).stream_count, 1U);
 }
 
-void test_what_is_seen() {
+void published_leases_are_listed_completely() {
     for (const std::string& machine : kMachines) {
         const Folder folder;
         Other other([&](Other& self) {
@@ -165,8 +165,8 @@ void test_what_is_seen() {
     }
 }
 
-// However a process ends, it is seen no more, and what it leaves is cleared away.
-void test_ends() {
+// A process that ended is not listed, and its file is removed.
+void publisher_ended_is_not_listed() {
     const Folder folder;
     const auto body = [](Other& other) {
         open_machine();
@@ -198,8 +198,8 @@ void test_ends() {
     CHECK_EQ(processes().at(0).pid, fresh.pid());
 }
 
-// The child of a fork publishes nothing, takes nothing away, and does not keep its parent alive.
-void test_fork() {
+// The child of a fork publishes nothing, removes nothing, and does not own its parent's file.
+void publisher_forked_child_publishes_nothing() {
     const Folder folder;
     int lives[2];
     CHECK_EQ(pipe(lives), 0);
@@ -230,15 +230,15 @@ void test_fork() {
     other.arrived();
     CHECK_EQ(leases().size(), 1U);
     other.kill(SIGKILL);
-    // The other child lives. (qemu lets it keep what it must not inherit, and the lock with that.)
+    // The other child still runs. (Under qemu it inherits the file and its lock.)
     if (!check::emulated)
         CHECK_EQ(leases().size(), 0U);
     close(lives[1]);
     close(lives[0]);
 }
 
-// A process whose leases change in loops: whatever is read is the state of one moment.
-void test_while_they_change() {
+// The leases change in loops. Each list is the state of one moment.
+void leases_changing_are_listed_consistently() {
     const Folder folder;
     Other other([](Other& self) {
         open_machine();
@@ -291,8 +291,8 @@ void test_while_they_change() {
     other.ended();
 }
 
-// More leases than there is room for.
-void test_many_leases() {
+// More leases than fit in the file.
+void leases_that_do_not_fit_are_counted() {
     const Folder folder;
     in_child("many leases", [] {
         open_machine();
@@ -303,7 +303,7 @@ void test_many_leases() {
         CHECK_EQ(leases().size(), 512U);
         CHECK_EQ(processes().at(0).lease_count, 512U);
         CHECK_EQ(processes().at(0).unlisted_count, 8U);
-        // Those that there was no room for come in as others go.
+        // Leases that did not fit are listed when others are released.
         for (int i = 0; i < 5; i++)
             CHECK_OK(gcx_lease_release(held[static_cast<std::size_t>(i) * 52]));
         CHECK_EQ(leases().size(), 512U);
@@ -342,8 +342,8 @@ void wait_for_rest_is_published_as_rest() {
     });
 }
 
-// A lease that could not be made is not seen.
-void test_failures_of_the_driver() {
+// A lease that failed is not listed.
+void lease_failed_is_not_published() {
     const Folder folder;
     in_child("failures", [] {
         open_machine();
@@ -361,8 +361,8 @@ void test_failures_of_the_driver() {
     });
 }
 
-// Threads that publish, stop, take leases and list, all at once.
-void test_threads() {
+// Threads publish, stop, acquire leases and list concurrently.
+void threads_publish_and_list_concurrently() {
     const Folder folder;
     in_child("threads", [] {
         open_machine();
@@ -404,14 +404,14 @@ void test_threads() {
 } // namespace
 
 int main() {
-    test_nobody();
-    test_what_is_seen();
-    test_ends();
-    test_fork();
-    test_while_they_change();
-    test_many_leases();
+    no_publisher_lists_nothing();
+    published_leases_are_listed_completely();
+    publisher_ended_is_not_listed();
+    publisher_forked_child_publishes_nothing();
+    leases_changing_are_listed_consistently();
+    leases_that_do_not_fit_are_counted();
     wait_for_rest_is_published_as_rest();
-    test_failures_of_the_driver();
-    test_threads();
+    lease_failed_is_not_published();
+    threads_publish_and_list_concurrently();
     return summary("publish");
 }

@@ -1,5 +1,5 @@
-// Reservations and descriptors: of programs that began without their standard ones, and of those
-// that close all they find, as daemons do.
+// Reservations of programs that start without standard streams, and of programs that close all
+// descriptors, as daemons do.
 #include "reservations.hpp"
 
 #include <fcntl.h>
@@ -23,20 +23,20 @@ bool is_open(int file) {
     return fcntl(file, F_GETFD) >= 0;
 }
 
-// What the program prints must not come into a reservation's file.
-void test_standard_ones() {
+// The program's output must not be written to a reservation's file.
+void program_without_standard_streams_keeps_files_apart() {
     const Folder folder;
     on_machine(kH100, [] {
         close(STDIN_FILENO);
         for (const uint32_t flags : {0U, GCX_RESERVATION_INHERIT}) {
-            const gcx_reservation reservation = taken(24, {.flags = flags});
+            const gcx_reservation reservation = reserve(24, {.flags = flags});
             CHECK(!is_open(STDIN_FILENO));
-            give_back(reservation);
+            release(reservation);
         }
     });
 }
 
-// Closes what is open below the folder, and opens the file as often instead.
+// Closes all files that are open below the folder, and opens another file under their numbers.
 std::vector<int> put_in_their_place(const Folder& folder, const fs::path& file) {
     std::vector<int> opened;
     for (int number = 3; number < 1024; number++) {
@@ -50,7 +50,7 @@ std::vector<int> put_in_their_place(const Folder& folder, const fs::path& file) 
             close(other);
             continue;
         }
-        // Not by the C library's function: the thread sanitizer knows that no program should.
+        // Not by close(): the thread sanitizer reports that.
         CHECK_EQ(syscall(SYS_dup3, other, number, O_CLOEXEC), number);
         close(other);
         opened.push_back(number);
@@ -58,25 +58,25 @@ std::vector<int> put_in_their_place(const Folder& folder, const fs::path& file) 
     return opened;
 }
 
-// A program that closes the descriptors, or has others under their numbers, keeps its reservations.
-void test_closed_ones() {
+// A program that closes or reuses the descriptors keeps its reservations.
+void descriptors_closed_reservation_stays() {
     const Folder folder;
     const fs::path others_file = folder.path() / "others";
     for (const uint32_t flags : {0U, GCX_RESERVATION_INHERIT}) {
         on_machine(kH100, [&] {
-            const gcx_reservation reservation = taken(24, {.flags = flags});
+            const gcx_reservation reservation = reserve(24, {.flags = flags});
             const auto opened = put_in_their_place(folder, others_file);
             CHECK_EQ(opened.size(), 1U);
             CHECK_EQ(held_sms(listed()), 24U);
             CHECK_EQ(info_of(reservation).lost, 0);
             gcx_reservation more = nullptr;
-            CHECK_REFUSED(take(112, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_REFUSED(try_reserve(112, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
             CHECK_OK(gcx_reservation_join(token_of(reservation).c_str(), &more));
             in_child("a child", [] { CHECK_EQ(held_sms(listed()), 24U); });
             CHECK(is_open(opened.at(0)));
-            give_back(more);
+            release(more);
             CHECK_EQ(held_sms(listed()), 24U);
-            give_back(reservation);
+            release(reservation);
             CHECK(listed().empty());
             CHECK(is_open(opened.at(0)));
         });
@@ -85,43 +85,44 @@ void test_closed_ones() {
     CHECK(folder.files().empty());
 }
 
-// Nor does one that waits write into a file that isn't its own.
-void test_closed_while_waiting() {
+// A waiting program does not write to another file that has its descriptor's number.
+void descriptors_closed_while_waiting_foreign_file_is_untouched() {
     const Folder folder;
     const fs::path others_file = folder.path() / "others";
     on_machine(kH100, [&] {
-        gcx_reservation all = taken(132);
+        gcx_reservation all = reserve(132);
         std::thread waiter([] {
             gcx_reservation reservation = nullptr;
-            CHECK_EQ(take(8, {.timeout_ms = 20'000}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+            CHECK_EQ(try_reserve(8, {.timeout_ms = 20'000}, &reservation),
+                     GCX_ERROR_OPERATING_SYSTEM);
         });
         while (listed().size() != 2)
             std::this_thread::yield();
-        // The waiter may have the folder and others' files open for a moment besides.
+        // The waiting thread may briefly have the folder and other files open too.
         put_in_their_place(folder, others_file);
-        give_back(all);
+        release(all);
         waiter.join();
         CHECK(listed().empty());
-        give_back(taken(132));
+        release(reserve(132));
     });
     CHECK_EQ(fs::file_size(others_file), 0U);
     CHECK(folder.files().empty());
 }
 
-// Others who take theirs by the same path don't see the reservation any more.
-void test_lost_ones() {
+// Other processes don't see a reservation whose folder was replaced.
+void folder_replaced_reservation_is_lost() {
     const Folder folder;
     on_machine(kH100, [&] {
-        const gcx_reservation reservation = taken(24);
+        const gcx_reservation reservation = reserve(24);
         CHECK_EQ(info_of(reservation).lost, 0);
         fs::rename(folder.inner(), folder.path() / "elsewhere");
         CHECK_EQ(info_of(reservation).lost, 1);
         CHECK_EQ(mkdir(folder.inner().c_str(), 0700), 0);
-        give_back(taken(132));
+        release(reserve(132));
         fs::remove_all(folder.inner());
         fs::rename(folder.path() / "elsewhere", folder.inner());
         CHECK_EQ(info_of(reservation).lost, 0);
-        give_back(reservation);
+        release(reservation);
     });
     CHECK(folder.files().empty());
 }
@@ -129,9 +130,9 @@ void test_lost_ones() {
 } // namespace
 
 int main() {
-    test_standard_ones();
-    test_closed_ones();
-    test_closed_while_waiting();
-    test_lost_ones();
+    program_without_standard_streams_keeps_files_apart();
+    descriptors_closed_reservation_stays();
+    descriptors_closed_while_waiting_foreign_file_is_untouched();
+    folder_replaced_reservation_is_lost();
     return check::summary("reservation descriptors");
 }

@@ -1,5 +1,4 @@
-// Reservations and what they are of: devices, families, drivers, MPS; and leases that live within
-// one.
+// Reservations across devices, families, drivers and MPS, and leases within a reservation.
 #include "reservations.hpp"
 
 #include <algorithm>
@@ -15,24 +14,24 @@ namespace {
 
 constexpr const char* kH100 = "h100@13.0";
 
-// A device is told by its UUID, whatever its number.
-void test_devices() {
+// The UUID identifies a device, whatever its number.
+void devices_are_identified_by_uuid() {
     const Folder folder;
     Other other([](Other& self) {
         setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);
         publish::open_machine("2xh100@13.0");
-        taken(132, {.name = "second", .device = 0});
+        reserve(132, {.name = "second", .device = 0});
         self.point();
     });
     other.arrived();
     on_machine("2xh100@13.0", [] {
         gcx_reservation reservation = nullptr;
-        CHECK_REFUSED(take(8, {.device = 1}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
-        reservation = taken(132);
+        CHECK_REFUSED(try_reserve(8, {.device = 1}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        reservation = reserve(132);
         CHECK_EQ(listed().size(), 2U);
-        give_back(reservation);
+        release(reservation);
     });
-    // One that this process doesn't see.
+    // A device that this process does not see.
     Other joined([](Other&) {
         setenv("CUDA_VISIBLE_DEVICES", "0", 1);
         publish::open_machine("2xh100@13.0");
@@ -53,46 +52,46 @@ void test_devices() {
         gcx_lease lease = nullptr;
         CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 8, nullptr, &lease),
                       GCX_ERROR_NO_DEVICE);
-        give_back(reservation);
+        release(reservation);
     });
     joined.ended();
     other.kill(SIGKILL);
     CHECK(listed().empty());
 }
 
-// Families: overlap is known once both are mapped, and not under MPS. Another driver's atoms are
-// never taken for these.
-void test_families() {
+// The overlap of two families is known when both are mapped, and never under MPS. Atoms of another
+// driver are never considered the same.
+void families_overlap_only_where_known() {
     const Folder folder;
     on_machine(kH100, [] {
-        const gcx_reservation fine = taken(2, {.family = GCX_SM_FAMILY_FINE});
+        const gcx_reservation fine = reserve(2, {.family = GCX_SM_FAMILY_FINE});
         gcx_reservation reservation = nullptr;
-        CHECK_REFUSED(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_FINE));
         CHECK_OK(gcx_device_map_sms(0, GCX_SM_FAMILY_COSCHEDULED));
-        reservation = taken(GCX_REST);
+        reservation = reserve(GCX_REST);
         CHECK_EQ(info_of(reservation).sm_count, 124U);
         gcx_resource a{};
         gcx_resource b{};
         CHECK_OK(gcx_reservation_get_resource(fine, &a));
         CHECK_OK(gcx_reservation_get_resource(reservation, &b));
         CHECK_EQ(overlap(a, b), 0U);
-        give_back(reservation);
-        give_back(fine);
+        release(reservation);
+        release(fine);
     });
     for (const char* variable : {"", "GCX_SIM_MPS"}) {
         Other other([&](Other& self) {
             if (*variable != '\0')
                 setenv(variable, "1", 1);
             publish::open_machine(*variable != '\0' ? "h100@13.0" : "h100@12.8");
-            taken(8, {.family = *variable != '\0' ? GCX_SM_FAMILY_FINE : GCX_SM_FAMILY_NONE});
+            reserve(8, {.family = *variable != '\0' ? GCX_SM_FAMILY_FINE : GCX_SM_FAMILY_NONE});
             self.point();
         });
         other.arrived();
         setenv("GCX_SIM_MPS", *variable != '\0' ? "1" : "0", 1);
         on_machine(kH100, [&] {
             for (const gcx_sm_family family : {GCX_SM_FAMILY_FINE, GCX_SM_FAMILY_COSCHEDULED}) {
-                // Virtual numbers don't tell which SMs an atom holds.
+                // Virtual numbers don't identify the SMs of an atom.
                 const gcx_result mapped = gcx_device_map_sms(0, family);
                 if (*variable != '\0')
                     CHECK_REFUSED(mapped, GCX_ERROR_NOT_SUPPORTED);
@@ -100,14 +99,14 @@ void test_families() {
                     CHECK_OK(mapped);
             }
             gcx_reservation reservation = nullptr;
-            CHECK_REFUSED(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_REFUSED(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         });
         unsetenv("GCX_SIM_MPS");
         other.kill(SIGKILL);
     }
 }
 
-void test_mps() {
+void mps_state_is_recorded() {
     const Folder folder;
     for (const bool on : {false, true}) {
         in_child(on ? "MPS" : "no MPS", [&] {
@@ -115,15 +114,15 @@ void test_mps() {
             setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", on ? "12.5" : "many", 1);
             CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, publish::note_warning, nullptr));
             publish::open_machine(kH100);
-            const gcx_reservation reservation = taken(24);
+            const gcx_reservation reservation = reserve(24);
             CHECK_EQ(info_of(reservation).mps, on ? GCX_MPS_ON : GCX_MPS_OFF);
             CHECK_EQ(info_of(reservation).mps_thread_percentage, on ? 12.5F : 0.0F);
             CHECK_EQ(listed().at(0).mps, on ? GCX_MPS_ON : GCX_MPS_OFF);
             gcx_mps_info info = GCX_MPS_INFO_INIT;
             CHECK_OK(gcx_mps_get_info(0, &info));
             CHECK_EQ(info.state, on ? GCX_MPS_ON : GCX_MPS_OFF);
-            give_back(reservation);
-            give_back(taken(24));
+            release(reservation);
+            release(reserve(24));
             const bool warned =
                 std::any_of(publish::warnings.begin(), publish::warnings.end(),
                             [](const std::string& w) { return w.find("MPS") != w.npos; });
@@ -133,8 +132,8 @@ void test_mps() {
     }
 }
 
-// Which SMs a percentage leaves to a process is known to the daemon alone.
-void test_percentages() {
+// Only the MPS daemon knows which SMs a percentage leaves to a process.
+void mps_percentage_reserves_whole_device() {
     const Folder folder;
     setenv("GCX_SIM_MPS", "1", 1);
     for (const char* percentage : {"50", "100"}) {
@@ -142,19 +141,20 @@ void test_percentages() {
         Other other([&](Other& self) {
             setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percentage, 1);
             publish::open_machine(kH100);
-            taken(24, {.name = "limited"});
+            reserve(24, {.name = "limited"});
             self.point();
         });
         other.arrived();
         on_machine(kH100, [&] {
             gcx_reservation reservation = nullptr;
-            CHECK_EQ(take(8, {}, &reservation), limited ? GCX_ERROR_ALREADY_ACQUIRED : GCX_SUCCESS);
+            CHECK_EQ(try_reserve(8, {}, &reservation),
+                     limited ? GCX_ERROR_ALREADY_ACQUIRED : GCX_SUCCESS);
             CHECK(!limited || message_has("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
         });
         other.kill(SIGKILL);
         Other holder([](Other& self) {
             publish::open_machine(kH100);
-            taken(24);
+            reserve(24);
             self.point();
         });
         holder.arrived();
@@ -167,7 +167,7 @@ void test_percentages() {
             CHECK_EQ(gcx_reservation_get_resource(reservation, &resource),
                      limited ? GCX_ERROR_INVALID_RESOURCE_CONFIGURATION : GCX_SUCCESS);
             CHECK(!limited || message_has("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"));
-            give_back(reservation);
+            release(reservation);
         });
         holder.kill(SIGKILL);
     }
@@ -175,10 +175,10 @@ void test_percentages() {
     CHECK(listed().empty());
 }
 
-void test_leases() {
+void leases_in_reservation_stay_within() {
     const Folder folder;
     on_machine(kH100, [] {
-        const gcx_reservation reservation = taken(32);
+        const gcx_reservation reservation = reserve(32);
         gcx_resource held{};
         CHECK_OK(gcx_reservation_get_resource(reservation, &held));
         const auto sms_in_reservation = [&](gcx_lease lease) {
@@ -205,7 +205,7 @@ void test_leases() {
         params.family = GCX_SM_FAMILY_FINE;
         CHECK_REFUSED(gcx_reservation_acquire_lease(reservation, 8, &params, &more),
                       GCX_ERROR_INVALID_VALUE);
-        // They grow within it, and only with each other.
+        // Leases grow within the reservation and compete only with each other.
         const gcx_lease_size sizes[] = {{a, 24, 0}, {b, 8, 0}};
         CHECK_OK(gcx_lease_resize(sizes, 2, GCX_RESIZE_DEFAULT));
         CHECK_EQ(sms_in_reservation(a), 24U);
@@ -223,8 +223,8 @@ void test_leases() {
         gcx_stream stream = nullptr;
         CHECK_OK(gcx_lease_stream_create(a, nullptr, &stream));
         CHECK_OK(gcx_stream_destroy(stream));
-        // The lease keeps the reservation.
-        give_back(reservation);
+        // The lease keeps the reservation owned.
+        release(reservation);
         CHECK_EQ(held_sms(listed()), 32U);
         CHECK_EQ(sms_in_reservation(a), 32U);
         CHECK_OK(gcx_lease_release(a));
@@ -233,8 +233,8 @@ void test_leases() {
     CHECK(folder.files().empty());
 }
 
-// Every driver call made to fail in turn: an error, and nothing held.
-void test_driver_calls() {
+// Each driver call fails in turn: the caller gets an error and nothing stays reserved.
+void driver_call_failed_leaves_nothing_reserved() {
     const Folder folder;
     for (const char* spec : {"h100@12.4", "h100@13.0", "h100@13.5"}) {
         for (uint64_t nth = 1; nth < 12; nth++) {
@@ -243,7 +243,7 @@ void test_driver_calls() {
                 gcx_reservation reservation = nullptr;
                 gcx_resource resource{};
                 gcx_lease lease = nullptr;
-                const gcx_result result = take(24, {}, &reservation);
+                const gcx_result result = try_reserve(24, {}, &reservation);
                 CHECK(result == GCX_SUCCESS ? reservation != nullptr : reservation == nullptr);
                 CHECK_EQ(listed().size(), reservation == nullptr ? 0U : 1U);
                 if (reservation == nullptr)
@@ -251,7 +251,7 @@ void test_driver_calls() {
                 gcx_reservation_get_resource(reservation, &resource);
                 if (gcx_reservation_acquire_lease(reservation, 8, nullptr, &lease) == GCX_SUCCESS)
                     gcx_lease_release(lease);
-                give_back(reservation);
+                release(reservation);
                 CHECK(listed().empty());
             });
         }
@@ -262,11 +262,11 @@ void test_driver_calls() {
 } // namespace
 
 int main() {
-    test_devices();
-    test_families();
-    test_mps();
-    test_percentages();
-    test_leases();
-    test_driver_calls();
+    devices_are_identified_by_uuid();
+    families_overlap_only_where_known();
+    mps_state_is_recorded();
+    mps_percentage_reserves_whole_device();
+    leases_in_reservation_stay_within();
+    driver_call_failed_leaves_nothing_reserved();
     return check::summary("reservation devices");
 }

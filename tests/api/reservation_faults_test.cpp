@@ -1,5 +1,5 @@
-// Every call of the operating system that reservations make, made to fail in turn: an error or what
-// was asked, no SMs that two have, nothing held and nothing left afterwards.
+// Each system call of reservations fails in turn: the caller gets an error or the SMs, no SM has
+// two owners, and nothing stays reserved or on the disk afterwards.
 #include "reservations.hpp"
 #include "system_calls.hpp"
 
@@ -14,7 +14,7 @@ using publish::Folder;
 
 namespace {
 
-// The call that fails, counted from when it was ordered; 0: none.
+// The number of calls until one fails; 0: none fails.
 int left = 0;
 int error = 0;
 int failed_calls = 0;
@@ -36,17 +36,17 @@ void order(int nth, int with) {
     error = with;
 }
 
-// One that takes beside another's, waits in vain, joins, lists, and gives all back.
+// Reserves next to another process, times out waiting, joins, lists and releases.
 void use_reservations(gcx_reservation other) {
     gcx_reservation reservation = nullptr;
     gcx_reservation joined = nullptr;
     uint32_t count = 0;
     gcx_live_reservation found[8];
-    const gcx_result taken = take(64, {.name = "own"}, &reservation);
-    CHECK(taken == GCX_SUCCESS ? reservation != nullptr : reservation == nullptr);
-    const gcx_result in_vain = take(132, {.timeout_ms = 2}, &joined);
-    CHECK(in_vain == GCX_ERROR_ALREADY_ACQUIRED || in_vain == GCX_ERROR_OPERATING_SYSTEM ||
-          in_vain == GCX_ERROR_NOT_PERMITTED);
+    const gcx_result result = try_reserve(64, {.name = "own"}, &reservation);
+    CHECK(result == GCX_SUCCESS ? reservation != nullptr : reservation == nullptr);
+    const gcx_result timed_out = try_reserve(132, {.timeout_ms = 2}, &joined);
+    CHECK(timed_out == GCX_ERROR_ALREADY_ACQUIRED || timed_out == GCX_ERROR_OPERATING_SYSTEM ||
+          timed_out == GCX_ERROR_NOT_PERMITTED);
     gcx_reservation_list(nullptr, found, 8, &count);
     if (reservation != nullptr &&
         gcx_reservation_join(token_of(reservation).c_str(), &joined) == GCX_SUCCESS) {
@@ -60,10 +60,10 @@ void use_reservations(gcx_reservation other) {
     }
 }
 
-void test_calls_of_the_system() {
+void system_call_failed_leaves_nothing_reserved() {
     const Folder folder;
     on_machine("h100@13.0", [&] {
-        const gcx_reservation other = taken(24, {.name = "other"});
+        const gcx_reservation other = reserve(24, {.name = "other"});
         for (const int with : {EIO, ENOSPC, EACCES, ENOLCK, EMFILE}) {
             int nth = 1;
             for (int before = -1; before != failed_calls; nth++) {
@@ -71,7 +71,7 @@ void test_calls_of_the_system() {
                 order(nth, with);
                 use_reservations(other);
                 order(0, 0);
-                // As before, and what could not be removed is by who comes next.
+                // The state is as before, and the next process has removed what was left.
                 CHECK_EQ(listed().size(), 1U);
                 CHECK_EQ(std::distance(std::filesystem::directory_iterator(folder.inner()),
                                        std::filesystem::directory_iterator()),
@@ -79,7 +79,7 @@ void test_calls_of_the_system() {
             }
             CHECK(nth > 40);
         }
-        give_back(other);
+        release(other);
         CHECK(listed().empty());
     });
 }
@@ -87,6 +87,6 @@ void test_calls_of_the_system() {
 } // namespace
 
 int main() {
-    test_calls_of_the_system();
+    system_call_failed_leaves_nothing_reserved();
     return check::summary("reservation faults");
 }

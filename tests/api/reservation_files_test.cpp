@@ -1,5 +1,4 @@
-// The files of reservations: what lies in a folder and is not to be believed, folders that can't be
-// used, shortages.
+// The files of reservations: invalid files, unusable folders, and exhausted resources.
 #include "reservations.hpp"
 
 #include <fcntl.h>
@@ -26,8 +25,8 @@ namespace {
 
 constexpr const char* kH100 = "h100@13.0";
 
-// A file that somebody keeps alive. It comes under its name by then: before that anybody who looks
-// removes it.
+// A file that is owned. It is renamed to its name once it is: a file without an owner would be
+// removed.
 class Kept {
   public:
     explicit Kept(const fs::path& path, const std::string& bytes = "")
@@ -52,7 +51,7 @@ class Kept {
     int file_;
 };
 
-// A name of device 0's files that nobody has.
+// Returns an unused name of a file of device 0.
 std::string free_name(const std::string& token) {
     std::string name = fs::path(token).filename();
     name.replace(name.size() - 16, 16, "0123456789abcdef");
@@ -64,8 +63,9 @@ std::string bytes_of(const fs::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What is alive and can't be believed: nobody takes anything beside it, and lists leave it out.
-void check_disbelieved(const fs::path& path, const std::string& bytes, const std::string& why) {
+// Checks that no SMs are reserved next to an invalid file with an owner, and that lists skip it.
+void check_refused_as_invalid(const fs::path& path, const std::string& bytes,
+                              const std::string& why) {
     const Kept kept(path, bytes);
     gcx_reservation reservation = nullptr;
     publish::warnings.clear();
@@ -74,67 +74,69 @@ void check_disbelieved(const fs::path& path, const std::string& bytes, const std
         std::any_of(publish::warnings.begin(), publish::warnings.end(),
                     [&](const std::string& text) { return text.find(why) != text.npos; });
     CHECK(warned);
-    CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+    CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
     CHECK(message_has(path.filename()));
     CHECK(message_has(why));
     CHECK_EQ(gcx_reservation_join(path.c_str(), &reservation), GCX_ERROR_OPERATING_SYSTEM);
 }
 
-void test_what_lies_there() {
+void invalid_files_are_skipped_or_refused() {
     const Folder folder;
     on_machine(kH100, [&] {
         CHECK_OK(gcx_log_set_callback(GCX_LOG_WARNING, publish::note_warning, nullptr));
-        const gcx_reservation own = taken(24);
+        const gcx_reservation own = reserve(24);
         const std::string token = token_of(own);
         const std::string right = bytes_of(token);
         const fs::path path = folder.inner() / free_name(token);
-        check_disbelieved(path, right, "it was renamed or copied");
-        check_disbelieved(path, "", "it has less");
-        check_disbelieved(path, right + "x", "it has more");
-        check_disbelieved(path, std::string(right.size(), '\0'), "it is no reservation of gcx");
+        check_refused_as_invalid(path, right, "it was renamed or copied");
+        check_refused_as_invalid(path, "", "it has less");
+        check_refused_as_invalid(path, right + "x", "it has more");
+        check_refused_as_invalid(path, std::string(right.size(), '\0'),
+                                 "it is no reservation of gcx");
         std::string damaged = right;
         damaged[200] ^= 1;
-        check_disbelieved(path, damaged, "its sum is wrong");
+        check_refused_as_invalid(path, damaged, "checksum mismatch");
         damaged = right;
         damaged[16] = 9;
-        check_disbelieved(path, damaged, "its layout is 9");
-        // What no reservation can be is in nobody's way.
+        check_refused_as_invalid(path, damaged, "its layout is 9");
+        // Entries that can't be reservations are ignored.
         CHECK_EQ(mkfifo(path.c_str(), 0600), 0);
-        give_back(taken(8));
+        release(reserve(8));
         unlink(path.c_str());
         CHECK_EQ(symlink("/etc/passwd", path.c_str()), 0);
-        give_back(taken(8));
+        release(reserve(8));
         unlink(path.c_str());
         CHECK_EQ(mkdir(path.c_str(), 0700), 0);
-        give_back(taken(8));
+        release(reserve(8));
         rmdir(path.c_str());
-        // What nobody keeps alive is removed, whatever it says.
+        // Files without an owner are removed, whatever their content.
         std::ofstream(path) << right;
         std::ofstream(folder.inner() / "reservation-0")
             << "no name of a reservation, and left alone";
-        give_back(taken(8));
+        release(reserve(8));
         CHECK(!fs::exists(path));
         CHECK(fs::exists(folder.inner() / "reservation-0"));
         fs::remove(folder.inner() / "reservation-0");
-        // Who removes a live reservation's file is seen by the holder, at least.
+        // The owner sees that its file was removed.
         CHECK_EQ(info_of(own).lost, 0);
         fs::remove(token);
         CHECK_EQ(info_of(own).lost, 1);
-        give_back(own);
+        release(own);
     });
     CHECK(folder.files().empty());
 }
 
-// Those who wait are told, too.
-void test_a_wait_among_ruins() {
+// Waiting requests report invalid files too.
+void waiter_reports_invalid_files() {
     const Folder folder;
     on_machine(kH100, [&] {
-        const gcx_reservation all = taken(GCX_REST);
+        const gcx_reservation all = reserve(GCX_REST);
         std::string token = token_of(all);
         for (const bool removed : {false, true}) {
             std::thread waiter([] {
                 gcx_reservation reservation = nullptr;
-                CHECK_EQ(take(8, {.timeout_ms = 20'000}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+                CHECK_EQ(try_reserve(8, {.timeout_ms = 20'000}, &reservation),
+                         GCX_ERROR_OPERATING_SYSTEM);
             });
             while (listed().size() != 2)
                 std::this_thread::yield();
@@ -145,20 +147,20 @@ void test_a_wait_among_ruins() {
             }
             waiter.join();
         }
-        give_back(all);
+        release(all);
     });
     CHECK(folder.files().empty());
 }
 
 void refused(const char* path, gcx_result expected, const char* why) {
     gcx_reservation reservation = nullptr;
-    CHECK_EQ(take(8, {.folder = path}, &reservation), expected);
+    CHECK_EQ(try_reserve(8, {.folder = path}, &reservation), expected);
     CHECK(message_has(why));
     uint32_t count = 0;
     CHECK_EQ(gcx_reservation_list(path, nullptr, 0, &count), expected);
 }
 
-void test_folders() {
+void unusable_folder_is_refused() {
     const Folder folder;
     on_machine(kH100, [&] {
         const std::string path = folder.path() / "group";
@@ -169,8 +171,8 @@ void test_folders() {
             const char* why; // null: good
         };
         const Mode modes[] = {{0700, nullptr},    {02770, nullptr},
-                              {03770, nullptr},   {0755, "anybody may enter"},
-                              {02777, "anybody"}, {0770, "2770 or 3770"},
+                              {03770, nullptr},   {0755, "all users can enter"},
+                              {02777, "all users"}, {0770, "2770 or 3770"},
                               {0750, "2770"},     {02750, "2770"}};
         for (const auto& [mode, why] : modes) {
             CHECK_EQ(chmod(path.c_str(), mode), 0);
@@ -178,7 +180,7 @@ void test_folders() {
                 refused(path.c_str(), GCX_ERROR_NOT_PERMITTED, why);
                 continue;
             }
-            const gcx_reservation reservation = taken(24, {.folder = path.c_str()});
+            const gcx_reservation reservation = reserve(24, {.folder = path.c_str()});
             struct stat info{};
             CHECK_EQ(stat(token_of(reservation).c_str(), &info), 0);
             CHECK_EQ(info.st_mode & 07777, mode == 0700 ? 01600U : 01640U);
@@ -186,16 +188,16 @@ void test_folders() {
             CHECK(listed().empty()); // another folder, another agreement
             setenv("GCX_RESERVATION_DIR", (path + "//").c_str(), 1);
             CHECK_EQ(listed().size(), 1U);
-            give_back(taken(108));
+            release(reserve(108));
             setenv("GCX_RESERVATION_DIR", folder.inner().c_str(), 1);
-            give_back(reservation);
+            release(reservation);
             CHECK(fs::is_empty(path));
         }
         refused("/etc/passwd", GCX_ERROR_OPERATING_SYSTEM, "can't open the folder");
         if (geteuid() == 0) { // another user's
             CHECK_EQ(chmod(path.c_str(), 0700), 0);
             CHECK_EQ(chown(path.c_str(), 4711, 4711), 0);
-            refused(path.c_str(), GCX_ERROR_NOT_PERMITTED, "belongs to user 4711");
+            refused(path.c_str(), GCX_ERROR_NOT_PERMITTED, "is private to user 4711");
             CHECK_EQ(chmod(path.c_str(), 02770), 0);
             CHECK_EQ(chmod(folder.path().c_str(), 0755), 0);
             Other stranger([&](Other&) {
@@ -211,8 +213,8 @@ void test_folders() {
     });
 }
 
-// A group's folder: members of it see and respect each other, whoever they are.
-void test_groups() {
+// In a group's folder, all members see each other's reservations.
+void group_members_respect_each_other() {
     if (geteuid() != 0)
         return;
     const Folder folder;
@@ -230,7 +232,7 @@ void test_groups() {
     };
     Other first([&](Other& self) {
         become(1001);
-        taken(24);
+        reserve(24);
         self.point();
     });
     first.arrived();
@@ -239,15 +241,16 @@ void test_groups() {
         const auto found = listed();
         CHECK_EQ(found.size(), 1U);
         CHECK_EQ(found.at(0).user, 1001U);
-        const gcx_reservation rest = taken(GCX_REST);
+        const gcx_reservation rest = reserve(GCX_REST);
         CHECK_EQ(info_of(rest).sm_count, 108U);
         gcx_reservation reservation = nullptr;
-        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         self.point(); // until the first one was killed
-        // What the dead left can't be removed in a folder with the sticky bit; it holds nothing.
-        CHECK_OK(take(24, {}, &reservation));
-        give_back(reservation);
-        give_back(rest);
+        // In a folder with the sticky bit, dead files of others can't be removed. They reserve
+        // nothing.
+        CHECK_OK(try_reserve(24, {}, &reservation));
+        release(reservation);
+        release(rest);
         CHECK(listed().empty());
     });
     second.arrived();
@@ -259,12 +262,12 @@ void test_groups() {
     CHECK(fs::is_empty(path));
 }
 
-void test_shortages() {
+void resource_exhausted_is_reported() {
     const Folder folder;
     on_machine(kH100, [&] {
-        const gcx_reservation own = taken(8);
+        const gcx_reservation own = reserve(8);
         gcx_reservation reservation = nullptr;
-        // No descriptors, a limit on files.
+        // No descriptors are left, or files are limited in size.
         rlimit before{};
         CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
         int last = 0;
@@ -275,43 +278,43 @@ void test_shortages() {
         for (int room = 0; room < 4; room++) {
             const rlimit few{static_cast<rlim_t>(last + room), before.rlim_max};
             CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-            const gcx_result result = take(8, {}, &reservation);
+            const gcx_result result = try_reserve(8, {}, &reservation);
             CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
             CHECK(result == GCX_SUCCESS || result == GCX_ERROR_OPERATING_SYSTEM);
             if (result == GCX_SUCCESS)
-                give_back(reservation);
+                release(reservation);
             else
                 CHECK(message_has("Too many open files") && !message_has("remove the file"));
         }
         CHECK_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
         const rlimit small{100, before.rlim_max};
         CHECK_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
         CHECK_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-        // Somebody who keeps the folder locked, as who is stopped in the middle of a change.
+        // Another process keeps the folder locked, as if it was stopped in the middle of a change.
         const int locked = open(folder.inner().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         CHECK_EQ(flock(locked, LOCK_EX), 0);
-        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
         CHECK(message_has("locked for"));
-        // Who gives up while he waits for the lock has nothing.
+        // A request that is cancelled while it waits for the lock gets nothing.
         gcx_cancel cancel = nullptr;
         CHECK_OK(gcx_cancel_create(&cancel));
         std::thread later([&] {
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
             CHECK_OK(gcx_cancel_signal(cancel));
         });
-        CHECK_EQ(take(8, {.timeout_ms = 1000, .cancel = cancel}, &reservation),
+        CHECK_EQ(try_reserve(8, {.timeout_ms = 1000, .cancel = cancel}, &reservation),
                  GCX_ERROR_NOT_PERMITTED);
         later.join();
         CHECK_OK(gcx_cancel_destroy(cancel));
         CHECK_EQ(listed().size(), 1U); // seen all the same
-        give_back(own);                // and given back
+        release(own);                  // and given back
         CHECK(listed().empty());
         close(locked);
         CHECK(listed().empty());
         CHECK(folder.files().empty());
     });
-    // A full disk and a read-only one, where this user may mount one.
+    // A full disk and a read-only one, if this user may mount them.
     in_child("disks", [&] {
         const bool may =
             unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
@@ -320,21 +323,21 @@ void test_shortages() {
         if (!may)
             return;
         publish::open_machine(kH100);
-        const gcx_reservation own = taken(8);
+        const gcx_reservation own = reserve(8);
         gcx_reservation reservation = nullptr;
         std::ofstream filler(folder.inner() / "filler");
         filler << std::string(64 << 10, 'x') << std::flush;
-        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
         CHECK(message_has("can't make a file"));
         CHECK_EQ(listed().size(), 1U);
         CHECK_EQ(mount("none", folder.inner().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr),
                  filler.is_open() ? -1 : 0); // a file is open for writing
         filler.close();
         fs::remove(folder.inner() / "filler");
-        give_back(own);
+        release(own);
         CHECK_EQ(mount("none", folder.inner().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr),
                  0);
-        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
+        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_OPERATING_SYSTEM);
         CHECK(listed().empty());
     });
 }
@@ -342,10 +345,10 @@ void test_shortages() {
 } // namespace
 
 int main() {
-    test_what_lies_there();
-    test_a_wait_among_ruins();
-    test_folders();
-    test_groups();
-    test_shortages();
+    invalid_files_are_skipped_or_refused();
+    waiter_reports_invalid_files();
+    unusable_folder_is_refused();
+    group_members_respect_each_other();
+    resource_exhausted_is_reported();
     return check::summary("reservation files");
 }

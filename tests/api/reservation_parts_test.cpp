@@ -1,5 +1,5 @@
-// Reservations that are parts of another one: of processes inside gcx exec, whose plan names the
-// reservation around them.
+// Reservations that divide another one: those of processes inside gcx exec, whose plan names the
+// reservation to divide.
 #include "reservations.hpp"
 
 #include <signal.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kH100[] = "h100@13.0";
 
-// What processes of the test tell each other.
+// Memory that the processes of the test share.
 struct Board {
     char tokens[8][GCX_MAX_RESERVATION_TOKEN];
     uint64_t ids[8];
@@ -69,7 +69,7 @@ void until_waiting(uint32_t count) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// What gcx exec tells its command about a reservation.
+// Returns the plan that gcx exec passes to its command for a reservation.
 std::string plan_of(const char* token, uint64_t id) {
     const gcx_live_reservation reservation = live(id);
     std::string text = "gcx-exec-1 driver=/x shim=/x device=";
@@ -91,33 +91,33 @@ std::string plan_of(const char* token, uint64_t id) {
     return text + " token=" + token;
 }
 
-// Opens the machine as the gcx exec in a partition does.
+// Opens the driver as gcx exec inside a partition does.
 void open_inside(const Shared& shared, std::size_t slot) {
     setenv("GCX_EXEC_PLAN", plan_of(shared->tokens[slot], shared->ids[slot]).c_str(), 1);
     setenv("GCX_SIM", kH100, 1);
     CHECK_OK(gcx_driver_open(("/./." + std::string(std::getenv("GCX_SIM_LIBRARY"))).c_str()));
 }
 
-// A process with a reservation of so many SMs, until next().
+// A process that has a reservation until next() is called.
 Other outer(const Shared& shared, uint32_t sm_count) {
     return Other([&](Other& other) {
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        const gcx_reservation reservation = taken(sm_count, {.name = "outer"});
+        const gcx_reservation reservation = reserve(sm_count, {.name = "outer"});
         shared.note(0, reservation);
         other.point();
-        give_back(reservation);
+        release(reservation);
     });
 }
 
-// A process inside the reservation of a slot, with a part of it, which goes into another slot.
+// A process that divides the reservation of one slot and stores its part in another slot.
 Other part(const Shared& shared, std::size_t around, std::size_t slot, uint32_t sm_count,
            const Wanted& wanted = {}) {
     return Other([&, wanted](Other& other) {
         open_inside(shared, around);
-        const gcx_reservation reservation = taken(sm_count, wanted);
+        const gcx_reservation reservation = reserve(sm_count, wanted);
         shared.note(slot, reservation);
         other.point();
-        give_back(reservation);
+        release(reservation);
     });
 }
 
@@ -143,19 +143,19 @@ void parts_are_disjoint_and_within() {
     in_child("a third", [&] {
         open_inside(shared, 0);
         gcx_reservation reservation = nullptr;
-        CHECK_EQ(take(16, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_EQ(try_reserve(16, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         CHECK(message_has("the reservation \"outer\" of device 0 has 48 SMs; "));
         CHECK(message_has("; \"a\" of process"));
         CHECK(!message_has("\"outer\" of process"));
-        CHECK_EQ(take(56, {}, &reservation), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK_EQ(try_reserve(56, {}, &reservation), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         CHECK(message_has("has 48 SMs"));
-        CHECK_EQ(take(8, {.family = GCX_SM_FAMILY_FINE}, &reservation),
+        CHECK_EQ(try_reserve(8, {.family = GCX_SM_FAMILY_FINE}, &reservation),
                  GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
-        CHECK_EQ(take(8, {.folder = "/tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
-        reservation = taken(GCX_REST);
+        CHECK_EQ(try_reserve(8, {.folder = "/tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
+        reservation = reserve(GCX_REST);
         CHECK_EQ(info_of(reservation).sm_count, 8U);
         CHECK_EQ(listed().size(), 4U);
-        give_back(reservation);
+        release(reservation);
     });
     finish(a);
     finish(b);
@@ -163,7 +163,7 @@ void parts_are_disjoint_and_within() {
     CHECK(folder.files().empty());
 }
 
-// Whether it has parts or not, a reservation is taken from the others as a whole.
+// Other processes can use no SM of a reservation, whether it has parts or not.
 void parent_with_parts_is_reserved_as_a_whole() {
     const Folder folder;
     const Shared shared;
@@ -173,13 +173,13 @@ void parent_with_parts_is_reserved_as_a_whole() {
         in_child("outside", [] {
             CHECK_OK(gcx_driver_open("sim:h100@13.0"));
             gcx_reservation reservation = nullptr;
-            CHECK_EQ(take(92, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_EQ(try_reserve(92, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
             CHECK(message_has("device 0 has 132 SMs; \"outer\" of process"));
             CHECK(!message_has("\"part\""));
-            reservation = taken(GCX_REST);
+            reservation = reserve(GCX_REST);
             CHECK_EQ(info_of(reservation).sm_count, 84U);
             static_cast<void>(listed());
-            give_back(reservation);
+            release(reservation);
         });
         if (round == 0) {
             Other inner = part(shared, 0, 1, 8, {.name = "part"});
@@ -187,7 +187,7 @@ void parent_with_parts_is_reserved_as_a_whole() {
             in_child("outside, beside a part", [] {
                 CHECK_OK(gcx_driver_open("sim:h100@13.0"));
                 gcx_reservation reservation = nullptr;
-                CHECK_EQ(take(92, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+                CHECK_EQ(try_reserve(92, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
                 CHECK(!message_has("\"part\""));
             });
             finish(inner);
@@ -197,7 +197,7 @@ void parent_with_parts_is_reserved_as_a_whole() {
     CHECK(folder.files().empty());
 }
 
-// Each reservation has a queue of its own.
+// Each reservation has a separate queue.
 void waiting_part_is_served_when_a_sibling_ends() {
     const Folder folder;
     const Shared shared;
@@ -205,9 +205,9 @@ void waiting_part_is_served_when_a_sibling_ends() {
     owner.arrived();
     Other outside([&](Other& other) {
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        const gcx_reservation reservation = taken(100, {.timeout_ms = 60'000});
+        const gcx_reservation reservation = reserve(100, {.timeout_ms = 60'000});
         other.point();
-        give_back(reservation);
+        release(reservation);
     });
     until_waiting(1);
     Other sibling = part(shared, 0, 1, 32);
@@ -217,7 +217,7 @@ void waiting_part_is_served_when_a_sibling_ends() {
     in_child("one that came later", [&] {
         open_inside(shared, 0);
         gcx_reservation reservation = nullptr;
-        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         CHECK(message_has("1 waits, the first"));
     });
     sibling.kill(SIGKILL);
@@ -238,14 +238,14 @@ void waits_in_a_part_end_by_timeout_and_cancel() {
     owner.arrived();
     in_child("inside", [&] {
         open_inside(shared, 0);
-        const gcx_reservation all = taken(GCX_REST);
+        const gcx_reservation all = reserve(GCX_REST);
         CHECK_EQ(info_of(all).sm_count, 24U);
         gcx_reservation reservation = nullptr;
-        CHECK_EQ(take(8, {.timeout_ms = 50}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_EQ(try_reserve(8, {.timeout_ms = 50}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         gcx_cancel cancel = nullptr;
         CHECK_OK(gcx_cancel_create(&cancel));
         std::thread waiter([&] {
-            CHECK_EQ(take(8, {.timeout_ms = 60'000, .cancel = cancel}, &reservation),
+            CHECK_EQ(try_reserve(8, {.timeout_ms = 60'000, .cancel = cancel}, &reservation),
                      GCX_ERROR_NOT_PERMITTED);
         });
         until_waiting(1);
@@ -253,14 +253,14 @@ void waits_in_a_part_end_by_timeout_and_cancel() {
         waiter.join();
         CHECK_OK(gcx_cancel_destroy(cancel));
         CHECK_EQ(listed().size(), 2U);
-        give_back(all);
-        give_back(taken(24));
+        release(all);
+        release(reserve(24));
     });
     finish(owner);
     CHECK(folder.files().empty());
 }
 
-// A part keeps its parent while the process lives that reserved it.
+// A part keeps its parent owned as long as its process exists.
 void part_keeps_its_parent() {
     const Folder folder;
     const Shared shared;
@@ -271,12 +271,12 @@ void part_keeps_its_parent() {
     owner.kill(SIGKILL);
     CHECK_EQ(held_sms(listed()), 48U);
     finish(inner);
-    on_machine(kH100, [] { give_back(taken(GCX_REST)); });
+    on_machine(kH100, [] { release(reserve(GCX_REST)); });
     CHECK(folder.files().empty());
 }
 
-// A program that was started in a part has the part alone; nobody has its SMs when the rest of the
-// parent is free.
+// A program that was started in a part owns only the part. Its SMs stay reserved when the rest of
+// the parent is free.
 void part_without_its_parent_counts_by_itself() {
     const Folder folder;
     const Shared shared;
@@ -284,7 +284,7 @@ void part_without_its_parent_counts_by_itself() {
     owner.arrived();
     Other starter([&](Other& other) {
         open_inside(shared, 0);
-        const gcx_reservation reservation = taken(24, {.flags = GCX_RESERVATION_INHERIT});
+        const gcx_reservation reservation = reserve(24, {.flags = GCX_RESERVATION_INHERIT});
         shared.note(1, reservation);
         const pid_t starting = getpid();
         const pid_t started = fork(); // it has the part's descriptor, and not the parent's
@@ -300,34 +300,34 @@ void part_without_its_parent_counts_by_itself() {
     finish(owner);
     in_child("outside", [&] {
         CHECK_OK(gcx_driver_open("sim:h100@13.0"));
-        const gcx_reservation reservation = taken(GCX_REST);
+        const gcx_reservation reservation = reserve(GCX_REST);
         CHECK_EQ(info_of(reservation).sm_count, 108U);
         CHECK_EQ(listed().size(), 2U);
         gcx_reservation more = nullptr;
-        CHECK_EQ(take(8, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
-        give_back(reservation);
+        CHECK_EQ(try_reserve(8, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        release(reservation);
     });
     in_child("inside what has ended", [&] {
-        // As a process that was started in the parent before it ended.
+        // This process was started in the parent before the parent ended.
         setenv("GCX_EXEC_PLAN", plan_of(shared->tokens[0], shared->ids[1]).c_str(), 1);
         setenv("GCX_SIM", kH100, 1);
         CHECK_OK(gcx_driver_open(("/./." + std::string(std::getenv("GCX_SIM_LIBRARY"))).c_str()));
         gcx_reservation reservation = nullptr;
-        CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_NOT_FOUND);
+        CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_NOT_FOUND);
         CHECK(message_has("has ended"));
     });
     in_child("inside the part", [&] {
         open_inside(shared, 1);
-        gcx_reservation reservation = taken(16);
+        gcx_reservation reservation = reserve(16);
         CHECK_EQ(listed().size(), 2U);
         gcx_reservation more = nullptr;
-        CHECK_EQ(take(16, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
-        give_back(reservation);
+        CHECK_EQ(try_reserve(16, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        release(reservation);
     });
     starter.next();
     starter.ended();
-    // What it started may be ending still.
-    on_machine(kH100, [] { give_back(taken(132, {.timeout_ms = 60'000})); });
+    // The programs that it started may still be ending.
+    on_machine(kH100, [] { release(reserve(132, {.timeout_ms = 60'000})); });
     CHECK(folder.files().empty());
 }
 
@@ -352,22 +352,22 @@ void three_levels_are_disjoint() {
         in_child("nothing is free", [&] {
             open_inside(shared, slot);
             gcx_reservation reservation = nullptr;
-            CHECK_EQ(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_EQ(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         });
     }
-    // What the one in the middle leaves stays its parts' until they end.
+    // SMs of the released middle reservation stay with its parts until these end.
     middle.kill(SIGKILL);
     inner.kill(SIGKILL);
     in_child("inside the outermost", [&] {
         open_inside(shared, 0);
         gcx_reservation reservation = nullptr;
-        CHECK_EQ(take(8, {}, &reservation),
+        CHECK_EQ(try_reserve(8, {}, &reservation),
                  GCX_ERROR_ALREADY_ACQUIRED); // the parts keep the middle
     });
     finish(beside);
     in_child("inside the outermost", [&] {
         open_inside(shared, 0);
-        give_back(taken(40));
+        release(reserve(40));
     });
     finish(uncle);
     finish(owner);

@@ -1,6 +1,6 @@
-// A process that takes a reservation, waits for one, joins and gives back, at each of its calls of
-// the operating system: it is stopped there, and nobody who takes meanwhile gets what it has; or it
-// is killed there, and nothing is held, nothing left, and nobody in the way of the others.
+// A process that reserves, waits, joins and releases is interrupted at each of its system calls. If
+// it is stopped there, no other process gets its SMs. If it is killed there, nothing stays reserved
+// or on the disk, and no other process is blocked.
 #include "reservations.hpp"
 #include "system_calls.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kGivenBackAt = 30; // calls, those of a wait among them
 
-// Where it happens, and who it happens to.
+// The folder and the process.
 struct Scene {
     std::string folder;
     bool of_group; // the two are of different users
@@ -38,7 +38,7 @@ void become(const Scene& scene, uid_t user) {
     CHECK_EQ(setuid(user), 0);
 }
 
-// What is done at each call; in a process of its own, that does what is ordered in shared memory.
+// What happens at each call. A separate process does it, by order through shared memory.
 enum class Act : uint8_t { take_all, give_all, take_beside, find_nothing };
 struct Shared {
     Act act;
@@ -73,21 +73,21 @@ class Neighbour {
     }
 
     static void act(const Scene& scene, Act what, gcx_reservation& own) {
-        // Who is stopped in the middle of a change keeps everybody from another one.
+        // A process that is stopped in the middle of a change blocks all other changes.
         if (what == Act::take_beside && is_locked(scene.folder))
             return;
         if (own != nullptr)
-            give_back(std::exchange(own, nullptr));
+            release(std::exchange(own, nullptr));
         if (what == Act::take_all)
-            own = taken(132);
+            own = reserve(132);
         if (what == Act::take_beside) {
-            const gcx_result result = take(scene.beside, {}, &own);
+            const gcx_result result = try_reserve(scene.beside, {}, &own);
             CHECK(result == GCX_SUCCESS || result == GCX_ERROR_ALREADY_ACQUIRED);
             listed(); // checks that no two have an atom in common
         }
         if (what == Act::find_nothing) {
             CHECK(listed().empty());
-            give_back(taken(132));
+            release(reserve(132));
             CHECK(publish::fs::is_empty(scene.folder));
         }
         if (check::failed != 0)
@@ -97,7 +97,7 @@ class Neighbour {
     Other process_;
 };
 
-// In the process that uses reservations: what happens before its next call.
+// Runs in the process that uses reservations, before each of its calls.
 enum class AtCall : uint8_t { nothing, stop, die };
 AtCall at_call = AtCall::nothing;
 int calls_made = 0;
@@ -107,16 +107,16 @@ bool given_back = false;
 
 void use_reservations(const Scene& scene) {
     gcx_reservation reservation = nullptr;
-    const gcx_result result =
-        take(24, {.name = "user", .timeout_ms = scene.waits ? GCX_FOREVER : 0}, &reservation);
+    const gcx_result result = try_reserve(
+        24, {.name = "user", .timeout_ms = scene.waits ? GCX_FOREVER : 0}, &reservation);
     CHECK(result == GCX_SUCCESS || (result == GCX_ERROR_ALREADY_ACQUIRED && !scene.waits));
     if (result != GCX_SUCCESS)
         return;
     gcx_reservation joined = nullptr;
     CHECK_OK(gcx_reservation_join(token_of(reservation).c_str(), &joined));
-    give_back(reservation);
+    release(reservation);
     CHECK(held_sms(listed()) >= 24);
-    give_back(joined);
+    release(joined);
 }
 
 Other start(const Scene& scene, AtCall what, int call) {
@@ -135,8 +135,8 @@ Other start(const Scene& scene, AtCall what, int call) {
     });
 }
 
-// Stopped before each of its calls, where another one takes.
-void test_stopped(const Scene& scene) {
+// Stops the process before each of its calls, and reserves in another one.
+void process_stopped_keeps_its_sms(const Scene& scene) {
     Neighbour neighbour(scene);
     if (scene.waits)
         neighbour.act(Act::take_all);
@@ -156,8 +156,8 @@ void test_stopped(const Scene& scene) {
     neighbour.act(Act::find_nothing);
 }
 
-// Killed before one of its calls, each in turn.
-void test_killed(const Scene& scene) {
+// Kills the process before one of its calls, each in turn.
+void process_killed_leaves_nothing_reserved(const Scene& scene) {
     Neighbour neighbour(scene);
     const int step = check::slow_alone ? 4 : 1; // each is a process
     int call = 0;
@@ -187,13 +187,13 @@ void test_in(const Folder& folder, bool of_group) {
     publish::fs::create_directory(scene.folder);
     CHECK_EQ(chown(scene.folder.c_str(), geteuid(), of_group ? 4711 : getegid()), 0);
     CHECK_EQ(chmod(scene.folder.c_str(), of_group ? 02770 : 0700), 0);
-    test_stopped(scene);
-    test_killed(scene);
+    process_stopped_keeps_its_sms(scene);
+    process_killed_leaves_nothing_reserved(scene);
     scene.beside = GCX_REST;
-    test_stopped(scene);
+    process_stopped_keeps_its_sms(scene);
     scene.waits = true;
-    test_stopped(scene);
-    test_killed(scene);
+    process_stopped_keeps_its_sms(scene);
+    process_killed_leaves_nothing_reserved(scene);
 }
 
 } // namespace

@@ -1,10 +1,9 @@
-// Many processes that take reservations, wait, give back, hand over to children and are killed at
-// any moment. GCX_RESERVATION_STORM=PROCESSES:SECONDS makes it long: 200:600 is what a release
-// wants.
+// Many processes reserve, wait, release, pass reservations to children and are killed at any
+// moment. GCX_RESERVATION_STORM=PROCESSES:SECONDS sets the size: a release is tested with 200:600.
 //
-// What checks them is no part of gcx: who has an atom locks a byte for it in a file of the test's
-// own. The locks are POSIX ones, which the kernel drops as a process closes its files at its end,
-// before those of gcx, that go with the open files themselves.
+// The check does not rely on gcx: a process that has an atom locks a byte for it in a private file.
+// These are POSIX locks. At the end of a process the kernel releases them before those of gcx,
+// which belong to the open files.
 #include "reservations.hpp"
 
 #include <fcntl.h>
@@ -30,9 +29,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What all processes count, in memory that they share.
+// Counters in memory that all processes share.
 struct Sums {
-    std::atomic<uint64_t> taken;
+    std::atomic<uint64_t> reserved;
     std::atomic<uint64_t> waited;
     std::atomic<uint64_t> in_vain;
     std::atomic<uint64_t> handed_over;
@@ -44,10 +43,10 @@ Sums* sums = nullptr;
 struct Plan {
     unsigned processes = check::slow ? 8 : 24;
     std::chrono::milliseconds time{check::slow ? 1500 : 2000};
-    // So many holds have to be taken, for which it goes on a while: an emulated machine that is
-    // busy may need longer than the time above to open the driver once.
-    unsigned least = check::slow ? 5 : 20;
-    // From one kill to the next at most; a quarter of that at least.
+    // The test continues until this many reservations were acquired: a busy emulated machine may
+    // need longer than the time above to open the driver once.
+    unsigned min_reservations = check::slow ? 5 : 20;
+    // The longest time between two kills. The shortest is a quarter of it.
     unsigned pause_ms = check::slow ? 280 : 35;
 };
 
@@ -67,12 +66,12 @@ class Marks {
         if (file_ < 0)
             _exit(3);
     }
-    // Whether nobody else has any of them. All reservations of a process are marked by one of
-    // these.
+    // Returns whether no other process has any of the atoms. One object marks all reservations of a
+    // process.
     bool mark(int32_t device, const gcx_reservation_info& info, bool add) const {
         const off_t base = device * 10'000;
         bool alone = true;
-        // One of another family has the whole device, as long as nothing is mapped.
+        // A reservation of another family blocks the whole device, since nothing is mapped.
         if (info.family == GCX_SM_FAMILY_FINE)
             alone = lock(base, 1000, add ? F_RDLCK : F_UNLCK);
         const off_t first = info.family == GCX_SM_FAMILY_FINE ? base + 1000 : base;
@@ -99,7 +98,7 @@ void end_with_parent() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-// A child of this process that has the reservation from then on, after this one has given it up.
+// Passes the reservation to a child of this process.
 void hand_over(const Marks& marks, gcx_reservation reservation, int32_t device,
                const gcx_reservation_info& info) {
     const std::string token = token_of(reservation);
@@ -148,7 +147,7 @@ void one_round(const Marks& marks, std::mt19937& random) {
     wanted.family = fine ? GCX_SM_FAMILY_FINE : GCX_SM_FAMILY_NONE;
     gcx_reservation reservation = nullptr;
     const gcx_result result =
-        take(fine ? 2 + random() % 8 : counts[random() % 8], wanted, &reservation);
+        try_reserve(fine ? 2 + random() % 8 : counts[random() % 8], wanted, &reservation);
     if (result == GCX_ERROR_ALREADY_ACQUIRED) {
         sums->in_vain++;
         return;
@@ -158,7 +157,7 @@ void one_round(const Marks& marks, std::mt19937& random) {
             std::fprintf(stderr, "    refused: %s\n", gcx_last_error_message());
         return;
     }
-    sums->taken++;
+    sums->reserved++;
     sums->waited += wanted.timeout_ms != 0 ? 1 : 0;
     const gcx_reservation_info info = info_of(reservation);
     if (!marks.mark(device, info, true) || info.lost != 0)
@@ -172,7 +171,7 @@ void one_round(const Marks& marks, std::mt19937& random) {
     gcx_reservation_release(reservation);
 }
 
-// All of them together begin so many rounds a second, however many there are.
+// The number of rounds per second of all processes together.
 void pause_between_rounds(unsigned processes, std::mt19937& random) {
     std::this_thread::sleep_for(std::chrono::microseconds(random() % (processes * 10'000)));
 }
@@ -209,7 +208,7 @@ void test_storm() {
     uint64_t looks = 0;
     const auto begin = Clock::now();
     while (Clock::now() < begin + plan.time ||
-           (sums->taken <= plan.least && Clock::now() < begin + 20 * plan.time)) {
+           (sums->reserved <= plan.min_reservations && Clock::now() < begin + 20 * plan.time)) {
         const unsigned shortest = plan.pause_ms / 4;
         std::this_thread::sleep_for(
             std::chrono::milliseconds(shortest + random() % (plan.pause_ms - shortest)));
@@ -229,7 +228,7 @@ void test_storm() {
         ::kill(child, SIGKILL);
     for (const pid_t child : children)
         waitpid(child, nullptr, 0);
-    // Children of theirs that were handed a reservation end by themselves.
+    // Children that were passed a reservation end on their own.
     const auto end = Clock::now() + std::chrono::seconds(10);
     while (!listed().empty() && Clock::now() < end)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -237,21 +236,21 @@ void test_storm() {
     CHECK(folder.files().empty());
     CHECK_EQ(sums->twice.load(), 0U);
     CHECK_EQ(sums->refused.load(), 0U);
-    CHECK(sums->taken > plan.least);
+    CHECK(sums->reserved > plan.min_reservations);
     std::printf("%u processes, %llu killed, %llu looked at: %llu reservations acquired, %llu of "
                 "them with a "
                 "time-out, %llu in vain, %llu handed over; %llu atoms with two holders\n",
                 plan.processes, static_cast<unsigned long long>(killed),
                 static_cast<unsigned long long>(looks),
-                static_cast<unsigned long long>(sums->taken.load()),
+                static_cast<unsigned long long>(sums->reserved.load()),
                 static_cast<unsigned long long>(sums->waited.load()),
                 static_cast<unsigned long long>(sums->in_vain.load()),
                 static_cast<unsigned long long>(sums->handed_over.load()),
                 static_cast<unsigned long long>(sums->twice.load()));
-    // All that was left behind can be had again.
+    // All SMs can be reserved again.
     on_machine("2xh100@13.0", [] {
         for (const int32_t device : {0, 1})
-            give_back(taken(132, {.device = device}));
+            release(reserve(132, {.device = device}));
     });
 }
 

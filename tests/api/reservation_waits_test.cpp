@@ -1,5 +1,5 @@
-// Waits of reservations that end: at their timeout though another process has the folder locked,
-// and at gcx_cancel_signal though the SMs come free just then.
+// Waits that end at their timeout, even if another process has the folder locked, and by
+// gcx_cancel_signal, even if the SMs become free at the same time.
 #include "reservations.hpp"
 
 #include <fcntl.h>
@@ -21,10 +21,10 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr char kH100[] = "h100@13.0";
-// What a wait of at most half a second may take on a busy machine.
+// The longest duration of a wait of half a second on a busy machine.
 constexpr auto kPatience = 4s;
 
-// The lock of the folder, as a process has it that was stopped in the middle of a change.
+// Locks the folder, like a process that was stopped in the middle of a change.
 class Locked {
   public:
     explicit Locked(const Folder& folder)
@@ -39,7 +39,7 @@ class Locked {
     int file_;
 };
 
-// A thread that makes and removes a file in the folder all the time, as processes that publish do.
+// A thread that keeps creating and removing a file in the folder, as publishing processes do.
 class Publishing {
   public:
     explicit Publishing(const Folder& folder) : path_(folder.inner() / "published") {
@@ -64,7 +64,7 @@ class Publishing {
     std::thread thread_;
 };
 
-// Fails a check if the body takes longer than so.
+// Checks that the body takes no longer than this.
 template <class Body>
 void within(Clock::duration most, const Body& body) {
     const auto begin = Clock::now();
@@ -77,44 +77,46 @@ bool is_lock_refusal(gcx_result result) {
            message_has("locked for");
 }
 
-void lock_held_create_returns_at_timeout() {
+void folder_locked_acquire_returns_at_timeout() {
     const Folder folder;
     on_machine(kH100, [&] {
-        const gcx_reservation own = taken(8);
+        const gcx_reservation own = reserve(8);
         const std::string token = token_of(own);
         gcx_reservation reservation = nullptr;
         {
             const Locked locked(folder);
             const Publishing publishing(folder);
-            within(kPatience, [&] { CHECK(is_lock_refusal(take(8, {}, &reservation))); });
-            within(kPatience,
-                   [&] { CHECK(is_lock_refusal(take(8, {.timeout_ms = 5}, &reservation))); });
+            within(kPatience, [&] { CHECK(is_lock_refusal(try_reserve(8, {}, &reservation))); });
+            within(kPatience, [&] {
+                CHECK(is_lock_refusal(try_reserve(8, {.timeout_ms = 5}, &reservation)));
+            });
             const auto begin = Clock::now();
-            CHECK(is_lock_refusal(take(8, {.timeout_ms = 900}, &reservation)));
+            CHECK(is_lock_refusal(try_reserve(8, {.timeout_ms = 900}, &reservation)));
             CHECK(Clock::now() - begin >= 900ms);
             CHECK(Clock::now() - begin < 900ms + kPatience);
             within(5s + kPatience, [&] {
                 CHECK(is_lock_refusal(gcx_reservation_join(token.c_str(), &reservation)));
             });
             within(kPatience, [&] { CHECK_EQ(listed().size(), 1U); });
-            within(kPatience, [&] { give_back(own); });
+            within(kPatience, [&] { release(own); });
             CHECK(listed().empty());
         }
         CHECK(reservation == nullptr);
-        give_back(taken(GCX_REST));
+        release(reserve(GCX_REST));
     });
     CHECK(folder.files().empty());
 }
 
-// One that waits for SMs already, when a process is stopped in a change.
-void lock_held_waiter_returns_at_timeout() {
+// A request waits for SMs when another process is stopped in the middle of a change.
+void folder_locked_waiter_returns_at_timeout() {
     const Folder folder;
     on_machine(kH100, [&] {
-        const gcx_reservation all = taken(GCX_REST);
+        const gcx_reservation all = reserve(GCX_REST);
         gcx_reservation reservation = nullptr;
         std::thread waiter([&] {
             within(1s + kPatience, [&] {
-                CHECK_EQ(take(8, {.timeout_ms = 1000}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+                CHECK_EQ(try_reserve(8, {.timeout_ms = 1000}, &reservation),
+                         GCX_ERROR_ALREADY_ACQUIRED);
             });
         });
         while (listed().size() != 2)
@@ -122,11 +124,11 @@ void lock_held_waiter_returns_at_timeout() {
         {
             const Locked locked(folder);
             const Publishing publishing(folder);
-            give_back(all); // which it can't learn of
+            release(all); // which it can't learn of
             waiter.join();
         }
         CHECK(listed().empty());
-        give_back(taken(GCX_REST));
+        release(reserve(GCX_REST));
     });
     CHECK(folder.files().empty());
 }
@@ -141,8 +143,8 @@ struct Waiter {
         const std::size_t before = listed().size();
         CHECK_OK(gcx_cancel_create(&cancel));
         thread = std::thread([this, sm_count] {
-            result = take(sm_count, {.name = "w", .timeout_ms = GCX_FOREVER, .cancel = cancel},
-                          &reservation);
+            result = try_reserve(
+                sm_count, {.name = "w", .timeout_ms = GCX_FOREVER, .cancel = cancel}, &reservation);
         });
         while (listed().size() == before)
             std::this_thread::yield();
@@ -150,7 +152,7 @@ struct Waiter {
     void end() {
         thread.join();
         if (reservation != nullptr)
-            give_back(reservation);
+            release(reservation);
         CHECK_OK(gcx_cancel_destroy(cancel));
     }
 };
@@ -159,31 +161,31 @@ void cancel_signalled_waiter_is_never_granted() {
     const Folder folder;
     on_machine(kH100, [&] {
         for (int round = 0; round < 40; round++) {
-            const gcx_reservation all = taken(GCX_REST);
+            const gcx_reservation all = reserve(GCX_REST);
             Waiter waiter;
             CHECK_OK(gcx_cancel_signal(waiter.cancel));
             CHECK_EQ(listed().size(), 1U); // it is out of the queue
-            give_back(all);
-            const gcx_reservation next = taken(GCX_REST); // and in nobody's way
+            release(all);
+            const gcx_reservation next = reserve(GCX_REST); // and in nobody's way
             CHECK_EQ(info_of(next).sm_count, 132U);
             waiter.end();
             CHECK_EQ(waiter.result, GCX_ERROR_NOT_PERMITTED);
-            give_back(next);
+            release(next);
         }
     });
     CHECK(folder.files().empty());
 }
 
-// Whether it was granted is decided when the signal returns, and the result says the same.
-void cancel_signalled_as_sms_come_free_is_decided() {
+// When the signal returns, it is decided whether the request was granted, and the result agrees.
+void cancel_signalled_as_sms_become_free_is_decided() {
     const Folder folder;
     on_machine(kH100, [&] {
         int granted = 0;
         for (int round = 0; round < 60; round++) {
-            const gcx_reservation all = taken(GCX_REST);
+            const gcx_reservation all = reserve(GCX_REST);
             Waiter waiter;
             std::thread giver([&] {
-                give_back(all);
+                release(all);
                 std::this_thread::sleep_for(std::chrono::microseconds(round * 400));
             });
             std::this_thread::sleep_for(std::chrono::microseconds(round * 400));
@@ -196,7 +198,7 @@ void cancel_signalled_as_sms_come_free_is_decided() {
             CHECK_EQ(waiter.result, has ? GCX_SUCCESS : GCX_ERROR_NOT_PERMITTED);
             granted += has ? 1 : 0;
             if (waiter.reservation != nullptr)
-                give_back(waiter.reservation);
+                release(waiter.reservation);
             CHECK_OK(gcx_cancel_destroy(waiter.cancel));
         }
         CHECK(granted < 60);
@@ -207,7 +209,7 @@ void cancel_signalled_as_sms_come_free_is_decided() {
 void cancel_signalled_next_waiter_is_served() {
     const Folder folder;
     on_machine(kH100, [&] {
-        const gcx_reservation most = taken(72);
+        const gcx_reservation most = reserve(72);
         Waiter first(132);
         Waiter second(8);
         CHECK_OK(gcx_cancel_signal(first.cancel));
@@ -217,52 +219,53 @@ void cancel_signalled_next_waiter_is_served() {
         second.end();
         first.end();
         CHECK_EQ(first.result, GCX_ERROR_NOT_PERMITTED);
-        give_back(most);
+        release(most);
     });
     CHECK(folder.files().empty());
 }
 
-// The signal waits for no other process.
-void cancel_signalled_while_lock_held_returns() {
+// The signal does not wait for other processes.
+void cancel_signalled_while_folder_locked_returns() {
     const Folder folder;
     on_machine(kH100, [&] {
-        const gcx_reservation all = taken(GCX_REST);
+        const gcx_reservation all = reserve(GCX_REST);
         Waiter waiter;
         {
             const Locked locked(folder);
             within(kPatience, [&] { CHECK_OK(gcx_cancel_signal(waiter.cancel)); });
             CHECK_EQ(listed().size(), 1U);
-            give_back(all);
+            release(all);
         }
-        give_back(taken(GCX_REST));
+        release(reserve(GCX_REST));
         waiter.end();
         CHECK_EQ(waiter.result, GCX_ERROR_NOT_PERMITTED);
     });
     CHECK(folder.files().empty());
 }
 
-// Several waits of one cancel, those that come later among them.
+// One cancel ends several waits, including later ones.
 void cancel_signalled_ends_all_its_waits() {
     const Folder folder;
     on_machine(kH100, [&] {
-        const gcx_reservation all = taken(GCX_REST);
+        const gcx_reservation all = reserve(GCX_REST);
         gcx_cancel cancel = nullptr;
         CHECK_OK(gcx_cancel_create(&cancel));
         std::vector<std::thread> threads;
         for (int i = 0; i < 4; i++)
             threads.emplace_back([&] {
                 gcx_reservation reservation = nullptr;
-                CHECK_EQ(take(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &reservation),
-                         GCX_ERROR_NOT_PERMITTED);
+                CHECK_EQ(
+                    try_reserve(8, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &reservation),
+                    GCX_ERROR_NOT_PERMITTED);
             });
         while (listed().size() != 5)
             std::this_thread::yield();
         CHECK_OK(gcx_cancel_signal(cancel));
         CHECK_EQ(listed().size(), 1U);
         CHECK_OK(gcx_cancel_signal(cancel));
-        give_back(all);
+        release(all);
         gcx_reservation reservation = nullptr;
-        CHECK_EQ(take(8, {.cancel = cancel}, &reservation), GCX_ERROR_NOT_PERMITTED);
+        CHECK_EQ(try_reserve(8, {.cancel = cancel}, &reservation), GCX_ERROR_NOT_PERMITTED);
         for (std::thread& thread : threads)
             thread.join();
         CHECK_OK(gcx_cancel_destroy(cancel));
@@ -273,12 +276,12 @@ void cancel_signalled_ends_all_its_waits() {
 } // namespace
 
 int main() {
-    lock_held_create_returns_at_timeout();
-    lock_held_waiter_returns_at_timeout();
+    folder_locked_acquire_returns_at_timeout();
+    folder_locked_waiter_returns_at_timeout();
     cancel_signalled_waiter_is_never_granted();
-    cancel_signalled_as_sms_come_free_is_decided();
+    cancel_signalled_as_sms_become_free_is_decided();
     cancel_signalled_next_waiter_is_served();
-    cancel_signalled_while_lock_held_returns();
+    cancel_signalled_while_folder_locked_returns();
     cancel_signalled_ends_all_its_waits();
     return check::summary("waits of reservations");
 }

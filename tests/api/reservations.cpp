@@ -27,7 +27,7 @@ bool same_sms(const gcx_live_reservation& a, const gcx_live_reservation& b) {
     return common != 0;
 }
 
-// Whether one reservation is a part of the other, directly or not.
+// Returns whether one reservation is a part of the other, directly or not.
 bool is_part_of(const gcx_live_reservation& part, const gcx_live_reservation& whole,
                 const std::vector<gcx_live_reservation>& found) {
     uint64_t parent = part.parent;
@@ -58,25 +58,25 @@ bool agree(const gcx_live_reservation& a, const gcx_live_reservation& b,
 
 } // namespace
 
-gcx_result take(uint32_t sm_count, const Wanted& wanted, gcx_reservation* reservation) {
+gcx_result try_reserve(uint32_t sm_count, const Wanted& wanted, gcx_reservation* reservation) {
     gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
     params.name = wanted.name;
     params.timeout_ms = wanted.timeout_ms;
     params.family = wanted.family;
-    params.min_sm_count = wanted.least;
+    params.min_sm_count = wanted.min_sm_count;
     params.flags = wanted.flags;
     params.cancel = wanted.cancel;
     params.folder = wanted.folder;
     return gcx_reservation_acquire(wanted.device, sm_count, &params, reservation);
 }
 
-gcx_reservation taken(uint32_t sm_count, const Wanted& wanted) {
+gcx_reservation reserve(uint32_t sm_count, const Wanted& wanted) {
     gcx_reservation reservation = nullptr;
-    CHECK_OK(take(sm_count, wanted, &reservation));
+    CHECK_OK(try_reserve(sm_count, wanted, &reservation));
     return reservation;
 }
 
-void give_back(gcx_reservation reservation) {
+void release(gcx_reservation reservation) {
     CHECK_OK(gcx_reservation_release(reservation));
 }
 
@@ -87,7 +87,7 @@ gcx_reservation_info info_of(gcx_reservation reservation) {
 }
 
 std::string token_of(gcx_reservation reservation) {
-    std::string token(GCX_MAX_RESERVATION_TOKEN, 'x'); // it brings its final 0 along
+    std::string token(GCX_MAX_RESERVATION_TOKEN, 'x'); // the call writes the final 0
     CHECK_OK(gcx_reservation_get_token(reservation, token.data(), GCX_MAX_RESERVATION_TOKEN));
     const std::size_t size = token.find('\0');
     CHECK(size != std::string::npos);

@@ -1,4 +1,5 @@
-// Reservations: which SMs, by whom, who waits, who joins, and that the dead hold nothing.
+// Reservations: acquiring, waiting, joining and releasing them, also across forks and killed
+// owners.
 #include "reservations.hpp"
 
 #include <fcntl.h>
@@ -25,11 +26,11 @@ namespace {
 
 constexpr const char* kH100 = "h100@13.0";
 
-void test_on(const std::string& spec) {
+void device_reservations_are_disjoint(const std::string& spec) {
     const Folder folder;
     on_machine(spec, [] {
         const uint32_t all = sms(whole_device());
-        const gcx_reservation small = taken(8, {.name = "small"});
+        const gcx_reservation small = reserve(8, {.name = "small"});
         const gcx_reservation_info info = info_of(small);
         CHECK(info.sm_count >= 8);
         CHECK_EQ(info.device_sm_count, all);
@@ -38,48 +39,48 @@ void test_on(const std::string& spec) {
         CHECK_EQ(info.simulated, 1);
         CHECK_EQ(info.mps, GCX_MPS_OFF);
         CHECK_EQ(std::string(info.name), "small");
-        // The atoms are those that a split gives: so two processes with the same split agree.
+        // The atoms are those of a split, so that processes with the same split agree on them.
         gcx_resource resource{};
         CHECK_OK(gcx_reservation_get_resource(small, &resource));
         CHECK_EQ(sms(resource), info.sm_count);
         CHECK_EQ(overlap(resource, split(whole_device(), {8}).groups[0]), info.sm_count);
-        const gcx_reservation rest = taken(GCX_REST);
+        const gcx_reservation rest = reserve(GCX_REST);
         gcx_resource other{};
         CHECK_OK(gcx_reservation_get_resource(rest, &other));
         CHECK_EQ(overlap(resource, other), 0U);
         CHECK_EQ(sms(other), all - info.sm_count);
         gcx_reservation more = nullptr;
-        CHECK_REFUSED(take(8, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(try_reserve(8, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
         CHECK(message_has("\"small\" of process "));
-        CHECK_REFUSED(take(all + 1, {}, &more), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
+        CHECK_REFUSED(try_reserve(all + 1, {}, &more), GCX_ERROR_INVALID_RESOURCE_CONFIGURATION);
         CHECK(more == nullptr);
         const auto found = listed();
         CHECK_EQ(found.size(), 2U);
         CHECK_EQ(held_sms(found), all);
         CHECK_EQ(found[0].pid, getpid());
         CHECK_EQ(found[0].user, geteuid());
-        give_back(small);
+        release(small);
         CHECK_REFUSED(gcx_reservation_release(small), GCX_ERROR_INVALID_HANDLE);
-        CHECK_OK(take(8, {}, &more));
-        give_back(more);
-        give_back(rest);
+        CHECK_OK(try_reserve(8, {}, &more));
+        release(more);
+        release(rest);
         CHECK(listed().empty());
     });
     CHECK(folder.files().empty());
 }
 
-// As they were taken, however many within a millisecond, and after one has waited.
-void test_listed_as_taken() {
+// The order is that of acquisition, even within one millisecond and after a wait.
+void list_order_is_order_of_acquisition() {
     const Folder folder;
     on_machine(kH100, [] {
         const std::vector<std::string> names = {"i", "h", "g", "f", "e", "d", "c", "b"};
         std::vector<gcx_reservation> all;
         for (const std::string& name : names)
-            all.push_back(taken(16, {.name = name.c_str()}));
+            all.push_back(reserve(16, {.name = name.c_str()}));
         std::thread late([] {
             gcx_reservation reservation = nullptr;
-            CHECK_OK(take(32, {.name = "a", .timeout_ms = GCX_FOREVER}, &reservation));
-            give_back(reservation);
+            CHECK_OK(try_reserve(32, {.name = "a", .timeout_ms = GCX_FOREVER}, &reservation));
+            release(reservation);
         });
         while (listed().size() != names.size() + 1)
             std::this_thread::yield();
@@ -88,12 +89,12 @@ void test_listed_as_taken() {
             order += reservation.name;
         CHECK_EQ(order, "ihgfedcba");
         for (const gcx_reservation reservation : all)
-            give_back(reservation);
+            release(reservation);
         late.join();
     });
 }
 
-void test_arguments() {
+void invalid_arguments_are_refused() {
     const Folder folder;
     on_machine(kH100, [] {
         gcx_reservation reservation = nullptr;
@@ -106,20 +107,22 @@ void test_arguments() {
         CHECK_REFUSED(gcx_reservation_acquire(0, 0, nullptr, &reservation),
                       GCX_ERROR_INVALID_VALUE);
         CHECK(message_has("sm_count is 0; GCX_REST"));
-        CHECK_REFUSED(take(0, {.least = 1}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(take(8, {.least = 16}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(take(8, {.flags = 2}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(take(8, {.name = long_text.c_str()}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(take(8, {.family = GCX_SM_FAMILY_STRUCTURED}, &reservation),
+        CHECK_REFUSED(try_reserve(0, {.min_sm_count = 1}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(try_reserve(8, {.min_sm_count = 16}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(try_reserve(8, {.flags = 2}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(try_reserve(8, {.name = long_text.c_str()}, &reservation),
                       GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(take(8, {.cancel = forged<gcx_cancel>(1)}, &reservation),
+        CHECK_REFUSED(try_reserve(8, {.family = GCX_SM_FAMILY_STRUCTURED}, &reservation),
+                      GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(try_reserve(8, {.cancel = forged<gcx_cancel>(1)}, &reservation),
                       GCX_ERROR_INVALID_HANDLE);
-        CHECK_REFUSED(take(8, {.folder = ""}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(take(8, {.folder = "tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
-        CHECK_REFUSED(take(8, {.folder = "/nonexistent"}, &reservation),
+        CHECK_REFUSED(try_reserve(8, {.folder = ""}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(try_reserve(8, {.folder = "tmp"}, &reservation), GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(try_reserve(8, {.folder = "/nonexistent"}, &reservation),
                       GCX_ERROR_OPERATING_SYSTEM);
-        CHECK_REFUSED(take(8, {.folder = std::string(5000, '/').append("x").c_str()}, &reservation),
-                      GCX_ERROR_INVALID_VALUE);
+        CHECK_REFUSED(
+            try_reserve(8, {.folder = std::string(5000, '/').append("x").c_str()}, &reservation),
+            GCX_ERROR_INVALID_VALUE);
         gcx_reservation_params params = GCX_RESERVATION_PARAMS_INIT;
         params.reserved = 1;
         CHECK_REFUSED(gcx_reservation_acquire(0, 8, &params, &reservation),
@@ -133,7 +136,7 @@ void test_arguments() {
             CHECK_REFUSED(gcx_reservation_join(token, &reservation), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(gcx_reservation_join(nullptr, &reservation), GCX_ERROR_INVALID_VALUE);
         CHECK(reservation == nullptr);
-        reservation = taken(8);
+        reservation = reserve(8);
         char token[8] = "";
         CHECK_REFUSED(gcx_reservation_get_token(reservation, token, sizeof token),
                       GCX_ERROR_INVALID_VALUE);
@@ -151,7 +154,7 @@ void test_arguments() {
         CHECK_EQ(count, 1U);
         CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 1, &count), GCX_ERROR_INVALID_VALUE);
         CHECK_REFUSED(gcx_reservation_list(nullptr, nullptr, 0, nullptr), GCX_ERROR_INVALID_VALUE);
-        give_back(reservation);
+        release(reservation);
         CHECK_OK(gcx_reservation_list(nullptr, nullptr, 0, &count));
         CHECK_EQ(count, 0U);
         gcx_mps_info mps = GCX_MPS_INFO_INIT;
@@ -160,34 +163,34 @@ void test_arguments() {
     });
 }
 
-// Two processes: one that takes, and is killed or gives back, and one that waits.
-void test_processes() {
+// One process is killed or releases its reservation while another one waits.
+void owner_killed_or_released_waiter_is_served() {
     const Folder folder;
     for (const bool killed : {false, true}) {
         Other other([](Other& self) {
             publish::open_machine(kH100);
-            const gcx_reservation big = taken(108, {.name = "big"});
+            const gcx_reservation big = reserve(108, {.name = "big"});
             self.point();
-            give_back(big);
+            release(big);
             self.point();
         });
         other.arrived();
         on_machine(kH100, [&] {
-            const gcx_reservation small = taken(24, {.name = "small"});
+            const gcx_reservation small = reserve(24, {.name = "small"});
             gcx_reservation more = nullptr;
-            CHECK_REFUSED(take(16, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_REFUSED(try_reserve(16, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
             CHECK(message_has("\"big\" of process "));
-            CHECK_REFUSED(take(16, {.timeout_ms = 30}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+            CHECK_REFUSED(try_reserve(16, {.timeout_ms = 30}, &more), GCX_ERROR_ALREADY_ACQUIRED);
             CHECK(message_has("timed out after 30 ms"));
             std::thread later([&] {
                 std::this_thread::sleep_for(std::chrono::milliseconds(30));
                 killed ? void(::kill(other.pid(), SIGKILL)) : other.next();
             });
-            CHECK_OK(take(16, {.timeout_ms = 20'000}, &more));
+            CHECK_OK(try_reserve(16, {.timeout_ms = 20'000}, &more));
             later.join();
             CHECK_EQ(held_sms(listed()), 40U);
-            give_back(more);
-            give_back(small);
+            release(more);
+            release(small);
         });
         killed ? other.kill(SIGKILL) : (other.arrived(), other.next(), other.ended());
         CHECK(listed().empty());
@@ -195,25 +198,25 @@ void test_processes() {
     }
 }
 
-// The order of those who wait, in threads, which is that of processes: each looks for itself.
-void test_order() {
+// The order of waiting requests. Threads behave like processes here, since each polls by itself.
+void waiters_are_served_in_order() {
     const Folder folder;
     on_machine(kH100, [] {
-        gcx_reservation all = taken(GCX_REST);
+        gcx_reservation all = reserve(GCX_REST);
         std::vector<int> served;
         std::mutex mutex;
         std::vector<std::thread> threads;
         for (int i = 0; i < 5; i++) {
             threads.emplace_back([&, i] {
                 gcx_reservation reservation = nullptr;
-                // The second would fit last, and is still the second.
-                CHECK_OK(take(i == 1 ? 132 : 64, {.timeout_ms = GCX_FOREVER}, &reservation));
+                // The second request is the last to fit, and is still served second.
+                CHECK_OK(try_reserve(i == 1 ? 132 : 64, {.timeout_ms = GCX_FOREVER}, &reservation));
                 {
                     const std::lock_guard lock(mutex);
                     served.push_back(i);
                 }
                 std::this_thread::sleep_for(std::chrono::milliseconds(5));
-                give_back(reservation);
+                release(reservation);
             });
             while (listed().size() != static_cast<std::size_t>(i) + 2)
                 std::this_thread::yield();
@@ -221,43 +224,43 @@ void test_order() {
         const auto found = listed();
         CHECK_EQ(found[2].waits, 1U);
         CHECK_EQ(found[2].sm_count, 132U);
-        give_back(all);
+        release(all);
         for (std::thread& thread : threads)
             thread.join();
         CHECK_EQ(served.size(), 5U);
         CHECK(served[0] == 0 && served[1] == 1);
         CHECK(listed().empty());
-        // One that gives up lets the next one in.
-        all = taken(72);
+        // When a request is cancelled, the next one is served.
+        all = reserve(72);
         gcx_cancel cancel = nullptr;
         CHECK_OK(gcx_cancel_create(&cancel));
         std::thread first([&] {
             gcx_reservation reservation = nullptr;
-            CHECK_EQ(take(132, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &reservation),
+            CHECK_EQ(try_reserve(132, {.timeout_ms = GCX_FOREVER, .cancel = cancel}, &reservation),
                      GCX_ERROR_NOT_PERMITTED);
         });
         while (listed().size() != 2)
             std::this_thread::yield();
         gcx_reservation reservation = nullptr;
-        CHECK_REFUSED(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         CHECK(message_has("1 waits, the first, process "));
         std::thread second([&] {
-            CHECK_OK(take(8, {.timeout_ms = GCX_FOREVER}, &reservation));
-            give_back(reservation);
+            CHECK_OK(try_reserve(8, {.timeout_ms = GCX_FOREVER}, &reservation));
+            release(reservation);
         });
         while (listed().size() != 3)
             std::this_thread::yield();
         CHECK_OK(gcx_cancel_signal(cancel));
         first.join();
         second.join();
-        CHECK_REFUSED(take(8, {.cancel = cancel}, &reservation), GCX_ERROR_NOT_PERMITTED);
+        CHECK_REFUSED(try_reserve(8, {.cancel = cancel}, &reservation), GCX_ERROR_NOT_PERMITTED);
         CHECK_OK(gcx_cancel_destroy(cancel));
-        give_back(all);
+        release(all);
     });
     CHECK(folder.files().empty());
 }
 
-// Between two changes: in the middle of one it would keep everybody from another.
+// Stops the process between two changes: in the middle of one it would block all others.
 void stop_between_changes(pid_t process, const Folder& folder) {
     const int lock = open(folder.inner().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CHECK_EQ(flock(lock, LOCK_EX), 0);
@@ -273,28 +276,28 @@ void stop_between_changes(pid_t process, const Folder& folder) {
     close(lock);
 }
 
-void test_a_killed_waiter_is_skipped() {
+void waiter_killed_is_skipped() {
     const Folder folder;
     Other waiter([](Other& self) {
         publish::open_machine(kH100);
         self.point();
         gcx_reservation reservation = nullptr;
-        take(132, {.timeout_ms = GCX_FOREVER}, &reservation);
+        try_reserve(132, {.timeout_ms = GCX_FOREVER}, &reservation);
     });
     waiter.arrived();
     on_machine(kH100, [&] {
-        const gcx_reservation most = taken(72);
+        const gcx_reservation most = reserve(72);
         waiter.next();
         while (listed().size() != 2)
             std::this_thread::yield();
         gcx_reservation reservation = nullptr;
-        CHECK_REFUSED(take(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(try_reserve(8, {}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         stop_between_changes(waiter.pid(), folder);
-        CHECK_REFUSED(take(8, {.timeout_ms = 30}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(try_reserve(8, {.timeout_ms = 30}, &reservation), GCX_ERROR_ALREADY_ACQUIRED);
         ::kill(waiter.pid(), SIGKILL);
-        CHECK_OK(take(8, {.timeout_ms = 10'000}, &reservation));
-        give_back(reservation);
-        give_back(most);
+        CHECK_OK(try_reserve(8, {.timeout_ms = 10'000}, &reservation));
+        release(reservation);
+        release(most);
     });
     waiter.kill(SIGKILL);
     CHECK(listed().empty());
@@ -304,25 +307,25 @@ void test_a_killed_waiter_is_skipped() {
 void wait_for_rest_is_listed_as_rest() {
     const Folder folder;
     on_machine(kH100, [] {
-        const gcx_reservation all = taken(GCX_REST);
+        const gcx_reservation all = reserve(GCX_REST);
         CHECK_EQ(listed()[0].sm_count, 132U);
         gcx_reservation reservation = nullptr;
         std::thread waiter(
-            [&] { CHECK_OK(take(GCX_REST, {.timeout_ms = GCX_FOREVER}, &reservation)); });
+            [&] { CHECK_OK(try_reserve(GCX_REST, {.timeout_ms = GCX_FOREVER}, &reservation)); });
         while (listed().size() != 2)
             std::this_thread::yield();
         CHECK_EQ(listed()[1].sm_count, GCX_REST);
-        give_back(all);
+        release(all);
         waiter.join();
         CHECK_EQ(info_of(reservation).sm_count, 132U);
-        give_back(reservation);
+        release(reservation);
     });
 }
 
-void test_joining() {
+void joined_reservation_stays_until_last_owner() {
     const Folder folder;
     on_machine(kH100, [&] {
-        gcx_reservation reservation = taken(24, {.name = "shared"});
+        gcx_reservation reservation = reserve(24, {.name = "shared"});
         const std::string token = token_of(reservation);
         Other joined([&](Other& self) { // of a process that has used gcx: it may join, and no more
             gcx_reservation inner = nullptr;
@@ -340,8 +343,8 @@ void test_joining() {
         });
         joined.arrived();
         CHECK_EQ(listed().size(), 1U);
-        give_back(reservation);
-        // The other one has it still.
+        release(reservation);
+        // The other owner still has it.
         CHECK_EQ(held_sms(listed()), 24U);
         CHECK_OK(gcx_reservation_join(token.c_str(), &reservation));
         gcx_resource resource{};
@@ -350,23 +353,23 @@ void test_joining() {
         CHECK_EQ(token_of(reservation), token);
         joined.kill(SIGKILL);
         CHECK_EQ(held_sms(listed()), 24U);
-        give_back(reservation);
+        release(reservation);
         CHECK(listed().empty());
         CHECK_REFUSED(gcx_reservation_join(token.c_str(), &reservation), GCX_ERROR_NOT_FOUND);
     });
     CHECK(folder.files().empty());
 }
 
-// Nor one that has only just been forked, and has not run yet.
-void test_giving_back_at_a_fork() {
+// A child that was just forked and has not run yet keeps nothing owned.
+void release_during_fork_frees_sms() {
     const Folder folder;
     on_machine(kH100, [&] {
         for (int round = 0; round < 50; round++) {
-            const gcx_reservation reservation = taken(24);
+            const gcx_reservation reservation = reserve(24);
             const pid_t child = fork();
             if (child == 0)
                 _exit(0);
-            give_back(reservation);
+            release(reservation);
             CHECK(listed().empty());
             CHECK(folder.files().empty());
             CHECK_EQ(waitpid(child, nullptr, 0), child);
@@ -374,16 +377,16 @@ void test_giving_back_at_a_fork() {
     });
 }
 
-// A child of fork, and a program that it starts, keep a reservation alive only where that was asked
-// for.
-void test_forks() {
+// A child of a fork, and a program that it starts, own the reservation only with
+// GCX_RESERVATION_INHERIT.
+void fork_inherits_only_if_requested() {
     const Folder folder;
     for (const uint32_t flags : {0U, GCX_RESERVATION_INHERIT}) {
         int report[2] = {-1, -1};
         CHECK_EQ(pipe(report), 0);
         Other holder([&](Other& self) {
             publish::open_machine(kH100);
-            const gcx_reservation reservation = taken(24, {.flags = flags});
+            const gcx_reservation reservation = reserve(24, {.flags = flags});
             CHECK_EQ(info_of(reservation).flags, flags);
             for (const bool starts : {false, true}) {
                 const pid_t child = fork();
@@ -420,7 +423,7 @@ void test_forks() {
     CHECK(folder.files().empty());
 }
 
-// Waits until a process has become this program.
+// Waits until a process runs this program.
 void await_program(pid_t pid, const std::string& program) {
     std::string name;
     for (int tries = 0; tries < 5000 && name != program; tries++) {
@@ -430,16 +433,16 @@ void await_program(pid_t pid, const std::string& program) {
     CHECK_EQ(name, program);
 }
 
-// The process that took a reservation becomes another program, forks one that keeps the
-// reservation, and ends.
-void listed_process_taker_ended_is_one_that_lives() {
+// The first owner executes another program, forks a process that inherits the reservation, and
+// ends.
+void listed_process_first_owner_ended_is_another_owner() {
     const Folder folder;
     std::array<int, 2> pids{};
     CHECK_EQ(pipe(pids.data()), 0);
     const pid_t taker = fork();
     if (taker == 0) {
         publish::open_machine(kH100);
-        taken(24, {.name = "job", .flags = GCX_RESERVATION_INHERIT});
+        reserve(24, {.name = "job", .flags = GCX_RESERVATION_INHERIT});
         const std::string report = "echo $$ >&" + std::to_string(pids[1]) +
                                    "; sleep 100 & echo $! >&" + std::to_string(pids[1]);
         execlp("sh", "sh", "-c", report.c_str(), nullptr);
@@ -462,7 +465,7 @@ void listed_process_taker_ended_is_one_that_lives() {
     }
     on_machine(kH100, [heir] {
         gcx_reservation more = nullptr;
-        CHECK_REFUSED(take(112, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
+        CHECK_REFUSED(try_reserve(112, {}, &more), GCX_ERROR_ALREADY_ACQUIRED);
         CHECK(message_has("\"job\" of process " + std::to_string(heir) + " (sleep) has 24"));
     });
     kill(heir, SIGKILL);
@@ -471,13 +474,13 @@ void listed_process_taker_ended_is_one_that_lives() {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// While the taker lives it is the one that is named, by the program that it is by then.
-void listed_process_taker_became_a_program_has_its_name() {
+// While the first owner exists, lists name it, with its current program.
+void listed_process_after_exec_has_new_name() {
     const Folder folder;
     const pid_t taker = fork();
     if (taker == 0) {
         publish::open_machine(kH100);
-        taken(24, {.flags = GCX_RESERVATION_INHERIT});
+        reserve(24, {.flags = GCX_RESERVATION_INHERIT});
         execlp("sleep", "sleep", "100", nullptr);
         _exit(127);
     }
@@ -498,19 +501,19 @@ void listed_process_taker_became_a_program_has_its_name() {
 int main() {
     for (const char* spec : {"h100@12.4", "h100@13.0", "h200@13.1", "h100@13.5", "a100@12.8",
                              "orin@13.0", "gb200@13.5"})
-        test_on(spec);
-    test_listed_as_taken();
-    test_arguments();
-    test_processes();
-    test_order();
-    test_a_killed_waiter_is_skipped();
+        device_reservations_are_disjoint(spec);
+    list_order_is_order_of_acquisition();
+    invalid_arguments_are_refused();
+    owner_killed_or_released_waiter_is_served();
+    waiters_are_served_in_order();
+    waiter_killed_is_skipped();
     wait_for_rest_is_listed_as_rest();
-    test_joining();
-    test_giving_back_at_a_fork();
-    test_forks();
+    joined_reservation_stays_until_last_owner();
+    release_during_fork_frees_sms();
+    fork_inherits_only_if_requested();
     if (!check::emulated) { // an emulator is the program then
-        listed_process_taker_ended_is_one_that_lives();
-        listed_process_taker_became_a_program_has_its_name();
+        listed_process_first_owner_ended_is_another_owner();
+        listed_process_after_exec_has_new_name();
     }
     return check::summary("reservations");
 }

@@ -163,7 +163,7 @@ def test_ps_folder_option_selects_the_folder(folder: Path) -> None:
     other.chmod(0o777)
     done = ps(folder, "--folder", str(other))
     assert done.returncode == 1
-    assert "anybody may enter it" in done.stderr
+    assert "all users can enter it" in done.stderr
     done = ps(folder, "--folder", "other")
     assert done.returncode == 1
     assert "no absolute path" in done.stderr

@@ -318,7 +318,7 @@ def test_verify_with_shared_sms_under_mps_explains_without_numbers() -> None:
     assert len(document["problems"]) == 2
     for problem in document["problems"]:
         assert "were seen on 26" in problem
-        assert "what a loaded module with dynamic parallelism does" in problem
+        assert "a loaded module with dynamic parallelism adds as many" in problem
 
 
 def test_split_with_shared_sms_names_the_reason() -> None:

@@ -5,7 +5,7 @@
 #include "bytes.hpp"
 #include "fresh.hpp"
 
-#include "core/published.hpp"
+#include "ipc/published_leases.hpp"
 
 #include <gcx.h>
 

@@ -6,7 +6,7 @@
 #include "bytes.hpp"
 #include "fresh.hpp"
 
-#include "core/reservation_record.hpp"
+#include "ipc/reservation_record.hpp"
 
 #include <gcx.h>
 
@@ -44,7 +44,7 @@ reservations::Record right_record() {
     record.device_sm_count = 132;
     record.unit_count = 15;
     record.unit_size = 8;
-    record.odd_size = 12;
+    record.remainder_size = 12;
     record.mps = GCX_MPS_OFF;
     record.atoms[0] = 7;
     std::memcpy(record.uuid, device.uuid, sizeof record.uuid);

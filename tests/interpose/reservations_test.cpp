@@ -91,11 +91,11 @@ void reservation_inside_runs_on_sms_of_its_atoms(const Case& wanted) {
     Other owner([&](Other& other) {
         CHECK_OK(gcx_driver_open(("sim:" + std::string(wanted.spec)).c_str()));
         const gcx_reservation reservation =
-            reservations::taken(wanted.sms, {.family = wanted.family});
+            reservations::reserve(wanted.sms, {.family = wanted.family});
         const std::string token = reservations::token_of(reservation);
         std::memcpy(board.token, token.c_str(), token.size() + 1);
         other.point();
-        reservations::give_back(reservation);
+        reservations::release(reservation);
     });
     owner.arrived();
     const Setup setup = {.spec = wanted.spec,
@@ -106,25 +106,25 @@ void reservation_inside_runs_on_sms_of_its_atoms(const Case& wanted) {
         setup, [&](gcx::interpose::Plan& plan) { plan.devices[0].token = board.token; },
         [&](const Inside&) {
             gcx_reservation first = nullptr;
-            if (reservations::take(8, {}, &first) == GCX_ERROR_NOT_SUPPORTED) {
+            if (reservations::try_reserve(8, {}, &first) == GCX_ERROR_NOT_SUPPORTED) {
                 CHECK(wanted.family ==
                       GCX_SM_FAMILY_MAX_CLUSTER); // the driver splits it differently
                 return;
             }
             check_sms(first, board);
             gcx_reservation second = nullptr;
-            CHECK_OK(reservations::take(GCX_REST, {}, &second));
+            CHECK_OK(reservations::try_reserve(GCX_REST, {}, &second));
             check_sms(second, board);
             const auto found = reservations::listed();
             CHECK_EQ(found.size(), 3U);
             gcx_reservation third = nullptr;
-            CHECK_EQ(reservations::take(8, {}, &third), GCX_ERROR_ALREADY_ACQUIRED);
-            reservations::give_back(second);
+            CHECK_EQ(reservations::try_reserve(8, {}, &third), GCX_ERROR_ALREADY_ACQUIRED);
+            reservations::release(second);
             // Joining the partition's reservation gives the SMs of the partition.
             CHECK_OK(gcx_reservation_join(board.token, &third));
             check_sms(third, board);
-            reservations::give_back(third);
-            reservations::give_back(first);
+            reservations::release(third);
+            reservations::release(first);
         });
     owner.next();
     owner.ended();

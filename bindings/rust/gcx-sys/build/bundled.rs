@@ -8,7 +8,7 @@ use crate::compiler::{archive, Compiler};
 use crate::{fail, link, required};
 
 /// The folders of src/ that make the library; the others are the simulated driver and the command.
-const FOLDERS: [&str; 5] = ["base", "driver", "core", "probe", "api"];
+const FOLDERS: [&str; 6] = ["base", "driver", "core", "ipc", "probe", "api"];
 
 /// The files of interpose/ that are part of the library; the others belong to `gcx exec`.
 const OF_INTERPOSE: [&str; 4] =

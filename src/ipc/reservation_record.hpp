@@ -1,4 +1,4 @@
-// What a reservation's file says: how it lies there, and whether it can be believed.
+// The record in a reservation's file: its format, its validation and its file name.
 #pragma once
 
 #include "core/planner.hpp"
@@ -12,58 +12,58 @@
 
 namespace gcx::reservations {
 
-constexpr uint64_t kMagic = 0x31646c6f68786367; // "gcxreservation1"
-// Whoever changes the struct below counts it up.
+constexpr uint64_t kMagic = 0x3176736572786367; // "gcxresv1"
+// Increment with each change of the struct below.
 constexpr uint32_t kVersion = 2;
 
 struct Record {
     uint64_t magic;
-    uint64_t checksum; // of all that follows
+    uint64_t checksum; // of all fields below
     uint32_t version;
-    uint32_t waits;  // 1: it has nothing yet
+    uint32_t waits;  // 1: waits for its SMs and has none
     uint64_t id;     // a random number, the one in the file's name
-    uint64_t ticket; // on a device: larger than those of all that took or waited before
+    uint64_t ticket; // the place in the queue: larger than those of all earlier requests
     uint64_t since_ms;
-    uint64_t until_ms; // of one that waits; 0: forever
+    uint64_t until_ms; // the end of a wait; 0: none
     int32_t pid;
     int32_t driver_version;
     uint32_t simulated;
-    uint32_t wanted; // SMs that were requested, or GCX_REST
+    uint32_t requested; // SMs, or GCX_REST
     uint32_t family;
     uint32_t device_sm_count;
     // The sizes of the family's atoms.
     uint32_t unit_count;
     uint32_t unit_size;
-    uint32_t odd_size;
+    uint32_t remainder_size;
     uint32_t mps; // gcx_mps_state
     float mps_thread_percentage;
-    uint32_t inherit; // 1: processes that its own ones start keep it too
+    uint32_t inherit; // 1: processes that its owners start own it too
     uint64_t atoms[AtomSet::kWords];
     uint8_t uuid[16];
     char name[GCX_MAX_LEASE_NAME];
     char process_name[GCX_MAX_PROCESS_NAME];
     char device_name[128];
-    uint64_t parent; // the id of the reservation whose SMs it is a part of; 0: of the device
+    uint64_t parent; // the id of the reservation that it divides; 0: it divides the device
 
-    AtomShape shape() const { return {unit_count, unit_size, odd_size}; }
+    AtomShape shape() const { return {unit_count, unit_size, remainder_size}; }
     AtomSet set() const { return AtomSet::of_words(atoms); }
     uint32_t sm_count() const { return shape().sm_count(set()); }
     std::string_view bytes() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
 };
 static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) == 448);
 
-// Sets what tells a record from other bytes. To be called last.
+// Sets the magic number, the version and the checksum. Call it after setting all other fields.
 void seal(Record& record);
 
-// What is wrong with the bytes of the file of a name; nothing: they can be believed.
+// Returns what is wrong with the record in the file of this name; an empty string if it is valid.
 std::string problem_of(const Record& record, std::string_view name);
 
-// "reservation-", the device's UUID, "-", the id: for a simulated device it begins with
-// "simulated-".
+// Returns "reservation-", the device's UUID, "-" and the id; before it "simulated-" for a simulated
+// device.
 std::string file_name(const Record& record);
-// What the names of a device's files begin with.
+// Returns the prefix of the names of a device's files.
 std::string prefix_of(const uint8_t (&uuid)[16], bool simulated);
-// Whether a name is one that file_name gives.
+// Returns whether file_name() can return this name.
 bool is_file_name(std::string_view name);
 
 constexpr char kPrefix[] = "reservation-";

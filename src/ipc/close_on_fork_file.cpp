@@ -1,4 +1,4 @@
-#include "base/unforked_file.hpp"
+#include "ipc/close_on_fork_file.hpp"
 
 #include "base/error.hpp"
 
@@ -14,46 +14,47 @@
 
 namespace gcx {
 
-struct UnforkedFile::Node {
+struct CloseOnForkFile::Node {
     std::atomic<int> number{-1};
     dev_t device = 0;
     ino_t inode = 0;
-    void* page = MAP_FAILED; // of the file: keeps it open without the descriptor
-    Node* next = nullptr;    // of those that a child closes
-    Node* before = nullptr;
-    bool bequeathed = false;
+    void* page = MAP_FAILED; // maps the file, which keeps it open without the descriptor
+    Node* next = nullptr;    // in the list of OpenFiles
+    Node* previous = nullptr;
+    bool inheritable = false;
 
     bool is(const struct stat& info) const { return info.st_dev == device && info.st_ino == inode; }
-    // The descriptor, if it is the file's still; otherwise -1.
-    int own_number() const {
+    // Returns the descriptor if it still belongs to the file, otherwise -1.
+    int checked_number() const {
         struct stat info{};
         const int now = number.load();
         return now >= 0 && fstat(now, &info) == 0 && is(info) ? now : -1;
     }
 };
 
-// Those that are open. No fork comes between the opening of one and its entry here: the child would
-// keep it open, and with it what the parent locks by it.
-struct UnforkedFiles {
+// The files that a child of a fork has to close. The mutex keeps a fork from happening between
+// opening a file and listing it here: the child would keep the file open, and the parent's locks
+// with it.
+struct OpenFiles {
     std::mutex mutex;
-    UnforkedFile::Node* first = nullptr;
+    CloseOnForkFile::Node* first = nullptr;
     bool watching = false;
     std::atomic<unsigned> forks{0};
 
-    void enter(UnforkedFile::Node& node) {
+    void add(CloseOnForkFile::Node& node) {
         node.next = first;
         if (first != nullptr)
-            first->before = &node;
+            first->previous = &node;
         first = &node;
     }
-    void take_out(UnforkedFile::Node& node) {
+    void remove(CloseOnForkFile::Node& node) {
         if (node.next != nullptr)
-            node.next->before = node.before;
-        if (node.before != nullptr)
-            node.before->next = node.next;
+            node.next->previous = node.previous;
+        if (node.previous != nullptr)
+            node.previous->next = node.next;
         else if (first == &node)
             first = node.next;
-        node.next = node.before = nullptr;
+        node.next = node.previous = nullptr;
     }
 
     static void before_fork();
@@ -63,12 +64,12 @@ struct UnforkedFiles {
 
 namespace {
 
-constinit UnforkedFiles files;
+constinit OpenFiles files;
 
-constexpr std::size_t kByte = 1; // the kernel maps the page that has it
+constexpr std::size_t kByte = 1; // the kernel maps the whole page
 
-// A program that began without them takes the lowest numbers for its input, output and errors.
-int beyond_standard(int number) {
+// A program that was started without standard streams uses the lowest numbers for its own.
+int move_past_standard_streams(int number) {
     if (number > STDERR_FILENO)
         return number;
     const int moved = fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -80,18 +81,18 @@ int beyond_standard(int number) {
 
 } // namespace
 
-void UnforkedFiles::before_fork() {
+void OpenFiles::before_fork() {
     files.mutex.lock();
 }
 
-void UnforkedFiles::in_parent() {
+void OpenFiles::in_parent() {
     files.mutex.unlock();
 }
 
-void UnforkedFiles::in_child() {
-    for (UnforkedFile::Node* node = files.first; node != nullptr; node = node->next) {
-        node->page = MAP_FAILED; // the child doesn't have it
-        if (const int number = node->own_number(); number >= 0 && !node->bequeathed)
+void OpenFiles::in_child() {
+    for (CloseOnForkFile::Node* node = files.first; node != nullptr; node = node->next) {
+        node->page = MAP_FAILED; // MADV_DONTFORK: the child does not have it
+        if (const int number = node->checked_number(); number >= 0 && !node->inheritable)
             close(number);
         node->number.store(-1);
     }
@@ -100,16 +101,16 @@ void UnforkedFiles::in_child() {
     files.mutex.unlock();
 }
 
-UnforkedFile::UnforkedFile(int folder, const char* path, int flags, mode_t mode) {
+CloseOnForkFile::CloseOnForkFile(int folder, const char* path, int flags, mode_t mode) {
     auto node = std::make_unique<Node>();
     const std::lock_guard lock(files.mutex);
-    if (!files.watching && pthread_atfork(UnforkedFiles::before_fork, UnforkedFiles::in_parent,
-                                          UnforkedFiles::in_child) != 0)
+    if (!files.watching &&
+        pthread_atfork(OpenFiles::before_fork, OpenFiles::in_parent, OpenFiles::in_child) != 0)
         fail(GCX_ERROR_OUT_OF_MEMORY, "no memory to watch for forks");
     files.watching = true;
     int number = openat(folder, path, flags | O_CLOEXEC, mode);
     if (number >= 0)
-        number = beyond_standard(number);
+        number = move_past_standard_streams(number);
     if (number < 0)
         return;
     struct stat info{};
@@ -122,20 +123,20 @@ UnforkedFile::UnforkedFile(int folder, const char* path, int flags, mode_t mode)
     node->device = info.st_dev;
     node->inode = info.st_ino;
     node->number = number;
-    files.enter(*node);
+    files.add(*node);
     node_.reset(node.release());
 }
 
-unsigned forks_seen() {
+unsigned fork_count() {
     return files.forks.load();
 }
 
-int UnforkedFile::get() const {
-    return node_ == nullptr ? -1 : node_->own_number();
+int CloseOnForkFile::get() const {
+    return node_ == nullptr ? -1 : node_->checked_number();
 }
 
-void UnforkedFile::outlive_descriptor() const {
-    const std::lock_guard lock(files.mutex); // a child that is forked in between would keep it
+void CloseOnForkFile::outlive_descriptor() const {
+    const std::lock_guard lock(files.mutex); // no fork between mmap and madvise
     const int number = get();
     if (number < 0 || node_->page != MAP_FAILED)
         return;
@@ -148,22 +149,22 @@ void UnforkedFile::outlive_descriptor() const {
         munmap(page, kByte);
 }
 
-bool UnforkedFile::left(const char* path) const {
+bool CloseOnForkFile::is_gone_from(const char* path) const {
     struct stat info{};
     if (stat(path, &info) != 0)
         return errno == ENOENT || errno == ENOTDIR;
     return node_ != nullptr && !node_->is(info);
 }
 
-void UnforkedFile::bequeath() {
+void CloseOnForkFile::make_inheritable() {
     const std::lock_guard lock(files.mutex);
     const int number = get();
     if (number < 0)
         return;
-    node_->bequeathed = true;
-    // Out of the way of shells and programs that put files of their own under the lowest numbers.
-    constexpr int kLeast = 700;
-    const int moved = fcntl(number, F_DUPFD, kLeast);
+    node_->inheritable = true;
+    // Shells and other programs put their own files at low numbers, so use a high one.
+    constexpr int kLowest = 700;
+    const int moved = fcntl(number, F_DUPFD, kLowest);
     if (moved < 0) {
         fcntl(number, F_SETFD, 0);
         return;
@@ -172,16 +173,16 @@ void UnforkedFile::bequeath() {
     close(number);
 }
 
-bool UnforkedFile::bequeathed() const {
-    return node_ != nullptr && node_->bequeathed;
+bool CloseOnForkFile::inheritable() const {
+    return node_ != nullptr && node_->inheritable;
 }
 
-void UnforkedFile::Close::operator()(Node* node) const {
+void CloseOnForkFile::Close::operator()(Node* node) const {
     const int error = errno;
     {
         const std::lock_guard lock(files.mutex);
-        files.take_out(*node);
-        if (const int number = node->own_number(); number >= 0)
+        files.remove(*node);
+        if (const int number = node->checked_number(); number >= 0)
             close(number);
         if (node->page != MAP_FAILED)
             munmap(node->page, kByte);

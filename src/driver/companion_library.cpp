@@ -1,6 +1,6 @@
-// Finds what is installed beside this library: the simulated driver among it.
+#include "driver/companion_library.hpp"
 
-#include "driver/driver.hpp"
+#include "base/error.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -12,12 +12,12 @@
 namespace gcx {
 namespace {
 
-// The path of the library or program that holds this code; empty if it isn't known. An array, so
-// that nothing of it ends before the last call.
+// The path of the library or program that contains this code; empty if unknown. An array, which is
+// never destroyed.
 constinit char own_path[2 * PATH_MAX] = "";
 
-// When the library is loaded: the loader keeps a relative path as it was given, which means another
-// place once the working directory is another.
+// Runs when the library is loaded: the loader keeps a relative path, which leads elsewhere after
+// the working directory has changed.
 [[gnu::constructor]] void note_own_path() {
     Dl_info info;
     if (dladdr(reinterpret_cast<const void*>(&simulator_path), &info) == 0 ||
@@ -28,7 +28,7 @@ constinit char own_path[2 * PATH_MAX] = "";
     std::snprintf(own_path, sizeof own_path, "%s%s%s", folder, relative ? "/" : "", info.dli_fname);
 }
 
-// A program that Cargo built this library into has no installed gcx beside it.
+// A program that Cargo built this library into has no installed gcx next to it.
 #ifdef GCX_BUILT_BY_CARGO
 constexpr char kSimulatorHint[] =
     "; enable the feature `simulator` of the crate gcx, which builds it, or set GCX_SIM_LIBRARY to "
@@ -45,11 +45,11 @@ std::string own_folder() {
 
 } // namespace
 
-std::string companion_path(const Companion& companion) {
+std::string companion_path(const CompanionLibrary& companion) {
     const std::string folder = own_folder();
     // As installed, then as built.
     const std::string places[] = {folder + "/gcx/" + companion.file,
-                                  folder + "/" + companion.built_in + "/" + companion.file};
+                                  folder + "/" + companion.build_dir + "/" + companion.file};
     for (const std::string& place : places) {
         if (access(place.c_str(), R_OK) == 0)
             return place;

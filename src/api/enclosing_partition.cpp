@@ -1,4 +1,4 @@
-#include "api/around.hpp"
+#include "api/enclosing_partition.hpp"
 
 #include "base/error.hpp"
 #include "interpose/stub_library.hpp"
@@ -13,12 +13,12 @@
 namespace gcx {
 namespace {
 
-// gcx exec itself opens the real driver behind the stub library.
+// gcx exec itself opens the driver behind the stub library.
 bool is_behind_stub_library(const Driver& driver) {
     return std::string_view(driver.choice()).starts_with(interpose::kRealPrefix);
 }
 
-// Null: the driver is not one of a partition.
+// Returns null if the driver does not show a partition.
 const char* plan_text(const Driver& driver) {
     if (is_behind_stub_library(driver))
         return std::getenv(interpose::kPlanVariable);
@@ -37,7 +37,7 @@ AtomSet set_of(const std::vector<uint32_t>& atoms) {
 
 } // namespace
 
-AtomSet Around::Part::usable() const {
+AtomSet EnclosingPartition::Part::usable() const {
     AtomSet set;
     for (std::size_t atom = 0; atom < counterparts.size(); atom++) {
         if (!counterparts[atom].empty())
@@ -46,13 +46,13 @@ AtomSet Around::Part::usable() const {
     return set;
 }
 
-AtomSet Around::Part::to_inside(const AtomSet& atoms) const {
+AtomSet EnclosingPartition::Part::to_inside(const AtomSet& atoms) const {
     AtomSet set;
     atoms.for_each([&](std::size_t atom) { set = set | counterparts[atom]; });
     return set;
 }
 
-void Around::open() {
+void EnclosingPartition::open() {
     const char* const text = plan_text(driver_);
     if (text == nullptr)
         return;
@@ -62,10 +62,10 @@ void Around::open() {
         fail(GCX_ERROR_INVALID_VALUE, error.what());
     }
     if (!is_behind_stub_library(driver_))
-        own_ = std::make_unique<const Driver>(interpose::kRealPrefix + plan_->driver);
+        whole_driver_ = std::make_unique<const Driver>(interpose::kRealPrefix + plan_->driver);
 }
 
-const Around::Part* Around::find(Device& device) {
+const EnclosingPartition::Part* EnclosingPartition::find(Device& device) {
     const std::lock_guard lock(mutex_);
     if (!opened_)
         open();
@@ -84,8 +84,8 @@ const Around::Part* Around::find(Device& device) {
     auto part = std::make_unique<Part>();
     part->plan = named;
     part->whole = &device;
-    if (own_ != nullptr) {
-        devices_.push_back(std::make_unique<Device>(*own_, device.ordinal()));
+    if (whole_driver_ != nullptr) {
+        devices_.push_back(std::make_unique<Device>(*whole_driver_, device.ordinal()));
         part->whole = devices_.back().get();
     }
     part->outside = part->whole->family(named->family);
@@ -96,7 +96,7 @@ const Around::Part* Around::find(Device& device) {
              format("%s has %u atoms, and had %u when gcx exec divided it: the driver or its "
                     "settings changed; start the program again",
                     device.label().c_str(), part->outside->atom_count(), named->family_atoms));
-    if (own_ != nullptr) {
+    if (whole_driver_ != nullptr) {
         part->counterparts = part->outside->find_in(*part->inside, atoms);
     } else {
         part->counterparts.resize(part->outside->atom_count());

@@ -1,4 +1,4 @@
-#include "core/reservation_record.hpp"
+#include "ipc/reservation_record.hpp"
 
 #include "base/error.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kUuidDigits = 32;
 constexpr std::size_t kIdDigits = 16;
 
-// FNV-1a: it is to find what was damaged, and nobody is kept from forging it.
+// FNV-1a detects damage; it does not prevent forgery.
 uint64_t checksum_of(const Record& record) {
     constexpr std::size_t kFirst = offsetof(Record, version);
     uint64_t sum = 0xcbf29ce484222325;
@@ -20,7 +20,7 @@ uint64_t checksum_of(const Record& record) {
 }
 
 template <std::size_t size>
-bool ends(const char (&text)[size]) {
+bool is_terminated(const char (&text)[size]) {
     return std::memchr(text, 0, size) != nullptr;
 }
 
@@ -30,14 +30,14 @@ bool is_hex(std::string_view text) {
 
 std::string problem_of_atoms(const Record& record) {
     if (record.unit_count == 0 || record.unit_count >= AtomSet::kCapacity ||
-        record.unit_size == 0 || record.unit_size > GCX_MAX_SMS || record.odd_size > GCX_MAX_SMS ||
-        record.device_sm_count > GCX_MAX_SMS)
-        return "it has atoms that can't be";
+        record.unit_size == 0 || record.unit_size > GCX_MAX_SMS ||
+        record.remainder_size > GCX_MAX_SMS || record.device_sm_count > GCX_MAX_SMS)
+        return "corrupt record: impossible atoms";
     const AtomShape shape = record.shape();
     if (shape.sm_count(shape.all()) > record.device_sm_count)
-        return "it has more SMs in atoms than in the device";
+        return "corrupt record: its atoms have more SMs than the device";
     if (!(record.set() - shape.all()).empty() || record.set().empty() != (record.waits != 0))
-        return "it has atoms that it can't have";
+        return "corrupt record: its atoms are not those of the family";
     return "";
 }
 
@@ -56,15 +56,15 @@ std::string problem_of(const Record& record, std::string_view name) {
         return format("another version of gcx wrote it: its layout is %u, this version reads %u",
                       record.version, kVersion);
     if (record.checksum != checksum_of(record))
-        return "it is damaged: its sum is wrong";
+        return "corrupt record: checksum mismatch";
     if (record.waits > 1 || record.simulated > 1 || record.mps > GCX_MPS_ON ||
         !(record.mps_thread_percentage >= 0 && record.mps_thread_percentage <= 100) ||
-        (record.wanted > GCX_MAX_SMS && record.wanted != GCX_REST) || record.inherit > 1 ||
-        record.parent == record.id || !ends(record.name) || !ends(record.process_name) ||
-        !ends(record.device_name))
-        return "it has numbers that can't be";
+        (record.requested > GCX_MAX_SMS && record.requested != GCX_REST) || record.inherit > 1 ||
+        record.parent == record.id || !is_terminated(record.name) ||
+        !is_terminated(record.process_name) || !is_terminated(record.device_name))
+        return "corrupt record: values out of range";
     if (record.family < GCX_SM_FAMILY_COSCHEDULED || record.family > GCX_SM_FAMILY_MAX_CLUSTER)
-        return "it is of no family that has holds";
+        return "corrupt record: it is of no family that has reservations";
     if (file_name(record) != name)
         return "it was renamed or copied: it says that it is " + file_name(record);
     return problem_of_atoms(record);

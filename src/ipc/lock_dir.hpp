@@ -1,0 +1,121 @@
+// A directory through which the processes of one user or of one group share small files.
+//
+// 1. A file is alive while a process has it locked; such a process is an owner of the file. The
+//    kernel releases the lock however the process ends, so a dead owner's file can be recognized.
+// 2. A file appears under its name when it is complete and owned, by rename().
+// 3. Processes that change what others rely on lock the whole directory first.
+//
+// Other users may write to the directory of a group, so nothing in it is trusted unchecked.
+#pragma once
+
+#include "ipc/close_on_fork_file.hpp"
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gcx {
+
+class LockDir {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    // Opens an existing directory by its absolute path, or the user's own (user_runtime_dir.hpp) if
+    // the path is empty; that one is created if necessary. Throws if the directory belongs to
+    // someone else, or if more users can enter it than should.
+    static LockDir open(const std::string& path);
+    // Does the same, but creates nothing. Returns nothing if the user's own does not exist.
+    static std::optional<LockDir> find(const std::string& path);
+    // The same for the directory that only this user can enter, below a shared directory.
+    static LockDir open_private(const std::string& shared);
+    static std::optional<LockDir> find_private(const std::string& shared);
+
+    const std::string& path() const { return path_; }
+
+    // Locks the directory against other processes and other objects. Returns false if that is not
+    // possible before the deadline, or if cancelled() returns true.
+    [[nodiscard]] bool lock(Clock::time_point deadline,
+                            const std::function<bool()>& cancelled = nullptr);
+    // Locks, or throws an error that says why not: at the deadline, or as soon as another process
+    // has had the directory locked for 5 s without a change. Returns false if it was cancelled.
+    [[nodiscard]] bool lock_or_fail(Clock::time_point deadline,
+                                    const std::function<bool()>& cancelled = nullptr);
+    void unlock() noexcept;
+    ~LockDir() { unlock(); }
+    LockDir(LockDir&&) = default;
+    LockDir& operator=(LockDir&&) = delete;
+
+    // Returns the names of the entries with this prefix, sorted.
+    std::vector<std::string> names(std::string_view prefix) const;
+
+    struct Found {
+        CloseOnForkFile file; // for reading; empty if it does not exist or can't be used
+        bool alive = false;   // a process other than this object's owns it
+        bool is_plain = true; // false: a link, a FIFO, a device and the like
+        uint32_t user = 0;    // the file's user
+        std::string problem;  // why it can't be used; empty if it does not exist
+    };
+    // Opens a file of another process. Throws only if this process lacks descriptors or memory.
+    Found look_at(const std::string& name) const;
+
+    // Creates a file with these bytes and owns it. Until it is complete, kUnfinished is appended to
+    // its name. Whoever has the directory locked may remove a file with that suffix, so lock the
+    // directory first.
+    static constexpr std::string_view kUnfinished = ".new";
+    CloseOnForkFile create(const std::string& name, std::string_view bytes) const;
+    // Does the same with zeros, and lets other processes, even of this user, only read the file:
+    // shortening a mapped file would end the process that maps it.
+    CloseOnForkFile create_read_only(const std::string& name, std::size_t size) const;
+    // Takes no lock and no memory, so that it can be called while the process ends.
+    void remove(const std::string& name) const noexcept;
+    // Removes a file without an owner. Returns false if it has one: a process may become an owner
+    // without locking the directory, but not while the file is being removed here.
+    [[nodiscard]] bool remove_dead(const std::string& name) const;
+
+    // Overwrites an open file.
+    void write(const CloseOnForkFile& file, std::string_view bytes) const;
+
+  private:
+    LockDir(CloseOnForkFile dir, std::string path, bool of_group)
+        : dir_(std::move(dir)), path_(std::move(path)), of_group_(of_group) {}
+    static LockDir open_at(const std::string& path, int flags);
+    static LockDir open_named(const std::string& path);
+    static LockDir open_checked(const std::string& private_dir);
+    bool was_replaced() const;
+    timespec last_change() const;
+    CloseOnForkFile create(const std::string& name, std::string_view bytes, std::size_t size,
+                           mode_t mode) const;
+    void allocate(const CloseOnForkFile& file, std::size_t size, mode_t mode) const;
+
+    CloseOnForkFile dir_;
+    std::string path_;
+    bool of_group_;
+    bool locked_ = false;
+};
+
+// Makes this process an owner of the file, next to others. Throws if that fails.
+void own(const CloseOnForkFile& file, const std::string& path);
+// Ends the ownership and leaves the file open: another thread may be using it. Unless the file is
+// inheritable, this also ends the ownership of a child that was just forked and has not closed it.
+void disown(const CloseOnForkFile& file) noexcept;
+// Returns whether a process owns the file through another descriptor. Throws if that is not known.
+bool has_owner(const CloseOnForkFile& file, const std::string& path);
+
+// Whether /proc shows that a process owns a file.
+enum class Owns : uint8_t { yes, no, unknown };
+// matches: tests the path of a file as /proc shows it.
+Owns owns_file(int32_t pid, const std::function<bool(std::string_view path)>& matches);
+// Returns the process ids that /proc lists, in ascending order.
+std::vector<int32_t> visible_processes();
+// Returns the content of a file of /proc; an empty string if the process has ended.
+std::string read_proc(int32_t pid, const std::string& name);
+
+} // namespace gcx
