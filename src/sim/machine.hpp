@@ -91,7 +91,6 @@ struct Device {
     Handle workqueue = 0; // the one that contexts share unless told otherwise
     Queues queues;        // its
     Handle default_pool = 0;
-    Handle current_pool = 0;
     bool dynamic_parallelism = false; // a module with it was loaded
 };
 
@@ -126,7 +125,6 @@ struct Context {
     Kind kind = Kind::Created;
     bool alive = true;
     uint64_t id = 0;
-    unsigned flags = 0;
     uint64_t busy_barrier = 0; // all later work starts after it
     SmSet sms;
     unsigned reported_sms = 0; // the same group twice is counted twice and used once
@@ -134,7 +132,6 @@ struct Context {
     Stream null_stream;
     std::map<std::thread::id, std::unique_ptr<Stream>> thread_streams;
     std::map<int, std::size_t> limits;
-    int cache_config = 0;
     std::set<int> peers;
 
     // Green contexts only.
@@ -192,7 +189,6 @@ struct Allocation {
     MemoryKind kind = MemoryKind::Device;
     Device* device = nullptr;
     Context* context = nullptr;
-    unsigned flags = 0;
     uint64_t id = 0;
     Handle pool = 0;
 };
@@ -220,8 +216,6 @@ struct KernelCode {
 struct Function {
     Handle handle = 0;
     Handle kernel = 0; // the CUkernel of a library, which a launch takes as well
-    Handle module = 0;
-    Handle library = 0;
     KernelCode code;
     std::map<int, int> attributes;
 };
@@ -293,7 +287,6 @@ struct Node {
     Handle handle = 0;
     Handle origin = 0; // the node that it was cloned from
     Handle graph = 0;
-    bool enabled = true; // in an executable
     Work work;
     std::vector<Edge> dependencies;
     std::vector<void*> argument_pointers; // what a query of the parameters gave out

@@ -6,34 +6,42 @@
 namespace sim_test {
 namespace {
 
-CUDA_MEM_ALLOC_NODE_PARAMS allocation() {
-    CUDA_MEM_ALLOC_NODE_PARAMS parameters{};
-    parameters.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    parameters.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    parameters.bytesize = 4096;
-    return parameters;
-}
-
 void count_up(void* number) {
     ++*static_cast<int*>(number);
 }
 
-// The header: such a graph can be neither cloned nor made a child nor thinned out, and has one
-// executable at a time.
+CUgraphNodeParams call_of(int& number) {
+    CUgraphNodeParams parameters{};
+    parameters.type = CU_GRAPH_NODE_TYPE_HOST;
+    parameters.host.fn = count_up;
+    parameters.host.userData = &number;
+    return parameters;
+}
+
+CUgraphNode add(CUgraph graph, CUgraphNodeParams& parameters,
+                const std::vector<CUgraphNode>& after = {}) {
+    CUgraphNode node = nullptr;
+    CHECK_OK(cuGraphAddNode_v2(&node, graph, after.data(), nullptr, after.size(), &parameters));
+    return node;
+}
+
+// The header: a graph that allocates can't be cloned or made a child, and has one executable at a
+// time.
 void memory_nodes() {
     GraphBench on;
-    CUgraphNode made = nullptr;
-    CUgraphNode freed = nullptr;
-    CUDA_MEM_ALLOC_NODE_PARAMS parameters = allocation();
-    CHECK_OK(cuGraphAddMemAllocNode(&made, on.graph, nullptr, 0, &parameters));
-    CHECK_OK(cuGraphAddMemFreeNode(&freed, on.graph, &made, 1, parameters.dptr));
-    CHECK_EQ(type_of(made), CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    CUgraphNodeParams allocation{};
+    allocation.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    allocation.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    allocation.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    allocation.alloc.bytesize = 4096;
+    const CUgraphNode allocated = add(on.graph, allocation);
+    CHECK(allocation.alloc.dptr != 0);
+    CUgraphNodeParams release{};
+    release.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+    release.free.dptr = allocation.alloc.dptr;
+    const CUgraphNode freed = add(on.graph, release, {allocated});
+    CHECK_EQ(type_of(allocated), CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     CHECK_EQ(type_of(freed), CU_GRAPH_NODE_TYPE_MEM_FREE);
-    CUDA_MEM_ALLOC_NODE_PARAMS seen{};
-    CUdeviceptr address = 0;
-    CHECK_OK(cuGraphMemAllocNodeGetParams(made, &seen));
-    CHECK_OK(cuGraphMemFreeNodeGetParams(freed, &address));
-    CHECK(seen.dptr == parameters.dptr && address == parameters.dptr && seen.bytesize == 4096);
 
     CUgraph clone = nullptr;
     CUgraph parent = nullptr;
@@ -43,8 +51,6 @@ void memory_nodes() {
     CHECK_EQ(cuGraphAddChildGraphNode(&child, parent, nullptr, 0, on.graph),
              CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuGraphDestroy(parent));
-    CHECK_EQ(cuGraphDestroyNode(freed), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQ(cuGraphRemoveDependencies(on.graph, &made, &freed, 1), CUDA_ERROR_INVALID_VALUE);
     CUgraphExec exec = on.instantiate();
     CUgraphExec second = nullptr;
     CHECK_EQ(cuGraphInstantiateWithFlags(&second, on.graph, 0), CUDA_ERROR_INVALID_VALUE);
@@ -114,23 +120,6 @@ void conditional_nodes() {
     CUgraph clone = nullptr;
     CHECK_EQ(cuGraphClone(&clone, on.graph), CUDA_ERROR_NOT_SUPPORTED);
 
-    // The header: all kernels of a body are of the node's context.
-    CUgraphNode elsewhere = nullptr;
-    {
-        const Current current(on.bench.parts[0].context);
-        elsewhere = on.add(on.spin(), {}, body);
-    }
-    CUgraphExec exec = nullptr;
-    CHECK_EQ(cuGraphInstantiateWithFlags(&exec, on.graph, 0), CUDA_ERROR_INVALID_VALUE);
-    CHECK_OK(cuGraphDestroyNode(elsewhere));
-    // And none calls the host.
-    CUgraphNode host = nullptr;
-    CUDA_HOST_NODE_PARAMS call{};
-    call.fn = [](void*) {};
-    CHECK_OK(cuGraphAddHostNode(&host, body, nullptr, 0, &call));
-    CHECK_EQ(cuGraphInstantiateWithFlags(&exec, on.graph, 0), CUDA_ERROR_INVALID_VALUE);
-    CHECK_OK(cuGraphDestroyNode(host));
-
     // With 0 the second body of an IF runs, or none.
     Condition unless = condition(on, 0, CU_GRAPH_COND_TYPE_IF, 2);
     CHECK_OK(cuGraphAddNode_v2(&node, on.graph, nullptr, nullptr, 0, &unless.parameters));
@@ -140,6 +129,25 @@ void conditional_nodes() {
     unless.parameters.conditional.size = 3;
     CHECK_EQ(cuGraphAddNode_v2(&node, on.graph, nullptr, nullptr, 0, &unless.parameters),
              CUDA_ERROR_INVALID_VALUE);
+}
+
+// The header: the kernels of a body are in the node's context, and a body calls no host function.
+void conditional_bodies() {
+    for (const bool calls_host : {false, true}) {
+        GraphBench on;
+        Condition when = condition(on, 1, CU_GRAPH_COND_TYPE_IF, 1);
+        add(on.graph, when.parameters);
+        CUgraph body = when.parameters.conditional.phGraph_out[0];
+        int calls = 0;
+        CUgraphNodeParams call = call_of(calls);
+        const Current current(on.bench.parts[0].context);
+        if (calls_host)
+            add(body, call);
+        else
+            on.add(on.spin(), {}, body);
+        CUgraphExec exec = nullptr;
+        CHECK_EQ(cuGraphInstantiateWithFlags(&exec, on.graph, 0), CUDA_ERROR_INVALID_VALUE);
+    }
 }
 
 // Nodes by the functions that take any kind.
@@ -179,15 +187,7 @@ void any_node() {
     CHECK_EQ(on.launched(on.bench.plain)[0].sm_count, 132U);
     CHECK_EQ(host[0], 6U);
     CHECK_EQ(cuGraphNodeSetParams(copied, &fill), CUDA_ERROR_INVALID_VALUE);
-    // Recorded: by the functions of their kinds, it is the current one.
     CUDA_MEMSET_NODE_PARAMS old_way{memory, 0, 9, 4, 4, 1};
-    {
-        const Current current(on.bench.parts[1].context);
-        CHECK_OK(cuGraphMemsetNodeSetParams(filled, &old_way));
-    }
-    CHECK_OK(cuGraphMemcpyNodeSetParams(copied, &copy.memcpy.copyParams));
-    runs = on.launched(on.bench.plain);
-    CHECK(runs[0].sm_count == 108 && runs[1].sm_count == 132 && host[0] == 9);
     for (CUcontext context : {on.primary.context, on.bench.parts[0].context}) {
         old_way.value++;
         CHECK_OK(cuGraphExecMemsetNodeSetParams(exec, filled, &old_way, context));
@@ -210,47 +210,36 @@ void any_node() {
             std::bit_cast<CUresult (*)(CUgraphNode, CUgraphNodeParams*)>(address);
         CHECK_OK(get_params(copied, &told));
         CHECK(told.type == CU_GRAPH_NODE_TYPE_MEMCPY && told.memcpy.copyParams.srcDevice == memory);
-        CHECK(told.memcpy.copyCtx == on.primary.context);
+        CHECK(told.memcpy.copyCtx == on.bench.parts[1].context);
     }
 }
 
-// What later launches of an executable do, and those of the graph don't.
+// A change of an executable affects its later launches and not the graph.
 void changes_of_executables() {
     GraphBench on;
     int first = 0;
     int second = 0;
-    CUDA_HOST_NODE_PARAMS call{};
-    call.fn = count_up;
-    call.userData = &first;
-    CUgraphNode host = nullptr;
-    CHECK_OK(cuGraphAddHostNode(&host, on.graph, nullptr, 0, &call));
+    CUgraphNodeParams call = call_of(first);
+    const CUgraphNode host = add(on.graph, call);
     const CUgraphNode kernel = on.add(on.spin(), {host});
-    CUevent event = nullptr;
-    CHECK_OK(cuEventCreate(&event, 0));
-    CUgraphNode recorded = nullptr;
-    CHECK_OK(cuGraphAddEventRecordNode(&recorded, on.graph, &kernel, 1, event));
-    CUevent seen = nullptr;
-    CHECK_OK(cuGraphEventRecordNodeGetEvent(recorded, &seen));
-    CHECK(seen == event);
-    CHECK_EQ(cuGraphEventWaitNodeGetEvent(recorded, &seen), CUDA_ERROR_INVALID_VALUE);
+    CUgraphNodeParams record{};
+    record.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+    CHECK_OK(cuEventCreate(&record.eventRecord.event, 0));
+    CHECK_EQ(type_of(add(on.graph, record, {kernel})), CU_GRAPH_NODE_TYPE_EVENT_RECORD);
 
     CUgraphExec exec = on.instantiate();
-    call.userData = &second;
-    CHECK_OK(cuGraphExecHostNodeSetParams(exec, host, &call));
-    CHECK_OK(cuGraphLaunch(exec, on.bench.plain));
-    CHECK(first == 0 && second == 1);
-    CHECK_EQ(cuGraphExecHostNodeSetParams(exec, kernel, &call), CUDA_ERROR_INVALID_VALUE);
-
-    unsigned enabled = 2;
-    CHECK_EQ(cuGraphNodeSetEnabled(exec, host, 0), CUDA_ERROR_INVALID_VALUE);
-    CHECK_OK(cuGraphNodeSetEnabled(exec, kernel, 0));
-    CHECK_OK(cuGraphNodeGetEnabled(exec, kernel, &enabled));
-    CHECK_EQ(enabled, 0U);
+    call = call_of(second);
+    CHECK_OK(cuGraphExecNodeSetParams(exec, host, &call));
+    CHECK_EQ(cuGraphExecNodeSetParams(exec, kernel, &call), CUDA_ERROR_INVALID_VALUE);
     const auto runs = runs_of([&] { CHECK_OK(cuGraphLaunch(exec, on.bench.plain)); });
-    CHECK_EQ(runs.size(), 1U); // the host's
+    CHECK(first == 0 && second == 1);
+    CHECK_EQ(runs.size(), 2U);
     CHECK(runs[0].kind == GCX_SIM_RUN_HOST && runs[0].sm_count == 0);
+    CHECK_EQ(cuEventQuery(record.eventRecord.event), CUDA_ERROR_NOT_READY);
+    CHECK_OK(cuEventSynchronize(record.eventRecord.event));
+    CHECK(clock_ns() >= runs[1].end_ns);
     CHECK_OK(cuGraphExecDestroy(exec));
-    CHECK_OK(cuEventDestroy_v2(event));
+    CHECK_OK(cuEventDestroy_v2(record.eventRecord.event));
 }
 
 CUgraphExecUpdateResult updated(CUgraphExec exec, CUgraph graph) {
@@ -290,31 +279,49 @@ void updates() {
     runs = runs_of([&] { CHECK_OK(cuGraphLaunch(exec, on.bench.plain)); });
     CHECK_EQ(runs[2].end_ns - runs[2].begin_ns, 9000U);
 
-    // What differs is told.
-    CUgraph other = nullptr;
-    CHECK_OK(cuGraphClone(&other, on.graph));
-    auto nodes = nodes_of(other);
-    CHECK_OK(cuGraphRemoveDependencies(other, nodes.data(), nodes.data() + 1, 1));
-    CHECK_EQ(updated(exec, other), CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
-    CHECK_OK(cuGraphAddDependencies(other, nodes.data(), nodes.data() + 1, 1));
-    CHECK_EQ(updated(exec, other), CU_GRAPH_EXEC_UPDATE_SUCCESS);
-    CUlaunchAttributeValue together{};
-    together.cooperative = 1;
-    CHECK_OK(cuGraphKernelNodeSetAttribute(nodes[0], CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &together));
-    CHECK_EQ(updated(exec, other), CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED);
-    CHECK_OK(cuGraphDestroyNode(nodes[2]));
-    CHECK_EQ(updated(exec, other), CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
-    CUgraphNode empty = nullptr;
-    CHECK_OK(cuGraphAddEmptyNode(&empty, other, nodes.data() + 1, 1));
-    together.cooperative = 0;
-    CHECK_OK(cuGraphKernelNodeSetAttribute(nodes[0], CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &together));
-    CHECK_EQ(updated(exec, other), CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED);
-    CHECK_OK(cuGraphDestroy(other));
-
-    // A node that is gone names none.
-    CHECK_OK(cuGraphDestroyNode(inner));
-    CHECK_EQ(cuGraphExecKernelNodeSetParams_v2(exec, deep, &longest), CUDA_ERROR_INVALID_VALUE);
     CHECK_OK(cuGraphDestroy(child));
+    CHECK_OK(cuGraphExecDestroy(exec));
+}
+
+void differences_of_updates() {
+    GraphBench on;
+    on.add(on.spin(), {on.add(on.spin())});
+    CUgraphExec exec = on.instantiate();
+    const auto result_of = [&](const std::function<void(CUgraph)>& fill) {
+        CUgraph other = nullptr;
+        CHECK_OK(cuGraphCreate(&other, 0));
+        fill(other);
+        const CUgraphExecUpdateResult result = updated(exec, other);
+        CHECK_OK(cuGraphDestroy(other));
+        return result;
+    };
+    const auto kernel = [&](CUgraph graph, const std::vector<CUgraphNode>& after = {}) {
+        return on.add(on.spin(), after, graph);
+    };
+    CHECK_EQ(result_of([&](CUgraph other) { kernel(other, {kernel(other)}); }),
+             CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    CHECK_EQ(result_of([&](CUgraph other) { kernel(other); }),
+             CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+    CHECK_EQ(result_of([&](CUgraph other) {
+                 kernel(other);
+                 kernel(other);
+             }),
+             CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+    CHECK_EQ(result_of([&](CUgraph other) {
+                 const CUgraphNode first = kernel(other);
+                 CUgraphNode empty = nullptr;
+                 CHECK_OK(cuGraphAddEmptyNode(&empty, other, &first, 1));
+             }),
+             CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED);
+    CHECK_EQ(result_of([&](CUgraph other) {
+                 const CUgraphNode first = kernel(other);
+                 kernel(other, {first});
+                 CUlaunchAttributeValue cooperative{};
+                 cooperative.cooperative = 1;
+                 CHECK_OK(cuGraphKernelNodeSetAttribute(first, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+                                                        &cooperative));
+             }),
+             CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED);
     CHECK_OK(cuGraphExecDestroy(exec));
 }
 
@@ -328,7 +335,6 @@ void updatable_kernels() {
     CHECK_OK(cuGraphKernelNodeSetAttribute(node, kUpdatable, &value));
     value.pad[0] = 0;
     CHECK_EQ(cuGraphKernelNodeSetAttribute(node, kUpdatable, &value), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQ(cuGraphDestroyNode(node), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQ(cuGraphKernelNodeCopyAttributes(node, node), CUDA_ERROR_INVALID_VALUE);
     CUgraphExec exec = on.instantiate();
     CUgraphExec second = nullptr;
@@ -344,9 +350,11 @@ std::vector<Rule> graph_node_rules() {
         {"nodes that allocate", memory_nodes},
         {"captured allocations and calls", captured_work},
         {"conditional nodes", conditional_nodes},
+        {"bodies of conditional nodes", conditional_bodies},
         {"nodes of any kind", any_node},
         {"changes of executables", changes_of_executables},
         {"updates of executables", updates},
+        {"differences that refuse an update", differences_of_updates},
         {"kernels that the device may change", updatable_kernels},
     };
 }

@@ -253,13 +253,4 @@ GCX_SIM_API(cuDeviceCanAccessPeer, int* out, CUdevice ordinal, CUdevice peer) {
     GCX_SIM_BODY(give(out, &device_of(machine, ordinal) != &device_of(machine, peer) ? 1 : 0));
 }
 
-GCX_SIM_API(cuDeviceGetP2PAttribute, int* out, CUdevice_P2PAttribute attribute, CUdevice ordinal,
-            CUdevice peer) {
-    GCX_SIM_BODY({
-        require(&device_of(machine, ordinal) != &device_of(machine, peer),
-                CUDA_ERROR_INVALID_DEVICE);
-        give(out, attribute == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : 1);
-    });
-}
-
 } // namespace gcx::sim

@@ -33,12 +33,10 @@ Allocation& allocate_current(Machine& machine, std::size_t bytes, MemoryKind kin
 
 void allocate_host(Machine& machine, void** out, std::size_t bytes, unsigned flags) {
     require(out != nullptr && flags <= 7);
-    Allocation& allocation = allocate_current(machine, bytes, MemoryKind::Host);
-    allocation.flags = flags;
-    *out = allocation.data;
+    *out = allocate_current(machine, bytes, MemoryKind::Host).data;
 }
 
-void register_host(Machine& machine, void* pointer, std::size_t bytes, unsigned flags) {
+void register_host(Machine& machine, void* pointer, std::size_t bytes) {
     Context& context = current_context(machine);
     require(pointer != nullptr && bytes != 0);
     require(find_allocation(machine, to_handle(pointer)) == nullptr,
@@ -50,7 +48,6 @@ void register_host(Machine& machine, void* pointer, std::size_t bytes, unsigned 
     allocation.kind = MemoryKind::Registered;
     allocation.device = context.device;
     allocation.context = &context.owner();
-    allocation.flags = flags;
     allocation.id = machine.next_allocation++;
     machine.allocations[allocation.address] = allocation;
 }
@@ -191,8 +188,8 @@ GCX_SIM_API(cuMemFreeHost, void* pointer) {
     GCX_SIM_BODY(free_memory(machine, to_handle(pointer), true));
 }
 
-GCX_SIM_API(cuMemHostRegister_v2, void* pointer, std::size_t bytes, unsigned flags) {
-    GCX_SIM_BODY(register_host(machine, pointer, bytes, flags));
+GCX_SIM_API(cuMemHostRegister_v2, void* pointer, std::size_t bytes, unsigned) {
+    GCX_SIM_BODY(register_host(machine, pointer, bytes));
 }
 
 GCX_SIM_API(cuMemHostUnregister, void* pointer) {

@@ -59,37 +59,12 @@ GCX_SIM_API(cuPointerGetAttribute, void* out, CUpointer_attribute attribute, CUd
     GCX_SIM_BODY(require(out != nullptr && write_attribute(machine, out, attribute, address)));
 }
 
-GCX_SIM_API(cuPointerGetAttributes, unsigned count, CUpointer_attribute* attributes, void** outs,
-            CUdeviceptr address) {
-    GCX_SIM_BODY({
-        require(attributes != nullptr && outs != nullptr);
-        // Of memory that CUDA knows nothing of, the attributes are zero.
-        for (unsigned i = 0; i < count; i++)
-            if (outs[i] != nullptr && !write_attribute(machine, outs[i], attributes[i], address))
-                write(outs[i], 0);
-    });
-}
-
-GCX_SIM_API(cuPointerSetAttribute, const void* value, CUpointer_attribute attribute,
-            CUdeviceptr address) {
-    GCX_SIM_BODY(require(value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
-                         find_allocation(machine, address) != nullptr));
-}
-
 GCX_SIM_API(cuMemHostGetDevicePointer_v2, CUdeviceptr* out, void* pointer, unsigned flags) {
     GCX_SIM_BODY({
         const Allocation& found = known(find_allocation(machine, to_handle(pointer)));
         require(flags == 0 &&
                 (found.kind == MemoryKind::Host || found.kind == MemoryKind::Registered));
         give(out, to_handle(pointer));
-    });
-}
-
-GCX_SIM_API(cuMemHostGetFlags, unsigned* out, void* pointer) {
-    GCX_SIM_BODY({
-        const Allocation& found = known(find_allocation(machine, to_handle(pointer)));
-        require(found.kind == MemoryKind::Host);
-        give(out, found.flags);
     });
 }
 

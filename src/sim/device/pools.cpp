@@ -21,13 +21,14 @@ Pool& create_pool(Machine& machine, Device& device) {
 
 Pool& default_pool(Machine& machine, Device& device) {
     if (device.default_pool == 0)
-        device.default_pool = device.current_pool = create_pool(machine, device).handle;
+        device.default_pool = create_pool(machine, device).handle;
     return *machine.pools[device.default_pool];
 }
 
-Pool& current_pool(Machine& machine, Device& device) {
-    default_pool(machine, device);
-    return *machine.pools[device.current_pool];
+void give_default_pool(Machine& machine, CUmemoryPool* out, CUdevice ordinal) {
+    Device& device = device_of(machine, ordinal);
+    require(out != nullptr);
+    give(out, default_pool(machine, device).handle);
 }
 
 // In a capture it is a node, whose memory is the graph's.
@@ -51,8 +52,8 @@ void allocate_async(Machine& machine, CUdeviceptr* out, std::size_t bytes, CUstr
                     CUmemoryPool pool_handle) {
     Stream& stream = stream_of(machine, handle);
     require(out != nullptr && bytes != 0);
-    Pool& current = current_pool(machine, *stream.context->device);
-    Pool& pool = pool_handle == nullptr ? current : pool_of(machine, pool_handle);
+    Pool& pool = pool_handle == nullptr ? default_pool(machine, *stream.context->device)
+                                        : pool_of(machine, pool_handle);
     if (stream.capture != nullptr)
         return capture_allocation(machine, stream, pool, bytes, out);
     Allocation& allocation =
@@ -136,29 +137,12 @@ GCX_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream handle)
 }
 
 GCX_SIM_API(cuDeviceGetDefaultMemPool, CUmemoryPool* out, CUdevice ordinal) {
-    GCX_SIM_BODY({
-        Device& device = device_of(machine, ordinal);
-        require(out != nullptr);
-        give(out, default_pool(machine, device).handle);
-    });
+    GCX_SIM_BODY(give_default_pool(machine, out, ordinal));
 }
 
+// No simulated function changes a device's pool.
 GCX_SIM_API(cuDeviceGetMemPool, CUmemoryPool* out, CUdevice ordinal) {
-    GCX_SIM_BODY({
-        Device& device = device_of(machine, ordinal);
-        require(out != nullptr);
-        give(out, current_pool(machine, device).handle);
-    });
-}
-
-GCX_SIM_API(cuDeviceSetMemPool, CUdevice ordinal, CUmemoryPool handle) {
-    GCX_SIM_BODY({
-        Device& device = device_of(machine, ordinal);
-        const Pool& pool = pool_of(machine, handle);
-        require(pool.device == &device);
-        default_pool(machine, device);
-        device.current_pool = pool.handle;
-    });
+    GCX_SIM_BODY(give_default_pool(machine, out, ordinal));
 }
 
 GCX_SIM_API(cuMemPoolCreate, CUmemoryPool* out, const CUmemPoolProps* properties) {
@@ -173,16 +157,9 @@ GCX_SIM_API(cuMemPoolCreate, CUmemoryPool* out, const CUmemPoolProps* properties
 GCX_SIM_API(cuMemPoolDestroy, CUmemoryPool handle) {
     GCX_SIM_BODY({
         const Pool& pool = pool_of(machine, handle);
-        Device& device = *pool.device;
-        require(device.default_pool != pool.handle);
-        if (device.current_pool == pool.handle)
-            device.current_pool = device.default_pool;
+        require(pool.device->default_pool != pool.handle);
         machine.pools.erase(pool.handle);
     });
-}
-
-GCX_SIM_API(cuMemPoolTrimTo, CUmemoryPool handle, std::size_t) {
-    GCX_SIM_BODY(pool_of(machine, handle));
 }
 
 GCX_SIM_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute attribute, void* out) {

@@ -162,8 +162,6 @@ uint64_t end_of(const Launch& launch, const Work& work, uint64_t start) {
 }
 
 uint64_t run_node(const Launch& launch, const Node& node, uint64_t start) {
-    if (!node.enabled)
-        return start;
     const uint64_t end = end_of(launch, node.work, start);
     note_run(launch.machine, launch.stream, node.work, launch.number, start, end);
     return end;
@@ -286,10 +284,6 @@ GCX_SIM_STREAM_API(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream stream), (e
         stream_of(machine, stream);
         executable_of(machine, exec);
     });
-}
-
-GCX_SIM_API(cuGraphExecGetFlags, CUgraphExec handle, cuuint64_t* out) {
-    GCX_SIM_BODY(give(out, executable_of(machine, handle).flags));
 }
 
 GCX_SIM_API(cuGraphExecDestroy, CUgraphExec handle) {

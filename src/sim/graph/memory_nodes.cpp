@@ -31,30 +31,4 @@ Node& add_free(Machine& machine, const NodePlace& place, CUdeviceptr address) {
     return add_node(machine, place, std::move(work));
 }
 
-GCX_SIM_API(cuGraphAddMemAllocNode, CUgraphNode* out, CUgraph graph,
-            const CUgraphNode* dependencies, std::size_t count,
-            CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
-    GCX_SIM_BODY({
-        CUDA_MEM_ALLOC_NODE_PARAMS& p = known(parameters);
-        Node& node = add_allocation(machine, {out, graph, dependencies, count}, p.poolProps,
-                                    p.bytesize, p.dptr);
-        node.work.parameters = to_bytes(p);
-    });
-}
-
-GCX_SIM_API(cuGraphMemAllocNodeGetParams, CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* out) {
-    GCX_SIM_BODY(give(out, parameters_of<CUDA_MEM_ALLOC_NODE_PARAMS>(node_of(machine, handle).work,
-                                                                     Work::Kind::MemoryAlloc)));
-}
-
-GCX_SIM_API(cuGraphAddMemFreeNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-            std::size_t count, CUdeviceptr address) {
-    GCX_SIM_BODY(add_free(machine, {out, graph, dependencies, count}, address));
-}
-
-GCX_SIM_API(cuGraphMemFreeNodeGetParams, CUgraphNode handle, CUdeviceptr* out) {
-    GCX_SIM_BODY(give(
-        out, parameters_of<CUdeviceptr>(node_of(machine, handle).work, Work::Kind::MemoryFree)));
-}
-
 } // namespace gcx::sim

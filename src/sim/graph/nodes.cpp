@@ -42,33 +42,6 @@ void give_parameters(Machine& machine, CUgraphNode handle, Work::Kind kind, T* o
     give(out, parameters_of<T>(work, kind));
 }
 
-void set_event(Machine& machine, CUgraphNode handle, Work::Kind kind, CUevent event) {
-    Node& node = node_of(machine, handle);
-    require_kind(node.work, kind);
-    change_work(node, event_work(machine, kind, event));
-}
-
-void give_event(Machine& machine, CUgraphNode handle, Work::Kind kind, CUevent* out) {
-    const Work& work = node_of(machine, handle).work;
-    require_kind(work, kind);
-    give(out, work.event);
-}
-
-void destroy_node(Machine& machine, CUgraphNode handle) {
-    const Node& node = node_of(machine, handle);
-    Graph& graph = *machine.graphs[node.graph];
-    // The header: not in graphs with nodes of memory, nor what the device may change.
-    require(!holds_any(machine, graph, kMemoryKinds) && !is_updatable(node.work));
-    const Handle gone = node.handle;
-    for (const Handle inner : inner_graphs(node.work))
-        delete_graph(machine, inner);
-    graph.by_handle.erase(gone);
-    auto& nodes = graph.nodes;
-    for (const auto& other : nodes)
-        std::erase_if(other->dependencies, [&](const Edge& edge) { return edge.node == gone; });
-    std::erase_if(nodes, [&](const auto& other) { return other->handle == gone; });
-}
-
 } // namespace
 
 Work host_work(const CUDA_HOST_NODE_PARAMS& parameters) {
@@ -138,10 +111,6 @@ GCX_SIM_API(cuGraphNodeFindInClone, CUgraphNode* out, CUgraphNode original, CUgr
     });
 }
 
-GCX_SIM_API(cuGraphDestroyNode, CUgraphNode handle) {
-    GCX_SIM_BODY(destroy_node(machine, handle));
-}
-
 GCX_SIM_API(cuGraphNodeGetType, CUgraphNode handle, CUgraphNodeType* out) {
     GCX_SIM_BODY(give(out, node_type(node_of(machine, handle).work)));
 }
@@ -183,69 +152,8 @@ GCX_SIM_API(cuGraphMemcpyNodeGetParams, CUgraphNode node, CUDA_MEMCPY3D* out) {
     GCX_SIM_BODY(give_parameters(machine, node, Work::Kind::Memcpy, out));
 }
 
-GCX_SIM_API(cuGraphMemsetNodeSetParams, CUgraphNode handle,
-            const CUDA_MEMSET_NODE_PARAMS* parameters) {
-    GCX_SIM_BODY({
-        Node& node = node_of(machine, handle);
-        require_kind(node.work, Work::Kind::Memset);
-        change_work(node, memset_work(machine, known(parameters)));
-        node.work.context = &current_context(machine); // recorded
-    });
-}
-
-GCX_SIM_API(cuGraphMemcpyNodeSetParams, CUgraphNode handle, const CUDA_MEMCPY3D* parameters) {
-    GCX_SIM_BODY({
-        Node& node = node_of(machine, handle);
-        require_kind(node.work, Work::Kind::Memcpy);
-        change_work(node, memcpy_work(machine, known(parameters)));
-        node.work.context = &current_context(machine); // recorded
-    });
-}
-
-GCX_SIM_API(cuGraphAddHostNode, CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-            std::size_t count, const CUDA_HOST_NODE_PARAMS* parameters) {
-    GCX_SIM_BODY(
-        add_node(machine, {out, graph, dependencies, count}, host_work(known(parameters))));
-}
-
 GCX_SIM_API(cuGraphHostNodeGetParams, CUgraphNode node, CUDA_HOST_NODE_PARAMS* out) {
     GCX_SIM_BODY(give_parameters(machine, node, Work::Kind::Host, out));
-}
-
-GCX_SIM_API(cuGraphHostNodeSetParams, CUgraphNode handle, const CUDA_HOST_NODE_PARAMS* parameters) {
-    GCX_SIM_BODY({
-        Node& node = node_of(machine, handle);
-        require_kind(node.work, Work::Kind::Host);
-        change_work(node, host_work(known(parameters)));
-    });
-}
-
-GCX_SIM_API(cuGraphAddEventRecordNode, CUgraphNode* out, CUgraph graph,
-            const CUgraphNode* dependencies, std::size_t count, CUevent event) {
-    GCX_SIM_BODY(add_node(machine, {out, graph, dependencies, count},
-                          event_work(machine, Work::Kind::EventRecord, event)));
-}
-
-GCX_SIM_API(cuGraphAddEventWaitNode, CUgraphNode* out, CUgraph graph,
-            const CUgraphNode* dependencies, std::size_t count, CUevent event) {
-    GCX_SIM_BODY(add_node(machine, {out, graph, dependencies, count},
-                          event_work(machine, Work::Kind::EventWait, event)));
-}
-
-GCX_SIM_API(cuGraphEventRecordNodeGetEvent, CUgraphNode node, CUevent* out) {
-    GCX_SIM_BODY(give_event(machine, node, Work::Kind::EventRecord, out));
-}
-
-GCX_SIM_API(cuGraphEventRecordNodeSetEvent, CUgraphNode node, CUevent event) {
-    GCX_SIM_BODY(set_event(machine, node, Work::Kind::EventRecord, event));
-}
-
-GCX_SIM_API(cuGraphEventWaitNodeGetEvent, CUgraphNode node, CUevent* out) {
-    GCX_SIM_BODY(give_event(machine, node, Work::Kind::EventWait, out));
-}
-
-GCX_SIM_API(cuGraphEventWaitNodeSetEvent, CUgraphNode node, CUevent event) {
-    GCX_SIM_BODY(set_event(machine, node, Work::Kind::EventWait, event));
 }
 
 GCX_SIM_API(cuGraphAddChildGraphNode, CUgraphNode* out, CUgraph graph,

@@ -139,10 +139,6 @@ void replace_in(Machine& machine, CUgraphExec exec, CUgraphNode handle, Work wor
     replace(machine, exec, handle, std::move(work));
 }
 
-bool can_be_disabled(Work::Kind kind) {
-    return kind == Work::Kind::Kernel || kind == Work::Kind::Memset || kind == Work::Kind::Memcpy;
-}
-
 } // namespace
 
 // Assumed of nodes in child graphs and bodies: they are found as those beside them are.
@@ -181,19 +177,6 @@ void set_exec_kernel(Machine& machine, CUgraphExec exec, CUgraphNode source,
     node.work = std::move(work);
 }
 
-GCX_SIM_API(cuGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
-            CUgraphExecUpdateResult* result) {
-    GCX_SIM_BODY({
-        CUgraphExecUpdateResultInfo info{};
-        const CUresult code = update(machine, exec, graph, info);
-        if (error_node != nullptr)
-            *error_node = info.errorNode;
-        if (result != nullptr)
-            *result = info.result;
-        return code;
-    });
-}
-
 GCX_SIM_API(cuGraphExecUpdate_v2, CUgraphExec exec, CUgraph graph,
             CUgraphExecUpdateResultInfo* info) {
     GCX_SIM_BODY({
@@ -220,46 +203,6 @@ GCX_SIM_API(cuGraphExecMemsetNodeSetParams, CUgraphExec exec, CUgraphNode node,
 GCX_SIM_API(cuGraphExecMemcpyNodeSetParams, CUgraphExec exec, CUgraphNode node,
             const CUDA_MEMCPY3D* parameters, CUcontext context) {
     GCX_SIM_BODY(replace_in(machine, exec, node, memcpy_work(machine, known(parameters)), context));
-}
-
-GCX_SIM_API(cuGraphExecHostNodeSetParams, CUgraphExec exec, CUgraphNode node,
-            const CUDA_HOST_NODE_PARAMS* parameters) {
-    GCX_SIM_BODY(replace(machine, exec, node, host_work(known(parameters))));
-}
-
-GCX_SIM_API(cuGraphExecEventRecordNodeSetEvent, CUgraphExec exec, CUgraphNode node, CUevent event) {
-    GCX_SIM_BODY(replace(machine, exec, node, event_work(machine, Work::Kind::EventRecord, event)));
-}
-
-GCX_SIM_API(cuGraphExecEventWaitNodeSetEvent, CUgraphExec exec, CUgraphNode node, CUevent event) {
-    GCX_SIM_BODY(replace(machine, exec, node, event_work(machine, Work::Kind::EventWait, event)));
-}
-
-GCX_SIM_API(cuGraphExecChildGraphNodeSetParams, CUgraphExec exec, CUgraphNode handle,
-            CUgraph child) {
-    GCX_SIM_BODY({
-        const Node& node = node_in(machine, exec, handle);
-        require_kind(node.work, Work::Kind::ChildGraph);
-        CUgraphExecUpdateResultInfo info{};
-        return update_nodes(machine, *machine.graphs[node.work.child], graph_of(machine, child),
-                            false, info);
-    });
-}
-
-GCX_SIM_API(cuGraphNodeSetEnabled, CUgraphExec exec, CUgraphNode handle, unsigned enabled) {
-    GCX_SIM_BODY({
-        Node& node = node_in(machine, exec, handle);
-        require(can_be_disabled(node.work.kind));
-        node.enabled = enabled != 0;
-    });
-}
-
-GCX_SIM_API(cuGraphNodeGetEnabled, CUgraphExec exec, CUgraphNode handle, unsigned* out) {
-    GCX_SIM_BODY({
-        const Node& node = node_in(machine, exec, handle);
-        require(can_be_disabled(node.work.kind));
-        give(out, node.enabled ? 1U : 0U);
-    });
 }
 
 } // namespace gcx::sim

@@ -73,7 +73,6 @@ void create_green(Machine& machine, CUgreenCtx* out, CUdevResourceDesc handle, C
     Context& primary = retain_primary(machine, device);
     Context& context = new_context(machine, device, Context::Kind::Green);
     context.primary = &primary;
-    context.flags = flags;
     context.green = new_handle();
     context.green_id = machine.next_green_id++;
     machine.greens[context.green] = &context;

@@ -28,8 +28,4 @@ inline SmList to_list(const SmSet& set) {
     return sms;
 }
 
-inline bool is_subset(const SmSet& part, const SmSet& whole) {
-    return (part & ~whole).none();
-}
-
 } // namespace gcx::sim

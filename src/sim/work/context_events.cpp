@@ -52,12 +52,4 @@ GCX_SIM_API(cuGreenCtxWaitEvent, CUgreenCtx handle, CUevent event) {
     GCX_SIM_BODY(wait(machine, green_or_current(machine, handle), event));
 }
 
-GCX_SIM_API(cuCtxRecordEvent, CUcontext handle, CUevent event) {
-    GCX_SIM_BODY(record(machine, context_of(machine, handle), event));
-}
-
-GCX_SIM_API(cuCtxWaitEvent, CUcontext handle, CUevent event) {
-    GCX_SIM_BODY(wait(machine, context_of(machine, handle), event));
-}
-
 } // namespace gcx::sim

@@ -22,11 +22,6 @@ void synchronize(Machine& machine, const Context& context) {
     wait_until(machine, context_busy_until(machine, context));
 }
 
-// Green contexts have the primary one's.
-unsigned& flags_of(Context& context) {
-    return context.kind == Context::Kind::Created ? context.flags : context.device->primary_flags;
-}
-
 std::size_t default_limit(int limit) {
     switch (limit) {
     case CU_LIMIT_STACK_SIZE:
@@ -76,21 +71,6 @@ GCX_SIM_API(cuCtxGetId, CUcontext handle, unsigned long long* out) {
     });
 }
 
-GCX_SIM_API(cuCtxGetFlags, unsigned* out) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        *out = flags_of(current_context(machine));
-    });
-}
-
-GCX_SIM_API(cuCtxSetFlags, unsigned flags) {
-    GCX_SIM_BODY({
-        Context& context = current_context(machine);
-        require(fits_context_flags(flags));
-        flags_of(context) = flags;
-    });
-}
-
 GCX_SIM_API(cuCtxSynchronize) {
     GCX_SIM_BODY(synchronize(machine, current_context(machine)));
 }
@@ -104,14 +84,6 @@ GCX_SIM_API(cuCtxGetDevResource, CUcontext handle, CUdevResource* resource,
     GCX_SIM_BODY({
         const Context& context = context_or_current(machine, handle);
         query_resource(machine, *context.device, &context, resource, type);
-    });
-}
-
-GCX_SIM_API(cuCtxGetApiVersion, CUcontext handle, unsigned* out) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        context_or_current(machine, handle);
-        *out = 3020; // that of cuCtxCreate_v2
     });
 }
 
@@ -134,17 +106,6 @@ GCX_SIM_API(cuCtxSetLimit, CUlimit limit, std::size_t value) {
     });
 }
 
-GCX_SIM_API(cuCtxGetCacheConfig, CUfunc_cache* out) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        *out = static_cast<CUfunc_cache>(current_context(machine).cache_config);
-    });
-}
-
-GCX_SIM_API(cuCtxSetCacheConfig, CUfunc_cache config) {
-    GCX_SIM_BODY(current_context(machine).cache_config = config);
-}
-
 GCX_SIM_API(cuCtxGetStreamPriorityRange, int* least, int* greatest) {
     GCX_SIM_BODY({
         current_context(machine);
@@ -162,14 +123,6 @@ GCX_SIM_API(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
         require(flags == 0);
         require(&other != context.device, CUDA_ERROR_INVALID_DEVICE);
         require(context.peers.insert(other.ordinal).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
-    });
-}
-
-GCX_SIM_API(cuCtxDisablePeerAccess, CUcontext peer) {
-    GCX_SIM_BODY({
-        Context& context = current_context(machine);
-        const Device& other = *context_of(machine, peer).device;
-        require(context.peers.erase(other.ordinal) != 0, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
     });
 }
 

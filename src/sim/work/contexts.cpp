@@ -25,8 +25,7 @@ void create_context(Machine& machine, CUcontext* out, unsigned flags, CUdevice o
     require(out != nullptr && fits_context_flags(flags));
     Device& device = device_of(machine, ordinal);
     charge_memory(device, kContextBytes);
-    Context& context = new_context(machine, device, Context::Kind::Created);
-    context.flags = flags;
+    const Context& context = new_context(machine, device, Context::Kind::Created);
     current_stack(machine).push_back(context.handle);
     give(out, context.handle);
 }

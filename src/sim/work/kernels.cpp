@@ -91,10 +91,8 @@ Function* get_function(Machine& machine, Module& module, const std::string& name
     if (code == module.kernels.end() && !module.any_name)
         return nullptr;
     Function& function = create(machine.functions);
-    function.module = module.is_library ? module.library_module : module.handle;
     if (module.is_library) {
         function.kernel = new_handle();
-        function.library = module.handle;
         machine.kernels[function.kernel] = function.handle;
     }
     if (code != module.kernels.end())
@@ -118,52 +116,12 @@ GCX_SIM_API(cuLibraryGetKernel, CUkernel* out, CUlibrary handle, const char* nam
     });
 }
 
-GCX_SIM_API(cuModuleGetFunctionCount, unsigned* out, CUmodule handle) {
-    GCX_SIM_BODY({
-        const Module& module = module_of(machine, handle, CUDA_ERROR_INVALID_VALUE);
-        give(out, static_cast<unsigned>(module.kernels.size()));
-    });
-}
-
-GCX_SIM_API(cuLibraryGetKernelCount, unsigned* out, CUlibrary handle) {
-    GCX_SIM_BODY({
-        const Module& library = library_of(machine, handle, CUDA_ERROR_INVALID_VALUE);
-        give(out, static_cast<unsigned>(library.kernels.size()));
-    });
-}
-
-GCX_SIM_API(cuLibraryEnumerateKernels, CUkernel* out, unsigned count, CUlibrary handle) {
-    GCX_SIM_BODY({
-        Module& library = library_of(machine, handle, CUDA_ERROR_INVALID_VALUE);
-        require(out != nullptr);
-        for (const auto& [name, code] : library.kernels) {
-            if (count-- == 0)
-                break;
-            give(out++, get_function(machine, library, name)->kernel);
-        }
-    });
-}
-
 GCX_SIM_API(cuKernelGetFunction, CUfunction* out, CUkernel handle) {
     GCX_SIM_BODY({
         current_context(machine);
         require(out != nullptr);
         give(out, function_of(machine, to_handle(handle)).handle);
     });
-}
-
-GCX_SIM_API(cuKernelGetLibrary, CUlibrary* out, CUkernel handle) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        const Function& function = function_of(machine, to_handle(handle));
-        require(function.library != 0, CUDA_ERROR_INVALID_HANDLE);
-        give(out, function.library);
-    });
-}
-
-GCX_SIM_API(cuKernelGetAttribute, int* out, CUfunction_attribute attribute, CUkernel handle,
-            CUdevice) {
-    GCX_SIM_BODY(give_attribute(machine, to_handle(handle), attribute, out));
 }
 
 GCX_SIM_API(cuKernelSetAttribute, CUfunction_attribute attribute, int value, CUkernel handle,
@@ -183,10 +141,6 @@ GCX_SIM_API(cuKernelGetParamInfo, CUkernel handle, std::size_t index, std::size_
     });
 }
 
-GCX_SIM_API(cuKernelSetCacheConfig, CUkernel handle, CUfunc_cache, CUdevice) {
-    GCX_SIM_BODY(function_of(machine, to_handle(handle)));
-}
-
 GCX_SIM_API(cuFuncGetAttribute, int* out, CUfunction_attribute attribute, CUfunction handle) {
     GCX_SIM_BODY(give_attribute(machine, to_handle(handle), attribute, out));
 }
@@ -199,13 +153,6 @@ GCX_SIM_API(cuFuncSetCacheConfig, CUfunction handle, CUfunc_cache) {
     GCX_SIM_BODY(function_of(machine, to_handle(handle)));
 }
 
-GCX_SIM_API(cuFuncGetModule, CUmodule* out, CUfunction handle) {
-    GCX_SIM_BODY({
-        require(out != nullptr);
-        give(out, function_of(machine, to_handle(handle)).module);
-    });
-}
-
 GCX_SIM_API(cuFuncGetName, const char** out, CUfunction handle) {
     GCX_SIM_BODY(give_name(machine, to_handle(handle), out));
 }
@@ -213,17 +160,6 @@ GCX_SIM_API(cuFuncGetName, const char** out, CUfunction handle) {
 GCX_SIM_API(cuFuncGetParamInfo, CUfunction handle, std::size_t index, std::size_t* offset,
             std::size_t* size) {
     GCX_SIM_BODY(give_parameter(machine, to_handle(handle), index, offset, size));
-}
-
-GCX_SIM_API(cuFuncIsLoaded, CUfunctionLoadingState* out, CUfunction handle) {
-    GCX_SIM_BODY({
-        function_of(machine, to_handle(handle), CUDA_ERROR_INVALID_VALUE);
-        give(out, CU_FUNCTION_LOADING_STATE_LOADED);
-    });
-}
-
-GCX_SIM_API(cuFuncLoad, CUfunction handle) {
-    GCX_SIM_BODY(function_of(machine, to_handle(handle), CUDA_ERROR_INVALID_VALUE));
 }
 
 } // namespace gcx::sim

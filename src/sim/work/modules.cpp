@@ -72,19 +72,19 @@ void give_global(Machine& machine, Module& module, CUdeviceptr* address, std::si
 
 } // namespace
 
-Module& module_of(Machine& machine, CUmodule handle, CUresult otherwise) {
+Module& module_of(Machine& machine, CUmodule handle) {
     if (Module* const module = find(machine.modules, handle);
         module != nullptr && !module->is_library)
         return *module;
     for (const auto& [key, module] : machine.modules)
         if (module->library_module != 0 && module->library_module == to_handle(handle))
             return *module;
-    refuse(otherwise);
+    refuse(CUDA_ERROR_INVALID_HANDLE);
 }
 
-Module& library_of(Machine& machine, CUlibrary handle, CUresult otherwise) {
-    Module& module = known(find(machine.modules, handle), otherwise);
-    require(module.is_library, otherwise);
+Module& library_of(Machine& machine, CUlibrary handle) {
+    Module& module = known(find(machine.modules, handle), CUDA_ERROR_INVALID_HANDLE);
+    require(module.is_library, CUDA_ERROR_INVALID_HANDLE);
     return module;
 }
 
@@ -150,11 +150,6 @@ GCX_SIM_API(cuLibraryGetModule, CUmodule* out, CUlibrary handle) {
         require(out != nullptr);
         give(out, library_of(machine, handle).library_module);
     });
-}
-
-GCX_SIM_API(cuLibraryGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUlibrary handle,
-            const char* name) {
-    GCX_SIM_BODY(give_global(machine, library_of(machine, handle), address, bytes, name));
 }
 
 } // namespace gcx::sim

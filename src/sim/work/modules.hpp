@@ -5,10 +5,8 @@
 
 namespace gcx::sim {
 
-Module& module_of(Machine& machine, CUmodule handle, // a library's as well
-                  CUresult otherwise = CUDA_ERROR_INVALID_HANDLE);
-Module& library_of(Machine& machine, CUlibrary handle,
-                   CUresult otherwise = CUDA_ERROR_INVALID_HANDLE);
+Module& module_of(Machine& machine, CUmodule handle); // a library's as well
+Module& library_of(Machine& machine, CUlibrary handle);
 
 // The function of that name, made where it has not been asked for before; null: there is none.
 Function* get_function(Machine& machine, Module& module, const std::string& name);

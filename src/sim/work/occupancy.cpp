@@ -132,18 +132,6 @@ GCX_SIM_API(cuOccupancyMaxPotentialBlockSizeWithFlags, int* grid, int* block, CU
     GCX_SIM_BODY(give_best_block_size(machine, grid, block, function, shared_of, shared, limit));
 }
 
-GCX_SIM_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* out, CUfunction handle,
-            int blocks, int threads) {
-    GCX_SIM_BODY({
-        const Profile& profile = current_context(machine).device->profile;
-        function_of(machine, to_handle(handle));
-        require(out != nullptr && blocks >= 1 && threads >= 1);
-        const auto each = profile.number("shared_memory_per_sm") / blocks - 1024;
-        *out = static_cast<std::size_t>(
-            std::clamp<long long>(each, 0, profile.number("shared_memory_per_block_optin")));
-    });
-}
-
 GCX_SIM_API(cuOccupancyMaxPotentialClusterSize, int* out, CUfunction function,
             const CUlaunchConfig* launch) {
     GCX_SIM_BODY({
