@@ -99,7 +99,7 @@ std::vector<Wrong> wrong_layouts() {
         {kStart + "family coscheduled\nremainder 0 1\n", "line 6: family coscheduled has no group"},
         {kStart + "gpc_sizes 20\nfamily fine\ngroup 0 1 2 3\nremainder 4 5 6 7 8 9 10 11 12 13 14 "
                   "15 16 17 18 19\n",
-         "line 7: family fine has groups of 4 SMs, where the least split gives 2"},
+         "line 7: family fine has groups of 4 SMs, where the smallest split yields 2"},
         {kStart + "locality_domain 1 0 1\n", "line 6: locality domains are numbered from 0"},
         {kStart + "gpc_sizes 20\nlocality_domain 0 0 1\nlocality_domain_sm_count 4\n",
          "line 8: a locality domain holds 2 SMs, fewer"},

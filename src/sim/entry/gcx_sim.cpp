@@ -1,7 +1,7 @@
-// The functions of gcx_sim.h. They are no driver calls: they are not counted, cost nothing, never
-// fail by order.
+// The functions of gcx_sim.h. They are not driver calls: they are not counted, have no cost, and
+// ordered failures do not affect them.
 #include "gcx_sim.h"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -15,7 +15,7 @@ std::string& last_error() {
     return error;
 }
 
-// Describing a profile must not need a machine.
+// Profiles can be described without a machine.
 const std::vector<Profile>& known_profiles() {
     static const auto* const profiles = [] {
         auto* made = new std::vector<Profile>(kEmbeddedProfileCount);
@@ -27,7 +27,7 @@ const std::vector<Profile>& known_profiles() {
     return *profiles;
 }
 
-// Runs the body under the lock. No exception may leave a function of C.
+// Runs the body under the lock; lets no exception leave the C function.
 template <class Result, class Body>
 Result guarded(Result otherwise, const Body& body) {
     try {
@@ -63,7 +63,7 @@ void fill_counts(const Machine& machine, gcx_sim_counts& counts) {
     counts.green_contexts = count_if(machine.contexts, [](const Context& context) {
         return context.alive && context.kind == Kind::Green;
     });
-    // Each live green context retains the primary one; that hold is its own, not a caller's.
+    // Each live green context retains the primary one; only the callers' retains are counted.
     counts.primary_retains -= std::min(counts.primary_retains, counts.green_contexts);
     counts.streams = count_if(machine.streams, [](const Stream& stream) { return !stream.gone; });
     counts.events = machine.events.size();

@@ -1,5 +1,5 @@
-// Names of results, whatever header this was built with.
-#include "sim/edge/entry.hpp"
+// Names and texts of all results, independent of the header that this was built with.
+#include "sim/entry/entry.hpp"
 
 #include <algorithm>
 #include <iterator>

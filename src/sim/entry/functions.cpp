@@ -1,4 +1,4 @@
-// The table of functions. No cuda.h here: only the addresses are wanted, whatever the types.
+// The function table. Does not include cuda.h, so that it can declare all functions alike.
 #include <cstddef>
 
 namespace gcx::sim {
@@ -19,7 +19,7 @@ extern const std::size_t kFunctionCount;
 #define P(base, symbol, since, per_thread)                                                         \
     extern "C" void symbol();                                                                      \
     extern "C" void per_thread();
-#include "sim/edge/functions.inc"
+#include "sim/entry/functions.inc"
 #undef F
 #undef P
 
@@ -30,7 +30,7 @@ namespace gcx::sim {
 const FunctionRow kFunctions[] = {
 #define F(base, symbol, since) {#base, #symbol, since, &symbol, nullptr},
 #define P(base, symbol, since, per_thread) {#base, #symbol, since, &symbol, &per_thread},
-#include "sim/edge/functions.inc"
+#include "sim/entry/functions.inc"
 #undef F
 #undef P
 };

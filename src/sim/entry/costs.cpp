@@ -1,5 +1,5 @@
-// What calls cost on the simulated clock.
-#include "sim/edge/entry.hpp"
+// The cost of each call on the simulated clock.
+#include "sim/entry/entry.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -12,12 +12,12 @@ struct Cost {
     uint64_t ns;
 };
 
-// Medians of the recorded logs; H100 and H200, driver 580.159.04. cuGreenCtxCreate's own
-// 1.45 ms, its waiting, and what kernels last, are added where those are simulated.
+// Medians of the recorded logs of an H100 and an H200 with driver 580.159.04. The waiting of
+// cuGreenCtxCreate and the duration of kernels are added where those are simulated.
 constexpr Cost kCosts[] = {
-    {"cuCtxCreate", 112'229'000},           // assumed: as the primary context's
+    {"cuCtxCreate", 112'229'000},           // assumed: equal to the primary context's
     {"cuDevResourceGenerateDesc", 6'698},   // probe: gendesc
-    {"cuDevSmResourceSplit", 1'876},        // assumed: as by count
+    {"cuDevSmResourceSplit", 1'876},        // assumed: equal to the split by count
     {"cuDevSmResourceSplitByCount", 1'876}, // probe: split(1,24); each group adds, see split.cpp
     {"cuDeviceGetDevResource", 539},        // probe
     {"cuEventRecord", 130},                 // sets-and-graphs: record and wait 0.26 us
@@ -37,7 +37,7 @@ constexpr Cost kCosts[] = {
     {"cuStreamWaitEvent", 130},
 };
 
-// Any other call: so that a program that polls comes to an end.
+// Any other call has a cost too, so that a program that polls ends.
 constexpr uint64_t kAnyCall = 100;
 
 } // namespace

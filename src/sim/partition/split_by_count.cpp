@@ -1,5 +1,5 @@
-// cuDevSmResourceSplitByCount: equal groups. The rules are those that the recorded sweep shows.
-#include "sim/edge/entry.hpp"
+// cuDevSmResourceSplitByCount: equal groups, by the rules that the recorded sweep shows.
+#include "sim/entry/entry.hpp"
 #include "sim/partition/resource.hpp"
 
 #include <algorithm>
@@ -10,10 +10,10 @@ namespace {
 // probe: split(1,24) 1.876 us, split(16,8), which gives 15 groups, 7.960 us
 constexpr uint64_t kCostPerFurtherGroup = 434;
 
-struct Plan {
+struct GroupPlan {
     unsigned count = 0;      // SMs of each group
-    unsigned max_groups = 0; // that the input gives
-    SmList order;            // in which the groups take the SMs
+    unsigned max_groups = 0; // that fit in the input
+    SmList order;            // the groups take SMs in this order
 };
 
 struct Rule {
@@ -32,14 +32,14 @@ void append(SmList& order, const SmList& sms) {
 }
 
 SmList intersection(const SmList& sms, const SmSet& set) {
-    SmList kept;
-    std::copy_if(sms.begin(), sms.end(), std::back_inserter(kept),
+    SmList common;
+    std::copy_if(sms.begin(), sms.end(), std::back_inserter(common),
                  [&](unsigned sm) { return set[sm]; });
-    return kept;
+    return common;
 }
 
-// The whole atoms inside the input, and its other SMs. A context over part of an atom has its SMs
-// cut anew, in their order: assumed, the logs show no such split.
+// Returns the whole atoms inside the input, and its other SMs as the remainder. If the input has no
+// whole atom, its SMs form new ones, in order (assumed: the logs show no such split).
 Family family_within(const Profile& profile, FamilyKind kind, const SmSet& input) {
     const Family& whole = profile.families[kind];
     if (input == profile.all())
@@ -47,11 +47,11 @@ Family family_within(const Profile& profile, FamilyKind kind, const SmSet& input
     const Rule rule = rule_for(profile, kind);
     Family part;
     for (const SmList& group : whole.groups) {
-        SmList kept = intersection(group, input);
-        if (kept.size() == group.size())
-            part.groups.push_back(std::move(kept));
+        SmList common = intersection(group, input);
+        if (common.size() == group.size())
+            part.groups.push_back(std::move(common));
         else
-            append(part.remainder, kept);
+            append(part.remainder, common);
     }
     append(part.remainder, intersection(whole.remainder, input));
     std::sort(part.remainder.begin(), part.remainder.end());
@@ -65,8 +65,9 @@ Family family_within(const Profile& profile, FamilyKind kind, const SmSet& input
     return part;
 }
 
-// Splitting a green context's SMs deals the atoms to the groups in turn: recorded for 64 SMs into
-// groups of 16, whose first has the atoms 0 and 4. The whole device gives each group a run of them.
+// Orders the SMs so that the atoms go to the groups in turn. Recorded for a green context of 64 SMs
+// and groups of 16, whose first has the atoms 0 and 4. With one group, the order is that of the
+// atoms, as for the whole device.
 SmList dealt_order(const Family& family, unsigned count, unsigned groups) {
     SmList order;
     const std::size_t atom = family.groups.empty() ? 1 : family.groups[0].size();
@@ -88,13 +89,13 @@ SmList dealt_order(const Family& family, unsigned count, unsigned groups) {
     return order;
 }
 
-// The first group with flag 2: whole GPCs, the largest that fit first, and of what is then missing
-// as much as can be had in the smallest GPC that has it. This gives every recorded set.
+// Returns the first group with flag 2: whole GPCs, the largest that fit first, then the missing SMs
+// from the smallest GPC that has them. This yields every recorded set.
 SmList max_cluster_set(const Profile& profile, const SmSet& input, unsigned count) {
     std::vector<SmList> gpcs;
     for (const SmList& gpc : profile.gpcs)
-        if (SmList kept = intersection(gpc, input); !kept.empty())
-            gpcs.push_back(std::move(kept));
+        if (SmList common = intersection(gpc, input); !common.empty())
+            gpcs.push_back(std::move(common));
     SmList chosen;
     while (chosen.size() < count && !gpcs.empty()) {
         const std::size_t missing = count - chosen.size();
@@ -117,31 +118,32 @@ SmList max_cluster_set(const Profile& profile, const SmSet& input, unsigned coun
     return chosen;
 }
 
-void put_max_cluster_first(const Profile& profile, const SmSet& input, Plan& plan) {
+void put_max_cluster_first(const Profile& profile, const SmSet& input, GroupPlan& plan) {
     SmList first = max_cluster_set(profile, input, plan.count);
     const SmSet used = to_set(first);
     append(first, intersection(plan.order, ~used));
     plan.order = std::move(first);
 }
 
-Plan make_plan(const Profile& profile, FamilyKind kind, const SmSet& input, unsigned min_count) {
+GroupPlan make_plan(const Profile& profile, FamilyKind kind, const SmSet& input,
+                    unsigned min_count) {
     const auto total = static_cast<unsigned>(input.count());
     const Rule rule = rule_for(profile, kind);
     check_configuration(min_count <= total && total >= rule.minimum);
-    Plan plan;
-    const unsigned wanted = std::max(min_count, rule.minimum);
+    GroupPlan plan;
+    const unsigned requested = std::max(min_count, rule.minimum);
     plan.count =
-        std::min((wanted + rule.granularity - 1) / rule.granularity * rule.granularity, total);
-    // Recorded: flag 2 gives as many groups as flag 0.
+        std::min((requested + rule.granularity - 1) / rule.granularity * rule.granularity, total);
+    // Recorded: flag 2 yields as many groups as flag 0.
     const Family family = family_within(profile, kind == kMaxCluster ? kCoscheduled : kind, input);
-    // The SMs outside atoms may complete a group, but each group holds one atom at least.
+    // SMs outside atoms can complete a group, but each group has at least one atom.
     plan.max_groups =
         std::min(total / plan.count, std::max(1U, static_cast<unsigned>(family.groups.size())));
     const bool in_turn = kind != kFine && input != profile.all();
     plan.order = dealt_order(family, plan.count, in_turn ? plan.max_groups : 1);
     if (kind == kMaxCluster && profile.has_clusters())
         put_max_cluster_first(profile, input, plan);
-    // A recording may have larger groups of flag 2 than the rule knows to make.
+    // A recording can have larger groups with flag 2 than the rule yields.
     const Family& recorded = profile.families[kMaxCluster];
     if (kind == kMaxCluster && input == profile.all() && plan.count > rule.minimum &&
         !recorded.groups.empty() && recorded.groups[0].size() == plan.count)
@@ -159,8 +161,8 @@ SmResource make_part(const Machine& machine, const SmResource& input, FamilyKind
     part.sms = to_set(sms);
     part.reported = static_cast<unsigned>(sms.size());
     if (machine.has(kHasStructuredSplit)) {
-        // Recorded on 13.0: both read 0. From 13.1 on the header has descriptors depend on the
-        // alignment; a remainder is sure of pairs alone.
+        // Recorded on 13.0: both are 0. From 13.1 on, descriptors depend on the alignment, by the
+        // header's text; a remainder guarantees only pairs.
         const Rule rule = rule_for(machine.devices[input.device]->profile, kind);
         part.alignment = is_group ? rule.granularity : 2;
         part.min_partition_size = is_group ? rule.minimum : 2;
@@ -176,15 +178,15 @@ FamilyKind read_flags(const Profile& profile, unsigned flags) {
     case cu::kSplitIgnoreCoscheduling:
         return kFine;
     case cu::kSplitMaxClusterSize:
-        require(profile.has_clusters()); // the header: compute capability 9.0 and newer only
+        require(profile.has_clusters()); // the header: compute capability 9.0 and newer
         return kMaxCluster;
     default:
         refuse(CUDA_ERROR_INVALID_VALUE);
     }
 }
 
-// Writes the first groups of a plan, and the SMs that they leave.
-void give_parts(Machine& machine, const SmResource& source, FamilyKind kind, const Plan& plan,
+// Writes the first groups of a plan and the remainder.
+void give_parts(Machine& machine, const SmResource& source, FamilyKind kind, const GroupPlan& plan,
                 unsigned made, CUdevResource* groups, CUdevResource* remainder) {
     machine.clock_ns += (made - 1) * kCostPerFurtherGroup;
     const uint64_t split = machine.next_split++;
@@ -212,7 +214,7 @@ GCX_SIM_API(cuDevSmResourceSplitByCount, CUdevResource* result, unsigned* groups
         const FamilyKind kind = read_flags(profile, flags);
         check_configuration(source.origin == ResourceOrigin::Device ||
                             source.origin == ResourceOrigin::Context);
-        const Plan plan = make_plan(profile, kind, source.sms, min_count);
+        const GroupPlan plan = make_plan(profile, kind, source.sms, min_count);
         const unsigned made =
             result == nullptr ? plan.max_groups : std::min(*groups, plan.max_groups);
         *groups = made;

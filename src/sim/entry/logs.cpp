@@ -1,5 +1,5 @@
 // Error logs. The simulation writes none. It has the two functions that a recording asks for.
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 
 namespace gcx::sim {
 

@@ -1,5 +1,5 @@
-// The table of functions, and cuGetProcAddress.
-#include "sim/edge/entry.hpp"
+// Lookups in the function table, and cuGetProcAddress.
+#include "sim/entry/entry.hpp"
 
 #include <cstring>
 #include <unordered_map>
@@ -11,8 +11,8 @@ constexpr int kNotFound = 1;      // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
 constexpr int kVersionTooLow = 2; // CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 
 struct Found {
-    const FunctionRow* row = nullptr; // the newest variant that the version asked for has
-    bool known = false;               // to this driver, in any version
+    const FunctionRow* row = nullptr; // the newest variant of the requested version
+    bool known = false;               // this driver has some version of it
 };
 
 Found look_up(const Machine& machine, std::string_view name, int version) {
@@ -36,7 +36,7 @@ void give_address(const Machine& machine, const char* name, void** out, int vers
     if (status != nullptr)
         *status = found.known ? 0 : kNotFound;
     constexpr cuuint64_t kPerThread = 2; // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-    // Recorded for a version above the driver's own.
+    // Recorded: refused if the version is above the driver's.
     require(version <= machine.driver->version && flags <= kPerThread);
     if (found.row == nullptr) {
         if (status != nullptr && found.known)
@@ -71,7 +71,7 @@ bool is_known_function(std::string_view function) {
 GCX_SIM_API(cuGetProcAddress, const char* name, void** out, int version, cuuint64_t flags) {
     GCX_SIM_BODY_ANYTIME({
         give_address(machine, name, out, version, flags, nullptr);
-        // The first variant has no query result: an absent function is an error.
+        // This variant has no query result, so that an absent function is an error.
         require(*out != nullptr, CUDA_ERROR_NOT_FOUND);
     });
 }
@@ -83,7 +83,7 @@ GCX_SIM_API(cuGetProcAddress_v2, const char* name, void** out, int version, cuui
 
 GCX_SIM_API(cuGetExportTable, const void** out, const CUuuid*) {
     GCX_SIM_BODY_ANYTIME({
-        // The CUDA runtime's private tables: why a program that uses cudart cannot run here.
+        // These are private tables of the CUDA runtime, which therefore does not start here.
         if (out != nullptr)
             *out = nullptr;
         return CUDA_ERROR_NOT_FOUND;

@@ -1,6 +1,6 @@
 // Green contexts.
 #include "sim/device/device.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/partition/partition.hpp"
 #include "sim/work/work.hpp"
 
@@ -9,8 +9,8 @@
 namespace gcx::sim {
 namespace {
 
-// Recorded: each create and destroy loses 4 MiB. 300 at once take 1646 MiB, so while it lives each
-// has about 1.47 MiB more, and destroying gives none of it back: the next one takes it over.
+// Recorded: each create and destroy loses 4 MiB. 300 contexts at once use 1646 MiB, so that each
+// live context uses about 1.47 MiB more. Destroying returns none of it; the next context reuses it.
 constexpr uint64_t kLostBytes = 4ULL << 20;
 constexpr uint64_t kSlotBytes = 3ULL << 19;
 
@@ -20,26 +20,27 @@ bool fits_flags(const Machine& machine, unsigned flags) {
 }
 
 void take_memory(Device& device) {
-    const bool kept = device.free_context_slots > 0;
-    charge_memory(device, kLostBytes + (kept ? 0 : kSlotBytes));
-    if (kept)
+    const bool reused = device.free_context_slots > 0;
+    charge_memory(device, kLostBytes + (reused ? 0 : kSlotBytes));
+    if (reused)
         device.free_context_slots--;
 }
 
-// The header's text alone: "when possible, use non-overlapping workqueue resources with other
-// balanced green contexts", of which the concurrency limit is the expected number of workloads. So
-// each has as many queues of its own; one that was made over another's workqueue shares those.
+// By the header's text: "when possible, use non-overlapping workqueue resources with other balanced
+// green contexts", where the concurrency limit is the expected number of workloads. So a balanced
+// context gets that many private queues. A context created with another's workqueue shares them.
 void give_queues(const Machine& machine, Context& context) {
-    Workqueue& wanted = context.workqueue;
-    if (wanted.id == 0 && wanted.scope == cu::kWorkqueueScopeBalanced) {
-        wanted.id = new_handle();
-        wanted.own = std::make_shared<Queues>();
-        wanted.own->count = wanted.concurrency_limit;
+    Workqueue& requested = context.workqueue;
+    if (requested.id == 0 && requested.scope == cu::kWorkqueueScopeBalanced) {
+        requested.id = new_handle();
+        requested.queues = std::make_shared<Queues>();
+        requested.queues->count = requested.concurrency_limit;
         return;
     }
     for (const auto& [handle, other] : machine.contexts)
-        if (wanted.id != 0 && other->workqueue.id == wanted.id && other->workqueue.own != nullptr)
-            wanted.own = other->workqueue.own;
+        if (requested.id != 0 && other->workqueue.id == requested.id &&
+            other->workqueue.queues != nullptr)
+            requested.queues = other->workqueue.queues;
 }
 
 void apply(const Machine& machine, const Descriptor& descriptor, Context& context) {
@@ -63,12 +64,12 @@ void create_green(Machine& machine, CUgreenCtx* out, CUdevResourceDesc handle, C
     require(out != nullptr && fits_flags(machine, flags));
     Device& device = device_of(machine, ordinal);
     const Descriptor* const descriptor = find(machine.descriptors, handle);
-    // Recorded: no descriptor is as good as one of the whole device.
+    // Recorded: a NULL descriptor means the whole device.
     require(handle == nullptr || descriptor != nullptr);
     require(descriptor == nullptr || descriptor->device == nullptr || descriptor->device == &device,
             CUDA_ERROR_INVALID_DEVICE);
     take_memory(device);
-    // Recorded: it waits for all that runs anywhere on the device.
+    // Recorded: it waits for all running kernels of the device.
     wait_until(machine, device.busy_until + call_cost("cuGreenCtxCreate"));
     Context& primary = retain_primary(machine, device);
     Context& context = new_context(machine, device, Context::Kind::Green);
@@ -107,7 +108,7 @@ void end_green(Machine& machine, Context& context) {
 Handle green_handle_of(Machine& machine, Context& context) {
     if (machine.has(kGivesGreenHandleBack))
         return context.kind == Context::Kind::Green ? context.green : 0;
-    // Recorded on 13.0: a handle, but another one, and one for a plain stream as well.
+    // Recorded on 13.0: returns another handle, for plain streams as well.
     if (context.green_alias == 0) {
         context.green_alias = new_handle();
         machine.greens[context.green_alias] = &context;

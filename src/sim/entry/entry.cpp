@@ -1,4 +1,4 @@
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/profiles/spec.hpp"
 
 #include <pthread.h>
@@ -15,16 +15,16 @@ namespace {
 
 struct FailureOrder {
     std::string function; // empty: any
-    uint64_t left = 0;
+    uint64_t calls_left = 0;
     CUresult result = CUDA_SUCCESS;
 };
 
-// Never destroyed: calls may come from destructors that run after this library's own.
+// Never destroyed, since destructors that run after this library's can still call it.
 struct Global {
     std::mutex lock;
     std::unique_ptr<Machine> machine;
     bool configured_once = false;
-    bool forked = false; // a child of a process that had initialised the driver
+    bool forked = false; // the parent process had initialised the driver
     std::string bad_spec;
     FailureOrder failure;
 };
@@ -56,8 +56,7 @@ struct UnloadMark {
 thread_local std::vector<std::function<void()>> t_after_call;
 thread_local bool t_per_thread_stream = false;
 
-// GCX_SIM_FAIL, if it is set. A wrong one is refused: the failure that it asks for would never
-// come.
+// Reads GCX_SIM_FAIL. Refuses a malformed value, since the failure would never occur.
 bool order_from_environment(FailureOrder& order, std::string& error) {
     const char* const variable = std::getenv("GCX_SIM_FAIL");
     if (variable == nullptr || *variable == '\0')
@@ -73,7 +72,7 @@ bool order_from_environment(FailureOrder& order, std::string& error) {
     const std::string_view function = text.substr(0, first);
     int result = 0;
     if (second == std::string_view::npos || !number(text.substr(second + 1), result) ||
-        !number(text.substr(first + 1, second - first - 1), order.left))
+        !number(text.substr(first + 1, second - first - 1), order.calls_left))
         error =
             "it wants FUNCTION:NTH:RESULT, a driver function or *, which of its calls fails (1: "
             "the first), and with which CUresult above 0; e.g. cuGreenCtxCreate:3:2";
@@ -91,9 +90,9 @@ bool order_from_environment(FailureOrder& order, std::string& error) {
 
 bool fails_by_order(std::string_view base, CUresult& result) {
     FailureOrder& order = global().failure;
-    if (order.left == 0 || (!order.function.empty() && order.function != base))
+    if (order.calls_left == 0 || (!order.function.empty() && order.function != base))
         return false;
-    if (--order.left > 0)
+    if (--order.calls_left > 0)
         return false;
     result = order.result;
     return true;
@@ -185,7 +184,7 @@ CUresult result_of_exception(const char* function) {
     }
 }
 
-Entry::Entry(const char* function, bool anytime) {
+CallScope::CallScope(const char* function, bool anytime) {
     if (g_unloaded) {
         result_ = CUDA_ERROR_DEINITIALIZED;
         return;
@@ -194,7 +193,7 @@ Entry::Entry(const char* function, bool anytime) {
     result_ = begin(function, anytime);
 }
 
-CUresult Entry::begin(const char* function, bool anytime) {
+CUresult CallScope::begin(const char* function, bool anytime) {
     std::string_view symbol(function);
     if (symbol.starts_with("sim_"))
         symbol.remove_prefix(4);
@@ -223,7 +222,7 @@ CUresult Entry::begin(const char* function, bool anytime) {
     return CUDA_SUCCESS;
 }
 
-Entry::~Entry() {
+CallScope::~CallScope() {
     if (lock_.owns_lock())
         lock_.unlock();
     while (!t_after_call.empty()) {

@@ -4,9 +4,9 @@
 //         GCX_SIM_BODY(give(out, stream_of(machine, handle).priority));
 //     }
 //
-// defines the function cuStreamGetPriority. It gets its symbol by an assembler name, since headers
-// of other versions declare some of these functions otherwise. Its body has the machine, and gives
-// CUDA_SUCCESS where it neither returns nor throws anything else.
+// defines the function cuStreamGetPriority. An assembler name gives it its symbol, since headers of
+// other versions declare some functions differently. The body can use `machine` and returns
+// CUDA_SUCCESS unless it returns or throws something else.
 #pragma once
 
 #include "sim/machine.hpp"
@@ -24,8 +24,8 @@
     extern "C" GCX_SIM_EXPORT CUresult CUDAAPI sim_##name(__VA_ARGS__) __asm__(#name);             \
     CUresult CUDAAPI sim_##name(__VA_ARGS__)
 
-// The same, and the variant for programs compiled so that a NULL stream is the thread's own:
-// name and suffix, with the same parameters.
+// Also defines the variant for programs compiled with per-thread default streams: name and suffix,
+// with the same parameters.
 #define GCX_SIM_STREAM_API(name, suffix, parameters, arguments)                                    \
     extern "C" GCX_SIM_EXPORT CUresult CUDAAPI sim_##name parameters __asm__(#name);               \
     extern "C" GCX_SIM_EXPORT CUresult CUDAAPI sim_##name##suffix parameters __asm__(              \
@@ -38,7 +38,7 @@
 
 // The body of a driver function: a statement, or a block of them.
 #define GCX_SIM_BODY(...) GCX_SIM_BODY_IN(gcx::sim::call, __VA_ARGS__)
-// Of one that works before cuInit.
+// The body of a function that works before cuInit.
 #define GCX_SIM_BODY_ANYTIME(...) GCX_SIM_BODY_IN(gcx::sim::call_anytime, __VA_ARGS__)
 #define GCX_SIM_BODY_IN(entry, ...)                                                                \
     return entry(__func__, [&]([[maybe_unused]] Machine& machine) -> CUresult {                    \
@@ -48,7 +48,7 @@
 
 namespace gcx::sim {
 
-// What a call answers when it does not succeed; thrown from wherever that is found out.
+// Thrown to make the current call return a result.
 struct Refusal {
     CUresult result;
 };
@@ -62,14 +62,14 @@ inline void require(bool holds, CUresult otherwise = CUDA_ERROR_INVALID_VALUE) {
         refuse(otherwise);
 }
 
-// What a search has found.
+// Returns what a search found; refuses if it found nothing.
 template <class T>
 T& known(T* found, CUresult otherwise = CUDA_ERROR_INVALID_VALUE) {
     require(found != nullptr, otherwise);
     return *found;
 }
 
-// Writes a result to where the caller wants it; a handle becomes the pointer that it is out there.
+// Writes a result to the caller's variable; converts a handle to the caller's pointer type.
 template <class T, class Value>
 void give(T* out, const Value& value) {
     require(out != nullptr);
@@ -79,29 +79,30 @@ void give(T* out, const Value& value) {
         *out = value;
 }
 
-// The function table: which symbol is which function, since which driver. functions.inc has the
-// rows.
+// A row of the function table, which functions.inc lists.
 struct FunctionRow {
     const char* base;
     const char* symbol;
     int since;
     void (*address)();
-    void (*per_thread_address)(); // for a NULL stream that means the thread's own, or null
+    void (*per_thread_address)(); // the variant with per-thread default streams, or null
 };
 extern const FunctionRow kFunctions[];
 extern const std::size_t kFunctionCount;
 const FunctionRow* find_function_row(std::string_view symbol);
-bool is_known_function(std::string_view function); // with or without a variant's suffix
+// Accepts names with and without a variant's suffix.
+bool is_known_function(std::string_view function);
+// Returns the name without sim_, variant and version.
 std::string_view base_name(std::string_view function);
 
-// Takes the lock, counts, charges the call's cost, fails where that was ordered; then runs the
-// body.
-class Entry {
+// Locks the machine for one call, counts the call, adds its cost to the clock and applies ordered
+// failures. Unlocks and runs after_call() functions at the end.
+class CallScope {
   public:
-    explicit Entry(const char* function, bool anytime = false);
-    ~Entry();
-    Entry(const Entry&) = delete;
-    Entry& operator=(const Entry&) = delete;
+    explicit CallScope(const char* function, bool anytime = false);
+    ~CallScope();
+    CallScope(const CallScope&) = delete;
+    CallScope& operator=(const CallScope&) = delete;
 
     CUresult result() const { return result_; }
     Machine& machine() { return *machine_; }
@@ -114,13 +115,13 @@ class Entry {
     CUresult result_ = CUDA_SUCCESS;
 };
 
-// What an unforeseen exception becomes, since none may leave a function of C: says what it was.
+// Converts an unexpected exception, which must not leave a C function, and prints it.
 CUresult result_of_exception(const char* function);
 
 template <class Body>
 CUresult call(const char* function, const Body& body, bool anytime = false) {
     try {
-        Entry entry(function, anytime);
+        CallScope entry(function, anytime);
         return entry.result() == CUDA_SUCCESS ? body(entry.machine()) : entry.result();
     } catch (const Refusal& refusal) {
         return refusal.result;
@@ -134,22 +135,22 @@ CUresult call_anytime(const char* function, const Body& body) {
     return call(function, body, true);
 }
 
-// The machine, made from the environment's specification if there is none; null if that is wrong.
-// The lock must be held.
+// Returns the machine; creates it from GCX_SIM if there is none. Returns null if GCX_SIM is wrong.
+// The caller holds the lock.
 Machine* current_machine();
 
-// The lock for the functions of control.cpp.
+// Locks the machine for the functions of gcx_sim.h.
 std::unique_lock<std::mutex> lock_machine();
 CUresult configure(const char* spec, std::string& error);
 void order_failure(std::string_view function, uint64_t nth, CUresult result);
 
-// Runs when the current call has given up the lock: user callbacks may call anything of their own.
+// Runs a user's callback after the current call has released the lock.
 void after_call(std::function<void()> callback);
 
-// Where the real driver crashes: says so and aborts.
+// Prints that the real driver crashes here, and aborts.
 [[noreturn]] void crash(const char* what);
 
-// Lives while a per-thread variant of a function runs.
+// Marks the current call as a per-thread variant.
 class PerThreadStream {
   public:
     PerThreadStream();
@@ -162,7 +163,7 @@ class PerThreadStream {
     bool before_;
 };
 
-// costs.cpp: what the call adds to the simulated clock.
+// Returns what a call adds to the simulated clock (costs.cpp).
 uint64_t call_cost(std::string_view base);
 
 } // namespace gcx::sim
