@@ -1,4 +1,4 @@
-// Profiles that are no profiles, and specifications that name their files.
+// Malformed profiles, and specifications with paths.
 #include "support.hpp"
 
 #include <sys/stat.h>
@@ -136,19 +136,19 @@ std::vector<Wrong> wrong_texts() {
     };
 }
 
-void refused_with_their_line(const std::string& path) {
+void malformed_profile_is_refused_with_line(const std::string& path) {
     for (const auto& list : {wrong_numbers(), wrong_layouts(), wrong_texts()}) {
         for (const auto& [text, reason] : list) {
             write(path, text);
             check_refused(path.c_str(), path + ": " + reason);
         }
     }
-    // A long word is not said in full.
+    // A long word is shortened.
     CHECK(std::strlen(gcx_sim_last_error()) < path.size() + 200);
 }
 
-// A machine goes on as it was when the next one is refused.
-void refusals_change_nothing(const std::string& path) {
+// A refused specification leaves the machine unchanged.
+void refused_profile_leaves_machine(const std::string& path) {
     CHECK_EQ(gcx_sim_configure("a100@12.4"), 0);
     CHECK_OK(cuInit(0));
     write(path, "nonsense");
@@ -157,8 +157,8 @@ void refusals_change_nothing(const std::string& path) {
     CHECK_EQ(sm_count(query()), 108U);
 }
 
-// GPCs too small for the alignment: groups come from several of them.
-void no_gpc_has_room_for_a_group(const std::string& path) {
+// If GPCs are smaller than the alignment, groups span several of them.
+void gpcs_smaller_than_group_are_joined(const std::string& path) {
     write(path, kHead + "compute_capability 9.0\nsm_count 30\nmemory_bytes 1073741824\n"
                         "gpc_sizes 6 6 6 6 6"); // and no newline
     CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
@@ -169,12 +169,12 @@ void no_gpc_has_room_for_a_group(const std::string& path) {
         CHECK_EQ(made.groups.size(), std::size_t{3});
         CHECK_EQ(sm_count(made.remainder), 6U);
     }
-    // Clusters still lie within GPCs.
+    // Clusters still stay within GPCs.
     Primary primary;
     CHECK_EQ(primary.max_cluster(nullptr, true, 64), 6);
 }
 
-void fewer_sms_than_a_group(const std::string& path) {
+void device_smaller_than_group_has_no_group(const std::string& path) {
     write(path, kHead + "compute_capability 9.0\nsm_count 6\nmemory_bytes 1073741824\n"
                         "gpc_sizes 6\n");
     CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
@@ -182,7 +182,7 @@ void fewer_sms_than_a_group(const std::string& path) {
     for (const unsigned flags : {0U, 2U})
         CHECK_EQ(split(query(), 1, flags, 0).result, static_cast<CUresult>(915));
     CHECK_EQ(split(query(), 6, 1, 0).groups.size(), std::size_t{3});
-    // Its recording has the fine family alone.
+    // Its recording has only the fine family.
     write(path, kHead + "compute_capability 9.0\nsm_count 6\nmemory_bytes 1073741824\n"
                         "family fine\ngroup 0 1\ngroup 4 5\ngroup 2 3\n");
     CHECK_EQ(gcx_sim_configure(path.c_str()), 0);
@@ -197,8 +197,8 @@ int driver_version() {
     return version;
 }
 
-// @ begins the driver's version, and may be part of a path all the same.
-void paths(const std::string& folder) {
+// @ begins the driver version but can also be part of a path.
+void path_may_contain_at_sign(const std::string& folder) {
     const std::string good = kStart + "driver 12.8\ngpc_sizes 20\n";
     const std::string inside = folder + "/some@13.1";
     fs::create_directory(inside);
@@ -219,15 +219,15 @@ void paths(const std::string& folder) {
     check_refused((inside + "/at@13.0").c_str(), "No such file");
     check_refused((inside + "/plain@9.9").c_str(), "no driver \"9.9\"");
     check_refused((inside + "/plain@13.0-beta").c_str(), "no driver \"13.0-beta\"");
-    // The newest driver that is no newer than the recorded one.
+    // Uses the newest driver that is not newer than the recorded one.
     write(inside + "/plain", kStart + "driver 12.7\ngpc_sizes 20\n");
     CHECK_EQ(version_of(inside + "/plain"), 12050);
     write(inside + "/plain", kStart + "driver 15.1\ngpc_sizes 20\n");
     CHECK_EQ(version_of(inside + "/plain"), 13050);
 }
 
-// Names of GPUs come before files of the working folder; what is in force is a whole path.
-void working_folder(const std::string& folder) {
+// Names of GPUs take precedence over files; gcx_sim_spec returns an absolute path.
+void gpu_name_precedes_file(const std::string& folder) {
     CHECK_EQ(chdir(folder.c_str()), 0);
     fs::create_directory("h100");
     write("2xa100", "nonsense");
@@ -252,7 +252,7 @@ void working_folder(const std::string& folder) {
     }
 }
 
-void what_is_no_file(const std::string& folder) {
+void path_without_regular_file_is_refused(const std::string& folder) {
     check_refused((folder + "/nothing").c_str(), "No such file");
     const std::string pipe = folder + "/pipe";
     CHECK_EQ(mkfifo(pipe.c_str(), 0600), 0);
@@ -264,8 +264,8 @@ void what_is_no_file(const std::string& folder) {
     check_refused(large.c_str(), "larger than 1 MiB");
 }
 
-// The environment is read with the specification, and what is wrong in it is not passed over.
-void environment() {
+// Wrong values in the environment are refused.
+void environment_with_wrong_value_is_refused() {
     const auto refuses = [](const char* name, const char* value, const char* reason) {
         CHECK_EQ(setenv(name, value, 1), 0);
         check_refused("h100", std::string(name) + "=" + value + ": " + reason);
@@ -294,14 +294,14 @@ int main(int argc, char** argv) {
     fs::remove_all(folder);
     fs::create_directory(folder);
     const std::string path = folder + "/tiny.profile";
-    environment(); // first: an order by the environment is given once
-    refused_with_their_line(path);
-    refusals_change_nothing(path);
-    no_gpc_has_room_for_a_group(path);
-    fewer_sms_than_a_group(path);
-    paths(folder);
-    what_is_no_file(folder);
-    working_folder(folder);
+    environment_with_wrong_value_is_refused(); // first, since GCX_SIM_FAIL is read once
+    malformed_profile_is_refused_with_line(path);
+    refused_profile_leaves_machine(path);
+    gpcs_smaller_than_group_are_joined(path);
+    device_smaller_than_group_has_no_group(path);
+    path_may_contain_at_sign(folder);
+    path_without_regular_file_is_refused(folder);
+    gpu_name_precedes_file(folder);
     fs::remove_all(folder);
     return check::summary("profiles");
 }

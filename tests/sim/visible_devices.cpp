@@ -53,7 +53,7 @@ Machine start(const char* visible, CUresult result = CUDA_SUCCESS) {
     return machine;
 }
 
-// Which of all devices are visible, as "2 0".
+// Returns the indices of the visible devices, such as "2 0".
 std::string visible(const Machine& all, const std::string& variable) {
     const Machine now = start(variable.c_str());
     std::string list;
@@ -68,7 +68,7 @@ std::string visible(const Machine& all, const std::string& variable) {
     return list;
 }
 
-void numbers(const Machine& all) {
+void numbers_select_devices(const Machine& all) {
     CHECK_EQ(visible(all, "0,1,2,3"), "0 1 2 3");
     CHECK_EQ(visible(all, "2,1"), "2 1");
     CHECK_EQ(visible(all, "3"), "3");
@@ -82,28 +82,28 @@ void numbers(const Machine& all) {
         start(none, CUDA_ERROR_NO_DEVICE);
 }
 
-void uuids(const Machine& all) {
+void uuids_select_devices(const Machine& all) {
     const std::string& first = all.uuids[0];
     const std::string& last = all.uuids[3];
     CHECK_EQ(visible(all, last + "," + first), "3 0");
     CHECK_EQ(visible(all, last.substr(0, 12)), "3");
     CHECK_EQ(visible(all, last.substr(0, 12) + ",1," + first), "3 1 0");
     CHECK_EQ(visible(all, first + ",GPU-00000000-0000-0000-0000-000000000000,1"), "0");
-    // MIG instances, of which no simulated GPU has one.
+    // No simulated GPU has MIG instances.
     CHECK_EQ(visible(all, "2,MIG-" + first + "/1/0,1"), "2");
     for (const std::string& none :
          {std::string("GPU-"), std::string("GPU"), "MIG-" + first, first + "00"})
         start(none.c_str(), CUDA_ERROR_NO_DEVICE);
 }
 
-void twice(const Machine& all) {
+void device_listed_twice_hides_all(const Machine& all) {
     start("0,1,0", CUDA_ERROR_NO_DEVICE);
     start(("0," + all.uuids[0]).c_str(), CUDA_ERROR_NO_DEVICE);
-    CHECK_EQ(visible(all, "0,-1,0"), "0"); // what follows an invalid one is not read
+    CHECK_EQ(visible(all, "0,-1,0"), "0"); // entries behind an invalid one are not read
 }
 
-// What a device gives names it by its new number.
-void renumbered() {
+// Devices are addressed by their new numbers.
+void visible_devices_are_renumbered() {
     start("3,1");
     char name[64];
     CHECK_OK(cuDeviceGetName(name, sizeof name, 0));
@@ -117,7 +117,7 @@ void renumbered() {
     Primary primary;
     const Partition part({split(query(), 1, 0, 24).groups[0]});
     CHECK_EQ(primary.sms(part.stream).size(), std::size_t{24});
-    // Read once: later changes are not seen.
+    // The variable is read once.
     CHECK_EQ(setenv("CUDA_VISIBLE_DEVICES", "0", 1), 0);
     CHECK_OK(cuInit(0));
     CHECK_EQ(device_count(), 2);
@@ -128,9 +128,9 @@ void renumbered() {
 int main() {
     const Machine all = start(nullptr);
     CHECK_EQ(all.uuids.size(), std::size_t{4});
-    numbers(all);
-    uuids(all);
-    twice(all);
-    renumbered();
+    numbers_select_devices(all);
+    uuids_select_devices(all);
+    device_listed_twice_hides_all(all);
+    visible_devices_are_renumbered();
     return check::summary("visible devices");
 }
