@@ -1,4 +1,4 @@
-"""The vectors of one machine that are about leases, without what gcx.h leaves undecided."""
+"""The vectors of one machine about leases, without steps that gcx.h leaves undecided."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from tests.vectors.gpus import gpu
-from tests.vectors.placing import Undecided
+from tests.vectors.placement import Undecided
 from tests.vectors.resources import OK, Answer
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write(w: Writer) -> None:
-    """All of them."""
+    """Writes all of them."""
     first = {key: device for device, key in reversed(list(enumerate(w.gpus)))}
     for key, device in first.items():
         one_after_another(w, key, device)
@@ -24,11 +24,11 @@ def write(w: Writer) -> None:
     families(w)
     streams(w)
     misuse(w)
-    given_up(w)
+    closed(w)
 
 
 def _ask(w: Writer, *step: object) -> Answer | None:
-    """The step, if gcx.h says what must come of it."""
+    """Adds a step unless gcx.h leaves its answer undecided."""
     try:
         return w(str(step[0]), *step[1:])
     except Undecided:
@@ -42,7 +42,7 @@ def _new(w: Writer, name: str, device: int, *families: str) -> None:
 
 
 class Names:
-    """The resources by which the SMs of leases are seen, each named once."""
+    """Adds steps that show the SMs of leases, with new names for their resources."""
 
     def __init__(self, w: Writer) -> None:
         self.w = w
@@ -56,8 +56,8 @@ class Names:
 
 
 def one_after_another(w: Writer, key: str, device: int) -> None:
-    size = gpu(key).least
-    _new(w, f"{key}: each takes the first free ones", device)
+    size = gpu(key).min_group
+    _new(w, f"{key}: each gets the first free atoms", device)
     names = Names(w)
     large = 2 * size if gpu(key).sm_count > 8 * size else size
     for number, count in enumerate((1, size, large)):
@@ -75,7 +75,7 @@ def one_after_another(w: Writer, key: str, device: int) -> None:
     w("leases", -1)
     w("lease", device, gpu(key).sm_count, "-", "none", 0, 0, "most")
     w("lease", device, gpu(key).sm_count + 1, "-", "none", 0, 0, "most")
-    _new(w, f"{key}: all there is", device)
+    _new(w, f"{key}: all SMs", device)
     w("resource", device, "sm", "d")
     w("lease", device, "rest", "-", "none", 0, 0, "all")
     w("held", "all", "r")
@@ -91,7 +91,7 @@ def at_random(w: Writer, key: str, device: int) -> None:
     sm_count = gpu(key).sm_count
     for number in range(8):
         family = "fine" if number % 4 == 3 else "coscheduled"
-        _new(w, f"{key}: leases of {family} that come, change and go, {number}", device, family)
+        _new(w, f"{key}: leases of {family} at random, {number}", device, family)
         w("resource", device, "sm", "d")
         names, made = Names(w), 0
         alive: list[str] = []
@@ -117,10 +117,10 @@ def at_random(w: Writer, key: str, device: int) -> None:
                 if not _ask(w, "resize", sizes, source.choice(("-", "-", "at-once"))):
                     changed = []
             elif what == "over":
-                giver, taker = source.sample(alive, 2)
-                if _ask(w, "hand-over", giver, taker, "-"):
-                    alive.remove(giver)
-                    changed = [taker]
+                source_lease, target_lease = source.sample(alive, 2)
+                if _ask(w, "hand-over", source_lease, target_lease, "-"):
+                    alive.remove(source_lease)
+                    changed = [target_lease]
             else:
                 w("close", alive.pop(source.randrange(len(alive))))
             names.see(*changed)
@@ -131,7 +131,7 @@ def at_random(w: Writer, key: str, device: int) -> None:
 
 def decode_and_prefill(w: Writer) -> None:
     for decode, prefill in (("a", "b"), ("b", "a")):
-        _new(w, f"{decode} grows by what {prefill} gives", 0)
+        _new(w, f"{decode} grows by the SMs that {prefill} loses", 0)
         names = Names(w)
         for name in ("a", "b"):
             w("lease", 0, 32 if name == decode else 64, "-", "none", 0, 0, name)
@@ -143,7 +143,7 @@ def decode_and_prefill(w: Writer) -> None:
             _ask(w, "resize", sizes, "-")
             names.see("a", "b")
             w("probe", "s")
-    _new(w, "more than there is: all or nothing", 0)
+    _new(w, "more than available: all or nothing", 0)
     names = Names(w)
     w("lease", 0, 32, "-", "none", 0, 0, "a")
     w("lease", 0, 32, "-", "none", 0, 0, "b")
@@ -155,7 +155,7 @@ def decode_and_prefill(w: Writer) -> None:
 
 
 def sharing(w: Writer) -> None:
-    _new(w, "shared leases take what others share", 0)
+    _new(w, "shared leases use the SMs that others share", 0)
     names = Names(w)
     w("lease", 0, 24, "-", "none", 0, 0, "single")
     w("lease", 0, 16, "shared", "none", 0, 0, "a")
@@ -179,7 +179,7 @@ def sharing(w: Writer) -> None:
 
 def families(w: Writer) -> None:
     for one, two in (("coscheduled", "fine"), ("fine", "coscheduled")):
-        _new(w, f"leases of {two} beside {one}", 0, "coscheduled", "fine")
+        _new(w, f"leases of {two} next to {one}", 0, "coscheduled", "fine")
         names = Names(w)
         w("lease", 0, 24, "-", one, 0, 0, "a")
         w("lease", 0, 16, "-", two, 0, 0, "b")
@@ -233,7 +233,7 @@ def streams(w: Writer) -> None:
 
 
 def misuse(w: Writer) -> None:
-    w.vector("leases that can't be")
+    w.vector("leases with invalid parameters")
     w("lease", 99, 8, "-", "none", 0, 0, "x")
     w("lease", 0, 8, "-", "structured", 0, 0, "x")
     w("lease", 0, 8, "-", "none", 9, 0, "x")
@@ -253,7 +253,7 @@ def misuse(w: Writer) -> None:
     _ask(w, "hand-over", "a", "a", "-")
     _ask(w, "hand-over", "a", "b", "-")
     w("leases", -1)
-    w.vector("flags that leases don't have")
+    w.vector("unknown flags of leases")
     w("lease", 0, 8, 128, "none", 0, 0, "x")
     w("lease", 0, 8, "-", 77, 0, 0, "x")
     w("lease", 0, 24, "-", "none", 0, 0, "a")
@@ -263,8 +263,8 @@ def misuse(w: Writer) -> None:
     w("leases", 0)
 
 
-def given_up(w: Writer) -> None:
-    w.vector("a lease is used after it was given up")
+def closed(w: Writer) -> None:
+    w.vector("a lease is used after its release")
     for name in ("a", "b", "c"):
         w("lease", 0, 16, "-", "none", 0, 0, name)
     w("close", "a")
@@ -280,7 +280,7 @@ def given_up(w: Writer) -> None:
     _ask(w, "hand-over", "b", "c", "-")
     w("held", "b", "r")
     w("leases", 0)
-    w.vector("a lease is given up twice")
+    w.vector("a lease is released twice")
     w("lease", 0, 16, "-", "none", 0, 0, "a")
     w("close", "a")
     w("close", "a")

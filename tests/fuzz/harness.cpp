@@ -1,10 +1,11 @@
-#include "fresh.hpp"
+#include "harness.hpp"
 
-// Not linked but included: the open library is this file's own affair, in the product.
+// Included rather than linked, since the open library is private to this file.
 #include "api/library.cpp"
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
@@ -24,7 +25,7 @@ void set(const char* name, const std::string& value) {
         std::abort();
 }
 
-// Where leases are published: not among those of who runs this.
+// A private folder for published leases and reservations.
 struct Folder {
     Folder() {
         if (mkdtemp(path.data()) == nullptr)
@@ -58,6 +59,28 @@ void begin_input(const std::string& driver) {
     set("GCX_DRIVER", driver);
     static const Folder folder;
     set("GCX_RESERVATION_DIR", folder.path);
+}
+
+void violated(const char* what, const char* detail) {
+    std::fprintf(stderr, "violated: %s %s\n    last error of gcx: %s\n", what, detail,
+                 gcx_last_error_message());
+    std::abort();
+}
+
+gcx_result checked(gcx_result result, const char* call) {
+    if (result == GCX_SUCCESS)
+        return result;
+    must(result != GCX_ERROR_UNKNOWN, "a defect of gcx:", call);
+    must(*gcx_result_string(result) != '\0', "a result without a text:", call);
+    if (result != GCX_ERROR_NOT_READY)
+        must(*gcx_last_error_message() != '\0', "a failure without a message:", call);
+    return result;
+}
+
+uint32_t sm_count_of(const gcx_resource& resource) {
+    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
+    must(gcx_resource_get_info(&resource, &info) == GCX_SUCCESS, "a resource without info");
+    return info.sm_count;
 }
 
 } // namespace fuzz

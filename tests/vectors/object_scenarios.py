@@ -1,4 +1,4 @@
-"""The vectors of one machine that make contexts, streams and events."""
+"""The vectors of one machine about contexts, streams, events and the context cache."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ if TYPE_CHECKING:
 
 
 def write(w: Writer) -> None:
-    """All of them."""
+    """Writes all of them."""
     first = {key: device for device, key in reversed(list(enumerate(w.gpus)))}
     for key, device in first.items():
         streams(w, key, device)
         clusters(w, key, device)
         overlapping(w, key, device)
     live(w)
-    kept(w)
+    cached(w)
     private(w)
     current(w)
     events(w)
-    given_up(w)
+    closed(w)
+    for device, key in enumerate(w.gpus):
+        cache_at_random(w, key, device)
+    cache_limits(w)
+    cache_refused(w)
 
 
 def streams(w: Writer, key: str, device: int) -> None:
@@ -52,7 +56,7 @@ def streams(w: Writer, key: str, device: int) -> None:
 
 def clusters(w: Writer, key: str, device: int) -> None:
     found = gpu(key)
-    size = found.least
+    size = found.min_group
     last = found.sm_count - len(found.atoms("coscheduled")) // 2 * size
     for text in (f"{size}", f"{3 * size}", f"{last}", f"{len(found.atoms('coscheduled')[-1])}"):
         w.vector(f"{key}: clusters on {text} SMs and on the rest")
@@ -73,13 +77,13 @@ def clusters(w: Writer, key: str, device: int) -> None:
         w("resource", device, "sm", "d")
         w("split", "d", "max-cluster", "24", "p")
         w("cluster", "p.0")
-    w.vector(f"{key}: the odd atom with some that don't run up to the last")
+    w.vector(f"{key}: the remainder atom with atoms that don't precede it")
     w("resource", device, "sm", "d")
-    w("atom", "d", len(found.atoms("coscheduled")) - 1, "odd")
+    w("atom", "d", len(found.atoms("coscheduled")) - 1, "remainder")
     w("atom", "d", 0, "first")
-    w("union", "odd", "first", "u")
+    w("union", "remainder", "first", "u")
     w("context", "u", "-", "c")
-    w("context", "odd,first", "-", "c2")
+    w("context", "remainder,first", "-", "c2")
     w("cluster", "u")
 
 
@@ -155,8 +159,8 @@ def live(w: Writer) -> None:
     w("probe", "f")
 
 
-def kept(w: Writer) -> None:
-    w.vector("kept contexts")
+def cached(w: Writer) -> None:
+    w.vector("cached contexts")
     w("limit", 0)
     w("resource", 0, "sm", "d")
     w("split", "d", "-", "8,16,24,32", "p")
@@ -172,16 +176,16 @@ def kept(w: Writer) -> None:
     w("cache")
     w("context", "p.1", "-", "again")
     w("cache")
-    w("context", "p.0", "-", "anew")
+    w("context", "p.0", "-", "new")
     w("cache")
     w("context", "p.3", "-", "shared")
     w("cache")
     w("limit", 0)
     w("cache")
-    w("close", "anew")
+    w("close", "new")
     w("cache")
     w("limit", 64)
-    w.vector("none is kept")
+    w.vector("contexts without a cache")
     w("limit", 0)
     w("resource", 0, "sm", "d")
     for name in ("a", "b"):
@@ -217,7 +221,7 @@ def private(w: Writer) -> None:
 
 
 def current(w: Writer) -> None:
-    w.vector("a current context can't be given up")
+    w.vector("a current context can't be closed")
     w("resource", 0, "sm", "d")
     w("split", "d", "-", "24,32", "p")
     w("context", "p.0", "-", "a")
@@ -238,7 +242,7 @@ def current(w: Writer) -> None:
     w("current")
     w.vector("nothing is current")
     w("pop")
-    w.vector("another handle of a current context can be given up")
+    w.vector("another handle of a current context can be closed")
     w("resource", 0, "sm", "d")
     w("context", "d", "-", "a")
     w("context", "d", "-", "b")
@@ -290,8 +294,8 @@ def events(w: Writer) -> None:
     w("elapsed", "untimed", "b")
 
 
-def given_up(w: Writer) -> None:
-    w.vector("used after it was given up")
+def closed(w: Writer) -> None:
+    w.vector("used after closing")
     _one_of_each(w)
     w("event", 0, "timing", "x")
     for name in ("s", "c", "e"):
@@ -308,15 +312,15 @@ def given_up(w: Writer) -> None:
     w("query", "s")
     w("query", "e")
     w("elapsed", "e", "x")
-    w.vector("a given up context can't be made current")
+    w.vector("a closed context can't be made current")
     _one_of_each(w)
     w("close", "c")
     w("push", "c")
-    w.vector("given up twice")
+    w.vector("closed twice")
     _one_of_each(w)
     for name in ("c", "s", "e", "c", "s", "e"):
         w("close", name)
-    w.vector("given up in any order")
+    w.vector("closed in any order")
     _one_of_each(w)
     w("stream", "c", -1, "s2")
     w("close", "c")
@@ -331,3 +335,67 @@ def _one_of_each(w: Writer) -> None:
     w("context", "d", "-", "c")
     w("stream", "c", 0, "s")
     w("event", 0, "-", "e")
+
+
+def _new_cache_vector(w: Writer, name: str, device: int, *counts: int) -> list[str]:
+    """Begins a vector with an empty cache and a resource of each count."""
+    w.vector(name)
+    w("limit", 64)
+    w("trim", 0)
+    w("resource", device, "sm", "d")
+    for count in counts:
+        w("split", "d", "-", count, f"p{count}")
+    return [f"p{count}.0" for count in counts]
+
+
+def cache_at_random(w: Writer, key: str, device: int) -> None:
+    """Existing contexts are not created again and count as used."""
+    source = random.Random(f"ahead {key} {device} {w.driver}")
+    size = gpu(key).min_group
+    counts = [size * times for times in (1, 2, 3, 4)]
+    names = _new_cache_vector(w, f"{key} {device}: prepared contexts", device, *counts)
+    alive: list[str] = []
+    for number in range(12):
+        what = source.choice(("ahead", "ahead", "context", "close", "trim"))
+        if what == "ahead":
+            w("ahead", [source.choice(names) for _ in range(source.randint(1, 3))])
+        elif what == "context":
+            alive.append(f"c{number}")
+            w("context", source.choice(names), source.choice(("-", "private")), alive[-1])
+        elif what == "close" and alive:
+            w("close", alive.pop(source.randrange(len(alive))))
+        else:
+            w("trim", source.randint(0, 3))
+        w("cache")
+
+
+def cache_limits(w: Writer) -> None:
+    names = _new_cache_vector(
+        w, "the limit is checked before a context is created", 0, 8, 16, 24, 32
+    )
+    w("limit", 3)
+    w("ahead", names)
+    w("cache")
+    # Duplicates count once, and contexts in use need room too, since they return to the cache.
+    w("ahead", [*names[:3], names[0]])
+    w("context", names[3], "-", "c")
+    w("ahead", names)
+    w("cache")
+    w("limit", 2)
+    w("ahead", names)
+    w("limit", 0)
+    w("ahead", names[:1])
+    w("ahead", names[3:])
+    w("cache")
+    w("limit", 64)
+
+
+def cache_refused(w: Writer) -> None:
+    (part,) = _new_cache_vector(w, "resources that have no context", 0, 24)
+    w("subtract", part, part, "none")
+    w("ahead", [])
+    w("ahead", [part, "none"])
+    w("ahead", ["none"])
+    w("cache")
+    w.vector("the zero resource can't be prepared")
+    w("ahead", ["zero"])
