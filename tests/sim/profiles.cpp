@@ -39,29 +39,29 @@ struct Wrong {
 
 std::vector<Wrong> wrong_numbers() {
     return {
-        {kHead + "sm_count 0\n", "line 3: \"sm_count\" wants one number, 2 to 384, not \"0\""},
-        {kHead + "sm_count -2\n", "line 3: \"sm_count\" wants one number"},
-        {kHead + "sm_count 386\n", "line 3: \"sm_count\" wants one number"},
-        {kHead + "sm_count 1e2\n", "line 3: \"sm_count\" wants one number"},
-        {kHead + "sm_count 99999999999999999999\n", "line 3: \"sm_count\" wants one number"},
-        {kHead + "sm_count 4 4\n", "line 3: \"sm_count\" wants one number"},
+        {kHead + "sm_count 0\n", "line 3: \"sm_count\" must be one number, 2 to 384, not \"0\""},
+        {kHead + "sm_count -2\n", "line 3: \"sm_count\" must be one number"},
+        {kHead + "sm_count 386\n", "line 3: \"sm_count\" must be one number"},
+        {kHead + "sm_count 1e2\n", "line 3: \"sm_count\" must be one number"},
+        {kHead + "sm_count 99999999999999999999\n", "line 3: \"sm_count\" must be one number"},
+        {kHead + "sm_count 4 4\n", "line 3: \"sm_count\" must be one number"},
         {kHead + "sm_count\n", "line 3: \"sm_count\" has no value"},
-        {kHead + "sm_count 131\n", "line 3: \"sm_count\" wants an even number"},
-        {kHead + "compute_capability 2147483647.1\n", "line 3: \"compute_capability\" wants"},
-        {kHead + "compute_capability 9\n", "line 3: \"compute_capability\" wants"},
-        {kHead + "compute_capability 9.-1\n", "line 3: \"compute_capability\" wants"},
+        {kHead + "sm_count 131\n", "line 3: \"sm_count\" must be an even number"},
+        {kHead + "compute_capability 2147483647.1\n", "line 3: \"compute_capability\" must be"},
+        {kHead + "compute_capability 9\n", "line 3: \"compute_capability\" must be"},
+        {kHead + "compute_capability 9.-1\n", "line 3: \"compute_capability\" must be"},
         {kHead + "compute_capability 6.1\n", "line 3: compute capabilities from 7.0 on"},
-        {kHead + "driver 2147483647.2147483647\n", "line 3: \"driver\" wants a version"},
-        {kHead + "driver 13.0.1\n", "line 3: \"driver\" wants a version"},
+        {kHead + "driver 2147483647.2147483647\n", "line 3: \"driver\" must be a version"},
+        {kHead + "driver 13.0.1\n", "line 3: \"driver\" must be a version"},
         {kHead + "driver 11.8\n", "line 3: drivers from 12.2 on"},
-        {kHead + "memory_bytes 0\n", "line 3: \"memory_bytes\" wants one number"},
-        {kHead + "memory_bytes 9223372036854775807\n", "line 3: \"memory_bytes\" wants"},
-        {kHead + "threads_per_sm 0\n", "line 3: \"threads_per_sm\" wants one number, 1024 to"},
-        {kHead + "l2_bytes 2147483648\n", "line 3: \"l2_bytes\" wants"},
-        {kHead + "pci_bus 256\n", "line 3: \"pci_bus\" wants one number, 0 to 255"},
-        {kHead + "max_cluster_size 4294967296\n", "line 3: \"max_cluster_size\" wants"},
-        {kHead + "min_partition_size 0\n", "line 3: \"min_partition_size\" wants"},
-        {kHead + "coscheduled_alignment 64\n", "line 3: \"coscheduled_alignment\" wants"},
+        {kHead + "memory_bytes 0\n", "line 3: \"memory_bytes\" must be one number"},
+        {kHead + "memory_bytes 9223372036854775807\n", "line 3: \"memory_bytes\" must be"},
+        {kHead + "threads_per_sm 0\n", "line 3: \"threads_per_sm\" must be one number, 1024 to"},
+        {kHead + "l2_bytes 2147483648\n", "line 3: \"l2_bytes\" must be"},
+        {kHead + "pci_bus 256\n", "line 3: \"pci_bus\" must be one number, 0 to 255"},
+        {kHead + "max_cluster_size 4294967296\n", "line 3: \"max_cluster_size\" must be"},
+        {kHead + "min_partition_size 0\n", "line 3: \"min_partition_size\" must be"},
+        {kHead + "coscheduled_alignment 64\n", "line 3: \"coscheduled_alignment\" must be"},
         {kStart + "min_partition_size 12\ngpc_sizes 20\n", "line 6: min_partition_size is 12"},
     };
 }
@@ -81,11 +81,11 @@ std::vector<Wrong> wrong_layouts() {
         {kStart + "gpc_sizes 20\ngpc_sizes 20\n", "line 7: \"gpc_sizes\" was given before"},
         {kStart + "gpc_sizes 20\ngpc 0 1\n", "line 7: the GPCs were given before"},
         {kStart + "gpc 0 1\ngpc_sizes 20\n", "line 7: the GPCs were given before"},
-        {kStart + "gpc 0 1 2\n", "line 6: a GPC holds an even number"},
+        {kStart + "gpc 0 1 2\n", "line 6: a GPC has an even number"},
         {kStart + "gpc 0 1\ngpc 2 1\n", "line 7: SM 1 is in two GPCs"},
         {kStart + "gpc 0 1\ngpc 2 3\n", "line 6: the GPCs do not hold SM 4"},
-        {kStart + "gpc 0 20\n", "line 6: \"20\" is no SM of a device with 20"},
-        {kStart + "gpc 0 -1\n", "line 6: \"-1\" is no SM"},
+        {kStart + "gpc 0 20\n", "line 6: \"20\" is not an SM of a device with 20"},
+        {kStart + "gpc 0 -1\n", "line 6: \"-1\" is not an SM"},
         {kStart + "gpc 0 0\n", "line 6: SM 0 is listed twice"},
         {kHead + "gpc 0 1\n", "line 3: sm_count must come before"},
         {kStart + "group 0 1\n", "line 6: \"group\" must follow \"family\""},
@@ -103,7 +103,7 @@ std::vector<Wrong> wrong_layouts() {
         {kStart + "locality_domain 1 0 1\n", "line 6: locality domains are numbered from 0"},
         {kStart + "gpc_sizes 20\nlocality_domain 0 0 1\nlocality_domain_sm_count 4\n",
          "line 8: a locality domain holds 2 SMs, fewer"},
-        {kStart + "gpc_sizes 20\ndynamic_parallelism_sms 0 20\n", "line 7: \"20\" is no SM"},
+        {kStart + "gpc_sizes 20\ndynamic_parallelism_sms 0 20\n", "line 7: \"20\" is not an SM"},
         {kStart + "gpc_sizes 20\ndynamic_parallelism_sms 0\n",
          "line 7: dynamic parallelism shares 2 SMs, not 1"},
         {kHead + "compute_capability 10.0\nsm_count 20\nmemory_bytes 1073741824\ngpc_sizes 20\n"
@@ -120,7 +120,7 @@ std::vector<Wrong> wrong_texts() {
         {"\n\n# nothing\n", "line 1: the file is empty"},
         {"\x7f"
          "ELF\0\0\1"s,
-         "line 1: this is no text"},
+         "line 1: this is not text"},
         {"sm_count 4\n", "line 1: a profile begins with \"gcx-profile 1\""},
         {"gcx-profile 2\n", "line 1: the format's version is 1, not \"2\""},
         {"gcx-profile 1", "line 1: the file ends without name"},
@@ -128,10 +128,10 @@ std::vector<Wrong> wrong_texts() {
         {kHead + std::string(100'000, 'x'), "line 3: unknown field \"xxxxxxxx"},
         {kHead + "\xff\xfe 3\n", "line 3: unknown field \"??\""},
         {kHead + "name Another\n", "line 3: \"name\" was given before"},
-        {"gcx-profile 1\nname \xff\xfe\n", "line 2: \"name\" wants at most 200 printable"},
-        {"gcx-profile 1\nname " + std::string(201, 'n'), "line 2: \"name\" wants at most 200"},
+        {"gcx-profile 1\nname \xff\xfe\n", "line 2: \"name\" must have at most 200 printable"},
+        {"gcx-profile 1\nname " + std::string(201, 'n'), "line 2: \"name\" must have at most 200"},
         {"gcx-profile 1\nname # none\n", "line 2: \"name\" has no value"},
-        {"gcx-profile 1\nname a\x1b[31m\n", "line 2: this is no text"},
+        {"gcx-profile 1\nname a\x1b[31m\n", "line 2: this is not text"},
         {kHead + "sm_count 20", "line 3: the file ends without compute_capability"},
     };
 }
@@ -256,8 +256,8 @@ void path_without_regular_file_is_refused(const std::string& folder) {
     check_refused((folder + "/nothing").c_str(), "No such file");
     const std::string pipe = folder + "/pipe";
     CHECK_EQ(mkfifo(pipe.c_str(), 0600), 0);
-    check_refused(pipe.c_str(), "no regular file");
-    check_refused("/dev/zero", "no regular file");
+    check_refused(pipe.c_str(), "not a regular file");
+    check_refused("/dev/zero", "not a regular file");
     const std::string large = folder + "/large";
     write(large, kHead);
     fs::resize_file(large, std::uintmax_t{100} << 20);
@@ -274,10 +274,11 @@ void environment_with_wrong_value_is_refused() {
     for (const char* value :
          {"x", "cuInit", "cuInit:1", "cuInit:0:2", "cuInit:1:0", "cuInit:1:-2", "cuInit:1:2x",
           "cuInit:-1:2", "cuInit:1:2:3", ":::", "*:99999999999999999999:2", "cuInit:1:99999999999"})
-        refuses("GCX_SIM_FAIL", value, "it wants FUNCTION:NTH:RESULT");
+        refuses("GCX_SIM_FAIL", value, "the format is FUNCTION:NTH:RESULT");
     refuses("GCX_SIM_FAIL", "cuNothing:1:2", "no driver function \"cuNothing\"");
     for (const char* value : {"x", "-1", "1e3", "10 ", "99999999999999999999"})
-        refuses("GCX_SIM_KERNEL_NS", value, "what a kernel of unknown name lasts is a number");
+        refuses("GCX_SIM_KERNEL_NS", value,
+                "the duration of kernels with unknown names must be 0 to");
     CHECK_EQ(setenv("GCX_SIM_FAIL", "cuInit:1:2", 1), 0);
     CHECK_EQ(gcx_sim_configure("h100"), 0);
     CHECK_EQ(cuInit(0), CUDA_ERROR_OUT_OF_MEMORY);

@@ -296,8 +296,8 @@ class Resources:
         return Answer(OK, (ids_text(self._ids(sms)),))
 
     def _cluster(self, sms: Sms) -> int:
-        """Returns the cluster size by the recorded rule. A set of groups allows the size of a group,
-        and the remainder of a split the SMs that it has of one GPC."""
+        """Returns the cluster size by the recorded rule: a set of groups allows the size of a
+        group, and the remainder of a split the SMs that it has of one GPC."""
         device = self.gpus[sms.device]
         if not device.has_clusters:
             return 1
@@ -320,8 +320,8 @@ class Resources:
         return remainder != 0 and sms.atoms == frozenset(range(first, number + 1))
 
     def _undescribable(self, sms: Sms) -> bool:
-        """Whether the alignment rule of CUDA 13.1 forbids the set. The remainder atom has alignment 2
-        and groups have 8 from compute capability 9.0 on, so that they can't be combined."""
+        """Whether CUDA 13.1 forbids the set by its alignment rule: the remainder atom has alignment
+        2 and groups have 8 from compute capability 9.0 on, so that they can't be combined."""
         if sms.family == "structured" or not self.gpus[sms.device].has_clusters:
             return False
         number, _, remainder = sizes_of(self.gpus[sms.device], sms.family)

@@ -73,12 +73,11 @@ bool order_from_environment(FailureOrder& order, std::string& error) {
     int result = 0;
     if (second == std::string_view::npos || !number(text.substr(second + 1), result) ||
         !number(text.substr(first + 1, second - first - 1), order.calls_left))
-        error =
-            "it wants FUNCTION:NTH:RESULT, a driver function or *, which of its calls fails (1: "
-            "the first), and with which CUresult above 0; e.g. cuGreenCtxCreate:3:2";
+        error = "the format is FUNCTION:NTH:RESULT: a driver function or *, the number of the call "
+                "that fails, from 1, and a CUresult above 0; e.g. cuGreenCtxCreate:3:2";
     else if (function != "*" && !is_known_function(function))
         error = "no driver function \"" + std::string(function) +
-                "\" is simulated; e.g. cuGreenCtxCreate:3:2, or * for any";
+                "\" is simulated; use e.g. cuGreenCtxCreate:3:2, or * for any function";
     if (!error.empty()) {
         error = "GCX_SIM_FAIL=" + std::string(text) + ": " + error;
         return false;

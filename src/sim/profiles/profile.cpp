@@ -235,7 +235,7 @@ class Parser {
         if (std::any_of(line.begin(), line.end(), [](unsigned char c) {
                 return (c < 0x20 && c != '\t' && c != '\r') || c == 0x7f;
             }))
-            return fail("this is no text; a profile begins with \"gcx-profile 1\"");
+            return fail("this is not text; a profile begins with \"gcx-profile 1\"");
         const Words words = split_words(line.substr(0, line.find('#')));
         if (words.empty())
             return true;
@@ -269,7 +269,7 @@ class Parser {
         const std::string name(words[0]);
         out = std::string(&words[1].front(), &words.back().back() + 1);
         if (out.size() > kMaxNameBytes || !std::all_of(out.begin(), out.end(), is_printable))
-            return fail("\"" + name + "\" wants at most " + std::to_string(kMaxNameBytes) +
+            return fail("\"" + name + "\" must have at most " + std::to_string(kMaxNameBytes) +
                         " printable ASCII characters");
         return true;
     }
@@ -280,7 +280,7 @@ class Parser {
                                 to_number(words[1].substr(0, dot), major) &&
                                 to_number(words[1].substr(dot + 1), minor);
         if (!is_version || major < 1 || major > kMaxMajor || minor < 0 || minor > 9)
-            return fail("\"" + std::string(words[0]) + "\" wants a version from 1.0 to " +
+            return fail("\"" + std::string(words[0]) + "\" must be a version from 1.0 to " +
                         std::to_string(kMaxMajor) + ".9, e.g. 9.0, not " + in_quotes(words[1]));
         return true;
     }
@@ -308,7 +308,7 @@ class Parser {
     bool read_value(const Words& words, long long minimum, long long maximum, long long& value) {
         if (words.size() == 2 && to_number(words[1], value) && value >= minimum && value <= maximum)
             return true;
-        return fail("\"" + std::string(words[0]) + "\" wants one number, " +
+        return fail("\"" + std::string(words[0]) + "\" must be one number, " +
                     range_text(minimum, maximum) + ", not " + in_quotes(words[1]));
     }
 
@@ -332,8 +332,9 @@ class Parser {
         if (!read_value(words, kPair, maximum, value))
             return false;
         if (value % kPair != 0)
-            return fail("\"" + std::string(words[0]) + "\" wants an even number, for SMs come in " +
-                        "pairs, not " + in_quotes(words[1]));
+            return fail("\"" + std::string(words[0]) +
+                        "\" must be an even number, since SMs come in " + "pairs, not " +
+                        in_quotes(words[1]));
         out = static_cast<unsigned>(value);
         return true;
     }
@@ -377,7 +378,7 @@ class Parser {
         for (std::size_t i = first; i < words.size(); i++) {
             unsigned sm = 0;
             if (!to_number(words[i], sm) || sm >= profile_.sm_count)
-                return fail(in_quotes(words[i]) + " is no SM of a device with " +
+                return fail(in_quotes(words[i]) + " is not an SM of a device with " +
                             std::to_string(profile_.sm_count));
             if (seen[sm])
                 return fail("SM " + std::to_string(sm) + " is listed twice");
@@ -441,7 +442,7 @@ class Parser {
         if (!read_sms(words, 1, united(profile_.gpcs), "GPCs", sms))
             return false;
         if (sms.size() % kPair != 0)
-            return fail("a GPC holds an even number of SMs, for SMs come in pairs");
+            return fail("a GPC has an even number of SMs, since SMs come in pairs");
         profile_.gpcs.push_back(std::move(sms));
         return true;
     }

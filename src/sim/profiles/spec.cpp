@@ -65,11 +65,11 @@ bool read_recording(const std::string& path, std::string& text, std::string& err
     if (S_ISDIR(about.st_mode))
         return refuse("it is a folder; name the file that gcx info --record wrote");
     if (!S_ISREG(about.st_mode))
-        return refuse("it is no regular file; name the file that gcx info --record wrote");
+        return refuse("it is not a regular file; name the file that gcx info --record wrote");
     if (!read_all(file.get(), text))
         return refuse(std::strerror(errno));
     if (static_cast<off_t>(text.size()) > kMaxFileBytes)
-        return refuse("it is larger than 1 MiB, which no recording is");
+        return refuse("it is larger than 1 MiB, the limit for recordings");
     return true;
 }
 
@@ -234,18 +234,18 @@ bool read_kernel_ns(uint64_t& kernel_ns, std::string& error) {
     if (code == std::errc() && end == text.data() + text.size() && kernel_ns <= kMaxKernelNs)
         return true;
     error = "GCX_SIM_KERNEL_NS=" + std::string(text) +
-            ": what a kernel of unknown name lasts is a number of nanoseconds, 0 to " +
-            std::to_string(kMaxKernelNs) + ", e.g. " + std::to_string(kDefaultKernelNs);
+            ": the duration of kernels with unknown names must be 0 to " +
+            std::to_string(kMaxKernelNs) + " nanoseconds, e.g. " + std::to_string(kDefaultKernelNs);
     return false;
 }
 
-bool read_switch(const char* name, const char* what, bool& on, std::string& error) {
+bool read_switch(const char* name, bool& on, std::string& error) {
     const char* const variable = std::getenv(name);
     const std::string_view text(variable == nullptr ? "" : variable);
     on = text == "1";
     if (on || text.empty() || text == "0")
         return true;
-    error = std::string(name) + "=" + std::string(text) + ": " + what + " is 0 or 1";
+    error = std::string(name) + "=" + std::string(text) + ": must be 0 or 1";
     return false;
 }
 
@@ -261,11 +261,8 @@ bool read_spec(const char* spec, Machine& machine, std::string& error) {
     machine.epoch = epochs++;
     std::string driver;
     if (!read_kernel_ns(machine.kernel_ns, error) ||
-        !read_switch("GCX_SIM_MPS", "whether the devices tell that they are shared by way of MPS",
-                     machine.mps, error) ||
-        !read_switch("GCX_SIM_DYNAMIC_PARALLELISM",
-                     "whether a module with dynamic parallelism is loaded on the devices",
-                     machine.dynamic_parallelism, error) ||
+        !read_switch("GCX_SIM_MPS", machine.mps, error) ||
+        !read_switch("GCX_SIM_DYNAMIC_PARALLELISM", machine.dynamic_parallelism, error) ||
         !read_machine(machine, driver, error))
         return false;
     machine.driver =
