@@ -26,9 +26,9 @@ LAYERS = {
     "sim": ["sim/", "driver/cuda_api.h", "gcx_sim.h"],
     "cli": ["cli/", "interpose/exec_plan.hpp", "ipc/user_runtime_dir.hpp"],
 }
-# The rooms of src/sim, each above those before it, and what each may have of those above: what is
-# current and the streams are named in most calls, and a capture changes what other calls do.
-ROOMS = ["profiles", "edge", "device", "partition", "work", "graph"]
+# The modules of src/sim, lowest first, and the headers of higher ones that each may include: most
+# calls use the current context and streams, and a capture changes what other calls do.
+MODULES = ["profiles", "entry", "device", "partition", "work", "graph"]
 FROM_ABOVE = {
     "device": ["sim/work/work.hpp", "sim/graph/capture.hpp"],
     "partition": ["sim/work/work.hpp"],
@@ -42,12 +42,12 @@ CUDA = "src/driver/cuda_api.h"
 
 
 def may_include(name: str) -> list[str]:
-    _, layer, room = name.split("/")[:3]
-    if layer != "sim" or room not in ROOMS:
+    _, layer, module = name.split("/")[:3]
+    if layer != "sim" or module not in MODULES:
         return [*LAYERS[layer], *EXCEPTIONS.get(name, [])]
-    below = [f"sim/{lower}/" for lower in ROOMS[: ROOMS.index(room) + 1]]
+    below = [f"sim/{lower}/" for lower in MODULES[: MODULES.index(module) + 1]]
     plain = ["sim/machine.hpp", "sim/partition/sm_set.hpp", *LAYERS["sim"][1:]]
-    return [*below, *FROM_ABOVE.get(room, []), *plain]
+    return [*below, *FROM_ABOVE.get(module, []), *plain]
 
 
 def problems_of(file: Path, name: str) -> list[str]:

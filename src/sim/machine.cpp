@@ -7,7 +7,7 @@
 namespace gcx::sim {
 
 Handle new_handle() {
-    // Looks like an address, and is none: above what a program maps, below the kernel's half.
+    // Above the addresses that a program maps and below the kernel's half.
     static std::atomic<Handle> next{0x0000'5151'0000'0000};
     return next.fetch_add(0x40);
 }

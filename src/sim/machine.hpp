@@ -1,4 +1,4 @@
-// Everything that the simulated machine holds. All of it is guarded by the one lock of entry.hpp.
+// The state of the simulated machine. The lock of entry.hpp guards all of it.
 #pragma once
 
 #include "driver/cuda_api.h"
@@ -20,7 +20,7 @@
 
 namespace gcx::sim {
 
-// Handles are numbers that are never given twice, not addresses: a stale one is known as such.
+// Handles are numbers, not addresses, and are never reused, so that a stale handle is recognized.
 using Handle = uint64_t;
 Handle new_handle();
 
@@ -34,7 +34,7 @@ Handle to_handle(Pointer pointer) {
     return std::bit_cast<Handle>(pointer);
 }
 
-// Parameters that are only kept, to be given back.
+// Stores parameters that the simulation only returns again.
 template <class T>
 std::string to_bytes(const T& value) {
     return {reinterpret_cast<const char*>(&value), sizeof value};
@@ -49,7 +49,7 @@ T* find(const Table<T>& table, Pointer handle) {
     return found == table.end() ? nullptr : found->second.get();
 }
 
-// A new object of the table, with a handle of its own.
+// Creates an object in the table, with a new handle.
 template <class T>
 T& create(Table<T>& table) {
     auto made = std::make_unique<T>();
@@ -64,42 +64,41 @@ struct Context;
 struct Graph;
 struct Capture;
 
-// A queue of the hardware, held by a stream while the first thing in it waits, see work/queues.cpp.
+// A hardware queue. A stream occupies it while its first task waits, see work/queues.cpp.
 struct Queue {
-    uint64_t holder = 0; // which hold it is; none is counted twice
+    uint64_t ticket = 0; // identifies one occupation
     uint64_t until = 0;
 };
 
 // The queues that the streams of some contexts share.
 struct Queues {
-    unsigned count = 0; // 0: as many as there are connections
+    unsigned count = 0; // 0: the number of connections
     std::vector<Queue> all;
-    uint64_t held_until = 0; // by then all are free
+    uint64_t occupied_until = 0; // all queues are free from then on
 };
 
 struct Device {
     unsigned index = 0; // in the machine
-    int ordinal = 0;    // the CUdevice: differs where CUDA_VISIBLE_DEVICES says so
+    int ordinal = 0;    // the CUdevice; CUDA_VISIBLE_DEVICES can make it differ from index
     Profile profile;
-    Context* primary = nullptr; // none, or one that lives
+    Context* primary = nullptr; // null or alive
     unsigned primary_retains = 0;
     unsigned primary_flags = 0;
     uint64_t memory_used = 0;
     uint64_t memory_lost = 0;
-    unsigned free_context_slots = 0; // memory of destroyed green contexts that the next one takes
+    unsigned free_context_slots = 0; // memory of destroyed green contexts that new ones reuse
     uint64_t busy_until = 0;
-    Handle workqueue = 0; // the one that contexts share unless told otherwise
-    Queues queues;        // its
+    Handle workqueue = 0; // the one that contexts share by default
+    Queues queues;        // of that workqueue
     Handle default_pool = 0;
-    Handle current_pool = 0;
-    bool dynamic_parallelism = false; // a module with it was loaded
+    bool dynamic_parallelism = false; // a module that uses it was loaded
 };
 
 struct Workqueue {
     unsigned concurrency_limit = 0;
     unsigned scope = 0;
-    Handle id = 0;               // which queue: shared ones have the same
-    std::shared_ptr<Queues> own; // null: the device's
+    Handle id = 0;                  // the same for contexts that share it
+    std::shared_ptr<Queues> queues; // null: the device's
 };
 
 struct Stream {
@@ -109,13 +108,13 @@ struct Stream {
     int priority = 0;
     uint64_t id = 0;
     uint64_t busy_until = 0;
-    uint64_t queue_hold = 0; // its last reservation on a queue
+    uint64_t queue_ticket = 0; // of the queue that it occupied last
     Capture* capture = nullptr;
-    std::map<CUstreamAttrID, CUstreamAttrValue> attributes; // those that were set
-    bool gone = false; // went with its primary context; the handle is still known as such
+    std::map<CUstreamAttrID, CUstreamAttrValue> attributes; // the ones that were set
+    bool gone = false; // destroyed with its primary context; the handle stays known
 };
 
-// Work that may take part in one cluster: SMs of one GPC that came with one resource.
+// Sets of SMs that can hold one cluster: SMs of one GPC that came with one resource.
 using Fragments = std::vector<SmSet>;
 
 struct Context {
@@ -126,20 +125,18 @@ struct Context {
     Kind kind = Kind::Created;
     bool alive = true;
     uint64_t id = 0;
-    unsigned flags = 0;
-    uint64_t busy_barrier = 0; // all later work starts after it
+    uint64_t busy_barrier = 0; // later work starts no earlier
     SmSet sms;
-    unsigned reported_sms = 0; // the same group twice is counted twice and used once
+    unsigned reported_sms = 0; // counts a group that was given twice two times
     Fragments fragments;
     Stream null_stream;
     std::map<std::thread::id, std::unique_ptr<Stream>> thread_streams;
     std::map<int, std::size_t> limits;
-    int cache_config = 0;
     std::set<int> peers;
 
     // Green contexts only.
     Handle green = 0;
-    Handle green_alias = 0; // what cuStreamGetGreenCtx gives instead, up to 13.0
+    Handle green_alias = 0; // what cuStreamGetGreenCtx returns up to 13.0
     uint64_t green_id = 0;
     Context* primary = nullptr;
     unsigned min_partition_size = 0;
@@ -148,11 +145,11 @@ struct Context {
     unsigned locality_domain = 0;
     Workqueue workqueue;
 
-    // To which modules, events and memory belong: the primary context under a green one.
+    // Returns the context that owns modules, events and memory: a green context's primary one.
     Context& owner() { return kind == Kind::Green ? *primary : *this; }
 };
 
-// What a graph's node follows. All zero: the whole of that node.
+// A dependency of a graph's node. Without data it is on the completion of that node.
 struct Edge {
     Handle node = 0;
     CUgraphEdgeData data{};
@@ -164,7 +161,7 @@ struct Event {
     unsigned flags = 0;
     bool recorded = false;
     uint64_t done_at = 0;
-    Capture* capture = nullptr; // recorded in a capture, after these nodes
+    Capture* capture = nullptr; // set if recorded in a capture, behind capture_nodes
     std::vector<Edge> capture_nodes;
 };
 
@@ -187,12 +184,11 @@ enum class MemoryKind { Device, Managed, Host, Registered, Module };
 struct Allocation {
     uint64_t address = 0;
     std::size_t bytes = 0;
-    std::byte* data = nullptr; // where the simulation keeps it; the address itself if not Device
+    std::byte* data = nullptr; // the bytes; equals the address unless kind is Device or Module
     std::size_t mapped = 0;    // bytes to unmap
     MemoryKind kind = MemoryKind::Device;
     Device* device = nullptr;
     Context* context = nullptr;
-    unsigned flags = 0;
     uint64_t id = 0;
     Handle pool = 0;
 };
@@ -210,7 +206,7 @@ struct KernelParameter {
     std::size_t size = 0;
 };
 
-// What a function's name says: the simulation knows two kernels, and what an image tells of others.
+// What an image says of a kernel.
 struct KernelCode {
     std::string name;
     std::vector<KernelParameter> parameters;
@@ -219,9 +215,7 @@ struct KernelCode {
 
 struct Function {
     Handle handle = 0;
-    Handle kernel = 0; // the CUkernel of a library, which a launch takes as well
-    Handle module = 0;
-    Handle library = 0;
+    Handle kernel = 0; // the CUkernel if it belongs to a library; launches accept it too
     KernelCode code;
     std::map<int, int> attributes;
 };
@@ -229,12 +223,12 @@ struct Function {
 struct Module {
     Handle handle = 0;
     bool is_library = false;
-    Handle library_module = 0; // cuLibraryGetModule's answer
+    Handle library_module = 0; // what cuLibraryGetModule returns
     Context* context = nullptr;
-    bool any_name = false; // an image whose names the simulation cannot read
+    bool any_name = false; // the image's names cannot be read; every name is accepted
     bool dynamic_parallelism = false;
     std::map<std::string, KernelCode> kernels;
-    std::map<std::string, Handle> functions; // those asked for
+    std::map<std::string, Handle> functions; // the ones requested so far
     std::map<std::string, std::size_t> globals;
     std::map<std::string, uint64_t> global_addresses;
 };
@@ -251,7 +245,7 @@ struct LaunchConfig {
     unsigned cluster_blocks() const { return cluster[0] * cluster[1] * cluster[2]; }
 };
 
-// One thing that a stream does, now or each time a graph is launched.
+// A task of a stream or a graph's node.
 struct Work {
     enum class Kind {
         Kernel,
@@ -269,10 +263,10 @@ struct Work {
     };
 
     Kind kind = Kind::Other;
-    Context* context = nullptr; // on whose SMs
+    Context* context = nullptr; // provides the SMs
     uint64_t duration_ns = 0;
     std::function<void(Machine&)> effect;
-    std::function<void()> host; // run without the lock
+    std::function<void()> host; // called without the lock
 
     // Kernels
     Handle function = 0;
@@ -280,30 +274,29 @@ struct Work {
     std::vector<std::byte> arguments;
     std::vector<std::size_t> argument_offsets;
     std::map<int, std::string> attributes;
-    bool by_kernel = false; // named by a CUkernel: the node's context may be changed
+    bool by_kernel = false; // launched by CUkernel, so the node's context can be changed
 
     Handle event = 0;
-    Handle child = 0;           // a hidden graph of the node's own
-    std::vector<Handle> bodies; // a conditional node's, hidden as well
+    Handle child = 0;           // a hidden graph that the node owns
+    std::vector<Handle> bodies; // of a conditional node; hidden
     uint64_t owned_address = 0; // of an allocation node
-    std::string parameters;     // of nodes whose parameters are only kept, as bytes
+    std::string parameters;     // the bytes of parameters that are only returned again
 };
 
 struct Node {
     Handle handle = 0;
-    Handle origin = 0; // the node that it was cloned from
+    Handle origin = 0; // the node it was cloned from
     Handle graph = 0;
-    bool enabled = true; // in an executable
     Work work;
     std::vector<Edge> dependencies;
-    std::vector<void*> argument_pointers; // what a query of the parameters gave out
-    std::vector<CUgraph> body_pointers;   // the same of a conditional node's graphs
+    std::vector<void*> argument_pointers; // returned by queries of the parameters
+    std::vector<CUgraph> body_pointers;   // returned by queries of a conditional node
 };
 
 struct Graph {
     Handle handle = 0;
-    bool hidden = false;                      // of a capture, or a child of a node
-    std::vector<std::unique_ptr<Node>> nodes; // as they were added
+    bool hidden = false;                      // belongs to a capture or a node
+    std::vector<std::unique_ptr<Node>> nodes; // in order of addition
     std::unordered_map<Handle, Node*> by_handle;
 };
 
@@ -313,12 +306,11 @@ struct GraphExec {
     uint64_t flags = 0;
     uint64_t busy_until = 0;
     uint64_t bytes = 0;
-    Graph graph; // a copy: node handles differ, origin names the source's
+    Graph graph; // a copy; each node's origin is the source's node
     Device* device = nullptr;
 };
 
-// The variable that a conditional node asks. Nothing destroys it: executables may outlive the
-// graph.
+// The variable of a conditional node. Never destroyed, since executables can outlive the graph.
 struct Conditional {
     Handle handle = 0;
     Handle graph = 0;
@@ -327,11 +319,11 @@ struct Conditional {
     bool used = false; // by a node
 };
 
-// What ran, for a test to read.
+// A record for gcx_sim_get_runs().
 struct Run {
     Work::Kind kind = Work::Kind::Other;
     Handle stream = 0;
-    uint64_t launch = 0; // of a graph; 0: none
+    uint64_t launch = 0; // of a graph; 0: no graph
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
     SmSet sms;
@@ -344,9 +336,9 @@ struct Capture {
     bool into_existing = false;
     bool invalid = false;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    std::thread::id thread; // that began it
+    std::thread::id thread; // the one that began it
     Stream* origin = nullptr;
-    std::map<Stream*, std::vector<Edge>> tips; // the nodes that each stream's next node follows
+    std::map<Stream*, std::vector<Edge>> tips; // the dependencies of each stream's next node
 };
 
 struct Machine {
@@ -354,7 +346,7 @@ struct Machine {
     uint64_t epoch = 0;
     const DriverVersion* driver = nullptr;
     bool initialised = false;
-    unsigned connections = 0; // read when CUDA starts
+    unsigned connections = 0; // set by cuInit
     std::vector<std::unique_ptr<Device>> devices;
     uint64_t clock_ns = 0;
     uint64_t calls = 0;
@@ -383,12 +375,12 @@ struct Machine {
     uint64_t next_capture = 1;
     uint64_t next_allocation = 1;
     uint64_t next_graph_launch = 1;
-    std::vector<Run> runs; // noted, while there is room
+    std::vector<Run> runs; // at most runs_room
     std::size_t runs_room = 0;
-    uint64_t next_queue_hold = 1;
+    uint64_t next_queue_ticket = 1;
     uint64_t kernel_ns = 0;
-    bool mps = false;                 // what the devices tell of it; work runs all the same
-    bool dynamic_parallelism = false; // as if a module with it were loaded on each device
+    bool mps = false;                 // changes what devices report, not how work runs
+    bool dynamic_parallelism = false; // on every device, without a module
 
     ~Machine();
     bool has(Capability capability) const { return driver->version >= capability; }

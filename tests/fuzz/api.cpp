@@ -1,13 +1,15 @@
-// A byte string as a program of calls of gcx: on which machine it runs, in how many threads at
-// once, then operations on a small table of resources and handles. In between the simulated driver
-// fails, streams capture, the device is reset.
+// Interprets an input as a program: a machine, a number of threads, then operations on a small
+// table of resources and handles. Driver calls fail, streams capture and the device is reset in
+// between.
 //
-// What must hold beside "no crash, no hang, no leak": a failure has a message and writes nothing;
-// no call answers UNKNOWN, which is a defect of gcx; a split is what its plan said; what was made
-// can be given up; then nothing is in use.
+// Besides crashes, hangs and leaks, the harness checks that
+// - a failure has a message and writes nothing,
+// - no call returns GCX_ERROR_UNKNOWN, which would be a defect of gcx,
+// - a split returns the counts of its plan,
+// - all objects can be destroyed, and then no context is in use.
 
 #include "api.hpp"
-#include "fresh.hpp"
+#include "harness.hpp"
 
 #include <gcx.h>
 #include <gcx_sim.h>
@@ -35,9 +37,9 @@ constexpr std::array kInjected = {
     CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,      CUDA_ERROR_LAUNCH_FAILED,
     CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_DEVICE_UNAVAILABLE, CUDA_ERROR_CONTEXT_IS_DESTROYED,
 };
-constexpr uint32_t kMostRequests = 200;
+constexpr uint32_t kMaxRequests = 200;
 
-// The application's own lock: the log's callback takes it, and who calls gcx may hold it.
+// A lock of the application, which the log callback takes and callers of gcx may hold.
 std::recursive_mutex& application() {
     static std::recursive_mutex lock;
     return lock;
@@ -45,14 +47,14 @@ std::recursive_mutex& application() {
 std::size_t logged = 0;
 
 void on_log(gcx_log_level level, const char* message, void* user_data) {
-    const std::lock_guard reservation(application());
+    const std::lock_guard lock(application());
     must(user_data == &logged, "the log's user_data");
     must(level > GCX_LOG_NONE && level <= GCX_LOG_DEBUG, "the log's level");
     logged += std::strlen(message);
 }
 
 // --------------------------------------------------------------------------------------------
-// The operations
+// Operations
 // --------------------------------------------------------------------------------------------
 
 void library_facts(Bytes& bytes, Shared&) {
@@ -119,7 +121,7 @@ void configure_workqueue(Bytes& bytes, Shared& shared) {
 
 std::vector<gcx_sm_request> requests(Bytes& bytes) {
     const uint32_t count = bytes.number();
-    std::vector<gcx_sm_request> list(count < 16 ? count : count < 0xf0 ? 2 : kMostRequests);
+    std::vector<gcx_sm_request> list(count < 16 ? count : count < 0xf0 ? 2 : kMaxRequests);
     for (gcx_sm_request& request : list) {
         request.sm_count = bytes.count();
         const uint8_t more = bytes.next();
@@ -154,18 +156,18 @@ void check_split(const gcx_resource& input, const std::vector<gcx_resource>& gro
 
 void split(Bytes& bytes, Shared& shared) {
     const gcx_resource input = shared.resource(bytes);
-    const std::vector<gcx_sm_request> wanted = requests(bytes);
+    const std::vector<gcx_sm_request> list = requests(bytes);
     const uint32_t flags = split_flags(bytes);
-    const auto count = static_cast<uint32_t>(wanted.size());
-    // Never without a place: what is wrong is the same for both.
-    std::vector<gcx_resource> groups(wanted.size() + 1);
+    const auto count = static_cast<uint32_t>(list.size());
+    // Always passes an array, so that both calls report the same errors.
+    std::vector<gcx_resource> groups(list.size() + 1);
     Out<gcx_resource> remainder;
-    const gcx_result result = CALL_OUT(remainder, gcx_sm_split(&input, wanted.data(), count, flags,
+    const gcx_result result = CALL_OUT(remainder, gcx_sm_split(&input, list.data(), count, flags,
                                                                groups.data(), &remainder.value));
-    std::vector<uint32_t> counts(wanted.size() + 1);
+    std::vector<uint32_t> counts(list.size() + 1);
     Out<uint32_t> rest;
-    const gcx_result planned = CALL_OUT(
-        rest, gcx_sm_plan(&input, wanted.data(), count, flags, counts.data(), &rest.value));
+    const gcx_result planned =
+        CALL_OUT(rest, gcx_sm_plan(&input, list.data(), count, flags, counts.data(), &rest.value));
     must(shared.injected || result == planned,
          "a split and its plan differ:", gcx_result_name(planned));
     if (result != GCX_SUCCESS)
@@ -173,7 +175,7 @@ void split(Bytes& bytes, Shared& shared) {
     groups.resize(count);
     check_split(input, groups, remainder.value);
     for (uint32_t i = 0; i < count && planned == GCX_SUCCESS; i++)
-        must(sm_count_of(groups[i]) == counts[i], "a group is not as planned");
+        must(sm_count_of(groups[i]) == counts[i], "a group differs from its plan");
     shared.put(bytes, remainder.value);
     for (uint32_t i = 0; i < count && i < 4; i++)
         shared.put(bytes, groups[i]);
@@ -210,7 +212,7 @@ void take_atom(Bytes& bytes, Shared& shared) {
         shared.put(bytes, atom.value);
 }
 
-// A list of SMs: with room for all, or too little.
+// Requests a list of SMs with a capacity that may be too small.
 template <class Get>
 void list_sms(Bytes& bytes, const Get& get) {
     const uint32_t capacity = bytes.flag() ? GCX_MAX_SMS : bytes.next();
@@ -220,7 +222,7 @@ void list_sms(Bytes& bytes, const Get& get) {
         return;
     must(count <= capacity, "more SMs than there is room for");
     for (uint32_t i = 1; i < count; i++)
-        must(ids[i - 1] < ids[i], "SMs that don't ascend");
+        must(ids[i - 1] < ids[i], "SMs in the wrong order");
 }
 
 void map_sms(Bytes& bytes, Shared& shared) {
@@ -393,8 +395,98 @@ void cache(Bytes& bytes, Shared&) {
         CALL(gcx_cache_set_limit(bytes.number()));
 }
 
+struct Preparation {
+    Bytes& bytes;
+    gcx_cancel cancel;
+    uint32_t done;
+    uint8_t cancel_at;
+};
+
+// A progress callback may call gcx.
+void on_progress(uint32_t done, uint32_t count, void* user_data) {
+    auto& preparation = *static_cast<Preparation*>(user_data);
+    must(done == ++preparation.done && done <= count, "progress in steps of one");
+    if (done == preparation.cancel_at)
+        CALL(gcx_cancel_signal(preparation.cancel));
+    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
+    if (preparation.bytes.next() == 0x77)
+        CALL(gcx_cache_trim(0, &trimmed));
+}
+
+CUfunction forged(Bytes& bytes) {
+    return reinterpret_cast<CUfunction>(uint64_t{bytes.word()});
+}
+
+// A kernel, or none if an injected failure prevented it.
+class Kernel {
+  public:
+    Kernel() {
+        constexpr char kPtx[] = ".version 6.3\n.target sm_70\n.address_size 64\n"
+                                ".visible .entry fuzz_kernel() { ret; }\n";
+        if (cuLibraryLoadData(&library_, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0) !=
+            CUDA_SUCCESS)
+            library_ = nullptr;
+    }
+    ~Kernel() {
+        // Repeat the call in case it failed by injection.
+        if (library_ != nullptr && cuLibraryUnload(library_) != CUDA_SUCCESS)
+            cuLibraryUnload(library_);
+    }
+    Kernel(const Kernel&) = delete;
+    Kernel& operator=(const Kernel&) = delete;
+    CUfunction function() const {
+        CUkernel kernel = nullptr;
+        if (library_ == nullptr ||
+            cuLibraryGetKernel(&kernel, library_, "fuzz_kernel") != CUDA_SUCCESS)
+            return nullptr;
+        return reinterpret_cast<CUfunction>(kernel);
+    }
+
+  private:
+    CUlibrary library_ = nullptr;
+};
+
+void prepare(Bytes& bytes, Shared& shared) {
+    std::vector<gcx_resource> resources(bytes.next() & 7);
+    for (gcx_resource& resource : resources)
+        resource = shared.resource(bytes);
+    auto params = sized<gcx_prepare_params>(bytes).value;
+    Preparation preparation = {bytes, shared.cancels.pick(bytes), 0, bytes.next()};
+    params.flags = bytes.next() % 3;
+    params.cancel = bytes.flag() ? preparation.cancel : nullptr;
+    params.progress = bytes.flag() ? on_progress : nullptr;
+    params.user_data = &preparation;
+    const auto count = static_cast<uint32_t>(resources.size());
+    if (CALL(gcx_cache_prepare(resources.data(), count, bytes.flag() ? &params : nullptr)) ==
+        GCX_SUCCESS)
+        must(preparation.done == 0 || preparation.done == count, "progress of all");
+}
+
+void trim(Bytes& bytes, Shared&) {
+    if (bytes.flag())
+        CALL(gcx_cache_set_limit(bytes.flag() ? 64 : bytes.number() % 8));
+    auto trimmed = sized<gcx_cache_trimmed>(bytes);
+    CALL_OUT(trimmed, gcx_cache_trim(bytes.number(), &trimmed.value));
+    CALL(gcx_cache_trim(bytes.number(), nullptr));
+}
+
+void kernel_fit(Bytes& bytes, Shared& shared) {
+    const gcx_stream stream = shared.streams.pick(bytes);
+    auto params = sized<gcx_kernel_fit_params>(bytes).value;
+    params.block_threads = bytes.number();
+    params.dynamic_shared_bytes = bytes.flag() ? bytes.number() : 0;
+    params.cluster_blocks = bytes.next();
+    auto fit = sized<gcx_kernel_fit>(bytes);
+    const Kernel kernel;
+    CUfunction function = bytes.flag() ? kernel.function() : forged(bytes);
+    if (CALL_OUT(fit, gcx_stream_get_kernel_fit(stream, function, &params, &fit.value)) ==
+        GCX_SUCCESS)
+        must(fit.value.max_blocks <= fit.value.blocks_per_sm * fit.value.sm_count,
+             "more blocks than the SMs hold");
+}
+
 // --------------------------------------------------------------------------------------------
-// What is not gcx: the driver that fails, and the application's own use of it
+// Injected failures, and uses of the driver by the application
 // --------------------------------------------------------------------------------------------
 
 void fail_call(Bytes& bytes, Shared& shared) {
@@ -407,20 +499,20 @@ void advance(Bytes& bytes, Shared&) {
 }
 
 void reset_device(Bytes& bytes, Shared& shared) {
-    if (!shared.alone)
+    if (!shared.single_thread)
         return;
     shared.reset = true;
     cuDevicePrimaryCtxReset(device(bytes));
 }
 
-void foreign_stream(Bytes& bytes, Shared& shared) {
-    // CUDA's special streams, one of the application's own, or one of gcx's again.
+void external_stream(Bytes& bytes, Shared& shared) {
+    // One of CUDA's special streams, a stream of the application, or a stream of gcx.
     constexpr std::array<uint64_t, 3> kSpecial = {0, 1, 2};
     const uint8_t kind = bytes.next() % 8;
     CUstream native = nullptr;
     if (kind < 3) {
         native = reinterpret_cast<CUstream>(kSpecial[kind]);
-    } else if (!shared.alone) {
+    } else if (!shared.single_thread) {
         return;
     } else if (kind < 6) {
         CUcontext primary = nullptr;
@@ -444,7 +536,7 @@ void foreign_stream(Bytes& bytes, Shared& shared) {
 }
 
 CUstream native_of(Bytes& bytes, Shared& shared) {
-    return shared.alone ? gcx_stream_native(shared.streams.pick(bytes)) : nullptr;
+    return shared.single_thread ? gcx_stream_native(shared.streams.pick(bytes)) : nullptr;
 }
 
 void begin_capture(Bytes& bytes, Shared& shared) {
@@ -467,7 +559,7 @@ void set_priority(Bytes& bytes, Shared& shared) {
         cuStreamSetAttribute(native, CU_STREAM_ATTRIBUTE_PRIORITY, &value);
 }
 
-// Work that lasts.
+// Submits work that takes time.
 void busy(Bytes& bytes, Shared& shared) {
     CUstream const native = native_of(bytes, shared);
     CUdeviceptr memory = 0;
@@ -480,18 +572,18 @@ void busy(Bytes& bytes, Shared& shared) {
 
 void one_operation(Bytes& bytes, Shared& shared);
 
-// The next operation, with something of the application's own current. What gcx pushed is not taken
-// off by it, so neither may the operation push: the stack is as it was afterwards.
+// Runs the next operation while the application's context is current. The operation must not push
+// or pop, so that the stack is unchanged afterwards.
 void current_natively(Bytes& bytes, Shared& shared) {
     CUcontext const native = gcx_context_native(shared.contexts.pick(bytes));
-    if (!shared.alone || shared.nested || native == nullptr ||
+    if (!shared.single_thread || shared.nested || native == nullptr ||
         cuCtxPushCurrent(native) != CUDA_SUCCESS)
         return;
     shared.nested = true;
     one_operation(bytes, shared);
     shared.nested = false;
     CUcontext popped = nullptr;
-    // Once more if that was the call to fail.
+    // Repeat the call in case it failed by injection.
     if (cuCtxPopCurrent(&popped) != CUDA_SUCCESS)
         cuCtxPopCurrent(&popped);
 }
@@ -505,9 +597,9 @@ void cluster_sizes(Bytes& bytes, Shared& shared) {
     CALL_OUT(of_stream, gcx_stream_get_max_cluster_size(stream, &of_stream.value));
 }
 
-void foreign_event(Bytes& bytes, Shared& shared) {
+void external_event(Bytes& bytes, Shared& shared) {
     CUevent native = nullptr;
-    if (!shared.alone)
+    if (!shared.single_thread)
         return;
     if (bytes.flag()) {
         native = gcx_event_native(shared.events.pick(bytes));
@@ -530,12 +622,12 @@ void live_contexts(Bytes& bytes, Shared& shared) {
             must(sm_count_of(contexts[i].resource) == contexts[i].sm_count, "a context's SMs");
     }
     const gcx_resource resource = shared.resource(bytes);
-    Out<uint32_t> held;
-    CALL_OUT(held, gcx_resource_get_live_overlap(&resource, &held.value));
+    Out<uint32_t> in_use;
+    CALL_OUT(in_use, gcx_resource_get_live_overlap(&resource, &in_use.value));
 }
 
 using Operation = void (*)(Bytes&, Shared&);
-// New ones at the end, so that the seeds keep their meaning.
+// New operations go to the end, so that existing seeds keep their meaning.
 constexpr auto kOperations = std::to_array<Operation>({
     device_resource,
     split,
@@ -569,14 +661,14 @@ constexpr auto kOperations = std::to_array<Operation>({
     context_from_native,
     advance,
     reset_device,
-    foreign_stream,
+    external_stream,
     begin_capture,
     end_capture,
     current_natively,
     busy,
     set_priority,
     cluster_sizes,
-    foreign_event,
+    external_event,
     live_contexts,
     acquire_lease,
     release_lease,
@@ -610,7 +702,7 @@ void one_operation(Bytes& bytes, Shared& shared) {
     const Operation operation = kOperations[(byte & 0x7f) % kOperations.size()];
     // set_log waits for callbacks, which wait for the lock.
     if (byte >= 0x80 && operation != set_log && operation != current_natively) {
-        const std::lock_guard reservation(application());
+        const std::lock_guard lock(application());
         operation(bytes, shared);
     } else {
         operation(bytes, shared);
@@ -620,7 +712,7 @@ void one_operation(Bytes& bytes, Shared& shared) {
 void run(Bytes bytes, Shared& shared) {
     while (!bytes.empty())
         one_operation(bytes, shared);
-    // Once more if that was the call to fail.
+    // Repeat the call in case it failed by injection.
     while (gcx_context_pop(nullptr) == GCX_SUCCESS || gcx_context_pop(nullptr) == GCX_SUCCESS) {
     }
 }
@@ -628,7 +720,7 @@ void run(Bytes bytes, Shared& shared) {
 void end(Shared& shared) {
     gcx_sim_fail(nullptr, 0, 0);
     must(gcx_log_set_callback(GCX_LOG_NONE, nullptr, nullptr) == GCX_SUCCESS, "the log's end");
-    gcx_sim_advance(UINT32_MAX); // work that leases left behind keeps its context
+    gcx_sim_advance(UINT32_MAX); // unfinished work of leases keeps its context in use
     shared.graphs.destroy_all();
     shared.streams.destroy_all();
     shared.leases.destroy_all();
@@ -642,7 +734,7 @@ void end(Shared& shared) {
         cuEventDestroy(native);
     gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
     if (gcx_cache_get_stats(&stats) == GCX_SUCCESS)
-        must(stats.in_use == 0, "contexts are in use that nobody has");
+        must(stats.in_use == 0, "contexts without handles are in use");
 }
 
 } // namespace
@@ -653,11 +745,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     Bytes bytes(data, size);
     const std::string machine = bytes.of(kMachines);
     const unsigned threads = 1U + (bytes.next() >= 0xc0 ? 1U + bytes.next() % 3 : 0U);
-    // The library that is steered here; opened by its path, it stays as it was configured.
+    // The library that this program is linked with. Opened by path, it keeps its configuration.
     fuzz::begin_input(FUZZ_SIM_LIBRARY);
     must(gcx_sim_configure(machine.c_str()) == 0, gcx_sim_last_error());
     Shared shared;
-    shared.alone = threads == 1;
+    shared.single_thread = threads == 1;
     if (const uint8_t nth = bytes.next(); nth >= 0xf0) {
         shared.injected = true;
         gcx_sim_fail(nullptr, 1U + (nth & 15) * 4, CUDA_ERROR_OUT_OF_MEMORY);
@@ -675,6 +767,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     if (!shared.injected && !shared.reset)
         must(counts.green_contexts == 0 && counts.streams == 0 && counts.events == 0 &&
                  counts.contexts == 0,
-             "something is left on the device");
+             "objects remain on the device");
     return 0;
 }

@@ -1,8 +1,8 @@
-// What the operations of the fuzzer of the API share: how a call is checked, and what the threads
-// of one program have.
+// Shared by the operations of the API's fuzzer: checks of calls, and the objects of the threads.
 #pragma once
 
 #include "bytes.hpp"
+#include "harness.hpp"
 
 #include <gcx.h>
 
@@ -18,18 +18,7 @@ namespace fuzz {
 
 constexpr std::size_t kSlots = 8;
 
-inline gcx_result checked(gcx_result result, const char* call) {
-    if (result == GCX_SUCCESS)
-        return result;
-    must(result != GCX_ERROR_UNKNOWN, "a defect of gcx:", call);
-    must(*gcx_result_string(result) != '\0', "a result without a text:", call);
-    if (result != GCX_ERROR_NOT_READY)
-        must(*gcx_last_error_message() != '\0', "a failure without a message:", call);
-    return result;
-}
-#define CALL(call) fuzz::checked((call), #call)
-
-// What a function writes to, and leaves alone when it fails.
+// An output parameter. A failing call must not write to it.
 template <class T>
 class Out {
   public:
@@ -53,7 +42,7 @@ class Out {
 };
 #define CALL_OUT(out, call) (out).check((call), #call)
 
-// A struct with a size, which is right but for now and then.
+// A struct with a struct_size, which is sometimes wrong.
 template <class T>
 Out<T> sized(Bytes& bytes) {
     Out<T> out;
@@ -63,19 +52,19 @@ Out<T> sized(Bytes& bytes) {
     return Out<T>(start);
 }
 
-// Handles that the threads share. What a slot held before is given up when it is filled anew.
+// Handles that the threads share. Filling a slot destroys its previous handle.
 template <class Handle>
 class Slots {
   public:
-    explicit Slots(gcx_result (*give_up)(Handle)) : destroy_(give_up) {}
+    explicit Slots(gcx_result (*function)(Handle)) : destroy_(function) {}
 
-    // One of them, or one that is none.
+    // Returns a handle, or sometimes an invalid one.
     Handle pick(Bytes& bytes) {
         const uint8_t byte = bytes.next();
         if (byte == 0xff)
             return nullptr;
         if (byte == 0xfe)
-            return given_up_.load();
+            return destroyed_.load();
         if (byte == 0xfd)
             return reinterpret_cast<Handle>(uint64_t{bytes.word()} << 32 | bytes.word());
         return slots_[byte % kSlots].load();
@@ -94,7 +83,7 @@ class Slots {
         const gcx_result result = CALL(destroy_(handle));
         if (result != GCX_SUCCESS)
             return result;
-        given_up_ = handle;
+        destroyed_ = handle;
         for (std::atomic<Handle>& slot : slots_) {
             Handle expected = handle;
             slot.compare_exchange_strong(expected, nullptr);
@@ -106,23 +95,23 @@ class Slots {
         for (std::atomic<Handle>& slot : slots_)
             left_.push_back(slot.load());
         for (const Handle handle : left_) {
-            // Two threads may have given up one handle.
+            // Two threads may have destroyed the same handle.
             const gcx_result result =
                 handle == nullptr ? GCX_ERROR_INVALID_HANDLE : destroy_(handle);
             must(result == GCX_SUCCESS || result == GCX_ERROR_INVALID_HANDLE,
-                 "a handle can't be given up:", gcx_result_name(result));
+                 "a handle can't be destroyed:", gcx_result_name(result));
         }
     }
 
   private:
     gcx_result (*destroy_)(Handle);
     std::array<std::atomic<Handle>, kSlots> slots_{};
-    std::atomic<Handle> given_up_{};
+    std::atomic<Handle> destroyed_{};
     std::mutex mutex_;
     std::vector<Handle> left_;
 };
 
-// What the threads of one program share.
+// The objects that the threads of one program share.
 struct Shared {
     Slots<gcx_context> contexts{gcx_context_destroy};
     Slots<gcx_stream> streams{gcx_stream_destroy};
@@ -131,9 +120,9 @@ struct Shared {
     Slots<gcx_cancel> cancels{gcx_cancel_destroy};
     Slots<gcx_graph> graphs{gcx_graph_destroy};
     Slots<gcx_reservation> reservations{gcx_reservation_release};
-    bool nested = false; // within current_natively
-    bool alone = true;   // one thread: the program may use native handles as well
-    // Native objects of the application's own.
+    bool nested = false;       // within current_natively
+    bool single_thread = true; // allows the use of native handles
+    // Native objects of the application.
     std::vector<CUstream> native_streams;
     std::vector<CUevent> native_events;
     std::atomic<bool> injected{false};
@@ -143,7 +132,7 @@ struct Shared {
         const std::lock_guard lock(mutex_);
         const uint8_t byte = bytes.next();
         gcx_resource value = resources_[byte % resources_.size()];
-        if (byte >= 0xf0) // changed by one bit
+        if (byte >= 0xf0) // with one bit changed
             value.opaque[byte & 15] ^= uint64_t{1} << (bytes.next() & 63);
         return value;
     }
@@ -168,13 +157,7 @@ inline gcx_resource_type type(Bytes& bytes) {
     return bytes.of(kTypes);
 }
 
-inline uint32_t sm_count_of(const gcx_resource& resource) {
-    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
-    must(gcx_resource_get_info(&resource, &info) == GCX_SUCCESS, "a resource without info");
-    return info.sm_count;
-}
-
-// Those of leases, in api_leases.cpp.
+// api_leases.cpp
 void acquire_lease(Bytes& bytes, Shared& shared);
 void release_lease(Bytes& bytes, Shared& shared);
 void resize_leases(Bytes& bytes, Shared& shared);
@@ -186,16 +169,12 @@ void cancel(Bytes& bytes, Shared& shared);
 void publish(Bytes& bytes, Shared& shared);
 void partition_counts(Bytes& bytes, Shared& shared);
 void queues(Bytes& bytes, Shared& shared);
-// And in api_reservations.cpp.
+// api_reservations.cpp
 void acquire_reservation(Bytes& bytes, Shared& shared);
 void join_reservation(Bytes& bytes, Shared& shared);
 void destroy_reservation(Bytes& bytes, Shared& shared);
 void reservation_facts(Bytes& bytes, Shared& shared);
-// And in api_ahead.cpp.
-void prepare(Bytes& bytes, Shared& shared);
-void trim(Bytes& bytes, Shared& shared);
-void kernel_fit(Bytes& bytes, Shared& shared);
-// And in api_graphs.cpp.
+// api_graphs.cpp
 void make_graph(Bytes& bytes, Shared& shared);
 void launch_graph(Bytes& bytes, Shared& shared);
 void prepare_graph(Bytes& bytes, Shared& shared);

@@ -1,5 +1,4 @@
-// The operations on graphs. What must hold beside what api.cpp says: no more executables than the
-// limit, and nodes that stay as they are told.
+// Operations on graphs. Also checks that the number of executables stays within the limit.
 
 #include "api.hpp"
 
@@ -8,9 +7,9 @@
 namespace fuzz {
 namespace {
 
-constexpr uint32_t kMostNodes = 16;
+constexpr uint32_t kMaxNodes = 16;
 
-// A graph of a few nodes in the primary context, which the program gives up at once.
+// A graph of a few nodes in the primary context, destroyed at the end of the scope.
 class Captured {
   public:
     explicit Captured(Bytes& bytes) {
@@ -31,7 +30,7 @@ class Captured {
         if (cuCtxPopCurrent(&popped) != CUDA_SUCCESS)
             cuCtxPopCurrent(&popped);
     }
-    // Each once more if that was the call to fail.
+    // Repeats each call in case it failed by injection.
     ~Captured() {
         if (graph != nullptr && cuGraphDestroy(graph) != CUDA_SUCCESS)
             cuGraphDestroy(graph);
@@ -80,7 +79,7 @@ class Captured {
 } // namespace
 
 void make_graph(Bytes& bytes, Shared& shared) {
-    if (!shared.alone) // a library that goes while another thread launches its kernel
+    if (!shared.single_thread) // another thread could launch a kernel of the unloaded library
         return;
     const Captured captured(bytes);
     gcx_graph_params params = sized<gcx_graph_params>(bytes).value;
@@ -90,7 +89,7 @@ void make_graph(Bytes& bytes, Shared& shared) {
     if (CALL_OUT(graph, gcx_graph_create(captured.graph, bytes.flag() ? &params : nullptr,
                                          &graph.value)) != GCX_SUCCESS)
         return;
-    // The kernels go with the library: what stays has none.
+    // The kernels are unloaded with the library, so that only graphs without kernels are stored.
     gcx_graph_info info = GCX_GRAPH_INFO_INIT;
     const bool known = CALL(gcx_graph_get_info(graph.value, &info)) == GCX_SUCCESS;
     gcx_stream stream = shared.streams.pick(bytes);
@@ -100,7 +99,7 @@ void make_graph(Bytes& bytes, Shared& shared) {
     if (known && info.kernel_count == 0) {
         shared.graphs.put(bytes, graph.value);
     } else if (CALL(gcx_graph_destroy(graph.value)) != GCX_SUCCESS) {
-        must(gcx_graph_destroy(graph.value) == GCX_SUCCESS, "a graph can't be given up");
+        must(gcx_graph_destroy(graph.value) == GCX_SUCCESS, "a graph can't be destroyed");
     }
 }
 
@@ -137,7 +136,7 @@ void graph_facts(Bytes& bytes, Shared& shared) {
     auto info = sized<gcx_graph_info>(bytes);
     if (CALL_OUT(info, gcx_graph_get_info(graph, &info.value)) == GCX_SUCCESS)
         must(info.value.executables <= info.value.max_executables, "too many executables");
-    const uint32_t capacity = bytes.next() % kMostNodes;
+    const uint32_t capacity = bytes.next() % kMaxNodes;
     const std::unique_ptr<gcx_graph_node[]> nodes(new gcx_graph_node[capacity]);
     uint32_t count = 0;
     if (CALL(gcx_graph_get_nodes(graph, nodes.get(), capacity, &count)) == GCX_SUCCESS)

@@ -1,5 +1,5 @@
-// The operations on leases and queues. What must hold beside what api.cpp says: no two leases have
-// an SM in common unless both are shared, and what a change says is what it came to.
+// Operations on leases and queues. Also checks that two leases share an SM only if both are shared,
+// and that a resize yields at least the requested sizes.
 
 #include "api.hpp"
 
@@ -9,7 +9,7 @@
 namespace fuzz {
 namespace {
 
-constexpr std::size_t kMostLive = 64;
+constexpr std::size_t kMaxLive = 64;
 
 bool overlap(const gcx_live_lease& a, const gcx_live_lease& b) {
     uint32_t sms = 0;
@@ -33,7 +33,7 @@ gcx_lease_params params_of(Bytes& bytes, Shared& shared, std::string& name) {
     params.family = static_cast<gcx_sm_family>(bytes.next() % 7);
     params.min_sm_count = bytes.flag() ? bytes.next() : 0;
     params.exclusive_sm_count = bytes.flag() ? bytes.next() : 0;
-    params.timeout_ms = bytes.next() % 3; // a program waits for nobody who is gone
+    params.timeout_ms = bytes.next() % 3; // long waits would time the fuzzer out
     params.cancel = bytes.flag() ? shared.cancels.pick(bytes) : nullptr;
     name.assign(bytes.next() % 70, 'x');
     params.name = bytes.flag() ? name.c_str() : nullptr;
@@ -67,7 +67,7 @@ void resize_leases(Bytes& bytes, Shared& shared) {
     if (bytes.flag())
         CALL(gcx_lease_prepare(sizes.data(), count));
     if (CALL(gcx_lease_resize(sizes.data(), count, bytes.next() % 3)) != GCX_SUCCESS ||
-        !shared.alone)
+        !shared.single_thread)
         return;
     for (const gcx_lease_size& size : sizes) {
         gcx_lease_info info = GCX_LEASE_INFO_INIT;
@@ -82,7 +82,8 @@ void hand_over_lease(Bytes& bytes, Shared& shared) {
     gcx_lease from = shared.leases.pick(bytes);
     gcx_lease to = shared.leases.pick(bytes);
     if (CALL(gcx_lease_hand_over(from, to, bytes.next() % 3)) == GCX_SUCCESS)
-        must(gcx_lease_release(from) == GCX_ERROR_INVALID_HANDLE, "what was handed over is gone");
+        must(gcx_lease_release(from) == GCX_ERROR_INVALID_HANDLE,
+             "a lease exists after a hand-over");
 }
 
 void lease_stream(Bytes& bytes, Shared& shared) {
@@ -110,7 +111,7 @@ void lease_facts(Bytes& bytes, Shared& shared) {
 
 void live_leases(Bytes& bytes, Shared& shared) {
     const int32_t which = bytes.flag() ? -1 : device(bytes);
-    const uint32_t capacity = bytes.next() & (kMostLive - 1);
+    const uint32_t capacity = bytes.next() & (kMaxLive - 1);
     const std::unique_ptr<gcx_live_lease[]> live(new gcx_live_lease[capacity]);
     uint32_t count = 0;
     if (CALL(gcx_lease_list(which, live.get(), capacity, &count)) == GCX_SUCCESS) {
@@ -138,43 +139,43 @@ void publish(Bytes& bytes, Shared& shared) {
     const std::string name(bytes.next() % 70, 'x');
     if (bytes.flag())
         CALL(gcx_publish_start(bytes.flag() ? name.c_str() : nullptr));
-    const uint32_t capacity = bytes.next() & (kMostLive - 1);
+    const uint32_t capacity = bytes.next() & (kMaxLive - 1);
     const std::unique_ptr<gcx_published_lease[]> leases(new gcx_published_lease[capacity]);
     const std::unique_ptr<gcx_published_process[]> processes(new gcx_published_process[capacity]);
     uint32_t count = 0;
     if (CALL(gcx_published_process_list(processes.get(), capacity, &count)) == GCX_SUCCESS)
-        must(count <= 1, "a process that nobody started");
+        must(count <= 1, "a process that does not exist");
     if (CALL(gcx_published_lease_list(leases.get(), capacity, &count)) == GCX_SUCCESS) {
         must(count <= capacity, "more published leases than there is room for");
         uint32_t live = 0;
-        if (shared.alone && gcx_lease_list(-1, nullptr, 0, &live) != GCX_ERROR_NOT_INITIALIZED)
-            must(count == 0 || count == live, "not those that there are");
+        if (shared.single_thread &&
+            gcx_lease_list(-1, nullptr, 0, &live) != GCX_ERROR_NOT_INITIALIZED)
+            must(count == 0 || count == live, "published leases differ from live ones");
     }
     if (bytes.flag())
         CALL(gcx_publish_stop());
 }
 
-// Nothing that answers counts is beside a fuzzer, so that asking is an error, and leaves none.
+// No library that reports counts is installed, so that the request fails and changes nothing.
 void partition_counts(Bytes& bytes, Shared&) {
     if (bytes.flag())
-        must(CALL(gcx_driver_report_partition_counts()) != GCX_SUCCESS,
-             "counts by what isn't there");
+        must(CALL(gcx_driver_report_partition_counts()) != GCX_SUCCESS, "counts without a library");
     int32_t reporting = -1;
     const bool given = bytes.flag();
     if (CALL(gcx_driver_reports_partition_counts(given ? &reporting : nullptr)) == GCX_SUCCESS)
-        must(given && reporting == 0, "counts are reported, and can't be");
+        must(given && reporting == 0, "counts are reported without a library");
 }
 
 void queues(Bytes& bytes, Shared& shared) {
     auto info = sized<gcx_queue_info>(bytes);
     if (CALL_OUT(info, gcx_queue_get_info(&info.value)) == GCX_SUCCESS)
         must(info.value.connections <= GCX_MAX_CONNECTIONS, "connections");
-    // It sets the environment, which other threads read.
-    const uint32_t wanted = bytes.number();
-    if (shared.alone && CALL(gcx_queue_request_connections(wanted)) == GCX_SUCCESS) {
+    // Sets the environment, which other threads read.
+    const uint32_t requested = bytes.number();
+    if (shared.single_thread && CALL(gcx_queue_request_connections(requested)) == GCX_SUCCESS) {
         gcx_queue_info now = GCX_QUEUE_INFO_INIT;
-        must(gcx_queue_get_info(&now) == GCX_SUCCESS && now.connections >= wanted,
-             "as many connections as were granted");
+        must(gcx_queue_get_info(&now) == GCX_SUCCESS && now.connections >= requested,
+             "fewer connections than were granted");
     }
 }
 

@@ -1,5 +1,5 @@
-// The operations on reservations. What must hold beside what api.cpp says: no two listed ones have
-// an atom in common, and a lease of a reservation has its SMs alone.
+// Operations on reservations. Also checks that listed reservations are disjoint and that a lease of
+// a reservation has only SMs of the reservation.
 
 #include "api.hpp"
 
@@ -9,13 +9,13 @@
 namespace fuzz {
 namespace {
 
-constexpr uint32_t kMostListed = 64;
+constexpr uint32_t kMaxListed = 64;
 
-bool apart(const gcx_live_reservation& a, const gcx_live_reservation& b) {
-    bool apart = true;
+bool are_disjoint(const gcx_live_reservation& a, const gcx_live_reservation& b) {
+    bool disjoint = true;
     for (std::size_t word = 0; word < 8; word++)
-        apart = apart && (a.atoms[word] & b.atoms[word]) == 0;
-    return apart || std::memcmp(a.device_uuid, b.device_uuid, sizeof a.device_uuid) != 0;
+        disjoint = disjoint && (a.atoms[word] & b.atoms[word]) == 0;
+    return disjoint || std::memcmp(a.device_uuid, b.device_uuid, sizeof a.device_uuid) != 0;
 }
 
 void list_reservations(uint32_t capacity) {
@@ -26,7 +26,7 @@ void list_reservations(uint32_t capacity) {
     must(count <= capacity, "more reservations than there is room for");
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t j = 0; j < i; j++)
-            must(apart(found[i], found[j]), "two reservations have an atom in common");
+            must(are_disjoint(found[i], found[j]), "two reservations have an atom in common");
     }
 }
 
@@ -37,7 +37,7 @@ void acquire_reservation(Bytes& bytes, Shared& shared) {
     params.flags = bytes.next() % 3;
     params.family = static_cast<gcx_sm_family>(bytes.next() % 7);
     params.min_sm_count = bytes.flag() ? bytes.next() : 0;
-    params.timeout_ms = bytes.next() % 3; // a program waits for nobody who is gone
+    params.timeout_ms = bytes.next() % 3; // long waits would time the fuzzer out
     params.cancel = bytes.flag() ? shared.cancels.pick(bytes) : nullptr;
     const std::string name(bytes.next() % 70, 'x');
     params.name = bytes.flag() ? name.c_str() : nullptr;
@@ -58,7 +58,7 @@ void join_reservation(Bytes& bytes, Shared& shared) {
     if (CALL(gcx_reservation_get_token(shared.reservations.pick(bytes), token, room)) !=
         GCX_SUCCESS)
         return;
-    if (const uint8_t at = bytes.next(); at >= 0x80) // another one, or none
+    if (const uint8_t at = bytes.next(); at >= 0x80) // a wrong token
         token[at & 0x7f] = static_cast<char>(bytes.next());
     Out<gcx_reservation> reservation;
     if (CALL_OUT(reservation, gcx_reservation_join(token, &reservation.value)) == GCX_SUCCESS)
@@ -82,14 +82,14 @@ void reservation_facts(Bytes& bytes, Shared& shared) {
     Out<gcx_lease> lease;
     if (CALL_OUT(lease, gcx_reservation_acquire_lease(reservation, count, nullptr, &lease.value)) ==
         GCX_SUCCESS) {
-        gcx_resource its{};
+        gcx_resource sms{};
         uint32_t common = 0;
-        if (got == GCX_SUCCESS && gcx_lease_get_resource(lease.value, &its) == GCX_SUCCESS &&
-            gcx_resource_get_overlap(&its, &resource.value, &common) == GCX_SUCCESS)
-            must(common == sm_count_of(its), "a lease of a reservation has other SMs");
+        if (got == GCX_SUCCESS && gcx_lease_get_resource(lease.value, &sms) == GCX_SUCCESS &&
+            gcx_resource_get_overlap(&sms, &resource.value, &common) == GCX_SUCCESS)
+            must(common == sm_count_of(sms), "a lease of a reservation has other SMs");
         shared.leases.put(bytes, lease.value);
     }
-    list_reservations(bytes.next() & (kMostListed - 1));
+    list_reservations(bytes.next() & (kMaxListed - 1));
     auto mps = sized<gcx_mps_info>(bytes);
     CALL_OUT(mps, gcx_mps_get_info(device(bytes), &mps.value));
 }

@@ -1,4 +1,4 @@
-// The bytes of an input, read from the front; zeros when they are used up.
+// The bytes of an input, read from the front. Behind the end, all bytes are zero.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class Bytes {
             value = value << 8 | next();
         return value;
     }
-    // Most numbers that matter are small; the largest and the nearly largest are worth a byte.
+    // Reads a number. Small and extreme numbers, the most interesting ones, take one byte.
     uint32_t number() {
         const uint8_t byte = next();
         if (byte < 0xf0)
@@ -38,18 +38,18 @@ class Bytes {
                : byte == 0xfd ? 0x80000000U
                               : byte;
     }
-    // A count of SMs, where byte 0 is GCX_REST, which most inputs ask for, and the last byte is 0.
+    // Reads a count of SMs. Byte 0 means GCX_REST, which most inputs use, and byte 255 means 0.
     uint32_t count() {
         const uint32_t value = number();
         return value == 0 ? UINT32_MAX : value == UINT32_MAX ? 0 : value;
     }
-    // One of a list.
+    // Selects an item of a list.
     template <class List>
     auto& of(const List& list) {
         return list[next() % std::size(list)];
     }
 
-    // Cuts off the first part of what is left, one of count equal ones.
+    // Removes and returns the first of count equal parts of the rest.
     Bytes part(std::size_t count) {
         const std::size_t length = rest_.size() / count;
         const Bytes first(rest_.data(), length);
@@ -60,13 +60,5 @@ class Bytes {
   private:
     std::span<const uint8_t> rest_;
 };
-
-// What must hold for each input. The fuzzer takes the abort for a find, and keeps the input.
-[[noreturn]] void violated(const char* what, const char* detail);
-
-inline void must(bool holds, const char* what, const char* detail = "") {
-    if (!holds)
-        violated(what, detail);
-}
 
 } // namespace fuzz

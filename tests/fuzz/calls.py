@@ -1,4 +1,4 @@
-"""Fails if a function of gcx.h is called by no harness: calls.py HEADER HARNESS..."""
+"""Fails if no harness calls some function of gcx.h: calls.py HEADER HARNESS..."""
 
 import re
 import sys
@@ -16,5 +16,5 @@ if len(functions) < 40:
     sys.exit(f"only {len(functions)} functions found in {sys.argv[1]}")
 missing = [name for name in functions if not re.search(rf"\b{name}\b", harness)]
 if missing:
-    sys.exit("in no fuzzer: " + ", ".join(missing))
+    sys.exit("not called by a fuzzer: " + ", ".join(missing))
 print(f"all {len(functions)} functions")

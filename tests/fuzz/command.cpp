@@ -1,8 +1,8 @@
-// A byte string as a command line: words that end with a zero byte. The command runs in this
-// process; what it would start is not started, and what it writes stays in an empty folder.
+// Interprets an input as a command line: words that end with a zero byte. The command runs in this
+// process, starts no program, and writes into a temporary folder.
 
 #include "bytes.hpp"
-#include "fresh.hpp"
+#include "harness.hpp"
 
 #define main gcx_main
 #include "cli/main.cpp"
@@ -15,7 +15,7 @@
 
 using fuzz::must;
 
-// In the place of the C library's: gcx sim run and gcx exec start nothing.
+// Replaces the C library's function, so that gcx sim run and gcx exec start nothing.
 extern "C" int execvp(const char* /*file*/, char* const* arguments) {
     must(arguments[0] != nullptr, "a command without a name");
     errno = ENOENT;
@@ -24,9 +24,9 @@ extern "C" int execvp(const char* /*file*/, char* const* arguments) {
 
 namespace {
 
-constexpr std::size_t kMostWords = 32;
+constexpr std::size_t kMaxWords = 32;
 
-// Names without a folder, and rounds that end soon.
+// Removes folders from names, and limits rounds to one digit.
 std::string harmless(std::string word, const std::string& before) {
     std::erase(word, '/');
     const bool rounds = before == "--rounds" || word.starts_with("--rounds=");
@@ -39,7 +39,7 @@ std::string harmless(std::string word, const std::string& before) {
 std::vector<std::string> words_of(const uint8_t* data, std::size_t size) {
     std::vector<std::string> words = {"gcx"};
     std::string word;
-    for (std::size_t i = 0; i <= size && words.size() < kMostWords; i++) {
+    for (std::size_t i = 0; i <= size && words.size() < kMaxWords; i++) {
         if (i < size && data[i] != 0) {
             word += static_cast<char>(data[i]);
             continue;
@@ -50,7 +50,7 @@ std::vector<std::string> words_of(const uint8_t* data, std::size_t size) {
     return words;
 }
 
-// Somewhere to write to, which goes with the process.
+// A temporary folder, removed at the end of the process.
 struct Folder {
     Folder() { must(mkdtemp(path.data()) != nullptr && chdir(path.c_str()) == 0, "no folder"); }
     ~Folder() {

@@ -1,7 +1,7 @@
-// Every SM count and every compute capability that a simulated device can have, with GPCs of
-// several sizes: what gcx info, plan, split and verify ask works, or is refused in words.
+// Devices of every SM count and compute capability, with GPCs of several sizes: the calls of gcx
+// info, plan, split and verify work or fail with a message.
 
-#include "fresh.hpp"
+#include "harness.hpp"
 
 #include "check.hpp"
 
@@ -18,11 +18,11 @@
 
 namespace {
 
-constexpr uint32_t kMostSms = 192;
+constexpr uint32_t kMaxSms = 192;
 constexpr std::array kCapabilities = {"7.0", "7.2",  "7.5",  "8.0",  "8.6",  "8.7",  "8.9",
                                       "9.0", "10.0", "10.1", "10.3", "11.0", "12.0", "12.1"};
 constexpr std::array kDrivers = {"12.4", "13.0", "13.5"};
-constexpr std::array<uint32_t, 3> kGpcSizes = {18, 6, kMostSms};
+constexpr std::array<uint32_t, 3> kGpcSizes = {18, 6, kMaxSms};
 constexpr std::array<uint32_t, 3> kFamilies = {
     GCX_SPLIT_DEFAULT,
     GCX_SPLIT_IGNORE_SM_COSCHEDULING,
@@ -36,7 +36,7 @@ struct Machine {
     uint32_t gpc_size;
 };
 
-// Whose turn it is, for messages.
+// The current machine, for messages.
 std::string current;
 
 bool holds(bool condition, const char* what) {
@@ -44,7 +44,7 @@ bool holds(bool condition, const char* what) {
                         condition ? std::string() : current + ": " + what);
 }
 
-// It worked, or gcx itself says why not.
+// Returns whether a call succeeded; a failure needs a message of gcx, not of the driver.
 bool answers(gcx_result result, const char* what) {
     const char* const message = gcx_last_error_message();
     holds(result == GCX_SUCCESS || (*message != '\0' && result != GCX_ERROR_UNKNOWN &&
@@ -92,7 +92,7 @@ std::vector<uint32_t> sm_ids(const gcx_resource& resource) {
     return ids;
 }
 
-// What a split promises: the plan's counts, each SM in one group.
+// Checks that a split yields the counts of its plan and that its groups are disjoint.
 void split(const gcx_resource& device, const std::vector<uint32_t>& counts, uint32_t flags,
            bool mapped) {
     std::vector<gcx_sm_request> requests(counts.size());
@@ -106,21 +106,21 @@ void split(const gcx_resource& device, const std::vector<uint32_t>& counts, uint
     std::vector<gcx_resource> parts(counts.size() + 1);
     const gcx_result made =
         gcx_sm_split(&device, requests.data(), size, flags, parts.data(), &parts.back());
-    holds(plan == made, "the plan says otherwise than the split");
+    holds(plan == made, "the plan and the split have different results");
     if (!answers(made, "gcx_sm_split"))
         return;
     planned.push_back(rest);
     uint32_t total = 0;
     std::vector<uint32_t> seen;
     for (std::size_t i = 0; i < parts.size(); i++) {
-        holds(sm_count(parts[i]) == planned[i], "the plan counts otherwise than the split");
+        holds(sm_count(parts[i]) == planned[i], "the plan and the split have different counts");
         holds(i == counts.size() || counts[i] == GCX_REST || planned[i] >= counts[i],
-              "a group holds too few SMs");
+              "a group has too few SMs");
         total += planned[i];
         if (!mapped)
             continue;
         const std::vector<uint32_t> ids = sm_ids(parts[i]);
-        holds(ids.size() == planned[i], "a group's SMs are not as many as promised");
+        holds(ids.size() == planned[i], "a group has a different number of SM ids");
         seen.insert(seen.end(), ids.begin(), ids.end());
     }
     holds(total == sm_count(device), "a split lost or found SMs");
@@ -145,10 +145,10 @@ void use_family(const gcx_resource& device, gcx_sm_family family, uint32_t flags
     request.sm_count = sms + 1;
     gcx_resource group{};
     holds(gcx_sm_split(&device, &request, 1, flags, &group, nullptr) != GCX_SUCCESS,
-          "more SMs than there are");
+          "a split of more SMs than the device has");
 }
 
-// A kernel sees what a group promises.
+// Checks that a kernel runs on the SMs of its group.
 void use_partition(const gcx_resource& device) {
     gcx_sm_request request{};
     request.sm_count = sm_count(device) / 2;
@@ -179,7 +179,7 @@ void structured(const gcx_resource& device) {
     holds(true, "answered");
 }
 
-// Maps take most of the time: of one machine in eight.
+// Mapping takes most of the time, so that only every eighth machine is mapped.
 void use(const Machine& machine, bool map) {
     if (!holds(open_machine(machine), "gcx_driver_open"))
         return;
@@ -204,11 +204,11 @@ void use(const Machine& machine, bool map) {
 int main() {
     std::size_t turn = 0;
     const uint32_t step = check::slow_alone ? 23 : check::slow ? 11 : 1;
-    for (uint32_t sms = 2; sms <= kMostSms; sms += step) {
+    for (uint32_t sms = 2; sms <= kMaxSms; sms += step) {
         for (const char* const capability : kCapabilities) {
             if (sms % 2 != 0) {
                 current = std::to_string(sms) + " SMs";
-                holds(!open_machine({sms, capability, "13.0", kMostSms}) &&
+                holds(!open_machine({sms, capability, "13.0", kMaxSms}) &&
                           std::strstr(gcx_last_error_message(), "line 4: ") != nullptr &&
                           std::strstr(gcx_last_error_message(), "even number") != nullptr,
                       "an odd count is refused with its line");

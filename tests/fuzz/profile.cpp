@@ -1,9 +1,8 @@
-// A byte string as a profile, which the simulated driver reads from a file: it is refused with its
-// line, or the machine works: every family can be split, partitions made, and what they hold
-// counted.
+// Interprets an input as a profile that the simulated driver reads from a file. The profile is
+// refused with the number of a line, or every family can be split and partitions have the promised
+// SMs.
 
-#include "bytes.hpp"
-#include "fresh.hpp"
+#include "harness.hpp"
 
 #include <gcx.h>
 
@@ -17,6 +16,7 @@
 #include <vector>
 
 using fuzz::must;
+using fuzz::sm_count_of;
 
 namespace {
 
@@ -25,19 +25,6 @@ constexpr std::array<uint32_t, 3> kFlags = {
     GCX_SPLIT_IGNORE_SM_COSCHEDULING,
     GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE,
 };
-
-gcx_result checked(gcx_result result, const char* call) {
-    must(result == GCX_SUCCESS || *gcx_last_error_message() != '\0', "no message:", call);
-    must(result != GCX_ERROR_UNKNOWN, "a defect of gcx:", call);
-    return result;
-}
-#define CALL(call) checked((call), #call)
-
-uint32_t sm_count_of(const gcx_resource& resource) {
-    gcx_resource_info info = GCX_RESOURCE_INFO_INIT;
-    must(gcx_resource_get_info(&resource, &info) == GCX_SUCCESS, "a resource without info");
-    return info.sm_count;
-}
 
 void use(const gcx_resource& resource) {
     gcx_context context = nullptr;
@@ -49,9 +36,9 @@ void use(const gcx_resource& resource) {
         uint32_t count = 0;
         if (CALL(gcx_stream_probe_sms(stream, ids.data(), GCX_MAX_SMS, &count)) == GCX_SUCCESS)
             must(count >= sm_count_of(resource), "fewer SMs than promised");
-        must(gcx_stream_destroy(stream) == GCX_SUCCESS, "a stream that stays");
+        must(gcx_stream_destroy(stream) == GCX_SUCCESS, "a stream can't be destroyed");
     }
-    must(gcx_context_destroy(context) == GCX_SUCCESS, "a context that stays");
+    must(gcx_context_destroy(context) == GCX_SUCCESS, "a context can't be destroyed");
 }
 
 void split(const gcx_resource& device, const std::vector<gcx_sm_request>& requests,

@@ -1,9 +1,9 @@
-// A byte string as a file of published leases, which a process holds that may be hostile: it is
-// refused with a warning, or what is listed of it can be believed. The first byte chooses: the
-// bytes as they are, or changes of a right file, each an offset, a width and a number.
+// Interprets an input as the file of published leases of a live process. The file is refused with a
+// warning, or the listed leases are consistent. The first byte selects the raw bytes, or changes of
+// a valid file, each an offset, a width and a number.
 
 #include "bytes.hpp"
-#include "fresh.hpp"
+#include "harness.hpp"
 
 #include "ipc/published_leases.hpp"
 
@@ -24,9 +24,9 @@ namespace published = gcx::published;
 
 namespace {
 
-constexpr uint32_t kMost = published::kMostRows;
+constexpr uint32_t kMaxLeases = published::kMostRows;
 
-// What somebody holds: opened, and locked, for good.
+// Opens and locks the file permanently, like a live process.
 int hostile_file() {
     const std::string folder =
         std::getenv("GCX_RESERVATION_DIR") + ("/user-" + std::to_string(geteuid()));
@@ -39,7 +39,7 @@ int hostile_file() {
     return file;
 }
 
-published::File right_file() {
+published::File valid_file() {
     published::File file{};
     file.head.magic = published::kMagic;
     file.head.version = published::kVersion;
@@ -66,12 +66,12 @@ published::File right_file() {
 std::string bytes_of(const uint8_t* data, std::size_t size) {
     if ((data[0] & 1) != 0)
         return {reinterpret_cast<const char*>(data + 1), size - 1};
-    static const published::File right = right_file();
-    std::string text(reinterpret_cast<const char*>(&right), sizeof right);
+    static const published::File valid = valid_file();
+    std::string text(reinterpret_cast<const char*>(&valid), sizeof valid);
     Bytes bytes(data + 1, size - 1);
     while (!bytes.empty()) {
         const std::size_t width = std::size_t{1} << (bytes.next() & 3);
-        const std::size_t row = bytes.next() % 6; // 5: the head
+        const std::size_t row = bytes.next() % 6; // 5 means the header
         const std::size_t begin =
             row == 5 ? 0 : sizeof(published::Head) + row * sizeof(published::Row);
         const std::size_t at = begin + bytes.next();
@@ -94,18 +94,20 @@ uint32_t count_sms(const gcx_published_lease& lease, const uint64_t (&atoms)[8])
 
 void check_listed(const std::vector<gcx_published_lease>& leases) {
     for (const gcx_published_lease& lease : leases) {
-        must(std::memchr(lease.name, 0, sizeof lease.name) != nullptr, "a name without end");
+        must(std::memchr(lease.name, 0, sizeof lease.name) != nullptr,
+             "a name without a terminator");
         must(lease.family >= GCX_SM_FAMILY_COSCHEDULED && lease.family <= GCX_SM_FAMILY_MAX_CLUSTER,
-             "no family");
+             "an unknown family");
         const uint32_t own = count_sms(lease, lease.exclusive_atoms);
         const uint32_t all = own + count_sms(lease, lease.shared_atoms);
         must(lease.waits <= 1 && (lease.waits == 1 ? all == 0 : all == lease.sm_count),
-             "not its SMs");
-        must(own == lease.exclusive_sm_count && all <= lease.device_sm_count, "not its own SMs");
+             "wrong SM count");
+        must(own == lease.exclusive_sm_count && all <= lease.device_sm_count,
+             "wrong exclusive SM count");
         for (const gcx_published_lease& other : leases) {
-            const bool apart =
+            const bool unrelated =
                 &other == &lease || other.device != lease.device || other.family != lease.family;
-            for (std::size_t word = 0; word < 8 && !apart; word++)
+            for (std::size_t word = 0; word < 8 && !unrelated; word++)
                 must((lease.exclusive_atoms[word] &
                       (other.exclusive_atoms[word] | other.shared_atoms[word])) == 0,
                      "two leases with an atom in common");
@@ -124,16 +126,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     must(ftruncate(file, 0) == 0 &&
              pwrite(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
          "the file can't be written");
-    std::vector<gcx_published_lease> leases(kMost);
+    std::vector<gcx_published_lease> leases(kMaxLeases);
     uint32_t count = 0;
-    must(gcx_published_lease_list(leases.data(), kMost, &count) == GCX_SUCCESS, "no list");
-    must(count <= kMost, "more leases than a process has");
+    must(gcx_published_lease_list(leases.data(), kMaxLeases, &count) == GCX_SUCCESS, "no list");
+    must(count <= kMaxLeases, "more leases than a process has");
     leases.resize(count);
     check_listed(leases);
     gcx_published_process process;
     must(gcx_published_process_list(&process, 1, &count) == GCX_SUCCESS && count <= 1, "no list");
-    must(count == 1 || leases.empty(), "leases of nobody");
+    must(count == 1 || leases.empty(), "leases without a process");
     must(count == 0 || std::memchr(process.name, 0, sizeof process.name) != nullptr,
-         "a name without end");
+         "a name without a terminator");
     return 0;
 }

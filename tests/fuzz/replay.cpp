@@ -1,5 +1,5 @@
-// Runs a harness over files and folders of files, without a fuzzer: for compilers that have none,
-// and for finds of before, which are tests from then on.
+// Runs a harness on files and folders of files without a fuzzer, so that seeds and former finds are
+// tests with every compiler.
 
 #include <cstdint>
 #include <cstdio>

@@ -1,10 +1,10 @@
-// A byte string as the file of a reservation that a process keeps alive and that may be hostile: it
-// is left out, with a warning, or what is listed of it can be believed; it can be joined only then;
-// and who takes SMs gets none that it has, or an error. The first byte chooses: the bytes as they
-// are, or changes of a right file, sealed anew or not, each an offset, a width and a number.
+// Interprets an input as the file of a reservation of a live process. The file is skipped with a
+// warning, or the listed reservation is consistent and can be joined. Acquiring SMs next to it
+// fails or yields disjoint ones. The first byte selects the raw bytes, or changes of a valid file,
+// each an offset, a width and a number, with or without a new checksum.
 
 #include "bytes.hpp"
-#include "fresh.hpp"
+#include "harness.hpp"
 
 #include "ipc/reservation_record.hpp"
 
@@ -27,10 +27,10 @@ namespace {
 
 constexpr uint8_t kRaw = 1;
 constexpr uint8_t kSealed = 2;
-constexpr uint8_t kTakes = 4;
+constexpr uint8_t kAcquires = 4;
 
-// As one of the simulated H100 that a process has taken, the first atoms of it.
-reservations::Record right_record() {
+// A reservation of the first atoms of the simulated H100.
+reservations::Record valid_record() {
     reservations::Record record{};
     static const gcx_device_info device = [] {
         gcx_device_info info = GCX_DEVICE_INFO_INIT;
@@ -52,10 +52,10 @@ reservations::Record right_record() {
     return record;
 }
 
-std::string bytes_of(const uint8_t* data, std::size_t size, const reservations::Record& right) {
+std::string bytes_of(const uint8_t* data, std::size_t size, const reservations::Record& valid) {
     if ((data[0] & kRaw) != 0)
         return {reinterpret_cast<const char*>(data + 1), size - 1};
-    reservations::Record record = right;
+    reservations::Record record = valid;
     auto* const text = reinterpret_cast<char*>(&record);
     Bytes bytes(data + 1, size - 1);
     while (!bytes.empty()) {
@@ -69,7 +69,7 @@ std::string bytes_of(const uint8_t* data, std::size_t size, const reservations::
     return std::string(record.bytes());
 }
 
-// Somebody keeps it alive, for good.
+// The file of a reservation, locked permanently like that of a live process.
 class HostileFile {
   public:
     explicit HostileFile(const std::string& name) {
@@ -103,27 +103,26 @@ void check_listed(const gcx_live_reservation& reservation) {
     }
     must(reservation.waits <= 1 &&
              (reservation.waits == 1 ? sms == 0 : sms == reservation.sm_count),
-         "not its SMs");
+         "wrong SM count");
     must(sms <= reservation.device_sm_count, "more SMs than the device has");
     must(reservation.family >= GCX_SM_FAMILY_COSCHEDULED &&
              reservation.family <= GCX_SM_FAMILY_MAX_CLUSTER &&
              reservation.mps >= GCX_MPS_UNKNOWN && reservation.mps <= GCX_MPS_ON,
-         "no family, or no state of MPS");
+         "an unknown family or MPS state");
     must(std::memchr(reservation.name, 0, sizeof reservation.name) != nullptr &&
              std::memchr(reservation.process_name, 0, sizeof reservation.process_name) != nullptr &&
              std::memchr(reservation.device_name, 0, sizeof reservation.device_name) != nullptr,
-         "a name without end");
+         "a name without a terminator");
 }
 
-void take_beside(uint32_t listed, const gcx_live_reservation& other) {
+void acquire_next_to(uint32_t listed, const gcx_live_reservation& other) {
     gcx_reservation reservation = nullptr;
     const gcx_result result = gcx_reservation_acquire(0, GCX_REST, nullptr, &reservation);
     if (listed == 0)
-        must(result == GCX_ERROR_OPERATING_SYSTEM,
-             "taken beside a reservation that can't be believed");
+        must(result == GCX_ERROR_OPERATING_SYSTEM, "acquired next to a corrupt reservation");
     if (result != GCX_SUCCESS) {
         must(result == GCX_ERROR_OPERATING_SYSTEM || result == GCX_ERROR_ALREADY_ACQUIRED,
-             "no error of reservations");
+             "an unexpected error");
         return;
     }
     gcx_reservation_info info = GCX_RESERVATION_INFO_INIT;
@@ -131,9 +130,9 @@ void take_beside(uint32_t listed, const gcx_live_reservation& other) {
     for (std::size_t word = 0; word < 8; word++)
         must((info.atoms[word] & other.atoms[word]) == 0,
              "two reservations with an atom in common");
-    // Those who wait in a reservation have a queue of their own.
-    must(other.waits == 0 || other.parent != 0, "taken before one who waits");
-    must(gcx_reservation_release(reservation) == GCX_SUCCESS, "it can't be given back");
+    // Requests within a reservation have a separate queue.
+    must(other.waits == 0 || other.parent != 0, "acquired before a waiting request");
+    must(gcx_reservation_release(reservation) == GCX_SUCCESS, "a reservation can't be released");
 }
 
 } // namespace
@@ -142,18 +141,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     if (size == 0)
         return -1;
     fuzz::begin_input("sim:h100@13.0");
-    static const reservations::Record right = right_record();
-    static const HostileFile file(reservations::file_name(right));
-    file.put(bytes_of(data, size, right));
+    static const reservations::Record valid = valid_record();
+    static const HostileFile file(reservations::file_name(valid));
+    file.put(bytes_of(data, size, valid));
     std::array<gcx_live_reservation, 2> found{};
     uint32_t count = 0;
     must(gcx_reservation_list(nullptr, found.data(), 2, &count) == GCX_SUCCESS, "no list");
-    must(count <= 1, "reservations of nobody");
+    must(count <= 1, "an unknown reservation");
     if (count == 1)
         check_listed(found[0]);
     gcx_reservation joined = nullptr;
     const gcx_result result = gcx_reservation_join(file.path().c_str(), &joined);
-    must((result == GCX_SUCCESS) == (count == 1 && found[0].waits == 0), "joined, or not");
+    must((result == GCX_SUCCESS) == (count == 1 && found[0].waits == 0),
+         "a reservation that is not listed was joined");
     if (result == GCX_SUCCESS) {
         gcx_resource resource{};
         if (gcx_reservation_get_resource(joined, &resource) == GCX_SUCCESS) {
@@ -162,10 +162,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
                      info.sm_count == found[0].sm_count,
                  "a resource of other SMs");
         }
-        must(gcx_reservation_release(joined) == GCX_SUCCESS, "it can't be given back");
+        must(gcx_reservation_release(joined) == GCX_SUCCESS, "a reservation can't be released");
     }
-    if ((data[0] & kTakes) != 0)
-        take_beside(count, found[0]);
+    if ((data[0] & kAcquires) != 0)
+        acquire_next_to(count, found[0]);
     fuzz::close_library();
     return 0;
 }

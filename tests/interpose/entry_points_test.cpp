@@ -14,7 +14,7 @@ using GetAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
 const char* const kNames[] = {
 #define F(base, symbol, since) #base,
 #define P(base, symbol, since, per_thread) #base,
-#include "sim/edge/functions.inc"
+#include "sim/entry/functions.inc"
 #undef F
 #undef P
     "cuNobodyHasThis", "cuMemAlloc_v2", "cuLaunchKernel_ptsz", "", "cu",

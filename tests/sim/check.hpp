@@ -1,4 +1,4 @@
-// Checks that count, say where they failed, and make the process fail.
+// Checks that are counted, print where they failed, and determine the exit status.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ bool equal(const A& a, const B& b, const char* file, int line, const char* what)
                 holds ? std::string() : std::string(what) + ": " + text(a) + " and " + text(b));
 }
 
-// main's result: a run that checked nothing has failed.
+// Returns the exit status of main. A run without checks fails.
 inline int summary(const char* name) {
     std::printf("%s: %d passed, %d failed\n", name, passed.load(), failed.load());
     return failed.load() == 0 && passed.load() > 0 ? 0 : 1;

@@ -1,4 +1,4 @@
-"""The library exports the functions of its table, gcx_sim_ functions, and nothing else.
+"""Checks that the library exports the functions of its table, gcx_sim_ functions, and nothing else.
 
 check_exports.py NM LIBRARY FUNCTIONS HEADER
 """

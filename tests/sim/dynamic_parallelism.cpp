@@ -1,5 +1,5 @@
-// Modules with dynamic parallelism: the SMs that all partitions share from then on. The rows are
-// those measured on an H200 with driver 580.159.04 (CUDA 13.0), docs/measurements.md.
+// Modules with dynamic parallelism make all partitions share SMs. The values were measured on an
+// H200 with driver 580.159.04 (CUDA 13.0), see docs/measurements.md.
 #include "support.hpp"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Sms with_shared(Sms sms) {
     return sms;
 }
 
-void partitions_made_before_and_after_the_module_share_sms() {
+void partitions_before_and_after_module_share_sms() {
     start("h200@13.0");
     Primary primary;
     const Partition before = partition(24);
@@ -75,7 +75,7 @@ void library_shares_sms() {
     CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{26});
 }
 
-void module_shares_sms_on_its_device_alone() {
+void module_shares_sms_only_on_its_device() {
     start("2xh200@13.0");
     const Primary other(1);
     load();
@@ -104,7 +104,7 @@ void new_machine_shares_nothing() {
     CHECK_EQ(primary.sms(partition(24).stream).size(), std::size_t{24});
 }
 
-void variable_shares_sms_from_the_start() {
+void variable_shares_sms_from_start() {
     for (const char* value : {"1", "0", ""}) {
         CHECK_EQ(setenv("GCX_SIM_DYNAMIC_PARALLELISM", value, 1), 0);
         start("h100@12.4");
@@ -117,8 +117,8 @@ void variable_shares_sms_from_the_start() {
     CHECK_EQ(unsetenv("GCX_SIM_DYNAMIC_PARALLELISM"), 0);
 }
 
-// Kernels are noted on the shared SMs too, copies are not.
-void noted_runs_have_the_shared_sms() {
+// Recorded runs of kernels include the shared SMs, those of copies do not.
+void recorded_kernels_include_shared_sms() {
     start("h200@13.0");
     Primary primary;
     load();
@@ -138,13 +138,13 @@ void noted_runs_have_the_shared_sms() {
 } // namespace
 
 int main() {
-    partitions_made_before_and_after_the_module_share_sms();
+    partitions_before_and_after_module_share_sms();
     module_without_device_launches_shares_nothing();
     library_shares_sms();
-    module_shares_sms_on_its_device_alone();
+    module_shares_sms_only_on_its_device();
     other_capabilities_share_nothing();
     new_machine_shares_nothing();
-    variable_shares_sms_from_the_start();
-    noted_runs_have_the_shared_sms();
+    variable_shares_sms_from_start();
+    recorded_kernels_include_shared_sms();
     return check::summary("dynamic parallelism");
 }

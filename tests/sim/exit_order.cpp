@@ -1,4 +1,4 @@
-// Calls that come after the library's own destructors get CUDA_ERROR_DEINITIALIZED, and do no harm.
+// Calls after the library's destructors return CUDA_ERROR_DEINITIALIZED.
 #include "driver/cuda_api.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Threads, fork, exit, and what the environment asks for.
+// Threads, fork, and the environment.
 #include "../own_program.hpp"
 #include "support.hpp"
 
@@ -13,7 +13,7 @@ using namespace sim_test;
 
 namespace {
 
-// Runs the body in a child; its exit status.
+// Runs the body in a child process and returns its exit status.
 template <class Body>
 int in_child(const Body& body) {
     std::fflush(nullptr);
@@ -42,7 +42,7 @@ void one_thread(CUcontext primary, const CUdevResource& group, CUfunction spinne
     CHECK_OK(cuCtxSetCurrent(nullptr));
 }
 
-void threads() {
+void threads_create_and_destroy_partitions() {
     CHECK_EQ(gcx_sim_configure("h100@13.0"), 0);
     CHECK_OK(cuInit(0));
     {
@@ -62,7 +62,7 @@ void threads() {
     CHECK_EQ(now.device_bytes_lost, uint64_t{400} * (4U << 20));
 }
 
-void forks() {
+void fork_after_init_is_refused() {
     // The child of a process that has not initialised the driver may do so.
     CHECK_EQ(gcx_sim_configure("h100@13.0"), 0);
     CHECK_EQ(in_child([] { return static_cast<int>(cuInit(0)); }), 0);
@@ -78,7 +78,7 @@ void forks() {
     CHECK_OK(cuDeviceGetCount(&count));
 }
 
-// What a process sees that starts with this environment: it runs this program anew.
+// Runs this program again with an environment variable and returns its exit status.
 int run_self(const char* self, const char* mode, const char* variable, const char* value) {
     return in_child([&] {
         setenv(variable, value, 1);
@@ -109,8 +109,8 @@ int as_child(const std::string& mode) {
 int main(int argc, char** argv) {
     if (argc == 2)
         return as_child(argv[1]);
-    forks();
-    threads();
+    fork_after_init_is_refused();
+    threads_create_and_destroy_partitions();
     CHECK_EQ(run_self(argv[0], "a100", "GCX_SIM", "a100@13.1"), 0);
     CHECK_EQ(run_self(argv[0], "wrong", "GCX_SIM", "no_such_gpu"), 0);
     CHECK_EQ(run_self(argv[0], "fail", "GCX_SIM_FAIL", "cuDeviceGetCount:2:2"), 0);

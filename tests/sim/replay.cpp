@@ -1,4 +1,5 @@
-// replay NAME GPU LOG LINES: replays LOG on a simulated GPU; all of its LINES are accounted for.
+// replay NAME GPU LOG LINES: replays LOG on a simulated GPU and checks that it has LINES lines,
+// each of a known kind.
 #include "replay.hpp"
 
 #include <cmath>
@@ -21,7 +22,7 @@ std::string squeezed(std::string_view text) {
     return out;
 }
 
-// How many characters of the log what stands in braces is good for; too many if for none.
+// Returns how many characters of the log a placeholder in braces matches, or npos.
 std::size_t measure(const std::string& braced, const std::string& logged) {
     if (braced.starts_with('*'))
         return std::strtoul(braced.c_str() + 1, nullptr, 10);
@@ -103,7 +104,7 @@ void run(const std::vector<Kind>& kinds) {
         if (g_replay.at == before)
             g_replay.count(g_replay.equal, false, "says nothing of this kind");
     }
-    for (const Kind& kind : kinds) // else the log does not hold what is checked here
+    for (const Kind& kind : kinds) // the log must contain every kind
         if (!CHECK(used.contains(kind.beginning)))
             std::fprintf(stderr, "  no line begins \"%s\"\n", kind.beginning.c_str());
 }

@@ -1,5 +1,4 @@
-// Replays recorded logs: each line is of a kind, and each kind says what the simulation makes of
-// it.
+// Replays recorded logs. Each line has a kind, which produces the line that the simulation yields.
 #pragma once
 
 #include "support.hpp"
@@ -23,14 +22,14 @@ struct Piece {
     std::string text;
 };
 std::string line_of(std::initializer_list<Piece> pieces);
-Piece cost(double simulated); // for a number of which this is within a quarter
+Piece cost(double simulated); // matches a number that differs by a quarter at most
 
-// The simulation's line: it must be the log's next. How wide columns are is no fact, and in it
-// stand {} for a number or an address, and {*184} for 184 characters, whatever they are.
+// Compares a line with the log's next one, ignoring the width of columns. In the line, {} matches a
+// number or an address and {*184} matches 184 characters.
 void say(std::initializer_list<Piece> pieces);
 
-// A kind of line, known by how it begins: a # there stands for a whole number. The longest
-// beginning that fits counts. What it does says the line, and those that belong to it.
+// A kind of line, identified by the longest beginning that matches, where # matches an integer. Its
+// function says the line and the ones that belong to it.
 struct Line {
     std::string text;
     std::vector<unsigned> numbers;
@@ -45,11 +44,11 @@ struct Kind {
         : Kind(std::move(begins), [does = std::move(does)](const Line&) { does(); }) {}
 };
 
-Kind literal(const std::string& line);                                  // the same in each run
+Kind literal(const std::string& line);                                  // equal in each run
 Kind states(const std::string& beginning, std::function<bool()> holds); // prose
 Kind states(const std::string& beginning, std::function<bool(const Line&)> holds);
 
-// Costs: within a quarter of what was measured.
+// Returns whether a simulated cost differs by a quarter of the measured one at most.
 bool is_about(double measured, double simulated);
 
 template <class Body>

@@ -1,4 +1,4 @@
-// What the statements about graphs, and about work in two partitions, are made with.
+// Two partitions, a plain stream and a kernel, for statements about graphs and partitions.
 #pragma once
 
 #include "replay.hpp"
@@ -55,7 +55,7 @@ struct Bench {
             std::count_if(seen.begin(), seen.end(), [](uint32_t n) { return n != 0; }));
     }
 
-    // The SMs that a graph uses when launched on the plain stream.
+    // Returns the number of SMs that a graph uses when launched on the plain stream.
     std::size_t sms_of_graph(CUgraph graph) {
         CUgraphExec exec = nullptr;
         CHECK_OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -64,7 +64,8 @@ struct Bench {
         return seen;
     }
 
-    // A clone whose node names its kernel by CUkernel and the partition's context.
+    // Moves a clone's node to the partition's context, by CUkernel unless keep_function, and
+    // returns the number of SMs it uses.
     std::size_t sms_when_moved(CUgraph graph, const Partition& part, bool keep_function) {
         CUgraph clone = nullptr;
         CUgraphNode node = nullptr;
@@ -92,8 +93,5 @@ struct Bench {
     uint32_t spin_ns = 1000;
     void* arguments[3] = {&primary.counts, &max_sms, &spin_ns};
 };
-
-// Those about graphs, with a bench that lives when they are asked.
-std::vector<Kind> graph_kinds(const std::function<Kind(const char*, bool (*)(Bench&))>& holds);
 
 } // namespace sim_test

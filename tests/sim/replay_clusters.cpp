@@ -11,7 +11,7 @@ namespace {
 
 struct Row {
     const char* name;
-    std::vector<CUdevResource> resources; // none: a plain stream
+    std::vector<CUdevResource> resources; // empty: a plain stream
     bool shows_sms = false;
 };
 
@@ -42,19 +42,19 @@ std::vector<CUdevResource> slice(const std::vector<CUdevResource>& all, long fro
     return {all.begin() + from, all.begin() + to};
 }
 
-// The fine atoms, two SMs each, that make up exactly what these resources hold.
+// Returns the fine atoms, of two SMs each, that make up the resources.
 std::vector<CUdevResource> same_in_fine(Primary& primary, const Split& fine,
                                         const std::vector<CUdevResource>& resources) {
     const Partition part(resources);
-    const std::vector<unsigned> wanted = primary.sms(part.stream);
+    const std::vector<unsigned> expected = primary.sms(part.stream);
     std::vector<CUdevResource> made;
     for (const CUdevResource& atom : fine.groups) {
         const Partition one({atom});
         const std::vector<unsigned> held = primary.sms(one.stream);
-        if (std::find(wanted.begin(), wanted.end(), held[0]) != wanted.end())
+        if (std::find(expected.begin(), expected.end(), held[0]) != expected.end())
             made.push_back(atom);
     }
-    CHECK_EQ(made.size() * 2, wanted.size());
+    CHECK_EQ(made.size() * 2, expected.size());
     return made;
 }
 
@@ -120,7 +120,7 @@ void Clusters::rows() {
         say({row_text(*primary, row)});
 }
 
-// One row for three pairs.
+// The log has one row for three pairs.
 void Clusters::pairs() {
     std::set<std::string> texts;
     for (const std::size_t other : {1U, 4U, 8U})

@@ -1,5 +1,5 @@
-// facts/h100-driver580-misuse.txt. Each case runs in a process of its own, as it did when
-// it was recorded.
+// facts/h100-driver580-misuse.txt. Each case runs in a separate process, as it did when it was
+// recorded.
 #include "replay.hpp"
 
 #include <sys/wait.h>
@@ -12,7 +12,7 @@ using namespace sim_test;
 
 namespace {
 
-// Cases print as the recorder did.
+// Cases print the same lines as the recorder.
 using Case = std::function<void(Primary&, const CUdevResource& device)>;
 
 void print(std::initializer_list<Piece> pieces) {
@@ -20,7 +20,7 @@ void print(std::initializer_list<Piece> pieces) {
     std::fflush(stdout);
 }
 
-// All but the driver's own bytes between the tag and the union.
+// Prints all bytes except the driver's between the tag and the union.
 std::string hex(const CUdevResource& resource) {
     constexpr std::size_t kTagBytes = 4;
     constexpr std::size_t kHiddenBytes = 92;
@@ -68,7 +68,7 @@ void after_destroy(Primary& primary, const CUdevResource& device) {
     CHECK_OK(part.destroy_context());
     print({"R16 use stream after ctx destroyed -> launch ", primary.spin(part.stream, 10)});
     print({"n=0"});
-    // sets-and-graphs: so do query, synchronize and destroy.
+    // The sets-and-graphs log has the same for query, synchronize and destroy.
     CHECK_EQ(name_of(cuStreamQuery(part.stream)), "CUDA_ERROR_CONTEXT_IS_DESTROYED");
     CHECK_EQ(name_of(cuStreamSynchronize(part.stream)), "CUDA_ERROR_CONTEXT_IS_DESTROYED");
     CHECK_EQ(name_of(cuStreamDestroy_v2(part.stream)), "CUDA_ERROR_CONTEXT_IS_DESTROYED");
@@ -220,8 +220,8 @@ std::vector<Case> cases() {
     return list;
 }
 
-// Runs one case in a child, and says what it printed and its exit status as a shell has it: where
-// the real driver crashed (139) the simulation aborts (134) with a message.
+// Runs one case in a child process and says its output and its exit status in the form of a shell.
+// Where the real driver crashed (139), the simulation aborts (134) with a message.
 void run(const Case& body) {
     int out[2];
     int err[2];

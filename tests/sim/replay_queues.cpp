@@ -1,5 +1,5 @@
-// facts/h200-driver580-queues.txt: who waits. The simulation's kernels share no SMs, so that what
-// fills A there runs side by side here: times are compared with one connection alone.
+// facts/h200-driver580-queues.txt: which launches wait. Simulated kernels share no SMs, so that
+// kernels that fill A run concurrently here. So durations are compared only for one connection.
 #include "replay.hpp"
 
 #include <cstdlib>
@@ -12,9 +12,9 @@ using namespace sim_test;
 namespace {
 
 constexpr uint64_t kKernelNs = 300'000;
-constexpr double kWaitsUs = 500; // what takes longer has waited; nothing comes near
+constexpr double kWaitsUs = 500; // longer latencies mean that a launch waited
 
-// A process that starts with so many connections: A with 108 SMs, and B with 24.
+// A process with a number of connections, and partitions A with 108 SMs and B with 24.
 class Machine {
   public:
     explicit Machine(const std::string& connections, const char* machine = "h200@13.0",
@@ -63,7 +63,7 @@ class Machine {
         CHECK_OK(cuEventDestroy_v2(event));
     }
 
-    // Kernels one after the other in each of some branches.
+    // Launches a graph of parallel branches with kernels in sequence.
     void launch_graph(unsigned branches, unsigned kernels) {
         CUDA_KERNEL_NODE_PARAMS_v2 kernel{};
         uint64_t nanoseconds = kKernelNs;
@@ -89,7 +89,7 @@ class Machine {
         CHECK_OK(cuGraphDestroy(graph));
     }
 
-    // Launch to end of a 10 us kernel on a stream of B, and of a copy.
+    // Return the latency of a 10 us kernel and of a copy on B.
     double latency(int priority = 0) {
         CUstream stream = nullptr;
         CHECK_OK(later().green_stream_create(&stream, b_->green, CU_STREAM_NON_BLOCKING, priority));
@@ -127,17 +127,17 @@ class Machine {
     std::unique_ptr<Partition> b_;
 };
 
-double latency_beside(const std::string& connections, const std::function<void(Machine&)>& work) {
+double latency_next_to(const std::string& connections, const std::function<void(Machine&)>& work) {
     Machine machine(connections);
     work(machine);
     return machine.latency();
 }
 
-bool waits_beside(const std::string& connections, const std::function<void(Machine&)>& work) {
-    return latency_beside(connections, work) > kWaitsUs;
+bool waits_next_to(const std::string& connections, const std::function<void(Machine&)>& work) {
+    return latency_next_to(connections, work) > kWaitsUs;
 }
 
-// The numbers of a line behind its first words, written with commas.
+// Returns numbers of a line, which may contain commas, from a position on.
 std::vector<double> numbers_behind(const Line& line, std::size_t begin, std::size_t count) {
     std::string digits;
     for (const char c : line.text.substr(begin))
@@ -157,7 +157,7 @@ std::vector<double> numbers_behind(const Line& line, std::size_t begin, std::siz
     return numbers;
 }
 
-// A row of the first table: who waits, for how long with one connection, and longer with each K.
+// A row of the first table: whether B waits, longer for each K, and how long with one connection.
 Kind row(const char* beginning, const std::string& connections) {
     return states(beginning, [beginning, connections](const Line& line) {
         constexpr unsigned kStreams[] = {1, 4, 7, 8, 16, 32, 64};
@@ -165,7 +165,7 @@ Kind row(const char* beginning, const std::string& connections) {
         bool right = true;
         double before = 0;
         for (std::size_t i = 0; i < logged.size(); i++) {
-            const double simulated = latency_beside(
+            const double simulated = latency_next_to(
                 connections, [&](Machine& machine) { machine.queue_kernels(kStreams[i]); });
             const bool waits = logged[i] > kWaitsUs;
             right = right && waits == (simulated > kWaitsUs) && (!waits || simulated > before) &&
@@ -176,7 +176,7 @@ Kind row(const char* beginning, const std::string& connections) {
     });
 }
 
-// One of the second: two numbers, for 8 connections and for 32.
+// A row of the second table: latencies with 8 and with 32 connections.
 Kind holder(const std::string& what, const std::function<double(Machine&&)>& latency,
             bool for_so_long = false) {
     return states(what + "  ", [=](const Line& line) {
@@ -224,8 +224,8 @@ std::function<void(Machine&)> graph(unsigned branches, unsigned kernels, unsigne
     };
 }
 
-// By the header's text: balanced contexts have workqueues of their own, the others share.
-bool own_queues_isolate() {
+// By the header's text, balanced contexts have private workqueues and the others share.
+bool private_queues_isolate() {
     const auto waits = [](bool require_workqueues) {
         Machine machine("8", "h200@13.1", require_workqueues);
         machine.queue_kernels(64);
@@ -234,7 +234,7 @@ bool own_queues_isolate() {
     return !waits(true) && waits(false);
 }
 
-// Nothing is held any more once it has begun.
+// A queue is free again once the waiting task has begun.
 bool queues_come_free() {
     Machine machine("8");
     machine.queue_kernels(64);
@@ -254,10 +254,10 @@ std::vector<Kind> QueuesLog::kinds() {
         states("2026-11-21. A has 108 SMs, B 24.", queues_come_free),
         states("streams of B. \"Connections\" is CUDA_DEVICE_MAX_CONNECTIONS when CUDA started",
                [] {
-                   bool right = !waits_beside("32", full_streams(31));
+                   bool right = !waits_next_to("32", full_streams(31));
                    for (const char* eight : {"", "8", "0", "33", "none"})
-                       right = right && !waits_beside(eight, full_streams(7)) &&
-                               waits_beside(eight, full_streams(8));
+                       right = right && !waits_next_to(eight, full_streams(7)) &&
+                               waits_next_to(eight, full_streams(8));
                    return right;
                }),
         literal("K streams of A, each with 8 kernels of 0.3 ms that fill A queued:"),
@@ -289,18 +289,19 @@ std::vector<Kind> QueuesLog::kinds() {
                    return machine.latency_of_copy();
                }),
         states("So: a stream holds a queue while the first thing in it waits for something",
-               [] { return waits_beside("2", full_streams(2)); }),
+               [] { return waits_next_to("2", full_streams(2)); }),
         states("the branch of a graph. Once as many streams as there are connections wait like",
                [] {
-                   return !waits_beside("16", graph(15, 4)) && waits_beside("15", graph(15, 4)) &&
-                          !waits_beside("8",
-                                        [](Machine& machine) { machine.wait_for_an_event(7); });
+                   return !waits_next_to("16", graph(15, 4)) && waits_next_to("15", graph(15, 4)) &&
+                          !waits_next_to("8",
+                                         [](Machine& machine) { machine.wait_for_an_event(7); });
                }),
         states("SMs it has: 13 ms where it was 23 us.",
                [] {
-                   return !waits_beside("1", [](Machine& machine) { run_in_each(machine, 64, 1); });
+                   return !waits_next_to("1",
+                                         [](Machine& machine) { run_in_each(machine, 64, 1); });
                }),
-        states("From CUDA 13.1 on the workqueue resources are for this;", own_queues_isolate),
+        states("From CUDA 13.1 on the workqueue resources are for this;", private_queues_isolate),
     };
 }
 

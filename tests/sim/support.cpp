@@ -43,6 +43,13 @@ const LaterFunctions& later() {
     return functions;
 }
 
+void run(const NamedTest& test, const char* machine) {
+    const int before = check::failed.load();
+    test.body();
+    if (check::failed.load() != before)
+        std::fprintf(stderr, "  in %s on %s\n", test.name, machine);
+}
+
 std::string name_of(CUresult result) {
     const char* name = nullptr;
     return cuGetErrorName(result, &name) == CUDA_SUCCESS
@@ -128,7 +135,7 @@ Partition::Partition(std::vector<CUdevResource> resources) {
     if (result != CUDA_SUCCESS)
         return;
     CHECK_OK(cuCtxFromGreenCtx(&context, green));
-    // As on drivers without cuGreenCtxStreamCreate, which this works on too.
+    // This also works on drivers without cuGreenCtxStreamCreate.
     CHECK_OK(cuCtxPushCurrent_v2(context));
     CHECK_OK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0));
     CHECK_OK(cuCtxPopCurrent_v2(nullptr));

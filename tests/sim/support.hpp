@@ -1,4 +1,4 @@
-// What the tests of the simulated driver share. They call it as any program calls libcuda.
+// Shared by the tests of the simulated driver, which call it like any program calls libcuda.
 #pragma once
 
 #include "check.hpp"
@@ -6,6 +6,7 @@
 #include "gcx_sim.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,19 @@ const LaterFunctions& later();
 
 extern const char* const kPtx; // gcx_probe, gcx_spin and nothing_known(int)
 
+struct NamedTest {
+    const char* name;
+    std::function<void()> body;
+};
+// Runs a test and prints its name and the machine if it fails.
+void run(const NamedTest& test, const char* machine);
+
 std::string name_of(CUresult result);
 std::string join(const std::vector<unsigned>& sms);   // "0 1 16"
 std::string ranges(const std::vector<unsigned>& sms); // "0-1 16-17"
 uint64_t clock_ns();
 
-// A host pointer, as functions that take any pointer want it.
+// Converts a host pointer for functions that accept any pointer.
 CUdeviceptr to_device(const void* pointer);
 
 CUdevResource query(CUdevice device = 0);
@@ -39,7 +47,7 @@ int type_of(const CUdevResource& resource);
 
 struct Split {
     CUresult result = CUDA_SUCCESS;
-    unsigned count = 0; // what nbGroups held afterwards
+    unsigned count = 0; // nbGroups after the call
     std::vector<CUdevResource> groups;
     CUdevResource remainder{};
 };
@@ -47,7 +55,7 @@ Split split(const CUdevResource& input, unsigned groups, unsigned flags, unsigne
 
 CUdevResourceDesc describe(std::vector<CUdevResource> resources, CUresult* result = nullptr);
 
-// A green context with a stream. Destroyed at the end unless that was done before.
+// A green context with a stream. The destructor destroys what still exists.
 struct Partition {
     Partition() = default;
     explicit Partition(std::vector<CUdevResource> resources);
@@ -65,13 +73,13 @@ struct Partition {
     CUstream stream = nullptr;
 };
 
-// Holds the primary context of a device, current, and the kernels.
+// Retains the primary context of a device, makes it current, and loads the kernels.
 struct Primary {
     explicit Primary(CUdevice device = 0);
     Primary(const Primary&) = delete;
     Primary& operator=(const Primary&) = delete;
     ~Primary();
-    // The SMs that a kernel on the stream runs on.
+    // Returns the SMs that a kernel on the stream runs on.
     std::vector<unsigned> sms(CUstream stream);
     CUresult spin(CUstream stream, uint64_t nanoseconds);
     CUresult launch_cluster(CUstream stream, unsigned cluster);

@@ -1,7 +1,7 @@
-"""cuda-bindings on the simulated driver: a program that has never heard of gcx.
+"""Runs cuda-bindings, without gcx, on the simulated driver.
 
 GCX_SIM_LIBDIR names the folder with the simulation's libcuda.so.1. Each driver version runs in a
-process of its own, since a process loads libcuda once.
+separate process, since a process loads libcuda once.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ DRIVERS = ["12.4", "12.5", "12.8", "13.0", "13.1", "13.4", "13.5"]
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_device_says_that_it_is_simulated(driver: str) -> None:
+def test_device_name_is_simulated(driver: str) -> None:
     run(
         f"h100@{driver}",
         f"""
@@ -76,7 +76,7 @@ assert ok(cu.cuDeviceGetAttribute(count, device)) == 132
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_split_make_use_destroy(driver: str) -> None:
+def test_partition_can_be_created_used_and_destroyed(driver: str) -> None:
     run(
         f"h100@{driver}",
         """
@@ -110,7 +110,7 @@ fails(cu.cuGreenCtxDestroy(made[0][0]), "CUDA_ERROR_CONTEXT_IS_DESTROYED")
 
 
 @pytest.mark.parametrize("driver", ["12.5", "13.0", "13.5"])
-def test_streams_of_a_green_context(driver: str) -> None:
+def test_green_context_creates_streams(driver: str) -> None:
     run(
         f"h100@{driver}",
         """
@@ -128,7 +128,7 @@ ok(cu.cuGreenCtxDestroy(green))
 
 
 @pytest.mark.parametrize("driver", ["12.4", "13.0", "13.1", "13.5"])
-def test_kernel_and_memory(driver: str) -> None:
+def test_kernel_runs_on_sms_of_partition(driver: str) -> None:
     run(
         f"h100@{driver}",
         '''
@@ -167,7 +167,7 @@ ok(cu.cuGreenCtxDestroy(green))
     )
 
 
-def test_drivers_differ_as_they_do() -> None:
+def test_driver_versions_differ() -> None:
     run(
         "h100@12.8",
         """
@@ -199,7 +199,7 @@ fails(cu.cuDevResourceGenerateDesc([groups[0], rest], 2),
     )
 
 
-def test_structured_split() -> None:
+def test_structured_split_returns_groups() -> None:
     run(
         "h100@13.5",
         """
@@ -214,7 +214,7 @@ if hasattr(cu, "cuDevSmResourceSplit"):
     )
 
 
-def test_graph_keeps_the_partition() -> None:
+def test_graph_replays_captured_work() -> None:
     run(
         "h100@13.0",
         """
@@ -242,6 +242,6 @@ ok(cu.cuGreenCtxDestroy(green))
     )
 
 
-def test_machine_without_a_gpu() -> None:
+def test_machine_without_gpu_has_no_device() -> None:
     with pytest.raises(AssertionError, match="CUDA_ERROR_NO_DEVICE"):
         run("none@13.0", "")

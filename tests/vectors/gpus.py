@@ -10,12 +10,11 @@ from functools import cache
 from pathlib import Path
 
 PROFILES = Path(__file__).parents[2] / "src" / "sim" / "profiles"
-#: The max-cluster family has atoms of 24 SMs. How many the driver gives of each GPU is the
-#: driver's choice, so it is data: recorded for H100 and H200 (5, and 12 SMs left). For the others
-#: the profiles' layout is assumed, and no more of this family is in the vectors than that.
+#: The max-cluster family has atoms of 24 SMs. Their number is the driver's choice and recorded for
+#: H100 and H200 (5, with 12 SMs left). The vectors use this family only on these GPUs.
 MAX_CLUSTER_ATOM = 24
 MAX_CLUSTER_ATOMS = {"h100": 5, "h200": 5}
-#: Its first atom: recorded on an H200 (split of 24, flags 2), and in the log of an H100.
+#: The first atom of the family: recorded on an H200 (split of 24, flags 2) and an H100.
 MAX_CLUSTER_FIRST = frozenset(
     sm + offset for sm in (0, 12, 16, 28, 32, 44, 60, 74, 88, 102, 116, 120) for offset in (0, 1)
 )
@@ -23,7 +22,7 @@ MAX_CLUSTER_FIRST = frozenset(
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU: where its SMs lie."""
+    """A GPU and the layout of its SMs"""
 
     key: str
     name: str
@@ -33,20 +32,20 @@ class Gpu:
     recorded: dict[str, tuple[tuple[int, ...], ...]]
     domain_count: int
     domain_sm_count: int
-    """SMs that each locality domain is sure to have"""
+    """The SMs that each locality domain has at least"""
 
     @property
     def has_clusters(self) -> bool:
         return self.capability >= (9, 0)
 
     @property
-    def least(self) -> int:
-        """SMs of the least coscheduled group."""
+    def min_group(self) -> int:
+        """SMs of the smallest coscheduled group"""
         return 8 if self.has_clusters else 4
 
     def atoms(self, family: str) -> tuple[tuple[int, ...], ...]:
-        """The atoms of a family as sets of SMs; the odd one is the last. Those of max-cluster
-        have SMs that nobody recorded, but for the first: they hold none here."""
+        """The atoms of a family as sets of SMs, the remainder atom last. Not for max-cluster, of
+        which only the first atom is recorded."""
         return _atoms(self, family)
 
     def __hash__(self) -> int:
@@ -63,9 +62,9 @@ def _atoms(gpu: Gpu, family: str) -> tuple[tuple[int, ...], ...]:
 
 
 def _coscheduled(gpu: Gpu) -> tuple[tuple[int, ...], ...]:
-    """Groups of the least size, a piece of each GPC in turn. What is left of the GPCs is the
-    remainder, or makes groups together before compute capability 9.0."""
-    size = gpu.least
+    """Returns groups of the smallest size, a piece of each GPC in turn. The rest of the GPCs is the
+    remainder; before compute capability 9.0 it forms further groups."""
+    size = gpu.min_group
     groups: list[tuple[int, ...]] = []
     left: list[int] = []
     for number in range(max(map(len, gpu.gpcs)) // size + 1):
@@ -83,8 +82,8 @@ def _coscheduled(gpu: Gpu) -> tuple[tuple[int, ...], ...]:
     return (*groups, tuple(left)) if left else tuple(groups)
 
 
-def _dealt(sizes: list[int]) -> tuple[tuple[int, ...], ...]:
-    """The SMs, dealt in pairs to GPCs of these sizes."""
+def _distributed(sizes: list[int]) -> tuple[tuple[int, ...], ...]:
+    """Distributes SMs in pairs to GPCs of these sizes."""
     gpcs: list[list[int]] = [[] for _ in sizes]
     number = 0
     while number < sum(sizes):
@@ -97,7 +96,7 @@ def _dealt(sizes: list[int]) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def gpu(key: str) -> Gpu:
-    """The GPU that the simulated driver calls so."""
+    """Reads the profile of a simulated GPU."""
     fields: dict[str, str] = {}
     gpcs: list[tuple[int, ...]] = []
     recorded: dict[str, list[tuple[int, ...]]] = {}
@@ -118,18 +117,18 @@ def gpu(key: str) -> Gpu:
         elif word:
             fields[word] = value
     major, minor = fields["compute_capability"].split(".")
-    # The profile has flag 2's groups of 8, and the family is made of groups of 24.
+    # The profile has groups of 8 with flag 2, but the family has groups of 24.
     recorded.pop("max-cluster", None)
     if "gpc_sizes" in fields:
-        dealt = _dealt(list(map(int, fields["gpc_sizes"].split())))
+        gpcs_by_size = _distributed(list(map(int, fields["gpc_sizes"].split())))
     else:
-        dealt = tuple(gpcs)
+        gpcs_by_size = tuple(gpcs)
     return Gpu(
         key,
         "SIMULATED " + fields["name"],
         (int(major), int(minor)),
         int(fields["sm_count"]),
-        dealt,
+        gpcs_by_size,
         {name: tuple(groups) for name, groups in recorded.items()},
         max(domains, 1),
         int(fields.get("locality_domain_sm_count", fields["sm_count"])),
@@ -137,11 +136,11 @@ def gpu(key: str) -> Gpu:
 
 
 def sizes_of(device: Gpu, family: str) -> tuple[int, int, int]:
-    """How many atoms a family has, the SMs of one, and those of the odd one or 0."""
+    """Returns the number of atoms of a family, the SMs of one, and those of the remainder or 0."""
     if family == "max-cluster":
         count = MAX_CLUSTER_ATOMS[device.key]
         return count, MAX_CLUSTER_ATOM, device.sm_count - count * MAX_CLUSTER_ATOM
     atoms = device.atoms(family)
     size = len(atoms[0])
-    odd = 0 if len(atoms[-1]) == size else len(atoms[-1])
-    return len(atoms) - (odd != 0), size, odd
+    remainder = 0 if len(atoms[-1]) == size else len(atoms[-1])
+    return len(atoms) - (remainder != 0), size, remainder

@@ -1,4 +1,4 @@
-"""What gcx has to answer of leases, from the header's text: a Machine with them."""
+"""The model of leases, written from the header: a Machine with leases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tests.vectors import structured
 from tests.vectors.gpus import sizes_of
 from tests.vectors.model import Event, Green, Machine, Stream
-from tests.vectors.placing import Atoms, Shape, Undecided, first_free, most_shared, resized
+from tests.vectors.placement import Atoms, Shape, Undecided, first_free, most_shared, resized
 from tests.vectors.planner import REST, count_of
 from tests.vectors.resources import (
     CONFIGURATION,
@@ -30,11 +30,11 @@ EMPTY: Atoms = frozenset()
 
 @dataclass(eq=False)
 class Lease:
-    """Its green has the SMs that it has now; so have its streams."""
+    """A lease. Its green context, which its streams share, has its current SMs."""
 
     green: Green
     shared: bool
-    alone: Atoms
+    exclusive: Atoms
     streams: list[str] = field(default_factory=list)
     ended: bool = False
 
@@ -51,21 +51,21 @@ class Lease:
         return self.green.sms.atoms
 
     @property
-    def others(self) -> Atoms:
-        """Those that others may have too."""
-        return self.atoms - self.alone
+    def shared_atoms(self) -> Atoms:
+        """The atoms that other leases may share"""
+        return self.atoms - self.exclusive
 
 
 class Leasing(Machine):
-    """One process, whose leases are in the order in which they were acquired."""
+    """One process, with its leases in order of acquisition"""
 
     def begin_vector(self) -> None:
         super().begin_vector()
         self.leases_now: dict[str, Lease] = {}
-        # By the leases and how many SMs each has: their atoms.
+        # Prepared layouts: the atoms of leases by their names and SM counts.
         self.layouts: dict[frozenset[tuple[str, int]], dict[str, Atoms]] = {}
 
-    # ---- What others leave ----
+    # ---- Free atoms ----
 
     def _shape(self, device: int, family: str) -> Shape:
         return Shape(*sizes_of(self.gpus[device], family))
@@ -73,8 +73,8 @@ class Leasing(Machine):
     def _on(self, device: int) -> list[Lease]:
         return [lease for lease in self.leases_now.values() if lease.device == device]
 
-    def _elsewhere(self, device: int, family: str) -> Atoms | None:
-        """Atoms of the family that leases of other families reach into; None: it isn't known."""
+    def _blocked(self, device: int, family: str) -> Atoms | None:
+        """Returns the family's atoms that leases of other families use, or None if unknown."""
         taken = set()
         for lease in self._on(device):
             if lease.family == family:
@@ -89,24 +89,24 @@ class Leasing(Machine):
         return frozenset(taken)
 
     def _usable(self, device: int, family: str) -> Atoms:
-        return self._shape(device, family).all - (self._elsewhere(device, family) or EMPTY)
+        return self._shape(device, family).all - (self._blocked(device, family) or EMPTY)
 
-    def _free(self, device: int, family: str, besides: Sequence[Lease] = ()) -> Atoms:
+    def _free(self, device: int, family: str, excluded: Sequence[Lease] = ()) -> Atoms:
         held = [found.atoms for found in self._on(device) if found.family == family]
-        mine = EMPTY.union(*(found.atoms for found in besides))
-        return self._usable(device, family) - EMPTY.union(*held) - mine
+        released = EMPTY.union(*(found.atoms for found in excluded))
+        return self._usable(device, family) - EMPTY.union(*held) - released
 
-    def _sharers(self, device: int, family: str, besides: Lease | None) -> dict[int, int]:
+    def _sharers(self, device: int, family: str, excluded: Lease | None) -> dict[int, int]:
         sharers: dict[int, int] = {}
         for lease in self._on(device):
-            if lease.shared and lease.family == family and lease is not besides:
-                for atom in lease.others & self._usable(device, family):
+            if lease.shared and lease.family == family and lease is not excluded:
+                for atom in lease.shared_atoms & self._usable(device, family):
                     sharers[atom] = sharers.get(atom, 0) + 1
         return sharers
 
     def _check(self, device: int, family: str, atoms: Atoms) -> Sms:
-        """Contexts with the odd atom are ruled out in part from 13.1 on. What a lease then gets
-        instead isn't said."""
+        """From 13.1 on, some sets with the remainder atom are not possible. The header does not say
+        what a lease gets in that case."""
         sms = self._set(device, family, atoms)
         if self._undescribable(sms):
             raise Undecided
@@ -120,51 +120,59 @@ class Leasing(Machine):
         requested: int | str,
         flags: str | int,
         family: str,
-        least: int,
-        own: int,
+        minimum: int,
+        exclusive_count: int,
         out: str,
     ) -> Answer:
         count = count_of(requested)
         if isinstance(flags, int) or family not in ("none", "coscheduled", "fine"):
             return refused(VALUE)
-        if count == 0 or least > count or own > count:
+        if count == 0 or minimum > count or exclusive_count > count:
             return refused(VALUE)
         if not self._has(device):
             return refused(DEVICE, device)
         family = "coscheduled" if family == "none" else family
         shape = self._shape(device, family)
         if shape.plan([count], shape.all) is None:
-            if least:
+            if minimum:
                 raise Undecided
             return refused(CONFIGURATION)
-        if self._elsewhere(device, family) is None:
+        if self._blocked(device, family) is None:
             return refused(NOT_READY)
         free = self._free(device, family)
         shared = flags == "shared"
-        alone = EMPTY if shared and not own else first_free(shape, own if shared else count, free)
-        if alone is None and least and not shared:
-            if shape.sms(free) < least:
+        exclusive = (
+            EMPTY
+            if shared and not exclusive_count
+            else first_free(shape, exclusive_count if shared else count, free)
+        )
+        if exclusive is None and minimum and not shared:
+            if shape.sms(free) < minimum:
                 return refused(TAKEN)
-            # "So many will do": of those that will, which it gets isn't said.
+            # The header does not say which of the acceptable counts the lease gets.
             if len(free) != 1:
                 raise Undecided
-            alone = free
-        if alone is None or (not shared and shape.sms(alone) < least):
+            exclusive = free
+        if exclusive is None or (not shared and shape.sms(exclusive) < minimum):
             return refused(TAKEN)
-        others: Atoms | None = EMPTY
-        if shared and shape.sms(alone) < count:
-            if least or (own and shape.has_odd(alone)):
+        shared_atoms: Atoms | None = EMPTY
+        if shared and shape.sms(exclusive) < count:
+            if minimum or (exclusive_count and shape.has_remainder(exclusive)):
                 raise Undecided
-            left = REST if count == REST else count - shape.sms(alone)
+            left = REST if count == REST else count - shape.sms(exclusive)
             sharers = self._sharers(device, family, None)
-            others = most_shared(shape, left, EMPTY, sharers, free - alone)
-            others = others if others is not None or not alone or count != REST else EMPTY
-        if others is None:
+            shared_atoms = most_shared(shape, left, EMPTY, sharers, free - exclusive)
+            shared_atoms = (
+                shared_atoms
+                if shared_atoms is not None or not exclusive or count != REST
+                else EMPTY
+            )
+        if shared_atoms is None:
             return refused(TAKEN)
-        sms = self._check(device, family, alone | others)
+        sms = self._check(device, family, exclusive | shared_atoms)
         green = Green(frozenset({sms}), sms, 0, private=True, handles={out})
         self.greens.append(green)
-        self.names[out] = self.leases_now[out] = Lease(green, shared, alone)
+        self.names[out] = self.leases_now[out] = Lease(green, shared, exclusive)
         return Answer(OK, (sms.sm_count,))
 
     def resize(self, sizes: str, flags: str | int) -> Answer:
@@ -191,9 +199,9 @@ class Leasing(Machine):
         if any(shape.plan([count], shape.all) is None for count in counts):
             return refused(CONFIGURATION)
         if sum(count for count in counts if count != REST) > shape.sms(shape.all):
-            raise Undecided  # of the whole, or of what others leave?
+            raise Undecided  # CONFIGURATION or ALREADY_ACQUIRED?
         for lease, count in zip(leases, counts):
-            if lease.shared and count < shape.sms(lease.alone):
+            if lease.shared and count < shape.sms(lease.exclusive):
                 return refused(CONFIGURATION)
         free = self._free(device, family, leases)
         if any(lease.shared for lease in leases):
@@ -207,13 +215,13 @@ class Leasing(Machine):
         if keep:
             for lease, sms in zip(leases, new):
                 lease.green.sms = sms
-                lease.alone = lease.alone if lease.shared else sms.atoms
+                lease.exclusive = lease.exclusive if lease.shared else sms.atoms
         return Answer(OK, ([sms.sm_count for sms in new],))
 
     def _layout(
         self, names: Sequence[str], after: Sequence[Atoms], free: Atoms, prepared: bool
     ) -> list[Atoms]:
-        """ "A layout that was prepared comes back to the same SMs." """
+        """Applies: "A layout that was prepared comes back to the same SMs"."""
         leases = [self._lease(name) for name in names]
         shape = self._shape(leases[0].device, leases[0].family)
         sizes = frozenset((name, shape.sms(atoms)) for name, atoms in zip(names, after))
@@ -230,22 +238,22 @@ class Leasing(Machine):
     def _changed_shared(
         self, shape: Shape, leases: Sequence[Lease], counts: Sequence[int], free: Atoms
     ) -> list[Atoms] | None:
-        if len(leases) != 1 or shape.has_odd(leases[0].alone):
+        if len(leases) != 1 or shape.has_remainder(leases[0].exclusive):
             raise Undecided
         (lease,), (count,) = leases, counts
-        left = REST if count == REST else count - shape.sms(lease.alone)
+        left = REST if count == REST else count - shape.sms(lease.exclusive)
         if left == 0:
-            return [lease.alone]
+            return [lease.exclusive]
         sharers = self._sharers(lease.device, lease.family, lease)
-        others = most_shared(shape, left, lease.others, sharers, free)
+        others = most_shared(shape, left, lease.shared_atoms, sharers, free)
         if others is None:
-            return [lease.alone] if count == REST and lease.alone else None
-        return [lease.alone | others]
+            return [lease.exclusive] if count == REST and lease.exclusive else None
+        return [lease.exclusive | others]
 
-    def hand_over(self, giver: str, taker: str, flags: str | int) -> Answer:
-        if {giver, taker} & self.closed:
+    def hand_over(self, source: str, target: str, flags: str | int) -> Answer:
+        if {source, target} & self.closed:
             return refused(HANDLE)
-        one, two = self._lease(giver), self._lease(taker)
+        one, two = self._lease(source), self._lease(target)
         if isinstance(flags, int) or one is two:
             return refused(VALUE)
         if (one.device, one.family) != (two.device, two.family):
@@ -253,8 +261,8 @@ class Leasing(Machine):
         if one.shared or two.shared:
             raise Undecided
         two.green.sms = self._check(two.device, two.family, one.atoms | two.atoms)
-        two.alone = two.atoms
-        self._end(giver)
+        two.exclusive = two.atoms
+        self._end(source)
         return Answer(OK, (two.green.sms.sm_count,))
 
     def held(self, name: str, out: str) -> Answer:
@@ -267,7 +275,7 @@ class Leasing(Machine):
         if name in self.closed:
             return refused(HANDLE)
         lease = self._lease(name)
-        return Answer(OK, (self._shape(lease.device, lease.family).sms(lease.alone),))
+        return Answer(OK, (self._shape(lease.device, lease.family).sms(lease.exclusive),))
 
     def leases(self, device: int) -> Answer:
         if device != -1 and not self._has(device):
@@ -279,7 +287,7 @@ class Leasing(Machine):
         ]
         return Answer(OK, (rows,))
 
-    # ---- What others have too: streams, closing, splits ----
+    # ---- Operations on leases and other objects ----
 
     def _lease(self, name: str) -> Lease:
         found = self.names[name]
@@ -351,11 +359,11 @@ class Leasing(Machine):
         sms = self._sms(name)
         if sms is None:
             return refused(TYPE)
-        elsewhere = self._elsewhere(sms.device, sms.family)
-        if elsewhere is None or set(words) - {"exclude_leased", "exact"}:
+        blocked = self._blocked(sms.device, sms.family)
+        if blocked is None or set(words) - {"exclude_leased", "exact"}:
             raise Undecided
         held = EMPTY.union(*(each.atoms for each in self._on(sms.device)
-                             if each.family == sms.family), elsewhere)  # fmt: skip
+                             if each.family == sms.family), blocked)  # fmt: skip
         self.names["exclude_leased"] = self._set_of(sms, sms.atoms - held)
         left = "+".join(word for word in words if word != "exclude_leased") or "-"
         answer = super().split("exclude_leased", left, requests, out)

@@ -1,7 +1,7 @@
-"""Answers vectors by the model.
+"""Fills in the answers of vectors by the model.
 
-python -m tests.vectors.make             # fills in the answers in the files beside this one
-python -m tests.vectors.make --check     # fails if an answer in them isn't the model's
+python -m tests.vectors.make             # fills in the answers in the files of this folder
+python -m tests.vectors.make --check     # fails if an answer differs from the model's
 python -m tests.vectors.make FILE...     # writes the full set of each all-VERSION.tsv
 """
 
@@ -20,9 +20,9 @@ from tests.vectors.resources import OK, Answer
 from tests.vectors.structured import Request
 
 FILES = sorted(Path(__file__).parent.glob("*.tsv"))
-#: Of the full set: two devices alike, and one of each other kind.
+#: The GPUs of the full set: two equal ones, and one of each other kind
 GPUS = ("h100", "h100", "h200", "a100", "b200", "gb200", "rtx4090", "l40s", "orin")
-#: How many inputs each operation has.
+#: The number of inputs of each operation
 INPUTS = {
     **dict.fromkeys(("driver", "devices", "pop", "current", "cache"), 0),
     **dict.fromkeys(("open", "capability", "device", "priorities", "info", "queue"), 1),
@@ -54,8 +54,8 @@ def _requests(text: str) -> list[Request]:
 
 
 class Writer:
-    """The lines of one file. A vector's steps are calls of the writer with an operation and its
-    inputs; the model says what must come of them."""
+    """The lines of one file. A call of the writer with an operation and its inputs adds a step with
+    the model's answer."""
 
     def __init__(self, gpus: Sequence[str], driver: str) -> None:
         self.lines: list[str] = []
@@ -63,7 +63,7 @@ class Writer:
         self.start(",".join(gpus), driver)
 
     def start(self, gpus: str, driver: str) -> None:
-        """Makes the machine of these GPUs."""
+        """Creates the machine with these GPUs."""
         self.gpus = [gpu for gpu in gpus.split(",") if gpu]
         self.driver = driver
         major, minor = map(int, driver.split("."))
@@ -86,7 +86,7 @@ class Writer:
         return answer
 
     def given(self, operation: str, result: str, *fields: object) -> None:
-        """A step whose answer the header says outright."""
+        """Adds a step whose answer the header states."""
         self.lines.append("\t".join((operation, result, *map(_text, fields))))
 
     def _answer(self, operation: str, inputs: list[str]) -> Answer:
@@ -113,7 +113,7 @@ def _is_number(text: str) -> bool:
 
 
 def full(driver: str) -> str:
-    """The text of the full set on one driver."""
+    """Returns the text of the full set for a driver."""
     missing = {path.stem for path in PROFILES.glob("*.profile")} - set(GPUS)
     if missing:
         raise SystemExit(f"GPUs without vectors: {', '.join(sorted(missing))}; add them to GPUS")
@@ -123,14 +123,14 @@ def full(driver: str) -> str:
 
 
 def answered(text: str) -> str:
-    """A file with the model's answers to its steps."""
+    """Returns a file with the model's answers to its steps."""
     writer = Writer((), "0.0")
     for line in text.splitlines():
         operation, *fields = line.split("\t")
         if operation == "vector":
             writer.vector(*fields)
         elif operation == "open":
-            # Nothing to compute: the file says what comes of it, and which machine this is.
+            # The file states the answer and the machine.
             if fields[0] == OK:
                 writer.start(*fields[1].removeprefix("sim:").split("@"))
             writer.given(operation, *fields)
@@ -143,7 +143,7 @@ def answered(text: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    parser.add_argument("--check", action="store_true", help="compare and write nothing")
     parser.add_argument("files", nargs="*", type=Path, help="write the full set of this driver")
     arguments = parser.parse_args()
     for path in arguments.files:

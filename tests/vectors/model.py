@@ -1,4 +1,4 @@
-"""What gcx has to answer, from the header's text and the driver's facts, without gcx.
+"""The model of gcx, written from the header and the driver's facts without using gcx.
 
 A Machine is one process with one driver. Its methods are the operations of README.md.
 """
@@ -33,7 +33,7 @@ Resource = Union[Sms, Queue]
 
 @dataclass(eq=False)
 class Green:
-    """A green context: made once for its resources, and kept."""
+    """A green context, created once for its resources and cached."""
 
     resources: frozenset[Resource]
     sms: Sms
@@ -57,19 +57,19 @@ class Stream:
 @dataclass(eq=False)
 class Event:
     device: int | None
-    """None: someone else made it, so that it isn't known."""
+    """None: unknown, since the event was not created by gcx"""
     timing: bool
     recorded: bool = False
 
 
 class Machine(Resources):
-    """One process."""
+    """One process with one driver."""
 
     def __init__(self, gpus: Sequence[str], version: int) -> None:
         super().__init__(gpus, version)
         self.greens: list[Green] = []
-        self.kept: list[Green] = []
-        self.limit_kept = 64
+        self.cached: list[Green] = []
+        self.cache_limit = 64
         self.made = 0
         self.begin_vector()
 
@@ -86,15 +86,15 @@ class Machine(Resources):
                 self.close(name)
 
     def _green_for(self, key: frozenset[Resource], sms: Sms, private: bool) -> Green:
-        """The green context for these resources: one in use, a kept one, or a new one."""
+        """Returns a context in use, a cached one, or a new one for the resources."""
         if not private:
             for green in self.greens:
                 if green.resources == key and green.in_use and not green.private:
                     self.hits += 1
                     return green
-        for green in self.kept:
+        for green in self.cached:
             if green.resources == key:
-                self.kept.remove(green)
+                self.cached.remove(green)
                 green.private = private
                 self.hits += 1
                 return green
@@ -104,27 +104,27 @@ class Machine(Resources):
         self.greens.append(green)
         return green
 
-    def _give_up(self, green: Green) -> None:
-        if green.in_use or green in self.kept:
+    def _release(self, green: Green) -> None:
+        if green.in_use or green in self.cached:
             return
-        self.kept.append(green)
+        self.cached.append(green)
         self._evict()
 
     def _evict(self) -> None:
-        """Destroys cached contexts of each device beyond the limit, but none that was prepared."""
-        for device in {green.sms.device for green in self.kept}:
-            kept = [green for green in self.kept if green.sms.device == device]
-            surplus = max(len(kept) - self.limit_kept, 0)
-            for green in [green for green in kept if not green.prepared][:surplus]:
-                self.kept.remove(green)
+        """Destroys the cached contexts of each device beyond the limit, except prepared ones."""
+        for device in {green.sms.device for green in self.cached}:
+            cached = [green for green in self.cached if green.sms.device == device]
+            surplus = max(len(cached) - self.cache_limit, 0)
+            for green in [green for green in cached if not green.prepared][:surplus]:
+                self.cached.remove(green)
                 self.greens.remove(green)
                 self.evicted += 1
 
     def _prepared(self, device: int) -> list[Green]:
-        """The prepared contexts of a device: first the cached ones, the longest unused first."""
-        cached = [green for green in self.kept if green.prepared and green.sms.device == device]
+        """Returns the prepared contexts of a device: first cached ones, longest unused first."""
+        cached = [green for green in self.cached if green.prepared and green.sms.device == device]
         in_use = [green for green in self.greens if green.prepared and green.sms.device == device]
-        return cached + [green for green in in_use if green not in self.kept]
+        return cached + [green for green in in_use if green not in self.cached]
 
     def context(self, names: Sequence[str], flags: str, out: str) -> Answer:
         if flags not in ("-", "private") or not names:
@@ -195,7 +195,7 @@ class Machine(Resources):
         elif isinstance(found, Stream):
             self.names[out] = Stream(found.green, found.priority)
         else:
-            raise AssertionError("an adopted event shares what was recorded; not modelled")
+            raise AssertionError("adopted events, which share the recorded state, are not modelled")
         return Answer(OK)
 
     def probe(self, name: str) -> Answer:
@@ -235,14 +235,14 @@ class Machine(Resources):
         sms = self._sms(name)
         if sms is None:
             return refused(TYPE)
-        held: set[int] = set()
+        in_use: set[int] = set()
         for green in self.greens:
             if not green.in_use or green.sms.device != sms.device:
                 continue
             if green.sms.family != sms.family and self._shared(green.sms, sms) is None:
                 return refused(NOT_READY)
-            held |= self._ids(green.sms)
-        return Answer(OK, (len(held & self._ids(sms)),))
+            in_use |= self._ids(green.sms)
+        return Answer(OK, (len(in_use & self._ids(sms)),))
 
     def cluster(self, name: str) -> Answer:
         found = self.names.get(name)
@@ -256,11 +256,11 @@ class Machine(Resources):
             return refused(NOT_SUPPORTED)
         if self.gpus[found.device].has_clusters:
             green = self._green_for(frozenset({found}), found, private=False)
-            self._give_up(green)
+            self._release(green)
         return Answer(OK, (self._cluster(found),))
 
     def simple(self, *names: str) -> Answer:
-        """Waiting, synchronizing and querying where no work runs."""
+        """Waits, synchronizes or queries; no work runs in the model."""
         return refused(HANDLE) if set(names) & self.closed else Answer(OK)
 
     def elapsed(self, start: str, end: str) -> Answer:
@@ -280,10 +280,10 @@ class Machine(Resources):
             if name in self.pushed or (current and found.handles == {name}):
                 return refused(IN_USE)
             found.handles.discard(name)
-            self._give_up(found)
+            self._release(found)
         elif isinstance(found, Stream):
             found.green.streams.discard(name)
-            self._give_up(found.green)
+            self._release(found.green)
         self.closed.add(name)
         return Answer(OK)
 
@@ -298,7 +298,7 @@ class Machine(Resources):
         return Answer(OK, (rows,))
 
     def limit(self, number: int) -> Answer:
-        self.limit_kept = number
+        self.cache_limit = number
         self._evict()
         for device in {green.sms.device for green in self.greens}:
             prepared = self._prepared(device)
@@ -308,7 +308,7 @@ class Machine(Resources):
         return Answer(OK)
 
     def ahead(self, names: Sequence[str]) -> Answer:
-        """Contexts made beforehand, one for each resource, and kept."""
+        """Prepares a cached context for each resource."""
         found = [self.names.get(name) for name in names]
         if not found:
             return refused(VALUE)
@@ -321,27 +321,27 @@ class Machine(Resources):
             return refused(NOT_SUPPORTED)
         keys: list[frozenset[Resource]] = [frozenset({sms}) for sms in sets]
         for device in {sms.device for sms in sets}:
-            there = {green.resources for green in self._prepared(device)}
-            new = {key for key, sms in zip(keys, sets) if sms.device == device} - there
-            if len(self._prepared(device)) + len(new) > self.limit_kept:
-                return refused(VALUE, f"limit of cached contexts is {self.limit_kept}")
+            prepared = {green.resources for green in self._prepared(device)}
+            new = {key for key, sms in zip(keys, sets) if sms.device == device} - prepared
+            if len(self._prepared(device)) + len(new) > self.cache_limit:
+                return refused(VALUE, f"limit of cached contexts is {self.cache_limit}")
         for key, sms in zip(keys, sets):
-            green = self._shared_one(key)
+            green = self._in_use(key)
             if green is None:
-                green = next((kept for kept in self.kept if kept.resources == key), None)
+                green = next((each for each in self.cached if each.resources == key), None)
                 if green is not None:
-                    self.kept.remove(green)
+                    self.cached.remove(green)
                 else:
                     self.made += 1
                     self.misses += 1
                     green = Green(key, sms, self.made)
                     self.greens.append(green)
             green.prepared = True
-            self._give_up(green)
+            self._release(green)
         return Answer(OK)
 
-    def _shared_one(self, key: frozenset[Resource]) -> Green | None:
-        """The one in use that others are given too."""
+    def _in_use(self, key: frozenset[Resource]) -> Green | None:
+        """Returns the context in use that callers share."""
         for green in self.greens:
             if green.resources == key and green.in_use and not green.private:
                 return green
@@ -349,11 +349,11 @@ class Machine(Resources):
 
     def trim(self, number: int) -> Answer:
         before = self.evicted
-        while len(self.kept) > number:
-            self.greens.remove(self.kept.pop(0))
+        while len(self.cached) > number:
+            self.greens.remove(self.cached.pop(0))
             self.evicted += 1
         return Answer(OK, (self.evicted - before,))
 
     def cache(self) -> Answer:
         in_use = sum(green.in_use for green in self.greens)
-        return Answer(OK, (in_use, len(self.kept), self.hits, self.misses, self.evicted))
+        return Answer(OK, (in_use, len(self.cached), self.hits, self.misses, self.evicted))

@@ -1,7 +1,9 @@
-"""Does a runner notice what differs? python -m tests.vectors.notice [--left-out NEED]... RUNNER...
+"""Tests whether a runner notices differences.
 
-Gives the runner files in which for each operation the result, each output and a piece of the
-message are changed, one change in a vector, and fails unless it names exactly those vectors.
+python -m tests.vectors.notice [--left-out NEED]... RUNNER...
+
+Runs the runner on files in which, for each operation, the result, each output and a piece of the
+message are changed, one change per vector. Fails unless it names exactly those vectors.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ def _other(text: str) -> str:
 
 
 def changes_of(fields: list[str]) -> dict[tuple[str, ...], list[str]]:
-    """What can be changed in a step, by operation and what is changed: the step's fields then."""
+    """Returns the fields of a step after each possible change, by operation and kind of change."""
     operation, result = fields[:2]
     other = "GCX_ERROR_TIMEOUT" if result == "GCX_SUCCESS" else "GCX_SUCCESS"
     changes: dict[tuple[str, ...], list[str]] = {}
@@ -38,9 +40,8 @@ def changes_of(fields: list[str]) -> dict[tuple[str, ...], list[str]]:
 def changed_file(
     text: str, left_out: set[str], done: set[tuple[str, ...]]
 ) -> tuple[str, dict[str, str]]:
-    """The file with as many changes that are not done yet as find a vector each, and those
-    vectors' names with what was changed. The last vectors are taken first: fewer follow that build
-    on them."""
+    """Returns the file with as many new changes as possible, one per vector, and the names of these
+    vectors with their changes. Starts at the last vectors, on which fewer others depend."""
     lines = text.splitlines()
     vectors: dict[str, str] = {}
     is_changed = False
@@ -54,7 +55,7 @@ def changed_file(
             end = number
             continue
         name, needs = _vector_of(lines, number)
-        # All others need the driver open.
+        # All other vectors need the open driver.
         is_changed = is_changed or fields[:2] == ["open", "GCX_SUCCESS"]
         if is_changed or left_out & needs:
             continue
@@ -64,7 +65,7 @@ def changed_file(
                 lines[number] = "\t".join(changed)
                 vectors[name] = ", ".join(kind)
                 is_changed = True
-                # Those that follow expect that the cache is as its end would have left it.
+                # The next vectors expect the cache as the end of this one leaves it.
                 lines[end:end] = ["vector\tthe cache is empty", "limit\tGCX_SUCCESS\t0"]
                 break
     return "\n".join(lines) + "\n", vectors
@@ -78,7 +79,7 @@ def _vector_of(lines: list[str], number: int) -> tuple[str, set[str]]:
 
 
 def problems_of(runner: list[str], path: Path, text: str, vectors: dict[str, str]) -> list[str]:
-    """What is wrong with the runner's answer to a changed file."""
+    """Returns the problems of the runner's answer to a changed file."""
     path.write_text(text)
     done = subprocess.run(
         [*runner, path],
@@ -109,7 +110,7 @@ def main() -> int:
     problems: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         for path in FILES:
-            # In as many rounds as it takes to change everything.
+            # Repeats until everything was changed once.
             while True:
                 text, vectors = changed_file(path.read_text(), set(arguments.left_out), done)
                 if not vectors:

@@ -1,10 +1,12 @@
-/* What each operation of the vectors is in C: the driver, devices and resources. */
+/* The operations of the vectors in C. */
 #include "vectors.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- The driver, devices and resources ---- */
 
 static gcx_result op_open(struct vector* vector, char** in) {
     (void)vector;
@@ -92,11 +94,10 @@ static gcx_result op_split(struct vector* vector, char** in) {
     const gcx_result planned = gcx_sm_plan(input, requests, count, flags, counts, &rest_count);
     const gcx_result result = gcx_sm_split(input, requests, count, flags, groups, &rest);
     if (planned != result) {
-        broken("gcx_sm_plan answers %s and gcx_sm_split %s", gcx_result_name(planned),
+        broken("gcx_sm_plan returns %s and gcx_sm_split %s", gcx_result_name(planned),
                gcx_result_name(result));
     }
-    char text[MAX_TEXT] = "";
-    size_t length = 0;
+    struct list list = {0};
     for (uint32_t i = 0; i < count; i++) {
         char name[64];
         snprintf(name, sizeof(name), "%s.%" PRIu32, in[3], i);
@@ -105,8 +106,7 @@ static gcx_result op_split(struct vector* vector, char** in) {
             broken("group %" PRIu32 ": the plan gave %" PRIu32 " SMs, the split %" PRIu32, i,
                    counts[i], sm_count_of(&groups[i]));
         }
-        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%" PRIu32,
-                                   i == 0 ? "" : ",", counts[i]);
+        add_item(&list, "%" PRIu32, counts[i]);
     }
     char name[64];
     snprintf(name, sizeof(name), "%s.rest", in[3]);
@@ -114,7 +114,7 @@ static gcx_result op_split(struct vector* vector, char** in) {
     if (result == GCX_SUCCESS && sm_count_of(&rest) != rest_count) {
         broken("the plan left %" PRIu32 " SMs, the split %" PRIu32, rest_count, sm_count_of(&rest));
     }
-    answer_list(vector, text);
+    answer_list(vector, &list);
     answer(vector, "%" PRIu32, rest_count);
     return result;
 }
@@ -125,7 +125,7 @@ static gcx_result combine(struct vector* vector, char** in, set_function* functi
     gcx_resource value = {{0}};
     const gcx_resource* a = resource_of(vector, in[0]);
     const gcx_resource* b = resource_of(vector, in[1]);
-    /* Copies, since the second may be the object that stands for "zero" too. */
+    /* Copies, since both may be the object that represents "zero". */
     const gcx_resource copies[2] = {*a, *b};
     const gcx_result result = function(&copies[0], &copies[1], &value);
     if (result == GCX_SUCCESS) {
@@ -210,6 +210,321 @@ static gcx_result op_configure(struct vector* vector, char** in) {
     const gcx_result result =
         gcx_workqueue_configure(resource_of(vector, in[0]), scope, number_of(in[2]), &value);
     return made_resource(vector, result, in[3], &value);
+}
+
+/* ---- Contexts, streams, events and the context cache ---- */
+
+static uint32_t resources_of(struct vector* vector, char* text, gcx_resource* resources) {
+    char* names[MAX_LIST];
+    const uint32_t count = items_of(text, names);
+    for (uint32_t i = 0; i < count; i++) {
+        resources[i] = *resource_of(vector, names[i]);
+    }
+    return count;
+}
+
+static gcx_result op_context(struct vector* vector, char** in) {
+    gcx_context_params params = GCX_CONTEXT_PARAMS_INIT;
+    params.flags = flags_of(in[1]);
+    gcx_resource resources[MAX_LIST];
+    const uint32_t count = resources_of(vector, in[0], resources);
+    struct object value = {.context = NULL};
+    const gcx_result result = gcx_context_create(resources, count, &params, &value.context);
+    return made(vector, result, in[2], CONTEXT, &value);
+}
+
+static gcx_result op_get(struct vector* vector, char** in) {
+    const struct object* of = object_of(vector, in[0]);
+    const gcx_resource_type type = (gcx_resource_type)number_of_word(kTypes, in[1]);
+    gcx_resource value = {{0}};
+    const gcx_result result = of->kind == STREAM
+                                  ? gcx_stream_get_resource(of->stream, type, &value)
+                                  : gcx_context_get_resource(of->context, type, &value);
+    return made_resource(vector, result, in[2], &value);
+}
+
+static gcx_result op_stream(struct vector* vector, char** in) {
+    gcx_stream_params params = GCX_STREAM_PARAMS_INIT;
+    params.priority = atoi(in[1]);
+    struct object value = {.stream = NULL};
+    const struct object* of = object_of(vector, in[0]);
+    const gcx_result result = of->kind == LEASE
+                                  ? gcx_lease_stream_create(of->lease, &params, &value.stream)
+                                  : gcx_stream_create(of->context, &params, &value.stream);
+    if (result == GCX_SUCCESS) {
+        gcx_stream_info info = GCX_STREAM_INFO_INIT;
+        if (gcx_stream_get_info(value.stream, &info) != GCX_SUCCESS) {
+            broken("gcx_stream_get_info: %s", gcx_last_error_message());
+        }
+        answer(vector, "%" PRId32 "\t%" PRId32 "\t%" PRIu32, info.device, info.priority,
+               info.sm_count);
+    }
+    return made(vector, result, in[2], STREAM, &value);
+}
+
+static gcx_result op_event(struct vector* vector, char** in) {
+    struct object value = {.event = NULL};
+    const gcx_result result = gcx_event_create(atoi(in[0]), flags_of(in[1]), &value.event);
+    return made(vector, result, in[2], EVENT, &value);
+}
+
+static gcx_result op_adopt(struct vector* vector, char** in) {
+    const struct object* of = object_of(vector, in[0]);
+    struct object value = {.context = NULL};
+    gcx_result result;
+    if (of->kind == CONTEXT) {
+        result = gcx_context_from_native(gcx_context_native(of->context), &value.context);
+    } else if (of->kind == STREAM) {
+        result = gcx_stream_from_native(gcx_stream_native(of->stream), &value.stream);
+    } else {
+        result = gcx_event_from_native(gcx_event_native(of->event), &value.event);
+    }
+    return made(vector, result, in[1], of->kind, &value);
+}
+
+static gcx_result op_cluster(struct vector* vector, char** in) {
+    const struct object* of = object_of(vector, in[0]);
+    uint32_t blocks = 0;
+    const gcx_result result = of->kind == STREAM
+                                  ? gcx_stream_get_max_cluster_size(of->stream, &blocks)
+                                  : gcx_resource_get_max_cluster_size(&of->resource, &blocks);
+    answer(vector, "%" PRIu32, blocks);
+    return result;
+}
+
+static gcx_result op_probe(struct vector* vector, char** in) {
+    uint32_t ids[GCX_MAX_SMS];
+    uint32_t count = 0;
+    const gcx_result result =
+        gcx_stream_probe_sms(object_of(vector, in[0])->stream, ids, GCX_MAX_SMS, &count);
+    answer_ids(vector, ids, count);
+    return result;
+}
+
+static gcx_result op_push(struct vector* vector, char** in) {
+    const gcx_result result = gcx_context_push(object_of(vector, in[0])->context);
+    vector->pushed += result == GCX_SUCCESS;
+    return result;
+}
+
+/* Returns the name of the object with the handle. */
+static const char* name_of(const struct vector* vector, gcx_context context) {
+    for (size_t i = 0; i < vector->object_count; i++) {
+        if (vector->objects[i].kind == CONTEXT && vector->objects[i].context == context) {
+            return vector->objects[i].name;
+        }
+    }
+    return "-";
+}
+
+static gcx_result op_pop(struct vector* vector, char** in) {
+    (void)in;
+    gcx_context context = NULL;
+    const gcx_result result = gcx_context_pop(&context);
+    vector->pushed -= result == GCX_SUCCESS;
+    answer(vector, "%s", name_of(vector, context));
+    return result;
+}
+
+static gcx_result op_current(struct vector* vector, char** in) {
+    (void)in;
+    gcx_context context = NULL;
+    const gcx_result result = gcx_context_get_current(&context);
+    answer(vector, "%s", name_of(vector, context));
+    return result;
+}
+
+static gcx_result op_record(struct vector* vector, char** in) {
+    const struct object* of = object_of(vector, in[0]);
+    const gcx_event event = object_of(vector, in[1])->event;
+    return of->kind == STREAM ? gcx_stream_record(of->stream, event)
+                              : gcx_context_record(of->context, event);
+}
+
+static gcx_result op_wait(struct vector* vector, char** in) {
+    const struct object* of = object_of(vector, in[0]);
+    const gcx_event event = object_of(vector, in[1])->event;
+    return of->kind == STREAM ? gcx_stream_wait(of->stream, event)
+                              : gcx_context_wait(of->context, event);
+}
+
+static gcx_result op_synchronize(struct vector* vector, char** in) {
+    const struct object* of = object_of(vector, in[0]);
+    if (of->kind == CONTEXT) {
+        return gcx_context_synchronize(of->context);
+    }
+    if (of->kind == LEASE) {
+        return gcx_lease_synchronize(of->lease);
+    }
+    return of->kind == STREAM ? gcx_stream_synchronize(of->stream)
+                              : gcx_event_synchronize(of->event);
+}
+
+static gcx_result op_query(struct vector* vector, char** in) {
+    const struct object* of = object_of(vector, in[0]);
+    if (of->kind == LEASE) {
+        return gcx_lease_query(of->lease);
+    }
+    return of->kind == STREAM ? gcx_stream_query(of->stream) : gcx_event_query(of->event);
+}
+
+static gcx_result op_elapsed(struct vector* vector, char** in) {
+    float milliseconds = 0;
+    return gcx_event_get_elapsed(object_of(vector, in[0])->event, object_of(vector, in[1])->event,
+                                 &milliseconds);
+}
+
+static gcx_result op_close(struct vector* vector, char** in) {
+    struct object* object = object_of(vector, in[0]);
+    const gcx_result result = close_object(object);
+    object->closed = result == GCX_SUCCESS || object->closed;
+    return result;
+}
+
+static gcx_result op_live(struct vector* vector, char** in) {
+    gcx_live_context contexts[MAX_LIST];
+    uint32_t count = 0;
+    const gcx_result result = gcx_context_list(atoi(in[0]), contexts, MAX_LIST, &count);
+    struct list list = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        add_item(&list, "%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32, contexts[i].sm_count,
+                 contexts[i].handle_count, contexts[i].stream_count, contexts[i].flags);
+    }
+    answer_list(vector, &list);
+    return result;
+}
+
+static gcx_result op_limit(struct vector* vector, char** in) {
+    (void)vector;
+    return gcx_cache_set_limit(number_of(in[0]));
+}
+
+static gcx_result op_ahead(struct vector* vector, char** in) {
+    gcx_resource resources[MAX_LIST];
+    const uint32_t count = resources_of(vector, in[0], resources);
+    return gcx_cache_prepare(resources, count, NULL);
+}
+
+static gcx_result op_trim(struct vector* vector, char** in) {
+    gcx_cache_trimmed trimmed = GCX_CACHE_TRIMMED_INIT;
+    const gcx_result result = gcx_cache_trim(number_of(in[0]), &trimmed);
+    answer(vector, "%" PRIu32, trimmed.contexts);
+    return result;
+}
+
+static gcx_result op_cache(struct vector* vector, char** in) {
+    (void)in;
+    gcx_cache_stats stats = GCX_CACHE_STATS_INIT;
+    const gcx_result result = gcx_cache_get_stats(&stats);
+    const gcx_cache_stats* begin = &vector->cache;
+    answer(vector, "%" PRIu32 "\t%" PRIu32, stats.in_use, stats.kept);
+    answer(vector, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64, stats.hits - begin->hits,
+           stats.misses - begin->misses, stats.evicted - begin->evicted);
+    return result;
+}
+
+/* ---- Leases ---- */
+
+static gcx_lease lease_of(struct vector* vector, const char* name) {
+    return object_of(vector, name)->lease;
+}
+
+static gcx_lease_info info_of(gcx_lease lease) {
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    if (gcx_lease_get_info(lease, &info) != GCX_SUCCESS) {
+        broken("gcx_lease_get_info: %s", gcx_last_error_message());
+    }
+    return info;
+}
+
+static gcx_result op_lease(struct vector* vector, char** in) {
+    gcx_lease_params params = GCX_LEASE_PARAMS_INIT;
+    params.flags = flags_of(in[2]);
+    params.family = (gcx_sm_family)number_of_word(kFamilies, in[3]);
+    params.min_sm_count = number_of(in[4]);
+    params.exclusive_sm_count = number_of(in[5]);
+    params.name = in[6];
+    struct object value = {.lease = NULL};
+    const gcx_result result =
+        gcx_lease_acquire(atoi(in[0]), count_of(in[1]), &params, &value.lease);
+    if (result == GCX_SUCCESS) {
+        answer(vector, "%" PRIu32, info_of(value.lease).sm_count);
+    }
+    return made(vector, result, in[6], LEASE, &value);
+}
+
+/* Parses a list of NAME/COUNT. */
+static uint32_t sizes_of(struct vector* vector, char* text, gcx_lease_size* sizes) {
+    char* items[MAX_LIST];
+    const uint32_t count = items_of(text, items);
+    for (uint32_t i = 0; i < count; i++) {
+        char* sms = strchr(items[i], '/');
+        if (sms == NULL) {
+            broken("%s is not a size of a lease", items[i]);
+            return 0;
+        }
+        *sms++ = '\0';
+        sizes[i] = (gcx_lease_size){.lease = lease_of(vector, items[i]), .sm_count = count_of(sms)};
+    }
+    return count;
+}
+
+static gcx_result op_resize(struct vector* vector, char** in) {
+    gcx_lease_size sizes[MAX_LIST];
+    const uint32_t count = sizes_of(vector, in[0], sizes);
+    const gcx_result result = gcx_lease_resize(sizes, count, flags_of(in[1]));
+    struct list list = {0};
+    for (uint32_t i = 0; i < count && result == GCX_SUCCESS; i++) {
+        add_item(&list, "%" PRIu32, info_of(sizes[i].lease).sm_count);
+    }
+    answer_list(vector, &list);
+    return result;
+}
+
+static gcx_result op_prepare(struct vector* vector, char** in) {
+    gcx_lease_size sizes[MAX_LIST];
+    const uint32_t count = sizes_of(vector, in[0], sizes);
+    return gcx_lease_prepare(sizes, count);
+}
+
+static gcx_result op_hand_over(struct vector* vector, char** in) {
+    struct object* from = object_of(vector, in[0]);
+    const gcx_lease to = lease_of(vector, in[1]);
+    const gcx_result result = gcx_lease_hand_over(from->lease, to, flags_of(in[2]));
+    if (result == GCX_SUCCESS) {
+        from->closed = 1;
+        answer(vector, "%" PRIu32, info_of(to).sm_count);
+    }
+    return result;
+}
+
+static gcx_result op_held(struct vector* vector, char** in) {
+    gcx_resource value = {{0}};
+    const gcx_result result = gcx_lease_get_resource(lease_of(vector, in[0]), &value);
+    if (result == GCX_SUCCESS) {
+        answer(vector, "%" PRIu32, sm_count_of(&value));
+    }
+    return made_resource(vector, result, in[1], &value);
+}
+
+static gcx_result op_alone(struct vector* vector, char** in) {
+    gcx_lease_info info = GCX_LEASE_INFO_INIT;
+    const gcx_result result = gcx_lease_get_info(lease_of(vector, in[0]), &info);
+    answer(vector, "%" PRIu32, info.exclusive_sm_count);
+    return result;
+}
+
+static gcx_result op_leases(struct vector* vector, char** in) {
+    gcx_live_lease leases[MAX_LIST];
+    uint32_t count = 0;
+    const gcx_result result = gcx_lease_list(atoi(in[0]), leases, MAX_LIST, &count);
+    struct list list = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        add_item(&list, "%" PRIu32 "/%" PRIu32 "/%" PRIu32, leases[i].sm_count,
+                 leases[i].stream_count, leases[i].flags);
+    }
+    answer_list(vector, &list);
+    return result;
 }
 
 static const struct operation kOperations[] = {

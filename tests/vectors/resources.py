@@ -1,7 +1,7 @@
-"""What gcx has to answer of devices and resources, from the header's text and the driver's facts.
+"""The model of devices and resources, written from the header and the driver's facts.
 
-Each method is an operation of README.md: it returns the result, the outputs, and pieces of the
-message. model.py has what is said of contexts.
+Each method is an operation of README.md and returns the result, the outputs, and pieces of the
+message. model.py adds contexts.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ NOT_SUPPORTED = "GCX_ERROR_NOT_SUPPORTED"
 TYPE = "GCX_ERROR_INVALID_RESOURCE_TYPE"
 CONFIGURATION = "GCX_ERROR_INVALID_RESOURCE_CONFIGURATION"
 
-#: What each capability needs, by its number in gcx.h.
+#: The driver version of each capability, by its number in gcx.h.
 CAPABILITIES = (1204, 1205, 1300, 1300, 1301, 1301, 1301, 1304)
 
 
 class Answer(NamedTuple):
-    """What a step answers."""
+    """The answer of a step"""
 
     result: str
     outputs: tuple[object, ...] = ()
@@ -40,19 +40,19 @@ def refused(result: str, *pieces: object) -> Answer:
 
 @dataclass(frozen=True)
 class Sms:
-    """An SM resource. Of a structured group the SMs aren't modelled, only how many."""
+    """An SM resource. The model knows only the count of a structured group, not its SMs."""
 
     device: int
     family: str
     atoms: frozenset[int]
     sm_count: int
     structured: tuple[tuple[structured.Request, ...], tuple[int, ...]] = ((), ())
-    """The requests of a structured split, and the SMs of each of its groups and of what it left"""
+    """The requests of a structured split, and the SM counts of its groups and its remainder"""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """A workqueue configuration, or with a context the workqueue of that."""
+    """A workqueue configuration, or the workqueue of a context"""
 
     device: int
     scope: str = "device_ctx"
@@ -60,8 +60,7 @@ class Queue:
 
 
 class Resources:
-    """The devices of a process and the resources of a vector. version is of the driver: 1304 is
-    CUDA 13.4."""
+    """The devices of a process and the resources of a vector. Version 1304 means CUDA 13.4."""
 
     def __init__(self, gpus: Sequence[str], version: int) -> None:
         self.gpus: list[Gpu] = [gpu(key) for key in gpus]
@@ -108,16 +107,16 @@ class Resources:
         return Answer(OK)
 
     def _whole(self, device: int, family: str) -> Sms:
-        number, _, odd = sizes_of(self.gpus[device], family)
-        return self._set(device, family, frozenset(range(number + (odd != 0))))
+        number, _, remainder = sizes_of(self.gpus[device], family)
+        return self._set(device, family, frozenset(range(number + (remainder != 0))))
 
     def _set(self, device: int, family: str, atoms: frozenset[int]) -> Sms:
-        number, size, odd = sizes_of(self.gpus[device], family)
-        count = sum(odd if atom == number else size for atom in atoms)
+        number, size, remainder = sizes_of(self.gpus[device], family)
+        count = sum(remainder if atom == number else size for atom in atoms)
         return Sms(device, family, atoms, count)
 
     def _set_of(self, like: Sms, atoms: frozenset[int]) -> Sms:
-        """A set of the same atoms that another one is made of."""
+        """Returns a set in the same family or structured split as another one."""
         if like.family != "structured":
             return self._set(like.device, like.family, atoms)
         count = sum(like.structured[1][atom] for atom in atoms)
@@ -132,12 +131,12 @@ class Resources:
         if sms is None:
             return refused(TYPE)
         if sms.family == "structured":
-            raise AssertionError("what structured groups tell of themselves isn't modelled")
-        number, size, odd = sizes_of(self.gpus[sms.device], sms.family)
-        sizes = [odd if atom == number else size for atom in sms.atoms]
-        step = odd if sms.atoms == {number} else size
-        least = min(sizes, default=0)
-        counts = (sms.sm_count, len(sms.atoms), least, step)
+            raise AssertionError("the info of structured groups is not modelled")
+        number, size, remainder = sizes_of(self.gpus[sms.device], sms.family)
+        sizes = [remainder if atom == number else size for atom in sms.atoms]
+        step = remainder if sms.atoms == {number} else size
+        minimum = min(sizes, default=0)
+        counts = (sms.sm_count, len(sms.atoms), minimum, step)
         return Answer(OK, (sms.device, sms.family, *counts, 0, "-"))
 
     def queue(self, name: str) -> Answer:
@@ -182,18 +181,18 @@ class Resources:
         return self._divided(sms, counts, "exact" in words, out)
 
     def _divided(self, sms: Sms, counts: Sequence[int], exact: bool, out: str) -> Answer:
-        number, size, odd = sizes_of(self.gpus[sms.device], sms.family)
-        atoms = sorted(sms.atoms - {number} if odd else sms.atoms)
-        odd_atom = number if odd and number in sms.atoms else None
-        found = planner.plan(counts, len(atoms), size, odd if odd_atom is not None else 0)
+        number, size, remainder = sizes_of(self.gpus[sms.device], sms.family)
+        atoms = sorted(sms.atoms - {number} if remainder else sms.atoms)
+        remainder_atom = number if remainder and number in sms.atoms else None
+        found = planner.plan(
+            counts, len(atoms), size, remainder if remainder_atom is not None else 0
+        )
         if found is None:
-            asked = (
-                (*counts, sms.sm_count) if len(counts) == 1 and counts[0] != planner.REST else ()
-            )
-            return refused(CONFIGURATION, *asked)
+            one_count = len(counts) == 1 and counts[0] != planner.REST
+            return refused(CONFIGURATION, *((*counts, sms.sm_count) if one_count else ()))
         if exact and found.beyond:
             return refused(CONFIGURATION, *(counts if len(counts) == 1 else ()))
-        groups, left = planner.placed(found, atoms, odd_atom)
+        groups, left = planner.placed(found, atoms, remainder_atom)
         sets = [self._set(sms.device, sms.family, frozenset(group)) for group in groups]
         rest = self._set(sms.device, sms.family, frozenset(left))
         for index, group in enumerate(sets):
@@ -254,7 +253,7 @@ class Resources:
         return {number for atom in sms.atoms for number in atoms[atom]}
 
     def _shared(self, a: Sms, b: Sms) -> int | None:
-        """SMs that both hold; None: it isn't known."""
+        """Returns the number of SMs in both sets, or None if unknown."""
         if a.device != b.device:
             return 0
         if a.family == b.family:
@@ -297,8 +296,8 @@ class Resources:
         return Answer(OK, (ids_text(self._ids(sms)),))
 
     def _cluster(self, sms: Sms) -> int:
-        """The recorded sizes, by the rule that they follow: put together from groups of a split a
-        set allows the groups' own, a split's remainder what the GPCs' SMs in it allow."""
+        """Returns the cluster size by the recorded rule: a set of groups allows the size of a
+        group, and the remainder of a split the SMs that it has of one GPC."""
         device = self.gpus[sms.device]
         if not device.has_clusters:
             return 1
@@ -307,35 +306,35 @@ class Resources:
         if sms.family == "max-cluster":
             assert sms.atoms == {0}, "only the first is recorded"
             return 16
-        number, _, odd = sizes_of(device, sms.family)
-        if not self._is_remainder(sms, number, odd):
-            return device.least
+        number, _, remainder = sizes_of(device, sms.family)
+        if not self._is_remainder(sms, number, remainder):
+            return device.min_group
         ids = self._ids(sms)
-        most = max(len(ids.intersection(gpc)) for gpc in device.gpcs)
-        return min(most, 16)
+        largest = max(len(ids.intersection(gpc)) for gpc in device.gpcs)
+        return min(largest, 16)
 
     @staticmethod
-    def _is_remainder(sms: Sms, number: int, odd: int) -> bool:
-        """Whether it is the odd atom and the last of the others: what a direct split leaves."""
+    def _is_remainder(sms: Sms, number: int, remainder: int) -> bool:
+        """Whether the set is the remainder of a direct split: the last atoms"""
         first = number + 1 - len(sms.atoms)
-        return odd != 0 and sms.atoms == frozenset(range(first, number + 1))
+        return remainder != 0 and sms.atoms == frozenset(range(first, number + 1))
 
     def _undescribable(self, sms: Sms) -> bool:
-        """Whether CUDA 13.1's rule on alignments forbids it: the odd atom, which has 2, may not
-        stand with groups of the split, which have 8 from 9.0 on."""
+        """Whether CUDA 13.1 forbids the set by its alignment rule: the remainder atom has alignment
+        2 and groups have 8 from compute capability 9.0 on, so that they can't be combined."""
         if sms.family == "structured" or not self.gpus[sms.device].has_clusters:
             return False
-        number, _, odd = sizes_of(self.gpus[sms.device], sms.family)
+        number, _, remainder = sizes_of(self.gpus[sms.device], sms.family)
         return (
             self.version >= 1301
-            and odd != 0
+            and remainder != 0
             and number in sms.atoms
-            and not self._is_remainder(sms, number, odd)
+            and not self._is_remainder(sms, number, remainder)
         )
 
 
 def ids_text(ids: set[int]) -> str:
-    """Numbers of SMs as the files have them: runs as FIRST-LAST."""
+    """Formats numbers of SMs for the files, with runs as FIRST-LAST."""
     runs: list[list[int]] = []
     for number in sorted(ids):
         if runs and runs[-1][1] == number - 1:

@@ -1,4 +1,4 @@
-/* Runs the vectors of one file through the C API: see README.md beside it. */
+/* Runs the vectors of one file through the C API, see README.md. */
 #include "vectors.h"
 
 #include <stdarg.h>
@@ -21,7 +21,7 @@ void broken(const char* format, ...) {
     differs = 1;
 }
 
-/* The fields of a line, apart by tabs; gives the number of them. */
+/* Splits a line at its tabs and returns the number of fields. */
 static size_t fields_of(char* line, char** fields, size_t capacity) {
     size_t count = 0;
     for (char* rest = line; rest != NULL && count < capacity; count++) {
@@ -48,7 +48,7 @@ static void run_step(struct vector* vector, char* line) {
     const size_t count = fields_of(line, fields, 16);
     const struct operation* operation = find_operation(fields[0]);
     if (operation == NULL || count < 2 + operation->input_count) {
-        broken("%s: no such operation, or too few fields for it", fields[0]);
+        broken("%s: unknown operation or too few fields", fields[0]);
         return;
     }
     char expected[MAX_TEXT] = "";
@@ -65,11 +65,11 @@ static void run_step(struct vector* vector, char* line) {
     } else if (result == GCX_SUCCESS && strcmp(vector->outputs, expected) != 0) {
         broken("%s: expected%s, got%s", fields[0], expected, vector->outputs);
     } else if (result != GCX_SUCCESS && !has_all_pieces(message, expected + (*expected == '\t'))) {
-        broken("%s: the message lacks what is expected of it: %s", fields[0], message);
+        broken("%s: the message lacks an expected piece: %s", fields[0], message);
     }
 }
 
-/* One vector at a time; the objects of the last are given up before the next begins. */
+/* The current vector. Its objects are closed before the next one begins. */
 static struct vector current;
 static unsigned agree_count;
 static unsigned differ_count;
@@ -88,7 +88,7 @@ static void begin_vector(const char* name) {
     differs = 0;
     strcpy(vector_name, name);
     current.cache.struct_size = sizeof(current.cache);
-    /* Before the first vector has opened a driver it can't be asked. */
+    /* Not available before the first vector has opened a driver. */
     if (agree_count + differ_count != 0 && gcx_cache_get_stats(&current.cache) != GCX_SUCCESS) {
         broken("the cache's statistics: %s", gcx_last_error_message());
     }

@@ -1,11 +1,11 @@
-"""The vectors of one machine: what is asked of it. What must come of it says the model."""
+"""The full set of vectors of one machine. The model answers their steps."""
 
 from __future__ import annotations
 
 import random
 from typing import TYPE_CHECKING
 
-from tests.vectors import ahead, leased, newer, objects
+from tests.vectors import lease_scenarios, object_scenarios
 from tests.vectors.gpus import Gpu, gpu, sizes_of
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def write(w: Writer) -> None:
-    """All vectors of a machine."""
+    """Writes all vectors of a machine."""
     opening(w)
     devices(w)
     before_the_map(w)
@@ -24,11 +24,11 @@ def write(w: Writer) -> None:
         sub_splits(w, gpu(key), device)
         sets(w, gpu(key), device)
     misuse(w)
-    newer.write(w)
-    objects.write(w)
-    ahead.write(w)
-    # The last: what leases leave among the kept contexts isn't modelled.
-    leased.write(w)
+    workqueues(w)
+    structured(w)
+    object_scenarios.write(w)
+    # Last, since the model does not know the cached contexts that leases leave.
+    lease_scenarios.write(w)
 
 
 def opening(w: Writer) -> None:
@@ -45,7 +45,7 @@ def opening(w: Writer) -> None:
     w.vector("capabilities")
     for number in range(8):
         w("capability", number)
-    w.vector("a capability that isn't there")
+    w.vector("capability: unknown")
     w("capability", 8)
 
 
@@ -55,13 +55,13 @@ def devices(w: Writer) -> None:
         w("device", device)
         w("priorities", device)
     for device in (-1, len(w.gpus)):
-        w.vector(f"device {device} isn't there")
+        w.vector(f"device {device}: unknown")
         w("device", device)
         w("priorities", device)
         w("resource", device, "sm", "d")
         w("map", device, "fine")
         w("event", device, "-", "e")
-    w.vector("contexts of a device that isn't there")
+    w.vector("contexts of an unknown device")
     w("live", len(w.gpus))
 
 
@@ -99,7 +99,7 @@ def whole_devices(w: Writer) -> None:
         w("sms", "f.rest")
         w("overlap", "d", "f.0")
         w.vector(f"{key} {device}: its atoms")
-        number, size, _odd = sizes_of(found, "coscheduled")
+        number, size, _remainder = sizes_of(found, "coscheduled")
         w("resource", device, "sm", "d")
         w("split", "d", "-", [size] * number, "a")
         for group in range(number):
@@ -123,7 +123,7 @@ def whole_devices(w: Writer) -> None:
             w("split", "d", "max-cluster", "24", "m")
 
 
-#: Edges of what a device has, and requests that pages and logs show.
+#: Limits of a device, and requests in the documentation and the logs
 FIXED = (
     "1",
     "{all}",
@@ -138,15 +138,19 @@ FIXED = (
 
 
 def splits(w: Writer, device: Gpu, number: int) -> None:
-    count, size, odd = sizes_of(device, "coscheduled")
+    count, size, remainder = sizes_of(device, "coscheduled")
     words = {"all": device.sm_count, "all1": device.sm_count + 1, "size": size}
     words["below"] = device.sm_count - 2 * size + 1
     lists = [text.format(**words) for text in FIXED]
-    lists += [f"{count * size},{odd or 1}", f"{odd + 1},{odd + 1}", f"{size}," * count + f"{size}"]
+    lists += [
+        f"{count * size},{remainder or 1}",
+        f"{remainder + 1},{remainder + 1}",
+        f"{size}," * count + f"{size}",
+    ]
     lists += [
         f"{size}," * count + "rest",
         f"{size}," * count + "rest,rest",
-        f"{odd + size},rest",
+        f"{remainder + size},rest",
         f"{size + 1}",
     ]
     if device.sm_count == 132:
@@ -174,7 +178,7 @@ def splits(w: Writer, device: Gpu, number: int) -> None:
 
 
 def _any_list(source: random.Random, sm_count: int) -> str:
-    """Counts of any kind that nearly fit, or just don't."""
+    """Returns random counts that just fit or just don't."""
     groups = source.randint(1, 6)
     left = sm_count
     counts: list[int | str] = []
@@ -200,7 +204,7 @@ def sub_splits(w: Writer, device: Gpu, number: int) -> None:
     half = device.sm_count // 2
     for step in range(6):
         family = ("-", "fine")[step % 2]
-        first = source.randint(1, device.sm_count - device.least - 1)
+        first = source.randint(1, device.sm_count - device.min_group - 1)
         w.vector(f"{device.key}: {first} of {family}, and both parts again")
         w("resource", number, "sm", "d")
         answer = w("split", "d", family, first, "a")
@@ -257,7 +261,7 @@ def sets(w: Writer, device: Gpu, number: int) -> None:
     w("atom", "p.0", 1, "second")
     w("overlap", "second", "d")
     w("overlap", "second", "first")
-    w.vector(f"{device.key}: an atom that isn't there")
+    w.vector(f"{device.key}: an unknown atom")
     w("resource", number, "sm", "d")
     w("atom", "d", len(device.atoms("coscheduled")), "a")
 
@@ -290,17 +294,17 @@ def misuse(w: Writer) -> None:
     for counts in ("0", "8,0", "0,rest"):
         w("split", "d", "-", counts, "p")
         w("split", "d", "fine", counts, "p")
-    w.vector("flags that aren't there")
+    w.vector("unknown flags")
     w("resource", 0, "sm", "d")
     for flags in ("4", "8", "2048", "fine+max-cluster"):
         w("split", "d", flags, "16", "p")
     w("context", "d", 2, "c")
     w("event", 0, 4, "e")
-    w.vector("types and families that aren't there")
+    w.vector("unknown types and families")
     w("resource", 0, "7", "d")
     for family in ("none", "structured", "foreign", "9"):
         w("map", 0, family)
-    w.vector("the resource of nothing")
+    w.vector("the zero resource")
     w("resource", 0, "sm", "d")
     w("info", "zero")
     w("split", "zero", "-", "8", "p")
@@ -313,3 +317,104 @@ def misuse(w: Writer) -> None:
     w("atom", "zero", 0, "a")
     w("context", "zero", "-", "c")
     w("configure", "zero", "device_ctx", 1, "q")
+
+
+def workqueues(w: Writer) -> None:
+    w.vector("a workqueue configuration")
+    w("resource", 0, "workqueue-config", "q")
+    if w.version < 1301:
+        w("resource", 0, "sm", "d")
+        w("context", "d", "-", "c")
+        w("get", "c", "workqueue-config", "r")
+        return
+    w("queue", "q")
+    w("configure", "q", "green_ctx_balanced", 4, "b")
+    w("queue", "b")
+    w("configure", "b", "device_ctx", 0, "k")
+    w("queue", "k")
+    w("same", "q", "k")
+    w("resource", 0, "workqueue-config", "again")
+    w("same", "q", "again")
+    w.vector("contexts with workqueues")
+    w("resource", 0, "sm", "d")
+    w("split", "d", "-", "24,32", "p")
+    w("resource", 0, "workqueue-config", "q")
+    w("resource", 1, "workqueue-config", "other")
+    w("configure", "q", "green_ctx_balanced", 4, "b")
+    w("context", "p.0,b", "-", "c")
+    w("context", "b,p.0", "-", "c2")
+    w("same", "c", "c2")
+    w("context", "p.0", "-", "plain")
+    w("same", "c", "plain")
+    w("get", "c", "workqueue-config", "r")
+    w("same", "r", "b")
+    w("get", "c", "sm", "s")
+    w("same", "s", "p.0")
+    w("context", "b", "-", "x")
+    w("context", "p.1,q,b", "-", "x")
+    w("context", "p.1,other", "-", "x")
+    w.vector("workqueue of a device: only contexts have one")
+    w("resource", 0, "workqueue", "x")
+    w.vector("an unknown scope")
+    w("resource", 0, "workqueue-config", "q")
+    w("configure", "q", 7, 1, "x")
+    w.vector("no SM resource")
+    w("resource", 0, "workqueue-config", "q")
+    w("resource", 0, "sm", "d")
+    w("split", "q", "-", "8", "x")
+    w("union", "q", "d", "x")
+    w("overlap", "d", "q")
+    w("sms", "q")
+    w("cluster", "q")
+    w("atom", "q", 0, "x")
+    w("configure", "d", "device_ctx", 1, "x")
+
+
+#: Requests for the rules of cuda.h, on devices with and without clusters
+STRUCTURED = (
+    *("16/8", "rest/8", "rest/16", "rest/4", "rest/2", "24/8,rest/2/0/1"),
+    *("8/8,16/8,24/8", "48/16,rest/16", "0/8"),
+    *("32/8/16", "10/2", "12/8", "12/8/0/1", "11/2", "16/64", "9/3", "rest/32"),
+    *("134/2", "144/8"),
+)
+IN_DOMAINS = (
+    *("8/8/0/2/0", "16/8/0/2/1", "rest/8/0/2/0", "rest/2/0/2/1", "16/8/0/2/4294967295"),
+    *("80/8/0/2/0", "16/8/0/6/0", "72/2/0/2/0,72/2/0/2/1"),
+)
+
+
+def whole(requests: str) -> str:
+    """Adds the missing fields to requests."""
+    items = [item + "/0" * (4 - item.count("/")) for item in requests.split(",")]
+    return ",".join(items)
+
+
+def structured(w: Writer) -> None:
+    for device in (0, w.gpus.index("a100"), w.gpus.index("b200")):
+        for text in STRUCTURED:
+            w.vector(f"{w.gpus[device]}: structured, {text}")
+            w("resource", device, "sm", "d")
+            w("split", "d", "-", whole(text), "p")
+    for text in IN_DOMAINS:
+        w.vector(f"b200: in locality domains, {text}")
+        w("resource", w.gpus.index("b200"), "sm", "d")
+        w("split", "d", "-", whole(text), "p")
+    if w.version < 1301:
+        return
+    w.vector("structured groups can't be changed")
+    w("resource", 0, "sm", "d")
+    w("split", "d", "-", whole("24/8,16/8"), "p")
+    w("split", "d", "-", whole("24/8,16/8"), "q")
+    w("same", "p.0", "q.0")
+    w("overlap", "p.0", "q.0")
+    w("overlap", "p.0", "q.1")
+    w("split", "p.0", "-", "8", "x")
+    w("split", "d", "-", "24", "o")
+    w("overlap", "p.0", "o.0")
+    w("sms", "p.0")
+    w("union", "p.0", "d", "x")
+    w("context", "p.0,d", "-", "x")
+    w("context", "p.0", "-", "c")
+    w("stream", "c", 0, "s")
+    w("context", "q.0", "-", "again")
+    w("same", "c", "again")

@@ -1,8 +1,8 @@
-"""Structured splits: what cuda.h of CUDA 13.5 says of cuDevSmResourceSplit, and nobody measured.
+"""Structured splits, by the text of cuda.h of CUDA 13.5 about cuDevSmResourceSplit; not measured.
 
-Which SMs a group gets is the driver's choice, so that only numbers are modelled, and only of such
-requests whose numbers don't depend on that choice: of one size of coscheduled SMs, and what is left
-of all as a last group with backfill.
+The driver chooses the SMs of a group. So the model has only counts, and only for requests whose
+counts don't depend on that choice: of one coscheduled size, with a last group with backfill that
+takes all other SMs.
 """
 
 from __future__ import annotations
@@ -34,41 +34,41 @@ class Request(NamedTuple):
 
 
 def needs(requests: Sequence[Request]) -> int:
-    """The driver version that has what is asked for."""
+    """Returns the driver version that supports the requests."""
     in_domains = any(request.flags & (DOMAIN_ID | SUPPLEMENTAL) for request in requests)
     return 1304 if in_domains else 1301
 
 
 def breaks_a_rule(device: Gpu, requests: Sequence[Request]) -> bool:
     """Whether a group is malformed, which docs/simulated-driver.md assumes to be INVALID_VALUE: an
-    odd or too large coscheduled count, a flag that isn't there."""
-    most = 32 if device.has_clusters else 2
+    odd or too large coscheduled count, or an unknown flag."""
+    maximum = 32 if device.has_clusters else 2
     return any(
-        request.coscheduled % 2 or request.coscheduled > most or request.flags > 7
+        request.coscheduled % 2 or request.coscheduled > maximum or request.flags > 7
         for request in requests
     )
 
 
 def counts(device: Gpu, requests: Sequence[Request]) -> list[int] | None:
-    """The SMs of each group, or None if they can't be had: too many, or no multiple of 2 and of the
-    coscheduled count."""
+    """Returns the SMs of each group, or None if a count is too large or not a multiple of 2 and of
+    the coscheduled count."""
     default = 8 if device.has_clusters else 2
-    used: dict[int, int] = {}  # by locality domain; -1: of all
+    used: dict[int, int] = {}  # by locality domain; -1: all
     given: list[int] = []
     for request in requests:
         size = request.coscheduled or default
         domain = request.domain if request.flags & DOMAIN_ID else -1
         gpcs = list(device.gpcs)
-        most = device.sm_count
+        maximum = device.sm_count
         if domain not in (-1, ANY_DOMAIN):
-            # Two dies have half the GPCs each. Without the supplemental flag a domain has no more
-            # than it is sure to have.
+            # Each of two dies has half of the GPCs. Without the supplemental flag a domain has only
+            # its guaranteed SMs.
             half = len(gpcs) // device.domain_count
             gpcs = gpcs[domain * half : (domain + 1) * half]
-            most = device.domain_sm_count
+            maximum = device.domain_sm_count
         room = device.sm_count
         if not request.flags & BACKFILL:
-            room = min(sum(len(gpc) // size for gpc in gpcs) * size, most // size * size)
+            room = min(sum(len(gpc) // size for gpc in gpcs) * size, maximum // size * size)
         room -= used.get(domain, 0)
         count = room if request.sm_count == REST else request.sm_count
         whole = count % 2 == 0 and (count % size == 0 or request.flags & BACKFILL)

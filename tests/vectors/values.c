@@ -1,4 +1,4 @@
-/* Words, numbers and objects of the vectors, in C. */
+/* Words, numbers, outputs and objects of the vectors. */
 #include "vectors.h"
 
 #include <inttypes.h>
@@ -18,27 +18,36 @@ void answer(struct vector* vector, const char* format, ...) {
     va_end(arguments);
 }
 
-void answer_list(struct vector* vector, const char* items) {
-    answer(vector, "%s", items[0] == '\0' ? "-" : items);
+void add_item(struct list* list, const char* format, ...) {
+    if (list->length != 0) {
+        list->text[list->length++] = ',';
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    list->length += (size_t)vsnprintf(list->text + list->length, sizeof(list->text) - list->length,
+                                      format, arguments);
+    va_end(arguments);
 }
 
-/* Numbers of SMs, ascending, runs as FIRST-LAST. */
+void answer_list(struct vector* vector, const struct list* list) {
+    answer(vector, "%s", list->length == 0 ? "-" : list->text);
+}
+
+/* Answers ascending numbers of SMs, runs as FIRST-LAST. */
 void answer_ids(struct vector* vector, const uint32_t* ids, uint32_t count) {
-    char text[MAX_TEXT] = "";
-    size_t length = 0;
+    struct list list = {0};
     for (uint32_t first = 0, next = 0; first < count; first = next) {
         next = first + 1;
         while (next < count && ids[next] == ids[next - 1] + 1) {
             next++;
         }
-        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%" PRIu32,
-                                   first == 0 ? "" : ",", ids[first]);
         if (next - first > 1) {
-            length +=
-                (size_t)snprintf(text + length, sizeof(text) - length, "-%" PRIu32, ids[next - 1]);
+            add_item(&list, "%" PRIu32 "-%" PRIu32, ids[first], ids[next - 1]);
+        } else {
+            add_item(&list, "%" PRIu32, ids[first]);
         }
     }
-    answer_list(vector, text);
+    answer_list(vector, &list);
 }
 
 const struct word kTypes[] = {{"sm", GCX_RESOURCE_SM},
@@ -55,7 +64,7 @@ const struct word kFamilies[] = {{"none", GCX_SM_FAMILY_NONE},
 const struct word kScopes[] = {{"device_ctx", GCX_WORKQUEUE_SCOPE_DEVICE_CTX},
                                {"green_ctx_balanced", GCX_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED},
                                {NULL, 0}};
-/* Flags: of a split, a context, an event, a lease and its change. */
+/* Flags of splits, contexts, events, leases and their changes. */
 static const struct word kFlags[] = {{"fine", GCX_SPLIT_IGNORE_SM_COSCHEDULING},
                                      {"max-cluster", GCX_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE},
                                      {"exact", GCX_SPLIT_EXACT},
@@ -72,7 +81,7 @@ uint32_t number_of(const char* text) {
     char* end;
     const unsigned long long number = strtoull(text, &end, 10);
     if (*end != '\0' || end == text) {
-        broken("%s is no number", text);
+        broken("%s is not a number", text);
     }
     return (uint32_t)number;
 }
@@ -107,7 +116,6 @@ uint32_t flags_of(char* text) {
     return flags;
 }
 
-/* The items of a list, which are separated in place; gives the number of them. */
 uint32_t items_of(char* text, char** items) {
     uint32_t count = 0;
     if (strcmp(text, "-") != 0) {
@@ -141,14 +149,14 @@ uint32_t requests_of(char* text, gcx_sm_request* requests) {
 /* ---- Objects ---- */
 
 struct object* object_of(struct vector* vector, const char* name) {
-    static struct object nothing; /* "zero", and what the data don't know */
+    static struct object nothing; /* "zero" and unknown names */
     for (size_t i = 0; i < vector->object_count; i++) {
         if (strcmp(vector->objects[i].name, name) == 0) {
             return &vector->objects[i];
         }
     }
     if (strcmp(name, "zero") != 0) {
-        broken("there is no %s", name);
+        broken("%s is unknown", name);
     }
     memset(&nothing, 0, sizeof(nothing));
     return &nothing;
@@ -176,7 +184,7 @@ gcx_result made(struct vector* vector, gcx_result result, const char* name, enum
         object->lease = value->lease;
     } else if (value->resource.opaque[0] != 0 || value->context != NULL || value->stream != NULL ||
                value->event != NULL || value->lease != NULL) {
-        broken("%s was written though the call failed", name);
+        broken("a failed call wrote %s", name);
     }
     return result;
 }
@@ -212,13 +220,13 @@ gcx_result close_object(struct object* object) {
 void close_all(struct vector* vector) {
     for (; vector->pushed != 0; vector->pushed--) {
         if (gcx_context_pop(NULL) != GCX_SUCCESS) {
-            broken("a context that was pushed is left, and: %s", gcx_last_error_message());
+            broken("a pushed context can't be popped: %s", gcx_last_error_message());
         }
     }
     while (vector->object_count != 0) {
         struct object* object = &vector->objects[--vector->object_count];
         if (!object->closed && close_object(object) != GCX_SUCCESS) {
-            broken("%s can't be given up: %s", object->name, gcx_last_error_message());
+            broken("%s can't be closed: %s", object->name, gcx_last_error_message());
         }
     }
     uint32_t alive = 0;

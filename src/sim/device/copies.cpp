@@ -1,6 +1,6 @@
 // Copies and fills.
 #include "sim/device/device.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/work/work.hpp"
 
 #include <algorithm>
@@ -9,31 +9,31 @@
 namespace gcx::sim {
 namespace {
 
-// Assumed: what the links and the memory of a data-centre GPU carry.
+// Assumed: the bandwidth of the links and the memory of a data-centre GPU.
 constexpr uint64_t kHostBytesPerUs = 50'000;
 constexpr uint64_t kDeviceBytesPerUs = 2'000'000;
-constexpr uint64_t kLeastNs = 1'000;
+constexpr uint64_t kMinNs = 1'000;
 
-struct Place {
+struct Operand {
     uint64_t address = 0;
-    bool on_device = false; // must be known memory; else any host pointer will do
+    bool on_device = false; // must be device memory; otherwise any host pointer is valid
 };
 
-// Null: no such memory.
-std::byte* resolve(Machine& machine, const Place& place, std::size_t bytes) {
-    if (std::byte* const data = device_bytes(machine, place.address, bytes); data != nullptr)
+// Returns null if there is no such memory.
+std::byte* resolve(Machine& machine, const Operand& operand, std::size_t bytes) {
+    if (std::byte* const data = device_bytes(machine, operand.address, bytes); data != nullptr)
         return data;
     const bool known_otherwise =
-        place.on_device || find_allocation(machine, place.address) != nullptr;
-    return known_otherwise ? nullptr : to_pointer<std::byte*>(place.address);
+        operand.on_device || find_allocation(machine, operand.address) != nullptr;
+    return known_otherwise ? nullptr : to_pointer<std::byte*>(operand.address);
 }
 
 uint64_t duration(bool host, std::size_t bytes) {
-    return kLeastNs + bytes * 1000 / (host ? kHostBytesPerUs : kDeviceBytesPerUs);
+    return kMinNs + bytes * 1000 / (host ? kHostBytesPerUs : kDeviceBytesPerUs);
 }
 
-// The copy itself. Asks anew at each run, since a graph may run when the memory is gone.
-std::function<void(Machine&)> copy_effect(Place to, Place from, std::size_t bytes) {
+// Performs the copy. Looks the memory up each time, since a graph can run after it was freed.
+std::function<void(Machine&)> copy_effect(Operand to, Operand from, std::size_t bytes) {
     return [=](Machine& machine) {
         std::byte* const target = resolve(machine, to, bytes);
         const std::byte* const source = resolve(machine, from, bytes);
@@ -42,8 +42,8 @@ std::function<void(Machine&)> copy_effect(Place to, Place from, std::size_t byte
     };
 }
 
-// What cuGraphMemcpyNodeGetParams tells.
-std::string copy_parameters(Place to, Place from, std::size_t bytes) {
+// Returns the parameters for cuGraphMemcpyNodeGetParams.
+std::string copy_parameters(Operand to, Operand from, std::size_t bytes) {
     CUDA_MEMCPY3D p{};
     p.srcMemoryType = from.on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
     p.srcDevice = from.address;
@@ -55,7 +55,7 @@ std::string copy_parameters(Place to, Place from, std::size_t bytes) {
     return to_bytes(p);
 }
 
-Work copy_work(Machine& machine, const Place& to, const Place& from, std::size_t bytes) {
+Work copy_work(Machine& machine, const Operand& to, const Operand& from, std::size_t bytes) {
     require(resolve(machine, to, bytes) != nullptr && resolve(machine, from, bytes) != nullptr);
     Work work;
     work.kind = Work::Kind::Memcpy;
@@ -65,7 +65,7 @@ Work copy_work(Machine& machine, const Place& to, const Place& from, std::size_t
     return work;
 }
 
-// To which stream, and whether the call waits for it.
+// The stream of a call, and whether the call waits for the stream.
 struct Order {
     CUstream stream = nullptr;
     bool wait = true;
@@ -81,7 +81,7 @@ void submit(Machine& machine, Stream& stream, Work work, const Order& order) {
         wait_until(machine, stream.busy_until);
 }
 
-void copy(Machine& machine, const Place& to, const Place& from, std::size_t bytes,
+void copy(Machine& machine, const Operand& to, const Operand& from, std::size_t bytes,
           const Order& order = {}) {
     Stream& stream = stream_of(machine, order.stream);
     if (bytes == 0)
@@ -116,7 +116,7 @@ Work fill_work(Machine& machine, const Fill& fill) {
         for (std::size_t y = 0; data != nullptr && y < fill.height; y++) {
             std::byte* const begin = data + y * fill.pitch;
             std::memcpy(begin, &fill.value, fill.element);
-            // What is filled is copied behind itself, twice as much each time.
+            // Doubles the filled part by copying it behind itself.
             for (std::size_t done = fill.element; done < row; done *= 2)
                 std::memcpy(begin + done, begin, std::min(done, row - done));
         }
@@ -130,22 +130,22 @@ void fill(Machine& machine, const Fill& fill, const Order& order = {}) {
         submit(machine, stream, fill_work(machine, fill), order);
 }
 
-// The elements lie without gaps.
+// Fills contiguous elements.
 Fill row(CUdeviceptr to, uint32_t value, std::size_t element, std::size_t count) {
     return {to, count, count, 1, value, element};
 }
 
-Place on_device(CUdeviceptr address) {
+Operand on_device(CUdeviceptr address) {
     return {address, true};
 }
-Place on_host(const void* pointer) {
+Operand on_host(const void* pointer) {
     return {to_handle(pointer), false};
 }
-Place anywhere(CUdeviceptr address) {
+Operand anywhere(CUdeviceptr address) {
     return {address, false};
 }
 
-Place place_of(CUmemorytype type, const void* host, CUdeviceptr device) {
+Operand operand_of(CUmemorytype type, const void* host, CUdeviceptr device) {
     require(type != CU_MEMORYTYPE_ARRAY, CUDA_ERROR_NOT_SUPPORTED); // arrays are not simulated
     if (type == CU_MEMORYTYPE_HOST)
         return on_host(host);
@@ -154,8 +154,8 @@ Place place_of(CUmemorytype type, const void* host, CUdeviceptr device) {
 
 void copy_2d(Machine& machine, const CUDA_MEMCPY2D* parameters, const Order& order = {}) {
     const CUDA_MEMCPY2D& p = known(parameters);
-    Place to = place_of(p.dstMemoryType, p.dstHost, p.dstDevice);
-    Place from = place_of(p.srcMemoryType, p.srcHost, p.srcDevice);
+    Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
+    Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
     require((p.srcPitch == 0 || p.srcPitch >= p.WidthInBytes) &&
             (p.dstPitch == 0 || p.dstPitch >= p.WidthInBytes));
     from.address += p.srcY * p.srcPitch + p.srcXInBytes;
@@ -176,9 +176,9 @@ Work memset_work(Machine& machine, const CUDA_MEMSET_NODE_PARAMS& p) {
 }
 
 Work memcpy_work(Machine& machine, const CUDA_MEMCPY3D& p) {
-    Place to = place_of(p.dstMemoryType, p.dstHost, p.dstDevice);
-    Place from = place_of(p.srcMemoryType, p.srcHost, p.srcDevice);
-    // Of copies in graphs, only rows are simulated.
+    Operand to = operand_of(p.dstMemoryType, p.dstHost, p.dstDevice);
+    Operand from = operand_of(p.srcMemoryType, p.srcHost, p.srcDevice);
+    // Graph nodes copy only rows in the simulation.
     require(p.Height <= 1 && p.Depth <= 1, CUDA_ERROR_NOT_SUPPORTED);
     to.address += p.dstXInBytes;
     from.address += p.srcXInBytes;

@@ -1,18 +1,105 @@
-// Initialisation, and what a device tells of itself.
+// cuInit, CUDA_VISIBLE_DEVICES, and the attributes of devices.
 #include "sim/device/device.hpp"
-#include "sim/device/visible_devices.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace gcx::sim {
+
+// CUDA_VISIBLE_DEVICES follows the CUDA Programming Guide, "CUDA Environment Variables". For a
+// device that is listed twice, and for text behind the digits of a number, the guide says nothing:
+// this follows PyTorch's implementation (torch/cuda/__init__.py).
+
 namespace {
 
-// Attributes that no profile need give, with the values of the compute capabilities simulated here
-// (CUDA C++ Programming Guide, tables of features and of technical specifications).
+constexpr std::string_view kUuidPrefix = "GPU-";
+
+// The same GPU at the same index of the same machine has the same UUID in each run.
+CUuuid device_uuid(const Device& device) {
+    // FNV-1a. As on real GPUs, the first bytes differ, so that a few digits identify a device.
+    uint32_t hash = 0x811c9dc5 ^ device.index;
+    for (const char c : device.profile.name)
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193;
+    CUuuid uuid{};
+    std::memcpy(uuid.bytes, &hash, sizeof hash);
+    std::memcpy(uuid.bytes + sizeof hash, "SIMULATED", 9);
+    uuid.bytes[15] = static_cast<char>(device.index);
+    return uuid;
+}
+
+std::string uuid_text(const Device& device) {
+    std::string text(kUuidPrefix);
+    const CUuuid uuid = device_uuid(device);
+    for (std::size_t i = 0; i < sizeof uuid.bytes; i++) {
+        char digits[4];
+        std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
+        text += i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+        text += digits;
+    }
+    return text;
+}
+
+// Accepts "GPU-" and enough digits to identify one device.
+std::optional<unsigned> by_uuid(const Machine& machine, std::string_view name) {
+    std::optional<unsigned> found;
+    for (const auto& device : machine.devices) {
+        if (!uuid_text(*device).starts_with(name))
+            continue;
+        if (found)
+            return std::nullopt;
+        found = device->index;
+    }
+    return found;
+}
+
+std::optional<unsigned> by_number(const Machine& machine, std::string_view text) {
+    unsigned index = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), index);
+    return code == std::errc() && index < machine.devices.size() ? std::optional(index)
+                                                                 : std::nullopt;
+}
+
+// No simulated GPU has MIG instances, so that MIG- names no device.
+std::optional<unsigned> find_device(const Machine& machine, std::string_view name) {
+    name.remove_prefix(std::min(name.find_first_not_of(" \t"), name.size()));
+    name = name.substr(0, name.find_last_not_of(" \t") + 1);
+    return name.starts_with(kUuidPrefix) ? by_uuid(machine, name) : by_number(machine, name);
+}
+
+// Returns the indices of the devices that text, the value of the variable, makes visible, in its
+// order. If text is null, all devices are visible.
+std::vector<unsigned> visible_indices(const Machine& machine, const char* text) {
+    std::vector<unsigned> visible;
+    if (text == nullptr) {
+        for (const auto& device : machine.devices)
+            visible.push_back(device->index);
+        return visible;
+    }
+    std::string_view rest(text);
+    while (true) {
+        const auto comma = std::min(rest.find(','), rest.size());
+        const std::optional<unsigned> device = find_device(machine, rest.substr(0, comma));
+        // An entry that names no device hides all entries behind it.
+        if (!device)
+            return visible;
+        if (std::find(visible.begin(), visible.end(), *device) != visible.end())
+            return {};
+        visible.push_back(*device);
+        if (comma == rest.size())
+            return visible;
+        rest.remove_prefix(comma + 1);
+    }
+}
+
+// Attributes with one value for all simulated compute capabilities (CUDA C++ Programming Guide,
+// tables of features and of technical specifications).
 struct FixedAttribute {
     int attribute;
     int value;
@@ -59,7 +146,7 @@ constexpr FixedAttribute kFixedAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
 };
 
-// Attributes that are numbers of the profile.
+// Attributes whose values the profile has.
 struct ProfileAttribute {
     int attribute;
     const char* field;
@@ -93,7 +180,7 @@ int get_attribute(const Machine& machine, const Device& device, int attribute) {
             return static_cast<int>(profile.number(row.field));
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-        // Recorded: of the whole device, whatever green context is current.
+        // Recorded: the count of the whole device, even if a green context is current.
         return static_cast<int>(profile.sm_count);
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
         return profile.major;
@@ -116,14 +203,14 @@ int get_attribute(const Machine& machine, const Device& device, int attribute) {
         require(machine.has(kHasLocalityDomains));
         return static_cast<int>(profile.locality_domain_sm_count);
     default:
-        // Textures, surfaces, fabric and the like: there are none.
+        // Textures, surfaces, fabric and the like do not exist.
         require(attribute > 0 && attribute < 200);
         return 0;
     }
 }
 
-// Leaves those devices that CUDA_VISIBLE_DEVICES names, numbered anew. Without any, the machine
-// stays as it is.
+// Hides the devices that CUDA_VISIBLE_DEVICES does not name and renumbers the others. Returns false
+// and changes nothing if it names none.
 bool hide_devices(Machine& machine) {
     const auto indices = visible_indices(machine, std::getenv("CUDA_VISIBLE_DEVICES"));
     if (indices.empty())
@@ -137,7 +224,7 @@ bool hide_devices(Machine& machine) {
     return true;
 }
 
-// The bus of "0000:18:00.0" or "18:00.0".
+// Reads the bus of "0000:18:00.0" or "18:00.0".
 unsigned read_pci_bus(const char* text) {
     const char* const colon = std::strchr(text, ':');
     const bool has_domain = colon != nullptr && std::strchr(colon + 1, ':') != nullptr;
@@ -146,8 +233,8 @@ unsigned read_pci_bus(const char* text) {
     return bus;
 }
 
-// CUDA's documentation has 8, and 1 to 32. Assumed: that other values count as none, and that the
-// variable is read here and not with the first context.
+// CUDA's documentation names the default 8 and the range 1 to 32. Assumed: other values mean the
+// default, and cuInit reads the variable rather than the first context.
 unsigned connections_of_environment() {
     const char* const text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     const unsigned long value = text == nullptr ? 0 : std::strtoul(text, nullptr, 10);
@@ -251,15 +338,6 @@ GCX_SIM_API(cuDeviceGetByPCIBusId, CUdevice* out, const char* text) {
 
 GCX_SIM_API(cuDeviceCanAccessPeer, int* out, CUdevice ordinal, CUdevice peer) {
     GCX_SIM_BODY(give(out, &device_of(machine, ordinal) != &device_of(machine, peer) ? 1 : 0));
-}
-
-GCX_SIM_API(cuDeviceGetP2PAttribute, int* out, CUdevice_P2PAttribute attribute, CUdevice ordinal,
-            CUdevice peer) {
-    GCX_SIM_BODY({
-        require(&device_of(machine, ordinal) != &device_of(machine, peer),
-                CUDA_ERROR_INVALID_DEVICE);
-        give(out, attribute == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : 1);
-    });
 }
 
 } // namespace gcx::sim

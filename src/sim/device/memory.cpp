@@ -1,21 +1,24 @@
-// Allocation. Device memory is host memory under addresses of its own, which no program has mapped.
+// Device and host memory: allocations, pools, and queries about pointers. Device memory is host
+// memory at addresses that the program has not mapped.
 #include "sim/device/device.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/graph/capture.hpp"
 #include "sim/work/work.hpp"
 
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace gcx::sim {
+
 namespace {
 
 constexpr uint64_t kFirstAddress = 0x7'0000'0000;
 constexpr std::size_t kAlignment = 512;
 
 uint64_t take_addresses(std::size_t bytes) {
-    static uint64_t next = kFirstAddress; // never reused: a stale pointer is known as such
+    static uint64_t next = kFirstAddress; // never reused, so that stale pointers are recognized
     const uint64_t address = next;
     next += (bytes + kAlignment) / kAlignment * kAlignment;
     return address;
@@ -33,12 +36,10 @@ Allocation& allocate_current(Machine& machine, std::size_t bytes, MemoryKind kin
 
 void allocate_host(Machine& machine, void** out, std::size_t bytes, unsigned flags) {
     require(out != nullptr && flags <= 7);
-    Allocation& allocation = allocate_current(machine, bytes, MemoryKind::Host);
-    allocation.flags = flags;
-    *out = allocation.data;
+    *out = allocate_current(machine, bytes, MemoryKind::Host).data;
 }
 
-void register_host(Machine& machine, void* pointer, std::size_t bytes, unsigned flags) {
+void register_host(Machine& machine, void* pointer, std::size_t bytes) {
     Context& context = current_context(machine);
     require(pointer != nullptr && bytes != 0);
     require(find_allocation(machine, to_handle(pointer)) == nullptr,
@@ -50,7 +51,6 @@ void register_host(Machine& machine, void* pointer, std::size_t bytes, unsigned 
     allocation.kind = MemoryKind::Registered;
     allocation.device = context.device;
     allocation.context = &context.owner();
-    allocation.flags = flags;
     allocation.id = machine.next_allocation++;
     machine.allocations[allocation.address] = allocation;
 }
@@ -191,8 +191,8 @@ GCX_SIM_API(cuMemFreeHost, void* pointer) {
     GCX_SIM_BODY(free_memory(machine, to_handle(pointer), true));
 }
 
-GCX_SIM_API(cuMemHostRegister_v2, void* pointer, std::size_t bytes, unsigned flags) {
-    GCX_SIM_BODY(register_host(machine, pointer, bytes, flags));
+GCX_SIM_API(cuMemHostRegister_v2, void* pointer, std::size_t bytes, unsigned) {
+    GCX_SIM_BODY(register_host(machine, pointer, bytes));
 }
 
 GCX_SIM_API(cuMemHostUnregister, void* pointer) {
@@ -201,6 +201,247 @@ GCX_SIM_API(cuMemHostUnregister, void* pointer) {
         require(found != machine.allocations.end() && found->second.kind == MemoryKind::Registered,
                 CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
         drop_allocation(machine, found);
+    });
+}
+
+// Pools and stream-ordered allocation.
+
+namespace {
+
+Pool& pool_of(Machine& machine, CUmemoryPool handle) {
+    return known(find(machine.pools, handle));
+}
+
+Pool& create_pool(Machine& machine, Device& device) {
+    Pool& pool = create(machine.pools);
+    pool.device = &device;
+    return pool;
+}
+
+Pool& default_pool(Machine& machine, Device& device) {
+    if (device.default_pool == 0)
+        device.default_pool = create_pool(machine, device).handle;
+    return *machine.pools[device.default_pool];
+}
+
+void give_default_pool(Machine& machine, CUmemoryPool* out, CUdevice ordinal) {
+    Device& device = device_of(machine, ordinal);
+    require(out != nullptr);
+    give(out, default_pool(machine, device).handle);
+}
+
+// In a capture, an allocation becomes a node, and the graph owns the memory.
+void capture_allocation(Machine& machine, Stream& stream, const Pool& pool, std::size_t bytes,
+                        CUdeviceptr* out) {
+    CUDA_MEM_ALLOC_NODE_PARAMS p{};
+    p.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    p.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    p.poolProps.location.id = pool.device->ordinal;
+    p.bytesize = bytes;
+    p.dptr = allocate(machine, *pool.device, *stream.context, bytes, MemoryKind::Device).address;
+    Work work;
+    work.kind = Work::Kind::MemoryAlloc;
+    work.owned_address = p.dptr;
+    work.parameters = to_bytes(p);
+    *out = p.dptr;
+    submit(machine, stream, std::move(work));
+}
+
+void allocate_async(Machine& machine, CUdeviceptr* out, std::size_t bytes, CUstream handle,
+                    CUmemoryPool pool_handle) {
+    Stream& stream = stream_of(machine, handle);
+    require(out != nullptr && bytes != 0);
+    Pool& pool = pool_handle == nullptr ? default_pool(machine, *stream.context->device)
+                                        : pool_of(machine, pool_handle);
+    if (stream.capture != nullptr)
+        return capture_allocation(machine, stream, pool, bytes, out);
+    Allocation& allocation =
+        allocate(machine, *pool.device, *stream.context, bytes, MemoryKind::Device);
+    allocation.pool = pool.handle;
+    pool.used += bytes;
+    pool.used_high = std::max(pool.used_high, pool.used);
+    *out = allocation.address;
+}
+
+// Returns true, so that callers can return the result of a write.
+template <class Value>
+bool write(void* out, Value value) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): copies the pointer if Value is one
+    std::memcpy(out, &value, sizeof value);
+    return true;
+}
+
+uint64_t attribute_or(const Pool& pool, int attribute, uint64_t otherwise) {
+    const auto found = pool.attributes.find(attribute);
+    return found == pool.attributes.end() ? otherwise : found->second;
+}
+
+bool write_pool_attribute(const Pool& pool, CUmemPool_attribute attribute, void* out) {
+    require(out != nullptr);
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+        return write(out, static_cast<int>(attribute_or(pool, attribute, 1)));
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        return write(out, attribute_or(pool, attribute, 0));
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        return write(out, pool.used);
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        return write(out, pool.used_high);
+    default:
+        refuse(CUDA_ERROR_INVALID_VALUE);
+    }
+}
+
+void set_attribute(Pool& pool, CUmemPool_attribute attribute, const void* value) {
+    require(value != nullptr);
+    if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
+        std::memcpy(&pool.attributes[attribute], value, sizeof(uint64_t));
+    } else {
+        int number = 0;
+        std::memcpy(&number, value, sizeof number);
+        pool.attributes[attribute] = static_cast<uint64_t>(number);
+    }
+}
+
+} // namespace
+
+GCX_SIM_STREAM_API(cuMemAllocAsync, _ptsz, (CUdeviceptr * out, std::size_t bytes, CUstream stream),
+                   (out, bytes, stream)) {
+    GCX_SIM_BODY(allocate_async(machine, out, bytes, stream, nullptr));
+}
+
+GCX_SIM_STREAM_API(cuMemAllocFromPoolAsync, _ptsz,
+                   (CUdeviceptr * out, std::size_t bytes, CUmemoryPool pool, CUstream stream),
+                   (out, bytes, pool, stream)) {
+    GCX_SIM_BODY({
+        require(pool != nullptr);
+        allocate_async(machine, out, bytes, stream, pool);
+    });
+}
+
+GCX_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream handle),
+                   (address, handle)) {
+    GCX_SIM_BODY({
+        Stream& stream = stream_of(machine, handle);
+        if (stream.capture == nullptr) {
+            free_memory(machine, address, false);
+        } else {
+            Work work;
+            work.kind = Work::Kind::MemoryFree;
+            work.parameters = to_bytes(address);
+            submit(machine, stream, std::move(work));
+        }
+    });
+}
+
+GCX_SIM_API(cuDeviceGetDefaultMemPool, CUmemoryPool* out, CUdevice ordinal) {
+    GCX_SIM_BODY(give_default_pool(machine, out, ordinal));
+}
+
+// No simulated function changes a device's pool.
+GCX_SIM_API(cuDeviceGetMemPool, CUmemoryPool* out, CUdevice ordinal) {
+    GCX_SIM_BODY(give_default_pool(machine, out, ordinal));
+}
+
+GCX_SIM_API(cuMemPoolCreate, CUmemoryPool* out, const CUmemPoolProps* properties) {
+    GCX_SIM_BODY({
+        require(out != nullptr && properties != nullptr);
+        Device& device = known(machine.device(properties->location.id));
+        require(properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE);
+        give(out, create_pool(machine, device).handle);
+    });
+}
+
+GCX_SIM_API(cuMemPoolDestroy, CUmemoryPool handle) {
+    GCX_SIM_BODY({
+        const Pool& pool = pool_of(machine, handle);
+        require(pool.device->default_pool != pool.handle);
+        machine.pools.erase(pool.handle);
+    });
+}
+
+GCX_SIM_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute attribute, void* out) {
+    GCX_SIM_BODY(write_pool_attribute(pool_of(machine, handle), attribute, out));
+}
+
+GCX_SIM_API(cuMemPoolSetAttribute, CUmemoryPool handle, CUmemPool_attribute attribute,
+            void* value) {
+    GCX_SIM_BODY(set_attribute(pool_of(machine, handle), attribute, value));
+}
+
+GCX_SIM_API(cuMemPoolSetAccess, CUmemoryPool handle, const CUmemAccessDesc*, std::size_t) {
+    GCX_SIM_BODY(pool_of(machine, handle));
+}
+
+// Pointers.
+
+namespace {
+
+// Returns false if the memory is unknown or has no such attribute.
+bool write_attribute(Machine& machine, void* out, CUpointer_attribute attribute,
+                     CUdeviceptr address) {
+    const Allocation* const found = find_allocation(machine, address);
+    if (found == nullptr)
+        return false;
+    const bool host = found->kind == MemoryKind::Host || found->kind == MemoryKind::Registered;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        return write(out,
+                     to_pointer<CUcontext>(found->context == nullptr ? 0 : found->context->handle));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        return write(out, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        return write(out, address);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        return (host || found->kind == MemoryKind::Managed) && write(out, address);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        return write(out, 0);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        return write(out, found->id);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        return write(out, static_cast<int>(found->kind == MemoryKind::Managed));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        return write(out, found->device->ordinal);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        return write(out, found->address);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        return write(out, found->bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+        return write(out, 1);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        return write(out, found->pool);
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+GCX_SIM_API(cuPointerGetAttribute, void* out, CUpointer_attribute attribute, CUdeviceptr address) {
+    GCX_SIM_BODY(require(out != nullptr && write_attribute(machine, out, attribute, address)));
+}
+
+GCX_SIM_API(cuMemHostGetDevicePointer_v2, CUdeviceptr* out, void* pointer, unsigned flags) {
+    GCX_SIM_BODY({
+        const Allocation& found = known(find_allocation(machine, to_handle(pointer)));
+        require(flags == 0 &&
+                (found.kind == MemoryKind::Host || found.kind == MemoryKind::Registered));
+        give(out, to_handle(pointer));
+    });
+}
+
+GCX_SIM_API(cuMemGetAddressRange_v2, CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+    GCX_SIM_BODY({
+        const Allocation& found = known(find_allocation(machine, address), CUDA_ERROR_NOT_FOUND);
+        if (base != nullptr)
+            *base = found.address;
+        if (bytes != nullptr)
+            *bytes = found.bytes;
     });
 }
 

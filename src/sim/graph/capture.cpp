@@ -1,6 +1,6 @@
 // Stream capture.
 #include "sim/graph/capture.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/graph/graph.hpp"
 #include "sim/work/work.hpp"
 
@@ -56,7 +56,7 @@ void abandon(Machine& machine, const Capture& capture) {
         delete_graph(machine, graph);
 }
 
-// All that was forked off must have come back: the stream's tip follows every other stream's.
+// Returns whether the origin's last nodes depend on the last nodes of every other stream.
 bool is_joined(const Graph& graph, const Capture& capture) {
     std::set<Handle> reached;
     std::vector<Edge> open = capture.tips.at(capture.origin);
@@ -121,13 +121,13 @@ void give_info(Machine& machine, CUstream handle, const CaptureInfo& out) {
         *out.id = stream.capture->id;
     if (out.graph != nullptr)
         give(out.graph, stream.capture->graph);
-    // Valid until the thread asks again, which is at least as long as the driver promises.
+    // Valid until the thread's next query, at least as long as the driver promises.
     thread_local std::vector<CUgraphNode> nodes;
     thread_local std::vector<CUgraphEdgeData> data;
     nodes.clear();
     data.clear();
     for (const Edge& edge : stream.capture->tips[&stream]) {
-        // The header: what would hide what an edge says is refused.
+        // The header: a query that would omit edge data is refused.
         require(out.dependencies == nullptr || out.edges != nullptr || is_plain(edge.data),
                 static_cast<CUresult>(CUDA_ERROR_LOSSY_QUERY));
         nodes.push_back(to_pointer<CUgraphNode>(edge.node));
@@ -159,9 +159,9 @@ bool is_set(const Work& work, int attribute) {
     return found != work.attributes.end() && found->second.front() != 0;
 }
 
-// What a launch becomes as a node. The header: priorities are copied from the stream; what is valid
-// for launches alone isn't a node's, and a launch that may overlap the one before it has
-// programmatic edges from kernels. Assumed: the stream's other attributes are copied as well.
+// Converts a launch to a node. The header: the node gets the stream's priority, loses attributes
+// that are valid only for launches, and has programmatic edges if it may overlap the kernels before
+// it. Assumed: the stream's other attributes are copied as well.
 void become_node(const Graph& graph, const Stream& stream, Work& work, std::vector<Edge>& tip) {
     if (is_set(work, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION))
         for (Edge& edge : tip)
@@ -181,8 +181,8 @@ void become_node(const Graph& graph, const Stream& stream, Work& work, std::vect
 
 } // namespace
 
-// Measured on 13.0: with the stream that it began in a capture ends, and nobody is told; one that
-// joined it can go.
+// Measured on 13.0: destroying the stream that began a capture ends the capture without an error; a
+// stream that joined it can be destroyed.
 void leave_capture(Machine& machine, Stream& stream) {
     Capture& capture = *stream.capture;
     if (capture.origin == &stream) {
@@ -193,8 +193,8 @@ void leave_capture(Machine& machine, Stream& stream) {
     capture.tips.erase(&stream);
 }
 
-// Measured on 13.0, with streams and events that take no part in the capture; cuCtxSynchronize and
-// making green contexts, streams and events are let through.
+// Measured on 13.0 with streams and events outside the capture. cuCtxSynchronize and the creation
+// of green contexts, streams and events are allowed.
 void refuse_during_capture(Machine& machine) {
     const CUstreamCaptureMode mode = thread_capture_mode();
     if (mode == CU_STREAM_CAPTURE_MODE_RELAXED)

@@ -1,17 +1,17 @@
-// What a capture is to other calls.
+// Stream capture, as other calls need it.
 #pragma once
 
 #include "sim/machine.hpp"
 
 namespace gcx::sim {
 
-// Work of a stream that captures.
+// Adds work of a capturing stream to the graph.
 void capture_work(Machine& machine, Stream& stream, Work work);
-// The stream waits for an event of a capture.
+// Lets a stream wait for an event that was recorded in a capture.
 void join_capture(Stream& stream, const Event& event);
-// The capturing stream is being destroyed.
+// Called before a capturing stream is destroyed.
 void leave_capture(Machine& machine, Stream& stream);
-// For calls that a capture forbids: ends the capture that does.
+// Refuses a call that an active capture forbids, and invalidates the capture.
 void refuse_during_capture(Machine& machine);
 
 } // namespace gcx::sim

@@ -1,6 +1,6 @@
-// Executable graphs.
+// Executable graphs: instantiation, launches, and updates.
 #include "sim/device/device.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/graph/graph.hpp"
 #include "sim/work/work.hpp"
 
@@ -8,14 +8,15 @@
 #include <unordered_map>
 
 namespace gcx::sim {
+
 namespace {
 
-// Recorded: an executable of 3 nodes takes 0.12 MiB.
+// Recorded: an executable of 3 nodes uses 0.12 MiB.
 constexpr uint64_t kBytesPerNode = 40ULL << 10;
-// Recorded: 1000 nodes are instantiated in 3.3 ms.
+// Recorded: the instantiation of 1000 nodes takes 3.3 ms.
 constexpr uint64_t kInstantiateNs = 3'300;
 
-// The device of the graph's nodes, or else the current one.
+// Returns the device of the graph's nodes, or else the current one.
 Device& device_of(Machine& machine, const Graph& graph) {
     Context* context = nullptr;
     for (const auto& node : graph.nodes)
@@ -24,8 +25,7 @@ Device& device_of(Machine& machine, const Graph& graph) {
     return *(context == nullptr ? current_context(machine) : *context).device;
 }
 
-// Recorded: a node outlives its green context. Assumed: not the primary context under it, as after
-// a reset of the device.
+// Recorded: a node outlives its green context. Assumed: it does not outlive the primary context.
 void check_alive(const Work& work) {
     require(work.context == nullptr || work.context->owner().alive,
             CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -39,8 +39,8 @@ void check_all_alive(const Machine& machine, const Graph& graph) {
     }
 }
 
-// The header: what was not validated before is when a graph is instantiated. Assumed: so it is of
-// a grid or a cluster that doesn't fit the SMs of its node's context.
+// The header: the instantiation validates what was not validated before. Assumed: this includes
+// grids and clusters that don't fit the SMs of the node's context.
 void check_nodes(Machine& machine, const Graph& graph) {
     require(graph.nodes.empty() || !in_order(graph).empty());
     for (const auto& node : graph.nodes) {
@@ -53,8 +53,7 @@ void check_nodes(Machine& machine, const Graph& graph) {
     }
 }
 
-// The header: what is in a conditional node's graphs, and that all of it runs in the node's
-// context.
+// Checks the kinds and contexts of nodes in the bodies of conditional nodes, by the header's text.
 void check_bodies(Machine& machine, const Graph& graph, const Context* context) {
     for (const auto& node : graph.nodes) {
         const Work& work = node->work;
@@ -93,10 +92,10 @@ std::size_t count_nodes(const Machine& machine, const Graph& graph) {
 void instantiate(Machine& machine, CUgraphExec* out, CUgraph handle, unsigned long long flags) {
     const Graph& graph = graph_of(machine, handle);
     require(out != nullptr && flags <= 15);
-    current_context(machine); // measured on 13.0: INVALID_CONTEXT if there is none
+    current_context(machine); // measured on 13.0: fails with INVALID_CONTEXT if there is none
     check_nodes(machine, graph);
     check_bodies(machine, graph, nullptr);
-    // The header: one executable at a time of such a graph.
+    // The header: such a graph has one executable at a time.
     if (holds_any(machine, graph, kMemoryKinds) || holds_updatable(machine, graph))
         for (const auto& [other, exec] : machine.graph_execs)
             require(exec->source != graph.handle);
@@ -113,7 +112,8 @@ void instantiate(Machine& machine, CUgraphExec* out, CUgraph handle, unsigned lo
     give(out, exec.handle);
 }
 
-// The header: in flight it is freed when it has ended. Here its effects were when it was launched.
+// The header: an executable in flight is freed when it has completed. In the simulation, its
+// effects occurred when it was launched.
 void destroy(Machine& machine, CUgraphExec handle) {
     const GraphExec& exec = executable_of(machine, handle);
     delete_children(machine, exec.graph);
@@ -162,18 +162,15 @@ uint64_t end_of(const Launch& launch, const Work& work, uint64_t start) {
 }
 
 uint64_t run_node(const Launch& launch, const Node& node, uint64_t start) {
-    if (!node.enabled)
-        return start;
     const uint64_t end = end_of(launch, node.work, start);
     note_run(launch.machine, launch.stream, node.work, launch.number, start, end);
     return end;
 }
 
-// What runs one after the other in a graph: until when the kernels of each branch wait for their
-// turn.
+// The branches of a graph, each a sequence of nodes, and until when its kernels wait.
 class Branches {
   public:
-    // Of the branch of a node: one whose tip it follows, else one of its own.
+    // Returns the value of the node's branch: the one that it continues, or a new one.
     uint64_t& waits_until(const Node& node) {
         std::size_t index = branches_.size();
         for (const Edge& edge : node.dependencies) {
@@ -189,15 +186,15 @@ class Branches {
         return branches_[index];
     }
 
-    // Recorded (queues): a graph of 15 parallel branches of 4 kernels held all 8 queues. One of 60
-    // kernels in a row held none that could be seen: 8 streams with a graph of 8 in a row each, as
-    // many as there were queues, held up nobody.
-    void reservation_queues(const Launch& launch) {
+    // Recorded (queues log): a graph of 15 parallel branches of 4 kernels occupied all 8 queues. A
+    // linear graph of 60 kernels, and 8 streams with a linear graph of 8 kernels each, delayed no
+    // other launch.
+    void occupy_queues(const Launch& launch) {
         std::erase(branches_, 0U);
         if (branches_.size() < 2)
             return;
         for (const uint64_t until : branches_)
-            reservation_queue(launch.machine, launch.stream, until);
+            occupy_queue(launch.machine, launch.stream, until);
     }
 
   private:
@@ -205,8 +202,8 @@ class Branches {
     std::unordered_map<Handle, std::size_t> tips_;
 };
 
-// Each node when those before it have ended; a programmatic edge is one that the kernel could have
-// begun at earlier, and doesn't. When all have ended: that time.
+// Runs each node when its dependencies have completed, and returns when all have. A programmatic
+// edge would allow an earlier start, which is not simulated.
 uint64_t run_graph(const Launch& launch, const Graph& graph, uint64_t start) {
     std::unordered_map<Handle, uint64_t> ends;
     Branches branches;
@@ -221,7 +218,7 @@ uint64_t run_graph(const Launch& launch, const Graph& graph, uint64_t start) {
         ends[node->handle] = run_node(launch, *node, begin);
         last = std::max(last, ends[node->handle]);
     }
-    branches.reservation_queues(launch);
+    branches.occupy_queues(launch);
     return last;
 }
 
@@ -234,8 +231,8 @@ void launch(Machine& machine, CUgraphExec handle, CUstream stream_handle) {
         refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     check_all_alive(machine, exec.graph);
-    // Recorded: the nodes keep the partition they were captured on, and run even when its green
-    // context is gone. The header: a launch comes behind those of the same executable before it.
+    // Recorded: the nodes keep the partition they were captured on, and run even if its green
+    // context was destroyed. The header: a launch waits for earlier launches of the executable.
     const uint64_t ready = std::max(start_time(machine, stream), exec.busy_until);
     const uint64_t start = start_in_queue(machine, stream, ready);
     const Launch one{machine, stream, machine.next_graph_launch++};
@@ -255,7 +252,7 @@ GCX_SIM_API(cuGraphInstantiateWithFlags, CUgraphExec* out, CUgraph graph,
     GCX_SIM_BODY(instantiate(machine, out, graph, flags));
 }
 
-// The variant before there were flags.
+// The variant without flags.
 GCX_SIM_API(cuGraphInstantiate_v2, CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char*,
             std::size_t) {
     GCX_SIM_BODY({
@@ -288,12 +285,212 @@ GCX_SIM_STREAM_API(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream stream), (e
     });
 }
 
-GCX_SIM_API(cuGraphExecGetFlags, CUgraphExec handle, cuuint64_t* out) {
-    GCX_SIM_BODY(give(out, executable_of(machine, handle).flags));
-}
-
 GCX_SIM_API(cuGraphExecDestroy, CUgraphExec handle) {
     GCX_SIM_BODY(destroy(machine, handle));
+}
+
+// Updates.
+
+namespace {
+
+using Nodes = std::vector<std::unique_ptr<Node>>;
+
+CUresult differs(CUgraphExecUpdateResultInfo& info, CUgraphExecUpdateResult how, Handle node) {
+    info.result = how;
+    info.errorNode = to_pointer<CUgraphNode>(node);
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+}
+
+// The header: nodes are paired in the order of their addition.
+bool same_edges(const Nodes& now, const Nodes& source, std::size_t at) {
+    const auto place = [](const Nodes& nodes, Handle handle) {
+        return std::find_if(nodes.begin(), nodes.end(),
+                            [&](const auto& node) { return node->handle == handle; }) -
+               nodes.begin();
+    };
+    return std::equal(now[at]->dependencies.begin(), now[at]->dependencies.end(),
+                      source[at]->dependencies.begin(), source[at]->dependencies.end(),
+                      [&](const Edge& one, const Edge& other) {
+                          return same_data(one.data, other.data) &&
+                                 place(now, one.node) == place(source, other.node);
+                      });
+}
+
+int priority_of(const Work& work) {
+    const auto found = work.attributes.find(CU_LAUNCH_ATTRIBUTE_PRIORITY);
+    int priority = 0;
+    if (found != work.attributes.end())
+        found->second.copy(reinterpret_cast<char*>(&priority), sizeof priority);
+    return priority;
+}
+
+CUgraphExecUpdateResult kernel_difference(Machine& machine, const Work& now, const Work& source,
+                                          bool priorities_count) {
+    // Recorded: the result for a graph that was captured on another partition.
+    if (now.context != source.context)
+        return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
+    // The header: neither may be device-updatable.
+    if (is_updatable(now) || is_updatable(source))
+        return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+    // The header says that these can't change; the result is assumed.
+    if (now.config.cooperative != source.config.cooperative ||
+        (priorities_count && priority_of(now) != priority_of(source)))
+        return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
+    // Assumed: an update is refused if the instantiation would be.
+    try {
+        check_launch(machine, *source.context, source.function, source.config);
+    } catch (const Refusal&) {
+        return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    }
+    return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+CUresult compare(Machine& machine, const Graph& now, const Graph& source, bool priorities_count,
+                 CUgraphExecUpdateResultInfo& info) {
+    if (now.nodes.size() != source.nodes.size())
+        return differs(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, 0);
+    for (std::size_t i = 0; i < now.nodes.size(); i++) {
+        const Work& old_work = now.nodes[i]->work;
+        const Work& new_work = source.nodes[i]->work;
+        const Handle node = source.nodes[i]->handle;
+        if (!same_edges(now.nodes, source.nodes, i))
+            return differs(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node);
+        if (old_work.kind != new_work.kind)
+            return differs(info, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, node);
+        // The header says this of conditions; for memory and the context of copies it is assumed.
+        if (old_work.kind != Work::Kind::Kernel &&
+            (old_work.context != new_work.context ||
+             old_work.bodies.size() != new_work.bodies.size() ||
+             old_work.owned_address != new_work.owned_address))
+            return differs(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
+        if (old_work.kind == Work::Kind::Kernel) {
+            const CUgraphExecUpdateResult how =
+                kernel_difference(machine, old_work, new_work, priorities_count);
+            if (how != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+                return differs(info, how, node);
+        }
+        const std::vector<Handle> old_inner = inner_graphs(old_work);
+        const std::vector<Handle> new_inner = inner_graphs(new_work);
+        for (std::size_t j = 0; j < old_inner.size(); j++) {
+            const CUresult inner = compare(machine, *machine.graphs[old_inner[j]],
+                                           *machine.graphs[new_inner[j]], priorities_count, info);
+            if (inner != CUDA_SUCCESS)
+                return inner;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+void take_over(Machine& machine, Graph& now, const Graph& source) {
+    for (std::size_t i = 0; i < source.nodes.size(); i++) {
+        Work& work = now.nodes[i]->work;
+        const Work& from = source.nodes[i]->work;
+        if (work.child != 0)
+            take_over(machine, *machine.graphs[work.child], *machine.graphs[from.child]);
+        for (std::size_t j = 0; j < work.bodies.size(); j++)
+            take_over(machine, *machine.graphs[work.bodies[j]], *machine.graphs[from.bodies[j]]);
+        const Handle child = work.child;
+        std::vector<Handle> bodies = std::move(work.bodies);
+        work = from;
+        work.child = child;
+        work.bodies = std::move(bodies);
+    }
+}
+
+Node* find_copy(const Machine& machine, const Graph& graph, Handle source) {
+    for (const auto& node : graph.nodes) {
+        if (node->origin == source)
+            return node.get();
+        for (const Handle inner : inner_graphs(node->work))
+            if (Node* const found = find_copy(machine, *machine.graphs.at(inner), source))
+                return found;
+    }
+    return nullptr;
+}
+
+// Replaces a node's work. By the header's text, this affects only later launches.
+void replace(Machine& machine, CUgraphExec exec, CUgraphNode handle, Work work) {
+    Node& node = node_in(machine, exec, handle);
+    require_kind(node.work, work.kind);
+    change_work(node, std::move(work));
+}
+
+// Recorded: copies and fills keep their context and ignore the given one.
+void replace_in(Machine& machine, CUgraphExec exec, CUgraphNode handle, Work work,
+                CUcontext context) {
+    context_or_current(machine, context);
+    replace(machine, exec, handle, std::move(work));
+}
+
+} // namespace
+
+// Assumed: nodes in child graphs and bodies are found too.
+Node& node_in(Machine& machine, CUgraphExec exec, CUgraphNode source) {
+    node_of(machine, source); // the header: it must still exist
+    return known(find_copy(machine, executable_of(machine, exec).graph, to_handle(source)));
+}
+
+CUresult update_nodes(Machine& machine, Graph& now, const Graph& source, bool priorities_count,
+                      CUgraphExecUpdateResultInfo& info) {
+    info = {};
+    const CUresult result = compare(machine, now, source, priorities_count, info);
+    if (result == CUDA_SUCCESS)
+        take_over(machine, now, source);
+    return result;
+}
+
+namespace {
+
+// Writes info even if the call fails.
+CUresult update(Machine& machine, CUgraphExec exec_handle, CUgraph graph_handle,
+                CUgraphExecUpdateResultInfo& info) {
+    info = {};
+    info.result = CU_GRAPH_EXEC_UPDATE_ERROR;
+    GraphExec& exec = executable_of(machine, exec_handle);
+    const bool priorities_count = (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) != 0;
+    return update_nodes(machine, exec.graph, graph_of(machine, graph_handle), priorities_count,
+                        info);
+}
+
+} // namespace
+
+void set_exec_kernel(Machine& machine, CUgraphExec exec, CUgraphNode source,
+                     const CUDA_KERNEL_NODE_PARAMS_v2& parameters) {
+    Node& node = node_in(machine, exec, source);
+    require_kind(node.work, Work::Kind::Kernel);
+    Work work = node.work;
+    change_kernel(machine, parameters, work);
+    require(work.context == node.work.context); // recorded
+    check_launch(machine, *work.context, work.function, work.config);
+    node.work = std::move(work);
+}
+
+GCX_SIM_API(cuGraphExecUpdate_v2, CUgraphExec exec, CUgraph graph,
+            CUgraphExecUpdateResultInfo* info) {
+    GCX_SIM_BODY({
+        CUgraphExecUpdateResultInfo ignored{};
+        return update(machine, exec, graph, info == nullptr ? ignored : *info);
+    });
+}
+
+GCX_SIM_API(cuGraphExecKernelNodeSetParams, CUgraphExec exec, CUgraphNode node,
+            const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
+    GCX_SIM_BODY(set_exec_kernel(machine, exec, node, widen(parameters)));
+}
+
+GCX_SIM_API(cuGraphExecKernelNodeSetParams_v2, CUgraphExec exec, CUgraphNode node,
+            const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
+    GCX_SIM_BODY(set_exec_kernel(machine, exec, node, known(parameters)));
+}
+
+GCX_SIM_API(cuGraphExecMemsetNodeSetParams, CUgraphExec exec, CUgraphNode node,
+            const CUDA_MEMSET_NODE_PARAMS* parameters, CUcontext context) {
+    GCX_SIM_BODY(replace_in(machine, exec, node, memset_work(machine, known(parameters)), context));
+}
+
+GCX_SIM_API(cuGraphExecMemcpyNodeSetParams, CUgraphExec exec, CUgraphNode node,
+            const CUDA_MEMCPY3D* parameters, CUcontext context) {
+    GCX_SIM_BODY(replace_in(machine, exec, node, memcpy_work(machine, known(parameters)), context));
 }
 
 } // namespace gcx::sim

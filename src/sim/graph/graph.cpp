@@ -1,7 +1,7 @@
-// Graphs as sets of nodes: found, copied, ordered, deleted.
+// Graphs as sets of nodes and edges.
 #include "sim/graph/graph.hpp"
 #include "sim/device/device.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -49,7 +49,7 @@ void delete_graph(Machine& machine, Handle handle) {
     const std::unique_ptr<Graph> graph = std::move(found->second);
     machine.graphs.erase(found);
     delete_children(machine, *graph);
-    // Assumed: the memory of a graph's allocation nodes is there for as long as the graph.
+    // Assumed: the memory of allocation nodes exists as long as their graph.
     for (const auto& node : graph->nodes) {
         if (node->work.kind != Work::Kind::MemoryAlloc)
             continue;
@@ -85,7 +85,7 @@ bool is_plain(const CUgraphEdgeData& data) {
     return same_data(data, {});
 }
 
-// The header's text: ports other than 0 are those of kernels, and programmatic.
+// By the header's text, only programmatic edges between kernels have ports other than 0.
 void check_edge(const Graph& graph, const Edge& edge, const Work& to) {
     const Work& from = known(find_node(graph, edge.node)).work;
     const CUgraphEdgeData& data = edge.data;
@@ -108,14 +108,14 @@ std::vector<Edge> edges_from(const Graph& graph, const CUgraphNode* nodes,
     return edges;
 }
 
-Node& add_node(Machine& machine, const NodePlace& place, Work work) {
-    Graph& graph = graph_of(machine, place.graph);
-    require(place.out != nullptr);
-    std::vector<Edge> after = edges_from(graph, place.dependencies, place.edges, place.count);
+Node& add_node(Machine& machine, const NewNode& target, Work work) {
+    Graph& graph = graph_of(machine, target.graph);
+    require(target.out != nullptr);
+    std::vector<Edge> after = edges_from(graph, target.dependencies, target.edges, target.count);
     for (const Edge& edge : after)
         check_edge(graph, edge, work);
     Node& node = add_node(graph, std::move(work), std::move(after));
-    give(place.out, node.handle);
+    give(target.out, node.handle);
     return node;
 }
 
@@ -179,6 +179,118 @@ void copy_parameters(const Work& work, void* out, std::size_t bytes) {
 void change_work(Node& node, Work work) {
     work.context = node.work.context;
     node.work = std::move(work);
+}
+
+GCX_SIM_API(cuGraphCreate, CUgraph* out, unsigned flags) {
+    GCX_SIM_BODY({
+        require(out != nullptr && flags == 0);
+        give(out, new_graph(machine).handle);
+    });
+}
+
+GCX_SIM_API(cuGraphDestroy, CUgraph handle) {
+    GCX_SIM_BODY({
+        const Graph& graph = graph_of(machine, handle);
+        require(!graph.hidden);
+        delete_graph(machine, graph.handle);
+    });
+}
+
+GCX_SIM_API(cuGraphClone, CUgraph* out, CUgraph handle) {
+    GCX_SIM_BODY({
+        const Graph& graph = graph_of(machine, handle);
+        require(out != nullptr);
+        // The header says that it isn't supported; the result is assumed.
+        require(!holds_any(machine, graph, kUncloned), CUDA_ERROR_NOT_SUPPORTED);
+        Graph& copy = new_graph(machine);
+        copy_nodes(machine, graph, copy);
+        machine.clock_ns += 1'100 * copy.nodes.size(); // recorded: 1000 nodes 1.1 ms
+        give(out, copy.handle);
+    });
+}
+
+GCX_SIM_API(cuGraphNodeFindInClone, CUgraphNode* out, CUgraphNode original, CUgraph handle) {
+    GCX_SIM_BODY({
+        const Graph& graph = graph_of(machine, handle);
+        require(out != nullptr);
+        const auto found =
+            std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                         [&](const auto& node) { return node->origin == to_handle(original); });
+        require(found != graph.nodes.end());
+        give(out, (*found)->handle);
+    });
+}
+
+// Lists of nodes and edges.
+
+namespace {
+
+// Writes the number of nodes if out is null, otherwise as many nodes as *count allows.
+void give_nodes(const std::vector<Handle>& nodes, CUgraphNode* out, std::size_t* count) {
+    require(count != nullptr);
+    if (out == nullptr) {
+        *count = nodes.size();
+        return;
+    }
+    for (std::size_t i = 0; i < *count; i++)
+        out[i] = i < nodes.size() ? to_pointer<CUgraphNode>(nodes[i]) : nullptr;
+    *count = std::min(*count, nodes.size());
+}
+
+void give_graph_nodes(Machine& machine, CUgraph handle, CUgraphNode* out, std::size_t* count) {
+    std::vector<Handle> nodes;
+    for (const auto& node : graph_of(machine, handle).nodes)
+        nodes.push_back(node->handle);
+    give_nodes(nodes, out, count);
+}
+
+// The header: a query that would omit edge data is refused.
+void give_data(const std::vector<Edge>& edges, CUgraphEdgeData* out, std::size_t room) {
+    for (std::size_t i = 0; i < edges.size(); i++) {
+        require(out != nullptr || is_plain(edges[i].data),
+                static_cast<CUresult>(CUDA_ERROR_LOSSY_QUERY));
+        if (out != nullptr && i < room)
+            out[i] = edges[i].data;
+    }
+}
+
+void give_edges(Machine& machine, CUgraph handle, CUgraphNode* from, CUgraphNode* to,
+                CUgraphEdgeData* data, std::size_t* count) {
+    const Graph& graph = graph_of(machine, handle);
+    require(count != nullptr && (from == nullptr) == (to == nullptr) &&
+            (data == nullptr || from != nullptr));
+    std::vector<Edge> edges;
+    std::vector<Handle> sources;
+    std::vector<Handle> targets;
+    for (const auto& node : graph.nodes) {
+        for (const Edge& edge : node->dependencies) {
+            edges.push_back(edge);
+            sources.push_back(edge.node);
+            targets.push_back(node->handle);
+        }
+    }
+    if (from != nullptr)
+        give_data(edges, data, *count);
+    std::size_t room = *count;
+    give_nodes(sources, from, count);
+    if (to != nullptr)
+        give_nodes(targets, to, &room);
+}
+
+} // namespace
+
+GCX_SIM_API(cuGraphGetNodes, CUgraph graph, CUgraphNode* out, std::size_t* count) {
+    GCX_SIM_BODY(give_graph_nodes(machine, graph, out, count));
+}
+
+GCX_SIM_API(cuGraphGetEdges, CUgraph graph, CUgraphNode* from, CUgraphNode* to,
+            std::size_t* count) {
+    GCX_SIM_BODY(give_edges(machine, graph, from, to, nullptr, count));
+}
+
+GCX_SIM_API(cuGraphGetEdges_v2, CUgraph graph, CUgraphNode* from, CUgraphNode* to,
+            CUgraphEdgeData* data, std::size_t* count) {
+    GCX_SIM_BODY(give_edges(machine, graph, from, to, data, count));
 }
 
 } // namespace gcx::sim

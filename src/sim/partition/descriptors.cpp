@@ -1,14 +1,14 @@
-// cuDevResourceGenerateDesc, and the resources of the device.
+// cuDevResourceGenerateDesc, and the resources of devices.
 #include "sim/device/device.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/partition/partition.hpp"
 #include "sim/partition/resource.hpp"
 
 namespace gcx::sim {
 namespace {
 
-// What the driver checks from 13.1 on, by the header's text.
-bool may_go_together(const SmResource& one, const SmResource& other) {
+// Drivers check this from 13.1 on, by the header's text.
+bool can_be_combined(const SmResource& one, const SmResource& other) {
     return one.split != 0 && one.split == other.split && one.alignment == other.alignment &&
            one.locality_domain == other.locality_domain;
 }
@@ -18,15 +18,15 @@ void add_sms(const Machine& machine, const SmResource& resource, const SmResourc
     Device& device = *machine.devices[resource.device];
     check_configuration(descriptor.device == nullptr || descriptor.device == &device);
     if (machine.has(kChecksDescriptors) && &first != &resource)
-        check_configuration(may_go_together(first, resource) &&
+        check_configuration(can_be_combined(first, resource) &&
                             (descriptor.sms & resource.sms).none());
     descriptor.device = &device;
     descriptor.sms |= resource.sms;
     descriptor.reported_sms += resource.reported;
     for (const SmSet& fragment : resource_fragments(machine, resource))
         descriptor.fragments.push_back(fragment);
-    // Recorded: the context's resource has the device's minimum and alignment, whatever it is made
-    // of. From 13.1 on the header has them be the resource's own.
+    // Recorded: the context's resource has the device's minimum and alignment in any case.
+    // From 13.1 on it has those of the resource, by the header's text.
     const bool own = machine.has(kHasStructuredSplit);
     descriptor.min_partition_size =
         own ? resource.min_partition_size : device.profile.min_partition_size;
@@ -78,10 +78,10 @@ GCX_SIM_API(cuDevResourceGenerateDesc, CUdevResourceDesc* out, CUdevResource* re
         if (count == 0)
             crash("cuDevResourceGenerateDesc with nbResources 0");
         Descriptor made = describe(machine, resources, count);
-        Descriptor& kept = create(machine.descriptors);
-        made.handle = kept.handle;
-        kept = std::move(made);
-        give(out, kept.handle);
+        Descriptor& stored = create(machine.descriptors);
+        made.handle = stored.handle;
+        stored = std::move(made);
+        give(out, stored.handle);
     });
 }
 

@@ -1,5 +1,5 @@
 #include "sim/partition/resource.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/partition/partition.hpp"
 
 #include <cstddef>
@@ -9,9 +9,8 @@
 namespace gcx::sim {
 namespace {
 
-// The hidden bytes. The union's visible fields are part of the checksum. As in the real driver's
-// (misuse log, R25), a mask of what the resource holds begins at byte 24, and in groups and
-// remainders nothing else follows it.
+// The hidden bytes. The checksum includes the union's visible fields. As in the real driver (misuse
+// log, R25), a mask of the SMs begins at byte 24, and in groups and remainders nothing follows it.
 struct Hidden {
     uint32_t epoch;
     uint32_t checksum;
@@ -32,7 +31,7 @@ static_assert(kHiddenOffset + offsetof(Hidden, sms) == 24);
 constexpr std::size_t kChecksumOffset = kHiddenOffset + offsetof(Hidden, checksum);
 
 uint32_t checksum(const CUdevResource& resource) {
-    // FNV-1a over all but the checksum and the pointer at the end.
+    // FNV-1a over all bytes except the checksum and the pointer at the end.
     const auto* bytes = reinterpret_cast<const unsigned char*>(&resource);
     uint64_t hash = 0xcbf29ce484222325;
     for (std::size_t i = 0; i < cu::kResourceBytes - sizeof(void*); i++) {
@@ -44,14 +43,14 @@ uint32_t checksum(const CUdevResource& resource) {
     return folded == 0 ? 1 : folded;
 }
 
-// Fine splits take the first TPC of each GPC one by one, and the driver then holds it apart from
-// the GPC's other SMs: recorded are 6, not 8, for the largest cluster on the 64 SMs of a direct
-// split that holds four TPCs of four GPCs, and 80, not 112, for the number of clusters of 4.
-Fragments gpc_fragments(const Profile& profile, const SmSet& sms, bool first_apart) {
+// Fine splits take the first TPC of each GPC one by one, and the driver then treats it separately
+// from the GPC's other SMs. Recorded for 64 SMs of a direct split with four TPCs of four GPCs: the
+// largest cluster has 6 blocks, not 8, and 80 clusters of 4 fit, not 112.
+Fragments gpc_fragments(const Profile& profile, const SmSet& sms, bool first_separate) {
     Fragments fragments;
     for (const SmList& gpc : profile.gpcs) {
         SmSet rest = to_set(gpc) & sms;
-        if (first_apart && gpc.size() > 2) {
+        if (first_separate && gpc.size() > 2) {
             const SmSet first = to_set({gpc[0], gpc[1]}) & rest;
             if (first.any())
                 fragments.push_back(first);
@@ -76,7 +75,7 @@ void write_workqueue(const Machine& machine, const Device& device, const Context
     if (type == cu::kResourceWorkqueueConfig)
         return cu::set_fields(
             out, cu::WorkqueueFields{device.ordinal, queue.concurrency_limit, queue.scope});
-    // The header speaks of contexts alone, but cuda.core asks devices too: their shared one.
+    // The header mentions only contexts, but cuda.core also queries devices.
     const Handle id = queue.id != 0 ? queue.id : device.workqueue;
     cu::set_fields(out, id);
 }

@@ -1,4 +1,4 @@
-// A set of SMs of one device, by the number that %smid reads.
+// Sets of SMs of one device. An SM is identified by its %smid.
 #pragma once
 
 #include <bitset>
@@ -7,7 +7,7 @@
 
 namespace gcx::sim {
 
-// What fits, with the rest of a resource, in the 92 bytes that CUdevResource keeps for the driver.
+// Limited by the 92 bytes that CUdevResource reserves for the driver.
 inline constexpr std::size_t kMaxSms = 384;
 
 using SmSet = std::bitset<kMaxSms>;
@@ -26,10 +26,6 @@ inline SmList to_list(const SmSet& set) {
         if (set[sm])
             sms.push_back(sm);
     return sms;
-}
-
-inline bool is_subset(const SmSet& part, const SmSet& whole) {
-    return (part & ~whole).none();
 }
 
 } // namespace gcx::sim

@@ -1,7 +1,7 @@
 // cuDevSmResourceSplit: groups of different sizes and structures. No driver that has it was
-// measured; this is the text of the header of CUDA 13.5. Where that leaves a choice, the comment
-// says "assumed".
-#include "sim/edge/entry.hpp"
+// measured: this follows the header text of CUDA 13.5. Comments say "assumed" where that leaves a
+// choice.
+#include "sim/entry/entry.hpp"
 #include "sim/partition/resource.hpp"
 
 #include <algorithm>
@@ -11,16 +11,13 @@ namespace {
 
 using cu::SmGroupParams;
 
-constexpr unsigned kMaxGroups = kMaxSms / 2;
-
-// Also what the header calls its least smCount and least coscheduledSmCount.
-constexpr unsigned kPair = 2;
+constexpr unsigned kMaxGroups = kMaxSms / kPair;
 
 bool locality_flag(const SmGroupParams& group) {
     return (group.flags & cu::kGroupLocalityDomain) != 0;
 }
 
-// What is malformed rather than impossible.
+// Refuses malformed parameters.
 void check_form(const Machine& machine, const Profile& profile, const SmGroupParams& group) {
     require(std::all_of(std::begin(group.reserved), std::end(group.reserved),
                         [](uint32_t word) { return word == 0; }));
@@ -32,12 +29,12 @@ void check_form(const Machine& machine, const Profile& profile, const SmGroupPar
     if (locality_flag(group))
         require(group.locality_domain_id == cu::kLocalityDomainAny ||
                 group.locality_domain_id < profile.locality_domains.size());
-    else // the modifier needs what it modifies, and an id is only valid with its flag
+    else // the modifier and the id need the flag
         require((group.flags & cu::kGroupLocalitySupplemental) == 0 &&
                 group.locality_domain_id == 0);
-    const unsigned most = profile.has_clusters() ? 32 : kPair;
+    const unsigned maximum = profile.has_clusters() ? 32 : kPair;
     for (const unsigned size : {group.coscheduled_sm_count, group.preferred_coscheduled_sm_count})
-        require(size <= most && size % kPair == 0);
+        require(size <= maximum && size % kPair == 0);
 }
 
 unsigned coscheduled(const Profile& profile, const SmGroupParams& group) {
@@ -48,7 +45,7 @@ unsigned coscheduled(const Profile& profile, const SmGroupParams& group) {
 void check_sizes(const Profile& profile, const SmGroupParams& group, std::size_t input) {
     const unsigned each = coscheduled(profile, group);
     const unsigned preferred = group.preferred_coscheduled_sm_count;
-    // Assumed: groups can only be merged into whole numbers of them.
+    // Assumed: a merged group consists of whole coscheduled groups.
     require(preferred == 0 || (preferred >= each && preferred % each == 0));
     if (group.sm_count == 0)
         return;
@@ -57,8 +54,8 @@ void check_sizes(const Profile& profile, const SmGroupParams& group, std::size_t
                         group.sm_count >= each && (backfill || group.sm_count % each == 0));
 }
 
-// The SMs that each device has of a domain for sure; the rest are the supplemental ones. Assumed:
-// those with the highest numbers.
+// Returns the SMs that every device guarantees for a domain; the others are supplemental. Assumed:
+// the supplemental ones have the highest numbers.
 SmSet domain_sms(const Profile& profile, const SmSet& domain, bool supplemental) {
     if (supplemental)
         return domain;
@@ -96,7 +93,7 @@ class Picker {
         const unsigned each = coscheduled(profile_, group);
         const unsigned preferred = std::max(group.preferred_coscheduled_sm_count, each);
         const SmSet allowed = allowed_sms(profile_, group);
-        wanted_ = group.sm_count != 0 ? group.sm_count : static_cast<unsigned>(kMaxSms);
+        requested_ = group.sm_count != 0 ? group.sm_count : static_cast<unsigned>(kMaxSms);
         SmSet out;
         if (preferred > each)
             take_chunks(allowed, preferred, out);
@@ -113,13 +110,13 @@ class Picker {
     }
 
   private:
-    // A chunk of each GPC in turn, as in a split by count, so that equal splits give equal sets.
+    // Takes a chunk of each GPC in turn. Equal splits thereby yield the sets of a split by count.
     void take_chunks(const SmSet& allowed, unsigned size, SmSet& out) {
         bool more = true;
         while (more) {
             more = false;
             for (const SmList& gpc : profile_.gpcs) {
-                if (out.count() + size > wanted_)
+                if (out.count() + size > requested_)
                     return;
                 SmList here;
                 for (const unsigned sm : gpc)
@@ -135,7 +132,7 @@ class Picker {
 
     void backfill(const SmGroupParams& group, const SmSet& allowed, SmSet& out) {
         fill(allowed, out);
-        // Discovery asks for no number that other domains would be needed for.
+        // A discovery requests no count that would need other domains.
         if (!locality_flag(group) || group.sm_count == 0)
             return;
         SmSet attributed;
@@ -148,7 +145,7 @@ class Picker {
     void fill(const SmSet& from, SmSet& out) {
         for (const SmList& group : profile_.families[kFine].groups)
             for (const unsigned sm : group)
-                if (free_[sm] && from[sm] && out.count() < wanted_)
+                if (free_[sm] && from[sm] && out.count() < requested_)
                     take(to_set({sm}), out);
     }
 
@@ -159,7 +156,7 @@ class Picker {
 
     const Profile& profile_;
     SmSet free_;
-    std::size_t wanted_ = 0;
+    std::size_t requested_ = 0;
 };
 
 SmResource make_group(const SmResource& input, const Profile& profile, const SmGroupParams& group,
@@ -186,12 +183,12 @@ SmResource make_remainder(const SmResource& input, uint64_t split, const SmSet& 
     resource.split = split;
     resource.sms = sms;
     resource.reported = static_cast<unsigned>(sms.count());
-    resource.alignment = kPair; // "always unstructured": assumed to be sure of pairs
+    resource.alignment = kPair; // "always unstructured": assumed to guarantee pairs
     resource.min_partition_size = kPair;
     return resource;
 }
 
-// The header names queries as the source, and also tells to split a remainder again.
+// The header names queries as the source, and also says that a remainder can be split again.
 bool can_be_split(const SmResource& input) {
     return input.origin == ResourceOrigin::Device || input.origin == ResourceOrigin::Context ||
            (input.origin == ResourceOrigin::Remainder && input.structured);

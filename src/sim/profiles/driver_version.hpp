@@ -1,4 +1,4 @@
-// What the driver versions that can be simulated differ in.
+// The driver versions that can be simulated, and their differences.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace gcx::sim {
 
 struct DriverVersion {
     const char* name; // "13.0"
-    int version;      // 13000, as cuDriverGetVersion says
+    int version;      // 13000, the value of cuDriverGetVersion
     const char* description;
 };
 
@@ -17,14 +17,13 @@ extern const std::size_t kDriverVersionCount;
 
 const DriverVersion* find_driver_version(std::string_view name);
 
-// A capability is named by what it gives and valued by the first driver that has it. Those of 13.0
-// and before are measured; the later ones follow the text of the headers that came with those
-// drivers.
+// The value of a capability is the first driver version that has it. Capabilities of 13.0 and
+// before are measured; later ones follow the text of the headers of those versions.
 enum Capability : int {
     kHasGreenContexts = 12040,
-    kHasSmResourceFields = 13000, // minimum, alignment and flags, not the count alone
-    kRefusesResets = 13000,       // of the primary context, while a green context lives
-    kHasStructuredSplit = 13010,  // and groups that carry their alignment
+    kHasSmResourceFields = 13000, // minimum, alignment and flags in addition to the count
+    kRefusesResets = 13000,       // of the primary context while a green context is alive
+    kHasStructuredSplit = 13010,  // and groups that report their alignment
     kHasWorkqueues = 13010,
     kChecksDescriptors = 13010,      // one split call, equal alignments
     kAcceptsNoDefaultStream = 13010, // CU_GREEN_CTX_NONE

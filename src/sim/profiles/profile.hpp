@@ -1,5 +1,5 @@
-// What is simulated of a GPU: its layout of SMs and its numbers, read from a text file.
-// docs/simulated-driver.md describes the format.
+// A simulated GPU: its layout of SMs and its numbers, read from a text file in the format that
+// docs/simulated-driver.md describes.
 #pragma once
 
 #include "sim/partition/sm_set.hpp"
@@ -15,8 +15,8 @@ namespace gcx::sim {
 
 constexpr unsigned kPair = 2; // the SMs of a TPC
 
-// The atoms of one way of splitting, in the order in which the driver hands them out. All groups
-// have the same size; a device with fewer SMs than that has none.
+// The atoms of one way of splitting, in the order of the driver. All groups have the same size; a
+// device with fewer SMs than that has no group.
 struct Family {
     std::vector<SmList> groups;
     SmList remainder;
@@ -25,7 +25,7 @@ struct Family {
 enum FamilyKind : unsigned { kCoscheduled, kFine, kMaxCluster, kFamilyCount };
 
 struct Profile {
-    std::string key; // "h100", or the file's path
+    std::string key; // "h100" or the path of the file
     std::string name;
     std::string description;
     int major = 0;
@@ -33,46 +33,36 @@ struct Profile {
     unsigned sm_count = 0;
     unsigned min_partition_size = 0;
     unsigned coscheduled_alignment = 0;
-    std::vector<SmList> gpcs; // SMs that can hold one cluster together; in the order of dealing
+    std::vector<SmList> gpcs; // SMs that can hold one cluster; in the order of numbering
     Family families[kFamilyCount];
     std::vector<SmSet> locality_domains;
     unsigned locality_domain_sm_count = 0;
-    SmSet dynamic_parallelism_sms; // all partitions share them; of compute capability 9.x alone
+    SmSet dynamic_parallelism_sms; // shared by all partitions; compute capability 9.x only
     uint64_t memory_bytes = 0;
-    int driver_version = 0;                              // of the recording; 0: none
+    int driver_version = 0;                              // of the recording; 0: unknown
     std::map<std::string, long long, std::less<>> given; // device attributes that the file gives
 
-    // A device attribute by the format's name: what the file gives, or else the format's default.
+    // Returns a device attribute by its name in the format, or the format's default.
     long long number(std::string_view field) const;
     bool has_clusters() const { return major >= 9; }
     bool shares_sms() const { return major == 9; }
     SmSet all() const;
 };
 
-// The device attributes of the format.
+// A device attribute of the format.
 struct NumberField {
     std::string_view name;
-    long long otherwise;
-    long long least;
-    long long most;
+    long long default_value;
+    long long minimum;
+    long long maximum;
 };
 const NumberField* find_number_field(std::string_view name);
 
-// Reads a profile. On failure returns false and says why, with the line's number.
+// Reads a profile. On failure returns false and a reason with the number of the line.
 bool parse_profile(std::string_view text, const std::string& key, Profile& profile,
                    std::string& error);
 
-// Whether the SMs of the groups and the remainder are those of the profile, each once.
-bool is_partition(const Profile& profile, const std::vector<SmList>& groups,
-                  const SmList& remainder);
-
-// Numbers the SMs as the recorded GPUs do: TPC by TPC, each to the next GPC that has room.
-std::vector<SmList> deal_gpcs(const std::vector<unsigned>& sizes);
-
-// What a profile leaves out of its layout, from what it gives.
-void derive_layout(Profile& profile);
-
-// The profiles that the library carries.
+// The built-in profiles.
 struct EmbeddedProfile {
     const char* key;
     const char* text;

@@ -1,20 +1,81 @@
+// Reads specifications and the files and variables that they depend on.
 #include "sim/profiles/spec.hpp"
 
-#include "sim/profiles/recording.hpp"
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 namespace gcx::sim {
+
 namespace {
+
+constexpr off_t kMaxFileBytes = 1 << 20; // a recording of the largest device has about 10 KiB
+
+class OpenFile {
+  public:
+    // Without O_NONBLOCK, opening a pipe would block until a process opens it for writing.
+    explicit OpenFile(const std::string& path)
+        : descriptor_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+    OpenFile(const OpenFile&) = delete;
+    OpenFile& operator=(const OpenFile&) = delete;
+    ~OpenFile() {
+        if (descriptor_ >= 0)
+            close(descriptor_);
+    }
+    int get() const { return descriptor_; }
+
+  private:
+    int descriptor_;
+};
+
+// Reads to the end, even if the file is longer than its reported size.
+bool read_all(int descriptor, std::string& text) {
+    char buffer[65536];
+    while (static_cast<off_t>(text.size()) <= kMaxFileBytes) {
+        const ssize_t count = read(descriptor, buffer, sizeof buffer);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return count == 0;
+        text.append(buffer, static_cast<std::size_t>(count));
+    }
+    return true;
+}
+
+// Reads a whole file. On failure returns false and a reason: the file may be a folder, a pipe, or
+// too large for a recording.
+bool read_recording(const std::string& path, std::string& text, std::string& error) {
+    const auto refuse = [&](const std::string& why) {
+        error = "cannot read the recording \"" + path + "\": " + why;
+        return false;
+    };
+    const OpenFile file(path);
+    struct stat about = {};
+    if (file.get() < 0 || fstat(file.get(), &about) != 0)
+        return refuse(std::strerror(errno));
+    if (S_ISDIR(about.st_mode))
+        return refuse("it is a folder; name the file that gcx info --record wrote");
+    if (!S_ISREG(about.st_mode))
+        return refuse("it is not a regular file; name the file that gcx info --record wrote");
+    if (!read_all(file.get(), text))
+        return refuse(std::strerror(errno));
+    if (static_cast<off_t>(text.size()) > kMaxFileBytes)
+        return refuse("it is larger than 1 MiB, the limit for recordings");
+    return true;
+}
 
 constexpr const char* kDefaultDriver = "13.0";
 constexpr uint64_t kDefaultKernelNs = 10'000;
-constexpr uint64_t kMostKernelNs = 1'000'000'000'000'000; // eleven days
+constexpr uint64_t kMaxKernelNs = 1'000'000'000'000'000; // eleven days
 constexpr unsigned kMaxDevices = 64;
 
 std::string trimmed_lower(std::string_view text) {
@@ -98,7 +159,7 @@ bool read_gpus(const std::string& gpus, Machine& machine, std::string& error) {
     }
 }
 
-// What a specification says, taken apart at its last @.
+// The parts of a specification, split at the last @.
 struct Parts {
     std::string what; // GPUs or a path
     std::string driver;
@@ -115,12 +176,12 @@ bool looks_like_driver(std::string_view text) {
     return text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-// A path may have an @ itself. So only one that nothing but a version, or nothing at all, follows
-// begins the driver: a@b/gpu.profile and gpu@home.profile are paths, and gpu@13.0@ names gpu@13.0.
+// A path can contain @. So an @ begins the driver only if a version or nothing follows it:
+// a@b/gpu.profile and gpu@home.profile are paths, and gpu@13.0@ names the file gpu@13.0.
 Parts split_path(const std::string& spec) {
     const Parts parts = split_at(spec);
     std::error_code ignored;
-    // Else a misspelt version would be said to be part of a file's name.
+    // Otherwise a misspelt version would be reported as part of a file's name.
     const bool misspelt =
         !std::filesystem::exists(spec, ignored) && std::filesystem::exists(parts.what, ignored);
     return looks_like_driver(parts.driver) || misspelt ? parts : Parts{spec, ""};
@@ -134,19 +195,19 @@ bool read_path(const Parts& parts, Machine& machine, std::string& driver, std::s
     if (!parse_profile(text, parts.what, profile, error))
         return false;
     add_device(machine, profile);
-    // The newest that is no newer than the recorded one.
+    // Use the newest simulated version that is not newer than the recorded one.
     if (parts.driver.empty() && profile.driver_version != 0)
         for (std::size_t i = 0; i < kDriverVersionCount; i++)
             if (kDriverVersions[i].version <= profile.driver_version)
                 driver = kDriverVersions[i].name;
-    // The process may change its folder, and hand the specification to others.
+    // The process may change its working folder or pass the specification to another process.
     machine.spec = std::filesystem::absolute(parts.what).lexically_normal().string();
     if (!parts.driver.empty() || split_path(machine.spec).what != machine.spec)
         machine.spec += '@' + parts.driver;
     return true;
 }
 
-// The names of GPUs come first: a file called h100 in the working folder is ./h100.
+// Names of GPUs take precedence: a file called h100 in the working folder is ./h100.
 bool read_machine(Machine& machine, std::string& driver, std::string& error) {
     Parts parts = split_at(machine.spec);
     const bool is_path = machine.spec.find('/') != std::string::npos;
@@ -170,21 +231,21 @@ bool read_kernel_ns(uint64_t& kernel_ns, std::string& error) {
         return true;
     const std::string_view text(variable);
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), kernel_ns);
-    if (code == std::errc() && end == text.data() + text.size() && kernel_ns <= kMostKernelNs)
+    if (code == std::errc() && end == text.data() + text.size() && kernel_ns <= kMaxKernelNs)
         return true;
     error = "GCX_SIM_KERNEL_NS=" + std::string(text) +
-            ": what a kernel of unknown name lasts is a number of nanoseconds, 0 to " +
-            std::to_string(kMostKernelNs) + ", e.g. " + std::to_string(kDefaultKernelNs);
+            ": the duration of kernels with unknown names must be 0 to " +
+            std::to_string(kMaxKernelNs) + " nanoseconds, e.g. " + std::to_string(kDefaultKernelNs);
     return false;
 }
 
-bool read_switch(const char* name, const char* what, bool& on, std::string& error) {
+bool read_switch(const char* name, bool& on, std::string& error) {
     const char* const variable = std::getenv(name);
     const std::string_view text(variable == nullptr ? "" : variable);
     on = text == "1";
     if (on || text.empty() || text == "0")
         return true;
-    error = std::string(name) + "=" + std::string(text) + ": " + what + " is 0 or 1";
+    error = std::string(name) + "=" + std::string(text) + ": must be 0 or 1";
     return false;
 }
 
@@ -200,11 +261,8 @@ bool read_spec(const char* spec, Machine& machine, std::string& error) {
     machine.epoch = epochs++;
     std::string driver;
     if (!read_kernel_ns(machine.kernel_ns, error) ||
-        !read_switch("GCX_SIM_MPS", "whether the devices tell that they are shared by way of MPS",
-                     machine.mps, error) ||
-        !read_switch("GCX_SIM_DYNAMIC_PARALLELISM",
-                     "whether a module with dynamic parallelism is loaded on the devices",
-                     machine.dynamic_parallelism, error) ||
+        !read_switch("GCX_SIM_MPS", machine.mps, error) ||
+        !read_switch("GCX_SIM_DYNAMIC_PARALLELISM", machine.dynamic_parallelism, error) ||
         !read_machine(machine, driver, error))
         return false;
     machine.driver =

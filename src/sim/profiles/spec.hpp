@@ -1,4 +1,4 @@
-// Reads what is to be simulated: [N x]GPU[,GPU...][@DRIVER], or PATH[@DRIVER] of a recording.
+// Specifications of machines: [N x]GPU[,GPU...][@DRIVER], or PATH[@DRIVER] of a recording.
 #pragma once
 
 #include "sim/machine.hpp"
@@ -7,8 +7,8 @@
 
 namespace gcx::sim {
 
-// spec null: the environment's GCX_SIM, or else h100@13.0. Fills the new machine, whose own spec
-// names the same from any folder.
+// Fills a new machine from spec. If spec is null, uses GCX_SIM or h100@13.0. Machine::spec has an
+// absolute path, so that it is valid in any folder. On failure returns false and a reason.
 bool read_spec(const char* spec, Machine& machine, std::string& error);
 
 } // namespace gcx::sim

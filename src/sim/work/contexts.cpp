@@ -1,10 +1,14 @@
-// Contexts: made, destroyed, and current in a thread.
+// Contexts: created and primary ones, the current context, settings, and events of all their work.
 #include "sim/device/device.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
+#include "sim/partition/partition.hpp"
 #include "sim/partition/resource.hpp"
 #include "sim/work/work.hpp"
 
+#include <algorithm>
+
 namespace gcx::sim {
+
 namespace {
 
 struct CurrentStack {
@@ -21,12 +25,17 @@ std::vector<Handle>& current_stack(const Machine& machine) {
     return stack.contexts;
 }
 
+bool are_context_flags(unsigned flags) {
+    constexpr unsigned kKnownFlags = 0xff;
+    return (flags & ~kKnownFlags) == 0 && (flags & CU_CTX_SCHED_MASK) != 3 &&
+           (flags & CU_CTX_SCHED_MASK) <= 4;
+}
+
 void create_context(Machine& machine, CUcontext* out, unsigned flags, CUdevice ordinal) {
-    require(out != nullptr && fits_context_flags(flags));
+    require(out != nullptr && are_context_flags(flags));
     Device& device = device_of(machine, ordinal);
     charge_memory(device, kContextBytes);
-    Context& context = new_context(machine, device, Context::Kind::Created);
-    context.flags = flags;
+    const Context& context = new_context(machine, device, Context::Kind::Created);
     current_stack(machine).push_back(context.handle);
     give(out, context.handle);
 }
@@ -43,12 +52,6 @@ void destroy_context(Machine& machine, CUcontext handle) {
 }
 
 } // namespace
-
-bool fits_context_flags(unsigned flags) {
-    constexpr unsigned kKnownFlags = 0xff;
-    return (flags & ~kKnownFlags) == 0 && (flags & CU_CTX_SCHED_MASK) != 3 &&
-           (flags & CU_CTX_SCHED_MASK) <= 4;
-}
 
 Context& context_of(Machine& machine, CUcontext handle) {
     Context& context = known(find(machine.contexts, handle), CUDA_ERROR_INVALID_CONTEXT);
@@ -142,10 +145,292 @@ GCX_SIM_API(cuCtxSetCurrent, CUcontext handle) {
 
 GCX_SIM_API(cuCtxGetCurrent, CUcontext* out) {
     GCX_SIM_BODY({
-        // A destroyed context stays current, as recorded.
+        // Recorded: a destroyed context stays current.
         const auto& stack = current_stack(machine);
         give(out, stack.empty() ? Handle{0} : stack.back());
     });
+}
+
+// Primary contexts.
+
+namespace {
+
+// Recorded: the first retain of the primary context takes 112 ms.
+constexpr uint64_t kPrimaryCreateNs = 112'229'000;
+
+bool is_live_green(const Context& context, const Device& device) {
+    return context.kind == Context::Kind::Green && context.device == &device && context.alive;
+}
+
+void free_memory_of_dead_contexts(Machine& machine, const Device& device) {
+    for (auto it = machine.allocations.begin(); it != machine.allocations.end();) {
+        const Allocation& allocation = it->second;
+        const bool dies = allocation.context != nullptr && !allocation.context->alive &&
+                          allocation.device == &device;
+        it = dies ? drop_allocation(machine, it) : std::next(it);
+    }
+}
+
+void reset_primary(Machine& machine, Device& device) {
+    if (device.primary == nullptr)
+        return;
+    Context* const primary = device.primary;
+    kill_context(machine, *primary);
+    // Assumed for drivers that allow the reset: it also destroys the device's green contexts, and
+    // each of them releases the primary one.
+    for (const auto& [handle, context] : machine.contexts) {
+        if (is_live_green(*context, device)) {
+            end_green(machine, *context);
+            device.primary_retains--;
+        }
+    }
+    free_memory_of_dead_contexts(machine, device);
+    std::erase_if(machine.modules, [&](const auto& entry) {
+        return !entry.second->is_library && entry.second->context == primary;
+    });
+    std::erase_if(machine.events, [&](const auto& entry) {
+        return entry.second->context != nullptr && !entry.second->context->alive;
+    });
+    for (const auto& [handle, stream] : machine.streams)
+        stream->gone = stream->gone || !stream->context->alive;
+    device.primary = nullptr;
+    return_memory(device, kContextBytes);
+}
+
+} // namespace
+
+Context& retain_primary(Machine& machine, Device& device) {
+    if (device.primary == nullptr) {
+        machine.clock_ns += kPrimaryCreateNs;
+        device.primary = &new_context(machine, device, Context::Kind::Primary);
+        device.memory_used += kContextBytes;
+    }
+    device.primary_retains++;
+    return *device.primary;
+}
+
+void release_primary(Machine& machine, Device& device) {
+    if (device.primary_retains == 0)
+        return;
+    device.primary_retains--;
+    if (device.primary_retains == 0)
+        reset_primary(machine, device);
+}
+
+GCX_SIM_API(cuDevicePrimaryCtxRetain, CUcontext* out, CUdevice ordinal) {
+    GCX_SIM_BODY({
+        require(out != nullptr);
+        give(out, retain_primary(machine, device_of(machine, ordinal)).handle);
+    });
+}
+
+GCX_SIM_API(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal) {
+    GCX_SIM_BODY({
+        Device& device = device_of(machine, ordinal);
+        require(device.primary_retains > 0, CUDA_ERROR_INVALID_CONTEXT);
+        release_primary(machine, device);
+    });
+}
+
+GCX_SIM_API(cuDevicePrimaryCtxReset_v2, CUdevice ordinal) {
+    GCX_SIM_BODY({
+        Device& device = device_of(machine, ordinal);
+        const bool in_use =
+            std::any_of(machine.contexts.begin(), machine.contexts.end(),
+                        [&](const auto& entry) { return is_live_green(*entry.second, device); });
+        require(!in_use || !machine.has(kRefusesResets), CUDA_ERROR_NOT_PERMITTED);
+        reset_primary(machine, device); // callers still have to release their retains
+    });
+}
+
+GCX_SIM_API(cuDevicePrimaryCtxSetFlags_v2, CUdevice ordinal, unsigned flags) {
+    GCX_SIM_BODY({
+        Device& device = device_of(machine, ordinal);
+        require(are_context_flags(flags));
+        device.primary_flags = flags;
+    });
+}
+
+GCX_SIM_API(cuDevicePrimaryCtxGetState, CUdevice ordinal, unsigned* flags, int* active) {
+    GCX_SIM_BODY({
+        const Device& device = device_of(machine, ordinal);
+        require(flags != nullptr && active != nullptr);
+        *flags = device.primary_flags;
+        *active = device.primary != nullptr ? 1 : 0;
+    });
+}
+
+// Settings.
+
+namespace {
+
+void synchronize(Machine& machine, const Context& context) {
+    for (const auto& [id, capture] : machine.captures) {
+        const bool takes_part =
+            std::any_of(capture->tips.begin(), capture->tips.end(),
+                        [&](const auto& tip) { return tip.first->context == &context; });
+        if (takes_part && !capture->invalid) {
+            capture->invalid = true;
+            refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        }
+    }
+    wait_until(machine, context_busy_until(machine, context));
+}
+
+std::size_t default_limit(int limit) {
+    switch (limit) {
+    case CU_LIMIT_STACK_SIZE:
+        return 1024;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+        return std::size_t{7} << 20;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+        return std::size_t{8} << 20;
+    case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
+        return 2;
+    case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+        return 2048;
+    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+        return 128;
+    default:
+        return 0;
+    }
+}
+
+// Returns the limits of the current context; refuses an unknown limit.
+std::map<int, std::size_t>& limits_with(Machine& machine, CUlimit limit) {
+    Context& context = current_context(machine);
+    require(limit <= CU_LIMIT_PERSISTING_L2_CACHE_SIZE, CUDA_ERROR_UNSUPPORTED_LIMIT);
+    return context.limits;
+}
+
+} // namespace
+
+GCX_SIM_API(cuCtxGetDevice, CUdevice* out) {
+    GCX_SIM_BODY({
+        require(out != nullptr);
+        *out = current_context(machine).device->ordinal;
+    });
+}
+
+GCX_SIM_API(cuCtxGetDevice_v2, CUdevice* out, CUcontext handle) {
+    GCX_SIM_BODY({
+        require(out != nullptr);
+        *out = context_or_current(machine, handle).device->ordinal;
+    });
+}
+
+GCX_SIM_API(cuCtxGetId, CUcontext handle, unsigned long long* out) {
+    GCX_SIM_BODY({
+        require(out != nullptr);
+        *out = context_or_current(machine, handle).id;
+    });
+}
+
+GCX_SIM_API(cuCtxSynchronize) {
+    GCX_SIM_BODY(synchronize(machine, current_context(machine)));
+}
+
+GCX_SIM_API(cuCtxSynchronize_v2, CUcontext handle) {
+    GCX_SIM_BODY(synchronize(machine, context_or_current(machine, handle)));
+}
+
+GCX_SIM_API(cuCtxGetDevResource, CUcontext handle, CUdevResource* resource,
+            CUdevResourceType type) {
+    GCX_SIM_BODY({
+        const Context& context = context_or_current(machine, handle);
+        query_resource(machine, *context.device, &context, resource, type);
+    });
+}
+
+GCX_SIM_API(cuCtxGetLimit, std::size_t* out, CUlimit limit) {
+    GCX_SIM_BODY({
+        require(out != nullptr);
+        const auto& limits = limits_with(machine, limit);
+        const auto found = limits.find(limit);
+        *out = found == limits.end() ? default_limit(limit) : found->second;
+    });
+}
+
+GCX_SIM_API(cuCtxSetLimit, CUlimit limit, std::size_t value) {
+    GCX_SIM_BODY({
+        std::size_t& current = limits_with(machine, limit)[limit];
+        // The header: a hint, which can be clamped. Assumed: clamped to the device's maximum.
+        if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
+            value = std::min(value, max_persisting_l2(*current_context(machine).device));
+        current = value;
+    });
+}
+
+GCX_SIM_API(cuCtxGetStreamPriorityRange, int* least, int* greatest) {
+    GCX_SIM_BODY({
+        current_context(machine);
+        if (least != nullptr)
+            *least = 0;
+        if (greatest != nullptr)
+            *greatest = -5; // recorded: prio 0..-5
+    });
+}
+
+GCX_SIM_API(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
+    GCX_SIM_BODY({
+        Context& context = current_context(machine);
+        const Device& other = *context_of(machine, peer).device;
+        require(flags == 0);
+        require(&other != context.device, CUDA_ERROR_INVALID_DEVICE);
+        require(context.peers.insert(other.ordinal).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    });
+}
+
+GCX_SIM_API(cuCtxResetPersistingL2Cache) {
+    GCX_SIM_BODY(current_context(machine));
+}
+
+// Events.
+
+namespace {
+
+// A capture on the context's streams can contain neither operation and becomes invalid.
+void refuse_capturing(const Machine& machine, const Context& context) {
+    bool found = false;
+    for (const auto& [id, capture] : machine.captures)
+        for (const auto& [stream, nodes] : capture->tips)
+            if (stream->context == &context)
+                found = capture->invalid = true;
+    require(!found, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+void record(Machine& machine, const Context& context, CUevent handle) {
+    Event& event = known(find(machine.events, handle), CUDA_ERROR_INVALID_HANDLE);
+    require(event.context->device == context.device, CUDA_ERROR_INVALID_HANDLE);
+    refuse_capturing(machine, context);
+    event.recorded = true;
+    event.capture = nullptr;
+    event.done_at = std::max(machine.clock_ns, context_busy_until(machine, context));
+}
+
+void wait(Machine& machine, const Context& context, CUevent handle) {
+    const Event& event = known(find(machine.events, handle), CUDA_ERROR_INVALID_HANDLE);
+    refuse_capturing(machine, context);
+    if (event.capture != nullptr) {
+        event.capture->invalid = true; // measured on 13.0
+        refuse(CUDA_ERROR_CAPTURED_EVENT);
+    }
+    if (!event.recorded)
+        return;
+    // The header: the green contexts of a primary context wait too.
+    for (const auto& [id, other] : machine.contexts)
+        if (other.get() == &context || other->primary == &context)
+            other->busy_barrier = std::max(other->busy_barrier, event.done_at);
+}
+
+} // namespace
+
+GCX_SIM_API(cuGreenCtxRecordEvent, CUgreenCtx handle, CUevent event) {
+    GCX_SIM_BODY(record(machine, green_or_current(machine, handle), event));
+}
+
+GCX_SIM_API(cuGreenCtxWaitEvent, CUgreenCtx handle, CUevent event) {
+    GCX_SIM_BODY(wait(machine, green_or_current(machine, handle), event));
 }
 
 } // namespace gcx::sim

@@ -1,5 +1,5 @@
 // Events, on the simulated clock.
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/graph/capture.hpp"
 #include "sim/work/work.hpp"
 
@@ -70,12 +70,12 @@ CUresult elapsed_time(Machine& machine, float* out, CUevent begin, CUevent end) 
     require(out != nullptr);
     const Event& first = event_of(machine, begin);
     const Event& last = event_of(machine, end);
-    // Measured on 13.0: breaks no capture.
+    // Measured on 13.0: does not invalidate the capture.
     require(first.capture == nullptr && last.capture == nullptr, CUDA_ERROR_CAPTURED_EVENT);
     require(first.recorded && last.recorded &&
                 ((first.flags | last.flags) & CU_EVENT_DISABLE_TIMING) == 0,
             CUDA_ERROR_INVALID_HANDLE);
-    // By the programming guide it fails; with what is assumed.
+    // The programming guide says that it fails; the result is assumed.
     require(first.context->device == last.context->device, CUDA_ERROR_INVALID_HANDLE);
     if (std::max(first.done_at, last.done_at) > machine.clock_ns)
         return CUDA_ERROR_NOT_READY;
@@ -84,7 +84,7 @@ CUresult elapsed_time(Machine& machine, float* out, CUevent begin, CUevent end) 
     return CUDA_SUCCESS;
 }
 
-// For questions that an event in a capture has no answer to.
+// Refuses an event that was recorded in a capture.
 const Event& uncaptured_event(Machine& machine, CUevent handle) {
     const Event& event = event_of(machine, handle);
     if (event.capture != nullptr) {

@@ -1,5 +1,5 @@
 #include "sim/work/image.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -10,7 +10,7 @@ namespace gcx::sim {
 namespace {
 
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
-constexpr uint32_t kFatbinWrapperMagic = 0x466243b1; // __fatBinC_Wrapper_t: points to one
+constexpr uint32_t kFatbinWrapperMagic = 0x466243b1; // __fatBinC_Wrapper_t, which points to one
 
 bool is_name(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%';
@@ -53,7 +53,7 @@ std::size_t to_size(std::string_view digits) {
     return value;
 }
 
-// ".param .align 8 .b8 name[24]" of a kernel's list, or a variable after ".global".
+// Reads ".param .align 8 .b8 name[24]" of a kernel's list, or a variable after ".global".
 bool read_declaration(std::string_view text, std::string& name, std::size_t& align,
                       std::size_t& size) {
     std::size_t element = 0;
@@ -100,7 +100,7 @@ void read_parameters(std::string_view list, KernelCode& code) {
     }
 }
 
-// Blanks out comments, so that nothing is found in them.
+// Removes comments, so that searches find nothing in them.
 std::string without_comments(std::string_view text) {
     std::string out;
     for (std::size_t i = 0; i < text.size();) {
@@ -144,7 +144,7 @@ void read_ptx(std::string_view source, Module& module) {
         rest = text;
         for (auto at = rest.find(space); at != std::string_view::npos; at = rest.find(space)) {
             rest.remove_prefix(at + space.size());
-            // "ld.global.u32" is an instruction: a declaration has a blank here
+            // a declaration has a blank here, unlike an instruction such as "ld.global.u32"
             std::string name;
             std::size_t align = 0;
             std::size_t size = 0;
@@ -189,7 +189,7 @@ void read_image(const void* image, Module& module) {
     if (std::memcmp(bytes, ELFMAG, SELFMAG) == 0)
         read_cubin(static_cast<const std::byte*>(image), module);
     else if (magic == kFatbinMagic || magic == kFatbinWrapperMagic)
-        module.any_name = true; // usually compressed: any kernel asked for is taken to be in it
+        module.any_name = true; // usually compressed, so that every name is accepted
     else
         read_ptx(std::string_view(bytes), module);
 }

@@ -1,5 +1,4 @@
-// What an image of device code tells: the names of its kernels, their parameters, and
-// whether they launch kernels themselves.
+// Images of device code: their kernels, and whether these launch kernels.
 #pragma once
 
 #include "sim/machine.hpp"
@@ -8,8 +7,8 @@
 
 namespace gcx::sim {
 
-// The code is PTX text, a cubin or a fatbin, of which no length is told. CUDA_ERROR_INVALID_IMAGE
-// or CUDA_ERROR_INVALID_PTX if it is none of these.
+// Reads PTX text, a cubin or a fatbin, whose length is unknown. Fails with CUDA_ERROR_INVALID_IMAGE
+// or CUDA_ERROR_INVALID_PTX.
 void read_image(const void* image, Module& module);
 
 } // namespace gcx::sim

@@ -1,6 +1,6 @@
-// Kernel launches. Kernels are not executed: two that are known by name have their effect and time.
+// Kernel launches. Kernels are not executed; two that are known by name have an effect.
 #include "sim/device/device.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/work/work.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr const char* kSpin = "gcx_spin";
 std::vector<KernelParameter> parameters_of(const KernelCode& code) {
     if (!code.parameters.empty())
         return code.parameters;
-    // Of cubins and fatbins only these two are known.
+    // Cubins and fatbins do not list parameters; these two kernels are known.
     if (code.name == kProbe)
         return {{0, 8}, {8, 4}, {12, 4}};
     if (code.name == kSpin)
@@ -45,8 +45,8 @@ ProbeArguments probe_arguments(const Work& work) {
             read_argument<uint32_t>(work, 12)};
 }
 
-// Blocks go to the SMs of the context in turn. Under MPS %smid is virtual: it counts the context's
-// SMs from 0 (recorded: 580, two partitions of a process).
+// Assigns blocks to the SMs of the context in turn. Under MPS, %smid is virtual and counts the
+// context's SMs from 0 (recorded with driver 580 and two partitions of a process).
 void count_blocks(Machine& machine, const Work& work, const ProbeArguments& arguments) {
     const SmList sms = to_list(kernel_sms(machine, *work.context));
     std::byte* const counts =
@@ -102,7 +102,7 @@ void launch(Machine& machine, CUfunction function_handle, CUstream stream_handle
 
 void check_clusters(const Device& device, const Function& function, const Fragments& fragments,
                     const LaunchConfig& config) {
-    // Recorded: refused where no cluster of that size fits the partition.
+    // Recorded: refused if no cluster of that size fits in the partition.
     require(config.cluster_blocks() <= max_cluster_size(device, function, fragments, config) &&
                 active_clusters(device, function, fragments, config) != 0,
             static_cast<CUresult>(CUDA_ERROR_INVALID_CLUSTER_SIZE));
@@ -158,7 +158,7 @@ void check_launch(Machine& machine, const Context& context, Handle function_hand
     if (config.cluster_blocks() > 1)
         check_clusters(device, function, context.fragments, config);
     if (config.cooperative) {
-        // Assumed: it counts no SMs that are shared through dynamic parallelism.
+        // Assumed: SMs shared through dynamic parallelism do not count.
         const uint64_t capacity =
             uint64_t{blocks_per_sm(device, function, config.threads(), config.shared_bytes)} *
             context.sms.count();
@@ -173,10 +173,11 @@ uint64_t kernel_duration(Machine& machine, const Work& work) {
     if (function->code.name == kSpin)
         return read_argument<uint64_t>(work, 0);
     if (function->code.name == kProbe) {
-        // Two blocks at once on each SM.
-        const uint64_t deferred =
+        // Two blocks run on each SM at a time.
+        const uint64_t blocks_per_round =
             std::max<uint64_t>(kernel_sms(machine, *work.context).count() * 2, 1);
-        return (work.config.blocks() + deferred - 1) / deferred * probe_arguments(work).spin_ns;
+        return (work.config.blocks() + blocks_per_round - 1) / blocks_per_round *
+               probe_arguments(work).spin_ns;
     }
     return machine.kernel_ns;
 }
@@ -195,10 +196,10 @@ LaunchConfig read_config(const CUlaunchConfig& given) {
             false};
 }
 
-void read_launch_attributes(const CUlaunchAttribute* attributes, unsigned count,
-                            LaunchConfig& config, std::map<int, std::string>& kept) {
+void read_launch_attributes(const CUlaunchAttribute* list, unsigned count, LaunchConfig& config,
+                            std::map<int, std::string>& attributes) {
     for (unsigned i = 0; i < count; i++) {
-        const CUlaunchAttribute& attribute = attributes[i];
+        const CUlaunchAttribute& attribute = list[i];
         if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
             config.cluster[0] = attribute.value.clusterDim.x;
             config.cluster[1] = attribute.value.clusterDim.y;
@@ -206,7 +207,7 @@ void read_launch_attributes(const CUlaunchAttribute* attributes, unsigned count,
         } else if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
             config.cooperative = attribute.value.cooperative != 0;
         }
-        kept[attribute.id] =
+        attributes[attribute.id] =
             std::string(reinterpret_cast<const char*>(&attribute.value), sizeof attribute.value);
     }
 }

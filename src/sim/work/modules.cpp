@@ -1,7 +1,6 @@
-// Modules and libraries: their images, and their global variables.
-#include "sim/work/modules.hpp"
+// Modules and libraries, and their kernels, functions and global variables.
 #include "sim/device/device.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/work/image.hpp"
 #include "sim/work/work.hpp"
 
@@ -9,7 +8,25 @@
 #include <iterator>
 
 namespace gcx::sim {
+
 namespace {
+
+// Also accepts the module of a library.
+Module& module_of(Machine& machine, CUmodule handle) {
+    if (Module* const module = find(machine.modules, handle);
+        module != nullptr && !module->is_library)
+        return *module;
+    for (const auto& [key, module] : machine.modules)
+        if (module->library_module != 0 && module->library_module == to_handle(handle))
+            return *module;
+    refuse(CUDA_ERROR_INVALID_HANDLE);
+}
+
+Module& library_of(Machine& machine, CUlibrary handle) {
+    Module& module = known(find(machine.modules, handle), CUDA_ERROR_INVALID_HANDLE);
+    require(module.is_library, CUDA_ERROR_INVALID_HANDLE);
+    return module;
+}
 
 Handle load(Machine& machine, const void* image, Context* context, bool library) {
     Module read;
@@ -21,7 +38,7 @@ Handle load(Machine& machine, const void* image, Context* context, bool library)
     if (library)
         module.library_module = new_handle();
     module.context = context;
-    // A library belongs to no context. Assumed: unloading takes nothing back.
+    // A library belongs to no context. Assumed: unloading does not undo this.
     for (const auto& device : machine.devices)
         if (module.dynamic_parallelism && (library || context->device == device.get()))
             device->dynamic_parallelism = true;
@@ -31,7 +48,7 @@ Handle load(Machine& machine, const void* image, Context* context, bool library)
 void load_module(Machine& machine, const void* image, CUmodule* out) {
     Context& context = current_context(machine);
     require(out != nullptr);
-    // Recorded: a function is the same whatever green context is current.
+    // Recorded: the function is the same for all green contexts.
     give(out, load(machine, image, &context.owner(), false));
 }
 
@@ -39,7 +56,7 @@ std::vector<char> read_file(const char* path) {
     std::ifstream file(path, std::ios::binary);
     require(static_cast<bool>(file), CUDA_ERROR_FILE_NOT_FOUND);
     std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    bytes.resize(bytes.size() + 64); // PTX ends with a zero, and headers can be read whole
+    bytes.resize(bytes.size() + 64); // terminates PTX, and makes headers of short files readable
     return bytes;
 }
 
@@ -71,22 +88,6 @@ void give_global(Machine& machine, Module& module, CUdeviceptr* address, std::si
 }
 
 } // namespace
-
-Module& module_of(Machine& machine, CUmodule handle, CUresult otherwise) {
-    if (Module* const module = find(machine.modules, handle);
-        module != nullptr && !module->is_library)
-        return *module;
-    for (const auto& [key, module] : machine.modules)
-        if (module->library_module != 0 && module->library_module == to_handle(handle))
-            return *module;
-    refuse(otherwise);
-}
-
-Module& library_of(Machine& machine, CUlibrary handle, CUresult otherwise) {
-    Module& module = known(find(machine.modules, handle), otherwise);
-    require(module.is_library, otherwise);
-    return module;
-}
 
 GCX_SIM_API(cuModuleLoadData, CUmodule* out, const void* image) {
     GCX_SIM_BODY(load_module(machine, image, out));
@@ -152,9 +153,165 @@ GCX_SIM_API(cuLibraryGetModule, CUmodule* out, CUlibrary handle) {
     });
 }
 
-GCX_SIM_API(cuLibraryGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUlibrary handle,
-            const char* name) {
-    GCX_SIM_BODY(give_global(machine, library_of(machine, handle), address, bytes, name));
+// Functions and kernels.
+
+namespace {
+
+int default_attribute(const Profile& profile, int attribute) {
+    switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        return 1024;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+        return 32;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+        return profile.major * 10 + profile.minor;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        return 49152;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        return -1;
+    default:
+        return 0;
+    }
+}
+
+void give_attribute(Machine& machine, Handle handle, int attribute, int* out) {
+    require(out != nullptr);
+    const Function& function = function_of(machine, handle);
+    const auto set = function.attributes.find(attribute);
+    *out = set != function.attributes.end()
+               ? set->second
+               : default_attribute(machine.devices[0]->profile, attribute);
+    require(attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX);
+}
+
+void set_attribute(Machine& machine, Handle handle, int attribute, int value) {
+    Function& function = function_of(machine, handle);
+    const Profile& profile = machine.devices[0]->profile;
+    switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        require(value >= 0 && value <= profile.number("shared_memory_per_block_optin"));
+        break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        break;
+    default:
+        refuse(CUDA_ERROR_INVALID_VALUE);
+    }
+    function.attributes[attribute] = value;
+}
+
+void give_name(Machine& machine, Handle handle, const char** out) {
+    give(out, function_of(machine, handle, CUDA_ERROR_INVALID_VALUE).code.name.c_str());
+}
+
+void give_parameter(Machine& machine, Handle handle, std::size_t index, std::size_t* offset,
+                    std::size_t* size) {
+    const Function& function = function_of(machine, handle, CUDA_ERROR_INVALID_VALUE);
+    require(offset != nullptr && index < function.code.parameters.size());
+    *offset = function.code.parameters[index].offset;
+    if (size != nullptr)
+        *size = function.code.parameters[index].size;
+}
+
+// Returns the function with that name, or null. Creates it when it is first requested.
+Function* get_function(Machine& machine, Module& module, const std::string& name) {
+    if (const auto known = module.functions.find(name); known != module.functions.end())
+        return machine.functions[known->second].get();
+    const auto code = module.kernels.find(name);
+    if (code == module.kernels.end() && !module.any_name)
+        return nullptr;
+    Function& function = create(machine.functions);
+    if (module.is_library) {
+        function.kernel = new_handle();
+        machine.kernels[function.kernel] = function.handle;
+    }
+    if (code != module.kernels.end())
+        function.code = code->second;
+    function.code.name = name;
+    module.functions[name] = function.handle;
+    return &function;
+}
+
+Function& named_function(Machine& machine, Module& module, const char* name) {
+    return known(get_function(machine, module, name), CUDA_ERROR_NOT_FOUND);
+}
+
+} // namespace
+
+Function* find_function(Machine& machine, Handle handle) {
+    if (const auto kernel = machine.kernels.find(handle); kernel != machine.kernels.end())
+        handle = kernel->second;
+    const auto found = machine.functions.find(handle);
+    return found == machine.functions.end() ? nullptr : found->second.get();
+}
+
+Function& function_of(Machine& machine, Handle handle, CUresult otherwise) {
+    return known(find_function(machine, handle), otherwise);
+}
+
+GCX_SIM_API(cuModuleGetFunction, CUfunction* out, CUmodule handle, const char* name) {
+    GCX_SIM_BODY({
+        require(out != nullptr && name != nullptr);
+        give(out, named_function(machine, module_of(machine, handle), name).handle);
+    });
+}
+
+GCX_SIM_API(cuLibraryGetKernel, CUkernel* out, CUlibrary handle, const char* name) {
+    GCX_SIM_BODY({
+        require(out != nullptr && name != nullptr);
+        give(out, named_function(machine, library_of(machine, handle), name).kernel);
+    });
+}
+
+GCX_SIM_API(cuKernelGetFunction, CUfunction* out, CUkernel handle) {
+    GCX_SIM_BODY({
+        current_context(machine);
+        require(out != nullptr);
+        give(out, function_of(machine, to_handle(handle)).handle);
+    });
+}
+
+GCX_SIM_API(cuKernelSetAttribute, CUfunction_attribute attribute, int value, CUkernel handle,
+            CUdevice) {
+    GCX_SIM_BODY(set_attribute(machine, to_handle(handle), attribute, value));
+}
+
+GCX_SIM_API(cuKernelGetName, const char** out, CUkernel handle) {
+    GCX_SIM_BODY(give_name(machine, to_handle(handle), out));
+}
+
+GCX_SIM_API(cuKernelGetParamInfo, CUkernel handle, std::size_t index, std::size_t* offset,
+            std::size_t* size) {
+    GCX_SIM_BODY({
+        current_context(machine); // measured on 13.0: INVALID_CONTEXT if there is none
+        give_parameter(machine, to_handle(handle), index, offset, size);
+    });
+}
+
+GCX_SIM_API(cuFuncGetAttribute, int* out, CUfunction_attribute attribute, CUfunction handle) {
+    GCX_SIM_BODY(give_attribute(machine, to_handle(handle), attribute, out));
+}
+
+GCX_SIM_API(cuFuncSetAttribute, CUfunction handle, CUfunction_attribute attribute, int value) {
+    GCX_SIM_BODY(set_attribute(machine, to_handle(handle), attribute, value));
+}
+
+GCX_SIM_API(cuFuncSetCacheConfig, CUfunction handle, CUfunc_cache) {
+    GCX_SIM_BODY(function_of(machine, to_handle(handle)));
+}
+
+GCX_SIM_API(cuFuncGetName, const char** out, CUfunction handle) {
+    GCX_SIM_BODY(give_name(machine, to_handle(handle), out));
+}
+
+GCX_SIM_API(cuFuncGetParamInfo, CUfunction handle, std::size_t index, std::size_t* offset,
+            std::size_t* size) {
+    GCX_SIM_BODY(give_parameter(machine, to_handle(handle), index, offset, size));
 }
 
 } // namespace gcx::sim

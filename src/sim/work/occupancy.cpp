@@ -1,5 +1,5 @@
-// How many blocks and clusters fit.
-#include "sim/edge/entry.hpp"
+// The number of blocks and clusters that fit.
+#include "sim/entry/entry.hpp"
 #include "sim/work/work.hpp"
 
 #include <algorithm>
@@ -35,9 +35,9 @@ void give_best_block_size(Machine& machine, int* grid, int* block, CUfunction ha
     const Context& context = current_context(machine);
     const Function& function = function_of(machine, to_handle(handle));
     require(grid != nullptr && block != nullptr && limit >= 0);
-    const int most = limit == 0 ? 1024 : std::min(limit, 1024);
+    const int maximum = limit == 0 ? 1024 : std::min(limit, 1024);
     unsigned best = 0;
-    for (int threads = most; threads >= 32; threads -= 32) {
+    for (int threads = maximum; threads >= 32; threads -= 32) {
         const std::size_t bytes = shared_of == nullptr ? shared : shared_of(threads);
         const unsigned blocks =
             blocks_per_sm(*context.device, function, static_cast<unsigned>(threads), bytes);
@@ -49,14 +49,14 @@ void give_best_block_size(Machine& machine, int* grid, int* block, CUfunction ha
     }
 }
 
-// A launch with clusters, and the SMs it would run on: those of its stream.
-struct ClusterQuestion {
-    ClusterQuestion(Machine& machine, CUfunction handle, const CUlaunchConfig* launch)
+// A launch with clusters, on the SMs of its stream.
+struct ClusterQuery {
+    ClusterQuery(Machine& machine, CUfunction handle, const CUlaunchConfig* launch)
         : context(*stream_of(machine, known(launch).hStream).context), device(*context.device),
           function(function_of(machine, to_handle(handle))), config(read_config(*launch)) {
         require(device.profile.major >= 9, CUDA_ERROR_NOT_SUPPORTED);
-        std::map<int, std::string> kept;
-        read_launch_attributes(launch->attrs, launch->numAttrs, config, kept);
+        std::map<int, std::string> ignored;
+        read_launch_attributes(launch->attrs, launch->numAttrs, config, ignored);
     }
 
     const Context& context;
@@ -72,7 +72,7 @@ unsigned blocks_per_sm(const Device& device, const Function& function, unsigned 
     if (threads == 0)
         return 0;
     const Profile& profile = device.profile;
-    constexpr unsigned kRegisters = 32; // each kernel's, of the simulation
+    constexpr unsigned kRegisters = 32; // of each simulated kernel
     const unsigned warps = (threads + 31) / 32;
     const auto by_threads = static_cast<unsigned>(profile.number("threads_per_sm")) / (warps * 32);
     const auto by_blocks = static_cast<unsigned>(profile.number("blocks_per_sm"));
@@ -82,14 +82,14 @@ unsigned blocks_per_sm(const Device& device, const Function& function, unsigned 
         attribute_or(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 49152);
     if (dynamic_shared > limit)
         return 0;
-    const std::size_t shared = dynamic_shared + 1024; // what the system keeps for each block
+    const std::size_t shared = dynamic_shared + 1024; // reserved by the system for each block
     const auto by_shared = static_cast<unsigned>(
         static_cast<std::size_t>(profile.number("shared_memory_per_sm")) / shared);
     return std::min({by_threads, by_blocks, by_registers, by_shared});
 }
 
-// A GPC's part of the partition holds clusters if it has one SM for each block of a cluster, and
-// then as many as its SMs have room for. This gives every recorded figure.
+// A GPC's part of the partition can hold clusters if it has one SM for each block of a cluster. It
+// then holds as many as its SMs have room for. This yields every recorded number.
 unsigned active_clusters(const Device& device, const Function& function, const Fragments& fragments,
                          const LaunchConfig& config) {
     const unsigned cluster = std::max(config.cluster_blocks(), 1U);
@@ -132,36 +132,24 @@ GCX_SIM_API(cuOccupancyMaxPotentialBlockSizeWithFlags, int* grid, int* block, CU
     GCX_SIM_BODY(give_best_block_size(machine, grid, block, function, shared_of, shared, limit));
 }
 
-GCX_SIM_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* out, CUfunction handle,
-            int blocks, int threads) {
-    GCX_SIM_BODY({
-        const Profile& profile = current_context(machine).device->profile;
-        function_of(machine, to_handle(handle));
-        require(out != nullptr && blocks >= 1 && threads >= 1);
-        const auto each = profile.number("shared_memory_per_sm") / blocks - 1024;
-        *out = static_cast<std::size_t>(
-            std::clamp<long long>(each, 0, profile.number("shared_memory_per_block_optin")));
-    });
-}
-
 GCX_SIM_API(cuOccupancyMaxPotentialClusterSize, int* out, CUfunction function,
             const CUlaunchConfig* launch) {
     GCX_SIM_BODY({
-        const ClusterQuestion asked(machine, function, launch);
-        give(out, static_cast<int>(max_cluster_size(asked.device, asked.function,
-                                                    asked.context.fragments, asked.config)));
+        const ClusterQuery query(machine, function, launch);
+        give(out, static_cast<int>(max_cluster_size(query.device, query.function,
+                                                    query.context.fragments, query.config)));
     });
 }
 
 GCX_SIM_API(cuOccupancyMaxActiveClusters, int* out, CUfunction function,
             const CUlaunchConfig* launch) {
     GCX_SIM_BODY({
-        const ClusterQuestion asked(machine, function, launch);
+        const ClusterQuery query(machine, function, launch);
         require(out != nullptr);
-        require(asked.config.cluster_blocks() <= largest_allowed(asked.device, asked.function),
+        require(query.config.cluster_blocks() <= largest_allowed(query.device, query.function),
                 static_cast<CUresult>(CUDA_ERROR_INVALID_CLUSTER_SIZE));
         *out = static_cast<int>(
-            active_clusters(asked.device, asked.function, asked.context.fragments, asked.config));
+            active_clusters(query.device, query.function, query.context.fragments, query.config));
     });
 }
 

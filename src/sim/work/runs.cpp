@@ -1,6 +1,6 @@
-// What ran, where and when, for tests to read.
+// Records of what ran where and when, for tests.
 #include "gcx_sim.h"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/work/work.hpp"
 
 #include <algorithm>

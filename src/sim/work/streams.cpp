@@ -1,6 +1,6 @@
-// Streams, and the order and time of what they do.
+// Streams, and the order and timing of their work.
 #include "sim/device/device.hpp"
-#include "sim/edge/entry.hpp"
+#include "sim/entry/entry.hpp"
 #include "sim/graph/capture.hpp"
 #include "sim/partition/partition.hpp"
 #include "sim/work/work.hpp"
@@ -16,7 +16,7 @@ int clamp_priority(int priority) {
     return std::clamp(priority, -5, 0);
 }
 
-// sets-and-graphs: a stream that is kept costs 0.02 MiB.
+// Recorded (sets-and-graphs log): a stream uses 0.02 MiB.
 constexpr uint64_t kStreamBytes = 20ULL << 10;
 
 void create_stream(Machine& machine, Context& context, CUstream* out, unsigned flags,
@@ -31,7 +31,7 @@ void create_stream(Machine& machine, Context& context, CUstream* out, unsigned f
     give(out, stream.handle);
 }
 
-// The NULL stream waits for the blocking streams of its context, and they for it.
+// The NULL stream waits for the blocking streams of its context, and they wait for it.
 uint64_t legacy_barrier(const Machine& machine, const Stream& stream) {
     uint64_t time = 0;
     const Context& context = *stream.context;
@@ -54,8 +54,8 @@ void refuse_capturing(const Stream& stream) {
 
 void destroy_stream(Machine& machine, CUstream handle) {
     Stream& stream = known(find(machine.streams, handle), CUDA_ERROR_INVALID_HANDLE);
-    // Recorded on 13.0: once its context is gone, a stream cannot even be destroyed. The header has
-    // this otherwise from 13.1 on.
+    // Recorded on 13.0: a stream whose context was destroyed can't be destroyed. From 13.1 on it
+    // can, by the header's text.
     require(stream.context->alive || machine.has(kDetachesStreams),
             CUDA_ERROR_CONTEXT_IS_DESTROYED);
     if (stream.capture != nullptr)
@@ -76,8 +76,8 @@ void check_attribute(CUstreamAttrID attribute) {
     require(std::find(std::begin(kKnown), std::end(kKnown), attribute) != std::end(kKnown));
 }
 
-// The header: the rest is normal or streaming, and the size is limited. Assumed: that the driver
-// refuses what is not, and shares beyond 0 and 1.
+// The header: misses are normal or streaming, and the size is limited. Assumed: the driver refuses
+// other values, and ratios outside 0 to 1.
 void check_window(const Stream& stream, const CUaccessPolicyWindow& window) {
     require(window.missProp == CU_ACCESS_PROPERTY_NORMAL ||
             window.missProp == CU_ACCESS_PROPERTY_STREAMING);
@@ -85,7 +85,7 @@ void check_window(const Stream& stream, const CUaccessPolicyWindow& window) {
     require(window.num_bytes <= max_access_window(*stream.context->device));
 }
 
-// What a new stream has was measured on 13.0.
+// The defaults were measured on 13.0.
 CUstreamAttrValue attribute_of(const Stream& stream, CUstreamAttrID attribute) {
     CUstreamAttrValue value{};
     const auto set = stream.attributes.find(attribute);
@@ -94,7 +94,8 @@ CUstreamAttrValue attribute_of(const Stream& stream, CUstreamAttrID attribute) {
     else if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
         value.priority = stream.priority;
     else if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
-        std::memset(&value.syncPolicy, 0xff, sizeof value.syncPolicy); // -1, which has no name
+        std::memset(&value.syncPolicy, 0xff,
+                    sizeof value.syncPolicy); // -1, which has no enumerator
     else if (attribute == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
         value.memSyncDomainMap.remote = 1;
     return value;
@@ -144,7 +145,7 @@ Stream& stream_of(Machine& machine, CUstream handle) {
         const bool own =
             handle == CU_STREAM_PER_THREAD || (handle == nullptr && PerThreadStream::active());
         // Recorded on 13.0 with driver 580: a launch into the per-thread default stream is refused
-        // where a green context is current. Other functions are taken to refuse it alike.
+        // while a green context is current. Assumed: other functions refuse it too.
         require(!own || context.kind != Context::Kind::Green, CUDA_ERROR_INVALID_HANDLE);
         return own ? thread_stream(machine, context) : context.null_stream;
     }
@@ -180,21 +181,20 @@ void wait_until(Machine& machine, uint64_t time) {
 }
 
 uint64_t context_busy_until(const Machine& machine, const Context& context) {
-    // The header of cuCtxSynchronize and cuCtxRecordEvent: of a primary context with its green
-    // ones.
-    const auto is_of_it = [&](const Context& other) {
+    // The header of cuCtxSynchronize: a primary context includes its green ones.
+    const auto is_included = [&](const Context& other) {
         return &other == &context || other.primary == &context;
     };
     uint64_t time = 0;
     for (const auto& [handle, other] : machine.contexts) {
-        if (!is_of_it(*other))
+        if (!is_included(*other))
             continue;
         time = std::max({time, other->null_stream.busy_until, other->busy_barrier});
         for (const auto& [thread, stream] : other->thread_streams)
             time = std::max(time, stream->busy_until);
     }
     for (const auto& [handle, stream] : machine.streams)
-        if (is_of_it(*stream->context))
+        if (is_included(*stream->context))
             time = std::max(time, stream->busy_until);
     return time;
 }
@@ -263,7 +263,7 @@ GCX_SIM_STREAM_API(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext* out), (ha
 GCX_SIM_STREAM_API(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext* out, CUgreenCtx* green),
                    (handle, out, green)) {
     GCX_SIM_BODY({
-        // The header: of a green context's stream the primary context, and the green one.
+        // The header: returns the primary and the green context for a stream of a green context.
         Context& context = *stream_of(machine, handle).context;
         const bool is_green = context.kind == Context::Kind::Green;
         require(out != nullptr);
@@ -286,7 +286,7 @@ GCX_SIM_STREAM_API(cuStreamGetDevResource, _ptsz,
                    (handle, resource, type)) {
     GCX_SIM_BODY({
         const Stream& stream = stream_of(machine, handle);
-        // The header: workqueues are not told of streams.
+        // The header: workqueues of streams can't be queried.
         require(type == cu::kResourceSm, CUDA_ERROR_INVALID_RESOURCE_TYPE);
         query_resource(machine, *stream.context->device, stream.context, resource, type);
     });
@@ -343,14 +343,14 @@ GCX_SIM_STREAM_API(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn function,
     GCX_SIM_BODY({
         Stream& stream = stream_of(machine, handle);
         require(function != nullptr);
-        CUDA_HOST_NODE_PARAMS parameters{}; // what a captured one's node tells
+        CUDA_HOST_NODE_PARAMS parameters{}; // for the node, if the stream captures
         parameters.fn = function;
         parameters.userData = data;
         submit_host(machine, stream, [=] { function(data); }, to_bytes(parameters));
     });
 }
 
-// Memory can be reached from everywhere.
+// Has no effect: all memory is accessible from everywhere.
 GCX_SIM_STREAM_API(cuStreamAttachMemAsync, _ptsz,
                    (CUstream handle, [[maybe_unused]] CUdeviceptr address,
                     [[maybe_unused]] std::size_t bytes, [[maybe_unused]] unsigned flags),
