@@ -97,8 +97,9 @@ DOCS = {
     "gcx_published_lease.device": "The device's ordinal in that process.",
     "gcx_published_lease.exclusive_atoms": "The numbers of its exclusive atoms, ascending.",
     "gcx_published_lease.shared_atoms": "The numbers of the atoms that it may share, ascending.",
-    "gcx_live_reservation.until_ms": "When a request that waits times out; `None` if it never does.",
-    "gcx_live_reservation.parent": "The id of the reservation that it is a part of, which may have ended.",
+    "gcx_live_reservation.until_ms": "When a waiting request times out; `None` if it never does.",
+    "gcx_live_reservation.parent": "The id of the reservation that it is a part of, which may have "
+    "ended.",
     "gcx_queue_info.connections": "The connections that CUDA has, or would have if it started now; "
     "`None` if the variable holds anything else than 1 to 32.",
     "gcx_queue_info.source": "Where that number comes from.",
@@ -182,7 +183,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "InvalidDevice": ("There is no device of this number.", ""),
     "InvalidContext": ("The context to be popped isn't the current one.", ""),
     "AlreadyAcquired": (
-        "Others hold the SMs of a lease or reservation, or wait for them; or another driver is open.",
+        "Others hold the SMs of a lease or reservation, or wait for them; or another driver is "
+        "open.",
         "",
     ),
     "ContextInUse": ("The context is current.", "CONTEXT_ALREADY_IN_USE"),
@@ -205,7 +207,7 @@ KINDS: dict[str, tuple[str, str]] = {
     ),
     "NotPermitted": (
         "It can't be called here, or now; or it was cancelled; or the folder of published leases "
-        "or holds belongs to another user.",
+        "or reservations belongs to another user.",
         "",
     ),
     "NotSupported": ("The driver is too old; the message names the version that has it.", ""),

@@ -99,7 +99,7 @@ func TestLeasesChangeAndStreamsFollow(t *testing.T) {
 	if !must[bool](t)(decode.Query()) {
 		t.Error("there is work")
 	}
-	noError(t, prefill.HandOver(decode, raw.ResizeAtOnce), decode.Close())
+	noError(t, prefill.HandOver(decode, raw.ResizeDeferred), decode.Close())
 	_, native := stream.Native()
 	refused(t, "a released lease's CUstream", native, raw.ErrorContextIsDestroyed)
 	noError(t, stream.Close())

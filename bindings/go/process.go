@@ -14,11 +14,11 @@ func RequestConnections(connections uint32) error {
 
 // ReportPartitionCounts reports to libraries that ask in a thread where a partition is current (see
 // Context.Push) that partition's SMs, not the device's. Call it before anything loads libcuda.so.1.
-func ReportPartitionCounts() error { return check(Raw.ReportPartitionCounts) }
+func ReportPartitionCounts() error { return check(Raw.DriverReportPartitionCounts) }
 
 // ReportsPartitionCounts returns whether that was done. It opens no driver.
 func ReportsPartitionCounts() (bool, error) {
-	reporting, err := got(Raw.ReportsPartitionCounts)
+	reporting, err := got(Raw.DriverReportsPartitionCounts)
 	return reporting != 0, err
 }
 

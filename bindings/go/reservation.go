@@ -31,7 +31,9 @@ func AcquireReservation(device int32, smCount uint32, params ReservationParams) 
 		Flags: params.Flags, Family: params.Family, MinSMCount: params.MinSMCount,
 		TimeoutMS: params.TimeoutMS, Cancel: raw.Cancel(params.Cancel), Name: name, Folder: folder,
 	})
-	reservation, err := got(func(reservation *raw.Reservation) Result { return Raw.ReservationAcquire(device, smCount, c, reservation) })
+	reservation, err := got(func(reservation *raw.Reservation) Result {
+		return Raw.ReservationAcquire(device, smCount, c, reservation)
+	})
 	return Reservation(reservation), err
 }
 
@@ -61,7 +63,9 @@ func (reservation Reservation) Token() (string, error) {
 
 // Info returns what the reservation has. It opens no driver.
 func (reservation Reservation) Info() (raw.ReservationInfo, error) {
-	return filled(func(info *raw.ReservationInfo) Result { return Raw.ReservationGetInfo(raw.Reservation(reservation), info) })
+	return filled(func(info *raw.ReservationInfo) Result {
+		return Raw.ReservationGetInfo(raw.Reservation(reservation), info)
+	})
 }
 
 // Resource returns the reservation's SMs in this process, to be split and to make contexts of, which don't

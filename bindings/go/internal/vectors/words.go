@@ -27,11 +27,11 @@ var (
 	}
 	splitFlags = map[string]uint32{
 		"-": 0, "fine": raw.SplitIgnoreSMCoscheduling, "max-cluster": raw.SplitMaxPotentialClusterSize,
-		"exact": raw.SplitExact, "exclude_leased": raw.SplitUnleased,
+		"exact": raw.SplitExact, "exclude_leased": raw.SplitExcludeLeased,
 	}
 	contextFlags = map[string]uint32{"-": 0, "private": raw.ContextPrivate}
 	leaseFlags   = map[string]uint32{"-": 0, "shared": raw.LeaseShared}
-	resizeFlags  = map[string]uint32{"-": 0, "at-once": raw.ResizeAtOnce}
+	resizeFlags  = map[string]uint32{"-": 0, "at-once": raw.ResizeDeferred}
 	eventFlags   = map[string]uint32{"-": 0, "timing": raw.EventTiming, "blocking": raw.EventBlockingSync}
 )
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::error::{check, Error, Result};
 use crate::generated::Family;
-use crate::reservation::Reservation;
 use crate::lease::Lease;
+use crate::reservation::Reservation;
 use crate::sys;
 
 /// How many SMs a lease or a reservation is to have. A number is a count, and `None` is the rest.

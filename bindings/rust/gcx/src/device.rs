@@ -8,9 +8,9 @@ use crate::generated::{Family, LiveContext, LiveLease, MpsInfo};
 use crate::live::{leases_of, live_contexts_of};
 use crate::partition::{PartitionOptions, Partitions};
 use crate::request::SmRequest;
+use crate::reservation::ReservationBuilder;
 use crate::resource::{sm_ids, SmResource};
 use crate::sys;
-use crate::taking::ReservationBuilder;
 use crate::workqueue::WorkqueueResource;
 
 /// A GPU.
@@ -205,9 +205,9 @@ impl Device {
         LeaseBuilder::of_device(self.ordinal)
     }
 
-    /// For a reservation of its SMs, with a name, a time-out and all else; [`Reservation::take`](crate::Reservation::take) is
+    /// For a reservation of its SMs, with a name, a time-out and all else; [`Reservation::acquire`](crate::Reservation::acquire) is
     /// the short way.
-    pub fn reservation<'a>(&self) -> ReservationBuilder<'a> {
+    pub fn reserve<'a>(&self) -> ReservationBuilder<'a> {
         ReservationBuilder::new(self.ordinal)
     }
 

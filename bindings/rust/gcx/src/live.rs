@@ -4,9 +4,9 @@ use std::path::Path;
 use std::ptr;
 
 use crate::error::{Error, Result};
-use crate::generated::{LiveContext, LiveReservation, LiveLease};
+use crate::generated::{LiveContext, LiveLease, LiveReservation};
+use crate::reservation::folder_path;
 use crate::sys;
-use crate::taking::folder_path;
 
 /// The green contexts with a context or stream, or that a lease or a graph's executable keeps, of all
 /// devices; [`Device::live_contexts`](crate::Device::live_contexts) tells those of one.
@@ -72,7 +72,7 @@ pub(crate) fn leases_of(device: i32) -> Result<Vec<LiveLease>> {
 /// # Errors
 ///
 /// [`ErrorKind::NotPermitted`](crate::ErrorKind) and `OperatingSystem` as of
-/// [`ReservationBuilder::take`](crate::ReservationBuilder::take), but that the user's own folder, if it is missing, has
+/// [`ReservationBuilder::acquire`](crate::ReservationBuilder::acquire), but that the user's own folder, if it is missing, has
 /// no reservations. `InvalidValue` the path is too long, or not absolute.
 pub fn reservations(folder: Option<&Path>) -> Result<Vec<LiveReservation>> {
     let folder = folder.map(folder_path).transpose()?;

@@ -4,17 +4,19 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
 use std::os::raw::c_char;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::ptr;
+use std::time::Duration;
 
-use crate::acquire::{LeaseBuilder, Sms};
+use crate::acquire::{least, milliseconds, name_of, Cancel, LeaseBuilder, Sms};
 use crate::convert::bytes;
 use crate::device::Device;
 use crate::error::{check, Error, Result};
-use crate::generated::ReservationInfo;
+use crate::generated::{Family, ReservationInfo};
 use crate::resource::SmResource;
 use crate::sys;
 
-/// SMs of a device that no other process has, from [`Reservation::take`], [`Device::reserve`] or [`Reservation::join`].
+/// SMs of a device that no other process has, from [`Reservation::acquire`], [`Device::reserve`] or [`Reservation::join`].
 ///
 /// A [`Lease`](crate::Lease) is a process's own; a reservation is agreed on by the processes of a host. No two
 /// live reservations of a device have an SM in common, as long as all take theirs in the same folder; programs
@@ -23,7 +25,7 @@ use crate::sys;
 /// ```no_run
 /// use std::process::Command;
 ///
-/// let held = gcx::Reservation::take(&gcx::Device::new(0)?, 24)?;
+/// let held = gcx::Reservation::acquire(&gcx::Device::new(0)?, 24)?;
 /// let lease = held.lease().name("decode").acquire()?; // of its SMs alone
 ///
 /// // Another process joins it: `gcx::Reservation::join(std::env::var_os("HELD").unwrap())`.
@@ -70,9 +72,9 @@ impl Reservation {
     ///
     /// # Errors
     ///
-    /// As [`ReservationBuilder::take`](crate::ReservationBuilder::take).
-    pub fn take(device: &Device, sms: impl Into<Sms>) -> Result<Self> {
-        device.reserve().sm_count(sms).take()
+    /// As [`ReservationBuilder::acquire`](crate::ReservationBuilder::acquire).
+    pub fn acquire(device: &Device, sms: impl Into<Sms>) -> Result<Self> {
+        device.reserve().sm_count(sms).acquire()
     }
 
     /// Joins a reservation that another process, or this one, has, by its [`token`](Self::token): it lasts
@@ -82,7 +84,7 @@ impl Reservation {
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind) the reservation has ended, or was never there. `InvalidValue`
     /// it is no token. `NotPermitted` and `OperatingSystem` as of
-    /// [`ReservationBuilder::take`](crate::ReservationBuilder::take).
+    /// [`ReservationBuilder::acquire`](crate::ReservationBuilder::acquire).
     pub fn join(token: impl AsRef<OsStr>) -> Result<Self> {
         let token = CString::new(token.as_ref().as_bytes()).map_err(|_| {
             let message = "the token of a reservation has a zero byte in it";
@@ -92,7 +94,9 @@ impl Reservation {
         Reservation::with(|handle| unsafe { sys::gcx_reservation_join(token.as_ptr(), handle) })
     }
 
-    pub(crate) fn with(make: impl FnOnce(*mut sys::gcx_reservation) -> sys::gcx_result) -> Result<Self> {
+    pub(crate) fn with(
+        make: impl FnOnce(*mut sys::gcx_reservation) -> sys::gcx_result,
+    ) -> Result<Self> {
         let mut handle = ptr::null_mut();
         check(make(&mut handle))?;
         Ok(Reservation(handle))
@@ -116,7 +120,11 @@ impl Reservation {
             [0; sys::GCX_MAX_RESERVATION_TOKEN as usize];
         // SAFETY: the handle is alive; the text has room for so many bytes.
         check(unsafe {
-            sys::gcx_reservation_get_token(self.0, token.as_mut_ptr(), sys::GCX_MAX_RESERVATION_TOKEN)
+            sys::gcx_reservation_get_token(
+                self.0,
+                token.as_mut_ptr(),
+                sys::GCX_MAX_RESERVATION_TOKEN,
+            )
         })?;
         Ok(bytes(&token))
     }
@@ -176,4 +184,143 @@ impl fmt::Debug for Reservation {
             Err(error) => write!(out, "Reservation({})", error.name()),
         }
     }
+}
+
+/// Collects what a reservation is to be, from [`Device::reserve`](crate::Device::reserve): the rest, without waiting,
+/// if nothing else is said.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// let decode = gcx::Device::new(0)?
+///     .reserve()
+///     .sm_count(24)
+///     .name("decode") // in messages and lists, also other processes'
+///     .min_sm_count(16) // will do, if 24 can't be had
+///     .timeout(Duration::from_secs(60))
+///     .acquire()?;
+/// # Ok::<(), gcx::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ReservationBuilder<'a> {
+    device: i32,
+    sms: Sms,
+    name: Option<String>,
+    least: Option<u32>,
+    family: Option<Family>,
+    flags: u32,
+    timeout_ms: u32,
+    cancel: Option<&'a Cancel>,
+    folder: Option<PathBuf>,
+}
+
+impl<'a> ReservationBuilder<'a> {
+    pub(crate) fn new(device: i32) -> Self {
+        ReservationBuilder {
+            device,
+            sms: Sms::Rest,
+            name: None,
+            least: None,
+            family: None,
+            flags: 0,
+            timeout_ms: 0,
+            cancel: None,
+            folder: None,
+        }
+    }
+
+    /// How many SMs: a count, or [`Sms::Rest`].
+    pub fn sm_count(mut self, sms: impl Into<Sms>) -> Self {
+        self.sms = sms.into();
+        self
+    }
+
+    /// So many SMs will do if those asked for can't be had. Without it no less than was asked for,
+    /// and of the rest the least that the device can give.
+    pub fn min_sm_count(mut self, sm_count: u32) -> Self {
+        self.least = Some(sm_count);
+        self
+    }
+
+    /// A name for messages and lists, of 63 bytes at most.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// How its SMs are taken: [`Family::Fine`] or [`Family::MaxCluster`] instead of
+    /// [`Family::Coscheduled`]. Others are an error of [`acquire`](Self::acquire).
+    pub fn family(mut self, family: Family) -> Self {
+        self.family = Some(family);
+        self
+    }
+
+    /// Forked children and what exec starts, or this process becomes by exec, keep the reservation too,
+    /// without joining it, until they end or close its descriptor: for launchers.
+    pub fn inherit(mut self) -> Self {
+        self.flags |= sys::GCX_RESERVATION_INHERIT;
+        self
+    }
+
+    /// How long to wait for the SMs, in whole milliseconds, rounded up. Those who wait are served in
+    /// the order in which they came, whatever their process. [`Duration::MAX`], and all beyond 49
+    /// days, is for ever.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout_ms = milliseconds(timeout);
+        self
+    }
+
+    /// Gives the wait up from another thread.
+    pub fn cancel(mut self, cancel: &'a Cancel) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Where the processes agree: an absolute path, see [`Reservation`].
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Takes the SMs, from all processes that take theirs in the same folder. Makes no context. What
+    /// the reservation really got is in [`Reservation::info`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::AlreadyAcquired`](crate::ErrorKind) others hold the SMs, or wait for them, and
+    /// when the time was over still did: the message says who. `NotPermitted` the wait was
+    /// [given up](Cancel::signal); the folder is another user's, or too many may enter it.
+    /// `OperatingSystem` the folder isn't there, the disk is full, the folder read-only; a file there
+    /// can't be believed; a process stopped in the middle of a change. `InvalidResourceConfiguration`
+    /// the device has not so many SMs, whoever holds them. `NotSupported` the max-cluster family on a
+    /// device that has none. `InvalidValue` a count of 0, a family that has no reservations, a name or path
+    /// that is too long or has a zero byte, a path that is not absolute, a least count above the one
+    /// asked for.
+    pub fn acquire(&self) -> Result<Reservation> {
+        let name = name_of(self.name.as_deref(), "reservation")?;
+        let folder = self.folder.as_deref().map(folder_path).transpose()?;
+        let params = sys::gcx_reservation_params {
+            flags: self.flags,
+            family: self.family.map_or(sys::GCX_SM_FAMILY_NONE, Into::into),
+            min_sm_count: least(self.least)?,
+            timeout_ms: self.timeout_ms,
+            cancel: self.cancel.map_or(ptr::null_mut(), Cancel::as_raw),
+            name: name.as_ref().map_or(ptr::null(), |name| name.as_ptr()),
+            folder: folder.as_ref().map_or(ptr::null(), |folder| folder.as_ptr()),
+            ..sys::GCX_RESERVATION_PARAMS_INIT
+        };
+        let sm_count = self.sms.raw()?;
+        Reservation::with(|handle| {
+            // SAFETY: what the struct points to is alive here; a handle is written.
+            unsafe { sys::gcx_reservation_acquire(self.device, sm_count, &params, handle) }
+        })
+    }
+}
+
+pub(crate) fn folder_path(folder: &Path) -> Result<CString> {
+    CString::new(folder.as_os_str().as_bytes()).map_err(|_| {
+        let message = "the path of the folder of reservations has a zero byte in it";
+        Error::of(sys::GCX_ERROR_INVALID_VALUE, message)
+    })
 }

@@ -12,7 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use gcx::{
-    reservations, Cancel, Device, ErrorKind, Family, Reservation, ReservationBuilder, Lease, LiveReservation, Resize, Sms,
+    reservations, Cancel, Device, ErrorKind, Family, Lease, LiveReservation, Reservation,
+    ReservationBuilder, Resize, Sms,
 };
 
 /// The folder that the environment names.
@@ -52,7 +53,7 @@ fn held_counts() -> Vec<Option<u32>> {
 fn nobody_else_has_them() {
     with_folder("nobody_else_has_them", || {
         assert_eq!(reservations(None).unwrap(), []); // before there is a driver
-        let one = reserve(24).name("one\u{1b}[2J").take().unwrap();
+        let one = reserve(24).name("one\u{1b}[2J").acquire().unwrap();
         let info = one.info().unwrap();
         assert_eq!((info.sm_count, info.device_sm_count, info.atoms.len()), (24, 132, 3));
         assert_eq!(
@@ -64,13 +65,13 @@ fn nobody_else_has_them() {
         let debug = format!("{one:?}");
         assert!(debug.ends_with(" \"one\\u{1b}[2J\": 24 of 132 SMs)"), "{debug}");
 
-        let two = Reservation::take(&device(), Sms::Rest).unwrap();
+        let two = Reservation::acquire(&device(), Sms::Rest).unwrap();
         assert_eq!(two.sm_count().unwrap(), 108);
         assert!(one.sms().unwrap().is_disjoint(&two.sms().unwrap()).unwrap());
-        let refused = reserve(8).take().unwrap_err();
+        let refused = reserve(8).acquire().unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AlreadyAcquired);
         assert!(refused.message().contains("of process "), "{refused}");
-        assert_eq!(kind(reserve(140).take()), ErrorKind::InvalidResourceConfiguration);
+        assert_eq!(kind(reserve(140).acquire()), ErrorKind::InvalidResourceConfiguration);
 
         let live = reservations(None).unwrap();
         assert_eq!(live, reservations(Some(&folder())).unwrap());
@@ -88,31 +89,31 @@ fn nobody_else_has_them() {
 
         drop(one);
         assert_eq!(held_counts(), [Some(108)]);
-        assert_eq!(reserve(48).min_sm_count(16).take().unwrap().sm_count().unwrap(), 24);
+        assert_eq!(reserve(48).min_sm_count(16).acquire().unwrap().sm_count().unwrap(), 24);
         let fine = reserve(6).family(Family::Fine);
         drop(two);
-        assert_eq!(fine.take().unwrap().info().unwrap().family, Family::Fine);
+        assert_eq!(fine.acquire().unwrap().info().unwrap().family, Family::Fine);
     });
 }
 
 #[test]
 fn those_that_wait() {
     with_folder("those_that_wait", || {
-        let all = Reservation::take(&device(), None).unwrap();
+        let all = Reservation::acquire(&device(), None).unwrap();
         let start = Instant::now();
-        let late = reserve(8).timeout(Duration::from_millis(30)).take().unwrap_err();
+        let late = reserve(8).timeout(Duration::from_millis(30)).acquire().unwrap_err();
         assert_eq!(late.kind(), ErrorKind::AlreadyAcquired);
         assert!(late.message().contains("timed out after 30 ms"), "{late}");
         assert!(start.elapsed() >= Duration::from_millis(30));
         let cancel = Cancel::new().unwrap();
         std::thread::scope(|scope| {
             let waits = reserve(Sms::Rest).name("waits").timeout(Duration::MAX).cancel(&cancel);
-            let given_up = scope.spawn(move || waits.take());
+            let given_up = scope.spawn(move || waits.acquire());
             while reservations(None).unwrap().len() != 2 {
                 std::thread::yield_now();
             }
             // Later, and not served before it; it says when it gives up.
-            let next = scope.spawn(|| reserve(24).timeout(Duration::from_secs(60)).take());
+            let next = scope.spawn(|| reserve(24).timeout(Duration::from_secs(60)).acquire());
             while reservations(None).unwrap().len() != 3 {
                 std::thread::yield_now();
             }
@@ -127,7 +128,7 @@ fn those_that_wait() {
             drop(all);
             assert_eq!(next.join().unwrap().unwrap().sm_count().unwrap(), 24);
         });
-        assert_eq!(kind(reserve(8).cancel(&cancel).take()), ErrorKind::NotPermitted);
+        assert_eq!(kind(reserve(8).cancel(&cancel).acquire()), ErrorKind::NotPermitted);
     });
 }
 
@@ -156,7 +157,7 @@ fn another_process_joins() {
             std::thread::sleep(Duration::from_secs(60)); // it is killed meanwhile
             std::process::abort();
         }
-        let held = reserve(24).name("shared").take().unwrap();
+        let held = reserve(24).name("shared").acquire().unwrap();
         let token = held.token().unwrap();
         assert!(PathBuf::from(&token).starts_with(folder()));
         let (mut child, said) = joining(token.clone());
@@ -166,11 +167,11 @@ fn another_process_joins() {
         assert_eq!(held_counts(), [Some(24)]); // the other one keeps it
         let again = Reservation::join(&token).unwrap();
         assert_eq!((again.info().unwrap().id, again.sm_count().unwrap()), (id, 24));
-        assert_eq!(kind(reserve(120).take()), ErrorKind::AlreadyAcquired);
+        assert_eq!(kind(reserve(120).acquire()), ErrorKind::AlreadyAcquired);
         drop(again);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(reserve(Sms::Rest).take().unwrap().sm_count().unwrap(), 132);
+        assert_eq!(reserve(Sms::Rest).acquire().unwrap().sm_count().unwrap(), 132);
         assert_eq!(kind(Reservation::join(&token)), ErrorKind::NotFound);
     });
 }
@@ -195,7 +196,7 @@ fn take_a_part() {
     let driver = format!("/./.{}", gcx::simulator_path().unwrap());
     // SAFETY: it is the simulated driver.
     unsafe { gcx::open_driver(&driver) }.unwrap();
-    let part = reserve(16).name("part").take().unwrap();
+    let part = reserve(16).name("part").acquire().unwrap();
     let live = reservations(None).unwrap();
     let outer = live.iter().find(|live| live.name == OsStr::new("around")).unwrap();
     let inner = live.iter().find(|live| live.name == OsStr::new("part")).unwrap();
@@ -210,7 +211,7 @@ fn reservation_inside_another_has_a_parent() {
         return take_a_part();
     }
     with_folder("reservation_inside_another_has_a_parent", || {
-        let outer = reserve(24).name("around").take().unwrap();
+        let outer = reserve(24).name("around").acquire().unwrap();
         let plan = plan_around(&reservations(None).unwrap()[0], &outer.token().unwrap());
         let machine = env::var("GCX_DRIVER").unwrap();
         let done = Command::new(env::current_exe().unwrap())
@@ -228,7 +229,7 @@ fn reservation_inside_another_has_a_parent() {
 #[test]
 fn leases_of_a_reservation() {
     with_folder("leases_of_a_reservation", || {
-        let held = reserve(32).take().unwrap();
+        let held = reserve(32).acquire().unwrap();
         let lease = held.lease().sm_count(16).name("of it").acquire().unwrap();
         assert!(lease.sms().unwrap().is_subset(&held.sms().unwrap()).unwrap());
         let rest = held.lease().acquire().unwrap();
@@ -255,15 +256,20 @@ fn held_by(lease: &Lease) -> u32 {
 #[test]
 fn wrong_words() {
     with_folder("wrong_words", || {
-        let builders = [reserve(0), reserve(u32::MAX), reserve(8).name("a\0b"), reserve(8).folder("/a\0b")];
+        let builders =
+            [reserve(0), reserve(u32::MAX), reserve(8).name("a\0b"), reserve(8).folder("/a\0b")];
         for wrong in builders {
-            assert_eq!(kind(wrong.take()), ErrorKind::InvalidValue, "{wrong:?}");
+            assert_eq!(kind(wrong.acquire()), ErrorKind::InvalidValue, "{wrong:?}");
         }
         for token in ["x", "a\0b"] {
             assert_eq!(kind(Reservation::join(token)), ErrorKind::InvalidValue, "{token:?}");
         }
         for path in ["tmp", "/a\0b"] {
-            assert_eq!(kind(reservations(Some(path.as_ref()))), ErrorKind::InvalidValue, "{path:?}");
+            assert_eq!(
+                kind(reservations(Some(path.as_ref()))),
+                ErrorKind::InvalidValue,
+                "{path:?}"
+            );
         }
     });
 }

@@ -37,7 +37,7 @@ pub enum ErrorKind {
     /// The device was reset, and what was on it is gone; or a stream's lease is gone.
     ContextDestroyed,
     /// It can't be called here, or now; or it was cancelled; or the folder of published leases or
-    /// holds belongs to another user.
+    /// reservations belongs to another user.
     NotPermitted,
     /// The driver is too old; the message names the version that has it.
     NotSupported,

@@ -478,7 +478,7 @@ pub struct LiveReservation {
     pub id: u64,
     /// When it was taken, or the wait began.
     pub since: SystemTime,
-    /// When a request that waits times out; `None` if it never does.
+    /// When a waiting request times out; `None` if it never does.
     pub until: Option<SystemTime>,
     /// The process that took it while that keeps it, then another one that does; 0: none of those
     /// is visible here, as in another container.
