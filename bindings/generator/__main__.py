@@ -14,15 +14,15 @@ from bindings.generator.api import ROOT, Api, load
 # Of each language a function from the description to its files: path below the root -> text.
 LANGUAGES: dict[str, Callable[[Api], dict[str, str]]] = {
     "all": idiomatic.files,
-    "C++": cpp.generate,
+    "C++": cpp.files,
     "ctypes": ctypes.files,
     "Go": go.files,
-    "Java": java.write,
+    "Java": java.files,
     "Lua": lua.files,
     "Node.js": node.files,
-    "Python": python.write,
-    "Rust": rust.generate,
-    "SWIG": swig.write,
+    "Python": python.files,
+    "Rust": rust.files,
+    "SWIG": swig.files,
 }
 
 

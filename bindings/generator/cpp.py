@@ -29,7 +29,7 @@ NAMES = {
 KEYWORDS = {"private"}
 
 
-def generate(api: Api) -> dict[str, str]:
+def files(api: Api) -> dict[str, str]:
     files = {"constants": _constants(api), "raw": _functions(api)}
     return {f"{FOLDER}/{name}.hpp": text for name, text in files.items()}
 

@@ -13,7 +13,7 @@ from bindings.generator.text import NOTICE, wrapped
 PATHS = ("driver", "folder", "token")
 
 
-def write(api: Api) -> dict[str, str]:
+def files(api: Api) -> dict[str, str]:
     package = "bindings/python/gcx/generated"
     return {
         "bindings/python/generated/inputs.h": _inputs(api),

@@ -289,7 +289,7 @@ def _field(struct: Struct, field: Field) -> list[str]:
     raise ValueError(f"{struct.name}.{field.name}: swig.py has no rule for it")
 
 
-def write(api: Api) -> dict[str, str]:
+def files(api: Api) -> dict[str, str]:
     """bindings/swig/generated: the typemaps' uses, the declarations, and the structs' fields."""
     structs = "\n".join(fields_macro(struct) for struct in records(api))
     guard = "GCX_SWIG_GENERATED_FIELDS_H"

@@ -72,7 +72,7 @@ def api() -> Api:
 
 
 def test_a_new_function_and_struct_reach_swig(api: Api) -> None:
-    files = swig.write(api)
+    files = swig.files(api)
     assert "UNSIGNED((from)->drops)" in files["bindings/swig/generated/fields.h"]
     functions = files["bindings/swig/generated/functions.i"]
     assert "gcx_result gcx_weather_get(int32_t device, gcx_weather* weather);" in functions
@@ -80,7 +80,7 @@ def test_a_new_function_and_struct_reach_swig(api: Api) -> None:
 
 
 def test_a_new_function_and_struct_reach_python(api: Api) -> None:
-    files = python.write(api)
+    files = python.files(api)
     stub = files["bindings/python/gcx/generated/functions.pyi"]
     assert "def gcx_weather_get(device: int, /) -> _Weather:" in stub
     assert "_Weather: TypeAlias = tuple[int, int]" in stub
@@ -89,7 +89,7 @@ def test_a_new_function_and_struct_reach_python(api: Api) -> None:
 
 
 def test_a_new_function_and_struct_reach_java(api: Api) -> None:
-    files = java.write(api)
+    files = java.files(api)
     record = files["bindings/java/generated/java/gcx/Weather.java"]
     assert "@param drops how many fell" in record
     assert "    boolean rains,\n    long drops" in record

@@ -73,7 +73,8 @@ impl From<sys::gcx_result> for ErrorKind {
             sys::GCX_ERROR_INVALID_HANDLE => Self::InvalidHandle,
             sys::GCX_ERROR_NOT_FOUND => Self::NotFound,
             sys::GCX_ERROR_NOT_READY => Self::NotReady,
-            sys::GCX_ERROR_ILLEGAL_ADDRESS
+            sys::GCX_ERROR_LAUNCH_FAILED
+            | sys::GCX_ERROR_ILLEGAL_ADDRESS
             | sys::GCX_ERROR_LAUNCH_OUT_OF_RESOURCES
             | sys::GCX_ERROR_LAUNCH_TIMEOUT
             | sys::GCX_ERROR_ASSERT
@@ -81,8 +82,7 @@ impl From<sys::gcx_result> for ErrorKind {
             | sys::GCX_ERROR_ILLEGAL_INSTRUCTION
             | sys::GCX_ERROR_MISALIGNED_ADDRESS
             | sys::GCX_ERROR_INVALID_ADDRESS_SPACE
-            | sys::GCX_ERROR_INVALID_PC
-            | sys::GCX_ERROR_LAUNCH_FAILED => Self::Launch,
+            | sys::GCX_ERROR_INVALID_PC => Self::Launch,
             sys::GCX_ERROR_CONTEXT_IS_DESTROYED => Self::ContextDestroyed,
             sys::GCX_ERROR_NOT_PERMITTED => Self::NotPermitted,
             sys::GCX_ERROR_NOT_SUPPORTED => Self::NotSupported,
