@@ -9,7 +9,7 @@ import pytest
 from bindings.generator import java, python, swig
 from bindings.generator.api import Api, Field, Function, Parameter, Struct, Type, load
 
-RESULT = Type("gcx_result", "enum", "gcx_result", False, False, None, None)
+RESULT = Type(type="gcx_result", kind="enum", base="gcx_result")
 
 
 def parameter(name: str, type_: str, kind: str, base: str, direction: str) -> Parameter:
@@ -18,19 +18,13 @@ def parameter(name: str, type_: str, kind: str, base: str, direction: str) -> Pa
         kind=kind,
         base=base,
         pointer=type_.endswith("*"),
-        nullable=False,
-        ownership=None,
-        lifetime=None,
         name=name,
         direction=direction,
-        elements=None,
-        written=None,
-        destroy=None,
     )
 
 
 def field(name: str, type_: str, kind: str, base: str, brief: str, size: int = 4) -> Field:
-    return Field(type_, kind, base, False, False, None, None, name, brief, 0, size, None)
+    return Field(type=type_, kind=kind, base=base, name=name, brief=brief, offset=0, size=size)
 
 
 @pytest.fixture
