@@ -1,4 +1,4 @@
-//! Graphs: what is passed to C and what comes back, and who owns it.
+//! Graphs: what is passed to C, what comes back, and owners.
 
 mod common;
 
@@ -65,7 +65,7 @@ fn kernel_parameters_are_copied() -> Result<()> {
     drop(arguments);
     graph.launch(stream)?;
     assert_eq!((probes.take(3).len(), probes.take(0).len()), (1, 0));
-    // SAFETY: as above; without arguments it keeps those that it has.
+    // SAFETY: as above; without arguments it keeps the present ones.
     unsafe { graph.set_kernel(0, &one_block) }?;
     graph.launch(stream)?;
     assert_eq!(probes.take(3).len(), 1);

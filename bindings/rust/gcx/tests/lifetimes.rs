@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{alone, holds_in_a_child, Captured, Probes};
+use common::{holds_in_a_child, in_process, Captured, Probes};
 use gcx::{Cancel, Context, Device, ErrorKind, Graph, Lease, Partition, Result, Stream};
 
 fn first_of(device: u32) -> Result<Partition> {
@@ -26,7 +26,7 @@ fn graph_of(probes: &Probes, stream: &Stream) -> Graph {
 
 #[test]
 fn dropped_in_any_order_and_thread() {
-    alone("dropped_in_any_order_and_thread", || {
+    in_process("dropped_in_any_order_and_thread", || {
         let probes = Probes::new();
         for order in 0..24usize {
             let part = first_of(1).unwrap();
@@ -63,7 +63,7 @@ fn dropped_in_any_order_and_thread() {
 
 #[test]
 fn forked_child_is_refused() {
-    alone("forked_child_is_refused", || {
+    in_process("forked_child_is_refused", || {
         let part = first_of(0).unwrap();
         assert!(holds_in_a_child(|| {
             let error = part.synchronize().unwrap_err();
@@ -76,7 +76,7 @@ fn forked_child_is_refused() {
 
 #[test]
 fn exit_with_live_objects() {
-    alone("exit_with_live_objects", || {
+    in_process("exit_with_live_objects", || {
         thread_local! {
             static OF_THE_THREAD: std::cell::RefCell<Vec<(Partition, Lease, Graph)>> =
                 const { std::cell::RefCell::new(Vec::new()) };

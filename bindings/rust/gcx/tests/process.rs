@@ -6,7 +6,7 @@ mod common;
 use std::ffi::OsStr;
 use std::time::{Duration, SystemTime};
 
-use common::{alone_with, holds_in_a_child, with_folder};
+use common::{holds_in_a_child, in_process_with, with_folder};
 use gcx::publish::{leases, processes, start, stop};
 use gcx::{queue_info, request_connections, Device, ErrorKind, QueueSource};
 
@@ -61,7 +61,7 @@ const CONNECTIONS: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
 
 #[test]
 fn connections_are_requested_before_the_start() {
-    alone_with(&[(CONNECTIONS, "4")], "connections_are_requested_before_the_start", || {
+    in_process_with(&[(CONNECTIONS, "4")], "connections_are_requested_before_the_start", || {
         let before = queue_info().unwrap();
         assert_eq!((before.connections, before.source), (Some(4), QueueSource::Environment));
         assert!(!before.started && before.certain && !before.too_few);
@@ -78,14 +78,14 @@ fn connections_are_requested_before_the_start() {
 
 #[test]
 fn connections_that_are_no_number_are_none() {
-    alone_with(&[(CONNECTIONS, "many")], "connections_that_are_no_number_are_none", || {
+    in_process_with(&[(CONNECTIONS, "many")], "connections_that_are_no_number_are_none", || {
         assert_eq!(queue_info().unwrap().connections, None);
     });
 }
 
 #[test]
 fn partition_counts_are_refused_after_the_start() {
-    alone_with(&[], "partition_counts_are_refused_after_the_start", || {
+    in_process_with(&[], "partition_counts_are_refused_after_the_start", || {
         gcx::devices().unwrap();
         let late = gcx::report_partition_counts().unwrap_err();
         assert_eq!(late.kind(), ErrorKind::NotPermitted, "{late}");

@@ -6,7 +6,7 @@ mod common;
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, panic_any, AssertUnwindSafe};
 
-use common::alone;
+use common::in_process;
 use gcx::cache::{prepare_with, stats, PrepareOptions};
 use gcx::{Cancel, Device, ErrorKind, SmResource};
 
@@ -17,7 +17,7 @@ fn layouts(counts: &[u32]) -> Vec<SmResource> {
 
 #[test]
 fn progress_may_call_gcx() {
-    alone("progress_may_call_gcx", || {
+    in_process("progress_may_call_gcx", || {
         let (outer, inner) = (layouts(&[24, 32, 64]), layouts(&[8, 16]));
         let steps = RefCell::new(Vec::new());
         let options = PrepareOptions::new().progress(|done, count| {
@@ -39,7 +39,7 @@ fn progress_may_call_gcx() {
 
 #[test]
 fn cancel_in_progress_ends_the_rest() {
-    alone("cancel_in_progress_ends_the_rest", || {
+    in_process("cancel_in_progress_ends_the_rest", || {
         let layouts = layouts(&[8, 16, 24, 32]);
         let (cancel, last) = (Cancel::new().unwrap(), Cell::new(0));
         let options = || {
@@ -69,7 +69,7 @@ impl Drop for Counted<'_> {
 
 #[test]
 fn panic_in_progress_continues_in_the_caller() {
-    alone("panic_in_progress_continues_in_the_caller", || {
+    in_process("panic_in_progress_continues_in_the_caller", || {
         let layouts = layouts(&[8, 16, 24, 32]);
         let (calls, dropped, cancel) = (Cell::new(0), Cell::new(0), Cancel::new().unwrap());
         let panics = |options: PrepareOptions<'_>| {

@@ -16,25 +16,25 @@ use gcx::sys::{CUfunc_st, CUgraph_st};
 use gcx::Stream;
 
 /// Runs a test in a private process on a machine with two devices, and fails with its output.
-pub fn alone(test: &str, body: impl FnOnce()) {
+pub fn in_process(test: &str, body: impl FnOnce()) {
     let spec = std::env::var("GCX_DRIVER").unwrap_or_else(|_| "sim:h100@13.0".to_owned());
     let spec = spec.replace("sim:h100", "sim:2xh100");
-    alone_with(&[], test, || {
+    in_process_with(&[], test, || {
         // SAFETY: it is the simulated driver, or a GPU's.
         unsafe { gcx::open_driver(&spec) }.unwrap();
         body();
     });
 }
 
-/// As [`alone`], with variables in the environment, and without opening a driver.
-pub fn alone_with(variables: &[(&str, &str)], test: &str, body: impl FnOnce()) {
-    if std::env::var_os("GCX_RUST_ALONE").as_deref() == Some(test.as_ref()) {
+/// As [`in_process`], with variables in the environment, and without opening a driver.
+pub fn in_process_with(variables: &[(&str, &str)], test: &str, body: impl FnOnce()) {
+    if std::env::var_os("GCX_RUST_PROCESS").as_deref() == Some(test.as_ref()) {
         body();
         return;
     }
     let done = Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env("GCX_RUST_ALONE", test)
+        .env("GCX_RUST_PROCESS", test)
         .envs(variables.iter().copied())
         .output()
         .unwrap();
@@ -43,16 +43,16 @@ pub fn alone_with(variables: &[(&str, &str)], test: &str, body: impl FnOnce()) {
     assert!(said.contains("1 passed") || test.starts_with("exit_"), "{said}");
 }
 
-/// As [`alone_with`], with a private folder for reservations and published leases.
+/// As [`in_process_with`], with a private folder for reservations and published leases.
 pub fn with_folder(test: &str, body: impl FnOnce()) {
     let folder = std::env::temp_dir().join(format!("gcx-rust-{test}-{}", std::process::id()));
     let name = folder.to_str().unwrap();
-    if std::env::var_os("GCX_RUST_ALONE").is_some() {
-        return alone_with(&[], test, body);
+    if std::env::var_os("GCX_RUST_PROCESS").is_some() {
+        return in_process_with(&[], test, body);
     }
     create_dir(&folder).unwrap();
     set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
-    alone_with(&[("GCX_RESERVATION_DIR", name), ("GCX_PUBLISH", "")], test, body);
+    in_process_with(&[("GCX_RESERVATION_DIR", name), ("GCX_PUBLISH", "")], test, body);
     remove_dir_all(&folder).unwrap();
 }
 
