@@ -20,7 +20,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, kw_only=True)
 class Type:
-    """What parameters, fields and results have in common."""
+    """The common part of parameters, fields and results."""
 
     type: str  # as C writes it
     kind: str
@@ -72,13 +72,13 @@ class Struct:
     doc: str
     size: int
     align: int
-    struct_size: bool  # it begins with that
+    struct_size: bool  # whether it begins with that field
     fields: tuple[Field, ...]
     init: str | None = None
 
     @property
     def own_fields(self) -> tuple[Field, ...]:
-        """The fields that mean something to a caller: neither struct_size nor reserved ones."""
+        """The fields without struct_size and reserved ones."""
         return tuple(
             field for field in self.fields if field.name not in ("struct_size", "reserved")
         )

@@ -39,28 +39,28 @@ def local(name: str) -> str:
 
 
 def comment(text: str, prefix: str = "// ") -> list[str]:
-    """The lines of a text, as the header has them."""
+    """The lines of a text, as in the header."""
     return [f"{prefix}{line}".rstrip() for line in text.splitlines()]
 
 
 def documented(name: str, of: str, doc: str) -> list[str]:
-    """The comment of a declaration, which begins with its name as Go's do."""
+    """The comment of a declaration, which begins with its name."""
     return comment(f"{name} is {of}." + (f"\n\n{doc}" if doc else ""))
 
 
 def go_type(of: Type) -> str:
-    """A value's type; pointer or array are the caller's business."""
+    """A value's type, without pointer or array."""
     if of.kind in ("enum", "struct", "handle"):
         return exported(of.base)
     if of.kind == "string" or (of.kind == "user_data" and of.is_const):
-        return "*byte"  # of bytes that Go has to keep alive
+        return "*byte"  # Go has to keep the bytes alive
     if of.kind in ("native", "callback", "user_data"):
         return "uintptr"
     return TYPES.get(of.base, of.base)
 
 
 def aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Rows of comment, name and the rest, as gofmt aligns them: a comment begins a new block."""
+    """Rows of comment, name and the rest, aligned as by gofmt: a comment begins a new block."""
     lines: list[str] = []
     block: list[tuple[str, str]] = []
 
@@ -128,7 +128,7 @@ def declared(struct: Struct) -> list[str]:
             type_ = f"[{field.elements}]{type_}"
         elif field.pointer:
             type_ = f"*{type_}"
-        # What is reserved has to be 0: no name, no way to set it.
+        # Reserved fields have to be 0, so that they have no name.
         rows.append((field.brief, "_" if field.name == "reserved" else exported(field.name), type_))
     return [
         *documented(name, struct.name, struct.doc),
@@ -155,7 +155,7 @@ def _functions(api: Api) -> str:
 
 def described(function: Function) -> str:
     also = [exported(answer) for answer in function.answers]
-    return f"\n\nIt is no failure to return {' or '.join(also)}." if also else ""
+    return f"\n\nNot a failure: {' or '.join(also)}." if also else ""
 
 
 def signature(of: Function | Callback) -> str:

@@ -24,15 +24,15 @@ from bindings.generator.text import (
 SOURCES = ROOT / "bindings" / "java" / "src" / "main" / "java" / "gcx"
 GENERATED = "bindings/java/generated"
 RESULTS = ROOT / "src" / "api" / "result.cpp"
-# Components whose names are not those of the fields or flags.
+# Names of components that differ from the fields or flags.
 NAMES = {"shared": "isShared", "private": "isPrivate", "resource": "sms"}
-# Flags that records leave out, and numbers that do not fit an int.
+# Flags that records lack, and numbers that don't fit an int.
 LEFT_OUT = {("gcx_reservation_info", "flags")}
 LONG = {("gcx_live_reservation", "user")}
-# Ids that are 0 where there is none.
+# Ids for which 0 is none.
 OPTIONAL = {("gcx_live_reservation", "parent")}
 TEXTS = texts("java.txt")
-# What records have besides their components.
+# Further members of records.
 MEMBERS = {
     "gcx_graph_node": [
         "  /** As a parent: the node is in no child graph. */",
@@ -43,7 +43,7 @@ MEMBERS = {
 
 @dataclass(frozen=True)
 class Component:
-    """Of a record."""
+    """A component of a record."""
 
     type: str
     name: str
@@ -80,7 +80,7 @@ def _file(imports: set[str], lines: list[str]) -> str:
 
 
 def _names() -> dict[str, str]:
-    """What stands for a function or constant in Java, as messages have it."""
+    """The names of functions and constants in Java's messages."""
     text = (SOURCES / "Names.java").read_text(encoding="utf-8")
     return dict(re.findall(r'entry\("(\w+)", "([\w.]+)"\)', text))
 
@@ -100,7 +100,7 @@ def _text(api: Api, text: str) -> str:
 
 
 def _said(name: str) -> str:
-    """A name in words, where the header says no more."""
+    """A name in words, if the header has no comment."""
     words = name.lower().replace("_", " ")
     return re.sub(r"\bsms?\b", lambda found: found[0].upper().replace("S", "SM", 1)[:2], words)
 
@@ -366,7 +366,7 @@ def _jni_type(java: str) -> str:
 
 
 def _passed_type(api: Api, item: swig.Input) -> str:
-    """What JNI takes of an argument."""
+    """The type of an argument in JNI."""
     if item.kind in ("resource", "string", "data") or item.base == "gcx_resource":
         return "byte[]"
     if item.kind == "array":
@@ -377,7 +377,7 @@ def _passed_type(api: Api, item: swig.Input) -> str:
 
 
 def _given_type(call: swig.Call) -> str:
-    """What JNI gives."""
+    """The type of a result in JNI."""
     output = call.output
     if output.kind in ("record", "list"):
         return pascal(output.base) + ("[]" if output.kind == "list" else "")
@@ -428,7 +428,7 @@ def _types(api: Api) -> str:
 
 
 def _enums(api: Api) -> list[Enum]:
-    """Those that the package has; results are a class of another form."""
+    """The enums of the package. Result has another form."""
     used = {field.base for struct in swig.records(api) for field in struct.fields}
     used |= {item.base for call in swig.calls(api) for item in call.inputs}
     used |= {parameter.base for callback in api.callbacks for parameter in callback.parameters}

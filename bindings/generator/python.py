@@ -9,7 +9,7 @@ from bindings.generator.api import Api, Constant, Field, Struct, Value
 from bindings.generator.errors import KINDS
 from bindings.generator.text import NOTICE, render_file, wrapped
 
-# The bytes of these are the file system's, not UTF-8. gcx.i has their typemap.
+# Parameters in the file system's encoding, not UTF-8. gcx.i has their typemap.
 PATHS = ("driver", "folder", "token")
 
 
@@ -94,7 +94,7 @@ def _names(call: swig.Call) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A parameter's name, where that is no word of Python's."""
+    """A parameter's name, which is no keyword."""
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
@@ -105,7 +105,7 @@ def _doc(api: Api, call: swig.Call) -> list[str]:
 
 
 def _given(api: Api, call: swig.Call) -> str:
-    """What a function returns, in words; nothing where it is plain."""
+    """What a function returns, in words; empty if it returns nothing."""
     output = call.output
     if output.kind in ("record", "list"):
         names = ", ".join(_field_names(api.struct[output.base]))

@@ -18,7 +18,7 @@ from bindings.generator.text import NOTICE, pascal, render, texts, wrapped
 BINDINGS = "bindings/rust/gcx-sys/src/generated/bindings.rs"
 FOLDER = "bindings/rust/gcx/src/generated"
 
-# Enums that the crate writes otherwise.
+# Enums that the crate has otherwise.
 NO_ENUMS = {"gcx_result", "gcx_resource_type", "gcx_stream_sync"}
 ENUM_NAMES = {"gcx_sm_family": "Family", "gcx_graph_node_kind": "NodeKind"}
 # Values that the enums lack; the count of capabilities becomes the length of ALL.

@@ -2,7 +2,7 @@
 
 package raw
 
-// Functions is the table of all functions. It takes an array's first element,
+// Functions is the table of all functions. An array is passed by its first element,
 // a text as bytes that end in 0, callbacks and CUDA's objects by their C address.
 type Functions struct {
 	// DeviceGetCount is gcx_device_get_count.
@@ -334,7 +334,7 @@ type Functions struct {
 	// GCX_SUCCESS if all work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
 	// message. Never waits.
 	//
-	// It is no failure to return ErrorNotReady.
+	// Not a failure: ErrorNotReady.
 	StreamQuery func(stream Stream) Result `c:"gcx_stream_query"`
 
 	// EventCreate is gcx_event_create.
@@ -397,7 +397,7 @@ type Functions struct {
 	// GCX_SUCCESS if the event's work has finished, GCX_ERROR_NOT_READY if not; the latter sets no
 	// message.
 	//
-	// It is no failure to return ErrorNotReady.
+	// Not a failure: ErrorNotReady.
 	EventQuery func(event Event) Result `c:"gcx_event_query"`
 
 	// EventGetElapsed is gcx_event_get_elapsed.
@@ -586,7 +586,7 @@ type Functions struct {
 	//
 	// GCX_SUCCESS if that work has finished, GCX_ERROR_NOT_READY if not; the latter sets no message.
 	//
-	// It is no failure to return ErrorNotReady.
+	// Not a failure: ErrorNotReady.
 	LeaseQuery func(lease Lease) Result `c:"gcx_lease_query"`
 
 	// PublishStart is gcx_publish_start.
