@@ -319,37 +319,27 @@ def _structs(api: Api) -> str:
 
 
 def _jni(api: Api) -> str:
-    guard = "GCX_JAVA_GENERATED_UPCALLS_H"
-    lines = [
-        f"/* {NOTICE} */",
-        "/* clang-format off */",
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-    ]
     rows = []
     for struct in swig.records(api):
         letters = "".join(letter for field in struct.own_fields for letter, _, _ in _passed(field))
         signature = f"({letters})Lgcx/{pascal(struct.name)};"
         rows.append(f'    X({struct.name}, "{camel(struct.name)}", "{signature}")')
-    lines += ["#define STRUCT_UPCALLS(X) \\", " \\\n".join(rows), ""]
-    lines += [f'#define CLASS_OF_{name} "gcx/{pascal(name)}"' for name in sorted(swig.listed(api))]
+    fills: list[str] = []
     for struct in swig.input_structs(api):
-        fields = struct.own_fields
-        lines += [
-            "",
-            f"static void fill_{struct.name}({struct.name}* to, const jlong* from) {{",
-            *(
-                f"    to->{field.name} = ({field.base})"
-                + ("(intptr_t)" if field.kind == "handle" else "")
-                + f"from[{index}];"
-                for index, field in enumerate(fields)
-            ),
-            "}",
-        ]
+        fills += ["", f"static void fill_{struct.name}({struct.name}* to, const jlong* from) {{"]
+        for index, field in enumerate(struct.own_fields):
+            cast = f"({field.base})" + ("(intptr_t)" if field.kind == "handle" else "")
+            fills.append(f"    to->{field.name} = {cast}from[{index}];")
+        fills.append("}")
     inputs = [f"    X({item.name}, {len(item.own_fields)})" for item in swig.input_structs(api)]
-    lines += ["", "#define INPUT_STRUCTS(X) \\", " \\\n".join(inputs)]
-    return "\n".join([*lines, "", "#endif", ""])
+    classes = [f'#define CLASS_OF_{name} "gcx/{pascal(name)}"' for name in sorted(swig.listed(api))]
+    return render_file(
+        "upcalls.h.in",
+        structs=" \\\n".join(rows),
+        classes=classes,
+        fills=fills,
+        inputs=" \\\n".join(inputs),
+    )
 
 
 # ---- SWIG ----
@@ -507,34 +497,15 @@ def _exceptions() -> str:
 
 
 def _raw(api: Api) -> str:
-    lines = _comment(
-        [
-            "Every function and constant of gcx.h, under its own name: the layer below the rest of "
-            "the package. A result that is no success is a {@link GcxException}.",
-            "",
-            "<p>A handle is a long, and so is a native one, such as a CUstream; 0 is NULL. Whoever "
-            "creates a handle destroys it: nothing here is collected. A resource is 128 bytes, and "
-            "an array of them is one resource after another. An array of structs is the fields of "
-            "each in the header's order; a struct of parameters is its fields, one argument each. "
-            "Unsigned numbers are ints with the same bits.",
-            "",
-            "<p>Functions that call back are in {@link Cache#prepare} and {@link Gcx#setLog}.",
-        ]
-    )
-    lines.append("public final class Raw {")
+    constants: list[str] = []
     values = [value for enum in api.enums for value in enum.values]
     for constant in (*values, *api.constants):
         number = constant.value - 2**32 if constant.value >= 2**31 else constant.value
         text = _sentence(_text(api, constant.brief) or f"{{@code {constant.name}}}")
-        lines += [
-            *_comment([text], "  "),
-            f"  public static final int {constant.name} = {number};",
-            "",
-        ]
-    lines += ["  private Raw() {}"]
-    for call in swig.calls(api):
-        lines += ["", *_function(api, call)]
-    return _file(set(), [*lines, "}"])
+        constants += _comment([text], "  ")
+        constants += [f"  public static final int {constant.name} = {number};", ""]
+    functions = [line for call in swig.calls(api) for line in ("", *_function(api, call))]
+    return render_file("Raw.java.in", constants=constants, functions=functions)
 
 
 def _function(api: Api, call: swig.Call) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bindings.generator.api import Api, Field, Function, Parameter, Struct
-from bindings.generator.text import NOTICE, plain
+from bindings.generator.text import NOTICE, plain, render_file
 
 # The first capacity of a list; no device has more SMs.
 ROOM = {"struct": 16, "integer": 1024}
@@ -290,12 +290,9 @@ def _field(struct: Struct, field: Field) -> list[str]:
 
 def files(api: Api) -> dict[str, str]:
     """bindings/swig/generated: the typemaps' uses, the declarations, and the structs' fields."""
-    structs = "\n".join(fields_macro(struct) for struct in records(api))
-    guard = "GCX_SWIG_GENERATED_FIELDS_H"
-    begin = f"/* {NOTICE} */\n/* clang-format off */\n#ifndef {guard}\n#define {guard}\n"
-    header = f"{begin}\n{structs}\n#endif\n"
+    structs = "\n".join(fields_macro(struct) for struct in records(api)).rstrip("\n")
     return {
-        "bindings/swig/generated/fields.h": header,
+        "bindings/swig/generated/fields.h": render_file("fields.h.in", structs=structs),
         "bindings/swig/generated/functions.i": _functions(api),
     }
 
