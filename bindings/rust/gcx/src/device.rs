@@ -117,7 +117,8 @@ impl Device {
 
     /// Finds the SMs that all partitions of this process share because a module with dynamic
     /// parallelism is loaded (compute capability 9.x), see `docs/isolation.md`. While it finds
-    /// none, it may create and probe two contexts.
+    /// none, it may create and probe two contexts. Fails with [`NotSupported`](crate::ErrorKind) on
+    /// compute capability 9.x under MPS, where SM numbers are virtual.
     pub fn shared_sms(&self) -> Result<Vec<u32>> {
         sm_ids(|ids, room, count| {
             // SAFETY: `ids` has `room` elements.

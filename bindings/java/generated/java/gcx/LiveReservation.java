@@ -30,7 +30,7 @@ import java.util.UUID;
  * @param parent the id of the reservation that it is a part of, which may have ended; empty: of
  *     the device
  * @param atoms the numbers of its atoms
- * @param deviceUuid the same of a device in all processes
+ * @param deviceUuid the device's UUID, the same in all processes
  * @param name any bytes: escape them where they are shown
  * @param processName of that process; as above
  * @param deviceName of that process; as above

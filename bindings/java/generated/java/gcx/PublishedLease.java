@@ -26,8 +26,8 @@ import java.util.UUID;
  * @param atomSmCount SMs of each atom but the last
  * @param lastAtomSmCount SMs of the last atom
  * @param exclusiveAtoms the numbers of the atoms that it has exclusively
- * @param sharedAtoms the numbers of those that others may have too
- * @param deviceUuid the same of a device in all processes
+ * @param sharedAtoms the numbers of the atoms that others may have too
+ * @param deviceUuid the device's UUID, the same in all processes
  * @param name any bytes: escape them where they are shown
  * @param processName any bytes: escape them where they are shown
  * @param deviceName any bytes: escape them where they are shown

@@ -20,7 +20,7 @@ import java.util.UUID;
  * @param id a random number, which tells it from all others
  * @param since when it was taken
  * @param atoms the numbers of its atoms
- * @param deviceUuid the same of a device in all processes
+ * @param deviceUuid the device's UUID, the same in all processes
  * @param name any bytes: escape them where they are shown
  */
 public record ReservationInfo(

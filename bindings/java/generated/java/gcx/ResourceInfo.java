@@ -4,8 +4,8 @@ package gcx;
 /**
  * What {@code Resource.info} returns.
  *
- * @param type what it is of
- * @param device the device's number
+ * @param type its type
+ * @param device the device's ordinal
  * @param family of {@code GCX_RESOURCE_SM}, else 0
  * @param smCount its SMs
  * @param atomCount atom count
